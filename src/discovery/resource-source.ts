@@ -1,0 +1,61 @@
+/**
+ * The port between the ADS server and whoever makes resources: the mesh's generators, or the conformance adapter's
+ * bare cache. The ADS server knows streams, nonces and subscriptions; a source knows what a node should have.
+ */
+
+/** A resource in the form in which it goes out: encoded once, its bytes shared by every stream that gets it. */
+export interface EncodedResource {
+  readonly name: string;
+  /** Equal for equal content: a hash of the bytes, or a counter of the source. */
+  readonly version: string;
+  /** Field 2 of a DiscoveryResponse, tag and length included: `0x12 len Any`. */
+  readonly sotwFrame: Uint8Array;
+  /** Field 2 of a DeltaDiscoveryResponse, tag and length included: `0x12 len Resource{name, version, Any}`. */
+  readonly deltaFrame: Uint8Array;
+}
+
+/** What a node should have of one type, at one moment. */
+export interface ResourceSet {
+  /** `version_info` and `system_version_info` of a response made from this set. */
+  readonly version: string;
+  /** By name. For a subscription by name: those of the asked names that exist (or that are answered when they do not, §7.3). */
+  readonly resources: ReadonlyMap<string, EncodedResource>;
+}
+
+/** The node as the first request of a stream told it. */
+export interface NodeIdentity {
+  readonly id: string;
+  readonly cluster: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
+}
+
+/** What changed since a node was last served; the source decides whether the node is concerned. */
+export interface ResourceChange {
+  /** Version of the snapshot that has the change. */
+  readonly version: string;
+  /** Everything may have changed. */
+  readonly forced: boolean;
+  /** `Kind/namespace/name` of what changed. */
+  readonly configs: ReadonlySet<string>;
+}
+
+/** One per connected node and stream; the source may keep what it knows of the node in it. */
+export interface NodeResources {
+  /**
+   * What the node should have of a type now.
+   *
+   * @param names the names subscribed to; `'*'` for all (CDS and LDS with no names).
+   * @returns undefined when the source makes no resources of this type: nothing is answered then (§7.1).
+   */
+  get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined;
+  /** Which of the watched types may differ for this node after the change; empty: do not push (§6.5). */
+  concernedTypes(change: ResourceChange, watched: readonly string[]): readonly string[];
+  /** The stream is gone. */
+  close(): void;
+}
+
+export interface ResourceSource {
+  /** Why a node cannot be served (a sentence for INVALID_ARGUMENT), or its resources. */
+  open(node: NodeIdentity): { readonly error: string } | { readonly resources: NodeResources };
+}

@@ -1,0 +1,47 @@
+/** The envelope of every configuration object, whatever source it came from. Immutable once made. */
+export interface Config<Spec = unknown> {
+  readonly kind: string;
+  /** `group/version` as written; kinds are told apart by group and kind, versions of one kind mean the same. */
+  readonly apiVersion: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Changes whenever the content does; the store's, not the author's. */
+  readonly resourceVersion: string;
+  /** Milliseconds since the Unix epoch. Older objects win conflicts (spec/discovery.md §4.1). */
+  readonly creationTimestamp: number;
+  readonly spec: Spec;
+  /** Where a person finds it. Absent for objects that did not come from a file. */
+  readonly source?: SourcePosition;
+}
+
+export interface SourcePosition {
+  readonly file: string;
+  /** 1-based line of the document's start. */
+  readonly line: number;
+}
+
+/** Names one object: what a push says has changed, and what a resource says it was made from. */
+export interface ConfigKey {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** `Kind/namespace/name`: a map key, a log field. */
+export function configKeyText(key: ConfigKey): string {
+  return `${key.kind}/${key.namespace}/${key.name}`;
+}
+
+/** Oldest first, then name, then namespace: the order of everything derived from configuration (§4.1). */
+export function byAge(a: Config, b: Config): number {
+  return (
+    a.creationTimestamp - b.creationTimestamp || compareText(a.name, b.name) || compareText(a.namespace, b.namespace)
+  );
+}
+
+/** Orders by code unit, the same on every machine whatever its locale. */
+export function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

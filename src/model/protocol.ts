@@ -1,0 +1,67 @@
+/** Application protocols of a port, and how one is told from a port's name or number (spec/discovery.md §5.3). */
+export type Protocol =
+  | 'GRPC'
+  | 'GRPC-Web'
+  | 'HTTP'
+  | 'HTTP2'
+  | 'HTTPS'
+  | 'HTTP_PROXY'
+  | 'Mongo'
+  | 'MySQL'
+  | 'Redis'
+  | 'TCP'
+  | 'TLS'
+  | 'UDP'
+  /** Not said: sniffed by the listener. */
+  | 'unsupported';
+
+const byPrefix: Readonly<Record<string, Protocol>> = {
+  grpc: 'GRPC',
+  http: 'HTTP',
+  http2: 'HTTP2',
+  https: 'HTTPS',
+  http_proxy: 'HTTP_PROXY',
+  mongo: 'Mongo',
+  mysql: 'MySQL',
+  redis: 'Redis',
+  tcp: 'TCP',
+  tls: 'TLS',
+  udp: 'UDP',
+};
+
+const byAppProtocol: Readonly<Record<string, Protocol>> = {
+  'kubernetes.io/h2c': 'HTTP2',
+  'kubernetes.io/ws': 'HTTP',
+  'kubernetes.io/wss': 'HTTPS',
+};
+
+/** Ports whose protocols speak server first, so that sniffing would stall them. */
+const serverFirstPorts: ReadonlySet<number> = new Set([25, 53, 3306, 27017]);
+
+/**
+ * The protocol of a service port.
+ *
+ * @param name the port's name (`http-web`), or the protocol field of a ServiceEntry or Gateway port (`HTTP`).
+ */
+export function protocolOf(port: { name: string; number: number; appProtocol?: string; transport?: string }): Protocol {
+  if (port.transport === 'UDP') return 'UDP';
+  if (port.appProtocol !== undefined) {
+    const special = byAppProtocol[port.appProtocol];
+    if (special !== undefined) return special;
+  }
+  const text = (port.appProtocol ?? port.name).toLowerCase();
+  if (text.startsWith('grpc-web')) return 'GRPC-Web';
+  const protocol = byPrefix[text.split('-', 1)[0]!];
+  return protocol ?? (serverFirstPorts.has(port.number) ? 'TCP' : 'unsupported');
+}
+
+const http: ReadonlySet<Protocol> = new Set(['HTTP', 'HTTP2', 'HTTP_PROXY', 'GRPC', 'GRPC-Web']);
+const http2: ReadonlySet<Protocol> = new Set(['HTTP2', 'GRPC', 'GRPC-Web']);
+const tls: ReadonlySet<Protocol> = new Set(['HTTPS', 'TLS']);
+
+export const isHttp = (protocol: Protocol): boolean => http.has(protocol);
+export const isHttp2 = (protocol: Protocol): boolean => http2.has(protocol);
+export const isTls = (protocol: Protocol): boolean => tls.has(protocol);
+/** Not HTTP and not to be sniffed. */
+export const isTcp = (protocol: Protocol): boolean =>
+  !http.has(protocol) && protocol !== 'UDP' && protocol !== 'unsupported';

@@ -1,0 +1,34 @@
+/** An Envoy as the control plane knows it: who it is, and what it said of itself (spec/discovery.md §7.2). */
+import type { ServiceTarget } from './service.ts';
+
+/** `sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local`. Waypoints and ztunnels are not served yet. */
+export type NodeType = 'sidecar' | 'router';
+
+export type InterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
+
+export interface Proxy {
+  /** The whole node id. */
+  readonly id: string;
+  readonly type: NodeType;
+  readonly ipAddresses: readonly string[];
+  /** Name and namespace of the workload, as in the node id's third part. */
+  readonly name: string;
+  /** Namespace whose configuration counts: metadata `NAMESPACE`, else the first label of the domain. */
+  readonly configNamespace: string;
+  readonly dnsDomain: string;
+  readonly cluster: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly clusterId: string;
+  readonly network: string;
+  readonly serviceAccount: string;
+  readonly interceptionMode: InterceptionMode;
+  /** `region/zone/subzone`. */
+  readonly locality: string;
+  /** Metadata as sent, for what no field above holds. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/** A proxy together with what the mesh knows of its workload: what generators read. */
+export interface ProxyView extends Proxy {
+  readonly serviceTargets: readonly ServiceTarget[];
+}

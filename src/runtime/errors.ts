@@ -1,0 +1,58 @@
+/**
+ * The errors that a person can act on, each with a stable code. Anything else that is thrown is a bug and prints its
+ * stack. `what` is the sentence's fixed part; the place (file, line, field, address) comes with each error.
+ */
+export const errorTable = {
+  ENVOY_NOT_FOUND: 'no Envoy binary was found',
+  ENVOY_INSTALL_FAILED: 'Envoy could not be installed',
+  ENVOY_SPAWN_FAILED: 'Envoy could not be started',
+  BOOTSTRAP_INVALID: 'the Envoy bootstrap cannot be made',
+  PORT_IN_USE: 'a port is in use',
+  LISTEN_FAILED: 'a listener could not be opened',
+  BASE_IDS_EXHAUSTED: 'no Envoy base id is free',
+  FLAG_INVALID: 'a flag or an environment variable has a wrong value',
+  FILE_UNREADABLE: 'a file cannot be read',
+  CONFIG_INVALID: 'a configuration is not valid',
+  TRACE_INVALID: 'a trace file is not readable',
+  DIAGRAM_INVALID: 'a sequence diagram is not readable',
+  DEPARTURE: 'a trace departs from the sequence diagrams',
+  RETRY_BUDGET_EXHAUSTED: 'Envoy could not be kept running',
+  REQUEST_FAILED: 'a request failed',
+} as const;
+
+export type ErrorCode = keyof typeof errorTable;
+
+/**
+ * A failure that a person can do something about.
+ *
+ * `message` reads: what was wrong, where, and why; `remedy` says what to do. The wrapped `cause` is kept.
+ */
+export class ChartpilotError extends Error {
+  readonly code: ErrorCode;
+  readonly remedy: string | undefined;
+
+  constructor(code: ErrorCode, detail: string, options: { remedy?: string; cause?: unknown } = {}) {
+    super(`${errorTable[code]}: ${detail}`, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'ChartpilotError';
+    this.code = code;
+    this.remedy = options.remedy;
+  }
+}
+
+/** One paragraph for a person's mistake; stack and all for a bug of ours. */
+export function explainError(error: unknown): string {
+  if (error instanceof ChartpilotError) {
+    return error.remedy === undefined ? error.message : `${error.message}\n  → ${error.remedy}`;
+  }
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** The message of anything that was thrown, in one line. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Whether a system call failed with this code (`ENOENT`, `EADDRINUSE`, …). */
+export function isSystemError(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}
