@@ -98,7 +98,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
   };
 
   const onEvent = (to: AnyActorRef, from: AnyActorRef | undefined, event: TracedEvent): void => {
-    if (event.type === 'xstate.init') return;
+    // What a promise tells itself; its parent hears of it by xstate.done.actor.
+    if (event.type === 'xstate.init' || event.type.startsWith('xstate.promise.')) return;
     if (event.type.startsWith('xstate.after.')) {
       // xstate.after.<delay>.<state node id>: the delay's name is what the machine calls it.
       record({ kind: 'timer', actor: actorName(to), timer: event.type.split('.')[2] ?? event.type });

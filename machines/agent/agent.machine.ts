@@ -1,0 +1,203 @@
+import { assign, sendTo, setup } from 'xstate';
+import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
+import { certWatcherMachine } from './cert-watcher.machine.ts';
+import type { QuitRequested, SignalReceived, StatusFailed, StatusListening } from './protocol.ts';
+import type { AgentSettings } from './settings.ts';
+import { statusMachine } from './status.machine.ts';
+import { type SupervisorOutput, supervisorMachine } from './supervisor.machine.ts';
+
+export interface AgentInput {
+  settings: AgentSettings;
+}
+
+interface AgentContext extends AgentInput {
+  baseId: number;
+  /** Why the agent ends other than by order; empty while there is no such reason. */
+  trouble: string[];
+}
+
+export interface AgentOutput {
+  /** 0 when the agent ended as it was told to. */
+  exitCode: number;
+  /** What to tell the person; empty after an ordered end. */
+  trouble: string[];
+}
+
+/** The root of pilot-agent: brings the others up in order, passes signals on, and takes everything down. */
+export const agentMachine = setup({
+  types: {
+    context: {} as AgentContext,
+    input: {} as AgentInput,
+    output: {} as AgentOutput,
+    events: {} as SignalReceived | StatusListening | StatusFailed | QuitRequested,
+    children: {} as {
+      signals: 'signals';
+      claim: 'claimBaseId';
+      release: 'releaseBaseId';
+      status: 'status';
+      supervisor: 'supervisor';
+      'cert-watcher': 'certWatcher';
+    },
+  },
+  actors: {
+    /** Passes on what the operating system delivers. */
+    signals: callbackEffect<{ type: never }, undefined>('signals'),
+    /** Sweeps what dead agents left behind, and takes an Envoy base id that nobody on this host uses. */
+    claimBaseId: promiseEffect<{ baseId: number; sweptFiles: string[] }, undefined>('claimBaseId'),
+    releaseBaseId: promiseEffect<void, { baseId: number }>('releaseBaseId'),
+    status: statusMachine,
+    supervisor: supervisorMachine,
+    certWatcher: certWatcherMachine,
+  },
+  guards: {
+    endsUs: ({ event }) =>
+      event.type === 'signal.received' && (event.signal === 'SIGTERM' || event.signal === 'SIGINT'),
+    asksForRestart: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
+    asksForNewLogs: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGUSR1',
+    wasOrdered: (_, params: { output: SupervisorOutput }) => params.output.ordered,
+  },
+  actions: {
+    rememberBaseId: assign({ baseId: (_, params: { baseId: number }) => params.baseId }),
+    rememberTrouble: assign({ trouble: (_, params: { trouble: string[] }) => params.trouble }),
+    startStatus: sendTo('status', { type: 'status.start' }),
+    startSupervisor: sendTo('supervisor', { type: 'supervisor.start' }),
+    startWatcher: sendTo('cert-watcher', { type: 'watch.start' }),
+    restart: sendTo('supervisor', { type: 'supervisor.restart', reason: 'SIGHUP' }),
+    reopenLogs: sendTo('supervisor', { type: 'logs.reopen' }),
+    drainStatus: sendTo('status', { type: 'status.drain' }),
+    stopSupervisor: sendTo('supervisor', ({ event }) => ({
+      type: 'supervisor.stop',
+      reason: event.type === 'signal.received' ? event.signal : event.type,
+    })),
+    stopSupervisorNow: sendTo('supervisor', { type: 'supervisor.stop-now' }),
+  },
+}).createMachine({
+  id: 'agent',
+  description: 'The process that keeps Envoy running.',
+  context: ({ input }) => ({ ...input, baseId: 0, trouble: [] }),
+  invoke: { id: 'signals', src: 'signals' },
+  initial: 'claiming a base id',
+  states: {
+    'claiming a base id': {
+      description: 'Several agents share a host: each needs names of its own for shared memory and sockets.',
+      invoke: {
+        id: 'claim',
+        src: 'claimBaseId',
+        onDone: {
+          target: 'at work',
+          actions: { type: 'rememberBaseId', params: ({ event }) => ({ baseId: event.output.baseId }) },
+        },
+        onError: {
+          target: 'ended',
+          actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
+        },
+      },
+      on: { 'signal.received': { guard: 'endsUs', target: 'ended' } },
+    },
+    'at work': {
+      description: 'The status port is open or about to be.',
+      invoke: {
+        id: 'status',
+        src: 'status',
+        systemId: 'status',
+        input: ({ context }) => ({ port: context.settings.statusPort }),
+        onError: {
+          target: 'releasing the base id',
+          actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
+        },
+      },
+      entry: 'startStatus',
+      initial: 'opening the status port',
+      states: {
+        'opening the status port': {
+          on: {
+            'status.listening': 'supervising',
+            'status.failed': {
+              target: '#agent.releasing the base id',
+              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
+            },
+            'signal.received': { guard: 'endsUs', target: '#agent.releasing the base id' },
+          },
+        },
+        supervising: {
+          description: 'The supervisor has the word.',
+          invoke: {
+            id: 'supervisor',
+            src: 'supervisor',
+            systemId: 'supervisor',
+            input: ({ context }) => ({ baseId: context.baseId, settings: context.settings }),
+            onDone: [
+              {
+                guard: { type: 'wasOrdered', params: ({ event }) => ({ output: event.output }) },
+                target: '#agent.releasing the base id',
+              },
+              {
+                target: '#agent.releasing the base id',
+                actions: {
+                  type: 'rememberTrouble',
+                  params: ({ event }) => ({ trouble: ['Envoy could not be kept running', ...event.output.attempts] }),
+                },
+              },
+            ],
+            onError: {
+              target: '#agent.releasing the base id',
+              actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
+            },
+          },
+          entry: 'startSupervisor',
+          initial: 'running',
+          states: {
+            running: {
+              description: 'Envoy should run.',
+              invoke: {
+                id: 'cert-watcher',
+                src: 'certWatcher',
+                systemId: 'cert-watcher',
+                input: ({ context }) => context.settings.watch,
+                onError: {
+                  target: 'stopping',
+                  actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
+                },
+              },
+              entry: 'startWatcher',
+              on: {
+                'signal.received': [
+                  { guard: 'endsUs', target: 'stopping' },
+                  { guard: 'asksForRestart', actions: 'restart' },
+                  { guard: 'asksForNewLogs', actions: 'reopenLogs' },
+                ],
+                'quit.requested': 'stopping',
+                'status.failed': {
+                  target: 'stopping',
+                  actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
+                },
+              },
+            },
+            stopping: {
+              description: 'The supervisor drains and ends every Envoy.',
+              entry: ['drainStatus', 'stopSupervisor'],
+              on: {
+                'signal.received': [
+                  { guard: 'endsUs', actions: 'stopSupervisorNow' },
+                  { guard: 'asksForNewLogs', actions: 'reopenLogs' },
+                ],
+              },
+            },
+          },
+        },
+      },
+    },
+    'releasing the base id': {
+      description: 'Every Envoy is gone; its shared memory is removed.',
+      invoke: {
+        id: 'release',
+        src: 'releaseBaseId',
+        input: ({ context }) => ({ baseId: context.baseId }),
+        onDone: 'ended',
+        onError: 'ended',
+      },
+    },
+    ended: { type: 'final' },
+  },
+  output: ({ context }) => ({ exitCode: context.trouble.length === 0 ? 0 : 1, trouble: context.trouble }),
+});

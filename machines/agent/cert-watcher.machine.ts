@@ -1,0 +1,103 @@
+import { sendTo, setup, stateIn } from 'xstate';
+import { callbackEffect, promiseEffect } from '../effect.ts';
+import type { ConfigChanged, FilesChanged, WatchStart } from './protocol.ts';
+import type { AgentSettings } from './settings.ts';
+
+type WatchSettings = AgentSettings['watch'];
+
+/**
+ * Turns changes of certificate files into configuration for the supervisor: the first one at once, which starts Envoy;
+ * a later one a fixed delay after the first change of a batch (spec/agent.md §3.2).
+ */
+export const certWatcherMachine = setup({
+  types: {
+    context: {} as WatchSettings,
+    input: {} as WatchSettings,
+    events: {} as WatchStart | FilesChanged,
+    children: {} as { wait: 'waitForFiles'; files: 'watchFiles'; digest: 'digestFiles' },
+  },
+  actors: {
+    /** Resolves when every file is there; waits as long as it takes. */
+    waitForFiles: promiseEffect<{ missing: string[] }, { files: string[]; limitMs: number }>('waitForFiles'),
+    /** Watches directories, also those that do not exist yet. */
+    watchFiles: callbackEffect<{ type: never }, { directories: string[] }>('watchFiles'),
+    /** SHA-256 over the contents of the directories' certificate files. A file that cannot be read adds nothing. */
+    digestFiles: promiseEffect<{ digest: string; files: string[] }, { directories: string[] }>('digestFiles'),
+  },
+  delays: { watchDelay: ({ context }) => context.delayMs },
+  guards: { isOutdated: stateIn({ watching: { reading: 'outdated' } }) },
+  actions: {
+    sendConfig: sendTo(
+      ({ system }) => system.get('supervisor'),
+      (_, params: { digest: string; files: string[] }): ConfigChanged => ({
+        type: 'config.changed',
+        digest: params.digest,
+        files: params.files.length,
+      }),
+    ),
+    /** What cannot be read at all counts as empty: Envoy is started anyway, and the next change brings another look. */
+    sendEmptyConfig: sendTo(
+      ({ system }) => system.get('supervisor'),
+      (): ConfigChanged => ({ type: 'config.changed', digest: '', files: 0 }),
+    ),
+  },
+}).createMachine({
+  id: 'cert-watcher',
+  description: 'Watches certificate directories.',
+  context: ({ input }) => input,
+  initial: 'idle',
+  states: {
+    idle: { on: { 'watch.start': 'waiting for files' } },
+    'waiting for files': {
+      description: 'Files that Envoy needs at its start may still be on their way.',
+      invoke: {
+        id: 'wait',
+        src: 'waitForFiles',
+        input: ({ context }) => ({ files: context.requiredFiles, limitMs: context.requiredFilesLimitMs }),
+        onDone: 'watching',
+        onError: 'watching',
+      },
+    },
+    watching: {
+      description: 'Directories are watched, not files: Kubernetes replaces files by switching a symbolic link.',
+      invoke: {
+        id: 'files',
+        src: 'watchFiles',
+        input: ({ context }) => ({ directories: context.directories }),
+      },
+      initial: 'reading',
+      states: {
+        reading: {
+          description: 'The contents are hashed.',
+          invoke: {
+            id: 'digest',
+            src: 'digestFiles',
+            input: ({ context }) => ({ directories: context.directories }),
+            onDone: [
+              {
+                guard: 'isOutdated',
+                target: 'settling',
+                actions: { type: 'sendConfig', params: ({ event }) => event.output },
+              },
+              { target: 'quiet', actions: { type: 'sendConfig', params: ({ event }) => event.output } },
+            ],
+            onError: { target: 'quiet', actions: 'sendEmptyConfig' },
+          },
+          initial: 'current',
+          states: {
+            current: { on: { 'files.changed': 'outdated' } },
+            outdated: { description: 'Files changed while they were read: what was read counts, and is read again.' },
+          },
+        },
+        quiet: {
+          description: 'Nothing has changed since the last reading.',
+          on: { 'files.changed': 'settling' },
+        },
+        settling: {
+          description: 'A batch of changes is under way; the delay counts from its first.',
+          after: { watchDelay: 'reading' },
+        },
+      },
+    },
+  },
+});

@@ -1,0 +1,274 @@
+import { assign, sendParent, sendTo, setup } from 'xstate';
+import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
+import type {
+  EpochFailed,
+  EpochOrder,
+  ProbePassed,
+  ProbeWaiting,
+  ProcessExited,
+  ProcessFailed,
+  ProcessSignal,
+  ProcessSpawned,
+} from './protocol.ts';
+
+export interface EpochInput {
+  /** Envoy's --restart-epoch. */
+  epoch: number;
+  baseId: number;
+  /** Let Envoy check its bootstrap before it is started for real (`--mode validate`). */
+  validate: boolean;
+  parentShutdownMs: number;
+  parentGraceMs: number;
+  healthyMs: number;
+}
+
+interface EpochContext extends EpochInput {
+  configFile: string;
+}
+
+/** A parent's exit is on time when it comes this much before its parent-shutdown time, as we see it: we poll, Envoy does not. */
+const earlyToleranceMs = 1_000;
+
+/**
+ * The life of one Envoy process, from its bootstrap to its exit. It follows orders and reports facts; whether to start
+ * another one is the supervisor's business.
+ */
+export const epochMachine = setup({
+  types: {
+    context: {} as EpochContext,
+    input: {} as EpochInput,
+    events: {} as EpochOrder | ProcessSpawned | ProcessExited | ProcessFailed | ProbePassed | ProbeWaiting,
+    children: {} as { prepare: 'prepare'; process: 'process'; probe: 'probe'; drain: 'drainListeners' },
+  },
+  actors: {
+    /** Writes the bootstrap file; with `validate` Envoy checks it. Rejects with what was wrong and where. */
+    prepare: promiseEffect<{ configFile: string }, { epoch: number; baseId: number; validate: boolean }>('prepare'),
+    /** Runs Envoy until it exits. */
+    process: callbackEffect<ProcessSignal, { epoch: number; baseId: number; configFile: string }>('process'),
+    /** Asks the admin interface until this epoch is live. */
+    probe: callbackEffect<{ type: never }, { epoch: number }>('probe'),
+    /** Orders Envoy to fail its health check and to drain its listeners. */
+    drainListeners: promiseEffect<void, { epoch: number }>('drainListeners'),
+  },
+  delays: {
+    parentDue: ({ context }) => Math.max(0, context.parentShutdownMs - earlyToleranceMs),
+    parentOverdue: ({ context }) => context.parentGraceMs + earlyToleranceMs,
+    healthy: ({ context }) => context.healthyMs,
+  },
+  actions: {
+    rememberConfigFile: assign({ configFile: (_, params: { configFile: string }) => params.configFile }),
+    /** Effect: the generated bootstrap is of no use once its process is gone. */
+    removeConfigFile: () => {},
+    signal: sendTo('process', (_, params: { signal: ProcessSignal['signal'] }) => ({
+      type: 'process.signal',
+      signal: params.signal,
+    })),
+    reportStarted: sendParent(({ context }, params: { pid: number }) => ({
+      type: 'epoch.started',
+      epoch: context.epoch,
+      pid: params.pid,
+    })),
+    reportLive: sendParent(({ context }, params: { timeToLiveMs: number }) => ({
+      type: 'epoch.live',
+      epoch: context.epoch,
+      timeToLiveMs: params.timeToLiveMs,
+    })),
+    reportWaiting: sendParent(({ context }, params: { reason: string }) => ({
+      type: 'epoch.waiting',
+      epoch: context.epoch,
+      reason: params.reason,
+    })),
+    reportHealthy: sendParent(({ context }) => ({ type: 'epoch.healthy', epoch: context.epoch })),
+    reportDrained: sendParent(({ context }) => ({ type: 'epoch.drained', epoch: context.epoch })),
+    reportDrainFailed: sendParent(({ context }, params: { reason: string }) => ({
+      type: 'epoch.drain-failed',
+      epoch: context.epoch,
+      reason: params.reason,
+    })),
+    reportOverdue: sendParent(({ context }) => ({ type: 'epoch.overdue', epoch: context.epoch })),
+    reportExited: sendParent(({ context }, params: { code: number | null; signal: string | null }) => ({
+      type: 'epoch.exited',
+      epoch: context.epoch,
+      ...params,
+    })),
+    reportFailed: sendParent(({ context }, params: Omit<EpochFailed, 'type' | 'epoch'>) => ({
+      type: 'epoch.failed',
+      epoch: context.epoch,
+      ...params,
+    })),
+  },
+}).createMachine({
+  id: 'epoch',
+  description: 'One Envoy process.',
+  context: ({ input }) => ({ ...input, configFile: '' }),
+  initial: 'preparing',
+  states: {
+    preparing: {
+      description: 'The bootstrap is written and, where it is not known to be good, checked by Envoy. No process yet.',
+      invoke: {
+        id: 'prepare',
+        src: 'prepare',
+        input: ({ context }) => ({ epoch: context.epoch, baseId: context.baseId, validate: context.validate }),
+        onDone: {
+          target: 'running',
+          actions: {
+            type: 'rememberConfigFile',
+            params: ({ event }) => ({ configFile: event.output.configFile }),
+          },
+        },
+        onError: {
+          target: 'over',
+          actions: {
+            type: 'reportFailed',
+            params: ({ event }) => failure('preparing', { reason: reasonOf(event.error) }),
+          },
+        },
+      },
+      on: {
+        'epoch.abort': { target: 'over', actions: { type: 'reportExited', params: { code: null, signal: null } } },
+        'epoch.terminate': { target: 'over', actions: { type: 'reportExited', params: { code: null, signal: null } } },
+      },
+    },
+    running: {
+      description: 'There is a process, or there will be one in a moment.',
+      invoke: {
+        id: 'process',
+        src: 'process',
+        input: ({ context }) => ({ epoch: context.epoch, baseId: context.baseId, configFile: context.configFile }),
+      },
+      exit: 'removeConfigFile',
+      on: {
+        'epoch.abort': '.ending.killed',
+        'logs.reopen': { actions: { type: 'signal', params: { signal: 'SIGUSR1' } } },
+        'process.failed': {
+          target: 'over',
+          actions: {
+            type: 'reportFailed',
+            params: ({ event }) => failure('starting', { reason: event.reason }),
+          },
+        },
+      },
+      initial: 'starting',
+      states: {
+        starting: {
+          description: 'The operating system was asked for a process.',
+          on: {
+            'process.spawned': {
+              target: 'initializing',
+              actions: { type: 'reportStarted', params: ({ event }) => ({ pid: event.pid }) },
+            },
+            'process.exited': {
+              target: '#epoch.over',
+              actions: { type: 'reportFailed', params: ({ event }) => failure('starting', event) },
+            },
+          },
+        },
+        initializing: {
+          description: 'Envoy reads its bootstrap and waits for its first configuration.',
+          invoke: { id: 'probe', src: 'probe', input: ({ context }) => ({ epoch: context.epoch }) },
+          on: {
+            'probe.passed': {
+              target: 'live',
+              actions: { type: 'reportLive', params: ({ event }) => ({ timeToLiveMs: event.timeToLiveMs }) },
+            },
+            'probe.waiting': {
+              actions: { type: 'reportWaiting', params: ({ event }) => ({ reason: event.reason }) },
+            },
+            'process.exited': {
+              target: '#epoch.over',
+              actions: { type: 'reportFailed', params: ({ event }) => failure('initializing', event) },
+            },
+          },
+        },
+        live: {
+          description: 'Envoy serves.',
+          after: { healthy: { actions: 'reportHealthy' } },
+          on: {
+            'epoch.supersede': 'draining parent',
+            'epoch.drain': 'draining',
+            'epoch.terminate': 'ending',
+            'process.exited': {
+              target: '#epoch.over',
+              actions: { type: 'reportFailed', params: ({ event }) => failure('serving', event) },
+            },
+          },
+        },
+        'draining parent': {
+          description: 'Its child serves. Envoy itself drains it and ends it; we send it no ending signal.',
+          initial: 'leaving',
+          states: {
+            leaving: {
+              description: 'Its exit would come too early: a child whose parent dies before its time is doomed.',
+              after: { parentDue: 'due' },
+              on: {
+                'epoch.dismiss': 'due',
+                'process.exited': {
+                  target: '#epoch.over',
+                  actions: { type: 'reportFailed', params: ({ event }) => failure('draining', event) },
+                },
+              },
+            },
+            due: {
+              description: 'It may leave at any time.',
+              after: { parentOverdue: { target: 'overdue', actions: 'reportOverdue' } },
+            },
+            overdue: {
+              description: 'Its child has told it to leave long ago, and needs it no more.',
+            },
+          },
+          on: {
+            'epoch.supersede': { target: 'draining parent', reenter: true },
+            'process.exited': {
+              target: '#epoch.over',
+              actions: { type: 'reportExited', params: ({ event }) => ({ code: event.code, signal: event.signal }) },
+            },
+          },
+        },
+        draining: {
+          description: 'New connections are turned away, requests finish. The supervisor says when to end.',
+          invoke: {
+            id: 'drain',
+            src: 'drainListeners',
+            input: ({ context }) => ({ epoch: context.epoch }),
+            onDone: { actions: 'reportDrained' },
+            onError: {
+              actions: { type: 'reportDrainFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+            },
+          },
+          on: {
+            'epoch.terminate': 'ending',
+            'process.exited': {
+              target: '#epoch.over',
+              actions: { type: 'reportFailed', params: ({ event }) => failure('draining', event) },
+            },
+          },
+        },
+        ending: {
+          description: 'An ending signal was sent.',
+          initial: 'terminated',
+          states: {
+            terminated: { entry: { type: 'signal', params: { signal: 'SIGTERM' } } },
+            killed: { entry: { type: 'signal', params: { signal: 'SIGKILL' } } },
+          },
+          on: {
+            'epoch.abort': '.killed',
+            'process.exited': {
+              target: '#epoch.over',
+              actions: { type: 'reportExited', params: ({ event }) => ({ code: event.code, signal: event.signal }) },
+            },
+          },
+        },
+      },
+    },
+    over: { type: 'final', description: 'The process is gone, its bootstrap file too.' },
+  },
+});
+
+type Failure = Omit<EpochFailed, 'type' | 'epoch'>;
+
+function failure(during: Failure['during'], end: { reason: string } | ProcessExited): Failure {
+  if ('reason' in end) return { during, code: null, signal: null, reason: end.reason, refusedByParent: false };
+  const how = end.signal === null ? `exit code ${end.code}` : `signal ${end.signal}`;
+  const reason = end.lastWords === '' ? how : `${how}: ${end.lastWords}`;
+  return { during, code: end.code, signal: end.signal, reason, refusedByParent: end.refusedByParent };
+}

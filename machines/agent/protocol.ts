@@ -1,0 +1,202 @@
+/**
+ * Every event that passes between two actors of pilot-agent, declared once: who sends it, who receives it.
+ * The order in which they may pass is in sequences/*.mmd.
+ *
+ * `noun.happened` is a fact, `noun.order` an order.
+ */
+
+// ---- outside → agent (the signal effect)
+
+export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGUSR1';
+
+/** agent/signals → agent. The operating system delivered a signal to this process. */
+export type SignalReceived = { type: 'signal.received'; signal: Signal };
+
+// ---- agent ↔ status
+
+/** agent → status. Open the port. */
+export type StatusStart = { type: 'status.start' };
+/** status → agent. The port is open; 0 when the status server is switched off. */
+export type StatusListening = { type: 'status.listening'; port: number };
+/** status → agent. The port cannot be opened, or its server broke. */
+export type StatusFailed = { type: 'status.failed'; reason: string };
+/** status → agent. POST /quitquitquit from loopback. */
+export type QuitRequested = { type: 'quit.requested' };
+/** agent → status. The agent is stopping: not ready from now on, whatever Envoy says. */
+export type StatusDrain = { type: 'status.drain' };
+
+// ---- agent ↔ supervisor
+
+/** agent → supervisor. Begin. */
+export type SupervisorStart = { type: 'supervisor.start' };
+/** agent → supervisor. Restart Envoy although its configuration is the same (SIGHUP). */
+export type SupervisorRestart = { type: 'supervisor.restart'; reason: string };
+/** agent → supervisor. Drain, then end every Envoy. */
+export type SupervisorStop = { type: 'supervisor.stop'; reason: string };
+/** agent → supervisor. End every Envoy at once. */
+export type SupervisorStopNow = { type: 'supervisor.stop-now' };
+/** agent → supervisor → every epoch. Reopen access logs (SIGUSR1). */
+export type LogsReopen = { type: 'logs.reopen' };
+
+// ---- cert-watcher → supervisor
+
+/** agent → cert-watcher. Begin: wait for files, send the first configuration, then watch. */
+export type WatchStart = { type: 'watch.start' };
+/**
+ * cert-watcher → supervisor. What Envoy should run with is this. Sent once at start whatever the files are: it is what
+ * starts Envoy.
+ *
+ * `digest` is the SHA-256 of the watched files' contents in hexadecimal; of nothing when there are none.
+ */
+export type ConfigChanged = { type: 'config.changed'; digest: string; files: number };
+
+// ---- supervisor ↔ start-limiter
+
+/** supervisor → start-limiter. May an Envoy be started? Answered now or when a token is there. */
+export type StartRequest = { type: 'start.request' };
+/** supervisor → start-limiter. No longer wanted. */
+export type StartWithdraw = { type: 'start.withdraw' };
+/** start-limiter → supervisor. One start is granted. */
+export type StartGranted = { type: 'start.granted' };
+
+// ---- supervisor → epoch-N
+
+/** Its successor is live: this epoch is a draining parent now, and Envoy ends it when the parent-shutdown time is over. */
+export type EpochSupersede = { type: 'epoch.supersede' };
+/** A draining parent may leave at any time from now on: its child is being ended, and takes it along. */
+export type EpochDismiss = { type: 'epoch.dismiss' };
+/** Stop accepting and let requests finish. */
+export type EpochDrain = { type: 'epoch.drain' };
+/** End in good order (SIGTERM). Only for the newest, live epoch. */
+export type EpochTerminate = { type: 'epoch.terminate' };
+/** End at once (SIGKILL). The only way to end a child that is not live. */
+export type EpochAbort = { type: 'epoch.abort' };
+
+// ---- epoch-N → supervisor
+
+/** The process exists. */
+export type EpochStarted = { type: 'epoch.started'; epoch: number; pid: number };
+/** This epoch serves. `timeToLiveMs` counts from the start of the process. */
+export type EpochLive = { type: 'epoch.live'; epoch: number; timeToLiveMs: number };
+/** Still not live, and why: told now and then, for people. */
+export type EpochWaiting = { type: 'epoch.waiting'; epoch: number; reason: string };
+/** Live for the time that renews the retry budget. */
+export type EpochHealthy = { type: 'epoch.healthy'; epoch: number };
+/** The admin interface took the drain orders. */
+export type EpochDrained = { type: 'epoch.drained'; epoch: number };
+/** The drain orders did not reach Envoy: it goes on accepting until it is ended. */
+export type EpochDrainFailed = { type: 'epoch.drain-failed'; epoch: number; reason: string };
+/** A draining parent has not left in time. */
+export type EpochOverdue = { type: 'epoch.overdue'; epoch: number };
+/** The process is gone, as it was told to or as a parent does. */
+export type EpochExited = { type: 'epoch.exited'; epoch: number; code: number | null; signal: string | null };
+/** The epoch came to an end that nobody ordered. */
+export type EpochFailed = {
+  type: 'epoch.failed';
+  epoch: number;
+  /** What it was doing. */
+  during: 'preparing' | 'starting' | 'initializing' | 'serving' | 'draining';
+  code: number | null;
+  signal: string | null;
+  /** For people: Envoy's last words, or what the operating system said. */
+  reason: string;
+  /** Envoy refused to attach because its parent seems to be initializing (spec/envoy-hot-restart.md fact 1). */
+  refusedByParent: boolean;
+};
+
+// ---- supervisor → status
+
+/** An epoch serves. */
+export type ServingBegan = { type: 'serving.began'; epoch: number };
+/** No epoch serves. */
+export type ServingEnded = { type: 'serving.ended'; reason: string };
+/** A child starts beside the serving epoch and takes over its admin port: what that port says is the child's state. */
+export type HandoverBegan = { type: 'handover.began'; epoch: number };
+/** The child is gone without having taken over. The admin port may be gone with it. */
+export type HandoverEnded = { type: 'handover.ended' };
+
+// ---- machines ↔ their effects
+
+/** cert-watcher/files → cert-watcher. Something happened in a watched directory. */
+export type FilesChanged = { type: 'files.changed'; path: string };
+
+/** epoch-N → epoch-N/process. */
+export type ProcessSignal = { type: 'process.signal'; signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' };
+/** epoch-N/process → epoch-N. */
+export type ProcessSpawned = { type: 'process.spawned'; pid: number };
+/** epoch-N/process → epoch-N. `lastWords` is the last line that Envoy wrote. */
+export type ProcessExited = {
+  type: 'process.exited';
+  code: number | null;
+  signal: string | null;
+  lastWords: string;
+  refusedByParent: boolean;
+};
+/** epoch-N/process → epoch-N. The process could not be started at all. */
+export type ProcessFailed = { type: 'process.failed'; reason: string };
+/** epoch-N/probe → epoch-N. The admin interface answers for this epoch, and it is live. */
+export type ProbePassed = { type: 'probe.passed'; timeToLiveMs: number };
+/** epoch-N/probe → epoch-N. Not live for a while now. */
+export type ProbeWaiting = { type: 'probe.waiting'; reason: string };
+
+/** status/http → status. */
+export type HttpListening = { type: 'http.listening'; port: number };
+/** status/http → status. */
+export type HttpFailed = { type: 'http.failed'; reason: string };
+/** status/http → status. Somebody asks /healthz/ready; `request` names the call. */
+export type ReadinessAsked = { type: 'readiness.asked'; request: number };
+/** status → status/http. Ask Envoy's admin interface first. */
+export type EnvoyAsk = { type: 'envoy.ask'; request: number };
+/** status/http → status. */
+export type EnvoyAnswered = { type: 'envoy.answered'; request: number; live: boolean; detail: string };
+/** status → status/http. The answer to a readiness call. */
+export type ReadinessAnswer = { type: 'readiness.answer'; request: number; ready: boolean; reason: string };
+
+/** What an epoch tells its supervisor. */
+export type EpochReport =
+  | EpochStarted
+  | EpochLive
+  | EpochWaiting
+  | EpochHealthy
+  | EpochDrained
+  | EpochDrainFailed
+  | EpochOverdue
+  | EpochExited
+  | EpochFailed;
+
+/** What a supervisor orders an epoch to do. */
+export type EpochOrder = EpochSupersede | EpochDismiss | EpochDrain | EpochTerminate | EpochAbort | LogsReopen;
+
+/** What a supervisor tells the status actor. */
+export type ServingReport = ServingBegan | ServingEnded | HandoverBegan | HandoverEnded;
+
+/**
+ * The messages of the seeds' diagrams (spec/agent.md §12.1: row number → what stands for it here), and in which of our
+ * diagrams they appear. `spawn`, `timer` and `done` are what the runtime itself records of an actor's life.
+ */
+export const seedMessages = [
+  { row: '1', event: 'spawn', from: 'agent', to: 'status', diagram: 'startup' },
+  { row: '2', event: 'status.start', from: 'agent', to: 'status', diagram: 'startup' },
+  { row: '3', event: 'spawn', from: 'supervisor', to: 'epoch-N', diagram: 'startup' },
+  { row: '4', event: 'spawn', from: 'agent', to: 'supervisor', diagram: 'startup' },
+  { row: '5', event: 'spawn', from: 'agent', to: 'cert-watcher', diagram: 'startup' },
+  { row: '6', event: 'watch.start', from: 'agent', to: 'cert-watcher', diagram: 'startup' },
+  { row: '7', event: 'spawn', from: 'cert-watcher', to: 'cert-watcher/files', diagram: 'restart' },
+  { row: '8', event: 'files.changed', from: 'cert-watcher/files', to: 'cert-watcher', diagram: 'restart' },
+  { row: '9', event: 'timer watchDelay', from: 'cert-watcher', to: 'cert-watcher', diagram: 'restart' },
+  { row: '10', event: 'spawn', from: 'cert-watcher', to: 'cert-watcher/digest', diagram: 'restart' },
+  { row: '11', event: 'config.changed', from: 'cert-watcher', to: 'supervisor', diagram: 'restart' },
+  { row: '12', event: 'supervisor.start', from: 'agent', to: 'supervisor', diagram: 'startup' },
+  { row: '13', event: 'start.request', from: 'supervisor', to: 'start-limiter', diagram: 'restart' },
+  { row: '14a', event: 'config.changed', from: 'cert-watcher', to: 'supervisor', diagram: 'restart' },
+  { row: '14b', event: 'epoch.failed', from: 'epoch-N', to: 'supervisor', diagram: 'retry' },
+  { row: '14c', event: 'timer backoff', from: 'supervisor', to: 'supervisor', diagram: 'retry' },
+  { row: '15', event: 'start.granted', from: 'start-limiter', to: 'supervisor', diagram: 'restart' },
+  { row: '16', event: 'spawn', from: 'supervisor', to: 'epoch-N', diagram: 'restart' },
+  { row: '17', event: 'epoch.exited', from: 'epoch-N', to: 'supervisor', diagram: 'restart' },
+  { row: '18', event: 'signal.received', from: 'agent/signals', to: 'agent', diagram: 'shutdown' },
+  { row: '19', event: 'epoch.drain', from: 'supervisor', to: 'epoch-N', diagram: 'shutdown' },
+  { row: '20', event: 'timer terminationDrain', from: 'supervisor', to: 'supervisor', diagram: 'shutdown' },
+  { row: '21', event: 'epoch.abort', from: 'supervisor', to: 'epoch-N', diagram: 'shutdown' },
+  { row: '22', event: 'done', from: 'supervisor', to: 'agent', diagram: 'shutdown' },
+] as const;

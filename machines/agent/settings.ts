@@ -1,0 +1,45 @@
+/** What the agent's machines are told once, at start. All times in milliseconds. */
+export interface AgentSettings {
+  /** Envoy's --drain-time-s: how long a superseded or stopping Envoy lets its connections go. */
+  drainMs: number;
+  /** Envoy's --parent-shutdown-time-s: how long after its child is live a parent is ended. */
+  parentShutdownMs: number;
+  /** How long a stopping agent lets requests finish before it ends Envoy. */
+  terminationDrainMs: number;
+  /** A child beside a serving epoch must be live within this. */
+  startLimitMs: number;
+  /** An ordered end must have happened within this, else SIGKILL. Covers a blocked main thread (measured: 10 s). */
+  stopLimitMs: number;
+  /** How long a parent may outstay its parent-shutdown time. */
+  parentGraceMs: number;
+  /** How long live makes an epoch healthy: the retry budget is renewed. */
+  healthyMs: number;
+  retry: { budget: number; firstDelayMs: number; maxDelayMs: number };
+  /** Starts of Envoy: `burst` at once, then one each `refillMs`. */
+  starts: { burst: number; refillMs: number };
+  watch: {
+    directories: string[];
+    /** From the first change to the reading of the files. */
+    delayMs: number;
+    /** Files that should be there before Envoy starts, and how long to wait for them. */
+    requiredFiles: string[];
+    requiredFilesLimitMs: number;
+  };
+  /** 0: no status server. */
+  statusPort: number;
+}
+
+/** The reference's figures (spec/agent.md §1.5, §2, §3). */
+export const defaultSettings: AgentSettings = {
+  drainMs: 45_000,
+  parentShutdownMs: 60_000,
+  terminationDrainMs: 5_000,
+  startLimitMs: 20_000,
+  stopLimitMs: 12_000,
+  parentGraceMs: 5_000,
+  healthyMs: 60_000,
+  retry: { budget: 10, firstDelayMs: 200, maxDelayMs: 30_000 },
+  starts: { burst: 10, refillMs: 1_000 },
+  watch: { directories: [], delayMs: 10_000, requiredFiles: [], requiredFilesLimitMs: 120_000 },
+  statusPort: 15020,
+};
