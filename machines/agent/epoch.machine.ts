@@ -218,6 +218,7 @@ export const epochMachine = setup({
           },
           on: {
             'epoch.supersede': { target: 'draining parent', reenter: true },
+            'epoch.terminate': 'ending',
             'process.exited': {
               target: '#epoch.over',
               actions: { type: 'reportExited', params: ({ event }) => ({ code: event.code, signal: event.signal }) },

@@ -2,9 +2,25 @@
  * The agent's statecharts as a whole, under virtual time. Scenario numbers are those of spec/agent.md §2.8; a rule of
  * Envoy's that a test guards is named by its fact in spec/envoy-hot-restart.md §0.
  */
-import { describe, expect, test } from 'vitest';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
 import { defaultSettings } from '../../machines/agent/settings.ts';
+import { checkTrace } from '../../src/debugger/check.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import { formatReport } from '../../src/debugger/report-text.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
 import { AgentWorld } from '../simulation/agent-world.ts';
+
+const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
+
+/** Whatever a test did: its trace conforms to the diagrams, and no chart failed. */
+afterEach(() => {
+  for (const world of AgentWorld.made.splice(0)) {
+    expect(world.failed).toBeUndefined();
+    const report = checkTrace(diagrams, world.records);
+    expect(report.departures, formatReport(report, diagrams)).toEqual([]);
+  }
+});
 
 const epochsStarted = (world: AgentWorld): number[] => world.started.map((p) => p.epoch);
 
@@ -344,6 +360,17 @@ describe('stop', () => {
     world.signal('SIGTERM');
     await world.settle();
     expect(world.started.map((p) => p.signals)).toEqual([['SIGKILL'], ['SIGKILL']]);
+  });
+
+  test('a stop when only a draining parent is left lets its requests finish, then ends it', async () => {
+    const world = await handedOver();
+    world.newest().exit({ code: null, signal: 'SIGSEGV' });
+    await world.settle();
+    world.signal('SIGTERM');
+    await world.pass(4_999);
+    expect(world.started[0]!.signals).toEqual([]);
+    await world.pass(1);
+    expect(world.started[0]!.signals).toEqual(['SIGTERM']);
   });
 
   test('an Envoy that ignores SIGTERM is killed after the stop limit', async () => {

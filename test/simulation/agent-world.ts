@@ -26,6 +26,8 @@ export interface ScriptedProcess {
 type Send = (event: AnyEventObject) => void;
 
 export class AgentWorld {
+  /** Every world of this process, for checks that hold whatever a test did. */
+  static readonly made: AgentWorld[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   /** Every process ever started, in order. */
@@ -47,7 +49,8 @@ export class AgentWorld {
   readonly #probes = new Map<number, Send>();
 
   constructor(settings: Partial<AgentSettings> = {}) {
-    const recorder = createRecorder({ program: 'pilot-agent', now: this.clock.now });
+    AgentWorld.made.push(this);
+    const recorder = createRecorder({ program: 'pilot-agent', now: () => this.clock.now() });
     recorder.observe((record) => this.records.push(record));
     this.agent = startRoot(this.#machine(), {
       id: 'agent',
