@@ -76,6 +76,12 @@ export const agentMachine = setup({
   description: 'The process that keeps Envoy running.',
   context: ({ input }) => ({ ...input, baseId: 0, trouble: [] }),
   invoke: { id: 'signals', src: 'signals' },
+  on: {
+    // Ignored where no state has a use for them: SIGHUP before Envoy was started, a signal when everything is over.
+    'signal.received': {},
+    'status.failed': {},
+    'quit.requested': {},
+  },
   initial: 'claiming a base id',
   states: {
     'claiming a base id': {

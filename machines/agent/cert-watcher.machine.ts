@@ -45,6 +45,8 @@ export const certWatcherMachine = setup({
   id: 'cert-watcher',
   description: 'Watches certificate directories.',
   context: ({ input }) => input,
+  // Begins once.
+  on: { 'watch.start': {} },
   initial: 'idle',
   states: {
     idle: { on: { 'watch.start': 'waiting for files' } },

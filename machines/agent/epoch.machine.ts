@@ -101,6 +101,15 @@ export const epochMachine = setup({
   id: 'epoch',
   description: 'One Envoy process.',
   context: ({ input }) => ({ ...input, configFile: '' }),
+  on: {
+    // Orders for a live epoch or a draining parent; they may cross with its end on the way, and are ignored then.
+    'epoch.supersede': {},
+    'epoch.dismiss': {},
+    'epoch.drain': {},
+    'epoch.terminate': {},
+    // Nothing is open yet.
+    'logs.reopen': {},
+  },
   initial: 'preparing',
   states: {
     preparing: {

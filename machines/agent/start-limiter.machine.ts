@@ -29,7 +29,10 @@ export const startLimiterMachine = setup({
   states: {
     full: {
       description: 'No start was granted lately: every token is there.',
-      on: { 'start.request': { target: 'refilling', actions: ['takeToken', 'grant'] } },
+      on: {
+        'start.request': { target: 'refilling', actions: ['takeToken', 'grant'] },
+        'start.withdraw': {},
+      },
     },
     refilling: {
       description: 'A token comes back with each period.',
@@ -38,6 +41,7 @@ export const startLimiterMachine = setup({
         'nobody waits': {
           on: {
             'start.request': [{ guard: 'hasToken', actions: ['takeToken', 'grant'] }, { target: 'one waits' }],
+            'start.withdraw': {},
           },
           after: {
             refill: [
@@ -48,7 +52,7 @@ export const startLimiterMachine = setup({
         },
         'one waits': {
           description: 'The bucket is empty: the next token goes to the asker.',
-          on: { 'start.withdraw': 'nobody waits' },
+          on: { 'start.withdraw': 'nobody waits', 'start.request': {} },
           after: { refill: { target: '#start-limiter.refilling', reenter: true, actions: 'grant' } },
         },
       },

@@ -81,6 +81,15 @@ export const statusMachine = setup({
   description: 'Readiness of this proxy.',
   context: ({ input }) => ({ ...input, reason: 'Envoy has not been started' }),
   initial: 'idle',
+  on: {
+    // Nobody asks while the port is not open, so nothing needs remembering then.
+    'status.start': {},
+    'status.drain': {},
+    'serving.began': {},
+    'serving.ended': {},
+    'handover.began': {},
+    'handover.ended': {},
+  },
   states: {
     idle: {
       on: {

@@ -3,6 +3,8 @@ import { supervisorSetup } from './supervisor.setup.ts';
 
 export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor.setup.ts';
 
+const noEpochYet = { 'epoch.exited': {}, 'epoch.failed': {} };
+
 /**
  * Owns what should run (*desired*), what runs (*epochs*) and when to act next. A restart is decided in `deciding`.
  * Semantics: spec/agent.md §2, the facts about Envoy: spec/envoy-hot-restart.md §9.
@@ -24,11 +26,27 @@ export const supervisorMachine = supervisorSetup.createMachine({
     'logs.reopen': { actions: 'reopenLogs' },
     // A chart of ours that fails is a bug. The agent ends, and the process table ends what is left.
     'xstate.error.actor.*': '.failed',
+    // Ignored wherever no state has a use for them: they are in the trace, and so in the log.
+    'epoch.started': {},
+    'epoch.waiting': {},
+    'epoch.live': {},
+    'epoch.healthy': {},
+    'epoch.drained': {},
+    'epoch.drain-failed': {},
+    'epoch.overdue': {},
+    'start.granted': {},
   },
   states: {
     idle: {
       description: 'Not begun.',
-      on: { 'supervisor.start': 'waiting for configuration' },
+      on: {
+        'supervisor.start': 'waiting for configuration',
+        'supervisor.stop': 'stopped',
+        'supervisor.stop-now': 'stopped',
+        'supervisor.restart': {},
+        'config.changed': {},
+        ...noEpochYet,
+      },
     },
     'waiting for configuration': {
       description: 'The watcher has not said yet what to run with.',
@@ -36,6 +54,9 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'config.changed': { target: 'running', actions: 'desire' },
         'supervisor.stop': 'stopped',
         'supervisor.stop-now': 'stopped',
+        // What is to be restarted has not been started.
+        'supervisor.restart': {},
+        ...noEpochYet,
       },
     },
     running: {
@@ -258,6 +279,10 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'epoch.exited': { actions: 'forgetEpoch' },
         'epoch.failed': { actions: 'forgetEpoch' },
         'supervisor.stop-now': '.killing',
+        // Too late for these.
+        'supervisor.stop': {},
+        'supervisor.restart': {},
+        'config.changed': {},
       },
     },
     stopped: {

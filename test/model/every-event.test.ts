@@ -1,0 +1,70 @@
+/**
+ * design.md, rule 7 for machines: every state handles, or says that it ignores (`'event.type': {}`), every event that its
+ * peers may send it. Else an event that comes at an unforeseen moment is lost without a word.
+ */
+import { describe, expect, test } from 'vitest';
+import type { AnyStateMachine, AnyStateNode } from 'xstate';
+import { agentMachine } from '../../machines/agent/agent.machine.ts';
+import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
+import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { startLimiterMachine } from '../../machines/agent/start-limiter.machine.ts';
+import { statusMachine } from '../../machines/agent/status.machine.ts';
+import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+
+/** What peers may send at any time. An effect's reports are left out: it lives only in the states that invoke it. */
+const peers: [AnyStateMachine, string[]][] = [
+  [agentMachine, ['signal.received', 'status.failed', 'quit.requested']],
+  [
+    supervisorMachine,
+    [
+      'supervisor.stop',
+      'supervisor.stop-now',
+      'supervisor.restart',
+      'logs.reopen',
+      'config.changed',
+      'start.granted',
+      'epoch.started',
+      'epoch.live',
+      'epoch.waiting',
+      'epoch.healthy',
+      'epoch.drained',
+      'epoch.drain-failed',
+      'epoch.overdue',
+      'epoch.exited',
+      'epoch.failed',
+    ],
+  ],
+  [epochMachine, ['epoch.supersede', 'epoch.dismiss', 'epoch.drain', 'epoch.terminate', 'epoch.abort', 'logs.reopen']],
+  [certWatcherMachine, ['watch.start']],
+  [
+    statusMachine,
+    ['status.start', 'status.drain', 'serving.began', 'serving.ended', 'handover.began', 'handover.ended'],
+  ],
+  [startLimiterMachine, ['start.request', 'start.withdraw']],
+];
+
+function leaves(node: AnyStateNode): AnyStateNode[] {
+  const children = Object.values(node.states);
+  if (node.type === 'final') return [];
+  return children.length === 0 ? [node] : children.flatMap(leaves);
+}
+
+/** Event types that the node or an ancestor has a transition for, be it an empty one. */
+function spokenOf(node: AnyStateNode): Set<string> {
+  const own = Object.keys((node.config as { on?: object }).on ?? {});
+  return new Set([...own, ...(node.parent === undefined ? [] : spokenOf(node.parent))]);
+}
+
+/** A state that is left in the same step in which it is entered receives nothing. */
+const isTransient = (node: AnyStateNode): boolean => (node.always ?? []).some((t) => t.guard === undefined);
+
+describe.each(peers.map(([machine, events]) => [machine.id, machine, events] as const))('%s', (_, machine, events) => {
+  test.each(
+    leaves(machine.root)
+      .filter((node) => !isTransient(node))
+      .map((node) => [node.path.join('.'), node] as const),
+  )('in "%s"', (_path, node) => {
+    const spoken = spokenOf(node);
+    expect(events.filter((type) => !spoken.has(type))).toEqual([]);
+  });
+});
