@@ -105,6 +105,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
       record({ kind: 'timer', actor: actorName(to), timer: event.type.split('.')[2] ?? event.type });
       return;
     }
+    // XState tells of the end of an actor only when its parent has reacted to it: told here, the end comes before that.
+    if (from !== undefined && /^xstate\.(done|error)\.actor\./.test(event.type)) onEnd(from, from.getSnapshot());
     record({
       kind: 'event',
       from: from === undefined ? 'outside' : actorName(from),

@@ -90,17 +90,22 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceSi
   const flush = (): void => {
     scheduled = undefined;
     if (pending.length === 0) return;
-    const text = pending.join('');
+    const bytes = Buffer.from(pending.join(''));
     pending = [];
-    if (size > 0 && size + text.length > maxBytes) rotate();
-    writeAll(text);
+    if (size > 0 && size + bytes.length > maxBytes) rotate();
+    writeAll(bytes);
   };
-  const writeAll = (text: string): void => {
-    // A full disk must not take the supervisor down: the trace stops, Envoy does not.
+  let cut = false;
+  const writeAll = (bytes: Buffer): void => {
+    // A full disk must not take the supervisor down: the trace has a gap then, Envoy does not. A line that was cut is
+    // ended before the next one, so that only it is lost.
     try {
-      size += writeSync(fd, text);
+      const whole = cut ? Buffer.concat([Buffer.from('\n'), bytes]) : bytes;
+      const written = writeSync(fd, whole);
+      size += written;
+      cut = written < whole.length;
     } catch {
-      pending = [];
+      cut = true;
     }
   };
   const rotate = (): void => {
@@ -108,7 +113,7 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceSi
     renameSync(path, `${path}.1`);
     fd = openSync(path, 'w', 0o600);
     size = 0;
-    if (header !== undefined) writeAll(formatTraceLine(header));
+    if (header !== undefined) writeAll(Buffer.from(formatTraceLine(header)));
   };
   return {
     write(line) {

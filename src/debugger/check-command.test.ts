@@ -1,0 +1,196 @@
+/** `chartpilot` as a person runs it. */
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { packageRoot } from '../runtime/package-root.ts';
+import { formatTraceLine, type TraceBody } from '../runtime/trace.ts';
+import { type CheckCommandOptions, checkTraces } from './check-command.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'chartpilot-check-'));
+  mkdirSync(join(folder, 'diagrams'));
+  writeFileSync(
+    join(folder, 'diagrams/greet.mmd'),
+    'sequenceDiagram\nparticipant a\nparticipant b as b-N\na->>b: b.greet politely\nb->>a: b.greeted\n',
+  );
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+interface Run {
+  code: number;
+  out: string;
+  error: string;
+}
+
+/** The program itself, as a process. */
+function chartpilot(...args: string[]): Promise<Run> {
+  return new Promise((resolve) => {
+    const program = join(packageRoot(), 'src/cli/chartpilot.ts');
+    execFile(process.execPath, [program, ...args], { cwd: folder }, (failure, out, error) => {
+      resolve({ code: failure === null ? 0 : Number(failure.code), out, error });
+    });
+  });
+}
+
+/** The command without the process; names are relative to the test's folder, as in what it prints. */
+async function check(traces: string[], options: Partial<CheckCommandOptions> = {}): Promise<Run> {
+  const run = { code: 0, out: '', error: '' };
+  const short = (text: string): string => text.replaceAll(`${folder}/`, '');
+  const { diagrams, ...others } = options;
+  run.code = await checkTraces(
+    traces.map((name) => join(folder, name)),
+    { format: 'text', ...others, ...(diagrams !== undefined && { diagrams: join(folder, diagrams) }) },
+    {
+      out: (text) => {
+        run.out += short(text);
+      },
+      error: (text) => {
+        run.error += short(text);
+      },
+    },
+  );
+  return run;
+}
+
+const event = (from: string, to: string, type: string): TraceBody => ({ kind: 'event', from, to, event: { type } });
+const greet = event('a', 'b-3', 'b.greet');
+const greeted = event('b-3', 'a', 'b.greeted');
+
+function trace(name: string, bodies: TraceBody[], program = 'world'): string {
+  const header = { kind: 'header', version: 1, program, pid: 1, startedAt: '2026-01-01T00:00:00.000Z' } as const;
+  const lines = [header, ...bodies.map((body, i) => ({ seq: i + 1, t: i * 10, ...body }))];
+  writeFileSync(join(folder, name), lines.map(formatTraceLine).join(''));
+  return name;
+}
+
+describe('chartpilot check', () => {
+  test('answers 0 and counts when the trace follows the diagrams', async () => {
+    const { code, out, error } = await check([trace('good', [greet, greeted, greet])], { diagrams: 'diagrams' });
+    expect({ code, error }).toEqual({ code: 0, error: '' });
+    expect(out).toContain('good: accepted (world, started 2026-01-01T00:00:00.000Z)');
+    expect(out).toContain('diagrams/greet.mmd  2 activations: 1 completed, 0 interrupted, 1 live');
+    expect(out).toContain('3 records: 3 messages accepted, 0 departures');
+  });
+
+  test('exits 1 and shows both sides when it departs', async () => {
+    const { code, out } = await chartpilot('check', trace('bad', [greet, greet, greeted]), '--diagrams', 'diagrams');
+    expect(code).toBe(1);
+    expect(out).toContain('bad: departs from the sequence diagrams');
+    expect(out).toContain(
+      [
+        'departure 1 of 1: record 2 came out of order (diagrams/greet.mmd:5)',
+        '  the trace',
+        '      record 1 at 0 ms: a → b-3: b.greet',
+        '    ► record 2 at 10 ms: a → b-3: b.greet',
+        '  diagrams/greet.mmd, activation begun by record 1, N = 3; record 1 was its last step; allowed next:',
+        '    ► 5: b->>a: b.greeted   (b-3 → a: b.greeted)',
+      ].join('\n'),
+    );
+  });
+
+  test('prints JSON for other programs, one entry a trace', async () => {
+    const names = [trace('good', [greet]), trace('bad', [greeted])];
+    const { code, out } = await check(names, { diagrams: 'diagrams', format: 'json' });
+    expect(code).toBe(1);
+    expect(JSON.parse(out)).toMatchObject([
+      { trace: 'good', program: 'world', departures: [], counts: { accepted: 1 } },
+      {
+        trace: 'bad',
+        departures: [
+          {
+            kind: 'unexpected',
+            message: { seq: 1, from: 'b-3', to: 'a', type: 'b.greeted' },
+            diagram: { line: 5 },
+            expected: [{ line: 4, from: 'a', to: 'b-N', type: 'b.greet' }],
+          },
+        ],
+      },
+    ]);
+  });
+
+  test('says when the last line is half written, and when records are missing', async () => {
+    const name = trace('cut', [greet, greeted, greet, greeted]);
+    const line = formatTraceLine({ seq: 9, t: 90, ...greet });
+    writeFileSync(join(folder, name), line + line.slice(0, 20), { flag: 'a' });
+    const { code, out } = await check([name], { diagrams: 'diagrams' });
+    expect(code).toBe(0);
+    expect(out).toContain('cut:7: the last line is half written and was left out');
+    expect(out).toContain('4 records are missing in the trace');
+  });
+
+  test("finds the diagrams of this package's programs by itself, from any folder", async () => {
+    const { code, out, error } = await chartpilot('check', trace('agent.trace', [], 'pilot-agent'));
+    expect({ code, error }).toEqual({ code: 0, error: '' });
+    expect(out).toContain(join(packageRoot(), 'machines/agent/sequences/startup.mmd'));
+  });
+
+  test('answers 2 and still tells of the others when one cannot be read', async () => {
+    const { code, out, error } = await check(['nowhere', trace('good', [greet])], { diagrams: 'diagrams' });
+    expect(code).toBe(2);
+    expect(error).toBe('chartpilot: a file cannot be read: nowhere: it does not exist\n');
+    expect(out).toContain('good: accepted');
+  });
+
+  test.each([
+    [
+      undefined,
+      "good is of 'world', whose diagrams are not known\n  → name the folder that holds them with --diagrams",
+    ],
+    ['nowhere', 'a file cannot be read: nowhere: it does not exist'],
+    ['empty', 'empty holds no sequence diagram (*.mmd)'],
+    ['broken', 'broken/x.mmd:2: participant a is not declared above\n  broken/y.mmd:1: the first statement'],
+  ])('answers 2 and says what is wrong with the diagrams: %j', async (diagrams, message) => {
+    trace('good', [greet]);
+    mkdirSync(join(folder, 'empty'));
+    mkdirSync(join(folder, 'broken'));
+    writeFileSync(join(folder, 'broken/x.mmd'), 'sequenceDiagram\na->>b: a.b\nparticipant a\nparticipant b');
+    writeFileSync(join(folder, 'broken/y.mmd'), 'flowchart');
+    const { code, out, error } = await check(['good'], diagrams === undefined ? {} : { diagrams });
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(error.replace('\n  broken/x.mmd:2: participant b is not declared above', '')).toContain(message);
+  });
+});
+
+test('chartpilot trace prints a record a line', async () => {
+  const bodies: TraceBody[] = [
+    { kind: 'spawn', actor: 'a', machine: 'greeter' },
+    { kind: 'transition', actor: 'a', from: '', to: 'polite', cause: 'xstate.init' },
+    { kind: 'event', from: 'outside', to: 'a', event: { type: 'a.wake', why: 'morning' } },
+    { kind: 'timer', actor: 'a', timer: 'yawn' },
+    { kind: 'effect', actor: 'a', effect: 'waveHand' },
+    { kind: 'stop', actor: 'a', status: 'error', error: 'fell asleep' },
+  ];
+  const { code, out } = await chartpilot('trace', trace('t', bodies));
+  expect(code).toBe(0);
+  expect(out).toBe(
+    [
+      '      1         0.000  outside → a: spawn (machine greeter)',
+      '      2        10.000  a: [] → [polite] on xstate.init',
+      '      3        20.000  outside → a: a.wake {"why":"morning"}',
+      '      4        30.000  a: timer yawn',
+      '      5        40.000  a: does waveHand',
+      '      6        50.000  a: error fell asleep',
+      '',
+    ].join('\n'),
+  );
+});
+
+test.each([
+  [['check', 'good', '--format', 'xml'], 'Allowed choices are text, json.'],
+  [['check'], "missing required argument 'trace'"],
+  [['trace', 'nowhere'], 'chartpilot: a file cannot be read: nowhere: it does not exist'],
+])('chartpilot exits 2 with one clear paragraph: %j', async (args, message) => {
+  const { code, out, error } = await chartpilot(...args);
+  expect({ code, out }).toEqual({ code: 2, out: '' });
+  expect(error).toContain(message);
+  expect(error).not.toMatch(/\n\s+at /);
+});
+
+test('chartpilot --help tells of its commands', async () => {
+  const { code, out } = await chartpilot('--help');
+  expect(code).toBe(0);
+  expect(out).toMatch(/check .*\n.*trace /);
+});

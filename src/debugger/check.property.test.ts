@@ -1,0 +1,155 @@
+/** The check against random diagrams: what follows a diagram is accepted, what swaps two of its steps is refused. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { TraceRecord } from '../runtime/trace.ts';
+import { checkTrace } from './check.ts';
+import { parseDiagram } from './diagram/parse.ts';
+
+/** A diagram as a tree; each arrow gets a type of its own when it is written down. */
+type Plan = { op: 'arrow' } | { op: 'sequence' | 'alt' | 'opt' | 'loop' | 'par'; inner: Plan[] };
+
+const arrow: Plan = { op: 'arrow' };
+const { plan } = fc.letrec<{ plan: Plan }>((tie) => {
+  const node = (op: Exclude<Plan['op'], 'arrow'>, minLength: number, maxLength: number) =>
+    fc.array(tie('plan'), { minLength, maxLength }).map((inner): Plan => ({ op, inner }));
+  return {
+    plan: fc.oneof(
+      { maxDepth: 4, withCrossShrink: true },
+      { weight: 3, arbitrary: fc.constant(arrow) },
+      { weight: 3, arbitrary: node('sequence', 1, 4) },
+      { weight: 1, arbitrary: node('alt', 2, 3) },
+      { weight: 1, arbitrary: node('par', 2, 3) },
+      { weight: 1, arbitrary: node('opt', 1, 1) },
+      { weight: 1, arbitrary: node('loop', 1, 1) },
+    ),
+  };
+});
+
+interface Written {
+  lines: string[];
+  /** A run of it, by the choices that are drawn. */
+  run: (choose: (below: number) => number) => string[];
+}
+
+/** Writes a plan as mermaid, and as a generator of its runs: the opposite of what the check does with it. */
+function write(tree: Plan, nextType: () => string): Written {
+  if (tree.op === 'arrow') {
+    const type = nextType();
+    return { lines: [`a->>b: ${type}`], run: () => [type] };
+  }
+  const inner = tree.inner.map((child) => write(child, nextType));
+  const lines = (divider: string): string[] =>
+    inner.flatMap((child, i) => (i === 0 ? child.lines : [divider, ...child.lines]));
+  switch (tree.op) {
+    case 'sequence':
+      return {
+        lines: inner.flatMap((child) => child.lines),
+        run: (choose) => inner.flatMap((child) => child.run(choose)),
+      };
+    case 'alt':
+      return { lines: ['alt', ...lines('else'), 'end'], run: (choose) => inner[choose(inner.length)]!.run(choose) };
+    case 'par':
+      return {
+        lines: ['par', ...lines('and'), 'end'],
+        run: (choose) =>
+          interleave(
+            inner.map((child) => child.run(choose)),
+            choose,
+          ),
+      };
+    default: {
+      const most = tree.op === 'opt' ? 2 : 4;
+      return {
+        lines: [tree.op, ...lines(''), 'end'],
+        run: (choose) => Array.from({ length: choose(most) }, () => inner[0]!.run(choose)).flat(),
+      };
+    }
+  }
+}
+
+function interleave(runs: string[][], choose: (below: number) => number): string[] {
+  const left = runs.filter((run) => run.length > 0);
+  if (left.length === 0) return [];
+  const picked = choose(left.length);
+  const [first, ...rest] = left[picked]!;
+  return [first!, ...interleave(left.with(picked, rest), choose)];
+}
+
+const diagramOf = (lines: string[]) =>
+  parseDiagram(['sequenceDiagram', 'participant a', 'participant b', ...lines].join('\n'), 'random.mmd');
+
+const recordsOf = (types: string[]): TraceRecord[] =>
+  types.map((type, i) => ({ seq: i + 1, t: i, kind: 'event', from: 'a', to: 'b', event: { type } }));
+
+function counter(): () => string {
+  let n = 0;
+  return () => `step.${++n}`;
+}
+
+/** Draws the choices of a run from one list, so that a failure shrinks. */
+function choices(drawn: readonly number[]): (below: number) => number {
+  let i = 0;
+  return (below) => drawn[i++ % drawn.length]! % below;
+}
+
+const draws = fc.array(fc.nat(1_000), { minLength: 1, maxLength: 60 });
+
+test('every run of a diagram is accepted, and every part from its begin', () => {
+  fc.assert(
+    fc.property(plan, draws, fc.nat(), (tree, drawn, cut) => {
+      const { lines, run } = write(tree, counter());
+      const types = run(choices(drawn));
+      const diagram = diagramOf(lines);
+      expect(checkTrace([diagram], recordsOf(types)).departures).toEqual([]);
+      expect(checkTrace([diagram], recordsOf(types.slice(0, cut % (types.length + 1)))).departures).toEqual([]);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a run with two steps swapped that follow each other is refused where they were swapped', () => {
+  const twoSteps: Plan = { op: 'sequence', inner: [arrow, arrow] };
+  const wraps = fc.array(
+    fc.record({
+      op: fc.constantFrom<'par' | 'sequence'>('par', 'sequence'),
+      before: plan,
+      behind: plan,
+    }),
+    { maxLength: 3 },
+  );
+  fc.assert(
+    fc.property(wraps, draws, (around, drawn) => {
+      // The two steps are written first, so their types are known: step.1 and step.2.
+      const nextType = counter();
+      let written = write(twoSteps, nextType);
+      for (const { op, before, behind } of around) {
+        const [first, last] = [write(before, nextType), write(behind, nextType)];
+        written = join(op, [first, written, last]);
+      }
+      const types = written.run(choices(drawn));
+      const [one, two] = [types.indexOf('step.1'), types.indexOf('step.2')];
+      const swapped = types.with(one, 'step.2').with(two, 'step.1');
+      const { departures } = checkTrace([diagramOf(written.lines)], recordsOf(swapped));
+      expect(departures[0]?.message).toMatchObject({ seq: one + 1, type: 'step.2' });
+      expect(departures[0]?.expected.map(({ type }) => type)).toContain('step.1');
+    }),
+    { numRuns: 500 },
+  );
+});
+
+function join(op: 'par' | 'sequence', parts: Written[]): Written {
+  if (op === 'sequence') {
+    return {
+      lines: parts.flatMap((part) => part.lines),
+      run: (choose) => parts.flatMap((part) => part.run(choose)),
+    };
+  }
+  return {
+    lines: ['par', ...parts.flatMap((part, i) => (i === 0 ? part.lines : ['and', ...part.lines])), 'end'],
+    run: (choose) =>
+      interleave(
+        parts.map((part) => part.run(choose)),
+        choose,
+      ),
+  };
+}

@@ -1,0 +1,64 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
+import type { Diagram } from './diagram.ts';
+import { parseDiagram } from './parse.ts';
+
+/**
+ * Reads the diagrams `*.mmd` of a folder, by name; or the one file that `path` is.
+ *
+ * @param shownAs names the folder in reports; as given unless it has a shorter name.
+ * @throws ChartpilotError FILE_UNREADABLE, or DIAGRAM_INVALID with the mistakes of all files.
+ */
+export function loadDiagrams(path: string, shownAs = path): Diagram[] {
+  const files = isFolder(path)
+    ? namesIn(path).map((name) => [join(path, name), join(shownAs, name)])
+    : [[path, shownAs]];
+  const diagrams: Diagram[] = [];
+  const problems: string[] = [];
+  for (const [file, shown] of files as [string, string][]) {
+    try {
+      diagrams.push(parseDiagram(readText(file), shown));
+    } catch (error) {
+      if (!(error instanceof ChartpilotError && error.code === 'DIAGRAM_INVALID')) throw error;
+      problems.push(error.message.slice(error.message.indexOf(': ') + 2));
+    }
+  }
+  if (problems.length > 0) {
+    throw new ChartpilotError('DIAGRAM_INVALID', problems.join('\n  '), {
+      remedy: 'docs/sequence-diagrams.md says what a diagram may contain',
+    });
+  }
+  return diagrams;
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+function namesIn(folder: string): string[] {
+  const names = readdirSync(folder)
+    .filter((name) => name.endsWith('.mmd'))
+    .sort();
+  if (names.length > 0) return names;
+  throw new ChartpilotError('DIAGRAM_INVALID', `${folder} holds no sequence diagram (*.mmd)`, {
+    remedy: 'name the folder that holds them with --diagrams',
+  });
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw unreadable(file, error);
+  }
+}
+
+function unreadable(path: string, cause: unknown): ChartpilotError {
+  const why = isSystemError(cause, 'ENOENT') ? 'it does not exist' : messageOf(cause);
+  return new ChartpilotError('FILE_UNREADABLE', `${path}: ${why}`, { cause });
+}

@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest';
+import { joinBindings, matchName, nameAt, namePattern } from './name-pattern.ts';
+
+const match = (pattern: string, name: string) => matchName(namePattern(pattern)!, name);
+
+describe('a name pattern', () => {
+  test('without N is one actor', () => {
+    expect(match('supervisor', 'supervisor')).toBe('free');
+    expect(match('supervisor', 'supervisor-1')).toBeUndefined();
+  });
+
+  test('binds N to the number in the name', () => {
+    expect(match('epoch-N', 'epoch-3')).toBe(3);
+    expect(match('epoch-N', 'epoch-x')).toBeUndefined();
+    expect(match('epoch-N', 'epoch-03')).toBeUndefined();
+    expect(match('epoch-N', 'old-epoch-3')).toBeUndefined();
+  });
+
+  test('binds N from the number after it, never below zero', () => {
+    expect(match('epoch-N+1', 'epoch-3')).toBe(2);
+    expect(match('epoch-N+1', 'epoch-0')).toBeUndefined();
+  });
+
+  test('works in paths, and a second N is the same number', () => {
+    expect(match('ads-connection-N/stream', 'ads-connection-17/stream')).toBe(17);
+    expect(match('ads-connection-N/stream', 'ads-connection-17')).toBeUndefined();
+    expect(match('epoch-N/try-N+1', 'epoch-4/try-5')).toBe(4);
+    expect(match('epoch-N/try-N+1', 'epoch-4/try-4')).toBeUndefined();
+  });
+
+  test('is literal in everything but N', () => {
+    expect(match('a.b-N', 'axb-1')).toBeUndefined();
+    expect(match('Name', 'Name')).toBe('free');
+    expect(match('status-NACK', 'status-NACK')).toBe('free');
+  });
+
+  test('is refused where N has no meaning', () => {
+    expect(namePattern('epoch-N-1')).toBeUndefined();
+    expect(namePattern('N')).toBeUndefined();
+    expect(namePattern('N/process')).toBeUndefined();
+    expect(namePattern('epoch-N+M')).toBeUndefined();
+  });
+
+  test('is shown with its number once N is known', () => {
+    const next = namePattern('epoch-N+1/process')!;
+    expect(nameAt(next, 4)).toBe('epoch-5/process');
+    expect(nameAt(next, 'free')).toBe('epoch-N+1/process');
+  });
+});
+
+test('bindings join when they do not contradict each other', () => {
+  expect(joinBindings('free', 2)).toBe(2);
+  expect(joinBindings(2, 'free')).toBe(2);
+  expect(joinBindings(2, 2)).toBe(2);
+  expect(joinBindings(2, 3)).toBeUndefined();
+  expect(joinBindings(undefined, 'free')).toBeUndefined();
+});

@@ -1,0 +1,58 @@
+/**
+ * Names of actors as diagrams write them. `supervisor` is that actor; `epoch-N` is any epoch, and in one activation of a
+ * diagram every N is the same number, so `epoch-N+1` is the epoch after it. Paths work likewise: `epoch-N/process`.
+ */
+
+/** What a name says about N: a number, or nothing (the name has no N in it). */
+export type Binding = number | 'free';
+
+export interface NamePattern {
+  /** As written: `epoch-N+1`. */
+  readonly text: string;
+  /** Whether N occurs in it. */
+  readonly numbered: boolean;
+  readonly regexp: RegExp | undefined;
+  /** What is added to N at each of its places, in order. */
+  readonly offsets: readonly number[];
+}
+
+const variable = /-N(?:\+(\d+))?(?=\/|$)/g;
+const misplacedVariable = /(?:^|[-/+])N(?:$|[-/+])/;
+
+/** Compiles a name. Answers undefined when N stands where it has no meaning (`epoch-N-1`, `N/x`). */
+export function namePattern(text: string): NamePattern | undefined {
+  const offsets = [...text.matchAll(variable)].map((match) => Number(match[1] ?? 0));
+  if (misplacedVariable.test(text.replaceAll(variable, ''))) return undefined;
+  if (offsets.length === 0) return { text, numbered: false, regexp: undefined, offsets };
+  const source = text
+    .split(/(-N(?:\+\d+)?(?=\/|$))/)
+    .map((part) => (/^-N(?:\+\d+)?$/.test(part) ? '-(0|[1-9]\\d*)' : part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')))
+    .join('');
+  return { text, numbered: true, regexp: new RegExp(`^${source}$`), offsets };
+}
+
+/** The pattern `*`: any actor. */
+export const anyName: NamePattern = { text: '*', numbered: false, regexp: /^/, offsets: [] };
+
+/** What N must be for the pattern to be this name; undefined when it cannot be. N is never negative. */
+export function matchName(pattern: NamePattern, name: string): Binding | undefined {
+  if (pattern.regexp === undefined) return pattern.text === name ? 'free' : undefined;
+  const numbers = pattern.regexp.exec(name);
+  if (numbers === null) return undefined;
+  return pattern.offsets
+    .map((offset, i): Binding | undefined => Number(numbers[i + 1]) - offset)
+    .map((n) => (typeof n === 'number' && n < 0 ? undefined : n))
+    .reduce(joinBindings, 'free');
+}
+
+/** Both bindings at once; undefined when they contradict each other. */
+export function joinBindings(a: Binding | undefined, b: Binding | undefined): Binding | undefined {
+  if (a === 'free') return b;
+  return b === 'free' || a === b ? a : undefined;
+}
+
+/** The name that the pattern stands for; as written while N is not known. */
+export function nameAt(pattern: NamePattern, n: Binding): string {
+  if (n === 'free') return pattern.text;
+  return pattern.text.replaceAll(variable, (_, offset: string | undefined) => `-${n + Number(offset ?? 0)}`);
+}

@@ -1,0 +1,230 @@
+/** Reads the subset of mermaid's sequence diagrams that is a contract here (`docs/sequence-diagrams.md`). */
+import { ChartpilotError } from '../../runtime/errors.ts';
+import type { Arrow, Diagram, Fragment, Interruption, Participant } from './diagram.ts';
+import { anyName, type NamePattern, namePattern } from './name-pattern.ts';
+
+const id = String.raw`\w(?:[\w./-]*\w)?`;
+const name = String.raw`\w(?:[\w./+-]*\w)?`;
+const arrowLine = new RegExp(String.raw`^(${id})\s*(?:-->>|->>|-->|->|-\))\s*(${id})\s*:\s*(.*)$`);
+const participantLine = new RegExp(String.raw`^(?:participant|actor)\s+(${id})(?:\s+as\s+(.+))?$`);
+const noteLine = new RegExp(String.raw`^note\s+(?:(?:left|right)\s+of|over)\s+(${id})(?:\s*,\s*(${id}))?\s*:.*$`, 'i');
+const openingLine = /^(alt|opt|loop|par)(?:\s.*)?$/;
+const dividerLine = /^(else|and)(?:\s.*)?$/;
+const interruption = new RegExp(String.raw`^(\*|${name})\s*(?:-->>|->>|-->|->|-\))\s*(\*|${name})\s*:\s*(.*)$`);
+const interruptionComment = /^%%\s*interrupted by\b:?\s*(.*)$/i;
+const eventType = /^[\w-]+(?:\.[\w-]+)+$/;
+const supported =
+  'participant, actor, the arrows ->> -->> -) -> -->, Note, alt/else, opt, loop, par/and, end, autonumber and %% comments';
+
+type BlockKind = 'alt' | 'opt' | 'loop' | 'par';
+
+interface OpenBlock {
+  kind: BlockKind | 'diagram';
+  line: number;
+  branches: Fragment[][];
+}
+
+/**
+ * Parses one diagram.
+ *
+ * @param file names the diagram in errors and reports.
+ * @throws ChartpilotError DIAGRAM_INVALID that lists every mistake of the file, each with file and line.
+ */
+export function parseDiagram(text: string, file: string): Diagram {
+  return new DiagramParser(text.split(/\r?\n/), file).parse();
+}
+
+class DiagramParser {
+  readonly #source: readonly string[];
+  readonly #file: string;
+  readonly #problems: string[] = [];
+  readonly #participants = new Map<string, Participant>();
+  readonly #interruptions: { line: number; text: string }[] = [];
+  readonly #open: OpenBlock[] = [{ kind: 'diagram', line: 1, branches: [[]] }];
+  #begun = false;
+  #arrows = 0;
+
+  constructor(source: readonly string[], file: string) {
+    this.#source = source;
+    this.#file = file;
+  }
+
+  parse(): Diagram {
+    this.#source.forEach((text, i) => {
+      this.#statement(text.trim(), i + 1);
+    });
+    for (const block of this.#open.slice(1)) this.#problem(block.line, `this ${block.kind} has no end`);
+    if (!this.#begun) this.#problem(1, "the first statement must be 'sequenceDiagram'");
+    else if (this.#arrows === 0 && this.#problems.length === 0) this.#problem(1, 'the diagram has no arrow');
+    const interruptions = this.#interruptions.flatMap(({ line, text }) => this.#interruption(text, line) ?? []);
+    if (this.#problems.length > 0) throw new ChartpilotError('DIAGRAM_INVALID', this.#problems.join('\n  '));
+    return {
+      file: this.#file,
+      source: this.#source,
+      participants: [...this.#participants.values()],
+      body: sequence(this.#open[0]!.branches[0]!),
+      interruptions,
+    };
+  }
+
+  #problem(line: number, message: string): void {
+    this.#problems.push(`${this.#file}:${line}: ${message}`);
+  }
+
+  #statement(text: string, line: number): void {
+    if (text === '') return;
+    if (text.startsWith('%%')) this.#comment(text, line);
+    else if (!this.#begun) this.#opening(text, line);
+    // To mermaid a semicolon ends a statement: what follows would be drawn, or refused, as another one.
+    else if (text.includes(';')) this.#problem(line, `a semicolon ends a statement in mermaid: ${quote(text)}`);
+    else {
+      for (const [form, read] of this.#statements) {
+        const match = form.exec(text);
+        if (match === null) continue;
+        read(match, line);
+        return;
+      }
+      this.#problem(line, `${quote(text)} is not in the subset: ${supported}`);
+    }
+  }
+
+  readonly #statements: readonly [RegExp, (match: RegExpExecArray, line: number) => void][] = [
+    [/^autonumber(\s+\d+){0,2}$/, () => {}],
+    [/^end$/, (_, line) => this.#end(line)],
+    [openingLine, ([, kind], line) => this.#open.push({ kind: kind as BlockKind, line, branches: [[]] })],
+    [dividerLine, ([, word], line) => this.#divide(word as 'else' | 'and', line)],
+    [participantLine, ([, idText, alias], line) => this.#participant(idText!, alias ?? idText!, line)],
+    [noteLine, (match, line) => this.#note(match.slice(1), line)],
+    [arrowLine, ([, from, to, text], line) => this.#arrow(from!, to!, text!.trim(), line)],
+  ];
+
+  #opening(text: string, line: number): void {
+    this.#begun = true;
+    if (text !== 'sequenceDiagram') {
+      this.#problem(line, `the first statement must be 'sequenceDiagram', not ${quote(text)}`);
+    }
+  }
+
+  #note(participants: readonly (string | undefined)[], line: number): void {
+    for (const idText of participants) if (idText !== undefined) this.#declared(idText, line);
+  }
+
+  #comment(text: string, line: number): void {
+    const match = interruptionComment.exec(text);
+    // Kept for the end: the line may stand above the participants it names.
+    if (match !== null) this.#interruptions.push({ line, text: match[1]! });
+  }
+
+  #participant(idText: string, alias: string, line: number): void {
+    const pattern = new RegExp(`^${name}$`).test(alias) ? namePattern(alias) : undefined;
+    if (this.#participants.has(idText)) this.#problem(line, `participant ${idText} is declared twice`);
+    if (pattern === undefined) {
+      this.#problem(
+        line,
+        `${quote(alias)} is no actor's name: write it as traces do, with -N or -N+1 for a number (epoch-N/process)`,
+      );
+    }
+    // Declared all the same: one mistake should not be told again at every arrow.
+    this.#participants.set(idText, { id: idText, name: pattern ?? anyName });
+  }
+
+  #declared(idText: string, line: number): NamePattern | undefined {
+    const participant = this.#participants.get(idText);
+    if (participant === undefined) this.#problem(line, `participant ${idText} is not declared above`);
+    return participant?.name;
+  }
+
+  #arrow(fromId: string, toId: string, text: string, line: number): void {
+    this.#arrows++;
+    const from = this.#declared(fromId, line);
+    const to = this.#declared(toId, line);
+    const type = this.#messageType(text, line, fromId === toId);
+    if (from === undefined || to === undefined || type === undefined) return;
+    const arrow: Arrow = { kind: 'arrow', from, to, type, line };
+    this.#open.at(-1)!.branches.at(-1)!.push(arrow);
+  }
+
+  /** The part of an arrow's text that the check reads; the rest is for people. */
+  #messageType(text: string, line: number, toItself: boolean): string | undefined {
+    const [first = '', second = ''] = text.split(/\s+/);
+    if (first === 'timer') {
+      if (!toItself) this.#problem(line, 'a timer is an arrow from an actor to itself');
+      if (second === '') this.#problem(line, "a timer needs its delay's name: timer drainTime");
+      return `timer ${second}`;
+    }
+    if (first === 'spawn' || first === 'done') {
+      if (toItself) {
+        this.#problem(
+          line,
+          `${first} goes ${first === 'spawn' ? 'from a parent to its actor' : 'from an actor to its parent'}`,
+        );
+      }
+      return first;
+    }
+    if (eventType.test(first)) return first;
+    this.#problem(
+      line,
+      `an arrow's text begins with an event's type (epoch.live), spawn, done or timer NAME, not with ${quote(first)}`,
+    );
+    return undefined;
+  }
+
+  #divide(word: 'else' | 'and', line: number): void {
+    const block = this.#open.at(-1)!;
+    if (block.kind !== (word === 'else' ? 'alt' : 'par')) {
+      this.#problem(line, `'${word}' belongs into ${word === 'else' ? 'an alt' : 'a par'}`);
+    } else block.branches.push([]);
+  }
+
+  #end(line: number): void {
+    if (this.#open.length === 1) {
+      this.#problem(line, "'end' without alt, opt, loop or par");
+      return;
+    }
+    const block = this.#open.pop()!;
+    if (block.kind === 'alt' && block.branches.length === 1) {
+      this.#problem(block.line, 'an alt without else is ambiguous: write opt when it may be left out');
+    }
+    this.#open.at(-1)!.branches.at(-1)!.push(closed(block));
+  }
+
+  #interruption(text: string, line: number): Interruption | undefined {
+    const match = interruption.exec(text);
+    const from = match === null ? undefined : this.#interrupter(match[1]!);
+    const to = match === null ? undefined : this.#interrupter(match[2]!);
+    if (match === null || from === undefined || to === undefined) {
+      this.#problem(line, `write '%% interrupted by: FROM->>TO: TYPE', not ${quote(text)}`);
+      return undefined;
+    }
+    const rest = match[3]!.trim();
+    const type = /^\*(\s|$)/.test(rest) ? '*' : this.#messageType(rest, line, match[1] === match[2]);
+    return type === undefined ? undefined : { from, to, type, line };
+  }
+
+  /** A participant's id, a name as aliases write it (the actor need not take part in the diagram), or `*`. */
+  #interrupter(text: string): NamePattern | undefined {
+    return text === '*' ? anyName : (this.#participants.get(text)?.name ?? namePattern(text));
+  }
+}
+
+function closed(block: OpenBlock): Fragment {
+  const branches = block.branches.map(sequence);
+  switch (block.kind) {
+    case 'alt':
+    case 'par':
+      return { kind: block.kind, branches };
+    case 'opt':
+    case 'loop':
+      return { kind: block.kind, body: branches[0]! };
+    case 'diagram':
+      return branches[0]!;
+  }
+}
+
+function sequence(items: readonly Fragment[]): Fragment {
+  return { kind: 'sequence', items };
+}
+
+function quote(text: string): string {
+  return `'${text.length > 60 ? `${text.slice(0, 60)}…` : text}'`;
+}

@@ -1,0 +1,222 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Fragment } from './diagram.ts';
+import { namePattern } from './name-pattern.ts';
+import { nextArrows, type Term, TermPool } from './term.ts';
+
+const letters = ['a', 'b', 'c', 'd', 'e', 'f'];
+const actor = namePattern('x')!;
+const arrow = (type: string, line = 1): Fragment => ({ kind: 'arrow', from: actor, to: actor, type, line });
+const sequence = (...items: Fragment[]): Fragment => ({ kind: 'sequence', items });
+const alt = (...branches: Fragment[]): Fragment => ({ kind: 'alt', branches });
+const par = (...branches: Fragment[]): Fragment => ({ kind: 'par', branches });
+const opt = (body: Fragment): Fragment => ({ kind: 'opt', body });
+const loop = (body: Fragment): Fragment => ({ kind: 'loop', body });
+const [a, b, c, d] = letters.map((letter, i) => arrow(letter, i + 1)) as [Fragment, Fragment, Fragment, Fragment];
+
+/** The set of terms after a word, one letter a message. */
+function run(fragment: Fragment, word: string): { left: ReadonlySet<Term>; pool: TermPool } {
+  const pool = new TermPool();
+  let left: ReadonlySet<Term> = new Set([pool.fromFragment(fragment, ({ type }) => letters.indexOf(type))]);
+  for (const letter of word) {
+    left = new Set([...left].flatMap((term) => [...pool.after(term, new Set([letters.indexOf(letter)]))]));
+  }
+  return { left, pool };
+}
+
+/** `no`: refused; `open`: more must follow; `may end`: more may follow; `over`: nothing more can follow. */
+function verdict(fragment: Fragment, word: string): 'no' | 'open' | 'may end' | 'over' {
+  const { left, pool } = run(fragment, word);
+  if (left.size === 0) return 'no';
+  if ([...left].every((term) => term === pool.empty)) return 'over';
+  return [...left].some((term) => term.optional) ? 'may end' : 'open';
+}
+
+describe('what may follow', () => {
+  test.each<[string, Fragment, [string, string][]]>([
+    [
+      'a sequence keeps its order',
+      sequence(a, b),
+      [
+        ['', 'open'],
+        ['a', 'open'],
+        ['ab', 'over'],
+        ['b', 'no'],
+        ['aba', 'no'],
+      ],
+    ],
+    [
+      'an alt is one of its branches',
+      alt(sequence(a, b), sequence(a, c)),
+      [
+        ['ab', 'over'],
+        ['ac', 'over'],
+        ['abc', 'no'],
+      ],
+    ],
+    [
+      'an opt may be left out',
+      sequence(a, opt(b), c),
+      [
+        ['abc', 'over'],
+        ['ac', 'over'],
+        ['abbc', 'no'],
+      ],
+    ],
+    [
+      'an opt at the end may follow',
+      sequence(a, opt(b)),
+      [
+        ['a', 'may end'],
+        ['ab', 'over'],
+      ],
+    ],
+    [
+      'a loop is zero or more times',
+      sequence(loop(a), b),
+      [
+        ['b', 'over'],
+        ['aaab', 'over'],
+        ['', 'open'],
+      ],
+    ],
+    [
+      'a loop at the end never is over',
+      loop(sequence(a, b)),
+      [
+        ['', 'may end'],
+        ['a', 'open'],
+        ['abab', 'may end'],
+      ],
+    ],
+    [
+      'par branches interleave',
+      par(sequence(a, b), c),
+      [
+        ['abc', 'over'],
+        ['acb', 'over'],
+        ['cab', 'over'],
+        ['bac', 'no'],
+        ['ab', 'open'],
+      ],
+    ],
+    [
+      'equal par branches count',
+      par(a, a),
+      [
+        ['a', 'open'],
+        ['aa', 'over'],
+        ['aaa', 'no'],
+      ],
+    ],
+    [
+      'blocks nest',
+      loop(alt(par(a, opt(sequence(b, loop(c)))), d)),
+      [
+        ['bccca', 'may end'],
+        ['bacccd', 'may end'],
+        ['dda', 'may end'],
+        ['ca', 'no'],
+        ['bc', 'open'],
+      ],
+    ],
+  ])('%s', (_, fragment, verdicts) => {
+    expect(verdicts.map(([word]) => [word, verdict(fragment, word)])).toEqual(verdicts);
+  });
+
+  test('is shown by line', () => {
+    const { left } = run(sequence(a, par(b, opt(c)), d), 'a');
+    expect([...left].flatMap(nextArrows)).toEqual([
+      { symbol: 1, line: 2 },
+      { symbol: 2, line: 3 },
+    ]);
+  });
+
+  test('after a missed message is every place behind it', () => {
+    const pool = new TermPool();
+    const term = pool.fromFragment(sequence(a, b, alt(c, d)), ({ type }) => letters.indexOf(type));
+    const leftAfter = (letter: string) => [...pool.afterSkipping(term, new Set([letters.indexOf(letter)]))];
+    expect(
+      leftAfter('b')
+        .flatMap(nextArrows)
+        .map(({ line }) => line),
+    ).toEqual([3, 4]);
+    expect(leftAfter('d')).toEqual([pool.empty]);
+    expect(leftAfter('e')).toEqual([]);
+  });
+
+  test('stays small where a loop of alternatives interleaves with another', () => {
+    const { left } = run(par(loop(alt(a, b)), loop(sequence(opt(c), d))), 'abcdabdcabd'.repeat(20));
+    expect(left.size).toBeLessThanOrEqual(2);
+  });
+});
+
+const longest = 4;
+
+/** A word, or the first letters of a longer one and an ellipsis. */
+const cut = (word: string): string => (word.length > longest ? `${word.slice(0, longest)}…` : word);
+
+/** All words of a fragment, long ones cut: an independent reading of what a diagram means. */
+function wordsOf(fragment: Fragment): Set<string> {
+  switch (fragment.kind) {
+    case 'arrow':
+      return new Set([fragment.type]);
+    case 'sequence':
+      return fragment.items.map(wordsOf).reduce(concatenations, new Set(['']));
+    case 'alt':
+      return new Set(fragment.branches.flatMap((branch) => [...wordsOf(branch)]));
+    case 'opt':
+      return new Set(['', ...wordsOf(fragment.body)]);
+    case 'loop': {
+      const runs = new Set(['', ...wordsOf(fragment.body)]);
+      // More runs add nothing to the first letters.
+      return Array.from({ length: longest + 1 }, () => runs).reduce(concatenations, new Set(['']));
+    }
+    case 'par':
+      return fragment.branches.map(wordsOf).reduce(shuffles, new Set(['']));
+  }
+}
+
+function concatenations(first: Set<string>, second: Set<string>): Set<string> {
+  return new Set([...first].flatMap((x) => (x.endsWith('…') ? [x] : [...second].map((y) => cut(x + y)))));
+}
+
+function shuffles(first: Set<string>, second: Set<string>): Set<string> {
+  return new Set([...first].flatMap((x) => [...second].flatMap((y) => shuffle(x, y).map(cut))));
+}
+
+function shuffle(x: string, y: string): string[] {
+  if (x === '' || y === '') return [x + y];
+  return [...shuffle(x.slice(1), y).map((rest) => x[0]! + rest), ...shuffle(x, y.slice(1)).map((rest) => y[0]! + rest)];
+}
+
+const { anyFragment } = fc.letrec<{ anyFragment: Fragment }>((tie) => {
+  const few = fc.array(tie('anyFragment'), { minLength: 1, maxLength: 3 });
+  const two = fc.array(tie('anyFragment'), { minLength: 2, maxLength: 2 });
+  return {
+    anyFragment: fc.oneof(
+      { maxDepth: 3, withCrossShrink: true },
+      fc.constantFrom(...letters.slice(0, 3)).map((letter) => arrow(letter)),
+      few.map((items) => sequence(...items)),
+      two.map((branches) => alt(...branches)),
+      two.map((branches) => par(...branches)),
+      tie('anyFragment').map(opt),
+      tie('anyFragment').map(loop),
+    ),
+  };
+});
+
+test('a word is allowed exactly when it begins a word of the diagram, and may end exactly when it is one', () => {
+  const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: longest });
+  fc.assert(
+    fc.property(anyFragment, fc.array(word, { minLength: 10, maxLength: 10 }), (fragment, texts) => {
+      const words = wordsOf(fragment);
+      for (const text of texts) {
+        const { left } = run(fragment, text);
+        expect(left.size > 0).toBe([...words].some((candidate) => candidate.startsWith(text)));
+        expect([...left].some((term) => term.optional)).toBe(words.has(text));
+      }
+    }),
+    { numRuns: 300 },
+  );
+});

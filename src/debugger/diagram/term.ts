@@ -1,0 +1,180 @@
+/**
+ * What may still follow, as a term over arrows, and its partial derivatives (Brzozowski 1964, Antimirov 1996): the terms
+ * that are left when a message has been seen. Terms are interned, so equal terms are the same object and the sets of
+ * alternatives stay small.
+ */
+import type { Fragment } from './diagram.ts';
+
+export type Term = TermShape & {
+  /** Unique within its pool. */
+  readonly id: number;
+  /** Whether the rest may be left out: the accepting position of the field's words. */
+  readonly optional: boolean;
+};
+
+type TermShape =
+  | { readonly op: 'empty' }
+  /** An arrow of the diagram; what it matches is its symbol. */
+  | { readonly op: 'message'; readonly symbol: number; readonly line: number }
+  | { readonly op: 'sequence'; readonly first: Term; readonly then: Term }
+  | { readonly op: 'alt'; readonly branches: readonly Term[] }
+  | { readonly op: 'loop'; readonly body: Term }
+  | { readonly op: 'par'; readonly branches: readonly Term[] };
+
+/** Gives an arrow its symbol: arrows with the same ends and type share one. */
+export type SymbolOf = (arrow: Fragment & { kind: 'arrow' }) => number;
+
+/** A place in the diagram that may be next. */
+export interface NextArrow {
+  readonly symbol: number;
+  readonly line: number;
+}
+
+/** Makes, keeps and derives the terms of one diagram. */
+export class TermPool {
+  readonly #interned = new Map<string, Term>();
+  readonly empty: Term = this.#intern('empty', { op: 'empty' }, true);
+
+  /** The term of a diagram's body. */
+  fromFragment(fragment: Fragment, symbolOf: SymbolOf): Term {
+    const term = (inner: Fragment): Term => this.fromFragment(inner, symbolOf);
+    switch (fragment.kind) {
+      case 'arrow':
+        return this.message(symbolOf(fragment), fragment.line);
+      case 'sequence':
+        return fragment.items.map(term).reduceRight((then, first) => this.sequence(first, then), this.empty);
+      case 'alt':
+        return this.alt(fragment.branches.map(term));
+      case 'opt':
+        return this.alt([term(fragment.body), this.empty]);
+      case 'loop':
+        return this.loop(term(fragment.body));
+      case 'par':
+        return this.par(fragment.branches.map(term));
+    }
+  }
+
+  message(symbol: number, line: number): Term {
+    return this.#intern(`message ${symbol} ${line}`, { op: 'message', symbol, line }, false);
+  }
+
+  sequence(first: Term, then: Term): Term {
+    if (first.op === 'empty') return then;
+    if (then.op === 'empty') return first;
+    if (first.op === 'sequence') return this.sequence(first.first, this.sequence(first.then, then));
+    return this.#intern(
+      `sequence ${first.id} ${then.id}`,
+      { op: 'sequence', first, then },
+      first.optional && then.optional,
+    );
+  }
+
+  alt(terms: readonly Term[]): Term {
+    const flat = terms.flatMap((term) => (term.op === 'alt' ? term.branches : [term]));
+    const branches = [...new Set(flat)].sort((a, b) => a.id - b.id);
+    if (branches.length === 1) return branches[0]!;
+    return this.#intern(`alt ${ids(branches)}`, { op: 'alt', branches }, branches.some(isOptional));
+  }
+
+  loop(body: Term): Term {
+    if (body.op === 'empty' || body.op === 'loop') return body;
+    return this.#intern(`loop ${body.id}`, { op: 'loop', body }, true);
+  }
+
+  par(terms: readonly Term[]): Term {
+    const branches = terms
+      .flatMap((term) => (term.op === 'par' ? term.branches : [term]))
+      .filter((term) => term.op !== 'empty')
+      .sort((a, b) => a.id - b.id);
+    if (branches.length === 0) return this.empty;
+    if (branches.length === 1) return branches[0]!;
+    return this.#intern(`par ${ids(branches)}`, { op: 'par', branches }, branches.every(isOptional));
+  }
+
+  /** What may be left after the next message, which is one of these symbols; none when it may not be next. */
+  after(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
+    switch (term.op) {
+      case 'empty':
+        return new Set();
+      case 'message':
+        return new Set(symbols.has(term.symbol) ? [this.empty] : []);
+      case 'sequence': {
+        const rest = this.#each(this.after(term.first, symbols), (left) => this.sequence(left, term.then));
+        return term.first.optional ? union([rest, this.after(term.then, symbols)]) : rest;
+      }
+      case 'alt':
+        return union(term.branches.map((branch) => this.after(branch, symbols)));
+      case 'loop':
+        return this.#each(this.after(term.body, symbols), (left) => this.sequence(left, term));
+      case 'par':
+        return this.#afterPar(term.branches, (branch) => this.after(branch, symbols));
+    }
+  }
+
+  /** As `after`, with any number of messages before it left out: where to go on once a step was missed. */
+  afterSkipping(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
+    switch (term.op) {
+      case 'empty':
+      case 'message':
+        return this.after(term, symbols);
+      case 'sequence':
+        return union([
+          this.#each(this.afterSkipping(term.first, symbols), (left) => this.sequence(left, term.then)),
+          this.afterSkipping(term.then, symbols),
+        ]);
+      case 'alt':
+        return union(term.branches.map((branch) => this.afterSkipping(branch, symbols)));
+      case 'loop':
+        return this.#each(this.afterSkipping(term.body, symbols), (left) => this.sequence(left, term));
+      case 'par':
+        return this.#afterPar(term.branches, (branch) => this.afterSkipping(branch, symbols));
+    }
+  }
+
+  #afterPar(branches: readonly Term[], derive: (branch: Term) => ReadonlySet<Term>): ReadonlySet<Term> {
+    return union(
+      branches.map((branch, i) => this.#each(derive(branch), (left) => this.par([...branches.toSpliced(i, 1), left]))),
+    );
+  }
+
+  #each(terms: ReadonlySet<Term>, map: (term: Term) => Term): Set<Term> {
+    return new Set([...terms].map(map));
+  }
+
+  #intern(key: string, shape: TermShape, optional: boolean): Term {
+    const known = this.#interned.get(key);
+    if (known !== undefined) return known;
+    const term: Term = { ...shape, id: this.#interned.size, optional };
+    this.#interned.set(key, term);
+    return term;
+  }
+}
+
+/** The arrows that may be next, by line. */
+export function nextArrows(term: Term): NextArrow[] {
+  switch (term.op) {
+    case 'empty':
+      return [];
+    case 'message':
+      return [{ symbol: term.symbol, line: term.line }];
+    case 'sequence':
+      return [...nextArrows(term.first), ...(term.first.optional ? nextArrows(term.then) : [])];
+    case 'alt':
+    case 'par':
+      return term.branches.flatMap(nextArrows).sort((a, b) => a.line - b.line);
+    case 'loop':
+      return nextArrows(term.body);
+  }
+}
+
+function isOptional(term: Term): boolean {
+  return term.optional;
+}
+
+function ids(terms: readonly Term[]): string {
+  return terms.map((term) => term.id).join(' ');
+}
+
+function union(sets: readonly ReadonlySet<Term>[]): ReadonlySet<Term> {
+  return new Set(sets.flatMap((set) => [...set]));
+}

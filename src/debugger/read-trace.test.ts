@@ -1,0 +1,127 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ChartpilotError } from '../runtime/errors.ts';
+import { formatTraceLine, type TraceHeader, type TraceRecord, traceFile } from '../runtime/trace.ts';
+import { openTrace } from './read-trace.ts';
+
+const header: TraceHeader = {
+  kind: 'header',
+  version: 1,
+  program: 'pilot-agent',
+  pid: 7,
+  startedAt: '2026-01-01T00:00:00.000Z',
+};
+const event = (seq: number, type = 'a.b'): TraceRecord => ({
+  seq,
+  t: seq,
+  kind: 'event',
+  from: 'a',
+  to: 'b',
+  event: { type },
+});
+const headerLine = formatTraceLine(header);
+const eventLine = formatTraceLine(event(1));
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'chartpilot-trace-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function file(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+async function read(path: string): Promise<{ seqs: number[]; files: string[]; cutOff: string | undefined }> {
+  const reading = await openTrace(path);
+  const seqs: number[] = [];
+  for await (const record of reading.records) seqs.push(record.seq);
+  return { seqs, files: reading.files, cutOff: reading.cutOff() };
+}
+
+async function refusal(path: string): Promise<ChartpilotError> {
+  const error = await read(path).catch((cause: unknown) => cause);
+  expect(error).toBeInstanceOf(ChartpilotError);
+  return error as ChartpilotError;
+}
+
+describe('a trace file', () => {
+  test('is read back as it was written, rotated part first', async () => {
+    const path = join(folder, 'agent.trace');
+    const sink = traceFile(path, { maxBytes: 2_000 });
+    sink.write(header);
+    for (let seq = 1; seq <= 40; seq++) {
+      sink.write(event(seq, 'größer.geworden'));
+      sink.flush();
+    }
+    sink.close();
+    const { seqs, files } = await read(path);
+    expect(files).toEqual([`${path}.1`, path]);
+    expect(seqs.at(-1)).toBe(40);
+    expect(seqs).toEqual(Array.from({ length: seqs.length }, (_, i) => 41 - seqs.length + i));
+    expect(seqs.length).toBeGreaterThan(20);
+  });
+
+  test('leaves out the rotated part of another run', async () => {
+    file('t.1', formatTraceLine({ ...header, pid: 8 }) + eventLine);
+    expect((await read(file('t', headerLine + eventLine))).seqs).toEqual([1]);
+  });
+
+  test('may end in half a line, and says so', async () => {
+    const path = file('t', headerLine + eventLine + formatTraceLine(event(2)).slice(0, 30));
+    expect(await read(path)).toEqual({ seqs: [1], files: [path], cutOff: `${path}:3` });
+  });
+
+  test('may lack only its last newline', async () => {
+    const path = file('t', headerLine + eventLine.trimEnd());
+    expect(await read(path)).toEqual({ seqs: [1], files: [path], cutOff: undefined });
+  });
+
+  test('may hold two rotated parts put together', async () => {
+    expect((await read(file('t', headerLine + eventLine + headerLine + formatTraceLine(event(2))))).seqs).toEqual([
+      1, 2,
+    ]);
+  });
+
+  test.each([
+    ['', ':1: the file is empty'],
+    ['hello\n', ':1: the first line is no trace header: the line is not JSON'],
+    [eventLine, ':1: the first line is a event record, not the header'],
+    [formatTraceLine({ ...header, version: 99 }), ":1: the format's version is 99, this program reads version 1"],
+    [`${headerLine}{"kind"\n${eventLine}`, ':2: the line is not JSON'],
+    [`${headerLine}[]\n`, ':2: no record has the kind undefined'],
+    [`${headerLine}null\n`, ':2: the line is not a JSON object'],
+    [`${headerLine}{"kind":"toString"}\n`, ':2: no record has the kind "toString"'],
+    [`${headerLine}{"kind":"timer","seq":1,"t":0,"actor":"a"}\n`, ":2: field 'timer' of the timer record is missing"],
+    [`${headerLine}{"kind":"timer","seq":"1","t":0}\n`, `:2: field 'seq' of the timer record is "1"`],
+    [
+      `${headerLine}{"kind":"event","seq":1,"t":0,"from":"a","to":"b","event":{}}\n`,
+      ":2: field 'event' of the event record is {}",
+    ],
+    [
+      `${headerLine}{"kind":"stop","seq":1,"t":0,"actor":"a","status":"x"}\n`,
+      `:2: field 'status' of the stop record is "x"`,
+    ],
+    [`${headerLine}${eventLine}${eventLine}`, ':3: record 1 comes after record 1'],
+    [`${headerLine}${formatTraceLine({ ...header, pid: 9 })}`, ':2: a second header: another run begins here'],
+  ])('is refused with its line: %j', async (text, message) => {
+    const path = file('bad', text);
+    const error = await refusal(path);
+    expect(error.code).toBe('TRACE_INVALID');
+    expect(error.message).toContain(path + message);
+  });
+
+  test('that does not exist is named', async () => {
+    const error = await refusal(join(folder, 'nowhere'));
+    expect(error.code).toBe('FILE_UNREADABLE');
+    expect(error.message).toContain(`${join(folder, 'nowhere')}: it does not exist`);
+  });
+
+  test('that is a folder is named', async () => {
+    expect((await refusal(folder)).code).toBe('FILE_UNREADABLE');
+  });
+});

@@ -1,0 +1,77 @@
+import type { CheckReport, Departure } from './check.ts';
+import type { ExpectedMessage } from './contract.ts';
+import type { Diagram } from './diagram/diagram.ts';
+import type { Message } from './message.ts';
+
+/** The arrows of a departure's diagram that are shown; a par may allow a great many. */
+const maxExpected = 8;
+/** The departures that are told in full: the first is what matters, later ones often follow from it. */
+const maxDepartures = 10;
+
+/** What a person reads about a departure: the trace and the diagram, side by side in words. */
+export function formatDeparture(departure: Departure, diagrams: readonly Diagram[]): string {
+  const { message, before } = departure;
+  const trace = [...before.map((earlier) => `      ${formatMessage(earlier)}`), `    ► ${formatMessage(message)}`];
+  return [headline(departure), '  the trace', ...trace, ...diagramSide(departure, diagrams)].join('\n');
+}
+
+/** A report for a terminal. */
+export function formatReport(report: CheckReport, diagrams: readonly Diagram[]): string {
+  const { departures, counts } = report;
+  const { internal, unknownActor, notInDiagrams } = counts.ignored;
+  const shown = departures.slice(0, maxDepartures);
+  const width = Math.max(...report.diagrams.map(({ file }) => file.length));
+  return [
+    ...shown.map(
+      (departure, i) => `departure ${i + 1} of ${departures.length}: ${formatDeparture(departure, diagrams)}\n`,
+    ),
+    ...(shown.length < departures.length ? [`… and ${departures.length - shown.length} more departures\n`] : []),
+    ...(counts.lost > 0
+      ? [`${counts.lost} records are missing in the trace; activations that they belong to were joined half-way\n`]
+      : []),
+    ...report.diagrams.map(({ file, started, completed, interrupted, live }) =>
+      `${file.padEnd(width)}  ${started} ${started === 1 ? 'activation' : 'activations'}: ${completed} completed, ${interrupted} interrupted, ${live} live`.trim(),
+    ),
+    `${counts.records} records: ${counts.accepted} messages accepted, ${departures.length} departures; ignored by rule: ` +
+      `${internal} of XState's own, ${unknownActor} of actors in no diagram, ${notInDiagrams} spawns, timers and ends in no diagram`,
+  ].join('\n');
+}
+
+function headline({ kind, message, diagram }: Departure): string {
+  const record = `record ${message.seq}`;
+  const place = diagram === undefined ? '' : `${diagram.file}:${diagram.line}`;
+  switch (kind) {
+    case 'out-of-order':
+      return `${record} came out of order (${place})`;
+    case 'unexpected':
+      return `${record} came where no diagram allows it (${place})`;
+    case 'undeclared':
+      return `${record} is in no diagram, though both its ends are`;
+  }
+}
+
+function diagramSide({ kind, diagram, expected }: Departure, diagrams: readonly Diagram[]): string[] {
+  if (diagram === undefined) return [];
+  const lineOf = (file: string, line: number): string =>
+    diagrams.find((candidate) => candidate.file === file)?.source[line - 1]?.trim() ?? '';
+  const marked = expected.slice(0, maxExpected).map((next) => {
+    const source = lineOf(next.file, next.line);
+    return `    ► ${next.file === diagram.file ? '' : `${next.file}:`}${next.line}: ${source}   (${formatEnds(next)})`;
+  });
+  const rest = expected.length > maxExpected ? [`      … and ${expected.length - maxExpected} more`] : [];
+  const begun = diagram.startedAt === undefined ? '' : ` begun by record ${diagram.startedAt}`;
+  const n = diagram.n === undefined ? '' : `, N = ${diagram.n}`;
+  const title =
+    kind === 'out-of-order'
+      ? `  ${diagram.file}, activation${begun}${n}; record ${diagram.lastAccepted} was its last step; allowed next:`
+      : `  ${diagram.file}:${diagram.line} has it; allowed now:`;
+  return [title, ...marked, ...rest];
+}
+
+function formatMessage(message: Message): string {
+  return `record ${message.seq} at ${message.t} ms: ${formatEnds(message)}`;
+}
+
+function formatEnds({ from, to, type }: Message | ExpectedMessage): string {
+  return `${from} → ${to}: ${type}`;
+}
