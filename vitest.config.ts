@@ -30,11 +30,12 @@ export default defineConfig({
       },
       {
         extends: true,
-        // Real Envoys measure time: one file after the other, nothing beside them.
+        // Real Envoys measure time: two files at once at the most, after everything else. Ports, folders and base ids are
+        // each test's own.
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
-          fileParallelism: false,
+          maxWorkers: 2,
           testTimeout: 180_000,
           hookTimeout: 120_000,
           sequence: { groupOrder: 1 },

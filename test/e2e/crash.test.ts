@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type AgentProgram, type Mesh, startMesh } from '../harness/mesh.ts';
+import { probe } from '../harness/probe.ts';
+import { formatReport } from '../load/report.ts';
+import { conclude } from './conclude.ts';
+
+let mesh: Mesh;
+
+beforeAll(async () => {
+  mesh = await startMesh({ drainMs: 1_000, parentShutdownMs: 2_000, terminationDrainMs: 5_000, sidecar: false });
+});
+
+afterAll(() => conclude(mesh));
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+
+async function soleEnvoy(agent: AgentProgram): Promise<number> {
+  const envoy = await eventually('one Envoy is left', () => {
+    const envoys = mesh.envoysOf(agent);
+    return envoys.length === 1 ? envoys[0] : undefined;
+  });
+  return envoy.pid;
+}
+
+test('kill -9 of the only Envoy: serving again in under a second, median of ten', async () => {
+  const downMs: number[] = [];
+  for (let crash = 0; crash < 10; crash++) {
+    // A new certificate renews the retry budget: each crash is met with a full one.
+    const serial = mesh.renewCertificate();
+    await eventually('the new certificate is served', async () => {
+      return (await probe(mesh.httpsTarget)).serialNumber === serial;
+    });
+    process.kill(await soleEnvoy(mesh.gateway!), 'SIGKILL');
+    const killedAt = performance.now();
+    await eventually('the gateway answers again', async () => (await probe(mesh.httpTarget)).outcome.ok, {
+      everyMs: 5,
+    });
+    downMs.push(performance.now() - killedAt);
+  }
+  console.log(
+    `ms without an answer after kill -9: ${downMs.map(Math.round).join(' ')}, median ${Math.round(median(downMs))}`,
+  );
+  expect(median(downMs)).toBeLessThan(1_000);
+});
+
+test('kill -9 of the agent: no Envoy is left a second later, and the next agent sweeps what is left', async () => {
+  const { program } = mesh.gateway!;
+  const envoys = mesh.envoysOf(mesh.gateway!);
+  expect(envoys.length).toBeGreaterThan(0);
+  program.signal('SIGKILL');
+  await program.exited;
+  await sleep(1_000);
+  for (const { pid } of envoys) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  expect(mesh.leftovers()).toEqual(expect.arrayContaining([expect.stringContaining('/dev/shm/')]));
+  await mesh.waitForAgent(mesh.startGateway());
+  await mesh.waitForAnswer(mesh.httpTarget);
+});
+
+test('TERM during load: the requests in flight are answered, and the agent ends with 0', async () => {
+  const load = await mesh.startLoad({
+    target: mesh.httpTarget,
+    clients: [
+      { kind: 'ka', count: 2, pauseMs: 2 },
+      { kind: 'h2', count: 1, pauseMs: 5 },
+      { kind: 'stream', count: 4, path: '/stream?seconds=3' },
+    ],
+    maxDurationMs: 30_000,
+  });
+  await sleep(1_500);
+  const stopped = load.stop();
+  const exit = await mesh.gateway!.program.stop({ signal: 'SIGTERM' });
+  const report = await stopped;
+  expect(report.failed, formatReport(report)).toBe(0);
+  expect(report.kinds.stream!.total).toBeGreaterThanOrEqual(4);
+  expect(exit).toEqual({ code: 0, signal: null });
+});

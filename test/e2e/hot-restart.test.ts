@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Mesh, startMesh } from '../harness/mesh.ts';
+import { probe } from '../harness/probe.ts';
+import { formatReport } from '../load/report.ts';
+import { conclude } from './conclude.ts';
+
+let mesh: Mesh;
+
+beforeAll(async () => {
+  mesh = await startMesh({ watchDelayMs: 500, drainMs: 5_000, parentShutdownMs: 12_000 });
+});
+
+afterAll(() => conclude(mesh));
+
+const restarts = 10;
+
+test('ten hot restarts by certificate change cost no request, and each serves the new certificate', async () => {
+  const load = await mesh.startLoad({
+    target: mesh.httpsTarget,
+    clients: [
+      { kind: 'ka', count: 2, pauseMs: 2 },
+      { kind: 'slow', count: 1, pauseMs: 1_500 },
+      { kind: 'new', count: 1, pauseMs: 5 },
+      { kind: 'h2', count: 1, pauseMs: 5 },
+      { kind: 'stream', count: 2, path: '/stream?seconds=3' },
+    ],
+    maxDurationMs: 240_000,
+  });
+  const serials: string[] = [];
+  for (let restart = 1; restart <= restarts; restart++) {
+    const serial = mesh.renewCertificate();
+    serials.push(serial);
+    await eventually(
+      `restart ${restart}: certificate ${serial} is served`,
+      async () => {
+        return (await probe(mesh.httpsTarget)).serialNumber === serial;
+      },
+      { deadlineMs: 30_000, everyMs: 100 },
+    );
+    // Never more than a draining parent beside the serving epoch.
+    expect(mesh.envoysOf(mesh.gateway!).length).toBeLessThanOrEqual(2);
+  }
+  const newest = mesh.envoysOf(mesh.gateway!).at(-1);
+  expect(newest?.epoch).toBe(restarts);
+  const report = await load.stop();
+  console.log(`${restarts} hot restarts\n${formatReport(report)}`);
+  expect(report.failed, formatReport(report)).toBe(0);
+  for (const kind of ['ka', 'slow', 'new', 'h2', 'stream'] as const) {
+    expect(report.kinds[kind]!.total).toBeGreaterThan(10);
+  }
+  expect(report.certificates.map(({ serialNumber }) => serialNumber).slice(1)).toEqual(serials);
+}, 300_000);

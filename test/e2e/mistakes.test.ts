@@ -1,0 +1,169 @@
+/**
+ * What people get wrong, and what goes wrong around them: each gives one clear error with its place, what worked goes on
+ * working, and when the cause goes away nothing has to be restarted by hand.
+ */
+import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { Mesh, startMesh } from '../harness/mesh.ts';
+import { probe } from '../harness/probe.ts';
+import type { Program } from '../harness/program.ts';
+import { conclude } from './conclude.ts';
+
+/** Lines that a program printed since a moment, at level warn or error. */
+const troubles = (program: Program, from: number): string[] =>
+  program.lines.slice(from).filter((line) => /\t(warn|error|fatal)\t/.test(line));
+
+const answers = async (mesh: Mesh): Promise<boolean> => (await probe(mesh.httpTarget)).outcome.ok;
+
+describe('the control plane', () => {
+  let mesh: Mesh;
+
+  beforeAll(async () => {
+    mesh = await startMesh({ sidecar: false });
+  });
+
+  afterAll(() => conclude(mesh));
+
+  const split = async (): Promise<string> => {
+    const load = await mesh.startLoad({
+      target: mesh.httpTarget,
+      clients: [{ kind: 'ka', count: 2 }],
+      maxRequests: 100,
+      maxDurationMs: 5_000,
+    });
+    const { versions } = await load.finished;
+    return Object.keys(versions).sort().join(' ');
+  };
+
+  test.each([
+    [
+      'a broken YAML file',
+      (text: string) => text.replace('weight: 10', 'weight: 10\n   weight: : ['),
+      /routes\.yaml:\d+/,
+    ],
+    [
+      'an unknown field',
+      (text: string) => text.replace('weight: 10', 'wieght: 10'),
+      /routes\.yaml.*VirtualService.*demo\/sample.*wieght/,
+    ],
+    [
+      'a wrong value',
+      (text: string) => text.replace('weight: 10', 'weight: ten'),
+      /routes\.yaml.*VirtualService.*demo\/sample.*weight/,
+    ],
+  ])(
+    '%s: one error with its place, the last good state stays, the mended file takes effect',
+    async (_, spoil, place) => {
+      const { program } = mesh.discovery!;
+      const good = mesh.directory.read('routes.yaml');
+      const from = program.lines.length;
+      mesh.directory.edit('routes.yaml', spoil);
+      await eventually('the error is told', () => troubles(program, from).some((line) => place.test(line)));
+      await sleep(500);
+      expect(troubles(program, from).filter((line) => /routes\.yaml/.test(line))).toHaveLength(1);
+      expect(await split()).toBe('v1 v2');
+
+      mesh.directory.write('routes.yaml', good.replace('weight: 90', 'weight: 0').replace('weight: 10', 'weight: 100'));
+      await eventually('the mended file takes effect', async () => (await split()) === 'v2');
+      mesh.directory.write('routes.yaml', good);
+      await eventually('both versions again', async () => (await split()) === 'v1 v2');
+    },
+  );
+
+  test('a port in use: it says which, and ends', async () => {
+    const [port] = await freePorts(1);
+    const holder = createServer().listen(port, '127.0.0.1');
+    const exit = await mesh.runDiscovery(['--grpcAddr', `127.0.0.1:${port}`]);
+    holder.close();
+    expect(exit.code).toBe(1);
+    expect(exit.output).toContain(`127.0.0.1:${port}`);
+    expect(exit.output).not.toMatch(/^\s+at /m);
+  });
+
+  test('a configuration directory that does not exist: it says which, and ends', async () => {
+    const exit = await mesh.runDiscovery(['--configDir', '/nonexistent/mesh']);
+    expect(exit.code).toBe(1);
+    expect(exit.output).toContain('/nonexistent/mesh');
+    expect(exit.output).not.toMatch(/^\s+at /m);
+  });
+});
+
+describe('the agent', () => {
+  let mesh: Mesh;
+
+  beforeAll(async () => {
+    mesh = await Mesh.create({ sidecar: false, drainMs: 1_000, parentShutdownMs: 2_000 });
+    await mesh.startSamples();
+  });
+
+  afterAll(() => conclude(mesh));
+
+  test('an unreachable control plane: it says so, Envoy waits, and serves when the control plane is there', async () => {
+    const { program } = mesh.startGateway();
+    await program.line(/epoch\.waiting.*control plane/, { deadlineMs: 15_000 });
+    expect(mesh.envoysOf(mesh.gateway!)).toHaveLength(1);
+    expect(program.exit).toBeUndefined();
+    await mesh.startDiscovery();
+    await mesh.waitForAgent(mesh.gateway!);
+    await mesh.waitForAnswer(mesh.httpTarget);
+  });
+
+  test('a status port in use: it says which, and ends', async () => {
+    const [port] = await freePorts(1);
+    const holder = createServer().listen(port, '127.0.0.1');
+    const exit = await mesh.runAgent(['--statusPort', String(port)]);
+    holder.close();
+    expect(exit.code).not.toBe(0);
+    expect(exit.output).toContain(String(port));
+    expect(exit.output).not.toMatch(/^\s+at /m);
+    expect(await answers(mesh)).toBe(true);
+  });
+
+  test('an admin port in use: each try says why, and Envoy starts when the port is free', async () => {
+    const [adminPort] = await freePorts(1);
+    const holder = createServer().listen(adminPort, '127.0.0.1');
+    const agent = await mesh.startExtraAgent(['--proxyAdminPort', String(adminPort)]);
+    await agent.program.line(/epoch\.failed.*cannot bind.*Address already in use/, { deadlineMs: 15_000 });
+    holder.close();
+    await mesh.waitForAgent(agent);
+    await agent.program.stop();
+  });
+
+  test('a missing certificate: the gateway serves what it can, and all of it when the certificate is there', async () => {
+    const { directory } = mesh.certificates;
+    renameSync(directory, `${directory}.away`);
+    await mesh.gateway!.program.stop();
+    mesh.startGateway();
+    await mesh.waitForAnswer(mesh.httpTarget);
+    expect((await probe(mesh.httpsTarget)).outcome.ok).toBe(false);
+    renameSync(`${directory}.away`, directory);
+    await mesh.waitForAnswer(mesh.httpsTarget);
+    expect(await answers(mesh)).toBe(true);
+  });
+
+  test('an Envoy that exits at once: each try says its last words, the delays grow, and a mended Envoy serves', async () => {
+    const fake = join(mesh.root, 'fake-envoy');
+    const realEnvoy = mesh.envoysOf(mesh.gateway!)[0]!.command[0]!;
+    writeFileSync(fake, '#!/bin/sh\ncase "$*" in *validate*) exit 0;; esac\necho "no such device" >&2\nexit 3\n');
+    chmodSync(fake, 0o755);
+    const agent = await mesh.startExtraAgent(['--binaryPath', fake]);
+    await agent.program.line(/epoch\.failed.*exit code 3: no such device/, { deadlineMs: 15_000 });
+    rmSync(fake);
+    writeFileSync(fake, `#!/bin/sh\nexec "${realEnvoy}" "$@"\n`);
+    chmodSync(fake, 0o755);
+    await mesh.waitForAgent(agent);
+    await agent.program.stop();
+  });
+
+  test('a missing Envoy: it says what to do', async () => {
+    const exit = await mesh.runAgent(['--binaryPath', '/nonexistent/envoy']);
+    expect(exit.code).not.toBe(0);
+    expect(exit.output).toContain('/nonexistent/envoy');
+    expect(exit.output).not.toMatch(/^\s+at /m);
+  });
+});
