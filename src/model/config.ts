@@ -12,6 +12,8 @@ export interface Config<Spec = unknown> {
   /** Milliseconds since the Unix epoch. Older objects win conflicts (spec/discovery.md §4.1). */
   readonly creationTimestamp: number;
   readonly spec: Spec;
+  /** As written; only a WorkloadEntry's health is read from it. */
+  readonly status?: unknown;
   /** Where a person finds it. Absent for objects that did not come from a file. */
   readonly source?: SourcePosition;
 }
@@ -32,6 +34,17 @@ export interface ConfigKey {
 /** `Kind/namespace/name`: a map key, a log field. */
 export function configKeyText(key: ConfigKey): string {
   return `${key.kind}/${key.namespace}/${key.name}`;
+}
+
+/** The key of an object. */
+export function configKeyOf(config: Config): ConfigKey {
+  return { kind: config.kind, namespace: config.namespace, name: config.name };
+}
+
+/** The reverse of {@link configKeyText}. */
+export function parseConfigKey(text: string): ConfigKey {
+  const [kind = '', namespace = '', ...name] = text.split('/');
+  return { kind, namespace, name: name.join('/') };
 }
 
 /** Oldest first, then name, then namespace: the order of everything derived from configuration (§4.1). */

@@ -30,7 +30,7 @@ export interface Service {
   readonly labels: Readonly<Record<string, string>>;
   /** `Kubernetes`, `External` (ServiceEntry), `Mock`, `Consul`. */
   readonly registry: string;
-  /** The object that this service was made from. */
+  /** The object that this service was made from, by the object's name. What a push says has changed is {@link serviceKey}. */
   readonly origin: ConfigKey;
 }
 
@@ -62,4 +62,14 @@ export interface ServiceTarget {
   readonly port: Port;
   /** The port that the application listens on. */
   readonly targetPort: number;
+}
+
+/** Names a service in a push, whatever registry it is of: kind ServiceEntry, named by its host (§6.1). */
+export function serviceKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
+  return { kind: 'ServiceEntry', namespace: service.namespace, name: service.hostname };
+}
+
+/** Names the endpoints of a service in a push that changes nothing else of it (§6.5). */
+export function endpointsKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
+  return { kind: 'Endpoints', namespace: service.namespace, name: service.hostname };
 }

@@ -1,0 +1,186 @@
+/** Builds the index of one moment from the last one: only what changed is indexed again (spec/discovery.md §6.3). */
+import { byAge, type Config, type ConfigKey } from './config.ts';
+import { DestinationRuleIndex } from './destination-rule-index.ts';
+import { GatewayIndex } from './gateway-index.ts';
+import type { KindName, SpecOfKind } from './kinds/index.ts';
+import type { MeshConfig } from './mesh-config.ts';
+import type { Proxy } from './proxy.ts';
+import type { MergedDestinationRule, PushContext, ResolvedVirtualService } from './push-context.ts';
+import type { Endpoint, Service, ServiceTarget } from './service.ts';
+import { ServiceIndex } from './service-index.ts';
+import type { EndpointIndex } from './service-registry.ts';
+import { ServiceTargets } from './service-targets.ts';
+import { SidecarIndex, SidecarScopes } from './sidecar-index.ts';
+import type { SidecarScope } from './sidecar-scope.ts';
+import { VirtualServiceIndex } from './virtual-service-index.ts';
+
+/** Objects by kind, oldest first. */
+export type ConfigSet = { readonly [K in KindName]: readonly Config<SpecOfKind[K]>[] };
+
+/** Sorts objects of any kinds into a set; kinds that are not known are left out. */
+export function configSetOf(configs: readonly Config[]): ConfigSet {
+  const groups = Map.groupBy(configs, (config) => config.kind);
+  // An object's kind says what its spec is: whoever made it has decoded it as that.
+  const of = <K extends KindName>(kind: K): readonly Config<SpecOfKind[K]>[] =>
+    ((groups.get(kind) ?? []) as Config<SpecOfKind[K]>[]).toSorted(byAge);
+  return {
+    DestinationRule: of('DestinationRule'),
+    Gateway: of('Gateway'),
+    ServiceEntry: of('ServiceEntry'),
+    Sidecar: of('Sidecar'),
+    VirtualService: of('VirtualService'),
+    WorkloadEntry: of('WorkloadEntry'),
+  };
+}
+
+export interface PushContextInput {
+  /** `<RFC 3339 time>/<counter>`. */
+  readonly version: string;
+  readonly mesh: MeshConfig;
+  /** `cluster.local` (`--domain`). */
+  readonly domain: string;
+  readonly configs: ConfigSet;
+  /** Of all registries, oldest first. */
+  readonly services: readonly Service[];
+  readonly endpoints: EndpointIndex;
+}
+
+/** The context before, and every object that differs from it; what is not named is taken over unseen. */
+export interface PreviousContext {
+  readonly context: PushContext;
+  readonly changed: Iterable<ConfigKey>;
+}
+
+/** @param previous leave it out to index everything (a forced push). */
+export function buildPushContext(input: PushContextInput, previous?: PreviousContext): PushContext {
+  return new IndexedPushContext(input, previous);
+}
+
+class IndexedPushContext implements PushContext {
+  readonly version: string;
+  readonly mesh: MeshConfig;
+  readonly domain: string;
+  private readonly endpoints: EndpointIndex;
+  private readonly serviceIndex: ServiceIndex;
+  private readonly virtualServices: VirtualServiceIndex;
+  private readonly destinationRules: DestinationRuleIndex;
+  private readonly gateways: GatewayIndex;
+  private readonly sidecars: SidecarIndex;
+  private readonly scopes: SidecarScopes;
+  private readonly targets: Lazy<ServiceTargets>;
+
+  constructor(input: PushContextInput, previous: PreviousContext | undefined) {
+    const { mesh, domain, configs } = input;
+    this.version = input.version;
+    this.mesh = mesh;
+    this.domain = domain;
+    this.endpoints = input.endpoints;
+    const before = reusable(input, previous);
+    const kept = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T): T | undefined =>
+      before !== undefined && !kinds.some((kind) => before.changedKinds.has(kind)) ? index(before.context) : undefined;
+
+    this.serviceIndex = kept(['ServiceEntry'], (old) => old.serviceIndex) ?? new ServiceIndex(input.services);
+    this.virtualServices =
+      kept(['VirtualService'], (old) => old.virtualServices) ??
+      new VirtualServiceIndex(configs.VirtualService, domain, mesh.defaultVirtualServiceExportTo);
+    this.destinationRules =
+      kept(['DestinationRule'], (old) => old.destinationRules) ??
+      new DestinationRuleIndex(configs.DestinationRule, {
+        domain,
+        rootNamespace: mesh.rootNamespace,
+        defaultExportTo: mesh.defaultDestinationRuleExportTo,
+      });
+    this.gateways = kept(['Gateway'], (old) => old.gateways) ?? new GatewayIndex(configs.Gateway);
+    this.sidecars = kept(['Sidecar'], (old) => old.sidecars) ?? new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
+    this.scopes =
+      kept(['ServiceEntry', 'VirtualService', 'DestinationRule', 'Sidecar'], (old) => old.scopes) ?? this.newScopes();
+    const { serviceIndex, endpoints } = this;
+    this.targets =
+      kept(['ServiceEntry', 'WorkloadEntry', 'Endpoints'], (old) => old.targets) ??
+      new Lazy(() => new ServiceTargets(endpoints, configs.ServiceEntry, (host, ns) => serviceIndex.of(host, ns)));
+  }
+
+  private newScopes(): SidecarScopes {
+    const sources = {
+      services: this.serviceIndex,
+      virtualServices: this.virtualServices,
+      destinationRules: this.destinationRules,
+      meshPolicy: this.mesh.outboundTrafficPolicy,
+      domain: this.domain,
+    };
+    return new SidecarScopes(sources, this.sidecars);
+  }
+
+  get services(): readonly Service[] {
+    return this.serviceIndex.services;
+  }
+
+  servicesVisibleTo(namespace: string): readonly Service[] {
+    return this.serviceIndex.visibleTo(namespace);
+  }
+
+  servicesOf(hostname: string, namespace: string): readonly Service[] {
+    return this.serviceIndex.of(hostname, namespace);
+  }
+
+  serviceFor(hostname: string, clientNamespace: string): Service | undefined {
+    return this.serviceIndex.meaningOf(hostname, clientNamespace);
+  }
+
+  endpointsOf(hostname: string, namespace: string): readonly Endpoint[] {
+    return this.endpoints.get(hostname)?.get(namespace) ?? [];
+  }
+
+  virtualServicesFor(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
+    return this.virtualServices.for(gateway, namespace);
+  }
+
+  destinationRuleFor(
+    clientNamespace: string,
+    service: Service,
+    labels?: Readonly<Record<string, string>>,
+  ): MergedDestinationRule | undefined {
+    return this.destinationRules.for(clientNamespace, service, labels);
+  }
+
+  gatewaysFor(proxy: Proxy): readonly Config<SpecOfKind['Gateway']>[] {
+    return this.gateways.for(proxy);
+  }
+
+  sidecarScopeFor(proxy: Proxy): SidecarScope {
+    return this.scopes.for(proxy);
+  }
+
+  serviceTargetsOf(proxy: Proxy): readonly ServiceTarget[] {
+    return this.targets.value.of(proxy);
+  }
+}
+
+/** Nothing is taken over when the mesh configuration or the domain is another: everything depends on them. */
+function reusable(
+  input: PushContextInput,
+  previous: PreviousContext | undefined,
+): { context: IndexedPushContext; changedKinds: ReadonlySet<string> } | undefined {
+  if (previous === undefined || !(previous.context instanceof IndexedPushContext)) return undefined;
+  const { context, changed } = previous;
+  if (context.mesh !== input.mesh || context.domain !== input.domain) return undefined;
+  return { context, changedKinds: new Set([...changed].map((key) => key.kind)) };
+}
+
+/** A value that is made when it is first asked for. */
+class Lazy<T> {
+  private make: (() => T) | undefined;
+  private made: T | undefined;
+
+  constructor(make: () => T) {
+    this.make = make;
+  }
+
+  get value(): T {
+    if (this.make !== undefined) {
+      this.made = this.make();
+      this.make = undefined;
+    }
+    return this.made as T;
+  }
+}

@@ -1,0 +1,208 @@
+/** Builds what a sidecar sees from its Sidecar object, or from none (spec/discovery.md §8.8). */
+import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
+import type { DestinationRuleIndex } from './destination-rule-index.ts';
+import { HostImports } from './host-imports.ts';
+import { qualifiedHost } from './hostname.ts';
+import type { EgressListener, OutboundTrafficPolicy, Sidecar } from './kinds/sidecar.ts';
+import type { MergedDestinationRule, ResolvedVirtualService } from './push-context.ts';
+import { destinationHosts } from './resolve-virtual-service.ts';
+import { endpointsKey, type Service, serviceKey } from './service.ts';
+import { type ServiceIndex, takesPrecedence } from './service-index.ts';
+import { byServiceAge } from './service-registry.ts';
+import type { EgressListenerScope, SidecarScope } from './sidecar-scope.ts';
+import type { VirtualServiceIndex } from './virtual-service-index.ts';
+
+/** What a scope is made from. */
+export interface ScopeSources {
+  readonly services: ServiceIndex;
+  readonly virtualServices: VirtualServiceIndex;
+  readonly destinationRules: DestinationRuleIndex;
+  readonly meshPolicy: OutboundTrafficPolicy;
+  readonly domain: string;
+}
+
+/** Everything that is exported to the namespace, through one listener. */
+const importEverything: EgressListener = { captureMode: 'DEFAULT', hosts: ['*/*'] };
+
+/**
+ * @param namespace of the proxies; also for a Sidecar of the root namespace
+ * @param sidecar the object that holds for them; absent: everything that is exported to the namespace
+ */
+export function buildSidecarScope(sources: ScopeSources, namespace: string, sidecar?: Config<Sidecar>): SidecarScope {
+  const egress = sidecar?.spec.egress?.length ? sidecar.spec.egress : [importEverything];
+  const seen = new SeenServices(namespace);
+  const egressListeners = egress.map((listener) => listenerScope(sources, namespace, listener, seen));
+  for (const { virtualServices } of egressListeners) {
+    for (const { config } of virtualServices) seen.addDestinations(destinationHosts(config.spec), sources.services);
+  }
+  return new BuiltScope(sources, namespace, sidecar, egressListeners, seen.services());
+}
+
+function listenerScope(
+  sources: ScopeSources,
+  namespace: string,
+  listener: EgressListener,
+  seen: SeenServices,
+): EgressListenerScope {
+  const imports = new HostImports(listener.hosts, namespace);
+  const everything = listener.hosts.includes('*/*');
+  const visible = sources.services.visibleTo(namespace);
+  const imported = everything
+    ? visible
+    : visible.filter((service) => imports.includes(service.namespace, service.hostname));
+  const services = withPort(onePerHost(imported, namespace), listener);
+  for (const { original, service } of services) seen.add(original, service);
+  const all = sources.virtualServices.for('mesh', namespace);
+  const virtualServices = everything
+    ? all
+    : all.filter(({ config }) => {
+        return config.spec.hosts.some((host) => imports.touches(config.namespace, host));
+      });
+  const { port, bind, captureMode } = listener;
+  return {
+    captureMode,
+    ...(port && { port }),
+    ...(bind !== undefined && { bind }),
+    services: services.map(({ service }) => service),
+    virtualServices,
+  };
+}
+
+/** A host that several namespaces define means one of them (§8.8). */
+function onePerHost(services: readonly Service[], namespace: string): readonly Service[] {
+  const chosen = new Map<string, Service>();
+  for (const service of services) {
+    const before = chosen.get(service.hostname);
+    if (before === undefined || takesPrecedence(service, before, namespace)) chosen.set(service.hostname, service);
+  }
+  return services.filter((service) => chosen.get(service.hostname)!.namespace === service.namespace);
+}
+
+interface SeenService {
+  readonly original: Service;
+  /** As the listener shows it. */
+  readonly service: Service;
+}
+
+/** A listener for one port shows services that have it, with it alone; an HTTP proxy's port is nobody's. */
+function withPort(services: readonly Service[], { port }: EgressListener): SeenService[] {
+  if (port === undefined || port.number === 0 || port.protocol === 'HTTP_PROXY') {
+    return services.map((service) => ({ original: service, service }));
+  }
+  return services.flatMap((original) => {
+    const ports = original.ports.filter(({ number }) => number === port.number);
+    if (ports.length === 0) return [];
+    return [{ original, service: ports.length === original.ports.length ? original : { ...original, ports } }];
+  });
+}
+
+/** The union of what listeners show: the first listener's choice of a host's namespace holds, ports add up. */
+class SeenServices {
+  private readonly namespace: string;
+  private readonly namespaceOfHost = new Map<string, string>();
+  private readonly ports = new Map<Service, Set<number>>();
+
+  constructor(namespace: string) {
+    this.namespace = namespace;
+  }
+
+  add(original: Service, shown: Service): void {
+    const holding = this.namespaceOfHost.get(original.hostname);
+    if (holding !== undefined && holding !== original.namespace) return;
+    this.namespaceOfHost.set(original.hostname, original.namespace);
+    const ports = this.ports.get(original) ?? new Set();
+    this.ports.set(original, ports);
+    for (const { number } of shown.ports) ports.add(number);
+  }
+
+  /** What imported virtual services lead to is seen even if it is not imported itself. */
+  addDestinations(hosts: Iterable<string>, index: ServiceIndex): void {
+    for (const host of hosts) {
+      if (this.namespaceOfHost.has(host)) continue;
+      const service = index.meaningOf(host, this.namespace);
+      if (service === undefined) continue;
+      for (const one of index.of(service.hostname, service.namespace)) this.add(one, one);
+    }
+  }
+
+  services(): readonly Service[] {
+    const services = [...this.ports].map(([original, numbers]) => {
+      if (numbers.size === original.ports.length) return original;
+      return { ...original, ports: original.ports.filter(({ number }) => numbers.has(number)) };
+    });
+    return services.sort(byServiceAge);
+  }
+}
+
+class BuiltScope implements SidecarScope {
+  readonly namespace: string;
+  readonly sidecar?: Config<Sidecar>;
+  readonly egressListeners: readonly EgressListenerScope[];
+  readonly ingressListeners?: NonNullable<SidecarScope['ingressListeners']>;
+  readonly inboundConnectionPool?: NonNullable<SidecarScope['inboundConnectionPool']>;
+  readonly outboundTrafficPolicy: OutboundTrafficPolicy;
+  readonly services: readonly Service[];
+  private readonly destinationRules: DestinationRuleIndex;
+  private byHostname: ReadonlyMap<string, Service> | undefined;
+  private origins: ReadonlySet<string> | undefined;
+
+  constructor(
+    sources: ScopeSources,
+    namespace: string,
+    sidecar: Config<Sidecar> | undefined,
+    egressListeners: readonly EgressListenerScope[],
+    services: readonly Service[],
+  ) {
+    this.namespace = namespace;
+    this.egressListeners = egressListeners;
+    this.services = services;
+    this.destinationRules = sources.destinationRules;
+    this.outboundTrafficPolicy = qualifiedPolicy(
+      sidecar?.spec.outboundTrafficPolicy ?? sources.meshPolicy,
+      sidecar?.namespace ?? namespace,
+      sources.domain,
+    );
+    if (sidecar === undefined) return;
+    this.sidecar = sidecar;
+    if (sidecar.spec.ingress?.length) this.ingressListeners = sidecar.spec.ingress;
+    if (sidecar.spec.inboundConnectionPool) this.inboundConnectionPool = sidecar.spec.inboundConnectionPool;
+  }
+
+  serviceByHostname(hostname: string): Service | undefined {
+    // Backwards, so that of several services of a host the oldest stays.
+    this.byHostname ??= new Map(this.services.toReversed().map((service) => [service.hostname, service]));
+    return this.byHostname.get(hostname);
+  }
+
+  destinationRuleFor(service: Service, labels?: Readonly<Record<string, string>>): MergedDestinationRule | undefined {
+    return this.destinationRules.for(this.namespace, service, labels);
+  }
+
+  dependsOn(key: ConfigKey): boolean {
+    this.origins ??= this.collectOrigins();
+    return this.origins.has(configKeyText(key));
+  }
+
+  private collectOrigins(): Set<string> {
+    const origins = new Set<string>();
+    const add = (key: ConfigKey): void => void origins.add(configKeyText(key));
+    if (this.sidecar) add(configKeyOf(this.sidecar));
+    for (const service of this.services) {
+      for (const key of [serviceKey(service), endpointsKey(service), service.origin]) add(key);
+      for (const key of this.destinationRuleFor(service)?.origins ?? []) add(key);
+    }
+    for (const key of this.destinationRules.selectiveKeys(this.namespace)) add(key);
+    for (const listener of this.egressListeners) addVirtualServices(listener.virtualServices, add);
+    return origins;
+  }
+}
+
+function addVirtualServices(virtualServices: readonly ResolvedVirtualService[], add: (key: ConfigKey) => void): void {
+  for (const { origins } of virtualServices) for (const key of origins) add(key);
+}
+
+function qualifiedPolicy(policy: OutboundTrafficPolicy, namespace: string, domain: string): OutboundTrafficPolicy {
+  const { egressProxy } = policy;
+  if (egressProxy === undefined) return policy;
+  return { ...policy, egressProxy: { ...egressProxy, host: qualifiedHost(egressProxy.host, namespace, domain) } };
+}

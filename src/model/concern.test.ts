@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest';
+import { concernedTypes, pushedTypeOf } from './concern.ts';
+import { type ConfigKey, parseConfigKey } from './config.ts';
+import { type GivenNode, givenMesh, givenProxy } from './given-mesh.ts';
+
+const object = (kind: string, id: string, spec: string): string => {
+  const [namespace, name] = id.split('/');
+  return `---\napiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}\n`;
+};
+
+const service = (id: string, host: string, more = ''): string =>
+  object(
+    'ServiceEntry',
+    id,
+    `{hosts: [${host}], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}]${more}}`,
+  );
+
+const mesh =
+  service('shop/reviews', 'reviews.b', ', endpoints: [{address: 10.0.0.1}]') +
+  service('pay/card', 'card.b') +
+  service('pay/secret', 'secret.b', ', exportTo: ["."]') +
+  object(
+    'VirtualService',
+    'shop/reviews',
+    '{hosts: [reviews.b], http: [{route: [{destination: {host: reviews.b}}]}]}',
+  ) +
+  object('VirtualService', 'pay/card', '{hosts: [card.b], http: [{route: [{destination: {host: card.b}}]}]}') +
+  object('DestinationRule', 'shop/reviews', '{host: reviews.b}') +
+  object('DestinationRule', 'pay/card', '{host: card.b}') +
+  object('Sidecar', 'shop/own', '{egress: [{hosts: ["./*"]}]}');
+
+const { context } = givenMesh(mesh);
+
+function types(node: GivenNode, ...keys: string[]): string[] {
+  const change = { forced: false, keys: keys.map((key): ConfigKey => parseConfigKey(key)) };
+  return [...concernedTypes(change, givenProxy(node), context, context)];
+}
+
+const shop: GivenNode = { namespace: 'shop' };
+const router: GivenNode = { type: 'router', namespace: 'istio-system' };
+
+describe('a change concerns a sidecar', () => {
+  it.each([
+    ['ServiceEntry/shop/reviews.b', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS']],
+    ['ServiceEntry/shop/reviews', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS']],
+    ['Endpoints/shop/reviews.b', ['EDS']],
+    ['VirtualService/shop/reviews', ['CDS', 'LDS', 'RDS']],
+    ['DestinationRule/shop/reviews', ['CDS', 'EDS', 'LDS', 'RDS']],
+    ['Sidecar/shop/own', ['CDS', 'LDS', 'RDS', 'NDS']],
+    ['MeshConfig//mesh', ['CDS', 'EDS', 'LDS', 'RDS', 'PCDS']],
+    ['AuthorizationPolicy/shop/p', ['LDS']],
+    ['PeerAuthentication/istio-system/p', ['CDS', 'EDS', 'LDS']],
+    ['Secret/shop/cert', ['SDS', 'ECDS']],
+  ])('that is in its scope: %s', (key, expected) => {
+    expect(types(shop, key)).toEqual(expected);
+  });
+
+  it.each([
+    'ServiceEntry/pay/card.b',
+    'Endpoints/pay/card.b',
+    'VirtualService/pay/card',
+    'DestinationRule/pay/card',
+    'Sidecar/pay/other',
+    'Gateway/shop/gw',
+    'PeerAuthentication/pay/p',
+    'WorkloadGroup/shop/g',
+  ])('not when it is outside: %s', (key) => {
+    expect(types(shop, key)).toEqual([]);
+  });
+
+  it('without a Sidecar object when the thing is exported to it', () => {
+    expect(types({ namespace: 'other' }, 'ServiceEntry/pay/card.b')).toContain('CDS');
+    expect(types({ namespace: 'other' }, 'ServiceEntry/pay/secret.b')).toEqual([]);
+  });
+
+  it('when the thing was in its scope before, and is gone', () => {
+    const after = givenMesh(
+      mesh.replace(service('shop/reviews', 'reviews.b', ', endpoints: [{address: 10.0.0.1}]'), ''),
+    ).context;
+    const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
+    expect(concernedTypes(change, givenProxy(shop), after, context)).toContain('CDS');
+    expect(concernedTypes(change, givenProxy(shop), after, after)).toEqual(new Set());
+  });
+
+  it('when it is of a service that its own workload serves, in scope or not', () => {
+    const own = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
+    const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
+    expect(concernedTypes(change, givenProxy({ ...shop, ip: '10.0.0.1' }), own, own)).toContain('LDS');
+    expect(concernedTypes(change, givenProxy({ ...shop, ip: '10.0.0.2' }), own, own)).toEqual(new Set());
+  });
+
+  it('in its listeners when endpoints make its workload serve something else', () => {
+    const moved = givenMesh(mesh.replace('10.0.0.1', '10.0.0.7')).context;
+    const change = { forced: false, keys: [parseConfigKey('Endpoints/shop/reviews.b')] };
+    const of = (ip: string): string[] =>
+      [...concernedTypes(change, givenProxy({ ...shop, ip }), moved, context)].sort();
+    expect(of('10.0.0.7')).toEqual(['CDS', 'EDS', 'LDS', 'RDS']);
+    expect(of('10.0.0.1')).toEqual(['CDS', 'EDS', 'LDS', 'RDS']);
+    expect(of('10.0.0.9')).toEqual(['EDS']);
+  });
+});
+
+describe('a change concerns a router', () => {
+  it.each([
+    ['Gateway/shop/gw', ['CDS', 'LDS', 'RDS']],
+    ['VirtualService/pay/card', ['CDS', 'LDS', 'RDS']],
+    ['DestinationRule/pay/card', ['CDS', 'EDS', 'LDS', 'RDS']],
+    ['ServiceEntry/pay/card.b', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS']],
+    ['ServiceEntry/pay/secret.b', []],
+    ['Sidecar/shop/own', []],
+  ])('by what it sees: %s', (key, expected) => {
+    expect(types(router, key)).toEqual(expected);
+  });
+});
+
+describe('any change', () => {
+  it('concerns everything when it is forced, or when nothing was sent before', () => {
+    const all = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS'];
+    expect([...concernedTypes({ forced: true, keys: [] }, givenProxy(shop), context, context)]).toEqual(all);
+    expect([...concernedTypes({ forced: false, keys: [] }, givenProxy(shop), context, undefined)]).toEqual(all);
+  });
+
+  it('of nothing concerns nobody', () => {
+    expect(types(shop)).toEqual([]);
+  });
+
+  it('is asked about by type URL', () => {
+    expect(pushedTypeOf('type.googleapis.com/envoy.config.cluster.v3.Cluster')).toBe('CDS');
+    expect(pushedTypeOf('type.googleapis.com/x.Y')).toBeUndefined();
+  });
+});

@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest';
+import { readConfigFile, withoutRepetitions } from './config-file.ts';
+import { problemText } from './problem.ts';
+
+const options = { creationTimestamp: 1000 };
+
+const entry = (name: string, address = '10.0.0.1'): string => `apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: ${name}, namespace: shop, labels: {app: web}}
+spec: {address: ${address}}
+`;
+
+const problemsOf = (text: string): string[] => readConfigFile('mesh/a.yaml', text, options).problems.map(problemText);
+
+describe('a configuration file', () => {
+  it('gives its objects with their envelope', () => {
+    const { configs, problems } = readConfigFile('mesh/a.yaml', `---\n${entry('one')}`, options);
+    expect(problems).toEqual([]);
+    expect(configs).toEqual([
+      {
+        kind: 'WorkloadEntry',
+        apiVersion: 'networking.istio.io/v1',
+        name: 'one',
+        namespace: 'shop',
+        labels: { app: 'web' },
+        annotations: {},
+        resourceVersion: expect.stringMatching(/^[0-9a-f]{16}$/),
+        creationTimestamp: 1000,
+        spec: { address: '10.0.0.1' },
+        source: { file: 'mesh/a.yaml', line: 2 },
+      },
+    ]);
+  });
+
+  it('puts objects without a namespace into default, and takes the time of creation that they say', () => {
+    const text = `apiVersion: networking.istio.io/v1beta1
+kind: WorkloadEntry
+metadata: {name: a, creationTimestamp: 2024-01-01T00:00:00Z}
+spec: {address: 10.0.0.1}`;
+    expect(readConfigFile('a.yaml', text, options).configs[0]).toMatchObject({
+      namespace: 'default',
+      creationTimestamp: Date.UTC(2024, 0, 1),
+    });
+  });
+
+  it('reads the objects of a List', () => {
+    const text = `kind: List\napiVersion: v1\nitems:\n- ${entry('a').trim().replaceAll('\n', '\n  ')}\n- ${entry('b', '"?"').trim().replaceAll('\n', '\n  ')}`;
+    expect(readConfigFile('a.yaml', text, options).configs.map(({ name }) => name)).toEqual(['a']);
+    expect(problemsOf(text)).toEqual([
+      'mesh/a.yaml:11:10: error: WorkloadEntry shop/b: spec.address: must be an IP address, a host name or unix:///path, not "?"',
+    ]);
+  });
+
+  it('names file, line, object and field of each mistake, in the order of the lines', () => {
+    const text = `${entry('good')}---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata:
+  name: web
+spec:
+  hosts: [web]
+  http:
+  - timeout: soon
+    rout: []
+`;
+    expect(problemsOf(text)).toEqual([
+      'mesh/a.yaml:13:5: error: VirtualService default/web: spec.http[0].timeout: must be a duration such as 1.5s, 100ms or 1h2m, not the text "soon"',
+      'mesh/a.yaml:14:5: error: VirtualService default/web: spec.http[0].rout: is not a known field; did you mean route?',
+    ]);
+  });
+
+  it('leaves out a broken document, says where, and keeps the others', () => {
+    const file = readConfigFile(
+      'a.yaml',
+      `${entry('a')}---\n${entry('b').replace('10.0.0.1}', '10.0.0.1')}---\n${entry('c')}`,
+      options,
+    );
+    expect(file.configs.map(({ name }) => name)).toEqual(['a', 'c']);
+    expect(file.problems).toHaveLength(1);
+    expect(file.problems[0]).toMatchObject({
+      severity: 'error',
+      line: expect.toSatisfy((line: number) => line >= 9 && line <= 10),
+      key: { kind: 'WorkloadEntry', namespace: 'shop', name: 'b' },
+      message: expect.stringContaining('YAML: '),
+    });
+  });
+
+  it.each([
+    ['v1', 'Service', 'is not read from files yet'],
+    ['discovery.k8s.io/v1', 'EndpointSlice', 'is not read from files yet'],
+    ['networking.istio.io/v1alpha3', 'EnvoyFilter', 'is not read from files yet'],
+    ['gateway.networking.k8s.io/v1', 'Gateway', 'is not read from files yet'],
+    ['rbac.istio.io/v1alpha1', 'ServiceRole', 'is of an old Istio'],
+    ['networking.k8s.io/v1', 'VirtualService', 'is of networking.istio.io/v1, not networking.k8s.io/v1'],
+    ['networking.istio.io/v1', 'VirtualServise', 'did you mean VirtualService?'],
+    ['example.com/v1', 'Pizza', 'is not a known kind'],
+  ])('skips %s %s with a warning', (apiVersion, kind, fragment) => {
+    const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
+    expect(file.problems).toEqual([
+      expect.objectContaining({ severity: 'warning', message: expect.stringContaining(fragment) }),
+    ]);
+    expect(file.configs).toEqual([]);
+  });
+
+  it.each([
+    [
+      'apiVersion: networking.istio.io/v2\nkind: Gateway\nmetadata: {name: x}\nspec: {}',
+      'apiVersion',
+      'v2 is not a version of Gateway',
+    ],
+    ['apiVersion: networking.istio.io/v1\nkind: Gateway\nspec: {}', 'metadata', 'is required'],
+    [
+      'apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: A_b}\nspec: {}',
+      'metadata.name',
+      'lower-case',
+    ],
+    [
+      'apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: a, namespace: a.b}\nspec: {}',
+      'metadata.namespace',
+      'lower-case',
+    ],
+    [
+      'apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: a}\nspecs: {}',
+      'specs',
+      'did you mean spec?',
+    ],
+    [
+      'apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: a, labels: {v: 1}}\nspec: {}',
+      'metadata.labels.v',
+      'put it in quotes',
+    ],
+    [
+      'apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: a, annotations: {internal.istio.io/x: y}}\nspec: {}',
+      'metadata.annotations["internal.istio.io/x"]',
+      'internal',
+    ],
+    ['kind: Gateway', 'apiVersion', 'is required'],
+    ['just text', undefined, 'must be an object'],
+  ])('refuses an envelope that is not one: %s', (text, field, fragment) => {
+    const file = readConfigFile('a.yaml', text, options);
+    const found = file.problems.find((problem) => problem.field === field);
+    expect(found).toMatchObject({ severity: 'error', message: expect.stringContaining(fragment) });
+    expect(file.configs).toEqual([]);
+  });
+
+  it('says nothing of empty documents', () => {
+    expect(readConfigFile('a.yaml', '\n---\n# nothing\n---\n', options)).toMatchObject({ configs: [], problems: [] });
+  });
+
+  it('keeps the objects of documents that did not change, and counts their lines anew', () => {
+    const before = readConfigFile('a.yaml', `${entry('a')}---\n${entry('b')}---\n${entry('c')}`, options);
+    const after = readConfigFile('a.yaml', `${entry('a')}---\n# moved\n${entry('b', '10.0.0.2')}---\n${entry('c')}`, {
+      ...options,
+      previous: before,
+    });
+    expect(after.configs[0]).toBe(before.configs[0]);
+    expect(after.configs[1]?.resourceVersion).not.toBe(before.configs[1]?.resourceVersion);
+    expect(after.configs[2]?.spec).toBe(before.configs[2]?.spec);
+    expect(after.configs[2]?.source?.line).toBe(before.configs[2]!.source!.line + 1);
+  });
+
+  it('gives equal content an equal resource version, wherever it stands and whatever the comments', () => {
+    const versions = [entry('a'), `# comment\n${entry('a')}`].map(
+      (text) => readConfigFile('a.yaml', text, options).configs[0]?.resourceVersion,
+    );
+    expect(versions[0]).toBe(versions[1]);
+  });
+
+  it('keeps the first of two objects with one key and says where it is', () => {
+    const { configs } = readConfigFile('a.yaml', `${entry('a')}---\n${entry('a', '10.0.0.2')}`, options);
+    const { configs: kept, problems } = withoutRepetitions(configs);
+    expect(kept).toEqual([configs[0]]);
+    expect(problems.map(problemText)).toEqual([
+      'a.yaml:6: error: WorkloadEntry shop/a: is defined twice; the one in a.yaml:1 is in force',
+    ]);
+  });
+});

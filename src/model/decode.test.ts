@@ -1,0 +1,105 @@
+import * as E from 'fp-ts/lib/Either.js';
+import { describe, expect, it } from 'vitest';
+import {
+  boolean,
+  type Decoder,
+  decodeWith,
+  dictionary,
+  durationMs,
+  forgivingUnknown,
+  integer,
+  list,
+  mapped,
+  name,
+  oneOf,
+  optional,
+  port,
+  required,
+  struct,
+  text,
+  withDefault,
+} from './decode.ts';
+
+interface Pool {
+  readonly size: number;
+  readonly timeoutMs?: number;
+  readonly mode: 'FAST' | 'SAFE';
+}
+
+const pool = struct<Pool>(
+  {
+    size: required(integer(0, 10)),
+    timeoutMs: optional(durationMs, 'timeout'),
+    mode: withDefault(oneOf(['FAST', 'SAFE']), 'SAFE'),
+  },
+  { timeoutSeconds: ['timeoutMs', mapped(integer(0, 100), (seconds) => seconds * 1000)] },
+);
+
+function mistakes<A>(decoder: Decoder<A>, value: unknown): string[] {
+  const decoded = decodeWith(decoder, value);
+  return E.isLeft(decoded) ? decoded.left.map(({ path, message }) => `${path}: ${message}`) : [];
+}
+
+describe('decoding', () => {
+  it('gives fields their own names, leaves out what was not said, and fills in defaults', () => {
+    expect(decodeWith(pool, { size: 3, timeout: '2s' })).toEqual(E.right({ size: 3, timeoutMs: 2000, mode: 'SAFE' }));
+    expect(decodeWith(pool, { size: 3, timeout: null })).toEqual(E.right({ size: 3, mode: 'SAFE' }));
+  });
+
+  it('reads an older name in its older form, unless the present name is there', () => {
+    expect(decodeWith(pool, { size: 1, timeoutSeconds: 4 })).toMatchObject(E.right({ timeoutMs: 4000 }));
+    expect(decodeWith(pool, { size: 1, timeoutSeconds: 4, timeout: '1s' })).toMatchObject(E.right({ timeoutMs: 1000 }));
+  });
+
+  it('says every mistake with its place', () => {
+    const nested = struct<{ pools: readonly Pool[]; names: Readonly<Record<string, string>> }>({
+      pools: required(list(pool)),
+      names: required(dictionary(text)),
+    });
+    expect(
+      mistakes(nested, { pools: [{ size: 1 }, { size: 99, timeout: 5, mode: 'SAF' }, 7], names: { 'a.b': 1 } }),
+    ).toEqual([
+      'pools[1].size: must be from 0 to 10, not 99',
+      'pools[1].timeout: must be a duration such as 1.5s, 100ms or 1h2m, not 5',
+      'pools[1].mode: must be one of FAST, SAFE, not the text "SAF" (did you mean SAFE?)',
+      'pools[2]: must be an object, not 7',
+      'names["a.b"]: must be a text, not 1: put it in quotes',
+    ]);
+  });
+
+  it('names a field that is not known, and the one that was probably meant', () => {
+    expect(mistakes(pool, { size: 1, timout: '1s' })).toEqual(['timout: is not a known field; did you mean timeout?']);
+    expect(mistakes(pool, { size: 1, colour: 'red' })).toEqual(['colour: is not a known field']);
+  });
+
+  it('tells a missing field from a wrong one', () => {
+    expect(mistakes(pool, {})).toEqual(['size: is required']);
+    expect(mistakes(pool, { size: 'x' })).toEqual(['size: must be a whole number, not the text "x"']);
+  });
+
+  it('can forgive unknown fields at any depth and tell them', () => {
+    const outer = struct<{ pool: Pool }>({ pool: required(pool) });
+    const decoded = forgivingUnknown(outer)({ pool: { size: 2, future: 1 }, later: true });
+    expect(decoded).toEqual(
+      E.right({
+        value: { pool: { size: 2, mode: 'SAFE' } },
+        unknown: [expect.objectContaining({ path: 'later' }), expect.objectContaining({ path: 'pool.future' })],
+      }),
+    );
+    expect(E.isLeft(forgivingUnknown(outer)({ pool: { size: 'x', future: 1 } }))).toBe(true);
+  });
+
+  it('keeps a key named __proto__ a key', () => {
+    const decoded = decodeWith(dictionary(text), JSON.parse('{"__proto__": "x"}'));
+    expect(E.isRight(decoded) && Object.entries(decoded.right)).toEqual([['__proto__', 'x']]);
+  });
+
+  it.each([
+    [name, '', 'must not be empty'],
+    [boolean, 'yes', 'must be true or false'],
+    [port, 65536, 'must be from 1 to 65535'],
+    [text, true, 'put it in quotes'],
+  ] as [Decoder<unknown>, unknown, string][])('refuses a wrong value', (decoder, value, fragment) => {
+    expect(mistakes(decoder, value)[0]).toContain(fragment);
+  });
+});

@@ -1,0 +1,293 @@
+/**
+ * Decoding of what people write: each decoder checks one value and says every mistake it finds, with the place.
+ *
+ * Errors accumulate: a person fixes all mistakes of an object in one go. `null` counts as not said, as in Kubernetes.
+ */
+import * as E from 'fp-ts/lib/Either.js';
+import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
+import { durationMsOf } from './duration.ts';
+import { nearestName } from './nearest-name.ts';
+
+/** One mistake: where (`http[0].route[1].weight`, empty for the value itself) and what. */
+export interface FieldError {
+  readonly path: string;
+  readonly message: string;
+  /** The field is not known: where a later version may know it, this can be forgiven ({@link forgivingUnknown}). */
+  readonly unknown?: true;
+}
+
+export type Decoded<A> = E.Either<NonEmptyArray<FieldError>, A>;
+
+export type Decoder<A> = (value: unknown, path: string) => Decoded<A>;
+
+/** A mistake as a failed decoding. */
+export function fail(path: string, message: string): Decoded<never> {
+  return E.left([{ path, message }]);
+}
+
+/** `fieldPath('http[0]', 'route')` is `http[0].route`; keys that are no plain names are quoted: `headers["x.y"]`. */
+export function fieldPath(path: string, key: string): string {
+  if (!/^[\w-]+$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
+  return path === '' ? key : `${path}.${key}`;
+}
+
+/** What a value is, in a reader's words. */
+function described(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object') return 'an object';
+  if (typeof value === 'string') return `the text ${JSON.stringify(value)}`;
+  return String(value);
+}
+
+export const text: Decoder<string> = (value, path) => {
+  if (typeof value === 'string') return E.right(value);
+  const scalar = typeof value === 'number' || typeof value === 'boolean';
+  return fail(
+    path,
+    scalar ? `must be a text, not ${value}: put it in quotes` : `must be a text, not ${described(value)}`,
+  );
+};
+
+/** A text that is not empty. */
+export const name: Decoder<string> = (value, path) => {
+  return value === '' ? fail(path, 'must not be empty') : text(value, path);
+};
+
+export const boolean: Decoder<boolean> = (value, path) => {
+  return typeof value === 'boolean' ? E.right(value) : fail(path, `must be true or false, not ${described(value)}`);
+};
+
+export const decimal: Decoder<number> = (value, path) => {
+  return typeof value === 'number' && Number.isFinite(value)
+    ? E.right(value)
+    : fail(path, `must be a number, not ${described(value)}`);
+};
+
+/** A whole number from `min` to `max`, both included. */
+export function integer(min: number, max: number): Decoder<number> {
+  return (value, path) => {
+    if (typeof value !== 'number' || !Number.isInteger(value)) {
+      return fail(path, `must be a whole number, not ${described(value)}`);
+    }
+    return value >= min && value <= max ? E.right(value) : fail(path, `must be from ${min} to ${max}, not ${value}`);
+  };
+}
+
+/** A count, as the API has it: 0 to 2³¹−1. */
+export const count: Decoder<number> = integer(0, 2 ** 31 - 1);
+
+/** The port of a socket. */
+export const port: Decoder<number> = integer(1, 65535);
+
+/** A Go-style duration (`1.5s`, `1h2m`) in milliseconds. */
+export const durationMs: Decoder<number> = (value, path) => {
+  const ms = typeof value === 'string' ? durationMsOf(value) : undefined;
+  if (ms !== undefined) return E.right(ms);
+  return fail(path, `must be a duration such as 1.5s, 100ms or 1h2m, not ${described(value)}`);
+};
+
+/** A duration of at least `minMs`. */
+export function durationAtLeast(minMs: number): Decoder<number> {
+  return refine(durationMs, (ms, path) => (ms >= minMs ? [] : [{ path, message: `must be at least ${minMs}ms` }]));
+}
+
+/** One of a few names. */
+export function oneOf<const Names extends readonly string[]>(names: Names): Decoder<Names[number]> {
+  return (value, path) => {
+    if (typeof value === 'string' && names.includes(value)) return E.right(value);
+    const near = typeof value === 'string' ? nearestName(value, names) : undefined;
+    const hint = near === undefined ? '' : ` (did you mean ${near}?)`;
+    return fail(path, `must be one of ${names.join(', ')}, not ${described(value)}${hint}`);
+  };
+}
+
+/** A list. */
+export function list<A>(item: Decoder<A>): Decoder<readonly A[]> {
+  return (value, path) => {
+    if (!Array.isArray(value)) return fail(path, `must be a list, not ${described(value)}`);
+    const errors: FieldError[] = [];
+    const items: A[] = [];
+    for (const [index, element] of value.entries()) collect(item(element, `${path}[${index}]`), errors, items);
+    return settled(errors, items);
+  };
+}
+
+/** A list with at least one element. */
+export function nonEmptyList<A>(item: Decoder<A>): Decoder<readonly A[]> {
+  return refine(list(item), (items, path) => (items.length > 0 ? [] : [{ path, message: 'must not be empty' }]));
+}
+
+/** A map from names to values. */
+export function dictionary<A>(item: Decoder<A>): Decoder<Readonly<Record<string, A>>> {
+  return (value, path) => {
+    if (!isObject(value)) return fail(path, `must be a map, not ${described(value)}`);
+    const errors: FieldError[] = [];
+    const entries: [string, A][] = [];
+    for (const [key, element] of Object.entries(value)) {
+      const decoded = item(element, fieldPath(path, key));
+      if (E.isLeft(decoded)) errors.push(...decoded.left);
+      else entries.push([key, decoded.right]);
+    }
+    // Not by assignment: a key named __proto__ must stay a key.
+    return settled(errors, Object.fromEntries(entries));
+  };
+}
+
+/** Any value, as written. */
+export const anything: Decoder<unknown> = (value) => E.right(value);
+
+/** Applies a total function to what was decoded. */
+export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Decoder<B> {
+  return (value, path) => E.map(convert)(decoder(value, path));
+}
+
+/** Checks what was decoded; every mistake that the check returns fails the decoding. */
+export function refine<A>(decoder: Decoder<A>, check: (value: A, path: string) => readonly FieldError[]): Decoder<A> {
+  return (value, path) => {
+    const decoded = decoder(value, path);
+    if (E.isLeft(decoded)) return decoded;
+    return settled(check(decoded.right, path), decoded.right);
+  };
+}
+
+/** How one field is decoded, and what it is called where it was written when that is not the property's name. */
+interface Field<A> {
+  readonly decoder: Decoder<A>;
+  readonly from?: string;
+  readonly absent: 'error' | 'left out' | { readonly value: A };
+}
+
+export interface RequiredField<A> extends Field<A> {
+  readonly absent: 'error' | { readonly value: A };
+}
+
+export interface OptionalField<A> extends Field<A> {
+  readonly absent: 'left out';
+}
+
+export function required<A>(decoder: Decoder<A>, from?: string): RequiredField<A> {
+  return { decoder, absent: 'error', ...(from === undefined ? {} : { from }) };
+}
+
+/** Absent from the result when not said. */
+export function optional<A>(decoder: Decoder<A>, from?: string): OptionalField<A> {
+  return { decoder, absent: 'left out', ...(from === undefined ? {} : { from }) };
+}
+
+export function withDefault<A>(decoder: Decoder<A>, value: A, from?: string): RequiredField<A> {
+  return { decoder, absent: { value }, ...(from === undefined ? {} : { from }) };
+}
+
+/** One entry for every property of `T`: the compiler sees to it that none is forgotten. */
+export type Fields<T> = {
+  readonly [K in keyof T]-?: Record<never, never> extends Pick<T, K>
+    ? OptionalField<Exclude<T[K], undefined>>
+    : RequiredField<T[K]>;
+};
+
+/** An older name of a field, with the older form of its value. Ignored when the present name is there as well. */
+export type Aliases<T> = {
+  readonly [oldName: string]: { readonly [K in keyof T]-?: readonly [K, Decoder<Exclude<T[K], undefined>>] }[keyof T];
+};
+
+/** An object with known fields; any other is a mistake. */
+export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> = {}): Decoder<T> {
+  const plan = Object.entries(fields as Record<string, Field<unknown>>).map(([property, field]) => ({
+    property,
+    name: field.from ?? property,
+    field,
+  }));
+  const known = new Set([...plan.map((entry) => entry.name), ...Object.keys(aliases)]);
+  return (value, path) => {
+    if (!isObject(value)) return fail(path, `must be an object, not ${described(value)}`);
+    const errors = unknownFields(value, known, path);
+    const result: Record<string, unknown> = {};
+    for (const { property, name, field } of plan) {
+      const raw = value[name];
+      if (raw !== undefined && raw !== null)
+        assign(result, property, field.decoder(raw, fieldPath(path, name)), errors);
+    }
+    for (const [oldName, [property, decoder]] of Object.entries(aliases)) {
+      const raw = value[oldName];
+      if (raw === undefined || raw === null || Object.hasOwn(result, property)) continue;
+      assign(result, String(property), (decoder as Decoder<unknown>)(raw, fieldPath(path, oldName)), errors);
+    }
+    for (const { property, name, field } of plan) {
+      if (Object.hasOwn(result, property) || field.absent === 'left out') continue;
+      if (field.absent !== 'error') result[property] = field.absent.value;
+      else if (value[name] === undefined || value[name] === null) {
+        errors.push({ path: fieldPath(path, name), message: 'is required' });
+      }
+    }
+    return settled(errors, result as T);
+  };
+}
+
+/** Runs a decoder on a whole value. */
+export function decodeWith<A>(decoder: Decoder<A>, value: unknown): Decoded<A> {
+  return decoder(value, '');
+}
+
+/** Decodes as if fields that are not known were not there; they are told beside the result. */
+export function forgivingUnknown<A>(
+  decoder: Decoder<A>,
+): (value: unknown) => Decoded<{ value: A; unknown: FieldError[] }> {
+  return (value) => {
+    const unknown: FieldError[] = [];
+    let rest = value;
+    for (;;) {
+      const decoded = decoder(rest, '');
+      if (E.isRight(decoded)) return E.right({ value: decoded.right, unknown });
+      const found = decoded.left.filter((error) => error.unknown === true);
+      if (found.length === 0) return decoded;
+      unknown.push(...found);
+      const paths = new Set(found.map((error) => error.path));
+      rest = without(rest, paths, '');
+    }
+  };
+}
+
+/** A copy of a value without the fields at the paths. */
+function without(value: unknown, paths: ReadonlySet<string>, path: string): unknown {
+  if (Array.isArray(value)) return value.map((item, index) => without(item, paths, `${path}[${index}]`));
+  if (!isObject(value)) return value;
+  const kept = Object.entries(value).filter(([key]) => !paths.has(fieldPath(path, key)));
+  return Object.fromEntries(kept.map(([key, element]) => [key, without(element, paths, fieldPath(path, key))]));
+}
+
+/** Success when there are no mistakes. */
+export function settled<A>(errors: readonly FieldError[], value: A): Decoded<A> {
+  const [first, ...rest] = errors;
+  return first === undefined ? E.right(value) : E.left([first, ...rest]);
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function unknownFields(value: object, known: ReadonlySet<string>, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const key of Object.keys(value)) {
+    if (known.has(key)) continue;
+    const near = nearestName(key, known);
+    const hint = near === undefined ? '' : `; did you mean ${near}?`;
+    errors.push({ path: fieldPath(path, key), message: `is not a known field${hint}`, unknown: true });
+  }
+  return errors;
+}
+
+function assign(
+  result: Record<string, unknown>,
+  property: string,
+  decoded: Decoded<unknown>,
+  errors: FieldError[],
+): void {
+  if (E.isLeft(decoded)) errors.push(...decoded.left);
+  else result[property] = decoded.right;
+}
+
+function collect<A>(decoded: Decoded<A>, errors: FieldError[], items: A[]): void {
+  if (E.isLeft(decoded)) errors.push(...decoded.left);
+  else items.push(decoded.right);
+}

@@ -1,0 +1,30 @@
+/** Durations as Go writes them: `300ms`, `1.5s`, `1h2m`, `0`. */
+
+const unitMs: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy;
+
+/** Milliseconds, or undefined when the text is no duration. */
+export function durationMsOf(text: string): number | undefined {
+  const sign = text.startsWith('-') ? -1 : 1;
+  const rest = text.replace(/^[+-]/, '');
+  if (rest === '0') return 0;
+  let sumMs = 0;
+  let end = 0;
+  part.lastIndex = 0;
+  for (let match = part.exec(rest); match !== null; match = part.exec(rest)) {
+    sumMs += Number(match[1]) * unitMs[match[2]!]!;
+    end = part.lastIndex;
+  }
+  // Below a nanosecond is the noise of binary fractions.
+  return end > 0 && end === rest.length ? (sign * Math.round(sumMs * 1e6)) / 1e6 : undefined;
+}

@@ -1,0 +1,62 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  bySpecificity,
+  hostIntersection,
+  hostsOverlap,
+  isHostWithin,
+  mostSpecific,
+  qualifiedHost,
+  widerHosts,
+} from './hostname.ts';
+
+describe('host names and wildcards', () => {
+  it.each([
+    ['a.b.c', 'a.b.c', true],
+    ['a.b.c', '*.b.c', true],
+    ['*.b.c', '*.c', true],
+    ['*.c', '*.b.c', false],
+    ['b.c', '*.b.c', false],
+    ['ab.c', '*.b.c', false],
+    ['a.b.c', '*', true],
+    ['*', '*.c', false],
+    ['a.b.c', 'b.c', false],
+  ])('%s within %s is %s', (inner, outer, expected) => {
+    expect(isHostWithin(inner, outer)).toBe(expected);
+  });
+
+  it('says which names two hosts share', () => {
+    expect(hostIntersection('*.b.c', 'a.b.c')).toBe('a.b.c');
+    expect(hostIntersection('*.c', '*.b.c')).toBe('*.b.c');
+    expect(hostIntersection('*.b', '*.c')).toBeUndefined();
+    expect(hostsOverlap('x.y', '*')).toBe(true);
+  });
+
+  it('lists wider hosts from the narrowest to the widest', () => {
+    expect([...widerHosts('a.b.c')]).toEqual(['a.b.c', '*.b.c', '*.c', '*']);
+    expect([...widerHosts('*.b.c')]).toEqual(['*.b.c', '*.c', '*']);
+    expect([...widerHosts('*')]).toEqual(['*']);
+  });
+
+  it('finds the most specific key, which a scan of all keys would also find', () => {
+    const label = fc.constantFrom('a', 'b', 'c');
+    const host = fc.array(label, { minLength: 1, maxLength: 4 }).map((labels) => labels.join('.'));
+    const key = fc.oneof(
+      host,
+      host.map((name) => `*.${name}`),
+      fc.constant('*'),
+    );
+    fc.assert(
+      fc.property(host, fc.uniqueArray(key), (needle, keys) => {
+        const scanned = keys.filter((candidate) => isHostWithin(needle, candidate)).sort(bySpecificity)[0];
+        expect(mostSpecific(needle, new Set(keys))).toBe(scanned);
+      }),
+    );
+  });
+
+  it('qualifies short names only', () => {
+    expect(qualifiedHost('reviews', 'shop', 'cluster.local')).toBe('reviews.shop.svc.cluster.local');
+    expect(qualifiedHost('reviews.shop', 'x', 'cluster.local')).toBe('reviews.shop');
+    expect(qualifiedHost('*', 'x', 'cluster.local')).toBe('*');
+  });
+});

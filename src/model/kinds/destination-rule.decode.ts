@@ -1,0 +1,83 @@
+import {
+  type Decoded,
+  type Decoder,
+  decodeWith,
+  type FieldError,
+  fieldPath,
+  list,
+  name,
+  optional,
+  refine,
+  required,
+  struct,
+  withDefault,
+} from '../decode.ts';
+import { hostMistake, isDnsLabel } from '../names.ts';
+import type { DestinationRule, Subset } from './destination-rule.ts';
+import { exportTo, labels, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
+import { trafficPolicy } from './traffic-policy.decode.ts';
+import type { TrafficPolicy } from './traffic-policy.ts';
+import type { WorkloadSelector } from './workload-selector.ts';
+
+const subset: Decoder<Subset> = struct<Subset>({
+  name: required(
+    refine(name, (value, path) =>
+      mistakeAt(path, isDnsLabel(value) ? undefined : `must be a DNS label, not ${JSON.stringify(value)}`),
+    ),
+  ),
+  labels: optional(labels),
+  trafficPolicy: optional(trafficPolicy),
+});
+
+/** This kind alone writes its selector with `matchLabels`. */
+const selector = struct<WorkloadSelector>({ labels: withDefault(selectorLabels, {}, 'matchLabels') });
+
+const destinationRule: Decoder<DestinationRule> = refine(
+  struct<DestinationRule>({
+    host: required(refine(name, (host, path) => mistakeAt(path, hostMistake(host)))),
+    trafficPolicy: optional(trafficPolicy),
+    subsets: optional(list(subset)),
+    exportTo: optional(exportTo),
+    workloadSelector: optional(selector),
+  }),
+  (rule, path) =>
+    repetitions(
+      rule.subsets ?? [],
+      (item) => item.name,
+      (index) => `${fieldPath(path, 'subsets')}[${index}].name`,
+      'subset',
+    ),
+);
+
+/** A DestinationRule's `spec`. */
+export function decodeDestinationRule(value: unknown, namespace: string): Decoded<DestinationRule> {
+  return decodeWith(
+    refine(destinationRule, (rule) => selectorReachMistakes(rule, namespace)),
+    value,
+  );
+}
+
+/** A rule for chosen workloads holds in their namespace only. */
+function selectorReachMistakes(rule: DestinationRule, namespace: string): FieldError[] {
+  if (rule.workloadSelector === undefined || rule.exportTo === undefined) return [];
+  const own = rule.exportTo.every((target) => target === '.' || target === namespace);
+  return mistakeAt('exportTo', own ? undefined : 'must be "." or the own namespace when workloadSelector is given');
+}
+
+/** What is allowed and probably not meant (§4.5). */
+export function destinationRuleWarnings(rule: DestinationRule): FieldError[] {
+  return [
+    ...localityWarnings(rule.trafficPolicy, 'trafficPolicy'),
+    ...(rule.subsets ?? []).flatMap((item, index) =>
+      localityWarnings(item.trafficPolicy, `subsets[${index}].trafficPolicy`, rule.trafficPolicy),
+    ),
+  ];
+}
+
+/** Failing over needs to know who is ill. */
+function localityWarnings(policy: TrafficPolicy | undefined, path: string, parent?: TrafficPolicy): FieldError[] {
+  const locality = policy?.loadBalancer?.localityLbSetting;
+  const failsOver = (locality?.failover?.length ?? 0) + (locality?.failoverPriority?.length ?? 0) > 0;
+  if (!failsOver || (policy?.outlierDetection ?? parent?.outlierDetection) !== undefined) return [];
+  return [{ path: `${path}.loadBalancer.localityLbSetting`, message: 'has no effect without outlierDetection' }];
+}

@@ -1,0 +1,17 @@
+/** `networking.istio.io` DestinationRule, decoded. */
+import type { TrafficPolicy } from './traffic-policy.ts';
+import type { WorkloadSelector } from './workload-selector.ts';
+
+export interface DestinationRule {
+  readonly host: string;
+  readonly trafficPolicy?: TrafficPolicy;
+  readonly subsets?: readonly Subset[];
+  readonly exportTo?: readonly string[];
+  readonly workloadSelector?: WorkloadSelector;
+}
+
+export interface Subset {
+  readonly name: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly trafficPolicy?: TrafficPolicy;
+}

@@ -1,0 +1,84 @@
+/** Rules that several kinds have in common (§4.5). */
+import {
+  type Decoder,
+  dictionary,
+  type FieldError,
+  fieldPath,
+  list,
+  name,
+  refine,
+  struct,
+  text,
+  withDefault,
+} from '../decode.ts';
+import { exportTargetMistake, isCidr, isIpAddress } from '../names.ts';
+import type { WorkloadSelector } from './workload-selector.ts';
+
+/** One mistake at a field, when there is one. */
+export function mistakeAt(path: string, message: string | undefined): FieldError[] {
+  return message === undefined ? [] : [{ path, message }];
+}
+
+/** Says for each element that came before where it is a repetition. */
+export function repetitions<A>(
+  items: readonly A[],
+  keyOf: (item: A) => string | undefined,
+  path: (index: number) => string,
+  what: string,
+): FieldError[] {
+  const first = new Map<string, number>();
+  return items.flatMap((item, index) => {
+    const key = keyOf(item);
+    if (key === undefined) return [];
+    const earlier = first.get(key);
+    if (earlier === undefined) first.set(key, index);
+    return earlier === undefined
+      ? []
+      : [{ path: path(index), message: `repeats the ${what} ${key} of ${path(earlier)}` }];
+  });
+}
+
+export const labels: Decoder<Readonly<Record<string, string>>> = dictionary(text);
+
+/** Labels of a selector: no empty key, no wildcard (§4.5). */
+export const selectorLabels: Decoder<Readonly<Record<string, string>>> = refine(labels, (map, path) => {
+  return Object.entries(map).flatMap(([key, value]) => {
+    const at = fieldPath(path, key);
+    if (key === '') return [{ path: at, message: 'a label of a selector must have a key' }];
+    return `${key}${value}`.includes('*') ? [{ path: at, message: 'a selector must not have a wildcard' }] : [];
+  });
+});
+
+export const workloadSelector: Decoder<WorkloadSelector> = struct<WorkloadSelector>({
+  labels: withDefault(selectorLabels, {}),
+});
+
+/** `exportTo`: known forms, none twice, `~` alone. */
+export const exportTo: Decoder<readonly string[]> = refine(list(name), (targets, path) => [
+  ...targets.flatMap((target, index) => mistakeAt(`${path}[${index}]`, exportTargetMistake(target))),
+  ...repetitions(
+    targets,
+    (target) => target,
+    (index) => `${path}[${index}]`,
+    'namespace',
+  ),
+  ...(targets.includes('~') && targets.length > 1 ? [{ path, message: '"~" (nobody) must stand alone' }] : []),
+  ...(targets.includes('*') && targets.includes('.') ? [{ path, message: '"*" includes "."; give one of them' }] : []),
+]);
+
+/** Where a server or listener binds: an IP or `unix:///path` (`unix:/path`, `unix:@name`). */
+export function bindMistake(bind: string): string | undefined {
+  if (isIpAddress(bind) || isUnixAddress(bind)) return undefined;
+  return `must be an IP address or unix:// and a path, not ${JSON.stringify(bind)}`;
+}
+
+export function isUnixAddress(address: string): boolean {
+  return /^unix:(?:(?:\/\/)?\/.|@.)/.test(address);
+}
+
+/** An IP or a range of them. */
+export function subnetMistake(subnet: string): string | undefined {
+  return isIpAddress(subnet) || isCidr(subnet)
+    ? undefined
+    : `must be an IP address or a range such as 10.0.0.0/8, not ${JSON.stringify(subnet)}`;
+}

@@ -1,0 +1,99 @@
+import {
+  count,
+  type Decoder,
+  type FieldError,
+  fieldPath,
+  integer,
+  name,
+  nonEmptyList,
+  optional,
+  refine,
+  required,
+  struct,
+  withDefault,
+} from '../decode.ts';
+import { hostMistake, isDnsLabel } from '../names.ts';
+import { bindMistake, isUnixAddress, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
+import type { Gateway, Server, ServerPort } from './gateway.ts';
+import { portProtocol } from './port-protocol.ts';
+import { serverTls, serverTlsWarnings } from './server-tls.decode.ts';
+
+const serverPort = struct<ServerPort>({
+  number: required(integer(0, 65535)),
+  name: required(name),
+  protocol: required(portProtocol(['UDP', 'HTTP_PROXY'])),
+  targetPort: optional(count),
+});
+
+const server: Decoder<Server> = refine(
+  struct<Server>({
+    name: optional(name),
+    port: required(serverPort),
+    bind: optional(refine(name, (bind, path) => mistakeAt(path, bindMistake(bind)))),
+    hosts: required(nonEmptyList(refine(name, (host, path) => mistakeAt(path, gatewayHostMistake(host))))),
+    tls: optional(serverTls),
+    defaultEndpoint: optional(name),
+  }),
+  serverMistakes,
+);
+
+/** A Gateway's `spec`. */
+export const gateway: Decoder<Gateway> = refine(
+  struct<Gateway>({ servers: required(nonEmptyList(server)), selector: withDefault(selectorLabels, {}) }),
+  (spec, path) => [
+    ...repetitions(
+      spec.servers,
+      (item) => item.port.name,
+      (index) => `${fieldPath(path, 'servers')}[${index}].port.name`,
+      'port name',
+    ),
+    ...repetitions(
+      spec.servers,
+      (item) => item.name,
+      (index) => `${fieldPath(path, 'servers')}[${index}].name`,
+      'server name',
+    ),
+  ],
+);
+
+/** `[namespace/]host`. */
+function gatewayHostMistake(text: string): string | undefined {
+  const parts = text.split('/');
+  if (parts.length > 2) return `must be a host or namespace/host, not ${JSON.stringify(text)}`;
+  const namespace = parts.length === 2 ? parts[0]! : '*';
+  const host = parts.at(-1)!;
+  if (namespace !== '*' && namespace !== '.' && !isDnsLabel(namespace)) {
+    return `must have a namespace, "." or "*" before the slash, not ${JSON.stringify(namespace)}`;
+  }
+  if (host !== '*' && !host.includes('.')) return `must be a full host name: ${JSON.stringify(host)} has no dot`;
+  return hostMistake(host);
+}
+
+function serverMistakes(spec: Server, path: string): FieldError[] {
+  const { port, tls } = spec;
+  const secure = port.protocol === 'HTTPS' || port.protocol === 'TLS';
+  const onSocket = spec.bind !== undefined && isUnixAddress(spec.bind);
+  const redirectsOnly = tls?.httpsRedirect === true && port.protocol === 'HTTP';
+  const errors = mistakeAt(
+    `${fieldPath(path, 'port')}.number`,
+    port.number === 0 && !onSocket ? 'must be from 1 to 65535 (0 only with a unix bind)' : undefined,
+  );
+  if (secure && tls === undefined) {
+    errors.push({ path: fieldPath(path, 'tls'), message: `is required with protocol ${port.protocol}` });
+  }
+  if (!secure && tls !== undefined && !redirectsOnly) {
+    errors.push({ path: fieldPath(path, 'tls'), message: `must not be given with protocol ${port.protocol}` });
+  }
+  if (port.protocol === 'HTTP' && redirectsOnly && tls.mode !== 'PASSTHROUGH') {
+    errors.push({ path: `${fieldPath(path, 'tls')}.mode`, message: 'must not be given with httpsRedirect on HTTP' });
+  }
+  if (secure && tls?.httpsRedirect === true) {
+    errors.push({ path: `${fieldPath(path, 'tls')}.httpsRedirect`, message: 'is only for protocol HTTP' });
+  }
+  return errors;
+}
+
+/** What is allowed and probably not meant (§4.5). */
+export function gatewayWarnings(spec: Gateway): FieldError[] {
+  return spec.servers.flatMap((item, index) => (item.tls ? serverTlsWarnings(item.tls, `servers[${index}].tls`) : []));
+}

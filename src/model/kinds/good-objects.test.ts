@@ -1,0 +1,195 @@
+/** Objects as people write them, and what they become. */
+import * as E from 'fp-ts/lib/Either.js';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { type KindName, kinds, type SpecOfKind } from './index.ts';
+
+function decoded<K extends KindName>(kind: K, yaml: string): SpecOfKind[K] {
+  const result = kinds[kind].decode(parse(yaml), 'shop');
+  if (E.isLeft(result)) throw new Error(JSON.stringify(result.left));
+  return result.right as SpecOfKind[K];
+}
+
+function warnings<K extends KindName>(kind: K, yaml: string): string[] {
+  const spec = decoded(kind, yaml);
+  return (kinds[kind].warnings as (value: SpecOfKind[K]) => readonly { path: string; message: string }[])(spec).map(
+    ({ path, message }) => `${path}: ${message}`,
+  );
+}
+
+describe('a VirtualService', () => {
+  it('keeps the names of the API, with durations in milliseconds and matches by their key', () => {
+    const spec = decoded(
+      'VirtualService',
+      `
+hosts: [reviews]
+http:
+- name: canary
+  match:
+  - uri: {prefix: /api}
+    headers: {x-user: {exact: tom}, x-any: {}, x-star: {regex: "*"}}
+    withoutHeaders: {x-bot: {}}
+    ignoreUriCase: true
+  route:
+  - {destination: {host: reviews, subset: v1, port: {number: 80}}, weight: 90}
+  - {destination: {host: reviews, subset: v2}, weight: 10, headers: {response: {remove: [server]}}}
+  timeout: 1.5s
+  retries: {attempts: 3, perTryTimeout: 500ms, retryOn: "5xx, 503"}
+  fault: {delay: {fixedDelay: 2s, percent: 10}, abort: {grpcStatus: UNAVAILABLE, percentage: {value: 0.5}}}
+  corsPolicy: {allowOrigin: ["https://a.b"], maxAge: 24h}
+  mirror: {host: reviews, subset: v3}
+  mirrorPercent: 5
+`,
+    );
+    expect(spec.http?.[0]).toEqual({
+      name: 'canary',
+      match: [
+        {
+          uri: { prefix: '/api' },
+          headers: { 'x-user': { exact: 'tom' }, 'x-any': { present: true }, 'x-star': { present: true } },
+          withoutHeaders: { 'x-bot': { present: true } },
+          ignoreUriCase: true,
+        },
+      ],
+      route: [
+        { destination: { host: 'reviews', subset: 'v1', port: { number: 80 } }, weight: 90 },
+        { destination: { host: 'reviews', subset: 'v2' }, weight: 10, headers: { response: { remove: ['server'] } } },
+      ],
+      timeoutMs: 1500,
+      retries: { attempts: 3, perTryTimeoutMs: 500, retryOn: '5xx, 503' },
+      fault: {
+        delay: { fixedDelayMs: 2000, percentage: { value: 10 } },
+        abort: { grpcStatus: 'UNAVAILABLE', percentage: { value: 0.5 } },
+      },
+      corsPolicy: { allowOrigins: [{ exact: 'https://a.b' }], maxAgeMs: 86_400_000 },
+      mirror: { host: 'reviews', subset: 'v3' },
+      mirrorPercentage: { value: 5 },
+    });
+  });
+
+  it('without hosts is a delegate', () => {
+    expect(decoded('VirtualService', 'http: [{route: [{destination: {host: a}}]}]').hosts).toEqual([]);
+  });
+
+  it('warns of routes that nothing reaches, and of large bodies', () => {
+    const body = 'x'.repeat(200 * 1024);
+    const yaml = `
+hosts: [a.b]
+http:
+- {match: [{uri: {exact: /a}}], directResponse: {status: 200, body: {string: ${body}}}}
+- {match: [{uri: {exact: /a}, name: again}], route: [{destination: {host: x}}]}
+- {route: [{destination: {host: x}}]}
+- {match: [{uri: {exact: /c}}], route: [{destination: {host: x}}]}
+`;
+    expect(warnings('VirtualService', yaml)).toEqual([
+      'http[1].match[0]: is never reached: http[0] has the same match',
+      'http[3]: is never reached: http[2] takes everything',
+      `http[0].directResponse.body: is large: ${200 * 1024} bytes go to every proxy`,
+    ]);
+  });
+});
+
+describe('a DestinationRule', () => {
+  it('reads old names and its own form of selector', () => {
+    const yaml = `
+host: reviews
+workloadSelector: {matchLabels: {app: web}}
+trafficPolicy:
+  loadBalancer: {simple: LEAST_CONN, warmupDurationSecs: 10s}
+  outlierDetection: {consecutiveErrors: 7, interval: 5s}
+`;
+    expect(decoded('DestinationRule', yaml)).toEqual({
+      host: 'reviews',
+      workloadSelector: { labels: { app: 'web' } },
+      trafficPolicy: {
+        loadBalancer: { simple: 'LEAST_REQUEST', warmup: { durationMs: 10_000 } },
+        outlierDetection: { consecutiveGatewayErrors: 7, intervalMs: 5000 },
+      },
+    });
+  });
+
+  it('takes an unspecified algorithm as none', () => {
+    const yaml = 'host: a.b\ntrafficPolicy: {loadBalancer: {simple: UNSPECIFIED}}';
+    expect(decoded('DestinationRule', yaml).trafficPolicy).toEqual({ loadBalancer: {} });
+  });
+
+  it('warns of failover that nobody triggers', () => {
+    const yaml = 'host: a.b\ntrafficPolicy: {loadBalancer: {localityLbSetting: {failover: [{from: a, to: b}]}}}';
+    expect(warnings('DestinationRule', yaml)).toEqual([
+      'trafficPolicy.loadBalancer.localityLbSetting: has no effect without outlierDetection',
+    ]);
+  });
+});
+
+describe('a Gateway', () => {
+  it('reads protocols in any case, and is PASSTHROUGH unless told otherwise', () => {
+    const yaml = `
+servers:
+- {port: {number: 443, name: tls, protocol: tls}, hosts: ["shop/*.b.c", ./a.b], tls: {}}
+- {port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"], tls: {httpsRedirect: true}}
+- {port: {number: 0, name: sock, protocol: HTTP}, bind: "unix:///s", hosts: ["*"]}
+`;
+    const spec = decoded('Gateway', yaml);
+    expect(spec.servers.map(({ port, tls }) => [port.protocol, tls?.mode])).toEqual([
+      ['TLS', 'PASSTHROUGH'],
+      ['HTTP', 'PASSTHROUGH'],
+      ['HTTP', undefined],
+    ]);
+    expect(spec.selector).toEqual({});
+  });
+
+  it('warns of cipher suites that Envoy does not know', () => {
+    const yaml =
+      'servers: [{port: {number: 443, name: x, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a, cipherSuites: [AES128-SHA, NOPE]}}]';
+    expect(warnings('Gateway', yaml)).toEqual([
+      'servers[0].tls.cipherSuites[1]: NOPE is not known and will be ignored',
+    ]);
+  });
+});
+
+describe('a ServiceEntry', () => {
+  it('is external, unresolved and TCP unless told otherwise', () => {
+    expect(decoded('ServiceEntry', 'hosts: [a.b]\nports: [{number: 1, name: x}]')).toEqual({
+      hosts: ['a.b'],
+      ports: [{ number: 1, name: 'x', protocol: 'TCP' }],
+      location: 'MESH_EXTERNAL',
+      resolution: 'NONE',
+    });
+  });
+
+  it('may be a unix socket when it has one port', () => {
+    const yaml = 'hosts: [a.b]\nresolution: STATIC\nendpoints: [{address: "unix:///s"}]\nports: [{number: 1, name: x}]';
+    expect(decoded('ServiceEntry', yaml).endpoints?.[0]?.address).toBe('unix:///s');
+  });
+
+  it('warns when hosts on TCP ports cannot be told apart', () => {
+    expect(warnings('ServiceEntry', 'hosts: [a.b, c.d]\nports: [{number: 1, name: x}]')[0]).toContain(
+      'cannot be told apart',
+    );
+  });
+});
+
+describe('a Sidecar', () => {
+  it('lets only registered hosts out when it has a policy without a mode', () => {
+    expect(decoded('Sidecar', 'outboundTrafficPolicy: {}').outboundTrafficPolicy).toEqual({ mode: 'REGISTRY_ONLY' });
+  });
+
+  it('keeps listeners as written', () => {
+    const yaml = `
+ingress: [{port: {number: 9080, protocol: HTTP, name: http}, defaultEndpoint: "127.0.0.1:8080"}]
+egress:
+- {port: {number: 3306, protocol: MYSQL, name: mysql}, bind: 127.0.0.1, captureMode: NONE, hosts: ["./db.b"]}
+- {hosts: ["istio-system/*", "~/*"]}
+`;
+    const spec = decoded('Sidecar', yaml);
+    expect(spec.ingress?.[0]).toEqual({
+      port: { number: 9080, protocol: 'HTTP', name: 'http' },
+      captureMode: 'DEFAULT',
+      defaultEndpoint: '127.0.0.1:8080',
+    });
+    expect(spec.egress?.[0]?.port?.protocol).toBe('MySQL');
+    expect(warnings('Sidecar', 'egress: [{hosts: ["*/*", "./a.b"]}]')).toEqual([
+      'egress[0].hosts: "*/*" includes the others',
+    ]);
+  });
+});

@@ -1,0 +1,59 @@
+/** Rules of locality load balancing (§3.3). A locality is `region[/zone[/subzone]]`, each part may be `*`. */
+import { type FieldError, fieldPath } from '../decode.ts';
+import type { LocalityLoadBalancerSetting } from './traffic-policy.ts';
+
+export function localityMistakes(setting: LocalityLoadBalancerSetting, path: string): FieldError[] {
+  const { distribute = [], failover = [], failoverPriority = [] } = setting;
+  const errors: FieldError[] = [];
+  if (distribute.length > 0 && (failover.length > 0 || failoverPriority.length > 0)) {
+    errors.push({ path, message: 'distribute excludes failover and failoverPriority' });
+  }
+  for (const [index, { from, to }] of distribute.entries()) {
+    const at = `${fieldPath(path, 'distribute')}[${index}]`;
+    const sum = Object.values(to).reduce((total, weight) => total + weight, 0);
+    if (sum !== 100) errors.push({ path: fieldPath(at, 'to'), message: `weights must sum to 100, not ${sum}` });
+    errors.push(...localityMistake(from, fieldPath(at, 'from')));
+    for (const locality of Object.keys(to))
+      errors.push(...localityMistake(locality, fieldPath(fieldPath(at, 'to'), locality)));
+    errors.push(...overlaps(Object.keys(to), fieldPath(at, 'to')));
+  }
+  errors.push(
+    ...overlaps(
+      distribute.map((entry) => entry.from),
+      fieldPath(path, 'distribute'),
+    ),
+  );
+  for (const [index, { from, to }] of failover.entries()) {
+    const at = `${fieldPath(path, 'failover')}[${index}]`;
+    if (from === to) errors.push({ path: at, message: `from and to must differ, both are ${from}` });
+    for (const [field, region] of Object.entries({ from, to })) {
+      if (/[/*]/.test(region))
+        errors.push({ path: fieldPath(at, field), message: 'must be a region, without zone or *' });
+    }
+  }
+  return errors;
+}
+
+function localityMistake(locality: string, path: string): FieldError[] {
+  const parts = locality.split('/');
+  if (parts.length > 3 || parts.includes('')) {
+    return [{ path, message: `must be region, region/zone or region/zone/subzone, not ${JSON.stringify(locality)}` }];
+  }
+  const star = parts.indexOf('*');
+  if (star >= 0 && star < parts.length - 1) return [{ path, message: 'a * must be the last part' }];
+  return [];
+}
+
+/** Localities of one list must not cover each other. */
+function overlaps(localities: readonly string[], path: string): FieldError[] {
+  return localities.flatMap((locality, index) => {
+    const other = localities.slice(0, index).find((earlier) => covers(earlier, locality) || covers(locality, earlier));
+    return other === undefined ? [] : [{ path, message: `${locality} and ${other} overlap` }];
+  });
+}
+
+function covers(wide: string, narrow: string): boolean {
+  const wideParts = wide.split('/').filter((part) => part !== '*');
+  const narrowParts = narrow.split('/').filter((part) => part !== '*');
+  return wideParts.every((part, index) => part === narrowParts[index]);
+}

@@ -1,0 +1,28 @@
+import * as E from 'fp-ts/lib/Either.js';
+import { type Decoder, fail } from '../decode.ts';
+import type { Protocol } from '../protocol.ts';
+
+const byName: Readonly<Record<string, Protocol>> = {
+  HTTP: 'HTTP',
+  HTTPS: 'HTTPS',
+  GRPC: 'GRPC',
+  'GRPC-WEB': 'GRPC-Web',
+  HTTP2: 'HTTP2',
+  HTTP_PROXY: 'HTTP_PROXY',
+  MONGO: 'Mongo',
+  REDIS: 'Redis',
+  MYSQL: 'MySQL',
+  TCP: 'TCP',
+  TLS: 'TLS',
+  UDP: 'UDP',
+};
+
+/** The `protocol` of a port, in any case of letters. */
+export function portProtocol(except: readonly Protocol[] = []): Decoder<Protocol> {
+  const names = Object.keys(byName).filter((name) => !except.includes(byName[name]!));
+  return (value, path) => {
+    const protocol = typeof value === 'string' ? byName[value.toUpperCase()] : undefined;
+    if (protocol !== undefined && !except.includes(protocol)) return E.right(protocol);
+    return fail(path, `must be one of ${names.join(', ')}, not ${JSON.stringify(value)}`);
+  };
+}

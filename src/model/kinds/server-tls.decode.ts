@@ -1,0 +1,131 @@
+/** TLS of a gateway's server, or of a sidecar's ingress listener (§4.5 Gateway). */
+import {
+  boolean,
+  type Decoder,
+  type FieldError,
+  fieldPath,
+  list,
+  name,
+  oneOf,
+  optional,
+  refine,
+  required,
+  struct,
+  withDefault,
+} from '../decode.ts';
+import { mistakeAt, repetitions } from './field-rules.ts';
+import type { ServerTlsSettings, TlsCertificate } from './gateway.ts';
+
+const tlsVersions = ['TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'] as const;
+
+const certificate = struct<TlsCertificate>({
+  serverCertificate: required(name),
+  privateKey: required(name),
+  caCertificates: optional(name),
+});
+
+export const serverTls: Decoder<ServerTlsSettings> = refine(
+  struct<ServerTlsSettings>({
+    mode: withDefault(
+      oneOf(['PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL', 'OPTIONAL_MUTUAL']),
+      'PASSTHROUGH',
+    ),
+    httpsRedirect: optional(boolean),
+    serverCertificate: optional(name),
+    privateKey: optional(name),
+    caCertificates: optional(name),
+    caCrl: optional(name),
+    credentialName: optional(name),
+    credentialNames: optional(list(name)),
+    caCertCredentialName: optional(name),
+    tlsCertificates: optional(list(certificate)),
+    subjectAltNames: optional(list(name)),
+    verifyCertificateSpki: optional(list(name)),
+    verifyCertificateHash: optional(list(name)),
+    minProtocolVersion: optional(oneOf(tlsVersions)),
+    maxProtocolVersion: optional(oneOf(tlsVersions)),
+    cipherSuites: optional(list(name)),
+  }),
+  (tls, path) => [...certificateMistakes(tls, path), ...versionMistakes(tls, path)],
+);
+
+/** The ways in which a server may be given its certificate. */
+function credentialWays(tls: ServerTlsSettings): string[] {
+  return [
+    ...(tls.credentialName === undefined ? [] : ['credentialName']),
+    ...(tls.credentialNames?.length ? ['credentialNames'] : []),
+    ...(tls.tlsCertificates?.length ? ['tlsCertificates'] : []),
+    ...(tls.serverCertificate === undefined && tls.privateKey === undefined
+      ? []
+      : ['serverCertificate and privateKey']),
+  ];
+}
+
+function certificateMistakes(tls: ServerTlsSettings, path: string): FieldError[] {
+  const ways = credentialWays(tls);
+  if (tls.mode === 'ISTIO_MUTUAL') {
+    const given = [...ways, ...(tls.caCertificates === undefined ? [] : ['caCertificates'])];
+    return mistakeAt(path, given.length > 0 ? `must not have ${given.join(', ')} with ISTIO_MUTUAL` : undefined);
+  }
+  const errors = mistakeAt(path, ways.length > 1 ? `must have only one of ${ways.join(', ')}` : undefined);
+  if (tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH') return errors;
+  const fromSecret = tls.credentialName !== undefined || (tls.credentialNames?.length ?? 0) > 0;
+  if (fromSecret && tls.caCrl !== undefined) {
+    errors.push({ path: fieldPath(path, 'caCrl'), message: 'must be in the Secret when credentialName is given' });
+  }
+  if (fromSecret || (tls.tlsCertificates?.length ?? 0) > 0) return errors;
+  const needed = tls.mode === 'SIMPLE' ? files.slice(0, 2) : files;
+  for (const field of needed) {
+    if (tls[field] !== undefined || (field === 'caCertificates' && tls.caCertCredentialName !== undefined)) continue;
+    errors.push({ path: fieldPath(path, field), message: `is required with mode ${tls.mode}, or else credentialName` });
+  }
+  return errors;
+}
+
+const files = ['serverCertificate', 'privateKey', 'caCertificates'] as const;
+
+function versionMistakes(tls: ServerTlsSettings, path: string): FieldError[] {
+  const rank = (version: (typeof tlsVersions)[number] | undefined): number =>
+    tlsVersions.indexOf(version ?? 'TLS_AUTO');
+  const [min, max] = [rank(tls.minProtocolVersion), rank(tls.maxProtocolVersion)];
+  const crossed = min > 0 && max > 0 && min > max;
+  return mistakeAt(fieldPath(path, 'minProtocolVersion'), crossed ? 'must not be above maxProtocolVersion' : undefined);
+}
+
+/** TLS 1.2 suites that Envoy's BoringSSL knows. */
+const knownCipherSuites: ReadonlySet<string> = new Set([
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+  '[ECDHE-ECDSA-AES128-GCM-SHA256|ECDHE-ECDSA-CHACHA20-POLY1305]',
+  '[ECDHE-RSA-AES128-GCM-SHA256|ECDHE-RSA-CHACHA20-POLY1305]',
+  'ECDHE-PSK-CHACHA20-POLY1305',
+  'ECDHE-ECDSA-AES128-SHA',
+  'ECDHE-RSA-AES128-SHA',
+  'ECDHE-PSK-AES128-CBC-SHA',
+  'ECDHE-ECDSA-AES256-SHA',
+  'ECDHE-RSA-AES256-SHA',
+  'ECDHE-PSK-AES256-CBC-SHA',
+  'AES128-GCM-SHA256',
+  'AES256-GCM-SHA384',
+  'AES128-SHA',
+  'AES256-SHA',
+  'DES-CBC3-SHA',
+]);
+
+export function serverTlsWarnings(tls: ServerTlsSettings, path: string): FieldError[] {
+  const suites = tls.cipherSuites ?? [];
+  const at = (index: number): string => `${fieldPath(path, 'cipherSuites')}[${index}]`;
+  return [
+    ...suites.flatMap((suite, index) => {
+      return mistakeAt(
+        at(index),
+        knownCipherSuites.has(suite) ? undefined : `${suite} is not known and will be ignored`,
+      );
+    }),
+    ...repetitions(suites, (suite) => suite, at, 'cipher suite'),
+  ];
+}

@@ -1,0 +1,213 @@
+import {
+  type Decoder,
+  type FieldError,
+  fieldPath,
+  list,
+  name,
+  nonEmptyList,
+  oneOf,
+  optional,
+  port,
+  refine,
+  required,
+  struct,
+  withDefault,
+} from '../decode.ts';
+import { isWildcard } from '../hostname.ts';
+import { hostMistake, isCidr, isHostname, isIpAddress } from '../names.ts';
+import { isHttp, isTls } from '../protocol.ts';
+import { exportTo, isUnixAddress, mistakeAt, repetitions, subnetMistake, workloadSelector } from './field-rules.ts';
+import { portProtocol } from './port-protocol.ts';
+import type { ServiceEntry, ServiceEntryPort } from './service-entry.ts';
+import { workloadEntry } from './workload-entry.decode.ts';
+import type { WorkloadEntry } from './workload-entry.ts';
+
+const servicePort = struct<ServiceEntryPort>({
+  number: required(port),
+  name: required(name),
+  protocol: withDefault(portProtocol(['UDP', 'HTTP_PROXY']), 'TCP'),
+  targetPort: optional(port),
+});
+
+/** A ServiceEntry's `spec`. */
+export const serviceEntry: Decoder<ServiceEntry> = refine(
+  struct<ServiceEntry>({
+    hosts: required(nonEmptyList(refine(name, (host, path) => mistakeAt(path, serviceHostMistake(host))))),
+    addresses: optional(list(refine(name, (address, path) => mistakeAt(path, subnetMistake(address))))),
+    ports: withDefault(list(servicePort), []),
+    location: withDefault(oneOf(['MESH_EXTERNAL', 'MESH_INTERNAL']), 'MESH_EXTERNAL'),
+    resolution: withDefault(oneOf(['NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN', 'DYNAMIC_DNS']), 'NONE'),
+    endpoints: optional(list(workloadEntry)),
+    workloadSelector: optional(workloadSelector),
+    exportTo: optional(exportTo),
+    subjectAltNames: optional(list(name)),
+  }),
+  (spec, path) => [
+    ...repetitionMistakes(spec, path),
+    ...addressMistakes(spec, path),
+    ...resolutionMistakes(spec, path),
+    ...endpointPortMistakes(spec, path),
+  ],
+);
+
+function serviceHostMistake(host: string): string | undefined {
+  return host === '*' ? 'must not be *: it would take all traffic of the mesh' : hostMistake(host);
+}
+
+const endpointsPath = (path: string, index: number): string => `${fieldPath(path, 'endpoints')}[${index}]`;
+
+function repetitionMistakes(spec: ServiceEntry, path: string): FieldError[] {
+  const portPath = (index: number): string => `${fieldPath(path, 'ports')}[${index}]`;
+  return [
+    ...repetitions(
+      spec.hosts,
+      (host) => host,
+      (index) => `${fieldPath(path, 'hosts')}[${index}]`,
+      'host',
+    ),
+    ...repetitions(
+      spec.ports,
+      (item) => item.name,
+      (index) => `${portPath(index)}.name`,
+      'name',
+    ),
+    ...repetitions(
+      spec.ports,
+      (item) => String(item.number),
+      (index) => `${portPath(index)}.number`,
+      'number',
+    ),
+  ];
+}
+
+function addressMistakes(spec: ServiceEntry, path: string): FieldError[] {
+  const addresses = spec.addresses ?? [];
+  if (spec.resolution === 'DYNAMIC_DNS') {
+    return mistakeAt(
+      fieldPath(path, 'addresses'),
+      addresses.length > 0 ? 'must not be given with DYNAMIC_DNS' : undefined,
+    );
+  }
+  if (spec.resolution === 'NONE' || spec.resolution === 'STATIC') return [];
+  return addresses.flatMap((address, index) => {
+    const range = isCidr(address) && !isSingleAddress(address);
+    return mistakeAt(
+      `${fieldPath(path, 'addresses')}[${index}]`,
+      range ? `a range needs resolution NONE or STATIC, not ${spec.resolution}` : undefined,
+    );
+  });
+}
+
+/** `/32` or `/128`: a range of one. */
+export function isSingleAddress(cidr: string): boolean {
+  return cidr.endsWith(cidr.includes(':') ? '/128' : '/32');
+}
+
+function resolutionMistakes(spec: ServiceEntry, path: string): FieldError[] {
+  const endpoints = spec.endpoints ?? [];
+  const both = endpoints.length > 0 && spec.workloadSelector !== undefined;
+  const errors = mistakeAt(path, both ? 'must have only one of endpoints and workloadSelector' : undefined);
+  switch (spec.resolution) {
+    case 'NONE':
+      if (endpoints.length === 0) return errors;
+      return [...errors, { path: fieldPath(path, 'endpoints'), message: 'must not be given with resolution NONE' }];
+    case 'STATIC':
+      return [
+        ...errors,
+        ...endpoints.flatMap((endpoint, index) => staticMistakes(spec, endpoint, endpointsPath(path, index))),
+      ];
+    case 'DNS':
+    case 'DNS_ROUND_ROBIN':
+      return [...errors, ...dnsMistakes(spec, path)];
+    case 'DYNAMIC_DNS':
+      return [...errors, ...dynamicDnsMistakes(spec, path)];
+  }
+}
+
+function staticMistakes(spec: ServiceEntry, endpoint: WorkloadEntry, path: string): FieldError[] {
+  const { address } = endpoint;
+  if (isUnixAddress(address)) {
+    const one = spec.ports.length === 1;
+    return mistakeAt(
+      fieldPath(path, 'address'),
+      one ? undefined : 'a unix socket serves one port: the object must have exactly one',
+    );
+  }
+  const known = address === '' || isIpAddress(address);
+  return mistakeAt(
+    fieldPath(path, 'address'),
+    known ? undefined : `must be an IP address with resolution STATIC, not ${address}`,
+  );
+}
+
+function dnsMistakes(spec: ServiceEntry, path: string): FieldError[] {
+  const endpoints = spec.endpoints ?? [];
+  const errors = endpoints.flatMap((endpoint, index) => {
+    const unix = isUnixAddress(endpoint.address);
+    return mistakeAt(
+      `${endpointsPath(path, index)}.address`,
+      unix ? `must not be a unix socket with ${spec.resolution}` : undefined,
+    );
+  });
+  if (spec.resolution === 'DNS_ROUND_ROBIN' && endpoints.length > 1) {
+    errors.push({ path: fieldPath(path, 'endpoints'), message: 'must have at most one endpoint with DNS_ROUND_ROBIN' });
+  }
+  if (endpoints.length > 0 || spec.workloadSelector !== undefined) return errors;
+  for (const [index, host] of spec.hosts.entries()) {
+    const resolvable = !isWildcard(host) && isHostname(host);
+    if (resolvable) continue;
+    errors.push({
+      path: `${fieldPath(path, 'hosts')}[${index}]`,
+      message: `${host} cannot be resolved: give endpoints`,
+    });
+  }
+  return errors;
+}
+
+function dynamicDnsMistakes(spec: ServiceEntry, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const [index, host] of spec.hosts.entries()) {
+    if (!isWildcard(host))
+      errors.push({ path: `${fieldPath(path, 'hosts')}[${index}]`, message: 'must be a wildcard with DYNAMIC_DNS' });
+  }
+  for (const [index, item] of spec.ports.entries()) {
+    if (isHttp(item.protocol) || isTls(item.protocol)) continue;
+    errors.push({
+      path: `${fieldPath(path, 'ports')}[${index}].protocol`,
+      message: 'must be HTTP or TLS with DYNAMIC_DNS',
+    });
+  }
+  for (const field of ['endpoints', 'workloadSelector'] as const) {
+    if (spec[field] !== undefined)
+      errors.push({ path: fieldPath(path, field), message: 'must not be given with DYNAMIC_DNS' });
+  }
+  return errors;
+}
+
+/** The ports of an endpoint are named after the object's. */
+function endpointPortMistakes(spec: ServiceEntry, path: string): FieldError[] {
+  const known = new Set(spec.ports.map((item) => item.name));
+  return (spec.endpoints ?? []).flatMap((endpoint, index) =>
+    Object.keys(endpoint.ports ?? {})
+      .filter((portName) => !known.has(portName))
+      .map((portName) => ({
+        path: fieldPath(`${endpointsPath(path, index)}.ports`, portName),
+        message: `is not the name of a port of the object (${[...known].join(', ')})`,
+      })),
+  );
+}
+
+/** What is allowed and probably not meant (§4.5). */
+export function serviceEntryWarnings(spec: ServiceEntry): FieldError[] {
+  const tcpOnly = spec.ports.length > 0 && spec.ports.every((item) => !isHttp(item.protocol) && !isTls(item.protocol));
+  const blurred = spec.hosts.length > 1 && tcpOnly && (spec.addresses?.length ?? 0) === 0;
+  const selectsAll = spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
+  return [
+    ...mistakeAt('hosts', blurred ? 'several hosts on TCP ports without addresses cannot be told apart' : undefined),
+    ...mistakeAt(
+      'workloadSelector',
+      selectsAll ? 'has no labels: it selects every workload of the namespace' : undefined,
+    ),
+    ...mistakeAt('ports', spec.ports.length === 0 ? 'has none: the object has no effect' : undefined),
+  ];
+}

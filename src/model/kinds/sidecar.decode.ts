@@ -1,0 +1,198 @@
+import {
+  type Decoder,
+  type FieldError,
+  fieldPath,
+  integer,
+  list,
+  name,
+  nonEmptyList,
+  oneOf,
+  optional,
+  refine,
+  required,
+  struct,
+  withDefault,
+} from '../decode.ts';
+import { hostMistake, isDnsLabel } from '../names.ts';
+import { bindMistake, isUnixAddress, mistakeAt, repetitions, workloadSelector } from './field-rules.ts';
+import { portProtocol } from './port-protocol.ts';
+import { serverTls } from './server-tls.decode.ts';
+import type { EgressListener, IngressListener, OutboundTrafficPolicy, Sidecar, SidecarPort } from './sidecar.ts';
+import { connectionPool } from './traffic-policy.decode.ts';
+import { destination } from './virtual-service.decode.ts';
+
+const captureMode = withDefault(oneOf(['DEFAULT', 'IPTABLES', 'NONE']), 'DEFAULT');
+
+const bind = optional(refine(name, (value, path) => mistakeAt(path, bindMistake(value))));
+
+/** 0 only with a unix socket, which is checked where the bind is known. The name is for people. */
+const sidecarPort: Decoder<SidecarPort> = struct<SidecarPort>({
+  number: withDefault(integer(0, 65535), 0),
+  name: withDefault(name, ''),
+  protocol: required(portProtocol(['UDP'])),
+});
+
+const ingressListener: Decoder<IngressListener> = refine(
+  struct<IngressListener>({
+    port: required(sidecarPort),
+    bind,
+    captureMode,
+    defaultEndpoint: optional(refine(name, (value, path) => mistakeAt(path, defaultEndpointMistake(value)))),
+    tls: optional(serverTls),
+    connectionPool: optional(connectionPool),
+  }),
+  (listener, path) => [
+    ...mistakeAt(
+      `${fieldPath(path, 'port')}.number`,
+      listener.port.number === 0 ? 'must be from 1 to 65535' : undefined,
+    ),
+    ...mistakeAt(
+      fieldPath(path, 'bind'),
+      listener.bind !== undefined && isUnixAddress(listener.bind) ? 'must not be a unix socket for ingress' : undefined,
+    ),
+    ...(listener.tls === undefined ? [] : ingressTlsMistakes(listener, path)),
+  ],
+);
+
+function ingressTlsMistakes(listener: IngressListener, path: string): FieldError[] {
+  const at = fieldPath(path, 'tls');
+  const { tls } = listener;
+  return [
+    ...mistakeAt(`${at}.httpsRedirect`, tls?.httpsRedirect === true ? 'is not for a sidecar' : undefined),
+    ...mistakeAt(
+      `${at}.mode`,
+      tls?.mode !== 'SIMPLE' && tls?.mode !== 'MUTUAL' && tls?.mode !== 'OPTIONAL_MUTUAL'
+        ? 'must be SIMPLE, MUTUAL or OPTIONAL_MUTUAL for a sidecar'
+        : undefined,
+    ),
+  ];
+}
+
+const egressListener: Decoder<EgressListener> = refine(
+  struct<EgressListener>({
+    port: optional(sidecarPort),
+    bind,
+    captureMode,
+    hosts: required(nonEmptyList(refine(name, (host, path) => mistakeAt(path, egressHostMistake(host))))),
+  }),
+  egressMistakes,
+);
+
+const outboundTrafficPolicy: Decoder<OutboundTrafficPolicy> = refine(
+  struct<OutboundTrafficPolicy>({
+    mode: withDefault(oneOf(['REGISTRY_ONLY', 'ALLOW_ANY']), 'REGISTRY_ONLY'),
+    egressProxy: optional(destination),
+  }),
+  (policy, path) => [
+    ...mistakeAt(
+      fieldPath(path, 'egressProxy'),
+      policy.egressProxy !== undefined && policy.mode !== 'ALLOW_ANY'
+        ? 'must be given with mode ALLOW_ANY only'
+        : undefined,
+    ),
+    ...mistakeAt(
+      `${fieldPath(path, 'egressProxy')}.port`,
+      policy.egressProxy !== undefined && policy.egressProxy.port === undefined ? 'is required' : undefined,
+    ),
+  ],
+);
+
+/** A Sidecar's `spec`. */
+export const sidecar: Decoder<Sidecar> = refine(
+  struct<Sidecar>({
+    workloadSelector: optional(workloadSelector),
+    ingress: optional(list(ingressListener)),
+    inboundConnectionPool: optional(connectionPool),
+    egress: optional(list(egressListener)),
+    outboundTrafficPolicy: optional(outboundTrafficPolicy),
+  }),
+  sidecarMistakes,
+);
+
+function defaultEndpointMistake(endpoint: string): string | undefined {
+  if (/^unix:\/\/\/./.test(endpoint)) return undefined;
+  const port = /^(?:127\.0\.0\.1|0\.0\.0\.0|\[::1\]|\[::\])?:(\d{1,5})$/.exec(endpoint)?.[1];
+  if (port !== undefined && Number(port) >= 1 && Number(port) <= 65535) return undefined;
+  return `must be 127.0.0.1:PORT, 0.0.0.0:PORT, [::1]:PORT, [::]:PORT, :PORT or unix:///PATH, not ${JSON.stringify(endpoint)}`;
+}
+
+/** `namespace/host`. */
+function egressHostMistake(text: string): string | undefined {
+  const [namespace, host, ...more] = text.split('/');
+  if (host === undefined || more.length > 0)
+    return `must be namespace/host, such as "*/*" or "./*", not ${JSON.stringify(text)}`;
+  if (namespace !== '*' && namespace !== '.' && namespace !== '~' && !isDnsLabel(namespace!)) {
+    return `must have a namespace, "*", "." or "~" before the slash, not ${JSON.stringify(namespace)}`;
+  }
+  return hostMistake(host);
+}
+
+function egressMistakes(listener: EgressListener, path: string): FieldError[] {
+  const onSocket = listener.bind !== undefined && isUnixAddress(listener.bind);
+  const numbered = (listener.port?.number ?? 0) !== 0;
+  const errors: FieldError[] = [];
+  if (listener.port !== undefined && !numbered && !onSocket) {
+    errors.push({
+      path: `${fieldPath(path, 'port')}.number`,
+      message: 'must be from 1 to 65535 (0 only with a unix bind)',
+    });
+  }
+  if (onSocket && numbered) {
+    errors.push({ path: `${fieldPath(path, 'port')}.number`, message: 'must be 0 with a unix bind' });
+  }
+  if (listener.port === undefined && listener.bind !== undefined) {
+    errors.push({ path: fieldPath(path, 'bind'), message: 'must not be given without port' });
+  }
+  if (onSocket && listener.captureMode !== 'DEFAULT' && listener.captureMode !== 'NONE') {
+    errors.push({ path: fieldPath(path, 'captureMode'), message: 'must be DEFAULT or NONE with a unix bind' });
+  }
+  if (listener.port === undefined && listener.captureMode === 'NONE') {
+    errors.push({ path: fieldPath(path, 'port'), message: 'is required with captureMode NONE' });
+  }
+  return errors;
+}
+
+function sidecarMistakes(spec: Sidecar, path: string): FieldError[] {
+  const { ingress = [], egress = [] } = spec;
+  const empty =
+    ingress.length === 0 && egress.length === 0 && !spec.outboundTrafficPolicy && !spec.inboundConnectionPool;
+  const socketOrPort = (listener: EgressListener): string | undefined =>
+    listener.port === undefined ? undefined : (listener.port.number || listener.bind || '').toString();
+  return [
+    ...mistakeAt(path, empty ? 'must have ingress, egress, outboundTrafficPolicy or inboundConnectionPool' : undefined),
+    ...repetitions(
+      ingress,
+      (item) => String(item.port.number),
+      (index) => `${fieldPath(path, 'ingress')}[${index}].port.number`,
+      'port',
+    ),
+    ...repetitions(egress, socketOrPort, (index) => `${fieldPath(path, 'egress')}[${index}].port`, 'port'),
+    ...egress
+      .slice(0, -1)
+      .flatMap((listener, index) =>
+        mistakeAt(
+          `${fieldPath(path, 'egress')}[${index}].port`,
+          listener.port === undefined
+            ? 'is required: only the last listener may be without, and takes the rest'
+            : undefined,
+        ),
+      ),
+  ];
+}
+
+/** What is allowed and probably not meant (§4.5). */
+export function sidecarWarnings(spec: Sidecar): FieldError[] {
+  const selectsAll = spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
+  return [
+    ...(spec.egress ?? []).flatMap((listener, index) =>
+      mistakeAt(
+        `egress[${index}].hosts`,
+        listener.hosts.includes('*/*') && listener.hosts.length > 1 ? '"*/*" includes the others' : undefined,
+      ),
+    ),
+    ...mistakeAt(
+      'workloadSelector',
+      selectsAll ? 'has no labels: the object holds for the whole namespace' : undefined,
+    ),
+  ];
+}

@@ -1,0 +1,279 @@
+/** Decoding and rules of traffic policies (§4.5 DestinationRule; §3.3 locality). */
+import {
+  boolean,
+  count,
+  type Decoder,
+  decimal,
+  dictionary,
+  durationAtLeast,
+  durationMs,
+  type FieldError,
+  fieldPath,
+  integer,
+  list,
+  mapped,
+  name,
+  oneOf,
+  optional,
+  port,
+  refine,
+  required,
+  struct,
+  text,
+} from '../decode.ts';
+import { isIpAddress } from '../names.ts';
+import { mistakeAt, repetitions } from './field-rules.ts';
+import { localityMistakes } from './locality-rules.ts';
+import type * as T from './traffic-policy.ts';
+import type { PortSelector } from './virtual-service.ts';
+
+/** Envoy's largest Maglev table; its size must be a prime. */
+const maxMaglevTableSize = 5_000_011;
+
+const portSelector: Decoder<PortSelector> = struct<PortSelector>({ number: required(port) });
+
+/** Whole milliseconds up to an hour (§3.3). */
+export const connectTimeoutMs: Decoder<number> = refine(durationMs, (ms, path) => {
+  const fits = ms >= 1 && ms <= 3_600_000 && Number.isInteger(ms);
+  return fits ? [] : [{ path, message: 'must be whole milliseconds from 1ms to 1h' }];
+});
+
+export const tcpKeepalive: Decoder<T.TcpKeepalive> = struct<T.TcpKeepalive>({
+  probes: optional(count),
+  timeMs: optional(durationAtLeast(1000), 'time'),
+  intervalMs: optional(durationAtLeast(1000), 'interval'),
+});
+
+const tcpSettings = struct<T.TcpSettings>({
+  maxConnections: optional(count),
+  connectTimeoutMs: optional(connectTimeoutMs, 'connectTimeout'),
+  tcpKeepalive: optional(tcpKeepalive),
+  maxConnectionDurationMs: optional(durationAtLeast(1), 'maxConnectionDuration'),
+  idleTimeoutMs: optional(durationAtLeast(0), 'idleTimeout'),
+});
+
+const httpSettings: Decoder<T.HttpSettings> = refine(
+  struct<T.HttpSettings>({
+    http1MaxPendingRequests: optional(count),
+    http2MaxRequests: optional(count),
+    maxRequestsPerConnection: optional(integer(0, 536_870_912)),
+    maxRetries: optional(count),
+    idleTimeoutMs: optional(durationAtLeast(0), 'idleTimeout'),
+    h2UpgradePolicy: optional(oneOf(['DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE'])),
+    useClientProtocol: optional(boolean),
+    maxConcurrentStreams: optional(count),
+  }),
+  (http, path) =>
+    http.h2UpgradePolicy === 'UPGRADE' && http.useClientProtocol === true
+      ? [{ path: fieldPath(path, 'h2UpgradePolicy'), message: 'must not be UPGRADE when useClientProtocol is true' }]
+      : [],
+);
+
+export const connectionPool: Decoder<T.ConnectionPoolSettings> = refine(
+  struct<T.ConnectionPoolSettings>({ tcp: optional(tcpSettings), http: optional(httpSettings) }),
+  (pool, path) => (pool.tcp || pool.http ? [] : [{ path, message: 'must have tcp or http' }]),
+);
+
+const httpCookie = struct<T.HttpCookie>({
+  name: required(name),
+  path: optional(text),
+  ttlMs: optional(durationAtLeast(0), 'ttl'),
+  attributes: optional(list(struct<{ name: string; value: string }>({ name: required(name), value: required(text) }))),
+});
+
+const hashKeys = ['httpHeaderName', 'httpCookie', 'useSourceIp', 'httpQueryParameterName'] as const;
+const ringFields = ['ringHash', 'maglev', 'minimumRingSize'] as const;
+
+const consistentHash: Decoder<T.ConsistentHashLoadBalancer> = refine(
+  struct<T.ConsistentHashLoadBalancer>({
+    httpHeaderName: optional(name),
+    httpCookie: optional(httpCookie),
+    useSourceIp: optional(boolean),
+    httpQueryParameterName: optional(name),
+    ringHash: optional(struct<{ minimumRingSize?: number }>({ minimumRingSize: optional(count) })),
+    maglev: optional(struct<{ tableSize?: number }>({ tableSize: optional(maglevTableSize()) })),
+    minimumRingSize: optional(count),
+  }),
+  (hash, path) => {
+    const keys = hashKeys.filter((key) => hash[key] !== undefined);
+    const rings = ringFields.filter((key) => hash[key] !== undefined);
+    return [
+      ...(keys.length === 1 ? [] : [{ path, message: `must have exactly one of ${hashKeys.join(', ')}` }]),
+      ...(rings.length <= 1 ? [] : [{ path, message: `must have only one of ${ringFields.join(', ')}` }]),
+    ];
+  },
+);
+
+function maglevTableSize(): Decoder<number> {
+  return refine(integer(2, maxMaglevTableSize), (size, path) => {
+    return isPrime(size) ? [] : [{ path, message: `must be a prime number, which ${size} is not` }];
+  });
+}
+
+function isPrime(value: number): boolean {
+  for (let divisor = 2; divisor * divisor <= value; divisor++) if (value % divisor === 0) return false;
+  return value > 1;
+}
+
+export const localityLbSetting: Decoder<T.LocalityLoadBalancerSetting> = refine(
+  struct<T.LocalityLoadBalancerSetting>({
+    distribute: optional(
+      list(
+        struct<{ from: string; to: Readonly<Record<string, number>> }>({
+          from: required(name),
+          to: required(dictionary(integer(1, 100))),
+        }),
+      ),
+    ),
+    failover: optional(list(struct<{ from: string; to: string }>({ from: required(name), to: required(name) }))),
+    failoverPriority: optional(list(name)),
+    enabled: optional(boolean),
+  }),
+  localityMistakes,
+);
+
+const warmup = struct<T.WarmupConfiguration>({
+  durationMs: required(durationAtLeast(1), 'duration'),
+  minimumPercent: optional(percent()),
+  aggression: optional(
+    refine(decimal, (value, path) => (value >= 1 ? [] : [{ path, message: `must be at least 1, not ${value}` }])),
+  ),
+});
+
+function percent(): Decoder<number> {
+  return refine(decimal, (value, path) => {
+    return value >= 0 && value <= 100 ? [] : [{ path, message: `must be from 0 to 100, not ${value}` }];
+  });
+}
+
+interface WrittenLoadBalancer extends Omit<T.LoadBalancerSettings, 'simple'> {
+  readonly simple?: T.SimpleLoadBalancer | 'LEAST_CONN' | 'UNSPECIFIED';
+}
+
+const loadBalancer: Decoder<T.LoadBalancerSettings> = mapped(
+  refine(
+    struct<WrittenLoadBalancer>(
+      {
+        simple: optional(oneOf(['UNSPECIFIED', 'LEAST_CONN', 'RANDOM', 'PASSTHROUGH', 'ROUND_ROBIN', 'LEAST_REQUEST'])),
+        consistentHash: optional(consistentHash),
+        localityLbSetting: optional(localityLbSetting),
+        warmup: optional(warmup),
+      },
+      { warmupDurationSecs: ['warmup', mapped(durationAtLeast(1), (ms) => ({ durationMs: ms }))] },
+    ),
+    (settings, path) =>
+      settings.simple !== undefined && settings.consistentHash !== undefined
+        ? [{ path, message: 'must have only one of simple and consistentHash' }]
+        : [],
+  ),
+  ({ simple, ...rest }): T.LoadBalancerSettings => {
+    if (simple === undefined || simple === 'UNSPECIFIED') return rest;
+    return { ...rest, simple: simple === 'LEAST_CONN' ? 'LEAST_REQUEST' : simple };
+  },
+);
+
+const outlierDetection = struct<T.OutlierDetection>(
+  {
+    consecutive5xxErrors: optional(count),
+    consecutiveGatewayErrors: optional(count),
+    splitExternalLocalOriginErrors: optional(boolean),
+    consecutiveLocalOriginFailures: optional(count),
+    intervalMs: optional(durationAtLeast(1), 'interval'),
+    baseEjectionTimeMs: optional(durationAtLeast(1), 'baseEjectionTime'),
+    maxEjectionPercent: optional(integer(0, 100)),
+    minHealthPercent: optional(integer(0, 100)),
+  },
+  { consecutiveErrors: ['consecutiveGatewayErrors', count] },
+);
+
+export const clientTls: Decoder<T.ClientTlsSettings> = refine(
+  struct<T.ClientTlsSettings>({
+    mode: required(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'])),
+    clientCertificate: optional(name),
+    privateKey: optional(name),
+    caCertificates: optional(name),
+    credentialName: optional(name),
+    subjectAltNames: optional(list(name)),
+    sni: optional(text),
+    insecureSkipVerify: optional(boolean),
+    caCrl: optional(name),
+  }),
+  clientTlsMistakes,
+);
+
+const files = ['clientCertificate', 'privateKey', 'caCertificates'] as const;
+
+function clientTlsMistakes(tls: T.ClientTlsSettings, path: string): FieldError[] {
+  const given = files.filter((field) => tls[field] !== undefined);
+  const errors: FieldError[] = [];
+  if (tls.insecureSkipVerify === true && (tls.caCertificates !== undefined || tls.subjectAltNames !== undefined)) {
+    errors.push({
+      path: fieldPath(path, 'insecureSkipVerify'),
+      message: 'excludes caCertificates and subjectAltNames',
+    });
+  }
+  if ((tls.mode === 'SIMPLE' || tls.mode === 'MUTUAL') && tls.credentialName !== undefined) {
+    if (given.length > 0)
+      errors.push({ path, message: `must have only one of credentialName and ${given.join(', ')}` });
+    if (tls.caCrl !== undefined) {
+      errors.push({ path: fieldPath(path, 'caCrl'), message: 'must be in the Secret when credentialName is given' });
+    }
+    return errors;
+  }
+  if (tls.mode === 'MUTUAL') {
+    for (const field of ['clientCertificate', 'privateKey'] as const) {
+      if (tls[field] === undefined) {
+        errors.push({ path: fieldPath(path, field), message: 'is required with mode MUTUAL, or else credentialName' });
+      }
+    }
+  }
+  if (tls.mode === 'ISTIO_MUTUAL') {
+    for (const field of given)
+      errors.push({ path: fieldPath(path, field), message: 'must not be given with ISTIO_MUTUAL' });
+  }
+  return errors;
+}
+
+const tunnel: Decoder<T.TunnelSettings> = struct<T.TunnelSettings>({
+  protocol: optional(oneOf(['CONNECT', 'POST'])),
+  targetHost: required(
+    refine(name, (host, path) => {
+      const known = isIpAddress(host) || /^[\w-]+(\.[\w-]+)*$/.test(host);
+      return known ? [] : [{ path, message: `must be an IP address or a host name, not ${JSON.stringify(host)}` }];
+    }),
+  ),
+  targetPort: required(port),
+});
+
+const retryBudget = struct<T.RetryBudget>({ percent: optional(percent()), minRetryConcurrency: optional(count) });
+
+const portPolicyFields = {
+  loadBalancer: optional(loadBalancer),
+  connectionPool: optional(connectionPool),
+  outlierDetection: optional(outlierDetection),
+  tls: optional(clientTls),
+};
+
+const portPolicy: Decoder<T.PortTrafficPolicy> = struct<T.PortTrafficPolicy>({
+  ...portPolicyFields,
+  port: required(portSelector),
+});
+
+export const trafficPolicy: Decoder<T.TrafficPolicy> = refine(
+  struct<T.TrafficPolicy>({
+    ...portPolicyFields,
+    portLevelSettings: optional(list(portPolicy)),
+    tunnel: optional(tunnel),
+    proxyProtocol: optional(struct<{ version: 'V1' | 'V2' }>({ version: required(oneOf(['V1', 'V2'])) })),
+    retryBudget: optional(retryBudget),
+  }),
+  (policy, path) => [
+    ...mistakeAt(path, Object.keys(policy).length === 0 ? 'must have at least one field' : undefined),
+    ...repetitions(
+      policy.portLevelSettings ?? [],
+      (settings) => String(settings.port.number),
+      (index) => `${fieldPath(path, 'portLevelSettings')}[${index}]`,
+      'port',
+    ),
+  ],
+);

@@ -1,0 +1,275 @@
+/** Decoding of VirtualService: what each field may be. What fields mean together: virtual-service.rules.ts. */
+import {
+  boolean,
+  count,
+  type Decoder,
+  decimal,
+  dictionary,
+  durationAtLeast,
+  durationMs,
+  integer,
+  list,
+  mapped,
+  name,
+  nonEmptyList,
+  oneOf,
+  optional,
+  port,
+  refine,
+  required,
+  struct,
+  text,
+} from '../decode.ts';
+import { hostMistake, isDnsLabel } from '../names.ts';
+import { re2Mistake } from '../re2.ts';
+import { exportTo, labels, mistakeAt, subnetMistake } from './field-rules.ts';
+import { stringMatch, valueMatch } from './string-match.decode.ts';
+import * as rules from './virtual-service.rules.ts';
+import type * as V from './virtual-service.ts';
+
+const percent: Decoder<V.Percent> = struct<V.Percent>({
+  value: required(
+    refine(decimal, (value, path) =>
+      value >= 0 && value <= 100 ? [] : [{ path, message: `must be from 0 to 100, not ${value}` }],
+    ),
+  ),
+});
+
+/** The deprecated whole-number form of a percentage. */
+const wholePercent: Decoder<V.Percent> = mapped(integer(0, 100), (value) => ({ value }));
+
+export const destination: Decoder<V.Destination> = struct<V.Destination>({
+  host: required(
+    refine(name, (host, path) => mistakeAt(path, host === '*' ? 'must name a service, not *' : hostMistake(host))),
+  ),
+  subset: optional(
+    refine(name, (subset, path) =>
+      mistakeAt(path, isDnsLabel(subset) ? undefined : `must be a DNS label, not ${JSON.stringify(subset)}`),
+    ),
+  ),
+  port: optional(struct<V.PortSelector>({ number: required(port) })),
+});
+
+const regex: Decoder<string> = refine(text, (value, path) => mistakeAt(path, re2Mistake(value)));
+
+const gateways = list(refine(name, (gateway, path) => mistakeAt(path, rules.gatewayNameMistake(gateway))));
+
+const headerNames = list(refine(name, (header, path) => mistakeAt(path, rules.headerNameMistake(header))));
+
+const headerValues: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), rules.headerValueMistakes);
+
+const headerOperations = struct<V.HeaderOperations>({
+  set: optional(headerValues),
+  add: optional(headerValues),
+  remove: optional(headerNames),
+});
+
+const headers = struct<V.Headers>({ request: optional(headerOperations), response: optional(headerOperations) });
+
+const valueMatches = refine(dictionary(valueMatch), rules.matchKeyMistakes);
+
+const httpMatch = struct<V.HttpMatchRequest>({
+  name: optional(name),
+  uri: optional(stringMatch),
+  scheme: optional(stringMatch),
+  method: optional(stringMatch),
+  authority: optional(stringMatch),
+  headers: optional(valueMatches),
+  withoutHeaders: optional(valueMatches),
+  queryParams: optional(valueMatches),
+  port: optional(port),
+  sourceLabels: optional(labels),
+  sourceNamespace: optional(name),
+  gateways: optional(gateways),
+  ignoreUriCase: optional(boolean),
+  statPrefix: optional(name),
+});
+
+const weight = integer(0, 2 ** 31 - 1);
+
+const httpRouteDestination = struct<V.HttpRouteDestination>({
+  destination: required(destination),
+  weight: optional(weight),
+  headers: optional(headers),
+});
+
+const redirect: Decoder<V.HttpRedirect> = refine(
+  struct<V.HttpRedirect>({
+    uri: optional(name),
+    authority: optional(name),
+    port: optional(port),
+    derivePort: optional(oneOf(['FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT'])),
+    scheme: optional(oneOf(['http', 'https'])),
+    redirectCode: optional(integer(300, 399)),
+  }),
+  rules.redirectMistakes,
+);
+
+interface WrittenBody {
+  readonly string?: string;
+  readonly bytes?: string;
+}
+
+const body: Decoder<{ readonly string: string } | { readonly bytes: string }> = mapped(
+  refine(struct<WrittenBody>({ string: optional(text), bytes: optional(text) }), rules.bodyMistakes),
+  (written) => (written.bytes === undefined ? { string: written.string ?? '' } : { bytes: written.bytes }),
+);
+
+const directResponse = struct<V.HttpDirectResponse>({ status: required(integer(200, 599)), body: optional(body) });
+
+const delegate = struct<V.Delegate>({ name: required(name), namespace: optional(name) });
+
+const rewrite: Decoder<V.HttpRewrite> = refine(
+  struct<V.HttpRewrite>({
+    uri: optional(name),
+    authority: optional(name),
+    uriRegexRewrite: optional(
+      struct<{ match: string; rewrite: string }>({ match: required(regex), rewrite: required(text) }),
+    ),
+  }),
+  rules.rewriteMistakes,
+);
+
+/** Also the mesh's `defaultHttpRetryPolicy`. */
+export const httpRetry: Decoder<V.HttpRetry> = refine(
+  struct<V.HttpRetry>({
+    attempts: optional(count),
+    perTryTimeoutMs: optional(durationAtLeast(1), 'perTryTimeout'),
+    retryOn: optional(refine(text, (value, path) => mistakeAt(path, rules.retryOnMistake(value)))),
+    retryRemoteLocalities: optional(boolean),
+    retryIgnorePreviousHosts: optional(boolean),
+    backoffMs: optional(durationAtLeast(1), 'backoff'),
+  }),
+  rules.retryMistakes,
+);
+
+type Delay = NonNullable<V.HttpFaultInjection['delay']>;
+type Abort = NonNullable<V.HttpFaultInjection['abort']>;
+
+const fault: Decoder<V.HttpFaultInjection> = refine(
+  struct<V.HttpFaultInjection>({
+    delay: optional(
+      refine(
+        struct<Delay>(
+          {
+            fixedDelayMs: optional(durationAtLeast(1), 'fixedDelay'),
+            exponentialDelayMs: optional(durationAtLeast(1), 'exponentialDelay'),
+            percentage: optional(percent),
+          },
+          { percent: ['percentage', wholePercent] },
+        ),
+        rules.delayMistakes,
+      ),
+    ),
+    abort: optional(
+      refine(
+        struct<Abort>({
+          httpStatus: optional(integer(200, 599)),
+          grpcStatus: optional(refine(name, (value, path) => mistakeAt(path, rules.grpcStatusMistake(value)))),
+          http2Error: optional(text),
+          percentage: optional(percent),
+        }),
+        rules.abortMistakes,
+      ),
+    ),
+  }),
+  (value, path) => mistakeAt(path, value.delay || value.abort ? undefined : 'must have delay or abort'),
+);
+
+const mirror = struct<V.HttpMirrorPolicy>({ destination: required(destination), percentage: optional(percent) });
+
+const corsPolicy = struct<V.CorsPolicy>(
+  {
+    allowOrigins: optional(list(stringMatch)),
+    allowMethods: optional(headerNames),
+    allowHeaders: optional(headerNames),
+    exposeHeaders: optional(headerNames),
+    maxAgeMs: optional(
+      refine(durationMs, (ms, path) =>
+        mistakeAt(path, ms >= 0 && ms % 1000 === 0 ? undefined : 'must be whole seconds, 0s or more'),
+      ),
+      'maxAge',
+    ),
+    allowCredentials: optional(boolean),
+    unmatchedPreflights: optional(oneOf(['UNSPECIFIED', 'FORWARD', 'IGNORE'])),
+  },
+  { allowOrigin: ['allowOrigins', mapped(list(text), (origins) => origins.map((exact) => ({ exact })))] },
+);
+
+const httpRoute: Decoder<V.HttpRoute> = refine(
+  struct<V.HttpRoute>(
+    {
+      name: optional(name),
+      match: optional(list(httpMatch)),
+      route: optional(list(httpRouteDestination)),
+      redirect: optional(redirect),
+      directResponse: optional(directResponse),
+      delegate: optional(delegate),
+      rewrite: optional(rewrite),
+      timeoutMs: optional(timeout(), 'timeout'),
+      retries: optional(httpRetry),
+      fault: optional(fault),
+      mirror: optional(destination),
+      mirrorPercentage: optional(percent),
+      mirrors: optional(list(mirror)),
+      corsPolicy: optional(corsPolicy),
+      headers: optional(headers),
+    },
+    { mirrorPercent: ['mirrorPercentage', wholePercent] },
+  ),
+  rules.httpRouteMistakes,
+);
+
+/** `0s` switches the timeout off; any other is a millisecond at least. */
+function timeout(): Decoder<number> {
+  return refine(durationMs, (ms, path) =>
+    mistakeAt(path, ms === 0 || ms >= 1 ? undefined : 'must be 0s, or at least 1ms'),
+  );
+}
+
+const subnet = refine(text, (value, path) => mistakeAt(path, subnetMistake(value)));
+
+const l4Fields = {
+  destinationSubnets: optional(list(subnet)),
+  port: optional(port),
+  sourceLabels: optional(labels),
+  gateways: optional(gateways),
+  sourceNamespace: optional(name),
+};
+
+const routeDestination = struct<V.RouteDestination>({ destination: required(destination), weight: optional(weight) });
+
+const routeDestinations = refine(nonEmptyList(routeDestination), rules.weightMistakes);
+
+const tlsRoute = struct<V.TlsRoute>({
+  match: required(
+    nonEmptyList(
+      struct<V.TlsMatchAttributes>({
+        ...l4Fields,
+        sniHosts: required(nonEmptyList(refine(name, (host, path) => mistakeAt(path, hostMistake(host))))),
+      }),
+    ),
+  ),
+  route: optional(routeDestinations),
+});
+
+const tcpRoute = struct<V.TcpRoute>({
+  match: optional(list(struct<V.L4MatchAttributes>({ ...l4Fields, sourceSubnet: optional(subnet) }))),
+  route: optional(routeDestinations),
+});
+
+/** A VirtualService's `spec`. */
+export const virtualService: Decoder<V.VirtualService> = refine(
+  mapped(
+    struct<Partial<V.VirtualService>>({
+      hosts: optional(list(refine(name, (host, path) => mistakeAt(path, rules.hostOrIpMistake(host))))),
+      gateways: optional(gateways),
+      http: optional(list(httpRoute)),
+      tls: optional(list(tlsRoute)),
+      tcp: optional(list(tcpRoute)),
+      exportTo: optional(exportTo),
+    }),
+    (written): V.VirtualService => ({ ...written, hosts: written.hosts ?? [] }),
+  ),
+  rules.virtualServiceMistakes,
+);

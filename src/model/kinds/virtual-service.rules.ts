@@ -1,0 +1,276 @@
+/** What the fields of a VirtualService mean together (spec/discovery.md §4.5). */
+import { type FieldError, fieldPath } from '../decode.ts';
+import { hostsOverlap, isHostWithin } from '../hostname.ts';
+import { hostMistake, isDnsLabel, isIpAddress, isObjectName } from '../names.ts';
+import { mistakeAt } from './field-rules.ts';
+import type * as V from './virtual-service.ts';
+
+const maxBodyBytes = 1024 * 1024;
+
+/** RFC 9110 §5.6.2: a token. */
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+const retryConditions: ReadonlySet<string> = new Set([
+  '5xx',
+  'gateway-error',
+  'reset',
+  'reset-before-request',
+  'connect-failure',
+  'envoy-ratelimited',
+  'retriable-4xx',
+  'refused-stream',
+  'retriable-status-codes',
+  'retriable-headers',
+  'http3-post-connect-failure',
+  'cancelled',
+  'deadline-exceeded',
+  'internal',
+  'resource-exhausted',
+  'unavailable',
+]);
+
+/** By number. */
+export const grpcStatusNames: readonly string[] = [
+  'OK',
+  'CANCELLED',
+  'UNKNOWN',
+  'INVALID_ARGUMENT',
+  'DEADLINE_EXCEEDED',
+  'NOT_FOUND',
+  'ALREADY_EXISTS',
+  'PERMISSION_DENIED',
+  'RESOURCE_EXHAUSTED',
+  'FAILED_PRECONDITION',
+  'ABORTED',
+  'OUT_OF_RANGE',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+  'UNAUTHENTICATED',
+];
+
+export function gatewayNameMistake(gateway: string): string | undefined {
+  const parts = gateway.split('/');
+  const known =
+    parts.length === 1 ? isObjectName(gateway) : parts.length === 2 && isDnsLabel(parts[0]!) && isObjectName(parts[1]!);
+  return known ? undefined : `must be mesh, a gateway's name or namespace/name, not ${JSON.stringify(gateway)}`;
+}
+
+export function hostOrIpMistake(host: string): string | undefined {
+  return isIpAddress(host) ? undefined : hostMistake(host);
+}
+
+export function headerNameMistake(header: string): string | undefined {
+  return token.test(header.replace(/^:/, '')) ? undefined : `${JSON.stringify(header)} is not a header name`;
+}
+
+export function headerValueMistakes(headers: Readonly<Record<string, string>>, path: string): FieldError[] {
+  return Object.entries(headers).flatMap(([header, value]) => [
+    ...mistakeAt(fieldPath(path, header), headerNameMistake(header)),
+    ...mistakeAt(fieldPath(path, header), /[\r\n\0]/.test(value) ? 'must not have line breaks' : undefined),
+  ]);
+}
+
+export function matchKeyMistakes(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
+  return Object.keys(matches).flatMap((key) =>
+    mistakeAt(fieldPath(path, key), key === '' ? 'must have a name' : undefined),
+  );
+}
+
+export function redirectMistakes(redirect: V.HttpRedirect, path: string): FieldError[] {
+  return [
+    ...mistakeAt(
+      path,
+      Object.keys(redirect).length === 0 ? 'must have uri, authority, scheme, port or redirectCode' : undefined,
+    ),
+    ...mistakeAt(
+      path,
+      redirect.port !== undefined && redirect.derivePort ? 'must have only one of port and derivePort' : undefined,
+    ),
+  ];
+}
+
+export function bodyMistakes(body: { readonly string?: string; readonly bytes?: string }, path: string): FieldError[] {
+  if ((body.string === undefined) === (body.bytes === undefined)) {
+    return [{ path, message: 'must have exactly one of string and bytes' }];
+  }
+  const size = Buffer.byteLength(body.string ?? body.bytes ?? '', body.bytes === undefined ? 'utf8' : 'base64');
+  return mistakeAt(path, size > maxBodyBytes ? `must have at most 1 MiB, not ${size} bytes` : undefined);
+}
+
+export function rewriteMistakes(rewrite: V.HttpRewrite, path: string): FieldError[] {
+  if (Object.keys(rewrite).length === 0) return [{ path, message: 'must have uri, authority or uriRegexRewrite' }];
+  const both = rewrite.uri !== undefined && rewrite.uriRegexRewrite !== undefined;
+  return mistakeAt(path, both ? 'must have only one of uri and uriRegexRewrite' : undefined);
+}
+
+export function retryOnMistake(retryOn: string): string | undefined {
+  for (const condition of retryOn === '' ? [] : retryOn.split(',')) {
+    const known = retryConditions.has(condition.trim()) || /^[1-5]\d\d$/.test(condition.trim());
+    if (!known) return `${JSON.stringify(condition.trim())} is neither a retry condition nor a status code`;
+  }
+  return undefined;
+}
+
+export function retryMistakes(retry: V.HttpRetry, path: string): FieldError[] {
+  const others = Object.keys(retry).filter((key) => key !== 'attempts');
+  const inVain = (retry.attempts ?? 0) === 0 && others.length > 0;
+  return mistakeAt(
+    fieldPath(path, 'attempts'),
+    inVain ? 'must be at least 1 when other fields of retries are set' : undefined,
+  );
+}
+
+export function delayMistakes(delay: NonNullable<V.HttpFaultInjection['delay']>, path: string): FieldError[] {
+  const both = delay.fixedDelayMs !== undefined && delay.exponentialDelayMs !== undefined;
+  const none = delay.fixedDelayMs === undefined && delay.exponentialDelayMs === undefined;
+  return mistakeAt(path, both || none ? 'must have exactly one of fixedDelay and exponentialDelay' : undefined);
+}
+
+export function grpcStatusMistake(status: string): string | undefined {
+  return grpcStatusNames.includes(status) ? undefined : `${JSON.stringify(status)} is not the name of a gRPC status`;
+}
+
+export function abortMistakes(abort: NonNullable<V.HttpFaultInjection['abort']>, path: string): FieldError[] {
+  const given = [abort.httpStatus, abort.grpcStatus, abort.http2Error].filter((value) => value !== undefined);
+  return [
+    ...mistakeAt(path, given.length === 1 ? undefined : 'must have exactly one of httpStatus and grpcStatus'),
+    ...mistakeAt(fieldPath(path, 'http2Error'), abort.http2Error === undefined ? undefined : 'is not supported'),
+  ];
+}
+
+/** Several destinations share the traffic by weight, so some of it must go somewhere. */
+export function weightMistakes(route: readonly { readonly weight?: number }[], path: string): FieldError[] {
+  const sum = route.reduce((total, destination) => total + (destination.weight ?? 0), 0);
+  if (route.length > 1 && sum === 0) return [{ path, message: 'weights of several destinations must not sum to 0' }];
+  return mistakeAt(path, sum > 2 ** 32 - 1 ? 'weights must sum to less than 2^32' : undefined);
+}
+
+export function httpRouteMistakes(http: V.HttpRoute, path: string): FieldError[] {
+  const actions = (['route', 'redirect', 'directResponse'] as const).filter((key) => {
+    return key === 'route' ? (http.route?.length ?? 0) > 0 : http[key] !== undefined;
+  });
+  const errors = http.route === undefined ? [] : weightMistakes(http.route, fieldPath(path, 'route'));
+  if (http.delegate !== undefined && actions.length > 0) {
+    errors.push({ path: fieldPath(path, actions[0]!), message: 'must not be given beside delegate' });
+  }
+  if (http.delegate === undefined && actions.length !== 1) {
+    const found = actions.length === 0 ? 'none' : actions.join(' and ');
+    errors.push({ path, message: `must have exactly one of route, redirect and directResponse, not ${found}` });
+  }
+  const alone = http.redirect ? 'redirect' : http.directResponse ? 'directResponse' : undefined;
+  if (alone !== undefined) {
+    for (const field of ['fault', 'rewrite'] as const) {
+      if (http[field] === undefined || (alone === 'directResponse' && field === 'fault')) continue;
+      errors.push({ path: fieldPath(path, field), message: `must not be given beside ${alone}` });
+    }
+  }
+  const bothMirrors = http.mirror !== undefined && (http.mirrors?.length ?? 0) > 0;
+  return [...errors, ...mistakeAt(path, bothMirrors ? 'must have only one of mirror and mirrors' : undefined)];
+}
+
+export function virtualServiceMistakes(spec: V.VirtualService, path: string): FieldError[] {
+  const routes = [spec.http, spec.tls, spec.tcp].reduce((sum, list) => sum + (list?.length ?? 0), 0);
+  return [
+    ...mistakeAt(path, routes === 0 ? 'must have at least one of http, tls and tcp' : undefined),
+    ...(spec.hosts.length === 0 ? delegateMistakes(spec, path) : hostMistakes(spec, path)),
+    ...tlsMistakes(spec, path),
+    ...tcpMistakes(spec, path),
+  ];
+}
+
+/** Without hosts an object can only be a delegate. */
+function delegateMistakes(spec: V.VirtualService, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const field of ['gateways', 'tls', 'tcp'] as const) {
+    if ((spec[field]?.length ?? 0) === 0) continue;
+    errors.push({ path: fieldPath(path, 'hosts'), message: `is required with ${field}; only a delegate has no hosts` });
+  }
+  for (const [index, http] of (spec.http ?? []).entries()) {
+    if (http.delegate === undefined) continue;
+    errors.push({
+      path: `${fieldPath(path, 'http')}[${index}].delegate`,
+      message: 'a delegate (no hosts) must not delegate',
+    });
+  }
+  return errors;
+}
+
+function hostMistakes(spec: V.VirtualService, path: string): FieldError[] {
+  const inMesh = spec.gateways === undefined || spec.gateways.length === 0 || spec.gateways.includes('mesh');
+  return spec.hosts.flatMap((host, index) => {
+    const at = `${fieldPath(path, 'hosts')}[${index}]`;
+    if (host === '*' && inMesh) return [{ path: at, message: '* is only for gateways; in the mesh name the hosts' }];
+    const earlier = spec.hosts.slice(0, index).find((other) => hostsOverlap(other, host));
+    return mistakeAt(at, earlier === undefined ? undefined : `${host} repeats or overlaps ${earlier}`);
+  });
+}
+
+function tlsMistakes(spec: V.VirtualService, path: string): FieldError[] {
+  return (spec.tls ?? []).flatMap((route, index) => {
+    const at = `${fieldPath(path, 'tls')}[${index}]`;
+    const outside = route.match.flatMap((match, matchIndex) =>
+      match.sniHosts.flatMap((sni, sniIndex) =>
+        spec.hosts.some((host) => isHostWithin(sni, host))
+          ? []
+          : [
+              {
+                path: `${at}.match[${matchIndex}].sniHosts[${sniIndex}]`,
+                message: `${sni} is not one of the hosts of the object`,
+              },
+            ],
+      ),
+    );
+    return [...mistakeAt(fieldPath(at, 'route'), route.route === undefined ? 'is required' : undefined), ...outside];
+  });
+}
+
+function tcpMistakes(spec: V.VirtualService, path: string): FieldError[] {
+  return (spec.tcp ?? []).flatMap((route, index) =>
+    mistakeAt(`${fieldPath(path, 'tcp')}[${index}].route`, route.route === undefined ? 'is required' : undefined),
+  );
+}
+
+/** What is allowed and probably not meant (§4.5). */
+export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
+  return [...unreachableRoutes(spec), ...largeBodies(spec)];
+}
+
+/** Routes after one that takes everything, and matches that an earlier route has already. */
+function unreachableRoutes(spec: V.VirtualService): FieldError[] {
+  const seen = new Map<string, number>();
+  let catchAll: number | undefined;
+  return (spec.http ?? []).flatMap((http, index) => {
+    if (catchAll !== undefined)
+      return [{ path: `http[${index}]`, message: `is never reached: http[${catchAll}] takes everything` }];
+    if ((http.match?.length ?? 0) === 0) {
+      catchAll = index;
+      return [];
+    }
+    return http.match!.flatMap((match, matchIndex) => {
+      const { name: _, ...conditions } = match;
+      const key = JSON.stringify(conditions);
+      const earlier = seen.get(key);
+      if (earlier === undefined) seen.set(key, index);
+      if (earlier === undefined) return [];
+      return [
+        {
+          path: `http[${index}].match[${matchIndex}]`,
+          message: `is never reached: http[${earlier}] has the same match`,
+        },
+      ];
+    });
+  });
+}
+
+function largeBodies(spec: V.VirtualService): FieldError[] {
+  return (spec.http ?? []).flatMap((http, index) => {
+    const body = http.directResponse?.body;
+    if (body === undefined) return [];
+    const size = 'string' in body ? Buffer.byteLength(body.string) : Buffer.byteLength(body.bytes, 'base64');
+    return size > 100 * 1024
+      ? [{ path: `http[${index}].directResponse.body`, message: `is large: ${size} bytes go to every proxy` }]
+      : [];
+  });
+}

@@ -1,0 +1,45 @@
+import {
+  count,
+  type Decoder,
+  dictionary,
+  type FieldError,
+  fieldPath,
+  optional,
+  port,
+  refine,
+  struct,
+  text,
+  withDefault,
+} from '../decode.ts';
+import { isHostname, isIpAddress } from '../names.ts';
+import { isUnixAddress, labels, mistakeAt } from './field-rules.ts';
+import type { WorkloadEntry } from './workload-entry.ts';
+
+/** A WorkloadEntry's `spec`, or an endpoint of a ServiceEntry. */
+export const workloadEntry: Decoder<WorkloadEntry> = refine(
+  struct<WorkloadEntry>({
+    address: withDefault(text, ''),
+    ports: optional(dictionary(port)),
+    labels: optional(labels),
+    network: optional(text),
+    locality: optional(text),
+    weight: optional(count),
+    serviceAccount: optional(text),
+  }),
+  workloadEntryMistakes,
+);
+
+function workloadEntryMistakes(entry: WorkloadEntry, path: string): FieldError[] {
+  const { address } = entry;
+  const at = fieldPath(path, 'address');
+  if (address === '') return mistakeAt(at, entry.network ? undefined : 'is required (or network)');
+  if (isUnixAddress(address)) {
+    const named = Object.keys(entry.ports ?? {}).length > 0;
+    return mistakeAt(fieldPath(path, 'ports'), named ? 'must not be given with a unix address' : undefined);
+  }
+  const known = isIpAddress(address) || isHostname(address);
+  return mistakeAt(
+    at,
+    known ? undefined : `must be an IP address, a host name or unix:///path, not ${JSON.stringify(address)}`,
+  );
+}

@@ -1,0 +1,13 @@
+/** `networking.istio.io` WorkloadEntry, decoded; also an endpoint of a ServiceEntry. */
+export interface WorkloadEntry {
+  /** An IP, a host name, or `unix:///path`; may be empty when `network` is given. */
+  readonly address: string;
+  /** Port name → number. */
+  readonly ports?: Readonly<Record<string, number>>;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly network?: string;
+  /** `region/zone/subzone`. */
+  readonly locality?: string;
+  readonly weight?: number;
+  readonly serviceAccount?: string;
+}

@@ -1,0 +1,113 @@
+/** Which addresses are of which network, and through which gateways a network is reached (spec/discovery.md §3.3). */
+import * as E from 'fp-ts/lib/Either.js';
+import {
+  type Decoder,
+  decodeWith,
+  dictionary,
+  list,
+  name,
+  optional,
+  port,
+  refine,
+  required,
+  struct,
+  text,
+  withDefault,
+} from './decode.ts';
+import { mistakeAt } from './kinds/field-rules.ts';
+import { isCidr, isHostname, isIpAddress } from './names.ts';
+import type { Problem } from './problem.ts';
+import { parseYamlDocument } from './yaml-document.ts';
+
+export interface MeshNetworks {
+  readonly networks: Readonly<Record<string, Network>>;
+}
+
+export interface Network {
+  readonly endpoints: readonly NetworkEndpoints[];
+  readonly gateways: readonly NetworkGateway[];
+}
+
+/** One of the two. */
+export interface NetworkEndpoints {
+  readonly fromCidr?: string;
+  /** A cluster's id. */
+  readonly fromRegistry?: string;
+}
+
+/** `address` (an IP or a host name) or `registryServiceName`. */
+export interface NetworkGateway {
+  readonly address?: string;
+  readonly registryServiceName?: string;
+  readonly port: number;
+  readonly locality?: string;
+}
+
+const endpoints: Decoder<NetworkEndpoints> = refine(
+  struct<NetworkEndpoints>({ fromCidr: optional(name), fromRegistry: optional(name) }),
+  (value, path) => {
+    if ((value.fromCidr === undefined) === (value.fromRegistry === undefined)) {
+      return [{ path, message: 'must have exactly one of fromCidr and fromRegistry' }];
+    }
+    const bad = value.fromCidr !== undefined && !isCidr(value.fromCidr);
+    return mistakeAt(`${path}.fromCidr`, bad ? `must be a range such as 10.0.0.0/8, not ${value.fromCidr}` : undefined);
+  },
+);
+
+const gateway: Decoder<NetworkGateway> = refine(
+  struct<NetworkGateway>({
+    address: optional(
+      refine(name, (address, path) =>
+        mistakeAt(
+          path,
+          isIpAddress(address) || isHostname(address) ? undefined : `must be an IP or a host name, not ${address}`,
+        ),
+      ),
+    ),
+    registryServiceName: optional(
+      refine(name, (host, path) => mistakeAt(path, isHostname(host) ? undefined : `must be a host name, not ${host}`)),
+    ),
+    port: required(port),
+    locality: optional(text),
+  }),
+  (value, path) => {
+    const one = (value.address === undefined) !== (value.registryServiceName === undefined);
+    return mistakeAt(path, one ? undefined : 'must have exactly one of address and registryServiceName');
+  },
+);
+
+const meshNetworks: Decoder<MeshNetworks> = struct<MeshNetworks>({
+  networks: withDefault(
+    dictionary(
+      struct<Network>({ endpoints: withDefault(list(endpoints), []), gateways: withDefault(list(gateway), []) }),
+    ),
+    {},
+  ),
+});
+
+/** Reads a networks file's text; an empty one says that there are none. */
+export function readMeshNetworks(file: string, content: string): E.Either<readonly Problem[], MeshNetworks> {
+  const document = parseYamlDocument({ text: content, line: 1 });
+  if (document.mistakes.length > 0) {
+    return E.left(
+      document.mistakes.map(({ line, column, message }) => ({
+        severity: 'error',
+        file,
+        line,
+        column,
+        message: `YAML: ${message}`,
+      })),
+    );
+  }
+  return E.mapLeft((errors: readonly { path: string; message: string }[]) =>
+    errors.map(
+      (error): Problem => ({
+        severity: 'error',
+        file,
+        ...document.positionOf(error.path),
+        field: error.path,
+        message: error.message,
+      }),
+    ),
+  )(decodeWith(meshNetworks, document.value ?? {}));
+}

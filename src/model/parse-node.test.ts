@@ -1,0 +1,78 @@
+import * as E from 'fp-ts/lib/Either.js';
+import { describe, expect, it } from 'vitest';
+import { type NodeFields, parseNode } from './parse-node.ts';
+
+const node = (over: Partial<NodeFields> = {}): NodeFields => ({
+  id: 'sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local',
+  cluster: 'web.shop',
+  metadata: {},
+  ...over,
+});
+
+describe('a node', () => {
+  it('is known by its id, its metadata filling in the rest', () => {
+    const metadata = {
+      NAMESPACE: 'prod',
+      CLUSTER_ID: 'c1',
+      NETWORK: 'n1',
+      SERVICE_ACCOUNT: 'web',
+      INTERCEPTION_MODE: 'NONE',
+      LABELS: { app: 'web' },
+      INSTANCE_IPS: '10.1.2.3,fd00::1,bad',
+      FUTURE: [1],
+    };
+    expect(parseNode(node({ metadata }), { c1: 'cluster-one' })).toEqual(
+      E.right({
+        id: node().id,
+        type: 'sidecar',
+        ipAddresses: ['10.1.2.3', 'fd00::1'],
+        name: 'web-0.shop',
+        configNamespace: 'prod',
+        dnsDomain: 'shop.svc.cluster.local',
+        cluster: 'web.shop',
+        labels: { app: 'web' },
+        clusterId: 'cluster-one',
+        network: 'n1',
+        serviceAccount: 'web',
+        interceptionMode: 'NONE',
+        locality: '',
+        metadata,
+      }),
+    );
+  });
+
+  it('is of the namespace of its domain, and intercepts by REDIRECT, unless it says otherwise', () => {
+    expect(parseNode(node())).toMatchObject(E.right({ configNamespace: 'shop', interceptionMode: 'REDIRECT' }));
+  });
+
+  it.each([
+    [{ 'topology.kubernetes.io/region': 'r', 'topology.kubernetes.io/zone': 'z', 'istio-locality': 'x.y' }, 'r/z'],
+    [{ 'istio-locality': 'x.y.z' }, 'x/y/z'],
+    [{}, 'eu/eu-1'],
+  ])('with labels %j is in %s', (labels, locality) => {
+    const parsed = parseNode(
+      node({ metadata: { LABELS: labels }, locality: { region: 'eu', zone: 'eu-1', subZone: '' } }),
+    );
+    expect(parsed).toMatchObject(E.right({ locality }));
+  });
+
+  it('may send its labels as JSON in a text', () => {
+    expect(parseNode(node({ metadata: { LABELS: '{"app":"web","v":1}' } }))).toMatchObject(
+      E.right({ labels: { app: 'web', v: '1' } }),
+    );
+  });
+
+  it.each([
+    ['', 'missing node information'],
+    ['sidecar~1.2.3.4~a', 'must have four parts'],
+    ['envoy~1.2.3.4~a~b', 'unknown node type "envoy"'],
+    ['ztunnel~1.2.3.4~a~b', 'are not served yet'],
+    ['sidecar~nowhere~a~b', 'valid IP address'],
+  ])('with the id %j is refused', (id, fragment) => {
+    expect(parseNode(node({ id }))).toEqual(E.left(expect.stringContaining(fragment)));
+  });
+
+  it('with labels that are none is refused', () => {
+    expect(parseNode(node({ metadata: { LABELS: 'app=web' } }))).toEqual(E.left(expect.stringContaining('LABELS')));
+  });
+});

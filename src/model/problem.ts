@@ -1,0 +1,27 @@
+/** What is wrong with something that a person wrote, and where: enough to fix it without asking. */
+import type { ConfigKey } from './config.ts';
+
+export interface Problem {
+  /** An error keeps the object out of force; a warning does not. */
+  readonly severity: 'error' | 'warning';
+  readonly file: string;
+  /** 1-based. */
+  readonly line: number;
+  /** 1-based. */
+  readonly column?: number;
+  /** `VirtualService shop/web`. */
+  readonly object?: string;
+  /** The same, for who keeps the last good one in force. */
+  readonly key?: ConfigKey;
+  /** `spec.http[0].timeout`. */
+  readonly field?: string;
+  readonly message: string;
+}
+
+/** `mesh/web.yaml:12:5: error: VirtualService shop/web: spec.http[0].timeout: must be a duration, …`. */
+export function problemText(problem: Problem): string {
+  const place = [problem.file, problem.line, ...(problem.column === undefined ? [] : [problem.column])].join(':');
+  return [place, problem.severity, problem.object, problem.field, problem.message]
+    .filter((part) => part !== undefined && part !== '')
+    .join(': ');
+}

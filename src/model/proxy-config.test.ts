@@ -1,0 +1,129 @@
+import * as E from 'fp-ts/lib/Either.js';
+import { describe, expect, test } from 'vitest';
+import {
+  decodeProxyConfig,
+  defaultProxyConfig,
+  mergeProxyConfig,
+  type ProxyConfig,
+  parseHostAndPort,
+  proxyConfigToJson,
+} from './proxy-config.ts';
+
+function decoded(value: unknown): Partial<ProxyConfig> {
+  const result = decodeProxyConfig(value, '');
+  if (E.isLeft(result)) throw new Error(JSON.stringify(result.left));
+  return result.right;
+}
+
+function mistakes(value: unknown, path = ''): string[] {
+  const result = decodeProxyConfig(value, path);
+  return E.isLeft(result) ? result.left.map((error) => `${error.path}: ${error.message}`) : [];
+}
+
+describe('decoding', () => {
+  test('durations are Go durations and become milliseconds', () => {
+    expect(decoded({ drainDuration: '1m30s', terminationDrainDuration: '0s' })).toEqual({
+      drainDurationMs: 90_000,
+      terminationDrainDurationMs: 0,
+    });
+  });
+
+  test('an empty document says nothing', () => {
+    expect(decoded(null)).toEqual({});
+    expect(decoded({})).toEqual({});
+  });
+
+  test('every mistake of a document is told, each with its place', () => {
+    const found = mistakes(
+      { drainDuration: 45, discoveryAddress: 'istiod', proxyMetadata: { A: 1 }, statusPrt: 1 },
+      'defaultConfig',
+    );
+    expect(found).toHaveLength(4);
+    expect(found.join('\n')).toMatch(/^defaultConfig\.drainDuration: must be a duration/m);
+    expect(found.join('\n')).toMatch(/^defaultConfig\.discoveryAddress: must be host:port/m);
+    expect(found.join('\n')).toMatch(/^defaultConfig\.proxyMetadata\.A: must be a text/m);
+    expect(found.join('\n')).toMatch(/^defaultConfig\.statusPrt: is not a known field; did you mean statusPort\?/m);
+  });
+
+  test('a drain time below one second is refused: Envoy takes whole seconds', () => {
+    expect(mistakes({ drainDuration: '500ms' })).toEqual(['drainDuration: must be at least 1000ms']);
+  });
+
+  test('an address is host:port with an IPv6 host in brackets', () => {
+    expect(parseHostAndPort('istiod.istio-system.svc:15012')).toEqual({ host: 'istiod.istio-system.svc', port: 15012 });
+    expect(parseHostAndPort('[::1]:15010')).toEqual({ host: '::1', port: 15010 });
+    for (const wrong of ['istiod', '::1:15010', 'a:0', 'a:70000', ':1', 'http://a:1']) {
+      expect(parseHostAndPort(wrong)).toBeUndefined();
+    }
+  });
+});
+
+describe('merging', () => {
+  const common = {
+    discoveryAddress: 'foo:123',
+    proxyMetadata: { SOME: 'setting' },
+    drainDuration: '1s',
+    controlPlaneAuthPolicy: 'NONE',
+  };
+
+  test('a source that says nothing changes nothing', () => {
+    expect(mergeProxyConfig(defaultProxyConfig, {})).toEqual(defaultProxyConfig);
+  });
+
+  test('one source over the defaults', () => {
+    expect(mergeProxyConfig(defaultProxyConfig, decoded(common))).toEqual({
+      ...defaultProxyConfig,
+      discoveryAddress: 'foo:123',
+      proxyMetadata: { SOME: 'setting' },
+      drainDurationMs: 1_000,
+      controlPlaneAuthPolicy: 'NONE',
+    });
+  });
+
+  test('file, environment and annotation: later wins, metadata joins, lists do not', () => {
+    const file = decoded({
+      ...common,
+      extraStatTags: ['a'],
+      proxyStatsMatcher: { inclusionPrefixes: ['a'], inclusionSuffixes: ['b'], inclusionRegexps: ['c'] },
+    });
+    const environment = decoded({
+      discoveryAddress: 'environment:123',
+      proxyMetadata: { ENVIRONMENT: 'x' },
+      extraStatTags: ['b'],
+      proxyStatsMatcher: { inclusionSuffixes: ['e'] },
+    });
+    const annotation = decoded({
+      discoveryAddress: 'annotation:123',
+      proxyMetadata: { SOME: 'other', ANNOTATION: 'y' },
+      drainDuration: '5s',
+      proxyStatsMatcher: { inclusionRegexps: ['f'] },
+    });
+    const merged = [file, environment, annotation].reduce(mergeProxyConfig, defaultProxyConfig);
+    expect(merged).toEqual({
+      ...defaultProxyConfig,
+      discoveryAddress: 'annotation:123',
+      proxyMetadata: { SOME: 'other', ENVIRONMENT: 'x', ANNOTATION: 'y' },
+      drainDurationMs: 5_000,
+      controlPlaneAuthPolicy: 'NONE',
+      extraStatTags: ['b'],
+      proxyStatsMatcher: { inclusionPrefixes: ['a'], inclusionSuffixes: ['e'], inclusionRegexps: ['f'] },
+    });
+  });
+
+  test('of two tracers the later one counts, other fields of the message stay', () => {
+    const file = decoded({ tracing: { sampling: 10, zipkin: { address: 'zipkin:9411' } } });
+    const annotation = decoded({ tracing: { datadog: { address: 'agent:8126' } } });
+    expect(mergeProxyConfig(file, annotation).tracing).toEqual({ sampling: 10, datadog: { address: 'agent:8126' } });
+  });
+
+  test('runtime values are a list of flags: the later source replaces them all', () => {
+    const merged = mergeProxyConfig(decoded({ runtimeValues: { a: '1' } }), decoded({ runtimeValues: { b: '2' } }));
+    expect(merged.runtimeValues).toEqual({ b: '2' });
+  });
+});
+
+test('what is written back can be read again', () => {
+  const json = proxyConfigToJson(defaultProxyConfig);
+  expect(json).toMatchObject({ drainDuration: '45s', statusPort: 15020 });
+  expect(mergeProxyConfig(defaultProxyConfig, decoded(json))).toEqual(defaultProxyConfig);
+});

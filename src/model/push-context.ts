@@ -1,0 +1,72 @@
+/**
+ * The mesh at one moment, indexed for those who make resources (spec/discovery.md §6.3). Immutable: what it answers
+ * never changes, although some of it is computed when first asked for.
+ */
+import type { Config, ConfigKey } from './config.ts';
+import type { DestinationRule } from './kinds/destination-rule.ts';
+import type { Gateway } from './kinds/gateway.ts';
+import type { VirtualService } from './kinds/virtual-service.ts';
+import type { MeshConfig } from './mesh-config.ts';
+import type { Proxy } from './proxy.ts';
+import type { Endpoint, Service, ServiceTarget } from './service.ts';
+import type { SidecarScope } from './sidecar-scope.ts';
+
+export interface PushContext {
+  /** `<RFC 3339 time>/<counter>`: the version_info of what is made from this context. */
+  readonly version: string;
+  readonly mesh: MeshConfig;
+  /** Suffix of host names, `cluster.local`. */
+  readonly domain: string;
+  /**
+   * All, oldest first. A ServiceEntry with several addresses makes one service for each (§5.5), so the same host and
+   * namespace may come more than once.
+   */
+  readonly services: readonly Service[];
+  /** Services whose `exportTo` shows them to a namespace, oldest first. */
+  servicesVisibleTo(namespace: string): readonly Service[];
+  /** The services of one host in one namespace: empty when there is none. */
+  servicesOf(hostname: string, namespace: string): readonly Service[];
+  /** The service that a host name means to a client of a namespace: its own namespace's, else Kubernetes', else the oldest. */
+  serviceFor(hostname: string, clientNamespace: string): Service | undefined;
+  /** Endpoints of all ports, in a stable order. Match them to a port by `servicePortName`. */
+  endpointsOf(hostname: string, namespace: string): readonly Endpoint[];
+  /**
+   * Virtual services bound to a gateway and exported to a namespace, oldest first. Delegates are not among them: they are merged in.
+   *
+   * @param gateway `mesh`, or `namespace/name`.
+   */
+  virtualServicesFor(gateway: string, namespace: string): readonly ResolvedVirtualService[];
+  /**
+   * The rule for a service as seen from a namespace (§8.2: client namespace, service namespace, root namespace).
+   *
+   * @param labels of the client's workload: rules with a `workloadSelector` hold only for those they select.
+   */
+  destinationRuleFor(
+    clientNamespace: string,
+    service: Service,
+    labels?: Readonly<Record<string, string>>,
+  ): MergedDestinationRule | undefined;
+  /** Gateway objects that select a proxy, oldest first (§8.7). */
+  gatewaysFor(proxy: Proxy): readonly Config<Gateway>[];
+  sidecarScopeFor(proxy: Proxy): SidecarScope;
+  /** The service ports that a proxy's own workload serves. */
+  serviceTargetsOf(proxy: Proxy): readonly ServiceTarget[];
+}
+
+/**
+ * A virtual service as generators read it: hosts and destination hosts fully qualified, gateway names (its own and
+ * those in matches) `mesh` or `namespace/name` and never absent on the object, delegates merged in.
+ */
+export interface ResolvedVirtualService {
+  readonly config: Config<VirtualService>;
+  /** The object, and the delegates that were merged into it. */
+  readonly origins: readonly ConfigKey[];
+}
+
+/** All rules for one host as one (§8.2: the oldest is the base; later ones add subsets). */
+export interface MergedDestinationRule {
+  /** The base rule's envelope with the merged spec; host fully qualified. */
+  readonly config: Config<DestinationRule>;
+  /** Every rule that went into it. */
+  readonly origins: readonly ConfigKey[];
+}

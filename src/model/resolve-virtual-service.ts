@@ -1,0 +1,91 @@
+/** Makes the names in a VirtualService independent of where it stands: hosts fully qualified, gateways `namespace/name`. */
+import type { Config } from './config.ts';
+import { qualifiedHost } from './hostname.ts';
+import type {
+  Destination,
+  HttpMatchRequest,
+  HttpMirrorPolicy,
+  HttpRoute,
+  RouteDestination,
+  VirtualService,
+} from './kinds/virtual-service.ts';
+
+/** @param domain suffix of host names, `cluster.local` */
+export function resolveVirtualService(config: Config<VirtualService>, domain: string): Config<VirtualService> {
+  const { spec, namespace } = config;
+  const names = new Names(namespace, domain);
+  return {
+    ...config,
+    spec: {
+      ...spec,
+      hosts: spec.hosts.map((host) => qualifiedHost(host, namespace, domain)),
+      gateways: spec.gateways?.length ? names.gateways(spec.gateways) : ['mesh'],
+      ...(spec.http && { http: spec.http.map((route) => names.http(route)) }),
+      ...(spec.tls && { tls: spec.tls.map((route) => names.layer4(route)) }),
+      ...(spec.tcp && { tcp: spec.tcp.map((route) => names.layer4(route)) }),
+    },
+  };
+}
+
+class Names {
+  private readonly namespace: string;
+  private readonly domain: string;
+
+  constructor(namespace: string, domain: string) {
+    this.namespace = namespace;
+    this.domain = domain;
+  }
+
+  gateways(gateways: readonly string[]): string[] {
+    return gateways.map((gateway) => {
+      return gateway === 'mesh' || gateway.includes('/') ? gateway : `${this.namespace}/${gateway}`;
+    });
+  }
+
+  http(route: HttpRoute): HttpRoute {
+    const { match, route: destinations, mirror, mirrors } = route;
+    return {
+      ...route,
+      ...(match && { match: match.map((request) => this.match(request)) }),
+      ...(destinations && { route: destinations.map((weighted) => this.weighted(weighted)) }),
+      ...(mirror && { mirror: this.destination(mirror) }),
+      ...(mirrors && { mirrors: mirrors.map((policy) => this.weighted<HttpMirrorPolicy>(policy)) }),
+    };
+  }
+
+  layer4<R extends { match?: readonly { gateways?: readonly string[] }[]; route?: readonly RouteDestination[] }>(
+    route: R,
+  ): R {
+    return {
+      ...route,
+      ...(route.match && { match: route.match.map((attributes) => this.match(attributes)) }),
+      ...(route.route && { route: route.route.map((weighted) => this.weighted(weighted)) }),
+    };
+  }
+
+  private match<M extends Pick<HttpMatchRequest, 'gateways'>>(match: M): M {
+    return match.gateways?.length ? { ...match, gateways: this.gateways(match.gateways) } : match;
+  }
+
+  private weighted<W extends { readonly destination: Destination }>(weighted: W): W {
+    return { ...weighted, destination: this.destination(weighted.destination) };
+  }
+
+  private destination(destination: Destination): Destination {
+    return { ...destination, host: qualifiedHost(destination.host, this.namespace, this.domain) };
+  }
+}
+
+/** Every host that routes of a virtual service lead to, mirrors included. */
+export function destinationHosts(spec: VirtualService): ReadonlySet<string> {
+  const hosts = new Set<string>();
+  for (const route of spec.http ?? []) {
+    for (const { destination } of route.route ?? []) hosts.add(destination.host);
+    for (const { destination } of route.mirrors ?? []) hosts.add(destination.host);
+    if (route.mirror) hosts.add(route.mirror.host);
+  }
+  for (const route of [...(spec.tls ?? []), ...(spec.tcp ?? [])]) {
+    for (const { destination } of route.route ?? []) hosts.add(destination.host);
+  }
+  return hosts;
+}
