@@ -1,0 +1,109 @@
+/**
+ * A certificate authority for tests and the demo: X.509 v3 (RFC 5280), ECDSA P-256, written by hand because a machine
+ * need not have openssl and a certificate is twenty lines of DER.
+ */
+import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
+import { isIPv4 } from 'node:net';
+import * as der from './der.ts';
+
+export interface IssuedCertificate {
+  /** PEM. */
+  readonly certificate: string;
+  /** PEM, PKCS#8. */
+  readonly privateKey: string;
+  /** Upper-case hexadecimal, as Node's TLS sockets and the load generator's report give it. */
+  readonly serialNumber: string;
+}
+
+export interface CertificateAuthority extends IssuedCertificate {
+  /** A server certificate with a serial number of its own for these DNS names and IPv4 addresses. */
+  issue(hosts: readonly string[]): IssuedCertificate;
+}
+
+const ecdsaWithSha256 = der.sequence(der.objectIdentifier('1.2.840.10045.4.3.2'));
+const dayMs = 24 * 60 * 60 * 1_000;
+
+/** Makes a new authority. */
+export function createAuthority(name = 'chartpilot test authority'): CertificateAuthority {
+  const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const extensions = [
+    extension('2.5.29.19', der.sequence(der.boolean(true)), { critical: true }), // basicConstraints: an authority
+    extension('2.5.29.15', der.bitString(Buffer.of(0b0000_0110), 1), { critical: true }), // keyUsage: keyCertSign, cRLSign
+  ];
+  const own = certify({ subject: name, issuer: name, publicKey: keys.publicKey, signer: keys.privateKey, extensions });
+  return authorityFrom({ ...own, privateKey: pemOf(keys.privateKey) });
+}
+
+/** An authority that was made before, from its PEM files. */
+export function loadAuthority(certificate: string, privateKey: string): CertificateAuthority {
+  const serialNumber = new X509Certificate(certificate).serialNumber;
+  return authorityFrom({ certificate, privateKey, serialNumber });
+}
+
+function authorityFrom(own: IssuedCertificate): CertificateAuthority {
+  const signer = createPrivateKey(own.privateKey);
+  const issuer = /CN=(.*)/.exec(new X509Certificate(own.certificate).subject)?.[1] ?? '';
+  return {
+    ...own,
+    issue(hosts) {
+      const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+      const extensions = [
+        extension('2.5.29.37', der.sequence(der.objectIdentifier('1.3.6.1.5.5.7.3.1'))), // extKeyUsage: serverAuth
+        extension('2.5.29.17', der.sequence(...hosts.map(generalName))), // subjectAltName
+      ];
+      const subject = hosts[0] ?? 'server';
+      return {
+        ...certify({ subject, issuer, publicKey: keys.publicKey, signer, extensions }),
+        privateKey: pemOf(keys.privateKey),
+      };
+    },
+  };
+}
+
+interface CertificateRequest {
+  readonly subject: string;
+  readonly issuer: string;
+  readonly publicKey: KeyObject;
+  readonly signer: KeyObject;
+  readonly extensions: readonly Buffer[];
+}
+
+function certify(request: CertificateRequest): Omit<IssuedCertificate, 'privateKey'> {
+  const serial = randomBytes(16);
+  // Neither negative nor short: the number reads the same in every tool.
+  serial[0] = (serial[0]! & 0x3f) | 0x40;
+  const now = Date.now();
+  const toBeSigned = der.sequence(
+    der.explicit(0, der.integer(Buffer.of(2))), // version 3
+    der.integer(serial),
+    ecdsaWithSha256,
+    distinguishedName(request.issuer),
+    der.sequence(der.utcTime(new Date(now - dayMs)), der.utcTime(new Date(now + 365 * dayMs))),
+    distinguishedName(request.subject),
+    request.publicKey.export({ type: 'spki', format: 'der' }),
+    der.explicit(3, der.sequence(...request.extensions)),
+  );
+  const signature = sign('sha256', toBeSigned, request.signer);
+  const certificate = der.sequence(toBeSigned, ecdsaWithSha256, der.bitString(signature));
+  return {
+    certificate: new X509Certificate(certificate).toString(),
+    serialNumber: serial.toString('hex').toUpperCase(),
+  };
+}
+
+function distinguishedName(commonName: string): Buffer {
+  return der.sequence(der.set(der.sequence(der.objectIdentifier('2.5.4.3'), der.utf8String(commonName))));
+}
+
+function generalName(host: string): Buffer {
+  return isIPv4(host) ? der.implicit(7, Buffer.from(host.split('.').map(Number))) : der.implicit(2, Buffer.from(host));
+}
+
+function extension(id: string, value: Buffer, options: { readonly critical?: boolean } = {}): Buffer {
+  const critical = options.critical === true ? [der.boolean(true)] : [];
+  return der.sequence(der.objectIdentifier(id), ...critical, der.octetString(value));
+}
+
+function pemOf(key: KeyObject): string {
+  return key.export({ type: 'pkcs8', format: 'pem' }).toString();
+}

@@ -1,0 +1,76 @@
+import { X509Certificate } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createAuthority, loadAuthority } from './authority.ts';
+import { replaceFiles, swapMountedFiles } from './certificate-directory.ts';
+import { createServerCertificates, openServerCertificates, renewServerCertificate } from './server-certificates.ts';
+
+function temporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'chartpilot-certs-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  return directory;
+}
+
+test('an issued certificate is signed by its authority and names its hosts', () => {
+  const authority = createAuthority();
+  const issued = authority.issue(['sample.localhost', '127.0.0.1']);
+  const certificate = new X509Certificate(issued.certificate);
+  const root = new X509Certificate(authority.certificate);
+  expect(certificate.verify(root.publicKey)).toBe(true);
+  expect(certificate.checkIssued(root)).toBe(true);
+  expect(root.ca).toBe(true);
+  expect(certificate.ca).toBe(false);
+  expect(certificate.subjectAltName).toBe('DNS:sample.localhost, IP Address:127.0.0.1');
+  expect(certificate.validToDate.getTime()).toBeGreaterThan(Date.now());
+});
+
+test('every certificate has a serial number of its own, which is the one reported', () => {
+  const authority = createAuthority();
+  const serials = Array.from({ length: 20 }, () => {
+    const issued = authority.issue(['a']);
+    expect(new X509Certificate(issued.certificate).serialNumber).toBe(issued.serialNumber);
+    return issued.serialNumber;
+  });
+  expect(new Set(serials).size).toBe(20);
+});
+
+test('an authority that was written to files goes on issuing', () => {
+  const authority = createAuthority('written down');
+  const again = loadAuthority(authority.certificate, authority.privateKey);
+  const certificate = new X509Certificate(again.issue(['a']).certificate);
+  expect(certificate.checkIssued(new X509Certificate(authority.certificate))).toBe(true);
+});
+
+test('files are replaced by renames and nothing else is left', () => {
+  const directory = temporaryDirectory();
+  replaceFiles(directory, { 'tls.crt': 'one', 'tls.key': 'one' });
+  replaceFiles(directory, { 'tls.crt': 'two', 'tls.key': 'two' });
+  expect(readdirSync(directory).sort()).toEqual(['tls.crt', 'tls.key']);
+  expect(readFileSync(join(directory, 'tls.crt'), 'utf8')).toBe('two');
+});
+
+test('a mounted directory switches all files at once through ..data and drops the old generation', () => {
+  const directory = temporaryDirectory();
+  swapMountedFiles(directory, { 'tls.crt': 'one', 'tls.key': 'one' });
+  const before = readlinkSync(join(directory, '..data'));
+  swapMountedFiles(directory, { 'tls.crt': 'two', 'tls.key': 'two' });
+  const after = readlinkSync(join(directory, '..data'));
+  expect(after).not.toBe(before);
+  expect(readlinkSync(join(directory, 'tls.crt'))).toBe('..data/tls.crt');
+  expect(readFileSync(join(directory, 'tls.key'), 'utf8')).toBe('two');
+  expect(readdirSync(directory).sort()).toEqual(['..data', after, 'tls.crt', 'tls.key'].sort());
+});
+
+test('a renewed server certificate is a new one for the same hosts by the same authority', () => {
+  const root = temporaryDirectory();
+  const certificates = createServerCertificates(root, ['sample.localhost']);
+  const read = (): X509Certificate => new X509Certificate(readFileSync(join(certificates.directory, 'tls.crt')));
+  const first = read();
+  const renewed = renewServerCertificate(openServerCertificates(root));
+  expect(read().serialNumber).toBe(renewed.serialNumber);
+  expect(read().serialNumber).not.toBe(first.serialNumber);
+  expect(read().subjectAltName).toBe(first.subjectAltName);
+  expect(read().checkIssued(new X509Certificate(readFileSync(certificates.caFile)))).toBe(true);
+});

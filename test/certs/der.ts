@@ -1,0 +1,53 @@
+/** The little of ASN.1's distinguished encoding rules (X.690) that a certificate needs. */
+
+/** One element: tag, length, content. */
+export function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
+  const body = Buffer.concat(content);
+  return Buffer.concat([Buffer.of(tag), lengthOf(body.length), body]);
+}
+
+function lengthOf(length: number): Buffer {
+  if (length < 0x80) return Buffer.of(length);
+  const bytes: number[] = [];
+  for (let rest = length; rest > 0; rest >>>= 8) bytes.unshift(rest & 0xff);
+  return Buffer.of(0x80 | bytes.length, ...bytes);
+}
+
+export const sequence = (...content: readonly Uint8Array[]): Buffer => element(0x30, ...content);
+export const set = (...content: readonly Uint8Array[]): Buffer => element(0x31, ...content);
+export const octetString = (content: Uint8Array): Buffer => element(0x04, content);
+export const utf8String = (text: string): Buffer => element(0x0c, Buffer.from(text));
+export const boolean = (value: boolean): Buffer => element(0x01, Buffer.of(value ? 0xff : 0));
+
+/** Whole bytes only: no unused bits. */
+export const bitString = (content: Uint8Array, unusedBits = 0): Buffer => element(0x03, Buffer.of(unusedBits), content);
+
+/** A positive integer, from its big-endian bytes. */
+export function integer(bytes: Uint8Array): Buffer {
+  let start = 0;
+  while (start < bytes.length - 1 && bytes[start] === 0) start++;
+  const magnitude = bytes.subarray(start);
+  return element(0x02, magnitude[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), magnitude]) : magnitude);
+}
+
+/** `1.2.840.10045.4.3.2` */
+export function objectIdentifier(dotted: string): Buffer {
+  const [first, second, ...rest] = dotted.split('.').map(Number);
+  const bytes = [first! * 40 + second!];
+  for (const arc of rest) {
+    const groups = [arc & 0x7f];
+    for (let high = arc >>> 7; high > 0; high >>>= 7) groups.unshift(0x80 | (high & 0x7f));
+    bytes.push(...groups);
+  }
+  return element(0x06, Buffer.from(bytes));
+}
+
+/** UTCTime, good until 2049 (RFC 5280 §4.1.2.5). */
+export function utcTime(date: Date): Buffer {
+  return element(0x17, Buffer.from(`${date.toISOString().replace(/[-:T]/g, '').slice(2, 14)}Z`));
+}
+
+/** `[n]` with its content inside. */
+export const explicit = (number: number, content: Uint8Array): Buffer => element(0xa0 | number, content);
+/** `[n]` in place of the content's own tag, for content that is not constructed. */
+export const implicit = (number: number, content: Uint8Array): Buffer => element(0x80 | number, content);

@@ -1,0 +1,51 @@
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createAuthority, type IssuedCertificate, loadAuthority } from './authority.ts';
+import { replaceFiles, swapMountedFiles } from './certificate-directory.ts';
+
+/** Where an authority and the certificates of one server lie. */
+export interface ServerCertificates {
+  /** `ca.crt`, and `ca.key` to issue more. */
+  readonly authorityDirectory: string;
+  /** `tls.crt` and `tls.key`, laid out like a mounted Kubernetes Secret: the directory to watch. */
+  readonly directory: string;
+  /** The certificate to trust. */
+  readonly caFile: string;
+  /** Names of the server. */
+  readonly hosts: readonly string[];
+}
+
+/** Makes an authority and a first certificate below a directory. */
+export function createServerCertificates(root: string, hosts: readonly string[]): ServerCertificates {
+  const authorityDirectory = join(root, 'authority');
+  mkdirSync(authorityDirectory, { recursive: true });
+  const authority = createAuthority();
+  replaceFiles(authorityDirectory, {
+    'ca.crt': authority.certificate,
+    'ca.key': authority.privateKey,
+    hosts: hosts.join('\n'),
+  });
+  const certificates = openServerCertificates(root);
+  renewServerCertificate(certificates);
+  return certificates;
+}
+
+/** The certificates that {@link createServerCertificates} made below this directory. */
+export function openServerCertificates(root: string): ServerCertificates {
+  const authorityDirectory = join(root, 'authority');
+  return {
+    authorityDirectory,
+    directory: join(root, 'server'),
+    caFile: join(authorityDirectory, 'ca.crt'),
+    hosts: readFileSync(join(authorityDirectory, 'hosts'), 'utf8').split('\n'),
+  };
+}
+
+/** Issues a new certificate and puts it, with its key, in the old one's place in one step. */
+export function renewServerCertificate(certificates: ServerCertificates): IssuedCertificate {
+  const { authorityDirectory, directory, hosts } = certificates;
+  const read = (name: string): string => readFileSync(join(authorityDirectory, name), 'utf8');
+  const issued = loadAuthority(read('ca.crt'), read('ca.key')).issue(hosts);
+  swapMountedFiles(directory, { 'tls.crt': issued.certificate, 'tls.key': issued.privateKey });
+  return issued;
+}

@@ -1,0 +1,118 @@
+/** The demo: `npm start`, `npm start -- --check`, `npm start -- --check --delta`. */
+import { parseArgs } from 'node:util';
+import { explainError } from '../../src/runtime/errors.ts';
+import { isFree } from '../harness/free-ports.ts';
+import { Mesh, type MeshOptions } from '../harness/mesh.ts';
+import { examplePorts } from '../harness/mesh-directory.ts';
+import { printEvents } from './event-lines.ts';
+import { duration, formatFindings } from './findings.ts';
+import { checkEnd, checkRunningMesh } from './run-check.ts';
+import { thingsToTry } from './things-to-try.ts';
+
+const usage = `Usage: npm start [-- --check] [--delta]
+
+Runs a control plane, a gateway and a sidecar with their agents and real Envoys, and two versions of a sample service,
+all on loopback, and shows what their statecharts do.
+
+  --check  make every proposed change under load, measure, and exit 0 if all is as it should be
+  --delta  the proxies ask for delta xDS instead of state-of-the-world
+`;
+
+/** Short, so that a person sees a restart end; long enough for responses of 3 s. */
+const times = { watchDelayMs: 500, drainMs: 2_000, parentShutdownMs: 7_000, terminationDrainMs: 1_000 };
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: { check: { type: 'boolean' }, delta: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+  });
+  if (values.help === true) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const options: MeshOptions = { ...times, delta: values.delta === true };
+  return values.check === true ? check(options) : show(options);
+}
+
+/** Runs until a signal; prints events meanwhile. */
+async function show(options: MeshOptions): Promise<number> {
+  const interrupted = interruption();
+  const ports = (await Promise.all(Object.values(examplePorts).map(isFree))).every(Boolean) ? examplePorts : undefined;
+  const mesh = await Mesh.create({ ...options, ...(ports !== undefined && { ports }) });
+  print('starting: control plane, gateway, sidecar, two versions of the sample service …');
+  return endingMesh(mesh, async () => {
+    await Promise.race([mesh.startAll(), interrupted]);
+    if (interrupted.seen) return 1;
+    print(thingsToTry(mesh));
+    const programs = { discovery: mesh.discovery!, gateway: mesh.gateway!, sidecar: mesh.sidecar! };
+    for (const [name, { traceFile }] of Object.entries(programs)) printEvents(name, traceFile, print);
+    const ended = Object.values(programs).map(async ({ program }) => program.exited.then(() => program.hopeless()));
+    const failure = await Promise.race([interrupted, ...ended]);
+    print(failure === undefined ? '\nending everything' : `\n${failure}\nending everything else`);
+    return failure === undefined ? 0 : 1;
+  });
+}
+
+/** Makes the changes itself. */
+async function check(options: MeshOptions): Promise<number> {
+  const interrupted = interruption();
+  const startedAt = performance.now();
+  const elapsed = (): string => duration(performance.now() - startedAt);
+  const progress = (line: string): void => print(`${elapsed().padStart(7)}  ${line}`);
+  const mesh = await Mesh.create(options);
+  return endingMesh(mesh, async () => {
+    progress('starting: control plane, gateway, sidecar, two versions of the sample service');
+    await Promise.race([mesh.startAll(), interrupted]);
+    const firstAnswer = elapsed();
+    const findings = await Promise.race([checkRunningMesh(mesh, progress), interrupted]);
+    if (findings === undefined) return 1;
+    progress('ending everything, checking traces');
+    findings.unshift({
+      what: 'an answer through every proxy',
+      seen: `after ${firstAnswer}`,
+      wanted: 'answers',
+      ok: true,
+    });
+    findings.push(...(await checkEnd(mesh)));
+    print(`\n${formatFindings(findings)} (${options.delta === true ? 'delta' : 'state of the world'}, ${elapsed()})`);
+    return findings.every(({ ok }) => ok) ? 0 : 1;
+  });
+}
+
+/** Whatever happens meanwhile: the mesh is ended, and its directory is kept only when something was wrong. */
+async function endingMesh(mesh: Mesh, run: () => Promise<number>): Promise<number> {
+  let exitCode = 1;
+  try {
+    exitCode = await run();
+  } catch (error) {
+    print(explainError(error));
+  }
+  const left = await mesh.stop({ keepDirectory: true });
+  for (const line of left) print(`left behind: ${line}`);
+  if (left.length > 0) exitCode = 1;
+  if (exitCode === 0) mesh.remove();
+  else print(`configuration, logs and traces are in ${mesh.root}`);
+  return exitCode;
+}
+
+/** Resolves at the first signal to end; a second one ends at once, with everything that was started. */
+function interruption(): Promise<undefined> & { seen: boolean } {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const interrupted = Object.assign(promise, { seen: false });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      if (interrupted.seen) process.exit(130);
+      interrupted.seen = true;
+      resolve(undefined);
+    });
+  }
+  return interrupted;
+}
+
+try {
+  process.exit(await main());
+} catch (error) {
+  print(explainError(error));
+  process.exit(1);
+}

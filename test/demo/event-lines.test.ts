@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import type { TraceBody } from '../../src/runtime/trace.ts';
+import { eventLines } from './event-lines.ts';
+
+const startedAt = new Date(2026, 0, 2, 12, 1, 2, 345);
+const stamp = { seq: 1, t: 1_000 };
+
+function linesOf(...bodies: TraceBody[]): (string | undefined)[] {
+  const toText = eventLines('gateway');
+  toText({ kind: 'header', version: 1, program: 'pilot-agent', pid: 1, startedAt: startedAt.toISOString() });
+  return bodies.map((body) => toText({ ...stamp, ...body }));
+}
+
+test('a state change is one line: when, whose, from where to where, and why', () => {
+  const [line] = linesOf({
+    kind: 'transition',
+    actor: 'epoch-1',
+    from: 'running',
+    to: 'over',
+    cause: 'process.exited',
+  });
+  expect(line).toMatch(/^12:01:03\.345 {2}gateway +epoch-1 +running → over +\(process\.exited\)$/);
+});
+
+test('an actor that comes to be starts in its first state', () => {
+  const [line] = linesOf({ kind: 'transition', actor: 'epoch-1', from: '', to: 'preparing', cause: 'xstate.init' });
+  expect(line).toMatch(/epoch-1 +starts → preparing +\(start\)$/);
+});
+
+test('what is no state change has no line', () => {
+  expect(linesOf({ kind: 'event', from: 'a', to: 'b', event: { type: 'epoch.live' } })).toEqual([undefined]);
+});

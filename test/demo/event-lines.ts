@@ -1,0 +1,34 @@
+import { causeInWords } from '../../src/runtime/narrate.ts';
+import type { TraceLine } from '../../src/runtime/trace.ts';
+import { followTrace } from '../harness/follow-trace.ts';
+
+/**
+ * Turns the lines of one program's trace into one line of text per state change of a statechart, e.g.
+ * `12:01:02.345  gateway    epoch-1       running.initializing → running.live   (probe.passed)`.
+ *
+ * @param program the name that the lines carry; two agents write the same one into their traces.
+ */
+export function eventLines(program: string): (line: TraceLine) => string | undefined {
+  let startedAt = Date.now();
+  return (line) => {
+    if (line.kind === 'header') startedAt = Date.parse(line.startedAt);
+    if (line.kind !== 'transition') return undefined;
+    const change = `${line.from === '' ? 'starts' : line.from} → ${line.to}`;
+    return `${clockTime(startedAt + line.t)}  ${program.padEnd(10)} ${line.actor.padEnd(20)} ${change}   (${causeInWords(line.cause)})`;
+  };
+}
+
+function clockTime(epochMs: number): string {
+  const time = new Date(epochMs);
+  const pad = (value: number, digits = 2): string => String(value).padStart(digits, '0');
+  return `${pad(time.getHours())}:${pad(time.getMinutes())}:${pad(time.getSeconds())}.${pad(time.getMilliseconds(), 3)}`;
+}
+
+/** Prints the state changes of a running program. @returns how to stop. */
+export function printEvents(program: string, traceFile: string, print: (line: string) => void): () => void {
+  const toText = eventLines(program);
+  return followTrace(traceFile, (line) => {
+    const text = toText(line);
+    if (text !== undefined) print(text);
+  });
+}

@@ -1,0 +1,38 @@
+/** One thing that the check looked at. */
+export interface Finding {
+  readonly what: string;
+  readonly seen: string;
+  readonly wanted: string;
+  readonly ok: boolean;
+}
+
+/** What was seen, as a table; the last line says whether all is well. */
+export function formatFindings(findings: readonly Finding[]): string {
+  const rows = [
+    ['', 'what', 'seen', 'wanted'] as const,
+    ...findings.map(({ ok, what, seen, wanted }) => [ok ? 'ok' : 'FAIL', what, seen, wanted] as const),
+  ];
+  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]!.length)));
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+  const failed = findings.filter(({ ok }) => !ok).length;
+  const verdict =
+    failed === 0
+      ? `all ${findings.length} findings are as wanted`
+      : `${failed} of ${findings.length} are not as wanted`;
+  return [...lines, '', verdict].join('\n');
+}
+
+/** `312 ms`, `1.5 s`. */
+export function duration(ms: number): string {
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`;
+}
+
+/** `12.3 %` */
+export function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
+}

@@ -1,0 +1,237 @@
+/** `npm start -- --check`: makes every change that the demo proposes, under load, and measures what it does. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../src/runtime/errors.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { eventually } from '../harness/eventually.ts';
+import type { AgentProgram, Mesh } from '../harness/mesh.ts';
+import type { Weights } from '../harness/mesh-directory.ts';
+import { probe } from '../harness/probe.ts';
+import { Program } from '../harness/program.ts';
+import type { LoadRun } from '../load/load-process.ts';
+import type { ClientPlan, LoadTarget } from '../load/plan.ts';
+import { describeFailure, type LoadReport } from '../load/report.ts';
+import { duration, type Finding, percent } from './findings.ts';
+import { inForceAfterMs, shareBetween } from './split.ts';
+
+const inForceLimitMs = 1_000;
+const recoveryLimitMs = 1_000;
+/** How far a share may be off: more than four standard deviations of 500 random choices. */
+const shareTolerance = 0.08;
+const loadLimitMs = 110_000;
+
+/** Busy enough to be hurt by any gap, and light enough for two cores. None of them retries. */
+const allKinds: readonly ClientPlan[] = [
+  { kind: 'ka', count: 2, pauseMs: 5 },
+  { kind: 'slow', count: 2, pauseMs: 1_000 },
+  { kind: 'new', count: 1, pauseMs: 10 },
+  { kind: 'h2', count: 1, streams: 2, pauseMs: 5 },
+  { kind: 'stream', count: 2, path: '/stream?seconds=3' },
+];
+
+export type Progress = (line: string) => void;
+
+/** All steps but the end: the mesh runs when they begin and when they are done. */
+export async function checkRunningMesh(mesh: Mesh, progress: Progress): Promise<Finding[]> {
+  const steps: readonly [string, () => Promise<Finding[]>][] = [
+    ['weights in the file: 90/10, then 20/80', () => checkWeights(mesh)],
+    ['three hot restarts of the gateway under load: two certificates, one HUP', () => checkRestarts(mesh, progress)],
+    ["kill -9 of the gateway's Envoy", () => checkKill(mesh, 'gateway', mesh.gateway!, mesh.httpsTarget)],
+    ["kill -9 of the sidecar's Envoy", () => checkKill(mesh, 'sidecar', mesh.sidecar!, mesh.sidecarTarget)],
+  ];
+  const findings: Finding[] = [];
+  for (const [what, step] of steps) {
+    progress(what);
+    try {
+      findings.push(...(await step()));
+    } catch (error) {
+      findings.push({ what, seen: messageOf(error), wanted: 'no error', ok: false });
+    }
+  }
+  return findings;
+}
+
+async function checkWeights(mesh: Mesh): Promise<Finding[]> {
+  const before: Weights = { v1: 90, v2: 10 };
+  const after: Weights = { v1: 20, v2: 80 };
+  const load = await mesh.startLoad({
+    target: mesh.httpTarget,
+    clients: [{ kind: 'ka', count: 4, pauseMs: 4 }],
+    maxDurationMs: loadLimitMs,
+  });
+  await sleep(2_500);
+  const writtenAt = mesh.directory.setWeights(after);
+  await sleep(3_500);
+  const report = await load.stop();
+  const changedAtMs = writtenAt - report.startedAt;
+  const change = { version: 'v2', changedAtMs, before: before.v2 / 100, after: after.v2 / 100 };
+  const inForceMs = inForceAfterMs(report, change);
+  return [
+    shareFinding('share of v2 before the edit', report, change.before, [0, changedAtMs]),
+    shareFinding('share of v2 after the edit', report, change.after, [
+      changedAtMs + inForceLimitMs,
+      Number.POSITIVE_INFINITY,
+    ]),
+    {
+      what: 'new weights in force after the write',
+      seen: inForceMs === undefined ? 'never' : duration(inForceMs),
+      wanted: `within ${duration(inForceLimitMs)}`,
+      ok: inForceMs !== undefined && inForceMs <= inForceLimitMs,
+    },
+    noFailures('requests meanwhile', report),
+  ];
+}
+
+function shareFinding(
+  what: string,
+  report: LoadReport,
+  wanted: number,
+  [from, to]: readonly [number, number],
+): Finding {
+  const { share, responses } = shareBetween(report, 'v2', from, to);
+  return {
+    what,
+    seen: `${percent(share)} of ${responses}`,
+    wanted: `${percent(wanted)} ± ${percent(shareTolerance)}`,
+    ok: Math.abs(share - wanted) <= shareTolerance,
+  };
+}
+
+async function checkRestarts(mesh: Mesh, progress: Progress): Promise<Finding[]> {
+  const load = await mesh.startLoad({ target: mesh.httpsTarget, clients: allKinds, maxDurationMs: loadLimitMs });
+  try {
+    await sleep(1_000);
+    const findings: Finding[] = [];
+    for (const ordinal of ['first', 'second']) {
+      findings.push(await restartByCertificate(mesh, load, `${ordinal} new certificate served`));
+      progress(`  ${findings.at(-1)!.what} after ${findings.at(-1)!.seen}`);
+    }
+    findings.push(await restartByHup(mesh));
+    progress(`  ${findings.at(-1)!.what} after ${findings.at(-1)!.seen}`);
+    await sleep(1_000);
+    return [...findings, noFailures('requests during the restarts', await load.stop())];
+  } finally {
+    load.kill();
+  }
+}
+
+async function restartByCertificate(mesh: Mesh, load: LoadRun, what: string): Promise<Finding> {
+  const serialNumber = mesh.renewCertificate();
+  const startedAt = performance.now();
+  await eventually(
+    'the new certificate is served',
+    async () => (await probe(mesh.httpsTarget)).serialNumber === serialNumber,
+    { deadlineMs: 15_000, everyMs: 20 },
+  );
+  const servedAfterMs = performance.now() - startedAt;
+  await onlyOneEnvoy(mesh);
+  // The clients saw it too, and the old one is gone: a new connection gets the new one and no other.
+  const newest = (await load.report()).certificates.toSorted((a, b) => a.lastSeenMs - b.lastSeenMs).at(-1);
+  const ok = newest?.serialNumber === serialNumber;
+  return { what, seen: duration(servedAfterMs), wanted: 'hot restart, watch delay 500 ms', ok };
+}
+
+async function restartByHup(mesh: Mesh): Promise<Finding> {
+  const gateway = mesh.gateway!;
+  const before = mesh.envoysOf(gateway).at(-1)!;
+  const startedAt = performance.now();
+  gateway.program.signal('SIGHUP');
+  const after = await eventually(
+    'a newer epoch is the only one that serves',
+    async () => {
+      const newest = mesh.envoysOf(gateway).at(-1);
+      return newest !== undefined && newest.epoch > before.epoch && (await isLive(gateway, newest.epoch)) && newest;
+    },
+    { deadlineMs: 15_000 },
+  );
+  const liveAfterMs = performance.now() - startedAt;
+  await onlyOneEnvoy(mesh);
+  const ok = after.epoch === before.epoch + 1;
+  return {
+    what: 'restart by HUP live',
+    seen: `${duration(liveAfterMs)}, epoch ${after.epoch}`,
+    wanted: `epoch ${before.epoch + 1}`,
+    ok,
+  };
+}
+
+/** Asks Envoy on a connection of its own: a kept one stays with the epoch that is leaving. */
+async function isLive({ adminPort }: AgentProgram, epoch: number): Promise<boolean> {
+  const response = await fetch(`http://127.0.0.1:${adminPort}/server_info`, {
+    headers: { connection: 'close' },
+    signal: AbortSignal.timeout(2_000),
+  });
+  const info = (await response.json()) as { state: string; command_line_options: { restart_epoch: number } };
+  return info.state === 'LIVE' && info.command_line_options.restart_epoch === epoch;
+}
+
+/** Waits until a restart of the gateway is over and the superseded Envoy has left. */
+async function onlyOneEnvoy(mesh: Mesh): Promise<void> {
+  await eventually('the old Envoy has left', () => mesh.envoysOf(mesh.gateway!).length === 1, { deadlineMs: 30_000 });
+}
+
+async function checkKill(mesh: Mesh, name: string, agent: AgentProgram, target: LoadTarget): Promise<Finding[]> {
+  const [envoy, ...others] = mesh.envoysOf(agent);
+  if (envoy === undefined || others.length > 0)
+    throw new Error(`${name} should have one Envoy, has ${others.length + 1}`);
+  process.kill(envoy.pid, 'SIGKILL');
+  const startedAt = performance.now();
+  await eventually('it serves again', async () => (await probe(target, { timeoutMs: 500 })).outcome.ok, { everyMs: 5 });
+  const recoveredMs = performance.now() - startedAt;
+  return [
+    {
+      what: `${name} serves again after kill -9`,
+      seen: duration(recoveredMs),
+      wanted: `within ${duration(recoveryLimitMs)}`,
+      ok: recoveredMs <= recoveryLimitMs,
+    },
+  ];
+}
+
+function noFailures(what: string, report: LoadReport): Finding {
+  const first = Object.values(report.kinds).flatMap(({ failures }) => failures)[0];
+  return {
+    what,
+    seen: `${report.failed} failed of ${report.total}${first === undefined ? '' : ` (${describeFailure(first)})`}`,
+    wanted: '0 failed',
+    ok: report.failed === 0 && report.total > 0,
+  };
+}
+
+/** Ends the mesh and looks at how it ended, at what it left, and at its traces. */
+export async function checkEnd(mesh: Mesh): Promise<Finding[]> {
+  const agents = { gateway: mesh.gateway, sidecar: mesh.sidecar };
+  const traceFiles = mesh.traceFiles;
+  const left = await mesh.stop({ keepDirectory: true });
+  return [
+    ...Object.entries(agents).map(([name, agent]): Finding => {
+      const exit = agent?.program.exit;
+      return {
+        what: `${name}'s agent ends on TERM`,
+        seen: `code ${exit?.code}, signal ${exit?.signal}`,
+        wanted: 'code 0',
+        ok: exit?.code === 0,
+      };
+    }),
+    {
+      what: 'left behind',
+      seen: left.length === 0 ? 'nothing' : left.join('; '),
+      wanted: 'no process, no file in /dev/shm',
+      ok: left.length === 0,
+    },
+    ...(await Promise.all(traceFiles.map((file) => checkTrace(mesh, file)))),
+  ];
+}
+
+async function checkTrace(mesh: Mesh, traceFile: string): Promise<Finding> {
+  const checker = Program.start('chartpilot', { args: ['check', traceFile], env: process.env, cwd: packageRoot() });
+  const { code } = await checker.exited;
+  const what = `trace of ${traceFile.replace(/^.*\/|\.trace\.ndjson$/g, '')}`;
+  const departure =
+    checker.lines.find((line) => /depart|expected|not readable/i.test(line)) ?? checker.lines.at(-1) ?? '';
+  return {
+    what,
+    seen: code === 0 ? 'accepted' : `refused: ${departure.trim()} (in ${mesh.root})`,
+    wanted: 'accepted by the sequence diagrams',
+    ok: code === 0,
+  };
+}

@@ -1,0 +1,38 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../src/runtime/errors.ts';
+
+export interface EventuallyOptions {
+  readonly deadlineMs?: number;
+  readonly everyMs?: number;
+  /** Asked after each try that gave nothing; a reason ends the wait early. */
+  readonly hopeless?: () => string | undefined;
+}
+
+/**
+ * Tries until a try gives something (neither undefined nor false) without throwing.
+ *
+ * @param what the condition in words, for the error: "v2 answers through the gateway".
+ * @throws Error with the last try's own error as its cause, when the deadline (default 10 s) is over.
+ */
+export async function eventually<Value>(
+  what: string,
+  attempt: () => Promise<Value | undefined | false> | Value | undefined | false,
+  { deadlineMs = 10_000, everyMs = 25, hopeless }: EventuallyOptions = {},
+): Promise<Value> {
+  const deadline = performance.now() + deadlineMs;
+  let last: unknown;
+  do {
+    try {
+      const value = await attempt();
+      if (value !== undefined && value !== false) return value;
+      last = undefined;
+    } catch (error) {
+      last = error;
+    }
+    const reason = hopeless?.();
+    if (reason !== undefined) throw new Error(`waited for: ${what}; but ${reason}`);
+    await sleep(everyMs);
+  } while (performance.now() < deadline);
+  const why = last === undefined ? '' : `: ${messageOf(last)}`;
+  throw new Error(`waited ${deadlineMs} ms in vain for: ${what}${why}`, { cause: last });
+}

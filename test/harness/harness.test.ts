@@ -1,0 +1,151 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { readConfigFile } from '../../src/model/config-file.ts';
+import { formatTraceLine, type TraceLine } from '../../src/runtime/trace.ts';
+import { startSampleService } from '../sample/sample-service.ts';
+import { eventually } from './eventually.ts';
+import { followTrace } from './follow-trace.ts';
+import { freePorts, isFree } from './free-ports.ts';
+import { envoysAmong, leftovers, sharedMemoryFiles, testRunVariable } from './host-processes.ts';
+import { examplePorts, MeshDirectory } from './mesh-directory.ts';
+import { probe } from './probe.ts';
+import { Program } from './program.ts';
+
+function temporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'chartpilot-harness-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  return directory;
+}
+
+describe('free ports', () => {
+  test('are different, outside of the range of outgoing connections, and can be listened on', async () => {
+    const ports = await freePorts(20);
+    expect(new Set(ports).size).toBe(20);
+    expect(Math.max(...ports)).toBeLessThan(32_768);
+    expect(await Promise.all(ports.map(isFree))).not.toContain(false);
+  });
+
+  test('do not include one that somebody listens on', async () => {
+    const [port] = await freePorts(1);
+    const server = createServer().listen(port, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await eventually('the port is taken', async () => !(await isFree(port!)));
+  });
+});
+
+describe('eventually', () => {
+  test('gives what the first good try gives', async () => {
+    let tries = 0;
+    expect(await eventually('three tries', () => (++tries < 3 ? undefined : tries), { everyMs: 1 })).toBe(3);
+  });
+
+  test('says what it waited for, and how the last try failed', async () => {
+    const waiting = eventually('the impossible', () => Promise.reject(new Error('not today')), { deadlineMs: 10 });
+    await expect(waiting).rejects.toThrow('waited 10 ms in vain for: the impossible: not today');
+  });
+
+  test('ends early when there is no hope', async () => {
+    const waiting = eventually('an answer', () => false, { deadlineMs: 60_000, hopeless: () => 'it has ended' });
+    await expect(waiting).rejects.toThrow('it has ended');
+  });
+});
+
+describe('a program', () => {
+  const node = (script: string): Program =>
+    Program.run('script', process.execPath, { args: ['-e', script], env: process.env, cwd: tmpdir() });
+
+  test('is known by what it prints and how it ends', async () => {
+    const program = node('console.log("ready 1"); console.error("trouble"); process.exitCode = 3');
+    expect(await program.line(/^ready/)).toBe('ready 1');
+    expect(await program.exited).toEqual({ code: 3, signal: null });
+    expect(program.lines.toSorted()).toEqual(['ready 1', 'trouble']);
+  });
+
+  test('that ends instead of printing what was waited for is reported with its last words', async () => {
+    const program = node('console.log("cannot bind"); process.exit(1)');
+    await expect(program.line(/^ready/)).rejects.toThrow(/exit code 1.*\ncannot bind/);
+  });
+
+  test('that does not heed SIGTERM is killed at the deadline', async () => {
+    const program = node('process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); console.log("up")');
+    await program.line(/up/);
+    expect(await program.stop({ deadlineMs: 50 })).toEqual({ code: null, signal: 'SIGKILL' });
+  });
+});
+
+describe('the example mesh', () => {
+  const ports = { ...examplePorts, http: examplePorts.https, https: 12_345 };
+
+  test('is copied with ports and certificates of its own, also where a new port is another one’s old one', () => {
+    const mesh = new MeshDirectory(temporaryDirectory(), ports, '/tmp/certificates');
+    const gateway = mesh.read('gateway.yaml');
+    expect([...gateway.matchAll(/number: (\d+)/g)].map(([, port]) => Number(port))).toEqual([18443, 12_345]);
+    expect(gateway).toContain('serverCertificate: /tmp/certificates/tls.crt');
+    expect(mesh.read('service.yaml')).toContain(`http: ${examplePorts.v2}`);
+  });
+
+  test('is read without a problem', () => {
+    const mesh = new MeshDirectory(temporaryDirectory(), ports, '/tmp/certificates');
+    const files = ['gateway.yaml', 'routes.yaml', 'service.yaml', 'sidecar.yaml'].map((name) =>
+      readConfigFile(name, mesh.read(name), { creationTimestamp: 0 }),
+    );
+    expect(files.flatMap(({ problems }) => problems)).toEqual([]);
+    expect(files.flatMap(({ configs }) => configs)).toHaveLength(7);
+  });
+
+  test('gets new weights without any other change', () => {
+    const mesh = new MeshDirectory(temporaryDirectory(), ports, '/tmp/certificates');
+    const before = mesh.read('routes.yaml');
+    mesh.setWeights({ v1: 25, v2: 75 });
+    const after = mesh.read('routes.yaml');
+    expect(after).toBe(before.replace('weight: 90', 'weight: 25').replace('weight: 10', 'weight: 75'));
+    expect(after).not.toBe(before);
+  });
+});
+
+test('a trace is followed while it is written, over half lines and through a rotation', async () => {
+  const path = join(temporaryDirectory(), 'x.trace.ndjson');
+  const seen: number[] = [];
+  const stop = followTrace(path, (line: TraceLine) => 'seq' in line && seen.push(line.seq));
+  const record = (seq: number): string => formatTraceLine({ seq, t: seq, kind: 'timer', actor: 'a', timer: 't' });
+  writeFileSync(path, record(1) + record(2).slice(0, 10));
+  await eventually('the first line', () => seen.length === 1);
+  appendFileSync(path, record(2).slice(10));
+  await eventually('the second line', () => seen.length === 2);
+  renameSync(path, `${path}.1`);
+  writeFileSync(path, record(3));
+  await eventually('the line after the rotation', () => seen.length === 3);
+  appendFileSync(path, record(4));
+  stop();
+  expect(seen).toEqual([1, 2, 3, 4]);
+});
+
+test('a process that was started with the mark of a test run is found for as long as it lives', async () => {
+  const testRun = randomUUID();
+  const child = spawn('sh', ['-c', 'sleep 30; true'], { env: { ...process.env, [testRunVariable]: testRun } });
+  // The shell and, marked through it, its child.
+  await eventually('both are found', () => leftovers(testRun, sharedMemoryFiles()).length === 2);
+  for (const line of leftovers(testRun, sharedMemoryFiles())) process.kill(Number(/\d+/.exec(line)![0]), 'SIGKILL');
+  child.kill('SIGKILL');
+  await eventually('none is found', () => leftovers(testRun, sharedMemoryFiles()).length === 0);
+});
+
+test('an Envoy is known by its base id and its epoch; one that only validates does not count', () => {
+  const envoy = { pid: 7, parentPid: 1, testRun: undefined };
+  const serving = { ...envoy, command: ['/opt/envoy', '-c', 'x', '--restart-epoch', '3', '--base-id', '12'] };
+  const validating = { ...envoy, command: ['/opt/envoy', '--mode', 'validate', '-c', 'x'] };
+  expect(envoysAmong([serving, validating])).toEqual([{ ...serving, epoch: 3, baseId: 12 }]);
+});
+
+test('a probe tells how one request on a new connection ended', async () => {
+  const service = await startSampleService({ version: 'v1' });
+  const target = { host: '127.0.0.1', port: service.port, authority: 'sample.localhost' };
+  expect((await probe(target)).outcome).toMatchObject({ ok: true, version: 'v1' });
+  await service.close();
+  expect((await probe(target)).outcome).toMatchObject({ ok: false, code: 'ECONNREFUSED' });
+});

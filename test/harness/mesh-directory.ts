@@ -1,0 +1,95 @@
+import { cpSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+
+/** The ports that the example mesh names. */
+export interface MeshPorts {
+  /** The gateway's Envoy. */
+  readonly http: number;
+  readonly https: number;
+  /** The sidecar's Envoy: what v1's application calls, and what calls v1. */
+  readonly sidecarEgress: number;
+  readonly sidecarIngress: number;
+  /** The two versions of the sample service. */
+  readonly v1: number;
+  readonly v2: number;
+}
+
+/** As the files of `examples/mesh` have them; each number occurs there for this port and for nothing else. */
+export const examplePorts: MeshPorts = {
+  http: 18080,
+  https: 18443,
+  sidecarEgress: 19080,
+  sidecarIngress: 19101,
+  v1: 19001,
+  v2: 19002,
+};
+
+const exampleCertificates = '/etc/istio/ingressgateway-certs';
+
+export interface Weights {
+  readonly v1: number;
+  readonly v2: number;
+}
+
+/** A copy of `examples/mesh` with ports and paths of its own, to be edited while the control plane watches it. */
+export class MeshDirectory {
+  readonly path: string;
+  readonly meshConfigFile: string;
+
+  /** Copies the example below `root`. */
+  constructor(root: string, ports: MeshPorts, certificateDirectory: string) {
+    const examples = join(packageRoot(), 'examples');
+    this.path = join(root, 'mesh');
+    this.meshConfigFile = join(root, 'mesh-config.yaml');
+    cpSync(join(examples, 'mesh'), this.path, { recursive: true });
+    cpSync(join(examples, 'mesh-config.yaml'), this.meshConfigFile);
+    for (const file of readdirSync(this.path)) {
+      this.edit(file, (text) => withPorts(text, ports).replaceAll(exampleCertificates, certificateDirectory));
+    }
+  }
+
+  file(name: string): string {
+    return join(this.path, name);
+  }
+
+  read(name: string): string {
+    return readFileSync(this.file(name), 'utf8');
+  }
+
+  /**
+   * Writes a file as most editors save: a new file, renamed over the old one.
+   *
+   * @returns when the rename was done: wall clock in milliseconds.
+   */
+  write(name: string, text: string): number {
+    const next = this.file(`.${name}.saving`);
+    writeFileSync(next, text);
+    renameSync(next, this.file(name));
+    return performance.timeOrigin + performance.now();
+  }
+
+  /** Changes a file's text. @returns when the file was written. */
+  edit(name: string, change: (text: string) => string): number {
+    return this.write(name, change(this.read(name)));
+  }
+
+  /** How many of a hundred requests each version gets. @returns when the file was written. */
+  setWeights(weights: Weights): number {
+    return this.edit('routes.yaml', (text) =>
+      text.replace(/(subset: (v[12])\n\s+weight: )\d+/g, (_, before: string, version: keyof Weights) => {
+        return `${before}${weights[version]}`;
+      }),
+    );
+  }
+}
+
+function withPorts(text: string, ports: MeshPorts): string {
+  return (Object.keys(ports) as (keyof MeshPorts)[])
+    .reduce(
+      // A name in place of a number first: a new port may be another's old one.
+      (result, name) => result.replaceAll(String(examplePorts[name]), `<${name}>`),
+      text,
+    )
+    .replaceAll(/<(\w+)>/g, (whole, name: string) => String(ports[name as keyof MeshPorts] ?? whole));
+}

@@ -1,0 +1,406 @@
+/**
+ * The whole system on loopback: control plane, a gateway and a sidecar each with its agent and real Envoy, two versions
+ * of the sample service. A test starts all of it ({@link startMesh}) or part by part ({@link Mesh.create}).
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import {
+  createServerCertificates,
+  renewServerCertificate,
+  type ServerCertificates,
+} from '../certs/server-certificates.ts';
+import { type LoadRun, startLoad } from '../load/load-process.ts';
+import type { LoadPlan, LoadTarget } from '../load/plan.ts';
+import { eventually } from './eventually.ts';
+import { freePorts } from './free-ports.ts';
+import {
+  type EnvoyProcess,
+  envoysOf,
+  hostProcesses,
+  leftovers,
+  sharedMemoryFiles,
+  testRunVariable,
+} from './host-processes.ts';
+import { MeshDirectory, type MeshPorts } from './mesh-directory.ts';
+import { probe } from './probe.ts';
+import { Program } from './program.ts';
+import { agentArguments, agentEnvironment, discoveryArguments } from './program-arguments.ts';
+
+export const sampleHost = 'sample.localhost';
+
+export interface MeshOptions {
+  /** The proxies ask for delta xDS. */
+  readonly delta?: boolean;
+  /** Without a sidecar the gateway reaches v1 directly. Default true. */
+  readonly sidecar?: boolean;
+  /** Ports of the example mesh; free ones unless given. */
+  readonly ports?: MeshPorts;
+  /** Times of the agents; short by default. Whole seconds but for `watchDelayMs`. */
+  readonly watchDelayMs?: number;
+  readonly drainMs?: number;
+  readonly parentShutdownMs?: number;
+  readonly terminationDrainMs?: number;
+  /** More arguments for each agent. */
+  readonly agentArgs?: readonly string[];
+  /** More environment for every program. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Where the agents' base-id locks lie; the agents' own default unless given. */
+  readonly runDirectory?: string;
+}
+
+/** An agent, where to ask it, and where it writes its trace. */
+export interface AgentProgram {
+  readonly program: Program;
+  readonly adminPort: number;
+  readonly statusPort: number;
+  readonly traceFile: string;
+}
+
+export interface DiscoveryProgram {
+  readonly program: Program;
+  readonly httpPort: number;
+  readonly traceFile: string;
+}
+
+interface ControlPorts {
+  readonly xds: number;
+  readonly http: number;
+  readonly monitoring: number;
+  readonly gateway: { readonly admin: number; readonly status: number };
+  readonly sidecar: { readonly admin: number; readonly status: number };
+}
+
+const defaultTimes = { watchDelayMs: 500, drainMs: 5_000, parentShutdownMs: 12_000, terminationDrainMs: 1_000 };
+
+export class Mesh {
+  /** Holds everything that the mesh writes; removed by {@link Mesh.stop}. */
+  readonly root: string;
+  readonly ports: MeshPorts;
+  readonly directory: MeshDirectory;
+  readonly certificates: ServerCertificates;
+  discovery: DiscoveryProgram | undefined;
+  gateway: AgentProgram | undefined;
+  sidecar: AgentProgram | undefined;
+  readonly #options: MeshOptions;
+  readonly #controlPorts: ControlPorts;
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #testRun = randomUUID();
+  readonly #sharedMemoryBefore = sharedMemoryFiles();
+  readonly #programs: Program[] = [];
+  readonly #loads: LoadRun[] = [];
+  #stopped = false;
+
+  private constructor(options: MeshOptions, ports: MeshPorts, controlPorts: ControlPorts) {
+    this.#options = options;
+    this.#controlPorts = controlPorts;
+    this.ports = ports;
+    this.root = mkdtempSync(join(tmpdir(), 'chartpilot-mesh-'));
+    mkdirSync(join(this.root, 'logs'));
+    mkdirSync(join(this.root, 'traces'));
+    this.certificates = createServerCertificates(join(this.root, 'certs'), [sampleHost]);
+    // Without a sidecar, its ingress port is v1 itself.
+    const configuredPorts = options.sidecar === false ? { ...ports, sidecarIngress: ports.v1 } : ports;
+    this.directory = new MeshDirectory(this.root, configuredPorts, this.certificates.directory);
+    this.#env = { ...process.env, ...options.env, [testRunVariable]: this.#testRun };
+  }
+
+  /** Prepares directories, certificates and ports. Nothing runs yet. */
+  static async create(options: MeshOptions = {}): Promise<Mesh> {
+    const [http, https, sidecarEgress, sidecarIngress, v1, v2, xds, httpPort, monitoring, ...agents] = (await freePorts(
+      13,
+    )) as [number, number, number, number, number, number, number, number, number, number, number, number, number];
+    return new Mesh(options, options.ports ?? { http, https, sidecarEgress, sidecarIngress, v1, v2 }, {
+      xds,
+      http: httpPort,
+      monitoring,
+      gateway: { admin: agents[0], status: agents[1] },
+      sidecar: { admin: agents[2], status: agents[3] },
+    });
+  }
+
+  /** The gateway over plaintext. */
+  get httpTarget(): LoadTarget {
+    return { host: '127.0.0.1', port: this.ports.http, authority: sampleHost };
+  }
+
+  /** The gateway over TLS, trusting our authority. */
+  get httpsTarget(): LoadTarget {
+    return { host: '127.0.0.1', port: this.ports.https, authority: sampleHost, caFile: this.certificates.caFile };
+  }
+
+  /** The sidecar's outgoing listener. */
+  get sidecarTarget(): LoadTarget {
+    return { host: '127.0.0.1', port: this.ports.sidecarEgress, authority: sampleHost };
+  }
+
+  /** Where each program's log lies. */
+  get logDirectory(): string {
+    return join(this.root, 'logs');
+  }
+
+  /** The traces of all programs that were started, also of those that ended long ago. */
+  get traceFiles(): string[] {
+    const directory = join(this.root, 'traces');
+    return readdirSync(directory)
+      .filter((name) => name.endsWith('.trace.ndjson'))
+      .map((name) => join(directory, name));
+  }
+
+  /** Starts all parts and waits until requests go through each proxy: by HTTP, by HTTPS, and out of the sidecar. */
+  async startAll(): Promise<void> {
+    const withSidecar = this.#options.sidecar !== false;
+    await Promise.all([this.startSamples(), this.startDiscovery()]);
+    const agents = [this.startGateway(), ...(withSidecar ? [this.startSidecar()] : [])];
+    await Promise.all(agents.map((agent) => this.waitForAgent(agent)));
+    const targets = [this.httpTarget, this.httpsTarget, ...(withSidecar ? [this.sidecarTarget] : [])];
+    await Promise.all(targets.map((target) => this.waitForAnswer(target)));
+  }
+
+  /** Starts both versions of the sample service. */
+  async startSamples(): Promise<void> {
+    const main = join(packageRoot(), 'test/sample/main.ts');
+    const programs = (['v1', 'v2'] as const).map((version) =>
+      this.#keep(
+        Program.run(`sample ${version}`, process.execPath, {
+          ...this.#surroundings(`sample-${version}`),
+          args: [main, '--version', version, '--port', String(this.ports[version])],
+        }),
+      ),
+    );
+    await Promise.all(programs.map((program) => program.line(/^ready /)));
+  }
+
+  /** Starts the control plane and waits until it is ready. */
+  async startDiscovery(extraArgs: readonly string[] = []): Promise<DiscoveryProgram> {
+    const { xds, http, monitoring } = this.#controlPorts;
+    const traceFile = this.#traceFile('pilot-discovery');
+    const args = discoveryArguments({
+      configDirectory: this.directory.path,
+      meshConfigFile: this.directory.meshConfigFile,
+      xdsPort: xds,
+      httpPort: http,
+      monitoringPort: monitoring,
+      traceFile,
+    }).concat(extraArgs);
+    const program = this.#keep(Program.start('pilot-discovery', { ...this.#surroundings('pilot-discovery'), args }));
+    this.discovery = { program, httpPort: http, traceFile };
+    await this.#ready('the control plane is ready', program, http, '/ready');
+    return this.discovery;
+  }
+
+  /** Starts the gateway's agent; does not wait for its Envoy. */
+  startGateway(extraArgs: readonly string[] = []): AgentProgram {
+    const { watchDelayMs } = { ...defaultTimes, ...this.#options };
+    this.gateway = this.#startAgent('router', 'gateway', { istio: 'ingressgateway' }, [
+      ...['--watchCerts', this.certificates.directory],
+      ...['--watchDelay', `${watchDelayMs}ms`],
+      ...extraArgs,
+    ]);
+    return this.gateway;
+  }
+
+  /** Starts the agent of v1's sidecar; does not wait for its Envoy. */
+  startSidecar(extraArgs: readonly string[] = []): AgentProgram {
+    this.sidecar = this.#startAgent('sidecar', 'sidecar', { app: 'sample', version: 'v1' }, extraArgs);
+    return this.sidecar;
+  }
+
+  /** Waits until an agent says that its Envoy serves. */
+  async waitForAgent({ program, statusPort }: AgentProgram, deadlineMs = 20_000): Promise<void> {
+    await this.#ready(`${program.name} is ready`, program, statusPort, '/healthz/ready', deadlineMs);
+  }
+
+  /** Waits until one request goes through. */
+  async waitForAnswer(target: LoadTarget, deadlineMs = 20_000): Promise<void> {
+    await eventually(
+      `an answer at port ${target.port}`,
+      async () => {
+        const { outcome } = await probe(target);
+        if (!outcome.ok) throw new Error(`${outcome.code} ${outcome.message}`);
+        return true;
+      },
+      { deadlineMs, hopeless: () => this.#programs.map((program) => program.hopeless()).find(Boolean) },
+    );
+  }
+
+  /** Issues a new certificate for the gateway. @returns its serial number. */
+  renewCertificate(): string {
+    return renewServerCertificate(this.certificates).serialNumber;
+  }
+
+  /** The Envoys of an agent that live now, oldest epoch first. */
+  envoysOf({ program }: AgentProgram): EnvoyProcess[] {
+    return envoysOf(program.pid);
+  }
+
+  /** Starts a load run that ends with the mesh, if not before. */
+  async startLoad(plan: LoadPlan): Promise<LoadRun> {
+    const run = await startLoad(plan, this.#env);
+    this.#loads.push(run);
+    return run;
+  }
+
+  /**
+   * Ends everything, clients first, and removes the mesh's directory.
+   *
+   * May be called again. @returns what is left on the host although it should not be, one line each; the mesh then
+   * ends those processes too.
+   */
+  async stop({ keepDirectory = false } = {}): Promise<string[]> {
+    this.#stopped = true;
+    for (const load of this.#loads) load.kill();
+    const agents = [this.gateway, this.sidecar].flatMap((agent) => agent?.program ?? []);
+    await Promise.all(agents.map((program) => program.stop()));
+    await Promise.all(this.#programs.map((program) => program.stop({ deadlineMs: 5_000 })));
+    const left = await this.#leftoversWhenSettled();
+    for (const { pid, testRun } of hostProcesses()) {
+      if (testRun === this.#testRun) process.kill(pid, 'SIGKILL');
+    }
+    if (!keepDirectory) rmSync(this.root, { recursive: true, force: true });
+    return left;
+  }
+
+  /** Removes the mesh's directory, which {@link Mesh.stop} was told to keep. */
+  remove(): void {
+    rmSync(this.root, { recursive: true, force: true });
+  }
+
+  /** Runs another control plane, with its own ports, to its end. Later arguments win. */
+  async runDiscovery(extraArgs: readonly string[]): Promise<Ended> {
+    const [xdsPort, httpPort, monitoringPort] = (await freePorts(3)) as [number, number, number];
+    const args = discoveryArguments({
+      configDirectory: this.directory.path,
+      meshConfigFile: this.directory.meshConfigFile,
+      xdsPort,
+      httpPort,
+      monitoringPort,
+      traceFile: join(this.root, 'extra.trace.ndjson'),
+    }).concat(extraArgs);
+    const surroundings = this.#surroundings('extra-discovery');
+    return ended(this.#keep(Program.start('pilot-discovery', { ...surroundings, args }, 'extra-discovery')));
+  }
+
+  /** Runs another agent, with its own ports, to its end. */
+  async runAgent(extraArgs: readonly string[]): Promise<Ended> {
+    return ended((await this.startExtraAgent(extraArgs)).program);
+  }
+
+  /** Starts another gateway's agent, with its own ports; later arguments win. It gets the same listeners. */
+  async startExtraAgent(extraArgs: readonly string[]): Promise<AgentProgram> {
+    const [adminPort, statusPort] = (await freePorts(2)) as [number, number];
+    const { drainMs, parentShutdownMs, terminationDrainMs } = { ...defaultTimes, ...this.#options };
+    const traceFile = this.#traceFile('extra');
+    const args = agentArguments({
+      role: 'router',
+      name: 'extra',
+      xdsPort: this.#controlPorts.xds,
+      adminPort,
+      statusPort,
+      configDirectory: join(this.root, 'extra'),
+      drainMs,
+      parentShutdownMs,
+      traceFile,
+      delta: false,
+      runDirectory: this.#options.runDirectory,
+    }).concat(extraArgs);
+    const surroundings = this.#surroundings('extra');
+    const env = { ...agentEnvironment('extra', {}, terminationDrainMs), ...surroundings.env };
+    const program = this.#keep(Program.start('pilot-agent', { ...surroundings, args, env }, 'extra'));
+    return { program, adminPort, statusPort, traceFile };
+  }
+
+  /** What is left now, beside what was started and still runs: for tests that end a program themselves. */
+  leftovers(): string[] {
+    return leftovers(this.#testRun, this.#sharedMemoryBefore);
+  }
+
+  async #leftoversWhenSettled(): Promise<string[]> {
+    // An Envoy whose agent was killed ends by itself, but not in the same instant.
+    await eventually('nothing is left', () => this.leftovers().length === 0, { deadlineMs: 1_000 }).catch(() => {});
+    return this.leftovers();
+  }
+
+  #startAgent(
+    role: 'router' | 'sidecar',
+    name: 'gateway' | 'sidecar',
+    labels: Readonly<Record<string, string>>,
+    extraArgs: readonly string[],
+  ): AgentProgram {
+    const { admin, status } = this.#controlPorts[name];
+    const { drainMs, parentShutdownMs, terminationDrainMs } = { ...defaultTimes, ...this.#options };
+    const traceFile = this.#traceFile(name);
+    const args = agentArguments({
+      role,
+      name,
+      xdsPort: this.#controlPorts.xds,
+      adminPort: admin,
+      statusPort: status,
+      configDirectory: join(this.root, name),
+      drainMs,
+      parentShutdownMs,
+      traceFile,
+      delta: this.#options.delta === true,
+      runDirectory: this.#options.runDirectory,
+    }).concat(this.#options.agentArgs ?? [], extraArgs);
+    const surroundings = this.#surroundings(name);
+    const env = { ...agentEnvironment(name, labels, terminationDrainMs), ...surroundings.env };
+    const program = this.#keep(Program.start('pilot-agent', { ...surroundings, args, env }, name));
+    return { program, adminPort: admin, statusPort: status, traceFile };
+  }
+
+  #keep(program: Program): Program {
+    this.#programs.push(program);
+    return program;
+  }
+
+  #surroundings(name: string): { env: NodeJS.ProcessEnv; cwd: string; logFile: string } {
+    // Whoever was still starting parts when the mesh was stopped must not leave them behind.
+    if (this.#stopped) throw new Error(`${name} is not started: the mesh was stopped`);
+    return { env: this.#env, cwd: this.root, logFile: join(this.logDirectory, `${name}.log`) };
+  }
+
+  /** A program that is started again writes another trace. */
+  #traceFile(name: string): string {
+    const earlier = this.#programs.filter((program) => program.name === name).length;
+    return join(this.root, 'traces', `${name}${earlier === 0 ? '' : `-${earlier + 1}`}.trace.ndjson`);
+  }
+
+  async #ready(what: string, program: Program, port: number, path: string, deadlineMs = 20_000): Promise<void> {
+    await eventually(
+      what,
+      async () => {
+        const response = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) });
+        await response.arrayBuffer();
+        if (response.status !== 200) throw new Error(`${path} answers ${response.status}`);
+        return true;
+      },
+      { deadlineMs, hopeless: () => program.hopeless() },
+    );
+  }
+}
+
+/** How a program ended, and everything it printed. */
+export interface Ended {
+  readonly code: number | null;
+  readonly output: string;
+}
+
+async function ended(program: Program): Promise<Ended> {
+  const { code } = await program.exited;
+  return { code, output: program.output() };
+}
+
+/** Makes a mesh and starts all of it. Ends everything when that fails. */
+export async function startMesh(options: MeshOptions = {}): Promise<Mesh> {
+  const mesh = await Mesh.create(options);
+  try {
+    await mesh.startAll();
+    return mesh;
+  } catch (error) {
+    await mesh.stop();
+    throw error;
+  }
+}

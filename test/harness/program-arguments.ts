@@ -1,0 +1,78 @@
+/** The command lines and environments of the programs that a mesh consists of. */
+
+export interface DiscoveryArguments {
+  readonly configDirectory: string;
+  readonly meshConfigFile: string;
+  readonly xdsPort: number;
+  readonly httpPort: number;
+  readonly monitoringPort: number;
+  readonly traceFile: string;
+}
+
+/** A control plane that knows a directory and nothing else, on loopback, without TLS. */
+export function discoveryArguments(settings: DiscoveryArguments): string[] {
+  return [
+    'discovery',
+    '--registries=',
+    ...['--configDir', settings.configDirectory],
+    ...['--meshConfig', settings.meshConfigFile],
+    ...['--grpcAddr', `127.0.0.1:${settings.xdsPort}`],
+    ...['--httpAddr', `127.0.0.1:${settings.httpPort}`],
+    ...['--monitoringAddr', `127.0.0.1:${settings.monitoringPort}`],
+    '--secureGRPCAddr=',
+    '--httpsAddr=',
+    ...['--trace', settings.traceFile],
+  ];
+}
+
+export interface AgentArguments {
+  readonly role: 'router' | 'sidecar';
+  readonly name: string;
+  readonly xdsPort: number;
+  readonly adminPort: number;
+  readonly statusPort: number;
+  readonly configDirectory: string;
+  /** Whole seconds. */
+  readonly drainMs: number;
+  readonly parentShutdownMs: number;
+  readonly traceFile: string;
+  readonly delta: boolean;
+  readonly runDirectory: string | undefined;
+}
+
+/** An agent that talks plaintext to the control plane on loopback. */
+export function agentArguments(settings: AgentArguments): string[] {
+  return [
+    ...['proxy', settings.role],
+    ...['--serviceCluster', settings.name],
+    ...['--discoveryAddress', `127.0.0.1:${settings.xdsPort}`],
+    ...['--controlPlaneAuthPolicy', 'NONE'],
+    ...['--proxyAdminPort', String(settings.adminPort)],
+    ...['--statusPort', String(settings.statusPort)],
+    ...['--configPath', settings.configDirectory],
+    ...['--drainDuration', `${settings.drainMs / 1_000}s`],
+    ...['--parentShutdownDuration', `${settings.parentShutdownMs / 1_000}s`],
+    ...['--concurrency', '1'],
+    ...['--trace', settings.traceFile],
+    ...(settings.runDirectory === undefined ? [] : ['--runDir', settings.runDirectory]),
+    ...(settings.delta ? ['--delta'] : []),
+  ];
+}
+
+/** Who the proxy is, as its pod would tell it; it intercepts nothing and opens no port of its own. */
+export function agentEnvironment(
+  name: string,
+  labels: Readonly<Record<string, string>>,
+  terminationDrainMs: number,
+): NodeJS.ProcessEnv {
+  return {
+    POD_NAME: name,
+    POD_NAMESPACE: 'demo',
+    INSTANCE_IP: '127.0.0.1',
+    ISTIO_META_INTERCEPTION_MODE: 'NONE',
+    ISTIO_METAJSON_LABELS: JSON.stringify(labels),
+    ENVOY_STATUS_PORT: '0',
+    ENVOY_PROMETHEUS_PORT: '0',
+    TERMINATION_DRAIN_DURATION_SECONDS: String(terminationDrainMs / 1_000),
+  };
+}

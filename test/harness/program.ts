@@ -1,0 +1,109 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createWriteStream, type WriteStream } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { eventually } from './eventually.ts';
+
+export interface ProgramOptions {
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  /** Everything the program prints is also written here. */
+  readonly logFile?: string;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+const linesKept = 20_000;
+
+const living = new Set<ChildProcess>();
+
+// Whatever ends this process, an uncaught error too: what it started does not outlive it.
+process.once('exit', () => {
+  for (const child of living) child.kill('SIGKILL');
+});
+
+/** A program that was started, and what it printed on both of its outputs. */
+export class Program {
+  readonly name: string;
+  readonly pid: number;
+  readonly exited: Promise<Exit>;
+  /** Set once the program has ended and its output is complete. */
+  exit: Exit | undefined;
+  readonly lines: string[] = [];
+  readonly #child: ChildProcess;
+
+  private constructor(name: string, child: ChildProcess, log: WriteStream | undefined) {
+    this.name = name;
+    this.pid = child.pid ?? 0;
+    this.#child = child;
+    for (const output of [child.stdout!, child.stderr!]) {
+      createInterface({ input: output }).on('line', (line) => {
+        this.lines.push(line);
+        if (this.lines.length > linesKept) this.lines.shift();
+        log?.write(`${line}\n`);
+      });
+    }
+    living.add(child);
+    this.exited = new Promise((resolve, reject) => {
+      child.on('error', reject);
+      child.on('exit', () => living.delete(child));
+      child.on('close', (code, signal) => {
+        this.exit = { code, signal };
+        log?.end();
+        resolve(this.exit);
+      });
+    });
+    this.exited.catch(() => {});
+  }
+
+  /** Starts one of the wrappers in `bin/`, e.g. `pilot-agent`. It is its own process, with no shell that stays between. */
+  static start(wrapper: string, options: ProgramOptions, name = wrapper): Program {
+    return Program.run(name, join(packageRoot(), 'bin', wrapper), options);
+  }
+
+  /** Starts any executable under a name for error messages. */
+  static run(name: string, executable: string, { args, env, cwd, logFile }: ProgramOptions): Program {
+    // A group of its own: Ctrl-C at a terminal is for whoever started the programs, who then ends them in order.
+    const child = spawn(executable, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    return new Program(name, child, logFile === undefined ? undefined : createWriteStream(logFile, { flags: 'a' }));
+  }
+
+  /** Both outputs so far. */
+  output(): string {
+    return this.lines.join('\n');
+  }
+
+  /** Waits for a line that matches, from the `fromLine`-th on. @returns the line. */
+  async line(pattern: RegExp, { deadlineMs = 10_000, fromLine = 0 } = {}): Promise<string> {
+    return eventually(`${this.name} prints ${pattern}`, () => this.lines.slice(fromLine).find((l) => pattern.test(l)), {
+      deadlineMs,
+      hopeless: () => this.hopeless(),
+    });
+  }
+
+  /** Why nothing more is to be expected of the program: it has ended. With its last words. */
+  hopeless(): string | undefined {
+    if (this.exit === undefined) return undefined;
+    const how = this.exit.signal ?? `exit code ${this.exit.code}`;
+    return `${this.name} ended with ${how}; its last lines:\n${this.lines.slice(-15).join('\n')}`;
+  }
+
+  /** Sends a signal; nothing when the program has ended. */
+  signal(signal: NodeJS.Signals): void {
+    if (this.exit === undefined) this.#child.kill(signal);
+  }
+
+  /** Asks the program to end, and after the deadline makes it end. */
+  async stop({ signal = 'SIGTERM' as NodeJS.Signals, deadlineMs = 20_000 } = {}): Promise<Exit> {
+    this.signal(signal);
+    const inTime = await Promise.race([this.exited.then(() => true), sleep(deadlineMs, false, { ref: false })]);
+    if (!inTime) this.signal('SIGKILL');
+    return this.exited;
+  }
+}

@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LoadClient } from './client.ts';
+import { http1Client } from './http1-client.ts';
+import { http2Client } from './http2-client.ts';
+import { type CompleteClientPlan, completePlan, type LoadPlan } from './plan.ts';
+import type { LoadReport } from './report.ts';
+import { Tally } from './tally.ts';
+
+/** A load run in this process. */
+export interface GeneratedLoad {
+  /** What was seen so far. */
+  report(): LoadReport;
+  /** Begins no more requests, waits for those in flight, and reports. */
+  stop(): Promise<LoadReport>;
+  /** Resolves when the run has ended, by its bounds or because it was stopped. */
+  readonly finished: Promise<LoadReport>;
+}
+
+/** After a failure, so that a target that is away is not asked thousands of times a second. */
+const pauseAfterFailureMs = 20;
+
+/** Starts the clients of a plan. Throws when the authority's file cannot be read. */
+export function generateLoad(plan: LoadPlan): GeneratedLoad {
+  const tally = new Tally();
+  const stopping = new AbortController();
+  const drainDeadline = new AbortController();
+  let requestsLeft = plan.maxRequests ?? Number.POSITIVE_INFINITY;
+
+  const work = async (client: LoadClient, clientPlan: CompleteClientPlan): Promise<void> => {
+    const expectation = {
+      timeoutMs: plan.requestTimeoutMs ?? 30_000,
+      bodyEndsWith: clientPlan.bodyEndsWith,
+      drainDeadline: drainDeadline.signal,
+    };
+    while (!stopping.signal.aborted && requestsLeft > 0) {
+      requestsLeft--;
+      const outcome = await client.send(clientPlan.path, expectation);
+      tally.ended(clientPlan.kind, outcome);
+      const pauseMs = outcome.ok ? clientPlan.pauseMs : Math.max(clientPlan.pauseMs, pauseAfterFailureMs);
+      if (pauseMs > 0) await pause(pauseMs, stopping.signal);
+    }
+  };
+
+  const clients = openClients(plan, tally);
+  const timer = setTimeout(() => stop(), plan.maxDurationMs);
+  const finished = Promise.all(
+    clients.flatMap(({ client, clientPlan }) =>
+      Array.from({ length: clientPlan.kind === 'h2' ? clientPlan.streams : 1 }, () => work(client, clientPlan)),
+    ),
+  ).then(() => {
+    clearTimeout(timer);
+    stopping.abort();
+    const report = tally.report();
+    for (const { client } of clients) client.close();
+    return report;
+  });
+
+  function stop(): Promise<LoadReport> {
+    if (!stopping.signal.aborted) {
+      stopping.abort();
+      const deadline = setTimeout(() => drainDeadline.abort(), plan.drainTimeoutMs ?? 15_000);
+      void finished.finally(() => clearTimeout(deadline));
+    }
+    return finished;
+  }
+  return { report: () => tally.report(), stop, finished };
+}
+
+function openClients(plan: LoadPlan, tally: Tally): { client: LoadClient; clientPlan: CompleteClientPlan }[] {
+  const { host, port, authority, caFile } = plan.target;
+  const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
+  return plan.clients.map(completePlan).flatMap((clientPlan) => {
+    const { kind, count } = clientPlan;
+    const onConnected = (serialNumber?: string): void => tally.connected(kind, serialNumber);
+    const endpoint = { host, port, authority, ca, onConnected };
+    return Array.from({ length: count }, () => ({
+      clientPlan,
+      client: kind === 'h2' ? http2Client(endpoint) : http1Client(endpoint, { keepAlive: kind !== 'new' }),
+    }));
+  });
+}
+
+/** Sleeps, or wakes early when the run stops. */
+async function pause(durationMs: number, signal: AbortSignal): Promise<void> {
+  await sleep(durationMs, undefined, { signal }).catch(() => {});
+}

@@ -1,0 +1,34 @@
+import type { Percentiles } from './report.ts';
+
+/** Neighbouring buckets differ by this factor, so a percentile is at most 2 % too high. */
+const growth = 1.02;
+const smallestMs = 0.05;
+
+/** Latencies of any number of requests in a bounded amount of memory. */
+export class LatencyHistogram {
+  readonly #counts = new Map<number, number>();
+  #total = 0;
+  #max = 0;
+
+  add(latencyMs: number): void {
+    const bucket = Math.ceil(Math.log(Math.max(latencyMs, smallestMs) / smallestMs) / Math.log(growth));
+    this.#counts.set(bucket, (this.#counts.get(bucket) ?? 0) + 1);
+    this.#total++;
+    this.#max = Math.max(this.#max, latencyMs);
+  }
+
+  /** All zero when nothing was added. */
+  percentiles(): Percentiles {
+    return { p50: this.#at(0.5), p90: this.#at(0.9), p99: this.#at(0.99), max: this.#max };
+  }
+
+  #at(quantile: number): number {
+    const rank = Math.ceil(this.#total * quantile);
+    let seen = 0;
+    for (const bucket of [...this.#counts.keys()].sort((a, b) => a - b)) {
+      seen += this.#counts.get(bucket)!;
+      if (seen >= rank) return Math.min(this.#max, smallestMs * growth ** bucket);
+    }
+    return 0;
+  }
+}

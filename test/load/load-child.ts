@@ -1,0 +1,43 @@
+/** The process in which a load run lives; see load-process.ts. */
+import { messageOf } from '../../src/runtime/errors.ts';
+import { type GeneratedLoad, generateLoad } from './generator.ts';
+import type { LoadAnswer, LoadOrder } from './load-process.ts';
+
+let load: GeneratedLoad | undefined;
+
+function answer(message: LoadAnswer): void {
+  process.send?.(message);
+}
+
+function start(plan: Extract<LoadOrder, { type: 'load.start' }>['plan']): void {
+  try {
+    load = generateLoad(plan);
+  } catch (error) {
+    answer({ type: 'load.failed', reason: messageOf(error) });
+    process.disconnect();
+    return;
+  }
+  answer({ type: 'load.started' });
+  void load.finished.then((report) => {
+    answer({ type: 'load.finished', report });
+    process.disconnect();
+  });
+}
+
+process.on('message', (order: LoadOrder) => {
+  switch (order.type) {
+    case 'load.start':
+      start(order.plan);
+      break;
+    case 'load.report':
+      if (load !== undefined) answer({ type: 'load.reported', report: load.report() });
+      break;
+    case 'load.stop':
+      void load?.stop();
+      break;
+  }
+});
+// The parent is gone, or it has all it wanted.
+process.on('disconnect', () => process.exit(0));
+// A terminal's Ctrl-C reaches the whole process group; the parent decides when the load ends.
+process.on('SIGINT', () => {});

@@ -1,0 +1,99 @@
+/**
+ * A load run in a process of its own, so that what the test does in the meantime is not measured.
+ *
+ * The parent sends {@link LoadOrder}s over Node's IPC channel, the child ({@link file://./load-child.ts}) answers with
+ * {@link LoadAnswer}s. The child ends with its parent.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { join } from 'node:path';
+import type { LoadPlan } from './plan.ts';
+import type { LoadReport } from './report.ts';
+
+export type LoadOrder =
+  | { readonly type: 'load.start'; readonly plan: LoadPlan }
+  | { readonly type: 'load.report' }
+  | { readonly type: 'load.stop' };
+
+export type LoadAnswer =
+  | { readonly type: 'load.started' }
+  | { readonly type: 'load.failed'; readonly reason: string }
+  | { readonly type: 'load.reported'; readonly report: LoadReport }
+  | { readonly type: 'load.finished'; readonly report: LoadReport };
+
+export interface LoadRun {
+  readonly pid: number;
+  /** What was seen so far. */
+  report(): Promise<LoadReport>;
+  /** Begins no more requests, waits for those in flight, and reports. The process is gone then. May be called again. */
+  stop(): Promise<LoadReport>;
+  /** Resolves with the report when the run ends, by its bounds or because it was stopped; rejects when the process fails. */
+  readonly finished: Promise<LoadReport>;
+  /** Ends the process at once, with no report: for the clean-up after a test that failed. */
+  kill(): void;
+}
+
+/** Starts a load run; resolves when its clients are running. */
+export async function startLoad(plan: LoadPlan, env: NodeJS.ProcessEnv = process.env): Promise<LoadRun> {
+  const child = fork(join(import.meta.dirname, 'load-child.ts'), { execArgv: [], env });
+  const answers = new AnswerQueue(child);
+  const finished = answers.next('load.finished').then(async ({ report }) => {
+    await answers.exited;
+    return report;
+  });
+  // Whoever waits for it gets the rejection; nobody has to.
+  finished.catch(() => {});
+  child.send({ type: 'load.start', plan } satisfies LoadOrder);
+  await answers.next('load.started');
+
+  const order = (message: LoadOrder): void => {
+    if (child.connected) child.send(message);
+  };
+  return {
+    pid: child.pid!,
+    finished,
+    async report() {
+      order({ type: 'load.report' });
+      return Promise.race([answers.next('load.reported').then(({ report }) => report), finished]);
+    },
+    stop() {
+      order({ type: 'load.stop' });
+      return finished;
+    },
+    kill: () => void child.kill('SIGKILL'),
+  };
+}
+
+type Waiter = { type: LoadAnswer['type']; resolve: (answer: LoadAnswer) => void; reject: (error: Error) => void };
+
+/** Hands each answer to the first who waits for its type. */
+class AnswerQueue {
+  readonly exited: Promise<void>;
+  readonly #waiters: Waiter[] = [];
+  #failure: Error | undefined;
+
+  constructor(child: ChildProcess) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.exited = promise;
+    child.on('message', (answer: LoadAnswer) => {
+      if (answer.type === 'load.failed') return this.#fail(new Error(`load generator: ${answer.reason}`));
+      const index = this.#waiters.findIndex(({ type }) => type === answer.type);
+      if (index >= 0) this.#waiters.splice(index, 1)[0]!.resolve(answer);
+    });
+    child.on('exit', (code, signal) => {
+      this.#fail(new Error(`the load generator's process ended early (${signal ?? `exit code ${code}`})`));
+      resolve();
+    });
+  }
+
+  next<Type extends LoadAnswer['type']>(type: Type): Promise<Extract<LoadAnswer, { type: Type }>> {
+    const { promise, resolve, reject } = Promise.withResolvers<LoadAnswer>();
+    if (this.#failure === undefined) this.#waiters.push({ type, resolve, reject });
+    else reject(this.#failure);
+    return promise as Promise<Extract<LoadAnswer, { type: Type }>>;
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    for (const { reject } of this.#waiters.splice(0)) reject(this.#failure);
+  }
+}

@@ -1,0 +1,128 @@
+import { LatencyHistogram } from './latency-histogram.ts';
+import type { ClientKind } from './plan.ts';
+import type { Failure, KindReport, LoadReport, RequestPhase, ServedCertificate, TimelineSlice } from './report.ts';
+
+/** How a request ended. */
+export type Outcome =
+  | { readonly ok: true; readonly elapsedMs: number; readonly version: string | undefined }
+  | {
+      readonly ok: false;
+      readonly elapsedMs: number;
+      readonly code: string;
+      readonly message: string;
+      readonly phase: RequestPhase;
+      readonly bytes: number;
+      readonly reusedConnection: boolean;
+    };
+
+const failuresKept = 5;
+const sliceMs = 50;
+/** Ten minutes; whatever ends later is counted, but not in the timeline. */
+const slicesKept = 12_000;
+
+interface KindCounts {
+  total: number;
+  failed: number;
+  connections: number;
+  readonly failures: Failure[];
+  readonly versions: Record<string, number>;
+  readonly latency: LatencyHistogram;
+}
+
+/** Counts what the clients of one run see. */
+export class Tally {
+  readonly #startedAt = performance.timeOrigin + performance.now();
+  readonly #start = performance.now();
+  readonly #kinds = new Map<ClientKind, KindCounts>();
+  readonly #certificates = new Map<string, { -readonly [Key in keyof ServedCertificate]: ServedCertificate[Key] }>();
+  readonly #slices = new Map<number, { total: number; failed: number; versions: Record<string, number> }>();
+
+  /** Milliseconds since the run's start. */
+  elapsedMs(): number {
+    return performance.now() - this.#start;
+  }
+
+  /** A connection was opened; `serialNumber` is its certificate's, for TLS. */
+  connected(kind: ClientKind, serialNumber?: string): void {
+    this.#kind(kind).connections++;
+    if (serialNumber === undefined) return;
+    const now = this.elapsedMs();
+    const seen = this.#certificates.get(serialNumber);
+    if (seen === undefined) {
+      this.#certificates.set(serialNumber, { serialNumber, connections: 1, firstSeenMs: now, lastSeenMs: now });
+    } else {
+      seen.connections++;
+      seen.lastSeenMs = now;
+    }
+  }
+
+  ended(kind: ClientKind, outcome: Outcome): void {
+    const counts = this.#kind(kind);
+    const slice = this.#slice();
+    counts.total++;
+    slice.total++;
+    if (outcome.ok) {
+      counts.latency.add(outcome.elapsedMs);
+      const version = outcome.version ?? 'unknown';
+      count(counts.versions, version);
+      count(slice.versions, version);
+      return;
+    }
+    counts.failed++;
+    slice.failed++;
+    if (counts.failures.length < failuresKept) {
+      const { ok: _, ...detail } = outcome;
+      counts.failures.push({ kind, atMs: this.elapsedMs(), ...detail });
+    }
+  }
+
+  report(): LoadReport {
+    const kinds: Partial<Record<ClientKind, KindReport>> = {};
+    const versions: Record<string, number> = {};
+    let total = 0;
+    let failed = 0;
+    for (const [kind, { latency, ...counts }] of this.#kinds) {
+      kinds[kind] = { ...counts, latencyMs: latency.percentiles() };
+      total += counts.total;
+      failed += counts.failed;
+      for (const [version, responses] of Object.entries(counts.versions)) count(versions, version, responses);
+    }
+    return {
+      startedAt: this.#startedAt,
+      durationMs: this.elapsedMs(),
+      total,
+      failed,
+      kinds,
+      versions,
+      certificates: [...this.#certificates.values()],
+      timeline: this.#timeline(),
+    };
+  }
+
+  #timeline(): TimelineSlice[] {
+    return [...this.#slices].map(([index, slice]) => ({ atMs: index * sliceMs, ...slice }));
+  }
+
+  #kind(kind: ClientKind): KindCounts {
+    let counts = this.#kinds.get(kind);
+    if (counts === undefined) {
+      counts = { total: 0, failed: 0, connections: 0, failures: [], versions: {}, latency: new LatencyHistogram() };
+      this.#kinds.set(kind, counts);
+    }
+    return counts;
+  }
+
+  #slice(): { total: number; failed: number; versions: Record<string, number> } {
+    const index = Math.floor(this.elapsedMs() / sliceMs);
+    let slice = this.#slices.get(index);
+    if (slice === undefined) {
+      slice = { total: 0, failed: 0, versions: {} };
+      if (this.#slices.size < slicesKept) this.#slices.set(index, slice);
+    }
+    return slice;
+  }
+}
+
+function count(counts: Record<string, number>, key: string, by = 1): void {
+  counts[key] = (counts[key] ?? 0) + by;
+}
