@@ -4,9 +4,10 @@ import { explainError } from '../../src/runtime/errors.ts';
 import { isFree } from '../harness/free-ports.ts';
 import { Mesh, type MeshOptions } from '../harness/mesh.ts';
 import { examplePorts } from '../harness/mesh-directory.ts';
+import { checkEnd } from './check-end.ts';
 import { printEvents } from './event-lines.ts';
 import { duration, formatFindings } from './findings.ts';
-import { checkEnd, checkRunningMesh } from './run-check.ts';
+import { checkRunningMesh } from './run-check.ts';
 import { thingsToTry } from './things-to-try.ts';
 
 const usage = `Usage: npm start [-- --check] [--delta]
@@ -19,7 +20,10 @@ all on loopback, and shows what their statecharts do.
 `;
 
 /** Short, so that a person sees a restart end; long enough for responses of 3 s. */
-const times = { watchDelayMs: 500, drainMs: 2_000, parentShutdownMs: 7_000, terminationDrainMs: 1_000 };
+const times = { watchDelayMs: 500, drainMs: 2_000, parentShutdownMs: 9_000, terminationDrainMs: 1_000 };
+
+/** As a shell reports a program that was ended by Ctrl-C before it had done its work. */
+const interruptedCode = 130;
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
@@ -42,14 +46,16 @@ async function show(options: MeshOptions): Promise<number> {
   const mesh = await Mesh.create({ ...options, ...(ports !== undefined && { ports }) });
   print('starting: control plane, gateway, sidecar, two versions of the sample service …');
   return endingMesh(mesh, async () => {
+    for (const name of ['pilot-discovery', 'gateway', 'sidecar'] as const) {
+      printEvents(name, mesh.traceFileOf(name), print);
+    }
     await Promise.race([mesh.startAll(), interrupted]);
-    if (interrupted.seen) return 1;
+    if (interrupted.seen) return interruptedCode;
     print(thingsToTry(mesh));
-    const programs = { discovery: mesh.discovery!, gateway: mesh.gateway!, sidecar: mesh.sidecar! };
-    for (const [name, { traceFile }] of Object.entries(programs)) printEvents(name, traceFile, print);
-    const ended = Object.values(programs).map(async ({ program }) => program.exited.then(() => program.hopeless()));
+    const programs = [mesh.discovery!, mesh.gateway!, mesh.sidecar!].map(({ program }) => program);
+    const ended = programs.map(async (program) => program.exited.then(() => program.hopeless()));
     const failure = await Promise.race([interrupted, ...ended]);
-    print(failure === undefined ? '\nending everything' : `\n${failure}\nending everything else`);
+    print(failure === undefined ? '\nending everything; once more to end at once' : `\n${failure}\nending the others`);
     return failure === undefined ? 0 : 1;
   });
 }
@@ -66,7 +72,7 @@ async function check(options: MeshOptions): Promise<number> {
     await Promise.race([mesh.startAll(), interrupted]);
     const firstAnswer = elapsed();
     const findings = await Promise.race([checkRunningMesh(mesh, progress), interrupted]);
-    if (findings === undefined) return 1;
+    if (findings === undefined) return interruptedCode;
     progress('ending everything, checking traces');
     findings.unshift({
       what: 'an answer through every proxy',
@@ -91,7 +97,7 @@ async function endingMesh(mesh: Mesh, run: () => Promise<number>): Promise<numbe
   const left = await mesh.stop({ keepDirectory: true });
   for (const line of left) print(`left behind: ${line}`);
   if (left.length > 0) exitCode = 1;
-  if (exitCode === 0) mesh.remove();
+  if (exitCode === 0 || exitCode === interruptedCode) mesh.remove();
   else print(`configuration, logs and traces are in ${mesh.root}`);
   return exitCode;
 }
@@ -102,7 +108,7 @@ function interruption(): Promise<undefined> & { seen: boolean } {
   const interrupted = Object.assign(promise, { seen: false });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
-      if (interrupted.seen) process.exit(130);
+      if (interrupted.seen) process.exit(interruptedCode);
       interrupted.seen = true;
       resolve(undefined);
     });

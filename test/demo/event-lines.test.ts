@@ -27,6 +27,18 @@ test('an actor that comes to be starts in its first state', () => {
   expect(line).toMatch(/epoch-1 +starts → preparing +\(start\)$/);
 });
 
+test('of parallel regions only those that changed are told', () => {
+  const [line] = linesOf({
+    kind: 'transition',
+    actor: 'push',
+    from: 'requests.none | contexts.free',
+    to: 'requests.none | contexts.building',
+    cause: 'push.request',
+  });
+  expect(line).toContain(' contexts.free → contexts.building ');
+  expect(line).not.toContain('requests');
+});
+
 test('what is no state change has no line', () => {
   expect(linesOf({ kind: 'event', from: 'a', to: 'b', event: { type: 'epoch.live' } })).toEqual([undefined]);
 });

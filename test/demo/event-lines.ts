@@ -13,9 +13,17 @@ export function eventLines(program: string): (line: TraceLine) => string | undef
   return (line) => {
     if (line.kind === 'header') startedAt = Date.parse(line.startedAt);
     if (line.kind !== 'transition') return undefined;
-    const change = `${line.from === '' ? 'starts' : line.from} → ${line.to}`;
-    return `${clockTime(startedAt + line.t)}  ${program.padEnd(10)} ${line.actor.padEnd(20)} ${change}   (${causeInWords(line.cause)})`;
+    return `${clockTime(startedAt + line.t)}  ${program.padEnd(15)} ${line.actor.padEnd(20)} ${changeOf(line.from, line.to)}   (${causeInWords(line.cause)})`;
   };
+}
+
+/** Of parallel regions only those that changed: the others would hide it. */
+function changeOf(from: string, to: string): string {
+  if (from === '') return `starts → ${to}`;
+  const before = from.split(' | ');
+  const after = to.split(' | ');
+  if (before.length !== after.length) return `${from} → ${to}`;
+  return after.flatMap((state, region) => (state === before[region] ? [] : `${before[region]} → ${state}`)).join(', ');
 }
 
 function clockTime(epochMs: number): string {

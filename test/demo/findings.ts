@@ -4,6 +4,8 @@ export interface Finding {
   readonly seen: string;
   readonly wanted: string;
   readonly ok: boolean;
+  /** What does not fit into a table: why it is not as wanted. */
+  readonly detail?: string;
 }
 
 /** What was seen, as a table; the last line says whether all is well. */
@@ -19,12 +21,13 @@ export function formatFindings(findings: readonly Finding[]): string {
       .join('  ')
       .trimEnd(),
   );
+  const details = findings.flatMap(({ what, detail }) => (detail === undefined ? [] : `${what}: ${detail}`));
   const failed = findings.filter(({ ok }) => !ok).length;
   const verdict =
     failed === 0
       ? `all ${findings.length} findings are as wanted`
       : `${failed} of ${findings.length} are not as wanted`;
-  return [...lines, '', verdict].join('\n');
+  return [...lines, '', ...details, verdict].join('\n');
 }
 
 /** `312 ms`, `1.5 s`. */

@@ -17,7 +17,7 @@ export function thingsToTry(mesh: Mesh): string {
     'Things to try, in another terminal, and what to watch for here',
     ...table(commands(mesh)),
     '',
-    'Ctrl-C ends everything. Below: one line for each state change of a statechart.',
+    'Ctrl-C ends everything. Above and below: one line for each state change of a statechart.',
     '',
   ].join('\n');
 }

@@ -105,7 +105,7 @@ describe('the agent', () => {
 
   test('an unreachable control plane: it says so, Envoy waits, and serves when the control plane is there', async () => {
     const { program } = mesh.startGateway();
-    await program.line(/epoch\.waiting.*control plane/, { deadlineMs: 15_000 });
+    await program.line(/waiting.*no configuration from the control plane at 127\.0\.0\.1:\d+/, { deadlineMs: 15_000 });
     expect(mesh.envoysOf(mesh.gateway!)).toHaveLength(1);
     expect(program.exit).toBeUndefined();
     await mesh.startDiscovery();

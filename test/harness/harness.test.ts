@@ -11,7 +11,7 @@ import { startSampleService } from '../sample/sample-service.ts';
 import { eventually } from './eventually.ts';
 import { followTrace } from './follow-trace.ts';
 import { freePorts, isFree } from './free-ports.ts';
-import { envoysAmong, leftovers, sharedMemoryFiles, testRunVariable } from './host-processes.ts';
+import { envoysAmong, leftovers, testRunVariable } from './host-processes.ts';
 import { examplePorts, MeshDirectory } from './mesh-directory.ts';
 import { probe } from './probe.ts';
 import { Program } from './program.ts';
@@ -129,10 +129,10 @@ test('a process that was started with the mark of a test run is found for as lon
   const testRun = randomUUID();
   const child = spawn('sh', ['-c', 'sleep 30; true'], { env: { ...process.env, [testRunVariable]: testRun } });
   // The shell and, marked through it, its child.
-  await eventually('both are found', () => leftovers(testRun, sharedMemoryFiles()).length === 2);
-  for (const line of leftovers(testRun, sharedMemoryFiles())) process.kill(Number(/\d+/.exec(line)![0]), 'SIGKILL');
+  await eventually('both are found', () => leftovers(testRun, new Set()).length === 2);
+  for (const line of leftovers(testRun, new Set())) process.kill(Number(/\d+/.exec(line)![0]), 'SIGKILL');
   child.kill('SIGKILL');
-  await eventually('none is found', () => leftovers(testRun, sharedMemoryFiles()).length === 0);
+  await eventually('none is found', () => leftovers(testRun, new Set()).length === 0);
 });
 
 test('an Envoy is known by its base id and its epoch; one that only validates does not count', () => {

@@ -19,9 +19,9 @@ import { freePorts } from './free-ports.ts';
 import {
   type EnvoyProcess,
   envoysOf,
+  envoysOfRun,
   hostProcesses,
   leftovers,
-  sharedMemoryFiles,
   testRunVariable,
 } from './host-processes.ts';
 import { MeshDirectory, type MeshPorts } from './mesh-directory.ts';
@@ -88,7 +88,9 @@ export class Mesh {
   readonly #controlPorts: ControlPorts;
   readonly #env: NodeJS.ProcessEnv;
   readonly #testRun = randomUUID();
-  readonly #sharedMemoryBefore = sharedMemoryFiles();
+  /** Base ids that Envoys of this mesh were seen with. */
+  readonly #baseIds = new Set<number>();
+  readonly #baseIdWatch = setInterval(() => this.#noteBaseIds(), 500).unref();
   readonly #programs: Program[] = [];
   readonly #loads: LoadRun[] = [];
   #stopped = false;
@@ -149,6 +151,12 @@ export class Mesh {
       .map((name) => join(directory, name));
   }
 
+  /** Where the next start of a program writes its trace: one that is started again writes another. */
+  traceFileOf(name: string): string {
+    const earlier = this.#programs.filter((program) => program.name === name).length;
+    return join(this.root, 'traces', `${name}${earlier === 0 ? '' : `-${earlier + 1}`}.trace.ndjson`);
+  }
+
   /** Starts all parts and waits until requests go through each proxy: by HTTP, by HTTPS, and out of the sidecar. */
   async startAll(): Promise<void> {
     const withSidecar = this.#options.sidecar !== false;
@@ -176,7 +184,7 @@ export class Mesh {
   /** Starts the control plane and waits until it is ready. */
   async startDiscovery(extraArgs: readonly string[] = []): Promise<DiscoveryProgram> {
     const { xds, http, monitoring } = this.#controlPorts;
-    const traceFile = this.#traceFile('pilot-discovery');
+    const traceFile = this.traceFileOf('pilot-discovery');
     const args = discoveryArguments({
       configDirectory: this.directory.path,
       meshConfigFile: this.directory.meshConfigFile,
@@ -222,7 +230,13 @@ export class Mesh {
         if (!outcome.ok) throw new Error(`${outcome.code} ${outcome.message}`);
         return true;
       },
-      { deadlineMs, hopeless: () => this.#programs.map((program) => program.hopeless()).find(Boolean) },
+      {
+        deadlineMs,
+        hopeless: () =>
+          this.#current()
+            .map((program) => program.hopeless())
+            .find(Boolean),
+      },
     );
   }
 
@@ -251,6 +265,8 @@ export class Mesh {
    */
   async stop({ keepDirectory = false } = {}): Promise<string[]> {
     this.#stopped = true;
+    clearInterval(this.#baseIdWatch);
+    this.#noteBaseIds();
     for (const load of this.#loads) load.kill();
     const agents = [this.gateway, this.sidecar].flatMap((agent) => agent?.program ?? []);
     await Promise.all(agents.map((program) => program.stop()));
@@ -292,7 +308,7 @@ export class Mesh {
   async startExtraAgent(extraArgs: readonly string[]): Promise<AgentProgram> {
     const [adminPort, statusPort] = (await freePorts(2)) as [number, number];
     const { drainMs, parentShutdownMs, terminationDrainMs } = { ...defaultTimes, ...this.#options };
-    const traceFile = this.#traceFile('extra');
+    const traceFile = this.traceFileOf('extra');
     const args = agentArguments({
       role: 'router',
       name: 'extra',
@@ -314,7 +330,7 @@ export class Mesh {
 
   /** What is left now, beside what was started and still runs: for tests that end a program themselves. */
   leftovers(): string[] {
-    return leftovers(this.#testRun, this.#sharedMemoryBefore);
+    return leftovers(this.#testRun, this.#baseIds);
   }
 
   async #leftoversWhenSettled(): Promise<string[]> {
@@ -331,7 +347,7 @@ export class Mesh {
   ): AgentProgram {
     const { admin, status } = this.#controlPorts[name];
     const { drainMs, parentShutdownMs, terminationDrainMs } = { ...defaultTimes, ...this.#options };
-    const traceFile = this.#traceFile(name);
+    const traceFile = this.traceFileOf(name);
     const args = agentArguments({
       role,
       name,
@@ -351,6 +367,15 @@ export class Mesh {
     return { program, adminPort: admin, statusPort: status, traceFile };
   }
 
+  #noteBaseIds(): void {
+    for (const { baseId } of envoysOfRun(this.#testRun)) this.#baseIds.add(baseId);
+  }
+
+  /** What an answer needs now; a program that was ended and started again is not missed. */
+  #current(): Program[] {
+    return [this.discovery, this.gateway, this.sidecar].flatMap((started) => started?.program ?? []);
+  }
+
   #keep(program: Program): Program {
     this.#programs.push(program);
     return program;
@@ -360,12 +385,6 @@ export class Mesh {
     // Whoever was still starting parts when the mesh was stopped must not leave them behind.
     if (this.#stopped) throw new Error(`${name} is not started: the mesh was stopped`);
     return { env: this.#env, cwd: this.root, logFile: join(this.logDirectory, `${name}.log`) };
-  }
-
-  /** A program that is started again writes another trace. */
-  #traceFile(name: string): string {
-    const earlier = this.#programs.filter((program) => program.name === name).length;
-    return join(this.root, 'traces', `${name}${earlier === 0 ? '' : `-${earlier + 1}`}.trace.ndjson`);
   }
 
   async #ready(what: string, program: Program, port: number, path: string, deadlineMs = 20_000): Promise<void> {

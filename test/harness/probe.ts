@@ -20,6 +20,7 @@ export async function probe(target: LoadTarget, { path = '/', timeoutMs = 2_000 
       onConnected: (serial) => {
         serialNumber = serial;
       },
+      onOvertaken: () => {},
     },
     { keepAlive: false },
   );

@@ -16,4 +16,6 @@ export interface Endpoint {
   readonly ca: string | undefined;
   /** Called for each connection that was opened, with its certificate's serial number for TLS. */
   readonly onConnected: (serialNumber?: string) => void;
+  /** Called for each request that a GOAWAY overtook before it was sent. */
+  readonly onOvertaken: () => void;
 }

@@ -62,7 +62,7 @@ function endTooEarly(response: Response): void {
   else response.socket?.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nfirst');
 }
 
-function run(kind: ClientKind, port: number, maxRequests = 20) {
+function run(kind: ClientKind, port: number, maxRequests = 12) {
   return generateLoad({
     target: { host: '127.0.0.1', port, authority: 'sample.localhost' },
     clients: [quickPlans[kind]],
@@ -74,14 +74,14 @@ function run(kind: ClientKind, port: number, maxRequests = 20) {
 describe.each(clientKinds)('%s clients', (kind) => {
   test('report no failure when the server is healthy', async () => {
     const report = await run(kind, await startServer(kind));
-    expect(report).toMatchObject({ total: 20, failed: 0, versions: { v1: 20 } });
+    expect(report).toMatchObject({ total: 12, failed: 0, versions: { v1: 12 } });
     expect(report.kinds[kind]!.latencyMs.p50).toBeGreaterThan(1);
-    expect(report.timeline.reduce((sum, slice) => sum + slice.total, 0)).toBe(20);
+    expect(report.timeline.reduce((sum, slice) => sum + slice.total, 0)).toBe(12);
   });
 
   test('report exactly one failure for one response with status 503', async () => {
     const report = await run(kind, await startServer(kind, answer503));
-    expect(report).toMatchObject({ total: 20, failed: 1 });
+    expect(report).toMatchObject({ total: 12, failed: 1 });
     expect(report.kinds[kind]!.failures).toMatchObject([
       { kind, code: 'HTTP_503', phase: 'response', message: 'no healthy upstream' },
     ]);
@@ -89,14 +89,14 @@ describe.each(clientKinds)('%s clients', (kind) => {
 
   test('report exactly one failure for one response that is reset in its body', async () => {
     const report = await run(kind, await startServer(kind, resetMidBody));
-    expect(report).toMatchObject({ total: 20, failed: 1 });
+    expect(report).toMatchObject({ total: 12, failed: 1 });
     expect(report.kinds[kind]!.failures).toMatchObject([{ kind, phase: 'body', bytes: 5 }]);
     expect(report.kinds[kind]!.failures[0]!.code).toBe(kind === 'h2' ? 'ERR_HTTP2_STREAM_ERROR' : 'ECONNRESET');
   });
 
   test('report exactly one failure for one response that ends before it is complete', async () => {
     const report = await run(kind, await startServer(kind, endTooEarly));
-    expect(report).toMatchObject({ total: 20, failed: 1 });
+    expect(report).toMatchObject({ total: 12, failed: 1 });
   });
 
   test('report exactly one failure for one request that nobody listens for', async () => {
@@ -113,7 +113,7 @@ describe.each(clientKinds)('%s clients', (kind) => {
 test('new clients open a connection for each request, keep-alive clients one each', async () => {
   const fresh = await run('new', await startServer('new'));
   const kept = await run('ka', await startServer('ka'));
-  expect(fresh.kinds.new!.connections).toBe(20);
+  expect(fresh.kinds.new!.connections).toBe(12);
   expect(kept.kinds.ka!.connections).toBe(2);
 });
 

@@ -73,7 +73,7 @@ function openClients(plan: LoadPlan, tally: Tally): { client: LoadClient; client
   return plan.clients.map(completePlan).flatMap((clientPlan) => {
     const { kind, count } = clientPlan;
     const onConnected = (serialNumber?: string): void => tally.connected(kind, serialNumber);
-    const endpoint = { host, port, authority, ca, onConnected };
+    const endpoint = { host, port, authority, ca, onConnected, onOvertaken: () => tally.overtaken(kind) };
     return Array.from({ length: count }, () => ({
       clientPlan,
       client: kind === 'h2' ? http2Client(endpoint) : http1Client(endpoint, { keepAlive: kind !== 'new' }),

@@ -4,9 +4,16 @@ import type { Endpoint, LoadClient } from './client.ts';
 import { Exchange } from './exchange.ts';
 import { hostOf, serialNumberOf } from './http1-client.ts';
 
+/** RFC 9113 §6.2 */
+const headersFrame = 1;
+
 /**
  * HTTP/2 over one session at a time. After a GOAWAY the requests in flight must still be answered on the old session
  * (Node closes it when the last one is); the next request opens a new session.
+ *
+ * A GOAWAY may arrive between the order to send a request and the writing of its HEADERS: after it no stream may be begun
+ * (RFC 9113 §6.8), and nghttp2 drops the unsent frame. Such a request goes out on a new session, and is counted as
+ * overtaken. That is no retry: no byte of it had left. A server's own REFUSED_STREAM stays a failure.
  */
 export function http2Client(endpoint: Endpoint): LoadClient {
   const sessions = new Set<ClientHttp2Session>();
@@ -32,17 +39,29 @@ export function http2Client(endpoint: Endpoint): LoadClient {
     return session;
   };
 
+  const begin = (path: string, exchange: Exchange): ClientHttp2Stream => {
+    if (current === undefined || current.closed || current.destroyed) current = openSession();
+    const session = current;
+    const stream = session.request({ ':path': path, ':authority': endpoint.authority });
+    exchange.reusedConnection = used.has(session);
+    exchange.phase = session.connecting ? 'connect' : 'response';
+    used.add(session);
+    if (session.connecting) session.once('connect', () => waitForResponse(exchange));
+    return stream;
+  };
+
   return {
     send(path, expectation) {
-      if (current === undefined || current.closed || current.destroyed) current = openSession();
-      const session = current;
-      const stream = session.request({ ':path': path, ':authority': endpoint.authority });
-      const exchange = new Exchange(expectation, () => stream.close(constants.NGHTTP2_CANCEL));
-      exchange.reusedConnection = used.has(session);
-      used.add(session);
-      if (session.connecting) session.once('connect', () => waitForResponse(exchange));
-      else waitForResponse(exchange);
-      followStream(stream, exchange);
+      let stream: ClientHttp2Stream | undefined;
+      const exchange = new Exchange(expectation, () => stream?.close(constants.NGHTTP2_CANCEL));
+      const sendOnCurrent = (): void => {
+        stream = begin(path, exchange);
+        followStream(stream, exchange, () => {
+          endpoint.onOvertaken();
+          sendOnCurrent();
+        });
+      };
+      sendOnCurrent();
       return exchange.outcome;
     },
     close() {
@@ -62,16 +81,25 @@ function waitForResponse(exchange: Exchange): void {
   if (exchange.phase === 'connect') exchange.phase = 'response';
 }
 
-function followStream(stream: ClientHttp2Stream, exchange: Exchange): void {
+/** @param onUnsent called instead of an end when the session closed before the request's HEADERS were written. */
+function followStream(stream: ClientHttp2Stream, exchange: Exchange, onUnsent: () => void): void {
   let ended = false;
+  let unsent = false;
+  stream.on('frameError', (type) => {
+    unsent = type === headersFrame && stream.session?.closed !== false;
+  });
   stream.on('response', (headers) => exchange.headers(headers[':status'] ?? 0, headers['x-version']));
   stream.on('data', (chunk: Buffer) => exchange.data(chunk));
-  stream.on('error', (error) => exchange.fail(error));
+  stream.on('error', (error) => {
+    if (!unsent) exchange.fail(error);
+  });
   stream.on('end', () => {
     ended = true;
   });
   // A stream that is reset without an error code also ends; only `close` knows both.
   stream.on('close', () => {
-    exchange.end(ended && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR && exchange.status !== 0);
+    const whole = ended && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR && exchange.status !== 0;
+    if (unsent) onUnsent();
+    else exchange.end(whole);
   });
 }

@@ -38,6 +38,8 @@ export interface KindReport {
   readonly versions: Readonly<Record<string, number>>;
   /** Connections opened. */
   readonly connections: number;
+  /** `h2` only: requests that a GOAWAY overtook before they were sent, and that were then sent on a new session. */
+  readonly overtaken: number;
 }
 
 /** A certificate that was served to new connections. */
@@ -83,7 +85,8 @@ export function formatReport(report: LoadReport): string {
     );
   }
   lines.push(`${report.failed} failed of ${report.total} in ${(report.durationMs / 1000).toFixed(1)} s`);
-  for (const counts of Object.values(report.kinds)) {
+  for (const [kind, counts] of Object.entries(report.kinds)) {
+    if (counts.overtaken > 0) lines.push(`  ${kind}: ${counts.overtaken} overtaken by a GOAWAY, sent on a new session`);
     lines.push(...counts.failures.map((failure) => `  ${describeFailure(failure)}`));
   }
   return lines.join('\n');

@@ -24,6 +24,7 @@ interface KindCounts {
   total: number;
   failed: number;
   connections: number;
+  overtaken: number;
   readonly failures: Failure[];
   readonly versions: Record<string, number>;
   readonly latency: LatencyHistogram;
@@ -54,6 +55,11 @@ export class Tally {
       seen.connections++;
       seen.lastSeenMs = now;
     }
+  }
+
+  /** A request was not sent on the session that it was meant for. */
+  overtaken(kind: ClientKind): void {
+    this.#kind(kind).overtaken++;
   }
 
   ended(kind: ClientKind, outcome: Outcome): void {
@@ -106,7 +112,8 @@ export class Tally {
   #kind(kind: ClientKind): KindCounts {
     let counts = this.#kinds.get(kind);
     if (counts === undefined) {
-      counts = { total: 0, failed: 0, connections: 0, failures: [], versions: {}, latency: new LatencyHistogram() };
+      const latency = new LatencyHistogram();
+      counts = { total: 0, failed: 0, connections: 0, overtaken: 0, failures: [], versions: {}, latency };
       this.#kinds.set(kind, counts);
     }
     return counts;

@@ -1,0 +1,22 @@
+/** Packing of extension configurations. */
+import { create, type DescMessage, type MessageInitShape } from '@bufbuild/protobuf';
+import { type Any, anyPack } from '@bufbuild/protobuf/wkt';
+
+/** A message of an extension, packed. */
+export function pack<Desc extends DescMessage>(schema: Desc, init?: MessageInitShape<Desc>): Any {
+  return anyPack(schema, create(schema, init));
+}
+
+/** The `{name, typed_config}` of filters, transport sockets, loggers and the like, as an initializer. */
+export interface TypedExtension {
+  readonly name: string;
+  readonly configType: { readonly case: 'typedConfig'; readonly value: Any };
+}
+
+export function typedExtension<Desc extends DescMessage>(
+  name: string,
+  schema: Desc,
+  init?: MessageInitShape<Desc>,
+): TypedExtension {
+  return { name, configType: { case: 'typedConfig', value: pack(schema, init) } };
+}

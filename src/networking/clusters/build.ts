@@ -1,0 +1,60 @@
+/** CDS: all clusters of a proxy (spec/discovery.md §8.2). */
+
+import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type { ProxyView } from '../../model/proxy.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { serviceKey } from '../../model/service.ts';
+import { ipFamilyOf } from '../address.ts';
+import { mergeGateways } from '../gateway/merge.ts';
+import { type ProxyShape, proxyShape } from '../proxy-shape.ts';
+import { type Reach, reachOf } from '../reach.ts';
+import { namedResource, type Resource } from '../resource.ts';
+import { inboundClusters, inboundSourceAddress } from './inbound.ts';
+import { sniCluster } from './outbound.ts';
+import { sharedOutboundClusters } from './shared-outbound.ts';
+import { blackHole, inboundPassthrough, passthrough } from './special.ts';
+
+/** In the order in which Envoy is told of them; names are unique, of two clusters of one name the first stays. */
+export function buildClusters(view: ProxyView, push: PushContext): Resource[] {
+  const reach = reachOf(view, push);
+  const shape = proxyShape(view);
+  const outbound = reach.services.flatMap((service) =>
+    sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push),
+  );
+  const rest = view.type === 'router' ? gatewayClusters(view, push, reach, shape) : sidecarClusters(view, push);
+  const byName = new Map<string, Resource>();
+  for (const resource of [...outbound, ...rest]) {
+    if (!byName.has(resource.name)) byName.set(resource.name, resource);
+  }
+  return [...byName.values()];
+}
+
+function sidecarClusters(view: ProxyView, push: PushContext): Resource[] {
+  const { mesh } = push;
+  const redirected = view.interceptionMode !== 'NONE';
+  const source = inboundSourceAddress(ipFamilyOf(view.ipAddresses));
+  return [
+    namedResource(ClusterSchema, blackHole(mesh)),
+    namedResource(ClusterSchema, passthrough(mesh)),
+    ...inboundClusters(view, push),
+    ...(redirected ? [namedResource(ClusterSchema, inboundPassthrough(mesh, source))] : []),
+  ];
+}
+
+function gatewayClusters(view: ProxyView, push: PushContext, reach: Reach, shape: ProxyShape): Resource[] {
+  const clusters = [namedResource(ClusterSchema, blackHole(push.mesh))];
+  if (!mergeGateways(view, push).hasAutoPassthrough) return clusters;
+  for (const service of reach.services) {
+    if (service.meshExternal) continue;
+    const rule = reach.destinationRuleFor(service);
+    const subsets = ['', ...(rule?.config.spec.subsets ?? []).map((subset) => subset.name)];
+    for (const port of service.ports.filter(({ protocol }) => protocol !== 'UDP')) {
+      for (const subset of subsets) {
+        const cluster = sniCluster({ service, port, subset, rule }, shape, push);
+        if (cluster)
+          clusters.push(namedResource(ClusterSchema, cluster, [serviceKey(service), ...(rule?.origins ?? [])]));
+      }
+    }
+  }
+  return clusters;
+}

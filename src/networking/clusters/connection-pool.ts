@@ -1,0 +1,46 @@
+/** Circuit breakers and connection options from a connection pool (spec/discovery.md §8.2). */
+import { create } from '@bufbuild/protobuf';
+import { type CircuitBreakers, CircuitBreakersSchema } from '../../gen/envoy/config/cluster/v3/circuit_breaker_pb.ts';
+import {
+  type UpstreamConnectionOptions,
+  UpstreamConnectionOptionsSchema,
+} from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type { ConnectionPoolSettings, RetryBudget, TcpKeepalive } from '../../model/kinds/traffic-policy.ts';
+
+/** Envoy's own default of 1024 would surprise: without a rule there is no limit. */
+const unlimited = 4294967295;
+
+export function circuitBreakers(pool: ConnectionPoolSettings | undefined, budget?: RetryBudget): CircuitBreakers {
+  const threshold = {
+    maxConnections: pool?.tcp?.maxConnections || unlimited,
+    maxPendingRequests: pool?.http?.http1MaxPendingRequests || unlimited,
+    maxRequests: pool?.http?.http2MaxRequests || unlimited,
+    maxRetries: pool?.http?.maxRetries || unlimited,
+    retryBudget: budget && {
+      budgetPercent: { value: budget.percent ?? 20 },
+      minRetryConcurrency: budget.minRetryConcurrency ?? 3,
+    },
+  };
+  return create(CircuitBreakersSchema, { thresholds: [threshold] });
+}
+
+/** The rule's keepalive, else the mesh's; undefined when neither asks for one. */
+export function connectionOptions(
+  pool: ConnectionPoolSettings | undefined,
+  meshKeepalive: TcpKeepalive | undefined,
+): UpstreamConnectionOptions | undefined {
+  const keepalive = pool?.tcp?.tcpKeepalive ?? meshKeepalive;
+  if (keepalive === undefined) return undefined;
+  return create(UpstreamConnectionOptionsSchema, {
+    tcpKeepalive: {
+      keepaliveProbes: keepalive.probes,
+      keepaliveTime: wholeSeconds(keepalive.timeMs),
+      keepaliveInterval: wholeSeconds(keepalive.intervalMs),
+    },
+  });
+}
+
+/** Socket options count in seconds; less than one would turn the option off. */
+function wholeSeconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.max(1, Math.round(ms / 1000));
+}

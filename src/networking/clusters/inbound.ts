@@ -1,0 +1,91 @@
+/** Clusters for what a sidecar takes in and hands to its application (spec/discovery.md §8.2, inbound row). */
+
+import { create } from '@bufbuild/protobuf';
+import { DurationSchema } from '@bufbuild/protobuf/wkt';
+import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { configKeyOf } from '../../model/config.ts';
+import type { ProxyView } from '../../model/proxy.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { serviceKey } from '../../model/service.ts';
+import { type IpFamily, ipFamilyOf, isLoopback, isUnixSocket, socketAddress } from '../address.ts';
+import { duration } from '../duration.ts';
+import { type InboundTarget, inboundTargets } from '../inbound-target.ts';
+import type { Init } from '../init.ts';
+import { istioMetadata, serviceMetadata } from '../metadata.ts';
+import { inboundClusterName } from '../names.ts';
+import { namedResource, type Resource } from '../resource.ts';
+import { circuitBreakers, connectionOptions } from './connection-pool.ts';
+import { originalDestinationFields } from './discovery-type.ts';
+import { clusterStatName } from './stat-name.ts';
+import { httpProtocolOptionsKey, upstreamHttpOptions } from './upstream-http.ts';
+
+type ClusterInit = Init<typeof ClusterSchema>;
+
+/** Redirection rules let connections from this address pass to the application instead of back to the proxy. */
+export function inboundSourceAddress(family: IpFamily): string {
+  return family === 'v6' ? '::6' : '127.0.0.6';
+}
+
+export function inboundClusters(view: ProxyView, push: PushContext): Resource[] {
+  const sidecar = push.sidecarScopeFor(view).sidecar;
+  const scopeKeys = sidecar ? [configKeyOf(sidecar)] : [];
+  return inboundTargets(view, push).map((target) =>
+    namedResource(ClusterSchema, inboundCluster(target, view, push), [
+      ...target.services.map((service) => serviceKey(service)),
+      ...scopeKeys,
+    ]),
+  );
+}
+
+function inboundCluster(target: InboundTarget, view: ProxyView, push: PushContext): Cluster {
+  const { mesh } = push;
+  const name = inboundClusterName(target.port);
+  const port = target.servicePort ?? { name: '', number: target.port, protocol: target.protocol };
+  const service = target.services[0] ?? { hostname: name, namespace: view.configNamespace };
+  const options = upstreamHttpOptions({
+    protocol: target.protocol,
+    client: 'sidecar',
+    settings: target.connectionPool?.http,
+    meshUpgradePolicy: 'DO_NOT_UPGRADE',
+  });
+  return create(ClusterSchema, {
+    name,
+    altStatName: clusterStatName(name, mesh.inboundClusterStatName, {
+      service,
+      port,
+      subset: '',
+      targetPort: target.port,
+    }),
+    ...applicationFields(name, target, view),
+    connectTimeout: duration(target.connectionPool?.tcp?.connectTimeoutMs ?? mesh.connectTimeoutMs),
+    circuitBreakers: circuitBreakers(target.connectionPool),
+    upstreamConnectionOptions: connectionOptions(target.connectionPool, mesh.tcpKeepalive),
+    commonLbConfig: {},
+    metadata: istioMetadata({ services: target.services.map(serviceMetadata) }),
+    ...(options && { typedExtensionProtocolOptions: { [httpProtocolOptionsKey]: options } }),
+  });
+}
+
+/** Where the connection was going, unless the Sidecar object names an endpoint. */
+function applicationFields(name: string, target: InboundTarget, view: ProxyView): ClusterInit {
+  const source = inboundSourceAddress(ipFamilyOf(view.ipAddresses));
+  const upstreamBindConfig = {
+    sourceAddress: { address: source, portSpecifier: { case: 'portValue' as const, value: 0 } },
+  };
+  const { forwardTo } = target;
+  if (forwardTo === undefined) {
+    // One host for each address of the workload: there is nothing to clean up.
+    const cleanupInterval = create(DurationSchema, { seconds: 9_223_372_035n });
+    return { ...originalDestinationFields, cleanupInterval, upstreamBindConfig };
+  }
+  const address = socketAddress(forwardTo.address, forwardTo.port);
+  const local = isUnixSocket(forwardTo.address) || isLoopback(forwardTo.address);
+  return {
+    clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
+    loadAssignment: {
+      clusterName: name,
+      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address } } }] }],
+    },
+    ...(!local && view.interceptionMode !== 'NONE' && { upstreamBindConfig }),
+  };
+}

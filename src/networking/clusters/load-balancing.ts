@@ -1,0 +1,79 @@
+/** Load balancing policy of an outbound cluster (spec/discovery.md §8.2: simple, consistentHash, warmup, locality). */
+
+import {
+  Cluster_LbPolicy,
+  type Cluster_SlowStartConfigSchema,
+  type ClusterSchema,
+} from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type {
+  ConsistentHashLoadBalancer,
+  LoadBalancerSettings,
+  LocalityLoadBalancerSetting,
+  WarmupConfiguration,
+} from '../../model/kinds/traffic-policy.ts';
+import { duration } from '../duration.ts';
+import type { Init } from '../init.ts';
+import type { EffectivePolicy } from '../traffic-policy.ts';
+
+type ClusterInit = Init<typeof ClusterSchema>;
+type LbFields = Pick<ClusterInit, 'lbPolicy' | 'lbConfig'>;
+
+const defaultMinimumRingSize = 1024;
+const defaultMinimumWarmupPercent = 10;
+
+/** The policy of a cluster that chooses among endpoints; original-destination clusters choose by themselves. */
+export function loadBalancing(settings: LoadBalancerSettings | undefined): LbFields {
+  if (settings?.consistentHash) return consistentHash(settings.consistentHash);
+  const slowStartConfig = settings?.warmup && slowStart(settings.warmup);
+  switch (settings?.simple) {
+    case 'RANDOM':
+      return { lbPolicy: Cluster_LbPolicy.RANDOM };
+    case 'ROUND_ROBIN':
+      return {
+        lbPolicy: Cluster_LbPolicy.ROUND_ROBIN,
+        ...(slowStartConfig && { lbConfig: { case: 'roundRobinLbConfig', value: { slowStartConfig } } }),
+      };
+    default:
+      return {
+        lbPolicy: Cluster_LbPolicy.LEAST_REQUEST,
+        ...(slowStartConfig && { lbConfig: { case: 'leastRequestLbConfig', value: { slowStartConfig } } }),
+      };
+  }
+}
+
+function consistentHash(hash: ConsistentHashLoadBalancer): LbFields {
+  if (hash.maglev !== undefined) {
+    const { tableSize } = hash.maglev;
+    return {
+      lbPolicy: Cluster_LbPolicy.MAGLEV,
+      ...(tableSize && { lbConfig: { case: 'maglevLbConfig', value: { tableSize: BigInt(tableSize) } } }),
+    };
+  }
+  const size = hash.ringHash?.minimumRingSize || hash.minimumRingSize || defaultMinimumRingSize;
+  return {
+    lbPolicy: Cluster_LbPolicy.RING_HASH,
+    lbConfig: { case: 'ringHashLbConfig', value: { minimumRingSize: BigInt(size) } },
+  };
+}
+
+function slowStart(warmup: WarmupConfiguration): Init<typeof Cluster_SlowStartConfigSchema> {
+  return {
+    slowStartWindow: duration(warmup.durationMs),
+    aggression: { defaultValue: warmup.aggression ?? 1, runtimeKey: '' },
+    minWeightPercent: { value: warmup.minimumPercent ?? defaultMinimumWarmupPercent },
+  };
+}
+
+/** Panic threshold and locality weighting. */
+export function commonLbConfig(
+  policy: EffectivePolicy,
+  locality: LocalityLoadBalancerSetting | undefined,
+): NonNullable<ClusterInit['commonLbConfig']> {
+  const outlier = policy.outlierDetection;
+  const failover = locality?.failover?.length || locality?.failoverPriority?.length;
+  const weighted = locality?.distribute?.length || (failover && outlier !== undefined);
+  return {
+    ...(outlier && { healthyPanicThreshold: { value: outlier.minHealthPercent ?? 0 } }),
+    ...(weighted && { localityConfigSpecifier: { case: 'localityWeightedLbConfig', value: {} } }),
+  };
+}

@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type Cluster,
+  Cluster_DnsLookupFamily as Family,
+  Cluster_LbPolicy as Policy,
+  Cluster_DiscoveryType as Type,
+} from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { type GivenNode, givenMesh, givenProxy } from '../../model/given-mesh.ts';
+import { buildClusters } from './build.ts';
+
+function clusters(yaml: string, node: GivenNode = {}): Map<string, Cluster> {
+  const { context } = givenMesh(yaml);
+  const view = { ...givenProxy(node), serviceTargets: [] };
+  return new Map(buildClusters(view, context).map(({ name, message }) => [name, message as Cluster]));
+}
+
+function service(resolution: string, more = ''): string {
+  return `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: a }
+spec:
+  hosts: [a.test]
+  location: MESH_EXTERNAL
+  resolution: ${resolution}
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+  ${more}
+---`;
+}
+
+function rule(policy: string): string {
+  return `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: a }
+spec:
+  host: a.test
+  trafficPolicy: ${policy}
+---`;
+}
+
+const name = 'outbound|80||a.test';
+
+function only(yaml: string, node: GivenNode = {}): Cluster {
+  return clusters(yaml, node).get(name)!;
+}
+
+describe('how the endpoints of a cluster are found', () => {
+  const router: GivenNode = { type: 'router' };
+  const one = 'endpoints: [{ address: 10.0.0.1 }]';
+
+  it.each([
+    ['STATIC', one, {}, Type.EDS],
+    ['DNS', '', {}, Type.STRICT_DNS],
+    ['DNS_ROUND_ROBIN', '', {}, Type.LOGICAL_DNS],
+    ['NONE', '', {}, Type.ORIGINAL_DST],
+    // A gateway knows no original destination.
+    ['NONE', '', router, Type.EDS],
+  ])('resolution %s %s', (resolution, endpoints, node, type) => {
+    const cluster = only(service(resolution, endpoints), node);
+    expect(cluster.clusterDiscoveryType).toEqual({ case: 'type', value: type });
+    expect(cluster.edsClusterConfig?.serviceName).toBe(type === Type.EDS ? name : undefined);
+    expect(cluster.lbPolicy === Policy.CLUSTER_PROVIDED).toBe(type === Type.ORIGINAL_DST);
+    expect(cluster.loadAssignment !== undefined).toBe(type === Type.STRICT_DNS || type === Type.LOGICAL_DNS);
+  });
+
+  it.each([
+    [['10.0.0.1'], Family.V4_ONLY],
+    [['2001:db8::1'], Family.V6_ONLY],
+    [['10.0.0.1', '2001:db8::1'], Family.ALL],
+  ])('a proxy at %j asks for addresses that it can use', (addresses, family) => {
+    const cluster = only(service('DNS'), { ip: addresses[0]!, metadata: { INSTANCE_IPS: addresses.join(',') } });
+    expect(cluster.dnsLookupFamily).toBe(family);
+  });
+
+  it('original destination, when the rule asks for no balancing at all', () => {
+    const cluster = only(service('STATIC', one) + rule('{ loadBalancer: { simple: PASSTHROUGH } }'));
+    expect(cluster.clusterDiscoveryType.value).toBe(Type.ORIGINAL_DST);
+    expect(cluster.edsClusterConfig).toBeUndefined();
+  });
+
+  it('a DNS subset without endpoints has no cluster', () => {
+    const subsets = `${rule('{}').replace('trafficPolicy: {}', 'subsets: [{ name: v1, labels: { version: v1 } }]')}`;
+    const all = clusters(service('DNS') + subsets);
+    expect(all.has(name)).toBe(true);
+    expect(all.has('outbound|80|v1|a.test')).toBe(false);
+  });
+});
+
+describe('a cluster', () => {
+  it('has no limits but those of the rule', () => {
+    const [free] = only(service('NONE')).circuitBreakers!.thresholds;
+    expect(free).toMatchObject({ maxConnections: 4294967295, maxRetries: 4294967295 });
+    const limited = only(service('NONE') + rule('{ connectionPool: { tcp: { maxConnections: 7 } } }'));
+    expect(limited.circuitBreakers!.thresholds[0]).toMatchObject({ maxConnections: 7, maxRequests: 4294967295 });
+  });
+
+  it('never panics by itself once a rule ejects endpoints', () => {
+    expect(only(service('NONE')).commonLbConfig?.healthyPanicThreshold).toBeUndefined();
+    const cluster = only(service('NONE') + rule('{ outlierDetection: { interval: 1s } }'));
+    expect(cluster.commonLbConfig?.healthyPanicThreshold?.value).toBe(0);
+  });
+
+  it('names where it comes from', () => {
+    const { metadata } = only(service('NONE') + rule('{ loadBalancer: { simple: RANDOM } }'));
+    expect(metadata?.filterMetadata.istio).toMatchObject({
+      config: '/apis/networking.istio.io/v1/namespaces/default/destination-rule/a',
+      external: true,
+    });
+  });
+
+  it('is not secured by itself when the proxy has no workload certificates, or the service is outside', () => {
+    const inside = service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]').replace('EXTERNAL', 'INTERNAL');
+    const certified = { metadata: { WORKLOAD_CERTIFICATES: 'true' } };
+    expect(only(inside).transportSocketMatches).toEqual([]);
+    expect(only(inside, certified).transportSocketMatches).toHaveLength(2);
+    expect(only(inside + rule('{ tls: { mode: DISABLE } }'), certified).transportSocketMatches).toEqual([]);
+    expect(only(service('NONE'), certified).transportSocketMatches).toEqual([]);
+  });
+});
+
+it('gives every proxy a place for traffic that goes nowhere, and a sidecar one for traffic that goes anywhere', () => {
+  expect([...clusters('').keys()]).toEqual(['BlackHoleCluster', 'PassthroughCluster', 'InboundPassthroughCluster']);
+  expect([...clusters('', { type: 'router' }).keys()]).toEqual(['BlackHoleCluster']);
+});

@@ -1,0 +1,188 @@
+/** Clusters for what a proxy sends to: one for each service port, and one more for each subset (spec/discovery.md §8.2). */
+
+import { create } from '@bufbuild/protobuf';
+import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type { MergedDestinationRule, PushContext } from '../../model/push-context.ts';
+import { type Endpoint, type Port, type Service, serviceKey } from '../../model/service.ts';
+import { duration } from '../duration.ts';
+import { loadAssignment } from '../endpoints/assignment.ts';
+import { selectEndpoints } from '../endpoints/selection.ts';
+import type { Init } from '../init.ts';
+import { istioMetadata, serviceMetadata } from '../metadata.ts';
+import { configPath, outboundClusterName, sniName } from '../names.ts';
+import type { ProxyShape } from '../proxy-shape.ts';
+import { namedResource, type Resource } from '../resource.ts';
+import { type EffectivePolicy, effectivePolicy, localitySetting, subsetOf } from '../traffic-policy.ts';
+import { circuitBreakers, connectionOptions } from './connection-pool.ts';
+import { type Discovery, discoveryOf, dnsFields, edsFields, originalDestinationFields } from './discovery-type.ts';
+import { commonLbConfig, loadBalancing } from './load-balancing.ts';
+import { outlierDetection } from './outlier-detection.ts';
+import { withProxyProtocol } from './proxy-protocol.ts';
+import { clusterStatName } from './stat-name.ts';
+import { httpProtocolOptionsKey, speaksHttp2, type UpstreamHttp, upstreamHttpOptions } from './upstream-http.ts';
+import { upstreamTls } from './upstream-tls.ts';
+
+type ClusterInit = Init<typeof ClusterSchema>;
+
+export interface OutboundTarget {
+  readonly service: Service;
+  readonly port: Port;
+  /** Empty: all endpoints. */
+  readonly subset: string;
+  readonly rule: MergedDestinationRule | undefined;
+}
+
+/** All clusters of one service: everything that they depend on is in the arguments, so that a cache may keep them. */
+export function outboundClusters(
+  service: Service,
+  rule: MergedDestinationRule | undefined,
+  shape: ProxyShape,
+  push: PushContext,
+): Resource[] {
+  const dependsOn = [serviceKey(service), ...(rule?.origins ?? [])];
+  const subsets = ['', ...(rule?.config.spec.subsets ?? []).map((subset) => subset.name)];
+  return service.ports
+    .filter((port) => port.protocol !== 'UDP')
+    .flatMap((port) => subsets.map((subset) => outboundCluster({ service, port, subset, rule }, shape, push)))
+    .filter((cluster) => cluster !== undefined)
+    .map((cluster) => namedResource(ClusterSchema, cluster, dependsOn));
+}
+
+/** Undefined for an alias, and for a DNS service without a single name to resolve. */
+export function outboundCluster(target: OutboundTarget, shape: ProxyShape, push: PushContext): Cluster | undefined {
+  const { service, port, subset, rule } = target;
+  const policy = effectivePolicy(rule?.config.spec, subset, port.number);
+  const discovery = discoveryOf(service, policy, shape);
+  if (discovery === undefined) return undefined;
+  const name = outboundClusterName(port.number, subset, service.hostname);
+  const endpoints = discoveryFields(name, discovery, target, policy, shape, push);
+  if (endpoints === undefined) return undefined;
+  return create(ClusterSchema, {
+    name,
+    altStatName: clusterStatName(name, push.mesh.outboundClusterStatName, target),
+    ...(discovery === 'ORIGINAL_DST' ? {} : loadBalancing(policy.loadBalancer)),
+    ...endpoints,
+    ...connectionFields(policy, push),
+    commonLbConfig: commonLbConfig(policy, localitySetting(policy, push.mesh.localityLbSetting)),
+    outlierDetection: policy.outlierDetection && outlierDetection(policy.outlierDetection),
+    metadata: clusterMetadata(target),
+    ...protocolFields(target, discovery, policy, shape, push),
+  });
+}
+
+/** The cluster behind an AUTO_PASSTHROUGH gateway: TLS goes through untouched, to endpoints that take mutual TLS. */
+export function sniCluster(target: OutboundTarget, shape: ProxyShape, push: PushContext): Cluster | undefined {
+  const { service, port, subset, rule } = target;
+  const policy = effectivePolicy(rule?.config.spec, subset, port.number);
+  if (discoveryOf(service, policy, shape) !== 'EDS') return undefined;
+  const name = sniName(port.number, subset, service.hostname);
+  return create(ClusterSchema, {
+    name,
+    altStatName: clusterStatName(name, '', target),
+    ...loadBalancing(policy.loadBalancer),
+    ...edsFields(name),
+    ...connectionFields(policy, push),
+    commonLbConfig: commonLbConfig(policy, localitySetting(policy, push.mesh.localityLbSetting)),
+    outlierDetection: policy.outlierDetection && outlierDetection(policy.outlierDetection),
+    metadata: clusterMetadata(target),
+  });
+}
+
+function discoveryFields(
+  name: string,
+  discovery: Discovery,
+  target: OutboundTarget,
+  policy: EffectivePolicy,
+  shape: ProxyShape,
+  push: PushContext,
+): ClusterInit | undefined {
+  if (discovery === 'EDS') return edsFields(name);
+  if (discovery === 'ORIGINAL_DST') return originalDestinationFields;
+  const endpoints = dnsEndpoints(target, push);
+  if (endpoints.length === 0) return undefined;
+  const assignment = loadAssignment(name, discovery === 'LOGICAL_DNS' ? endpoints.slice(0, 1) : endpoints, {
+    proxyLocality: shape.locality,
+    proxyLabels: shape.labels,
+    setting: localitySetting(policy, push.mesh.localityLbSetting),
+    outlierDetection: policy.outlierDetection !== undefined,
+  });
+  return dnsFields(discovery, assignment, shape, push);
+}
+
+function dnsEndpoints({ service, port, subset, rule }: OutboundTarget, push: PushContext): readonly Endpoint[] {
+  const labels = subsetOf(rule?.config.spec, subset)?.labels;
+  const all = push.endpointsOf(service.hostname, service.namespace);
+  return selectEndpoints(all, { port, ...(labels && { labels }), allowNames: true });
+}
+
+function connectionFields(policy: EffectivePolicy, push: PushContext): ClusterInit {
+  const pool = policy.connectionPool;
+  return {
+    connectTimeout: duration(pool?.tcp?.connectTimeoutMs ?? push.mesh.connectTimeoutMs),
+    circuitBreakers: circuitBreakers(pool, policy.retryBudget),
+    upstreamConnectionOptions: connectionOptions(pool, push.mesh.tcpKeepalive),
+  };
+}
+
+/** TLS and the HTTP version belong together: ALPN follows the version, the version's options carry the SNI's source. */
+function protocolFields(
+  { service, port, subset }: OutboundTarget,
+  discovery: Discovery,
+  policy: EffectivePolicy,
+  shape: ProxyShape,
+  push: PushContext,
+): ClusterInit {
+  const http: UpstreamHttp = {
+    protocol: port.protocol,
+    client: shape.type,
+    settings: policy.connectionPool?.http,
+    meshUpgradePolicy: push.mesh.h2UpgradePolicy,
+  };
+  const autoMutualTls = push.mesh.enableAutoMtls && shape.workloadCertificates;
+  const mutualTls = policy.tls?.mode === 'ISTIO_MUTUAL' || (policy.tls === undefined && autoMutualTls);
+  const { autoSni, autoSanValidation, ...transport } = upstreamTls(policy.tls, {
+    service,
+    sniName: sniName(port.number, subset, service.hostname),
+    identities: mutualTls ? identitiesOf(service, push) : [],
+    http2: speaksHttp2(http),
+    originalDestination: discovery === 'ORIGINAL_DST',
+    autoMutualTls,
+  });
+  const options = upstreamHttpOptions({ ...http, autoSni, autoSanValidation });
+  return {
+    ...announced(transport, policy.proxyProtocol),
+    ...(options && { typedExtensionProtocolOptions: { [httpProtocolOptionsKey]: options } }),
+  };
+}
+
+/** The transport sockets, wrapped if the upstream wants to be told of the client first. */
+function announced(
+  transport: Pick<ClusterInit, 'transportSocket' | 'transportSocketMatches'>,
+  proxyProtocol: EffectivePolicy['proxyProtocol'],
+): Pick<ClusterInit, 'transportSocket' | 'transportSocketMatches'> {
+  if (proxyProtocol === undefined) return transport;
+  const { version } = proxyProtocol;
+  const matches = transport.transportSocketMatches;
+  if (matches === undefined) return { transportSocket: withProxyProtocol(version, transport.transportSocket) };
+  return {
+    transportSocketMatches: matches.map((match) => ({
+      ...match,
+      transportSocket: withProxyProtocol(version, match.transportSocket),
+    })),
+  };
+}
+
+function identitiesOf(service: Service, push: PushContext): readonly string[] {
+  const ofEndpoints = push.endpointsOf(service.hostname, service.namespace).map((endpoint) => endpoint.serviceAccount);
+  return [...new Set([...service.serviceAccounts, ...ofEndpoints])].filter(Boolean).sort();
+}
+
+function clusterMetadata({ service, port, subset, rule }: OutboundTarget): ReturnType<typeof istioMetadata> {
+  return istioMetadata({
+    services: [serviceMetadata(service)],
+    default_original_port: port.number,
+    ...(rule && { config: configPath(rule.config) }),
+    ...(subset !== '' && { subset }),
+    ...(service.meshExternal && { external: true }),
+  });
+}

@@ -1,0 +1,32 @@
+/** When Envoy stops sending to an endpoint that fails (spec/discovery.md §8.2, outlierDetection). */
+import { create } from '@bufbuild/protobuf';
+import {
+  type OutlierDetection,
+  OutlierDetectionSchema,
+} from '../../gen/envoy/config/cluster/v3/outlier_detection_pb.ts';
+import type { OutlierDetection as OutlierRule } from '../../model/kinds/traffic-policy.ts';
+import { optionalDuration } from '../duration.ts';
+
+/** A threshold of 0 switches its check off; success rate ejection is always off, it surprised people. */
+export function outlierDetection(rule: OutlierRule): OutlierDetection {
+  return create(OutlierDetectionSchema, {
+    consecutive5xx: rule.consecutive5xxErrors,
+    enforcingConsecutive5xx: enforcing(rule.consecutive5xxErrors),
+    consecutiveGatewayFailure: rule.consecutiveGatewayErrors,
+    enforcingConsecutiveGatewayFailure: enforcing(rule.consecutiveGatewayErrors),
+    enforcingSuccessRate: 0,
+    interval: optionalDuration(rule.intervalMs),
+    baseEjectionTime: optionalDuration(rule.baseEjectionTimeMs),
+    maxEjectionPercent: rule.maxEjectionPercent,
+    splitExternalLocalOriginErrors: rule.splitExternalLocalOriginErrors ?? false,
+    ...(rule.splitExternalLocalOriginErrors && {
+      consecutiveLocalOriginFailure: rule.consecutiveLocalOriginFailures,
+      enforcingConsecutiveLocalOriginFailure: enforcing(rule.consecutiveLocalOriginFailures),
+      enforcingLocalOriginSuccessRate: 0,
+    }),
+  });
+}
+
+function enforcing(threshold: number | undefined): number | undefined {
+  return threshold === undefined ? undefined : threshold > 0 ? 100 : 0;
+}

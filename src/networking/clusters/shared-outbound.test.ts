@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { type GivenNode, givenMesh, givenProxy } from '../../model/given-mesh.ts';
+import { buildClusters } from './build.ts';
+
+const yaml = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: a }
+spec:
+  hosts: [a.test]
+  location: MESH_EXTERNAL
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+  endpoints: [{ address: 10.0.0.1 }]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: b }
+spec:
+  hosts: [b.test]
+  location: MESH_EXTERNAL
+  resolution: DNS
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+`;
+const { context } = givenMesh(yaml);
+
+function first(node: GivenNode, host = 'a.test', push = context): unknown {
+  const clusters = buildClusters({ ...givenProxy(node), serviceTargets: [] }, push);
+  return clusters.find((cluster) => cluster.name === `outbound|80||${host}`);
+}
+
+describe('outbound clusters', () => {
+  it('are the same objects for proxies of one shape, wherever they are', () => {
+    const here = first({ ip: '10.0.0.8', labels: { app: 'x', 'topology.kubernetes.io/region': 'eu' } });
+    const there = first({ ip: '10.0.0.9', labels: { app: 'y', 'topology.kubernetes.io/region': 'us' } });
+    expect(here).toBeDefined();
+    expect(there).toBe(here);
+  });
+
+  it('are others for a proxy of another kind or family, and in another context', () => {
+    const sidecar = first({});
+    expect(first({ type: 'router' })).not.toBe(sidecar);
+    expect(first({ ip: '2001:db8::1' })).not.toBe(sidecar);
+    expect(first({}, 'a.test', givenMesh(yaml).context)).not.toBe(sidecar);
+  });
+
+  it('that carry endpoints in the order of localities are the proxy’s locality’s own', () => {
+    const here = first({ labels: { 'topology.kubernetes.io/region': 'eu' } }, 'b.test');
+    const there = first({ labels: { 'topology.kubernetes.io/region': 'us' } }, 'b.test');
+    expect(here).toBeDefined();
+    expect(there).not.toBe(here);
+  });
+});

@@ -1,0 +1,56 @@
+/** The clusters that stand for no service: nowhere, and wherever the client wanted to go (spec/discovery.md §8.1, §8.2). */
+import { create } from '@bufbuild/protobuf';
+import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
+import type { MeshConfig } from '../../model/mesh-config.ts';
+import { pack } from '../any.ts';
+import { duration } from '../duration.ts';
+import { blackHoleCluster, inboundPassthroughCluster, passthroughCluster } from '../names.ts';
+import { circuitBreakers, connectionOptions } from './connection-pool.ts';
+import { originalDestinationFields } from './discovery-type.ts';
+import { httpProtocolOptionsKey } from './upstream-http.ts';
+
+const passthroughIdleTimeoutMs = 300_000;
+
+/** Same HTTP version as the client's; connections to places that nobody described are not kept for ever. */
+const passthroughProtocol = {
+  [httpProtocolOptionsKey]: pack(HttpProtocolOptionsSchema, {
+    commonHttpProtocolOptions: { idleTimeout: duration(passthroughIdleTimeoutMs) },
+    upstreamProtocolOptions: {
+      case: 'useDownstreamProtocolConfig',
+      value: { httpProtocolOptions: {}, http2ProtocolOptions: {} },
+    },
+  }),
+};
+
+/** Has no endpoints: whatever is sent there fails at once, and is counted. */
+export function blackHole(mesh: MeshConfig): Cluster {
+  return create(ClusterSchema, {
+    name: blackHoleCluster,
+    clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
+    connectTimeout: duration(mesh.connectTimeoutMs),
+  });
+}
+
+export function passthrough(mesh: MeshConfig): Cluster {
+  return create(ClusterSchema, {
+    name: passthroughCluster,
+    ...originalDestinationFields,
+    connectTimeout: duration(mesh.connectTimeoutMs),
+    circuitBreakers: circuitBreakers(undefined),
+    upstreamConnectionOptions: connectionOptions(undefined, mesh.tcpKeepalive),
+    typedExtensionProtocolOptions: passthroughProtocol,
+  });
+}
+
+/** @param sourceAddress the loopback address that tells the redirection rules to let the connection pass. */
+export function inboundPassthrough(mesh: MeshConfig, sourceAddress: string): Cluster {
+  return create(ClusterSchema, {
+    name: inboundPassthroughCluster,
+    ...originalDestinationFields,
+    connectTimeout: duration(mesh.connectTimeoutMs),
+    circuitBreakers: circuitBreakers(undefined),
+    typedExtensionProtocolOptions: passthroughProtocol,
+    upstreamBindConfig: { sourceAddress: { address: sourceAddress, portSpecifier: { case: 'portValue', value: 0 } } },
+  });
+}

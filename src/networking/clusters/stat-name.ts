@@ -1,0 +1,33 @@
+/** Cluster names in statistics (spec/discovery.md §8.1, stat names). */
+import type { Port, Service } from '../../model/service.ts';
+
+/** Ends the name, so that tag extraction can tell it from what Envoy appends. */
+const delimiter = ';';
+
+export interface StatNameParts {
+  readonly service: Pick<Service, 'hostname' | 'namespace'>;
+  readonly port: Port;
+  readonly subset: string;
+  /** The workload's port, inbound. */
+  readonly targetPort?: number;
+}
+
+/** @param pattern mesh setting `outboundClusterStatName` or `inboundClusterStatName`; empty: the cluster's own name. */
+export function clusterStatName(clusterName: string, pattern: string, parts: StatNameParts): string {
+  if (pattern === '') return clusterName + delimiter;
+  const values: Readonly<Record<string, string>> = {
+    SERVICE: shortName(parts.service),
+    SERVICE_FQDN: parts.service.hostname,
+    SERVICE_PORT: String(parts.port.number),
+    TARGET_PORT: String(parts.targetPort ?? parts.port.number),
+    SERVICE_PORT_NAME: parts.port.name,
+    SUBSET_NAME: parts.subset,
+  };
+  return pattern.replace(/%(\w+)%/g, (whole, key: string) => values[key] ?? whole) + delimiter;
+}
+
+/** `reviews.shop` for a cluster-local name; other hosts as they are. */
+function shortName({ hostname, namespace }: Pick<Service, 'hostname' | 'namespace'>): string {
+  const suffix = hostname.indexOf(`.${namespace}.svc.`);
+  return suffix === -1 ? hostname : hostname.slice(0, suffix + 1 + namespace.length);
+}

@@ -1,0 +1,76 @@
+/** Which HTTP version is spoken to a cluster, and its connection limits (spec/discovery.md §8.2, http2). */
+
+import type { Any } from '@bufbuild/protobuf/wkt';
+import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
+import type { H2UpgradePolicy, HttpSettings } from '../../model/kinds/traffic-policy.ts';
+import { isHttp, isHttp2, type Protocol } from '../../model/protocol.ts';
+import type { NodeType } from '../../model/proxy.ts';
+import { pack } from '../any.ts';
+import { optionalDuration } from '../duration.ts';
+import type { Init } from '../init.ts';
+
+type OptionsInit = Init<typeof HttpProtocolOptionsSchema>;
+
+export const httpProtocolOptionsKey = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
+
+export interface UpstreamHttp {
+  readonly protocol: Protocol;
+  readonly client: NodeType;
+  readonly settings?: HttpSettings | undefined;
+  readonly meshUpgradePolicy: Exclude<H2UpgradePolicy, 'DEFAULT'>;
+  /** Verify the peer by the host that the request names: TLS without an SNI of its own. */
+  readonly autoSni?: boolean;
+  readonly autoSanValidation?: boolean;
+}
+
+/** Whether the cluster speaks HTTP/2 whatever the client speaks. */
+export function speaksHttp2({ protocol, settings, meshUpgradePolicy }: UpstreamHttp): boolean {
+  if (isHttp2(protocol)) return true;
+  if (protocol !== 'HTTP') return false;
+  const own = settings?.h2UpgradePolicy ?? 'DEFAULT';
+  return (own === 'DEFAULT' ? meshUpgradePolicy : own) === 'UPGRADE';
+}
+
+/** Undefined when Envoy's defaults (HTTP/1.1, no limits) are what is wanted. */
+export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
+  const { settings } = upstream;
+  const versions = versionOptions(upstream);
+  const limits = settings?.idleTimeoutMs !== undefined || (settings?.maxRequestsPerConnection ?? 0) > 0;
+  if (versions === undefined && !limits && !upstream.autoSni && !upstream.autoSanValidation) return undefined;
+  return pack(HttpProtocolOptionsSchema, {
+    ...(limits && {
+      commonHttpProtocolOptions: {
+        idleTimeout: optionalDuration(settings?.idleTimeoutMs),
+        maxRequestsPerConnection: settings?.maxRequestsPerConnection || undefined,
+      },
+    }),
+    ...((upstream.autoSni || upstream.autoSanValidation) && {
+      upstreamHttpProtocolOptions: {
+        autoSni: upstream.autoSni ?? false,
+        autoSanValidation: upstream.autoSanValidation ?? false,
+      },
+    }),
+    // The extension demands that one of the version options be there.
+    upstreamProtocolOptions: versions ?? {
+      case: 'explicitHttpConfig',
+      value: { protocolConfig: { case: 'httpProtocolOptions', value: {} } },
+    },
+  });
+}
+
+function versionOptions(upstream: UpstreamHttp): OptionsInit['upstreamProtocolOptions'] {
+  const { protocol, settings, client } = upstream;
+  const http2 = { maxConcurrentStreams: settings?.maxConcurrentStreams || undefined };
+  const sniffed = protocol === 'unsupported' && client === 'sidecar';
+  if (sniffed || (settings?.useClientProtocol && isHttp(protocol))) {
+    return {
+      case: 'useDownstreamProtocolConfig',
+      value: { httpProtocolOptions: {}, http2ProtocolOptions: http2 },
+    };
+  }
+  if (!speaksHttp2(upstream)) return undefined;
+  return {
+    case: 'explicitHttpConfig',
+    value: { protocolConfig: { case: 'http2ProtocolOptions', value: http2 } },
+  };
+}

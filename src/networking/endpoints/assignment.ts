@@ -1,0 +1,61 @@
+/** ClusterLoadAssignment: the endpoints of one cluster as Envoy reads them (spec/discovery.md §8.3). */
+import { create, type JsonObject } from '@bufbuild/protobuf';
+import { HealthStatus } from '../../gen/envoy/config/core/v3/health_check_pb.ts';
+import {
+  type LbEndpoint,
+  LbEndpointSchema,
+  type LocalityLbEndpoints,
+  LocalityLbEndpointsSchema,
+} from '../../gen/envoy/config/endpoint/v3/endpoint_components_pb.ts';
+import {
+  type ClusterLoadAssignment,
+  ClusterLoadAssignmentSchema,
+} from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import type { Endpoint } from '../../model/service.ts';
+import { socketAddress } from '../address.ts';
+import { type LocalityGroup, type LocalityOrder, localityGroups, weightOf } from './locality.ts';
+
+/** @param endpoints already selected for the cluster; none make an empty assignment, which is a valid answer. */
+export function loadAssignment(
+  clusterName: string,
+  endpoints: readonly Endpoint[],
+  order: LocalityOrder,
+): ClusterLoadAssignment {
+  return create(ClusterLoadAssignmentSchema, {
+    clusterName,
+    endpoints: localityGroups(endpoints, order).map(localityEndpoints),
+  });
+}
+
+function localityEndpoints(group: LocalityGroup): LocalityLbEndpoints {
+  const [region = '', zone = '', subZone = ''] = group.locality.split('/');
+  return create(LocalityLbEndpointsSchema, {
+    locality: { region, zone, subZone },
+    lbEndpoints: group.endpoints.map(lbEndpoint),
+    loadBalancingWeight: group.weight,
+    priority: group.priority,
+  });
+}
+
+function lbEndpoint(endpoint: Endpoint): LbEndpoint {
+  return create(LbEndpointSchema, {
+    hostIdentifier: { case: 'endpoint', value: { address: socketAddress(endpoint.address, endpoint.port) } },
+    healthStatus: HealthStatus.HEALTHY,
+    metadata: { filterMetadata: endpointMetadata(endpoint) },
+    loadBalancingWeight: weightOf(endpoint),
+  });
+}
+
+function endpointMetadata(endpoint: Endpoint): Record<string, JsonObject> {
+  const { labels, workloadName } = endpoint;
+  const canonicalName =
+    labels['service.istio.io/canonical-name'] ?? labels['app.kubernetes.io/name'] ?? labels.app ?? workloadName;
+  const revision =
+    labels['service.istio.io/canonical-revision'] ?? labels['app.kubernetes.io/version'] ?? labels.version ?? '';
+  const workload = [workloadName, endpoint.namespace, canonicalName, revision, endpoint.clusterId].join(';');
+  return {
+    istio: { workload },
+    // Chooses the transport socket match `tlsMode-istio` of the cluster.
+    ...(endpoint.tlsMode === 'istio' && { 'envoy.transport_socket_match': { tlsMode: 'istio' } }),
+  };
+}

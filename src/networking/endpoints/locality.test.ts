@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import type { LocalityLoadBalancerSetting } from '../../model/kinds/traffic-policy.ts';
+import type { Endpoint } from '../../model/service.ts';
+import { localityGroups, localityMatches } from './locality.ts';
+
+function endpoint(locality: string, more: Partial<Endpoint> = {}): Endpoint {
+  return {
+    address: '10.0.0.1',
+    port: 80,
+    servicePortName: 'http',
+    labels: {},
+    serviceAccount: '',
+    network: '',
+    locality,
+    clusterId: '',
+    weight: 0,
+    tlsMode: 'disabled',
+    namespace: 'default',
+    workloadName: '',
+    health: 'healthy',
+    ...more,
+  };
+}
+
+/** `locality: weight@priority` of each group. */
+function order(
+  endpoints: readonly Endpoint[],
+  setting: LocalityLoadBalancerSetting | undefined,
+  options: { outlierDetection?: boolean; labels?: Record<string, string> } = {},
+): string[] {
+  return localityGroups(endpoints, {
+    proxyLocality: 'eu/a/1',
+    proxyLabels: options.labels ?? {},
+    setting,
+    outlierDetection: options.outlierDetection ?? true,
+  }).map((group) => `${group.locality}: ${group.weight}@${group.priority}`);
+}
+
+const everywhere = ['us/a', 'eu/b', 'eu/a/2', 'eu/a/1', 'ap/a'].map((locality) => endpoint(locality));
+
+describe('endpoints by locality', () => {
+  it('are sorted and weigh the sum of their endpoints, 1 each by default', () => {
+    const some = [endpoint('us/a', { weight: 3 }), endpoint('eu/a'), endpoint('us/a')];
+    expect(order(some, undefined)).toEqual(['eu/a: 1@0', 'us/a: 4@0']);
+  });
+
+  it('fail over from near to far, with priorities that have no gaps', () => {
+    expect(order(everywhere, {})).toEqual(['ap/a: 1@3', 'eu/a/1: 1@0', 'eu/a/2: 1@1', 'eu/b: 1@2', 'us/a: 1@3']);
+    expect(order([endpoint('us/a'), endpoint('eu/b')], {})).toEqual(['eu/b: 1@0', 'us/a: 1@1']);
+  });
+
+  it('fail over to the named region before the others', () => {
+    const setting = { failover: [{ from: 'eu', to: 'us' }] };
+    expect(order(everywhere, setting)).toContain('us/a: 1@3');
+    expect(order(everywhere, setting)).toContain('ap/a: 1@4');
+  });
+
+  it('do not fail over without outlier detection: Envoy would never leave the first priority', () => {
+    expect(order(everywhere, {}, { outlierDetection: false }).every((text) => text.endsWith('@0'))).toBe(true);
+  });
+
+  it('are weighted as distributed, a wildcard sharing among what it matches, and left out where nothing is said', () => {
+    const setting = { distribute: [{ from: 'eu/a/*', to: { 'eu/a/1': 70, 'eu/*': 30 } }] };
+    expect(order(everywhere, setting, { outlierDetection: false })).toEqual([
+      'eu/a/1: 70@0',
+      'eu/a/2: 15@0',
+      'eu/b: 15@0',
+    ]);
+  });
+
+  it('come in the order of the labels that they share with the proxy, counted from the first', () => {
+    const setting = { failoverPriority: ['version', 'topology.kubernetes.io/region'] };
+    const some = [
+      endpoint('us/a', { labels: { version: 'v1' } }),
+      endpoint('eu/a', { labels: { version: 'v2' } }),
+      endpoint('eu/b', { labels: { version: 'v1' } }),
+    ];
+    expect(order(some, setting, { labels: { version: 'v1' } })).toEqual(['eu/b: 1@0', 'us/a: 1@1', 'eu/a: 1@2']);
+  });
+
+  it('may be asked for a label’s value whatever the proxy’s is', () => {
+    const setting = { failoverPriority: ['version=v2'] };
+    const some = [endpoint('eu/a', { labels: { version: 'v1' } }), endpoint('eu/a', { labels: { version: 'v2' } })];
+    expect(order(some, setting, { labels: { version: 'v1' } })).toEqual(['eu/a: 1@0', 'eu/a: 1@1']);
+  });
+});
+
+it.each([
+  ['eu/a/1', 'eu/a/1', true],
+  ['eu/a/1', 'eu/a', true],
+  ['eu/a/1', 'eu/*', true],
+  ['eu/a', 'eu/a/*', true],
+  ['eu', 'eu/a', false],
+  ['us/a', 'eu/*', false],
+  ['us/a', '*', true],
+])('locality %s within %s: %s', (locality, rule, expected) => {
+  expect(localityMatches(locality, rule)).toBe(expected);
+});

@@ -1,0 +1,161 @@
+/** Order and weight of endpoints by where they are (spec/discovery.md §8.2, localityLbSetting). */
+import type { LocalityLoadBalancerSetting } from '../../model/kinds/traffic-policy.ts';
+import type { Endpoint } from '../../model/service.ts';
+
+/** Endpoints of one locality and one priority. */
+export interface LocalityGroup {
+  /** `region/zone/subzone`. */
+  readonly locality: string;
+  readonly endpoints: readonly Endpoint[];
+  readonly weight: number;
+  /** 0 is used first. Contiguous over the groups of a cluster. */
+  readonly priority: number;
+}
+
+export interface LocalityOrder {
+  readonly proxyLocality: string;
+  readonly proxyLabels: Readonly<Record<string, string>>;
+  /** Absent: endpoints are neither weighted nor ordered by locality. */
+  readonly setting?: LocalityLoadBalancerSetting | undefined;
+  /** Envoy leaves a priority only when its hosts are found bad, so failover needs outlier detection. */
+  readonly outlierDetection: boolean;
+}
+
+/** Groups endpoints by locality, sorted, and applies the mesh's or the rule's locality setting. */
+export function localityGroups(endpoints: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
+  const { setting } = order;
+  if (setting?.distribute?.length) return distributed(byLocality(endpoints), order.proxyLocality, setting.distribute);
+  if (setting === undefined || !order.outlierDetection) return byLocality(endpoints);
+  if (!setting.failoverPriority?.length) return compacted(failedOver(byLocality(endpoints), order, setting));
+  const groups = byLabelPriority(endpoints, order, setting.failoverPriority);
+  return compacted(setting.failover?.length ? failedOverWithin(groups, order, setting) : groups);
+}
+
+export function weightOf(endpoint: Endpoint): number {
+  return endpoint.weight || 1;
+}
+
+function byLocality(endpoints: readonly Endpoint[], priority = 0): LocalityGroup[] {
+  const groups = new Map<string, Endpoint[]>();
+  for (const endpoint of endpoints) {
+    const group = groups.get(endpoint.locality);
+    if (group === undefined) groups.set(endpoint.locality, [endpoint]);
+    else group.push(endpoint);
+  }
+  return [...groups]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([locality, members]) => ({
+      locality,
+      endpoints: members,
+      weight: members.reduce((sum, endpoint) => sum + weightOf(endpoint), 0),
+      priority,
+    }));
+}
+
+/** Weights of the first entry whose `from` is the proxy's locality; localities that it does not name get nothing. */
+function distributed(
+  groups: readonly LocalityGroup[],
+  proxyLocality: string,
+  distribute: NonNullable<LocalityLoadBalancerSetting['distribute']>,
+): readonly LocalityGroup[] {
+  const entry = distribute.find(({ from }) => localityMatches(proxyLocality, from));
+  if (entry === undefined) return groups;
+  const left = new Set(groups);
+  const weighted: LocalityGroup[] = [];
+  // The most specific target takes its localities first.
+  for (const [to, weight] of Object.entries(entry.to).sort(([a], [b]) => specificity(b) - specificity(a))) {
+    const members = [...left].filter((group) => localityMatches(group.locality, to));
+    const total = members.reduce((sum, group) => sum + group.weight, 0);
+    for (const group of members) {
+      left.delete(group);
+      if (weight > 0) weighted.push({ ...group, weight: Math.ceil((group.weight * weight) / total) });
+    }
+  }
+  return weighted.sort((a, b) => (a.locality < b.locality ? -1 : 1));
+}
+
+function failedOver(
+  groups: readonly LocalityGroup[],
+  order: LocalityOrder,
+  setting: LocalityLoadBalancerSetting,
+): LocalityGroup[] {
+  return groups.map((group) => ({ ...group, priority: distance(order.proxyLocality, group.locality, setting) }));
+}
+
+/** Region failover inside each label priority: 5 distances to a label step. */
+function failedOverWithin(
+  groups: readonly LocalityGroup[],
+  order: LocalityOrder,
+  setting: LocalityLoadBalancerSetting,
+): LocalityGroup[] {
+  return groups.map((group) => ({
+    ...group,
+    priority: group.priority * 5 + distance(order.proxyLocality, group.locality, setting),
+  }));
+}
+
+/** 0 same subzone, 1 same zone, 2 same region, 3 another region (the one to fail over to, if named), 4 the rest. */
+function distance(proxy: string, endpoint: string, setting: LocalityLoadBalancerSetting): number {
+  const [region = '', zone = '', subzone = ''] = proxy.split('/');
+  const [otherRegion = '', otherZone = '', otherSubzone = ''] = endpoint.split('/');
+  if (region === otherRegion) {
+    if (zone !== otherZone) return 2;
+    return subzone === otherSubzone ? 0 : 1;
+  }
+  const failover = setting.failover?.find(({ from }) => from === region);
+  return failover === undefined || failover.to === otherRegion ? 3 : 4;
+}
+
+/** Priority by how many labels of the list, from its start, the endpoint shares with the proxy. */
+function byLabelPriority(
+  endpoints: readonly Endpoint[],
+  order: LocalityOrder,
+  labels: readonly string[],
+): LocalityGroup[] {
+  const byPriority = new Map<number, Endpoint[]>();
+  for (const endpoint of endpoints) {
+    const firstMiss = labels.findIndex((label) => !sharesLabel(label, endpoint, order));
+    const priority = firstMiss === -1 ? 0 : labels.length - firstMiss;
+    const members = byPriority.get(priority);
+    if (members === undefined) byPriority.set(priority, [endpoint]);
+    else members.push(endpoint);
+  }
+  return [...byPriority].sort(([a], [b]) => a - b).flatMap(([priority, members]) => byLocality(members, priority));
+}
+
+/** `key`: equal on both; `key=value`: the endpoint's value, whatever the proxy's. */
+function sharesLabel(label: string, endpoint: Endpoint, order: LocalityOrder): boolean {
+  const equals = label.indexOf('=');
+  if (equals > 0) return workloadLabel(endpoint, label.slice(0, equals)) === label.slice(equals + 1);
+  const own = workloadLabel({ labels: order.proxyLabels, locality: order.proxyLocality }, label);
+  return own === workloadLabel(endpoint, label);
+}
+
+const topologyLabels = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone', 'topology.istio.io/subzone'];
+
+/** A label; the topology labels follow from the locality where they are not set. */
+function workloadLabel(workload: Pick<Endpoint, 'labels' | 'locality'>, key: string): string | undefined {
+  const level = topologyLabels.indexOf(key);
+  return workload.labels[key] ?? (level === -1 ? undefined : workload.locality.split('/')[level]);
+}
+
+/** Envoy takes priorities from 0 without gaps. */
+function compacted(groups: readonly LocalityGroup[]): readonly LocalityGroup[] {
+  const used = [...new Set(groups.map((group) => group.priority))].sort((a, b) => a - b);
+  const rank = new Map(used.map((priority, index) => [priority, index]));
+  return groups.map((group) => ({ ...group, priority: rank.get(group.priority)! }));
+}
+
+/** `region/zone/*`, `region/*`, `region` and `*` match everything below. */
+export function localityMatches(locality: string, rule: string): boolean {
+  const parts = locality.split('/');
+  for (const [level, wanted] of rule.split('/').entries()) {
+    if (wanted === '*') return true;
+    if (wanted !== (parts[level] ?? '')) return false;
+  }
+  return true;
+}
+
+function specificity(rule: string): number {
+  return rule.split('/').filter((part) => part !== '*').length;
+}

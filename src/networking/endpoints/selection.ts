@@ -1,0 +1,27 @@
+/** Which endpoints of a service stand behind one cluster (spec/discovery.md §8.3). */
+import { isIP } from 'node:net';
+import { isSelected } from '../../model/label-match.ts';
+import type { Endpoint, Port } from '../../model/service.ts';
+import { isUnixSocket } from '../address.ts';
+
+export interface EndpointSelection {
+  readonly port: Port;
+  /** Labels of the subset; absent: all endpoints. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Only endpoints whose proxy takes mutual TLS: what lies behind a cluster in the SNI form. */
+  readonly onlyMutualTls?: boolean;
+  /** DNS clusters resolve names; EDS takes addresses alone. */
+  readonly allowNames?: boolean;
+}
+
+/** Healthy endpoints of a port; ports are matched by name because numbers differ from workload to workload. */
+export function selectEndpoints(endpoints: readonly Endpoint[], selection: EndpointSelection): readonly Endpoint[] {
+  return endpoints.filter(
+    (endpoint) =>
+      endpoint.servicePortName === selection.port.name &&
+      endpoint.health === 'healthy' &&
+      (!selection.onlyMutualTls || endpoint.tlsMode === 'istio') &&
+      (selection.allowNames || isUnixSocket(endpoint.address) || isIP(endpoint.address) !== 0) &&
+      isSelected(selection.labels ?? {}, endpoint.labels),
+  );
+}

@@ -1,0 +1,122 @@
+/**
+ * What a sidecar takes in: the ports of its workload, as its services or its Sidecar object say
+ * (spec/discovery.md §8.4, §8.8). Clusters and listeners are made from the same list.
+ */
+import type { ServerTlsSettings } from '../model/kinds/gateway.ts';
+import type { IngressListener } from '../model/kinds/sidecar.ts';
+import type { ConnectionPoolSettings } from '../model/kinds/traffic-policy.ts';
+import type { Protocol } from '../model/protocol.ts';
+import type { ProxyView } from '../model/proxy.ts';
+import type { PushContext } from '../model/push-context.ts';
+import type { Port, Service, ServiceTarget } from '../model/service.ts';
+import { type IpFamily, ipFamilyOf, isLoopback, isUnixSocket, isWildcardAddress, loopbackAddress } from './address.ts';
+import { effectivePolicy } from './traffic-policy.ts';
+
+export interface InboundTarget {
+  /** The port that traffic comes to; names the cluster and the chain. */
+  readonly port: number;
+  readonly protocol: Protocol;
+  /** The services whose port it is, oldest first; empty for an ingress listener that belongs to none. */
+  readonly services: readonly Service[];
+  readonly servicePort?: Port;
+  /** Where the application listens; absent: where the connection was going. */
+  readonly forwardTo?: { readonly address: string; readonly port: number };
+  readonly connectionPool?: ConnectionPoolSettings;
+  /** TLS that ends at the proxy, for clients outside of the mesh. */
+  readonly tls?: ServerTlsSettings;
+  /** Set when the proxy must listen by itself, because nothing redirects the traffic to it. */
+  readonly ownListener?: { readonly bind: string | undefined };
+}
+
+/** Ascending by port; at most one for each port. */
+export function inboundTargets(view: ProxyView, push: PushContext): readonly InboundTarget[] {
+  const scope = push.sidecarScopeFor(view);
+  const targets =
+    scope.ingressListeners === undefined
+      ? fromServices(view, push, scope.inboundConnectionPool)
+      : scope.ingressListeners
+          .map((listener) => fromIngress(listener, view, scope.inboundConnectionPool))
+          .filter((target) => target !== undefined);
+  const byPort = new Map<number, InboundTarget>();
+  for (const target of targets) if (!byPort.has(target.port)) byPort.set(target.port, target);
+  return [...byPort.values()].sort((a, b) => a.port - b.port);
+}
+
+/** Without redirection the application itself listens on these ports: the proxy leaves them alone. */
+function fromServices(
+  view: ProxyView,
+  push: PushContext,
+  pool: ConnectionPoolSettings | undefined,
+): readonly InboundTarget[] {
+  if (view.interceptionMode === 'NONE') return [];
+  const byPort = new Map<number, ServiceTarget[]>();
+  for (const target of view.serviceTargets) {
+    if (target.port.protocol === 'UDP') continue;
+    const same = byPort.get(target.targetPort);
+    if (same === undefined) byPort.set(target.targetPort, [target]);
+    else same.push(target);
+  }
+  return [...byPort].map(([port, targets]) => {
+    const { service, port: servicePort } = targets[0]!;
+    const rule = push.destinationRuleFor(view.configNamespace, service, view.labels);
+    const connectionPool = pool ?? effectivePolicy(rule?.config.spec, '', servicePort.number).connectionPool;
+    return {
+      port,
+      protocol: servicePort.protocol,
+      services: [...new Set(targets.map((target) => target.service))],
+      servicePort,
+      ...(connectionPool && { connectionPool }),
+    };
+  });
+}
+
+function fromIngress(
+  listener: IngressListener,
+  view: ProxyView,
+  pool: ConnectionPoolSettings | undefined,
+): InboundTarget | undefined {
+  const { port, bind } = listener;
+  const own =
+    listener.captureMode === 'NONE' || (listener.captureMode === 'DEFAULT' && view.interceptionMode === 'NONE');
+  const forwardTo =
+    forwardAddress(listener.defaultEndpoint, view) ?? (own ? ownApplication(bind, port.number) : undefined);
+  // A listener of our own that forwards to where the connection came would forward to itself.
+  if (own && forwardTo === undefined) return undefined;
+  const service = view.serviceTargets.find((target) => target.targetPort === port.number);
+  const connectionPool = listener.connectionPool ?? pool;
+  return {
+    port: port.number,
+    protocol: listener.tls ? behindTls(port.protocol) : port.protocol,
+    services: service ? [service.service] : [],
+    servicePort: service?.port ?? { name: port.name, number: port.number, protocol: port.protocol },
+    ...(forwardTo && { forwardTo }),
+    ...(connectionPool && { connectionPool }),
+    ...(listener.tls && { tls: listener.tls }),
+    ...(own && { ownListener: { bind } }),
+  };
+}
+
+/** What is left of a protocol once its TLS has ended. */
+function behindTls(protocol: Protocol): Protocol {
+  return protocol === 'HTTPS' ? 'HTTP' : protocol === 'TLS' ? 'TCP' : protocol;
+}
+
+/** `0.0.0.0:80` and `[::]:80` mean the workload's own address. */
+function forwardAddress(endpoint: string | undefined, view: ProxyView): InboundTarget['forwardTo'] {
+  if (!endpoint) return undefined;
+  if (isUnixSocket(endpoint)) return { address: endpoint, port: 0 };
+  const colon = endpoint.lastIndexOf(':');
+  const host = endpoint.slice(0, colon).replace(/^\[|\]$/g, '');
+  const port = Number(endpoint.slice(colon + 1));
+  if (host === '') return { address: loopbackAddress(ipFamilyOf(view.ipAddresses)), port };
+  if (!isWildcardAddress(host)) return { address: host, port };
+  const family: IpFamily = host === '::' ? 'v6' : 'v4';
+  const own = view.ipAddresses.find((address) => ipFamilyOf([address]) === family);
+  return { address: own ?? loopbackAddress(family), port };
+}
+
+/** The application on the same port of the loopback address, if the proxy's listener leaves that to it. */
+function ownApplication(bind: string | undefined, port: number): InboundTarget['forwardTo'] {
+  if (bind === undefined || isWildcardAddress(bind) || isLoopback(bind) || isUnixSocket(bind)) return undefined;
+  return { address: loopbackAddress(ipFamilyOf([bind])), port };
+}

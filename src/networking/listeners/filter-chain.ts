@@ -1,0 +1,74 @@
+/** Filter chains for plain connections. */
+import { create } from '@bufbuild/protobuf';
+import type { CidrRange } from '../../gen/envoy/config/core/v3/address_pb.ts';
+import {
+  type Filter,
+  type FilterChain,
+  type FilterChainMatchSchema,
+  FilterChainSchema,
+} from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import type { Destination } from '../../model/kinds/virtual-service.ts';
+import type { MeshConfig } from '../../model/mesh-config.ts';
+import type { Protocol } from '../../model/protocol.ts';
+import type { ProxyView } from '../../model/proxy.ts';
+import { cidrRange } from '../address.ts';
+import { resolveDestination } from '../destination.ts';
+import type { Init } from '../init.ts';
+import { parseDuration } from '../metadata-duration.ts';
+import { passthroughFilterChain } from '../names.ts';
+import type { Reach } from '../reach.ts';
+import { effectivePolicy } from '../traffic-policy.ts';
+import { tcpFilters, type WeightedCluster } from './tcp-proxy.ts';
+
+export interface ChainMatch {
+  readonly serverNames?: readonly string[];
+  readonly destinationSubnets?: readonly string[];
+  readonly sourceSubnet?: string | undefined;
+}
+
+/** Undefined when everything matches: Envoy tells an absent match from an empty one only in its dumps. */
+export function chainMatch(match: ChainMatch): Init<typeof FilterChainMatchSchema> | undefined {
+  const prefixRanges = ranges(match.destinationSubnets ?? []);
+  const sourcePrefixRanges = ranges(match.sourceSubnet === undefined ? [] : [match.sourceSubnet]);
+  const serverNames = [...(match.serverNames ?? [])].sort();
+  if (prefixRanges.length + sourcePrefixRanges.length + serverNames.length === 0) return undefined;
+  return { prefixRanges, sourcePrefixRanges, serverNames };
+}
+
+function ranges(texts: readonly string[]): CidrRange[] {
+  return texts.map(cidrRange).filter((range) => range !== undefined);
+}
+
+/** Everything that a connection's filters are made from. */
+export interface TcpRoute {
+  readonly destinations: readonly WeightedCluster[];
+  /** Whose traffic policy holds. */
+  readonly first: Destination;
+  readonly port: number;
+  readonly protocol: Protocol;
+}
+
+/** The proxy to a route's destinations, with the timeouts and the tunnel of the first one's traffic policy. */
+export function routeFilters(route: TcpRoute, view: ProxyView, reach: Reach, mesh: MeshConfig): Filter[] {
+  const { service, port } = resolveDestination(route.first, route.port, reach);
+  const rule = service && reach.destinationRuleFor(service);
+  const policy = effectivePolicy(rule?.config.spec, route.first.subset ?? '', port);
+  const tcp = policy.connectionPool?.tcp;
+  return tcpFilters({
+    destinations: route.destinations,
+    mesh,
+    protocol: route.protocol,
+    idleTimeoutMs: tcp?.idleTimeoutMs ?? parseDuration(view.metadata.IDLE_TIMEOUT),
+    maxConnectionDurationMs: tcp?.maxConnectionDurationMs,
+    tunnel: policy.tunnel,
+    hashSourceIp: policy.loadBalancer?.consistentHash?.useSourceIp ?? false,
+  });
+}
+
+/** Connections that no other chain takes go where the mesh sends unknown traffic. */
+export function passthroughChain(cluster: string, mesh: MeshConfig): FilterChain {
+  return create(FilterChainSchema, {
+    name: passthroughFilterChain,
+    filters: tcpFilters({ destinations: [{ cluster, weight: 0 }], mesh }),
+  });
+}

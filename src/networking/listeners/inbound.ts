@@ -1,0 +1,59 @@
+/** The inbound listeners of a sidecar: the virtual one, and those of ports that it must bind itself (§8.4). */
+import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { ConfigKey } from '../../model/config.ts';
+import { isHttp } from '../../model/protocol.ts';
+import type { ProxyView } from '../../model/proxy.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { serviceKey } from '../../model/service.ts';
+import { ipFamilyOf, isWildcardAddress, wildcardAddress } from '../address.ts';
+import { type InboundTarget, inboundTargets } from '../inbound-target.ts';
+import { listenerName } from '../names.ts';
+import { isPrivilegedPort, isReservedPort } from '../reserved-ports.ts';
+import { namedResource, type Resource } from '../resource.ts';
+import { inboundChains } from './inbound-chains.ts';
+import { httpInspector } from './inspection.ts';
+import { makeListener } from './listener.ts';
+import { type InboundPort, virtualInbound } from './virtual.ts';
+
+/** The virtual listener, unless nothing is redirected, and the listeners that bind their own port. */
+export function inboundListeners(view: ProxyView, push: PushContext): Resource[] {
+  const targets = inboundTargets(view, push);
+  const redirected = targets.filter((target) => target.ownListener === undefined);
+  const own = targets.filter((target) => target.ownListener !== undefined);
+  const resources = own.flatMap((target) => ownListener(target, view, push));
+  if (view.interceptionMode === 'NONE') return resources;
+  const ports = redirected.map((target) => inboundPort(target, view, push));
+  const dependsOn = redirected.flatMap((target) => originsOf(target));
+  return [namedResource(ListenerSchema, virtualInbound(view, push, ports), dependsOn), ...resources];
+}
+
+function inboundPort(target: InboundTarget, view: ProxyView, push: PushContext): InboundPort {
+  const sniffed = target.protocol === 'unsupported';
+  return {
+    port: target.port,
+    chains: inboundChains(target, view, push, { redirected: true }),
+    sniffed,
+    silent: !sniffed && !isHttp(target.protocol) && target.tls === undefined,
+  };
+}
+
+function ownListener(target: InboundTarget, view: ProxyView, push: PushContext): Resource[] {
+  const bind = target.ownListener?.bind ?? wildcardAddress(ipFamilyOf(view.ipAddresses));
+  if (isPrivilegedPort(target.port, view)) return [];
+  if (isWildcardAddress(bind) && isReservedPort(target.port, push.mesh)) return [];
+  const listener = makeListener({
+    name: listenerName(bind, target.port),
+    direction: 'inbound',
+    bind,
+    port: target.port,
+    bindToPort: true,
+    filterChains: inboundChains(target, view, push, { redirected: false }),
+    listenerFilters: target.protocol === 'unsupported' ? [httpInspector()] : [],
+    mesh: push.mesh,
+  });
+  return [namedResource(ListenerSchema, listener, originsOf(target))];
+}
+
+function originsOf(target: InboundTarget): ConfigKey[] {
+  return target.services.map((service) => serviceKey(service));
+}

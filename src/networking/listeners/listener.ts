@@ -1,0 +1,43 @@
+/** What all listeners have in common. */
+import { create } from '@bufbuild/protobuf';
+import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
+import type { FilterChain, ListenerFilter } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { MeshConfig } from '../../model/mesh-config.ts';
+import { socketAddress } from '../address.ts';
+import { duration } from '../duration.ts';
+import type { Init } from '../init.ts';
+
+export interface ListenerParts {
+  readonly name: string;
+  readonly direction: 'inbound' | 'outbound';
+  /** An IP, or `unix:///path`. */
+  readonly bind: string;
+  readonly port: number;
+  /** False: connections are handed over by the listener that took them off the redirection rules. */
+  readonly bindToPort: boolean;
+  readonly filterChains: FilterChain[];
+  readonly defaultFilterChain?: FilterChain | undefined;
+  readonly listenerFilters?: ListenerFilter[];
+  readonly mesh: MeshConfig;
+  readonly more?: Init<typeof ListenerSchema>;
+}
+
+export function makeListener(parts: ListenerParts): Listener {
+  const inspects = (parts.listenerFilters?.length ?? 0) > 0;
+  return create(ListenerSchema, {
+    name: parts.name,
+    address: socketAddress(parts.bind, parts.port),
+    trafficDirection: parts.direction === 'inbound' ? TrafficDirection.INBOUND : TrafficDirection.OUTBOUND,
+    filterChains: parts.filterChains,
+    defaultFilterChain: parts.defaultFilterChain,
+    ...(!parts.bindToPort && { bindToPort: false }),
+    ...(inspects && {
+      listenerFilters: parts.listenerFilters!,
+      listenerFiltersTimeout: duration(parts.mesh.protocolDetectionTimeoutMs),
+      // A client that stays silent is served as plain TCP rather than cut off.
+      continueOnListenerFiltersTimeout: true,
+    }),
+    ...parts.more,
+  });
+}

@@ -1,0 +1,189 @@
+/** Lays the services of a sidecar's egress listeners onto addresses and ports (spec/discovery.md §8.4). */
+import { configKeyOf } from '../../model/config.ts';
+import { isHostWithin } from '../../model/hostname.ts';
+import { isHttp, isTls, type Protocol } from '../../model/protocol.ts';
+import type { ProxyView } from '../../model/proxy.ts';
+import type { PushContext, ResolvedVirtualService } from '../../model/push-context.ts';
+import { type Port, type Service, serviceKey } from '../../model/service.ts';
+import type { EgressListenerScope, SidecarScope } from '../../model/sidecar-scope.ts';
+import {
+  type IpFamily,
+  ipFamilyOf,
+  isCidr,
+  isLoopback,
+  isUnixSocket,
+  isWildcardAddress,
+  loopbackAddress,
+  unixSocketPath,
+  wildcardAddress,
+} from '../address.ts';
+import { outboundClusterName, sniffedRouteName } from '../names.ts';
+import { isHeadless } from '../proxy-shape.ts';
+import { isPrivilegedPort, isReservedPort } from '../reserved-ports.ts';
+import { tcpRoutes, tlsRoutes } from './l4-routes.ts';
+import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
+
+const mesh: ReadonlySet<string> = new Set(['mesh']);
+
+/** One egress listener and the proxy that it is for. */
+interface Laying {
+  readonly plan: OutboundPlan;
+  readonly view: ProxyView;
+  readonly push: PushContext;
+  readonly scope: SidecarScope;
+  readonly egress: EgressListenerScope;
+  readonly family: IpFamily;
+  /** Nothing redirects traffic to the proxy: it must listen where the application connects to. */
+  readonly bound: boolean;
+  /** Ports of the workload itself: binding them would shut the application out. */
+  readonly ownPorts: ReadonlySet<number>;
+  /** The virtual services of the listener that route connections. */
+  readonly l4Services: readonly ResolvedVirtualService[];
+}
+
+export function planOutbound(view: ProxyView, push: PushContext): OutboundPlan {
+  const scope = push.sidecarScopeFor(view);
+  const plan = new OutboundPlan();
+  const ownPorts = new Set([
+    ...view.serviceTargets.map((target) => target.targetPort),
+    ...(scope.ingressListeners ?? []).map((listener) => listener.port.number),
+  ]);
+  for (const egress of scope.egressListeners) {
+    const bound =
+      egress.captureMode === 'NONE' ||
+      (egress.captureMode === 'DEFAULT' && view.interceptionMode === 'NONE') ||
+      (egress.bind !== undefined && isUnixSocket(egress.bind));
+    const laying: Laying = {
+      plan,
+      view,
+      push,
+      scope,
+      egress,
+      family: ipFamilyOf(view.ipAddresses),
+      bound,
+      ownPorts,
+      l4Services: egress.virtualServices.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
+    };
+    if (egress.port === undefined) layCatchAll(laying);
+    else layPort(laying, egress.port);
+  }
+  return plan;
+}
+
+/** All services on their own addresses and ports. */
+function layCatchAll(laying: Laying): void {
+  for (const service of laying.egress.services) {
+    for (const port of service.ports) {
+      if (port.protocol === 'UDP' || service.resolution === 'Alias') continue;
+      layService(laying, service, port, port.protocol, false);
+    }
+  }
+}
+
+/** An egress listener with a port: the protocol that it says, for the services that it shows. */
+function layPort(laying: Laying, port: NonNullable<EgressListenerScope['port']>): void {
+  const { egress, plan, bound, family, scope } = laying;
+  const bind = egress.bind ?? (bound ? loopbackAddress(family) : wildcardAddress(family));
+  if (isHttp(port.protocol)) {
+    const place = { bind, port: port.number, bindToPort: bound, locked: true };
+    const routeName = isUnixSocket(bind) ? unixSocketPath(bind) : String(port.number);
+    const grpcWeb = port.protocol === 'GRPC-Web';
+    const absoluteUrl = port.protocol === 'HTTP_PROXY';
+    const keys = scope.sidecar ? [configKeyOf(scope.sidecar)] : [];
+    plan.addHttp(place, { routeName, grpcWeb, ...(absoluteUrl && { absoluteUrl }) }, keys);
+    return;
+  }
+  for (const service of egress.services) {
+    const servicePort = isUnixSocket(bind) ? service.ports[0] : service.ports.find((p) => p.number === port.number);
+    if (servicePort !== undefined) layService(laying, service, servicePort, port.protocol, true);
+  }
+}
+
+function layService(laying: Laying, service: Service, port: Port, protocol: Protocol, locked: boolean): void {
+  const { plan, view, push, bound, egress, ownPorts } = laying;
+  for (const { bind, subnets } of addressesOf(laying, service, protocol)) {
+    const number = egress.port?.number ?? port.number;
+    const place = { bind, port: number, bindToPort: bound, locked };
+    if (isWildcardAddress(bind) && isReservedPort(number, push.mesh)) continue;
+    if (bound && !locked && (ownPorts.has(number) || isPrivilegedPort(number, view))) continue;
+    const dependsOn = [serviceKey(service)];
+    const grpcWeb = protocol === 'GRPC-Web';
+    if (isHttp(protocol)) plan.addHttp(place, { routeName: String(number), grpcWeb }, dependsOn);
+    else {
+      if (protocol === 'unsupported') {
+        const shared = isWildcardAddress(bind) || bind === loopbackAddress(laying.family);
+        const routeName = shared ? String(number) : sniffedRouteName(service.hostname, number);
+        plan.addHttp(place, { routeName, grpcWeb }, dependsOn);
+      }
+      const { chains, origins } = tcpChains(laying, service, port, protocol, { bind, subnets });
+      plan.addTcp(place, chains, [...dependsOn, ...origins]);
+    }
+  }
+}
+
+interface ServiceAddress {
+  readonly bind: string;
+  /** Destinations by which the service is told apart from others on the address. */
+  readonly subnets: readonly string[];
+}
+
+/** Where connections to a service arrive. */
+function addressesOf(laying: Laying, service: Service, protocol: Protocol): readonly ServiceAddress[] {
+  const { bound, egress, family, push, view } = laying;
+  const wildcard = wildcardAddress(family);
+  const address = service.defaultAddress;
+  if (egress.bind !== undefined) return [{ bind: egress.bind, subnets: [] }];
+  if (bound) {
+    // Virtual addresses belong to no interface; those of the loopback network can be bound all the same.
+    const bindable = !isHttp(protocol) && isLoopback(address);
+    return [{ bind: bindable ? address : loopbackAddress(family), subnets: [] }];
+  }
+  if (isHttp(protocol)) return [{ bind: wildcard, subnets: [] }];
+  if (isCidr(address)) return [{ bind: wildcard, subnets: [address] }];
+  if (!isWildcardAddress(address)) return [{ bind: address, subnets: [] }];
+  if (isHeadless(service)) {
+    const pods = push.endpointsOf(service.hostname, service.namespace).filter((pod) => pod.health === 'healthy');
+    const others = new Set(pods.map((pod) => pod.address).filter((pod) => !view.ipAddresses.includes(pod)));
+    return [...others].map((bind) => ({ bind, subnets: [] }));
+  }
+  return [{ bind: wildcard, subnets: [] }];
+}
+
+function tcpChains(
+  laying: Laying,
+  service: Service,
+  port: Port,
+  protocol: Protocol,
+  { bind, subnets }: ServiceAddress,
+): { readonly chains: readonly TcpChainPlan[]; readonly origins: ResolvedVirtualService['origins'] } {
+  const { scope, view, l4Services, bound } = laying;
+  const context = { view, reach: scope, gateways: mesh, port: port.number };
+  const own = l4Services.filter(({ config }) => config.spec.hosts.some((host) => isHostWithin(service.hostname, host)));
+  const routes = isTls(protocol)
+    ? [...tlsRoutes(own, [service.hostname], context), ...tcpRoutes(own, context)]
+    : tcpRoutes(own, context);
+  const shared = bound || isWildcardAddress(bind);
+  const chains: TcpChainPlan[] = routes.map((route) => ({
+    match: {
+      serverNames: route.serverNames,
+      destinationSubnets: route.destinationSubnets.length > 0 ? route.destinationSubnets : subnets,
+      sourceSubnet: route.sourceSubnet,
+    },
+    destinations: route.destinations,
+    first: route.first,
+    port: port.number,
+    protocol,
+  }));
+  // What no route takes goes to the service itself.
+  chains.push({
+    match: {
+      serverNames: isTls(protocol) && shared && service.hostname !== '*' ? [service.hostname] : [],
+      destinationSubnets: subnets,
+    },
+    destinations: [{ cluster: outboundClusterName(port.number, '', service.hostname), weight: 0 }],
+    first: { host: service.hostname, port: { number: port.number } },
+    port: port.number,
+    protocol,
+  });
+  return { chains, origins: own.flatMap(({ origins }) => origins) };
+}

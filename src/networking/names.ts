@@ -1,0 +1,82 @@
+/** Names of generated resources (spec/discovery.md §8.1). Dashboards, EnvoyFilters and `istioctl` depend on them. */
+
+export const blackHoleCluster = 'BlackHoleCluster';
+export const passthroughCluster = 'PassthroughCluster';
+export const inboundPassthroughCluster = 'InboundPassthroughCluster';
+
+export const virtualOutboundListener = 'virtualOutbound';
+export const virtualInboundListener = 'virtualInbound';
+export const passthroughFilterChain = 'PassthroughFilterChain';
+/** Route configuration of the listener for HTTP proxy clients. */
+export const httpProxyRoute = 'http_proxy';
+
+/** `outbound|80|v1|reviews.shop.svc.cluster.local`; the subset is empty for all endpoints. */
+export function outboundClusterName(port: number, subset: string, host: string): string {
+  return `outbound|${port}|${subset}|${host}`;
+}
+
+/** `inbound|8080||`: the port that the application listens on. */
+export function inboundClusterName(port: number): string {
+  return `inbound|${port}||`;
+}
+
+/** `outbound_.80_.v1_.reviews…`: a cluster name that is a valid SNI; used between gateways and as the mTLS SNI. */
+export function sniName(port: number, subset: string, host: string): string {
+  return `outbound_.${port}_.${subset}_.${host}`;
+}
+
+export interface OutboundClusterParts {
+  readonly port: number;
+  readonly subset: string;
+  readonly host: string;
+  /** Whether it was written in the SNI form. */
+  readonly sni: boolean;
+}
+
+/** Takes an outbound cluster's name apart; undefined for any other name. */
+export function parseOutboundClusterName(name: string): OutboundClusterParts | undefined {
+  const sni = name.startsWith('outbound_.');
+  const parts = name.split(sni ? '_.' : '|');
+  if (parts.length !== 4 || parts[0] !== 'outbound' || !/^\d+$/.test(parts[1]!) || parts[3] === '') return undefined;
+  return { port: Number(parts[1]), subset: parts[2]!, host: parts[3]!, sni };
+}
+
+/** `0.0.0.0_8080`; for a unix socket its path and port 0. */
+export function listenerName(bind: string, port: number): string {
+  return `${bind}_${port}`;
+}
+
+/** Route configuration of a gateway's plain HTTP port. */
+export function gatewayHttpRouteName(port: number, bind?: string): string {
+  return bind === undefined ? `http.${port}` : `http.${port}.${bind}`;
+}
+
+/** Route configuration of one HTTPS server of a gateway. */
+export function gatewayHttpsRouteName(
+  port: number,
+  portName: string,
+  gateway: { readonly name: string; readonly namespace: string },
+  bind?: string,
+): string {
+  const name = `https.${port}.${portName}.${gateway.name}.${gateway.namespace}`;
+  return bind === undefined ? name : `${name}.${bind}`;
+}
+
+/** Route configuration of a listener that serves one service alone because its protocol is sniffed. */
+export function sniffedRouteName(host: string, port: number): string {
+  return `${host}:${port}`;
+}
+
+export function virtualHostName(host: string, port: number): string {
+  return `${host}:${port}`;
+}
+
+/** `/apis/networking.istio.io/v1/namespaces/shop/virtual-service/reviews`: how resources name their origin. */
+export function configPath(config: {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}): string {
+  const kind = config.kind.replace(/(?<=[a-z])(?=[A-Z])/g, '-').toLowerCase();
+  return `/apis/networking.istio.io/v1/namespaces/${config.namespace}/${kind}/${config.name}`;
+}

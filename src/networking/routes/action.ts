@@ -1,0 +1,126 @@
+/** Where a route sends requests, and how (spec/discovery.md §8.6: route, timeout, mirror, rewrite). */
+
+import { create } from '@bufbuild/protobuf';
+import {
+  type RouteAction,
+  type RouteAction_HashPolicy,
+  type RouteAction_RequestMirrorPolicy,
+  RouteAction_RequestMirrorPolicySchema,
+  RouteActionSchema,
+} from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { ConfigKey } from '../../model/config.ts';
+import type { Destination, HttpRetry, HttpRoute, HttpRouteDestination } from '../../model/kinds/virtual-service.ts';
+import { serviceKey } from '../../model/service.ts';
+import { resolveDestination } from '../destination.ts';
+import { duration } from '../duration.ts';
+import type { Init } from '../init.ts';
+import { runtimePercent } from '../percent.ts';
+import type { Reach } from '../reach.ts';
+import { effectivePolicy } from '../traffic-policy.ts';
+import { hashPolicy } from './hash-policy.ts';
+import { headerFields, hostFromHeaders } from './headers.ts';
+import { retryPolicy } from './retry.ts';
+
+export interface ActionContext {
+  readonly reach: Reach;
+  readonly listenerPort: number;
+  readonly meshRetry: HttpRetry | undefined;
+  /** What the routes come to depend on is added here. */
+  readonly dependsOn: ConfigKey[];
+}
+
+/** @param destinations at least one. */
+export function forwardAction(
+  route: HttpRoute,
+  destinations: readonly HttpRouteDestination[],
+  context: ActionContext,
+): RouteAction {
+  const hashes = hashPolicies(destinations, context);
+  const host = route.rewrite?.authority ?? hostFromHeaders(route.headers) ?? soleHost(destinations);
+  return create(RouteActionSchema, {
+    clusterSpecifier: clusterSpecifier(destinations, context),
+    timeout: duration(route.timeoutMs ?? 0),
+    maxGrpcTimeout: duration(route.timeoutMs ?? 0),
+    retryPolicy: retryPolicy(route.retries, context.meshRetry, hashes.length > 0),
+    hashPolicy: hashes,
+    requestMirrorPolicies: mirrors(route, context),
+    ...rewrite(route),
+    ...(host && { hostRewriteSpecifier: { case: 'hostRewriteLiteral', value: host } }),
+  });
+}
+
+/** Destinations that get requests: of several, those with a weight. */
+export function usedDestinations(route: HttpRoute): readonly HttpRouteDestination[] {
+  const all = route.route ?? [];
+  if (all.length <= 1) return all;
+  const weighted = all.filter(({ weight }) => weight !== undefined && weight > 0);
+  return weighted.length > 0 ? weighted : all.slice(0, 1);
+}
+
+function clusterSpecifier(
+  destinations: readonly HttpRouteDestination[],
+  context: ActionContext,
+): NonNullable<Init<typeof RouteActionSchema>['clusterSpecifier']> {
+  if (destinations.length === 1) return { case: 'cluster', value: clusterOf(destinations[0]!.destination, context) };
+  return {
+    case: 'weightedClusters',
+    value: {
+      clusters: destinations.map(({ destination, weight, headers }) => {
+        const host = hostFromHeaders(headers);
+        return {
+          name: clusterOf(destination, context),
+          weight,
+          ...headerFields(headers),
+          ...(host && { hostRewriteSpecifier: { case: 'hostRewriteLiteral', value: host } }),
+        };
+      }),
+    },
+  };
+}
+
+/** The headers of a single destination are the route's; of several, each cluster has its own. */
+function soleHost(destinations: readonly HttpRouteDestination[]): string | undefined {
+  return destinations.length === 1 ? hostFromHeaders(destinations[0]!.headers) : undefined;
+}
+
+function clusterOf(destination: Destination, { reach, listenerPort }: ActionContext): string {
+  return resolveDestination(destination, listenerPort, reach).cluster;
+}
+
+function hashPolicies(destinations: readonly HttpRouteDestination[], context: ActionContext): RouteAction_HashPolicy[] {
+  const policies = destinations.map(({ destination }) => hashOf(destination, context));
+  const [first] = policies;
+  // One request, one hash: the destinations of a route that disagree are settled by the first.
+  return first ? [first] : [];
+}
+
+/** The hash policy of a destination's traffic policy. */
+export function hashOf(destination: Destination, context: ActionContext): RouteAction_HashPolicy | undefined {
+  const { service, port } = resolveDestination(destination, context.listenerPort, context.reach);
+  if (service === undefined) return undefined;
+  const rule = context.reach.destinationRuleFor(service);
+  context.dependsOn.push(serviceKey(service), ...(rule?.origins ?? []));
+  const hash = effectivePolicy(rule?.config.spec, destination.subset ?? '', port).loadBalancer?.consistentHash;
+  return hash && hashPolicy(hash);
+}
+
+function mirrors(route: HttpRoute, context: ActionContext): RouteAction_RequestMirrorPolicy[] {
+  const own = route.mirror ? [{ destination: route.mirror, percentage: route.mirrorPercentage }] : [];
+  return [...own, ...(route.mirrors ?? [])]
+    .filter(({ percentage }) => percentage?.value !== 0)
+    .map(({ destination, percentage }) =>
+      create(RouteAction_RequestMirrorPolicySchema, {
+        cluster: clusterOf(destination, context),
+        runtimeFraction: runtimePercent(percentage),
+        traceSampled: false,
+      }),
+    );
+}
+
+function rewrite({ rewrite: wanted }: HttpRoute): Init<typeof RouteActionSchema> {
+  if (wanted?.uriRegexRewrite) {
+    const { match, rewrite: substitution } = wanted.uriRegexRewrite;
+    return { regexRewrite: { pattern: { regex: match }, substitution } };
+  }
+  return wanted?.uri ? { prefixRewrite: wanted.uri } : {};
+}

@@ -1,0 +1,48 @@
+/** The names under which clients ask for a service (spec/discovery.md §8.5, domains). */
+import { isWildcard } from '../../model/hostname.ts';
+import { bracketed, isCidr, isWildcardAddress } from '../address.ts';
+
+export interface NamedService {
+  readonly hostname: string;
+  readonly addresses: readonly string[];
+  /** Headless: its pods are asked for by name. */
+  readonly headless?: boolean;
+}
+
+export interface DomainOptions {
+  /** `shop.svc.cluster.local`: the search domain of the client. */
+  readonly proxyDomain: string;
+  /** Set where the port cannot be left out of the match: a listener that serves all ports. */
+  readonly port?: number;
+}
+
+export function domainsOf(service: NamedService, { proxyDomain, port }: DomainOptions): readonly string[] {
+  const names = [...hostForms(service.hostname), ...shortNames(service.hostname, proxyDomain)];
+  const all = service.headless ? [...names, ...names.map((name) => `*.${name}`)] : names;
+  const addresses = service.addresses.filter((address) => !isCidr(address) && !isWildcardAddress(address));
+  const domains = [...new Set([...all, ...addresses.map(bracketed)])];
+  return port === undefined ? domains : domains.flatMap((domain) => [domain, `${domain}:${port}`]);
+}
+
+/** With the trailing dot of an absolute name too. */
+function hostForms(hostname: string): string[] {
+  return isWildcard(hostname) ? [hostname] : [hostname, `${hostname}.`];
+}
+
+/**
+ * What a resolver would complete with the client's search domain: `reviews`, `reviews.shop`, `reviews.shop.svc` for a
+ * client of the namespace `shop`; without the bare name for clients of others.
+ */
+export function shortNames(hostname: string, proxyDomain: string): readonly string[] {
+  if (isWildcard(hostname)) return [];
+  const host = hostname.split('.');
+  const domain = proxyDomain.split('.');
+  let shared = 0;
+  while (shared < Math.min(host.length - 1, domain.length) && host.at(-1 - shared) === domain.at(-1 - shared)) shared++;
+  if (shared === 0) return [];
+  const unique = host.slice(0, host.length - shared);
+  const names = [unique.join('.'), host.slice(0, unique.length + 1).join('.')];
+  // A Kubernetes name of the client's own namespace: `svc` stands one label further.
+  if (host[unique.length + 1] === 'svc') names.push(host.slice(0, unique.length + 2).join('.'));
+  return names;
+}

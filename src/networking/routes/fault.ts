@@ -1,0 +1,56 @@
+/** Injected delays and aborts (spec/discovery.md §8.6, fault). */
+import type { Any } from '@bufbuild/protobuf/wkt';
+import { type FaultAbortSchema, HTTPFaultSchema } from '../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
+import type { HttpFaultInjection } from '../../model/kinds/virtual-service.ts';
+import { pack } from '../any.ts';
+import { duration } from '../duration.ts';
+import type { Init } from '../init.ts';
+import { fractionalPercent } from '../percent.ts';
+
+export const faultFilter = 'envoy.filters.http.fault';
+
+/** Undefined when neither a delay nor an abort that Envoy can do is asked for. */
+export function faultConfig({ delay, abort }: HttpFaultInjection): Any | undefined {
+  const errorType = abort && abortKind(abort);
+  const delayMs = delay?.fixedDelayMs;
+  if (errorType === undefined && delayMs === undefined) return undefined;
+  return pack(HTTPFaultSchema, {
+    ...(delayMs !== undefined && {
+      delay: {
+        faultDelaySecifier: { case: 'fixedDelay', value: duration(delayMs) },
+        percentage: fractionalPercent(delay?.percentage),
+      },
+    }),
+    ...(errorType && { abort: { errorType, percentage: fractionalPercent(abort?.percentage) } }),
+  });
+}
+
+function abortKind(
+  abort: NonNullable<HttpFaultInjection['abort']>,
+): Init<typeof FaultAbortSchema>['errorType'] | undefined {
+  if (abort.httpStatus !== undefined) return { case: 'httpStatus', value: abort.httpStatus };
+  if (abort.grpcStatus === undefined) return undefined;
+  const code = grpcStatusCodes.indexOf(abort.grpcStatus.toUpperCase());
+  return code === -1 ? undefined : { case: 'grpcStatus', value: code };
+}
+
+/** By number. */
+const grpcStatusCodes: readonly string[] = [
+  'OK',
+  'CANCELLED',
+  'UNKNOWN',
+  'INVALID_ARGUMENT',
+  'DEADLINE_EXCEEDED',
+  'NOT_FOUND',
+  'ALREADY_EXISTS',
+  'PERMISSION_DENIED',
+  'RESOURCE_EXHAUSTED',
+  'FAILED_PRECONDITION',
+  'ABORTED',
+  'OUT_OF_RANGE',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+  'UNAUTHENTICATED',
+];

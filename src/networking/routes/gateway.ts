@@ -1,0 +1,126 @@
+/** Route configurations of a gateway (spec/discovery.md §8.7, virtual hosts). */
+import {
+  type Route,
+  type VirtualHost,
+  VirtualHost_TlsRequirementType,
+} from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import { byAge, type ConfigKey, compareText, configKeyOf } from '../../model/config.ts';
+import type { ProxyView } from '../../model/proxy.ts';
+import type { PushContext, ResolvedVirtualService } from '../../model/push-context.ts';
+import { dnsName, type GatewayServer, gatewayName, type MergedGateways } from '../gateway/merge.ts';
+import { matchingHosts } from '../gateway/virtual-hosts.ts';
+import { virtualHostName } from '../names.ts';
+import type { Reach } from '../reach.ts';
+import { namedResource, type Resource } from '../resource.ts';
+import { routeConfiguration, virtualHost } from './configuration.ts';
+import { isCatchAll } from './match.ts';
+import { virtualServiceRoutes } from './route.ts';
+
+/** The configuration of a name; one without virtual hosts when its gateway is gone. */
+export function gatewayRoutes(
+  name: string,
+  merged: MergedGateways,
+  view: ProxyView,
+  push: PushContext,
+  reach: Reach,
+): Resource {
+  const servers = merged.routes.get(name);
+  const dependsOn: ConfigKey[] = [];
+  const hosts = servers ? virtualHosts(servers, view, push, reach, dependsOn) : [];
+  return namedResource(RouteConfigurationSchema, routeConfiguration(name, hosts), dependsOn);
+}
+
+interface HostPlan {
+  /** A virtual service with the gateways through which it takes the host. */
+  readonly services: Map<ResolvedVirtualService, GatewayServer>;
+  httpsRedirect: boolean;
+}
+
+function virtualHosts(
+  servers: readonly GatewayServer[],
+  view: ProxyView,
+  push: PushContext,
+  reach: Reach,
+  dependsOn: ConfigKey[],
+): VirtualHost[] {
+  const { port } = servers[0]!;
+  const plans = collapsed(planHosts(servers, view, push, dependsOn));
+  const hosts = plans
+    .map(({ names, plan }) =>
+      virtualHost(
+        virtualHostName(names[0]!, port),
+        names,
+        routesOf(plan, view, push, reach, dependsOn),
+        plan.httpsRedirect ? VirtualHost_TlsRequirementType.ALL : undefined,
+      ),
+    )
+    .filter((host) => host.routes.length > 0 || host.requireTls === VirtualHost_TlsRequirementType.ALL)
+    .sort((a, b) => compareText(a.name, b.name));
+  // Without a virtual host Envoy would answer the same 404, but nobody could tell why.
+  return hosts.length > 0 ? hosts : [virtualHost(`blackhole:${port}`, ['*'], [])];
+}
+
+function planHosts(
+  servers: readonly GatewayServer[],
+  view: ProxyView,
+  push: PushContext,
+  dependsOn: ConfigKey[],
+): Map<string, HostPlan> {
+  const plans = new Map<string, HostPlan>();
+  const planOf = (host: string): HostPlan => {
+    const plan = plans.get(host) ?? { services: new Map(), httpsRedirect: false };
+    plans.set(host, plan);
+    return plan;
+  };
+  for (const server of servers) {
+    dependsOn.push(configKeyOf(server.gateway));
+    const redirect = server.server.tls?.httpsRedirect === true;
+    for (const service of push.virtualServicesFor(gatewayName(server.gateway), view.configNamespace)) {
+      for (const host of matchingHosts(server, service)) {
+        const plan = planOf(host);
+        if (!plan.services.has(service)) plan.services.set(service, server);
+        plan.httpsRedirect ||= redirect;
+      }
+    }
+    if (redirect) for (const host of server.hosts) planOf(dnsName(host)).httpsRedirect = true;
+  }
+  return plans;
+}
+
+/** Hosts with the same routes as one, named for the first of them in the alphabet. */
+function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; plan: HostPlan }[] {
+  const ids = new Map<unknown, number>();
+  const idOf = (thing: unknown): number => {
+    const id = ids.get(thing) ?? ids.size;
+    ids.set(thing, id);
+    return id;
+  };
+  const groups = new Map<string, { names: string[]; plan: HostPlan }>();
+  for (const [host, plan] of [...plans].sort(([a], [b]) => compareText(a, b))) {
+    const routes = [...plan.services].map(([service, { gateway, server }]) => [service, gateway, server.port.number]);
+    const key = [plan.httpsRedirect, ...routes.flat().map(idOf)].join();
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { names: [host], plan });
+    else group.names.push(host);
+  }
+  return [...groups.values()];
+}
+
+/** The routes of all virtual services of the host, oldest first; those that take everything come last. */
+function routesOf(plan: HostPlan, view: ProxyView, push: PushContext, reach: Reach, dependsOn: ConfigKey[]): Route[] {
+  const routes = [...plan.services]
+    .sort(([a], [b]) => byAge(a.config, b.config))
+    .flatMap(([service, { gateway, server }]) =>
+      virtualServiceRoutes(service, {
+        view,
+        gateway: gatewayName(gateway),
+        listenerPort: server.port.number,
+        reach,
+        meshRetry: push.mesh.defaultHttpRetryPolicy,
+        dependsOn,
+      }),
+    );
+  const catchAll = routes.filter((route) => isCatchAll(route.match!));
+  return catchAll.length === 0 ? routes : [...routes.filter((route) => !isCatchAll(route.match!)), catchAll[0]!];
+}

@@ -1,0 +1,97 @@
+/** Which requests a route takes (spec/discovery.md §8.6, match rows). */
+import { create } from '@bufbuild/protobuf';
+import {
+  type HeaderMatcher,
+  HeaderMatcherSchema,
+  type QueryParameterMatcher,
+  QueryParameterMatcherSchema,
+  type RouteMatch,
+  RouteMatchSchema,
+} from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { compareText } from '../../model/config.ts';
+import type { StringMatch, ValueMatch } from '../../model/kinds/string-match.ts';
+import type { HttpMatchRequest } from '../../model/kinds/virtual-service.ts';
+import { isSelected } from '../../model/label-match.ts';
+import type { ProxyView } from '../../model/proxy.ts';
+import type { Init } from '../init.ts';
+import { stringMatcher } from './string-matcher.ts';
+
+/** Where the route is used: conditions that Envoy needs not check because the control plane can. */
+export interface MatchContext {
+  readonly view: ProxyView;
+  /** `mesh`, or the gateway being built. */
+  readonly gateway: string;
+  readonly listenerPort: number;
+}
+
+/** Whether the match can hold at all for this proxy, gateway and port. */
+export function appliesTo(match: HttpMatchRequest, { view, gateway, listenerPort }: MatchContext): boolean {
+  return (
+    (match.port === undefined || match.port === listenerPort) &&
+    isSelected(match.sourceLabels ?? {}, view.labels) &&
+    (match.sourceNamespace === undefined || match.sourceNamespace === view.configNamespace) &&
+    (!match.gateways?.length || match.gateways.includes(gateway))
+  );
+}
+
+export function routeMatch(match: HttpMatchRequest): RouteMatch {
+  return create(RouteMatchSchema, {
+    pathSpecifier: pathSpecifier(match.uri),
+    ...(match.ignoreUriCase && { caseSensitive: false }),
+    headers: [
+      ...sorted(match.headers).map(([name, value]) => headerMatcher(name, value)),
+      ...sorted(match.withoutHeaders).map(([name, value]) => absentHeaderMatcher(name, value)),
+      ...pseudoHeader(':method', match.method),
+      ...pseudoHeader(':authority', match.authority),
+      ...pseudoHeader(':scheme', match.scheme),
+    ],
+    queryParameters: sorted(match.queryParams).map(([name, value]) => queryParameter(name, value)),
+  });
+}
+
+/** Whether every request matches, so that routes behind it are never reached. */
+export function isCatchAll({ pathSpecifier, headers, queryParameters, runtimeFraction }: RouteMatch): boolean {
+  const anyPath =
+    (pathSpecifier.case === 'prefix' && pathSpecifier.value === '/') ||
+    (pathSpecifier.case === 'safeRegex' && (pathSpecifier.value.regex === '.*' || pathSpecifier.value.regex === '/.*'));
+  return anyPath && headers.length === 0 && queryParameters.length === 0 && runtimeFraction === undefined;
+}
+
+function pathSpecifier(uri: StringMatch | undefined): NonNullable<Init<typeof RouteMatchSchema>['pathSpecifier']> {
+  if (uri === undefined) return { case: 'prefix', value: '/' };
+  if ('exact' in uri) return { case: 'path', value: uri.exact };
+  if ('prefix' in uri) return { case: 'prefix', value: uri.prefix };
+  return { case: 'safeRegex', value: { regex: uri.regex } };
+}
+
+function headerMatcher(name: string, value: ValueMatch): HeaderMatcher {
+  return create(HeaderMatcherSchema, {
+    name,
+    headerMatchSpecifier:
+      'present' in value ? { case: 'presentMatch', value: true } : { case: 'stringMatch', value: stringMatcher(value) },
+  });
+}
+
+/** A request without the header has no value that could match, so it must pass. */
+function absentHeaderMatcher(name: string, value: ValueMatch): HeaderMatcher {
+  const matcher = headerMatcher(name, value);
+  matcher.invertMatch = true;
+  matcher.treatMissingHeaderAsEmpty = !('present' in value);
+  return matcher;
+}
+
+function pseudoHeader(name: string, value: StringMatch | undefined): HeaderMatcher[] {
+  return value === undefined ? [] : [headerMatcher(name, value)];
+}
+
+function queryParameter(name: string, value: ValueMatch): QueryParameterMatcher {
+  return create(QueryParameterMatcherSchema, {
+    name,
+    queryParameterMatchSpecifier:
+      'present' in value ? { case: 'presentMatch', value: true } : { case: 'stringMatch', value: stringMatcher(value) },
+  });
+}
+
+function sorted<T>(values: Readonly<Record<string, T>> | undefined): [string, T][] {
+  return Object.entries(values ?? {}).sort(([a], [b]) => compareText(a, b));
+}

@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import { redirectAction } from './redirect.ts';
+
+describe('a redirect', () => {
+  it('is permanent unless it says otherwise', () => {
+    expect(redirectAction({}, 80).responseCode).toBe(0);
+    expect(redirectAction({ redirectCode: 302 }, 80).responseCode).toBe(1);
+  });
+
+  it.each([
+    [{ scheme: 'https', port: 443 }, 0],
+    [{ scheme: 'http', port: 80 }, 0],
+    [{ scheme: 'http', port: 443 }, 443],
+    [{ port: 8443 }, 8443],
+    [{ derivePort: 'FROM_REQUEST_PORT' as const }, 8080],
+    [{ derivePort: 'FROM_PROTOCOL_DEFAULT' as const }, 0],
+  ])('%j leads to port %d', (redirect, port) => {
+    expect(redirectAction(redirect, 8080).portRedirect).toBe(port);
+  });
+
+  it('replaces the matched prefix when its path asks for that', () => {
+    expect(redirectAction({ uri: '%PREFIX()%/new' }, 80).pathRewriteSpecifier).toEqual({
+      case: 'prefixRewrite',
+      value: '/new',
+    });
+    expect(redirectAction({ uri: '/new' }, 80).pathRewriteSpecifier).toEqual({ case: 'pathRedirect', value: '/new' });
+  });
+});

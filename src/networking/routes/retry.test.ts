@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import { retryPolicy } from './retry.ts';
+
+describe('retries', () => {
+  it('are two to hosts not tried yet when nothing is said', () => {
+    const policy = retryPolicy(undefined, undefined, false)!;
+    expect(policy.numRetries).toBe(2);
+    expect(policy.retryOn).toBe('connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes');
+    expect(policy.retryHostPredicate).toHaveLength(1);
+    expect(policy.hostSelectionRetryMaxAttempts).toBe(5n);
+  });
+
+  it('are none when the route or the mesh says 0', () => {
+    expect(retryPolicy({ attempts: 0 }, undefined, false)).toBeUndefined();
+    expect(retryPolicy(undefined, { attempts: 0 }, false)).toBeUndefined();
+  });
+
+  it('are what the route says over what the mesh says', () => {
+    const policy = retryPolicy({ attempts: 1 }, { attempts: 7, retryOn: 'reset' }, false)!;
+    expect(policy).toMatchObject({ numRetries: 1, retryOn: 'reset' });
+  });
+
+  it('take numbers among the conditions as status codes', () => {
+    const policy = retryPolicy({ attempts: 1, retryOn: '503, connect-failure,429' }, undefined, false)!;
+    expect(policy.retryOn).toBe('connect-failure,retriable-status-codes');
+    expect(policy.retriableStatusCodes).toEqual([503, 429]);
+  });
+
+  it('stay with the host that a hash has chosen', () => {
+    const policy = retryPolicy(undefined, undefined, true)!;
+    expect(policy.retryHostPredicate).toEqual([]);
+    expect(policy.hostSelectionRetryMaxAttempts).toBe(0n);
+  });
+});

@@ -1,0 +1,113 @@
+/** The routes of a virtual service as Envoy reads them (spec/discovery.md §8.6). */
+import { create } from '@bufbuild/protobuf';
+import type { Any } from '@bufbuild/protobuf/wkt';
+import { type Route, type RouteMatch, RouteSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { HttpMatchRequest, HttpRoute } from '../../model/kinds/virtual-service.ts';
+import type { ResolvedVirtualService } from '../../model/push-context.ts';
+import type { Port, Service } from '../../model/service.ts';
+import { duration } from '../duration.ts';
+import type { Init } from '../init.ts';
+import { istioMetadata } from '../metadata.ts';
+import { configPath, outboundClusterName } from '../names.ts';
+import { type ActionContext, forwardAction, hashOf, usedDestinations } from './action.ts';
+import { corsConfig, corsFilter } from './cors.ts';
+import { faultConfig, faultFilter } from './fault.ts';
+import { headerFields, joinedHeaders } from './headers.ts';
+import { appliesTo, isCatchAll, type MatchContext, routeMatch } from './match.ts';
+import { directResponse, redirectAction } from './redirect.ts';
+import { retryPolicy } from './retry.ts';
+
+export interface RouteContext extends MatchContext, ActionContext {}
+
+/** In the order written; what stands behind a route that takes everything is dropped. */
+export function virtualServiceRoutes(service: ResolvedVirtualService, context: RouteContext): Route[] {
+  const routes: Route[] = [];
+  context.dependsOn.push(...service.origins);
+  for (const http of service.config.spec.http ?? []) {
+    const everything: readonly HttpMatchRequest[] = [{}];
+    for (const match of http.match?.length ? http.match : everything) {
+      if (!appliesTo(match, context)) continue;
+      const route = toRoute(http, match, service, context);
+      if (route === undefined) continue;
+      routes.push(route);
+      if (isCatchAll(route.match!)) return routes;
+    }
+  }
+  return routes;
+}
+
+/** What a service without virtual service gets. */
+export function defaultRoute(service: Service, port: Port, context: ActionContext): Route {
+  const hash = hashOf({ host: service.hostname, port: { number: port.number } }, context);
+  return create(RouteSchema, {
+    name: 'default',
+    match: { pathSpecifier: { case: 'prefix', value: '/' } },
+    decorator: { operation: `${service.hostname}:${port.number}/*` },
+    action: {
+      case: 'route',
+      value: {
+        clusterSpecifier: { case: 'cluster', value: outboundClusterName(port.number, '', service.hostname) },
+        timeout: duration(0),
+        maxGrpcTimeout: duration(0),
+        retryPolicy: retryPolicy(undefined, context.meshRetry, hash !== undefined),
+        hashPolicy: hash ? [hash] : [],
+      },
+    },
+  });
+}
+
+/** Undefined for a route that does nothing: no destination, redirect or response. */
+function toRoute(
+  http: HttpRoute,
+  match: HttpMatchRequest,
+  { config }: ResolvedVirtualService,
+  context: RouteContext,
+): Route | undefined {
+  const action = actionOf(http, context);
+  if (action === undefined) return undefined;
+  const envoyMatch = routeMatch(match);
+  const destinations = usedDestinations(http);
+  const sole = destinations.length === 1 && action.case === 'route' ? destinations[0] : undefined;
+  const own = headerFields(http.headers);
+  const operationHost = sole ? sole.destination.host : config.name;
+  return create(RouteSchema, {
+    name: [http.name, match.name].filter(Boolean).join('.'),
+    match: envoyMatch,
+    action,
+    metadata: istioMetadata({ config: configPath(config) }),
+    decorator: { operation: `${operationHost}:${context.listenerPort}${pathText(envoyMatch)}` },
+    typedPerFilterConfig: filterConfigs(http),
+    statPrefix: match.statPrefix ?? '',
+    ...(sole ? joinedHeaders(own, headerFields(sole.headers)) : own),
+  });
+}
+
+function actionOf(http: HttpRoute, context: RouteContext): Init<typeof RouteSchema>['action'] | undefined {
+  if (http.redirect) return { case: 'redirect', value: redirectAction(http.redirect, context.listenerPort) };
+  if (http.directResponse) return { case: 'directResponse', value: directResponse(http.directResponse) };
+  const destinations = usedDestinations(http);
+  if (destinations.length === 0) return undefined;
+  return { case: 'route', value: forwardAction(http, destinations, context) };
+}
+
+function filterConfigs(http: HttpRoute): Record<string, Any> {
+  const fault = http.fault && faultConfig(http.fault);
+  return {
+    ...(fault && { [faultFilter]: fault }),
+    ...(http.corsPolicy && { [corsFilter]: corsConfig(http.corsPolicy) }),
+  };
+}
+
+/** The path in the name of a traced operation. */
+function pathText({ pathSpecifier }: RouteMatch): string {
+  switch (pathSpecifier.case) {
+    case 'path':
+      return pathSpecifier.value;
+    case 'prefix':
+      return `${pathSpecifier.value}*`;
+    case 'safeRegex':
+      return pathSpecifier.value.regex;
+    default:
+      return '/*';
+  }
+}

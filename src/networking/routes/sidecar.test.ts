@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import { givenMesh, givenProxy } from '../../model/given-mesh.ts';
+import { sidecarRoutes } from './sidecar.ts';
+
+function configuration(yaml: string, name: string, meshConfig = ''): RouteConfiguration {
+  const { context } = givenMesh(yaml, { meshConfig });
+  const view = { ...givenProxy({ namespace: 'shop' }), serviceTargets: [] };
+  const resource = sidecarRoutes(name, view, context);
+  expect(resource.name).toBe(name);
+  return resource.message as RouteConfiguration;
+}
+
+/** `virtual host: cluster of the first route`. */
+function hosts({ virtualHosts }: RouteConfiguration): string[] {
+  return virtualHosts.map(({ name, routes }) => {
+    const action = routes[0]?.action;
+    const cluster = action?.case === 'route' ? action.value.clusterSpecifier.value : action?.case;
+    return `${name} → ${cluster}`;
+  });
+}
+
+function service(host: string, ports = '[{ number: 80, name: http, protocol: HTTP }]'): string {
+  return `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: ${host.replaceAll(/[^a-z]/g, '-').replace(/^-+/, 'x')}, namespace: shop }
+spec: { hosts: ["${host}"], location: MESH_INTERNAL, resolution: NONE, ports: ${ports} }
+---`;
+}
+
+function virtualService(name: string, host: string, to: string): string {
+  return `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: ${name}, namespace: shop }
+spec: { hosts: ["${host}"], http: [{ route: [{ destination: { host: ${to} } }] }] }
+---`;
+}
+
+describe('routes of a sidecar', () => {
+  it('lead to the services of the port, and the rest where the mesh sends unknown traffic', () => {
+    const mesh = service('a.test') + service('b.test', '[{ number: 81, name: http, protocol: HTTP }]');
+    expect(hosts(configuration(mesh, '80'))).toEqual([
+      'a.test:80 → outbound|80||a.test',
+      'allow_any → PassthroughCluster',
+    ]);
+    expect(hosts(configuration(mesh, '80', 'outboundTrafficPolicy: { mode: REGISTRY_ONLY }'))).toContain(
+      'block_all → directResponse',
+    );
+  });
+
+  it('follow the most specific virtual service, of equal ones the oldest', () => {
+    const mesh =
+      service('a.test') +
+      service('to.test') +
+      virtualService('wide', '*.test', 'wide.test') +
+      virtualService('first', 'a.test', 'to.test') +
+      virtualService('second', 'a.test', 'never.test');
+    expect(hosts(configuration(mesh, '80'))).toEqual([
+      'a.test:80 → outbound|80||to.test',
+      'to.test:80 → outbound|80||wide.test',
+      'allow_any → PassthroughCluster',
+    ]);
+  });
+
+  it('serve a host that no registry knows on port 80 alone', () => {
+    const mesh =
+      service('a.test', '[{ number: 80, name: http, protocol: HTTP }, { number: 81, name: h, protocol: HTTP }]') +
+      virtualService('new', 'new.test', 'a.test');
+    expect(hosts(configuration(mesh, '80'))).toContain('new.test:80 → outbound|80||a.test');
+    expect(hosts(configuration(mesh, '81')).join()).not.toContain('new.test');
+  });
+
+  it('serve a host under a wildcard service on that service’s port', () => {
+    const mesh =
+      service('*.wild.test', '[{ number: 81, name: http, protocol: HTTP }]') +
+      virtualService('api', 'api.wild.test', 'elsewhere.test');
+    expect(hosts(configuration(mesh, '81'))).toContain('api.wild.test:81 → outbound|81||elsewhere.test');
+  });
+
+  it('give a domain to the first that wants it, for Envoy refuses a domain that is there twice', () => {
+    const mesh = service('a.shop.svc.cluster.local') + service('a');
+    const { virtualHosts } = configuration(mesh, '80');
+    const domains = virtualHosts.flatMap((host) => host.domains);
+    expect(new Set(domains).size).toBe(domains.length);
+  });
+
+  it('tell ports apart by the host where one listener serves all of them', () => {
+    const mesh = service(
+      'a.test',
+      '[{ number: 81, name: h, protocol: HTTP }, { number: 80, name: http, protocol: HTTP }]',
+    );
+    const routes = configuration(mesh, 'http_proxy');
+    expect(routes.ignorePortInHostMatching).toBe(false);
+    const byName = new Map(routes.virtualHosts.map((host) => [host.name, host.domains]));
+    expect(byName.get('a.test:80')).toContain('a.test');
+    expect(byName.get('a.test:81')).toEqual(['a.test:81', 'a.test.:81']);
+  });
+
+  it('are empty for a name that no listener uses', () => {
+    expect(configuration(service('a.test'), 'nonsense').virtualHosts).toEqual([]);
+  });
+
+  it('have one virtual host for everything where the protocol of one service is sniffed', () => {
+    const { virtualHosts } = configuration(service('a.test'), 'a.test:80');
+    expect(virtualHosts.map((host) => host.domains)).toEqual([['*']]);
+  });
+});

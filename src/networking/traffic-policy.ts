@@ -1,0 +1,41 @@
+/** Which traffic policy holds for one port of one subset (spec/discovery.md §8.2, DestinationRule). */
+import type { DestinationRule, Subset } from '../model/kinds/destination-rule.ts';
+import type { LocalityLoadBalancerSetting, PortPolicy, TrafficPolicy } from '../model/kinds/traffic-policy.ts';
+
+/** A policy without port levels: they are applied. */
+export type EffectivePolicy = PortPolicy & Pick<TrafficPolicy, 'tunnel' | 'proxyProtocol' | 'retryBudget'>;
+
+const noPolicy: EffectivePolicy = {};
+
+/**
+ * The rule's policy, overridden field by field by the subset's; on each level a matching port level replaces the four
+ * port fields as a whole, absent ones included.
+ */
+export function effectivePolicy(rule: DestinationRule | undefined, subset: string, port: number): EffectivePolicy {
+  if (rule === undefined) return noPolicy;
+  return override(override(noPolicy, rule.trafficPolicy, port), subsetOf(rule, subset)?.trafficPolicy, port);
+}
+
+export function subsetOf(rule: DestinationRule | undefined, name: string): Subset | undefined {
+  return name === '' ? undefined : rule?.subsets?.find((subset) => subset.name === name);
+}
+
+function override(parent: EffectivePolicy, policy: TrafficPolicy | undefined, port: number): EffectivePolicy {
+  if (policy === undefined) return parent;
+  const { portLevelSettings, ...own } = policy;
+  const merged = { ...parent, ...own };
+  const level = portLevelSettings?.find((setting) => setting.port.number === port);
+  if (level === undefined) return merged;
+  const { loadBalancer: _1, connectionPool: _2, outlierDetection: _3, tls: _4, ...withoutPortFields } = merged;
+  const { port: _5, ...portFields } = level;
+  return { ...withoutPortFields, ...portFields };
+}
+
+/** The rule's setting over the mesh's; undefined when locality load balancing is off. */
+export function localitySetting(
+  policy: EffectivePolicy,
+  mesh: LocalityLoadBalancerSetting,
+): LocalityLoadBalancerSetting | undefined {
+  const setting = policy.loadBalancer?.localityLbSetting ?? mesh;
+  return setting.enabled === false ? undefined : setting;
+}

@@ -1,0 +1,44 @@
+import { basename } from 'node:path';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import type { AgentProgram, Mesh } from '../harness/mesh.ts';
+import { Program } from '../harness/program.ts';
+import type { Finding } from './findings.ts';
+
+/** Ends the mesh and looks at how its agents ended, at what is left on the host, and at every program's trace. */
+export async function checkEnd(mesh: Mesh): Promise<Finding[]> {
+  const left = await mesh.stop({ keepDirectory: true });
+  return [
+    exitFinding('gateway', mesh.gateway),
+    exitFinding('sidecar', mesh.sidecar),
+    {
+      what: 'left behind',
+      seen: left.length === 0 ? 'nothing' : `${left.length} things`,
+      wanted: 'no process, no file in /dev/shm',
+      ok: left.length === 0,
+      ...(left.length > 0 && { detail: left.join('; ') }),
+    },
+    ...(await Promise.all(mesh.traceFiles.map(traceFinding))),
+  ];
+}
+
+function exitFinding(name: string, agent: AgentProgram | undefined): Finding {
+  const exit = agent?.program.exit;
+  return {
+    what: `${name}'s agent ends on TERM`,
+    seen: exit?.signal ?? `code ${exit?.code}`,
+    wanted: 'code 0',
+    ok: exit?.code === 0,
+  };
+}
+
+async function traceFinding(traceFile: string): Promise<Finding> {
+  const checker = Program.start('chartpilot', { args: ['check', traceFile], env: process.env, cwd: packageRoot() });
+  const { code } = await checker.exited;
+  return {
+    what: `trace of ${basename(traceFile, '.trace.ndjson')}`,
+    seen: code === 0 ? 'accepted' : 'refused',
+    wanted: 'accepted by the sequence diagrams',
+    ok: code === 0,
+    ...(code !== 0 && { detail: checker.output() }),
+  };
+}

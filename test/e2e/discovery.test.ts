@@ -1,0 +1,239 @@
+/**
+ * The control plane alone with a real Envoy, started by hand: what the mesh's files say is what requests meet. (With
+ * agents between the two: weights.test.ts.)
+ */
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { envoyBinary } from '../../src/agent/testing/real-envoy.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { Program } from '../harness/program.ts';
+import { type SampleService, startSampleService } from '../sample/sample-service.ts';
+import { checkTraces } from './conclude.ts';
+
+const host = 'cart.example.com';
+
+interface Ports {
+  readonly xds: number;
+  readonly http: number;
+  readonly admin: number;
+  readonly gateway: number;
+}
+
+interface Weights {
+  readonly v1: number;
+  readonly v2: number;
+}
+
+function gateway(port: number): string {
+  return `apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: front, namespace: shop}
+spec:
+  selector: {istio: ingressgateway}
+  servers: [{port: {number: ${port}, name: http, protocol: HTTP}, hosts: [${host}]}]
+`;
+}
+
+function routes({ v1, v2 }: Weights): string {
+  return `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: cart, namespace: shop}
+spec:
+  hosts: [${host}]
+  gateways: [front]
+  http:
+    - route:
+        - {destination: {host: ${host}, subset: v1}, weight: ${v1}}
+        - {destination: {host: ${host}, subset: v2}, weight: ${v2}}
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: cart, namespace: shop}
+spec:
+  host: ${host}
+  subsets: [{name: v1, labels: {version: v1}}, {name: v2, labels: {version: v2}}]
+`;
+}
+
+function service(v1: SampleService, v2: SampleService): string {
+  return `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: cart, namespace: shop}
+spec:
+  hosts: [${host}]
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  endpoints:
+    - {address: 127.0.0.1, ports: {http: ${v1.port}}, labels: {version: v1}}
+    - {address: 127.0.0.1, ports: {http: ${v2.port}}, labels: {version: v2}}
+`;
+}
+
+/** As an agent writes it, with no more than is needed. */
+function bootstrap({ xds, admin }: Ports, delta: boolean): object {
+  const address = (port: number) => ({ socket_address: { address: '127.0.0.1', port_value: port } });
+  const ads = { ads: {}, resource_api_version: 'V3' };
+  return {
+    node: {
+      id: 'router~127.0.0.1~front-0.shop~shop.svc.cluster.local',
+      cluster: 'front',
+      metadata: { NAMESPACE: 'shop', LABELS: { istio: 'ingressgateway' } },
+    },
+    admin: { address: address(admin) },
+    dynamic_resources: {
+      lds_config: ads,
+      cds_config: ads,
+      ads_config: {
+        api_type: delta ? 'DELTA_GRPC' : 'GRPC',
+        transport_api_version: 'V3',
+        grpc_services: [{ envoy_grpc: { cluster_name: 'xds' } }],
+      },
+    },
+    static_resources: {
+      clusters: [
+        {
+          name: 'xds',
+          type: 'STATIC',
+          load_assignment: {
+            cluster_name: 'xds',
+            endpoints: [{ lb_endpoints: [{ endpoint: { address: address(xds) } }] }],
+          },
+          typed_extension_protocol_options: {
+            'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+              '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+              explicit_http_config: { http2_protocol_options: {} },
+            },
+          },
+        },
+      ],
+    },
+  };
+}
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('a real Envoy, %s', (_, delta) => {
+  const root = mkdtempSync(join(tmpdir(), 'chartpilot-e2e-'));
+  const directory = join(root, 'config');
+  const trace = join(root, 'discovery.trace.ndjson');
+  const programs: Program[] = [];
+  const samples: SampleService[] = [];
+  let ports: Ports;
+  let discovery: Program;
+
+  beforeAll(async () => {
+    const [xds, http, admin, gatewayPort] = (await freePorts(4)) as [number, number, number, number];
+    ports = { xds, http, admin, gateway: gatewayPort };
+    samples.push(await startSampleService({ version: 'v1' }), await startSampleService({ version: 'v2' }));
+    mkdirSync(directory);
+    write('gateway.yaml', gateway(ports.gateway));
+    write('routes.yaml', routes({ v1: 100, v2: 0 }));
+    write('service.yaml', service(samples[0]!, samples[1]!));
+    writeFileSync(join(root, 'envoy.json'), JSON.stringify(bootstrap(ports, delta)));
+
+    const around = { env: process.env, cwd: root };
+    const args = ['discovery', '--registries=', '--configDir', directory, '--grpcAddr', `127.0.0.1:${ports.xds}`];
+    args.push(
+      '--httpAddr',
+      `127.0.0.1:${ports.http}`,
+      '--monitoringAddr=',
+      '--trace',
+      trace,
+      '--shutdownDuration',
+      '3s',
+    );
+    discovery = Program.start('pilot-discovery', { ...around, args });
+    const envoyArgs = ['-c', join(root, 'envoy.json'), '--disable-hot-restart', '--concurrency', '1', '-l', 'warning'];
+    const envoy = Program.run('envoy', envoyBinary(), { ...around, args: envoyArgs });
+    programs.push(envoy, discovery);
+    await eventually('a request arrives', async () => (await ask()) === 'v1', {
+      deadlineMs: 20_000,
+      hopeless: () => programs.map((program) => program.hopeless()).find(Boolean),
+    });
+  });
+
+  afterAll(async () => {
+    for (const program of programs) await program.stop();
+    for (const sample of samples) await sample.close();
+    const { code, output } = checkTraces([trace]);
+    rmSync(root, { recursive: true, force: true });
+    expect(code, output).toBe(0);
+  });
+
+  /** As most editors save. */
+  function write(name: string, text: string): void {
+    writeFileSync(join(directory, `.${name}.saving`), text);
+    renameSync(join(directory, `.${name}.saving`), join(directory, name));
+  }
+
+  /** @returns the version that answered, or the status of an answer that is none of theirs. */
+  async function ask(): Promise<string> {
+    // Envoy tells hosts by this header alone; fetch does not let one set it.
+    const { request } = await import('node:http');
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    request({ port: ports.gateway, host: '127.0.0.1', headers: { host }, agent: false }, (response) => {
+      response.resume();
+      resolve(String(response.headers['x-version'] ?? response.statusCode));
+    })
+      .on('error', reject)
+      .end();
+    return promise;
+  }
+
+  /** How many of so many requests each version answered. */
+  async function split(requests: number): Promise<Record<string, number>> {
+    const answers: Record<string, number> = {};
+    for (let i = 0; i < requests; i++) {
+      const version = await ask();
+      answers[version] = (answers[version] ?? 0) + 1;
+    }
+    return answers;
+  }
+
+  test('an edit of the weights is in force within a second', async () => {
+    write('routes.yaml', routes({ v1: 0, v2: 100 }));
+    const editedAt = performance.now();
+    await eventually('the new weights hold', async () => (await ask()) === 'v2', { deadlineMs: 1_000, everyMs: 5 });
+    console.log(`new weights in force after ${Math.round(performance.now() - editedAt)} ms`);
+    expect(await split(20)).toEqual({ v2: 20 });
+
+    write('routes.yaml', routes({ v1: 50, v2: 50 }));
+    await sleep(1_000);
+    const { v1 = 0, v2 = 0, ...others } = await split(100);
+    expect(others).toEqual({});
+    // Five standard deviations.
+    expect(Math.abs(v1 - v2)).toBeLessThan(50);
+  });
+
+  test('a broken file is told, changes nothing, and takes effect when it is mended', async () => {
+    write('routes.yaml', routes({ v1: 100, v2: 0 }));
+    await eventually('the weights hold', async () => (await split(10)).v1 === 10);
+    write('routes.yaml', routes({ v1: 0, v2: 100 }).replace('weight: 100', 'wieght: 100'));
+    await discovery.line(/\terror\t.*routes\.yaml:\d+.*VirtualService shop\/cart.*wieght/);
+    await sleep(300);
+    expect(await split(20)).toEqual({ v1: 20 });
+    write('routes.yaml', routes({ v1: 0, v2: 100 }));
+    await eventually('the mended file holds', async () => (await split(10)).v2 === 10);
+  });
+
+  test('Envoy accepts everything that it is given', async () => {
+    type Sync = { resources: Record<string, { sent: string; acked: string; lastError: string }> }[];
+    const state = await eventually('everything is acknowledged', async () => {
+      const response = await fetch(`http://127.0.0.1:${ports.http}/debug/syncz`);
+      const [proxy] = (await response.json()) as Sync;
+      const types = Object.values(proxy!.resources);
+      return types.length === 4 && types.every(({ sent, acked }) => sent === acked) && types;
+    });
+    expect(state.map(({ lastError }) => lastError)).toEqual(['', '', '', '']);
+    const dump = await fetch(
+      `http://127.0.0.1:${ports.http}/debug/config_dump?include_eds&proxyID=router~127.0.0.1~front-0.shop~shop.svc.cluster.local`,
+    );
+    expect(dump.status).toBe(200);
+    expect(await dump.text()).toContain(`outbound|80|v1|${host}`);
+  });
+});

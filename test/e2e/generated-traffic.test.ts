@@ -1,0 +1,268 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createAuthority } from '../certs/authority.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { ask, seen, startBackend, startProxy } from '../networking/traffic.ts';
+
+describe('a gateway does with requests what the virtual services say', () => {
+  const cleanups: (() => void | Promise<void>)[] = [];
+  let http = 0;
+  let https = 0;
+  let authority: ReturnType<typeof createAuthority>;
+
+  beforeAll(async () => {
+    const certificates = mkdtempSync(join(tmpdir(), 'chartpilot-traffic-'));
+    cleanups.push(() => rmSync(certificates, { recursive: true, force: true }));
+    authority = createAuthority();
+    const issued = authority.issue(['a.test']);
+    writeFileSync(join(certificates, 'tls.crt'), issued.certificate);
+    writeFileSync(join(certificates, 'tls.key'), issued.privateKey);
+    const [v1, v2] = [await startBackend('v1'), await startBackend('v2')];
+    cleanups.push(v1.close, v2.close);
+    [http = 0, https = 0] = await freePorts(2);
+    const proxy = await startProxy(
+      gatewayMesh({ http, https, v1: v1.port, v2: v2.port, certificates }),
+      { type: 'router', ip: '127.0.0.1', labels: { istio: 'gateway' } },
+      http,
+    );
+    cleanups.push(proxy.close);
+  });
+
+  afterAll(async () => {
+    for (const cleanup of cleanups.reverse()) await cleanup();
+  });
+
+  const host = { host: 'a.test' };
+
+  it('splits requests by weight', async () => {
+    const counts: Record<string, number> = {};
+    for (let request = 0; request < 200; request++) {
+      const { backend } = await seen(http, '/', host);
+      counts[backend] = (counts[backend] ?? 0) + 1;
+    }
+    // 70 of 100 go to v1; six standard deviations to each side.
+    expect(counts.v1).toBeGreaterThan(100);
+    expect(counts.v1).toBeLessThan(180);
+  });
+
+  it('matches headers, headers that must be absent, and query parameters', async () => {
+    expect((await seen(http, '/', { ...host, 'x-version': 'v2' })).backend).toBe('v2');
+    expect((await ask(http, '/guarded', { ...host, 'x-off': 'yes' })).status).toBe(403);
+    expect((await seen(http, '/guarded', host)).backend).toBe('v1');
+    expect((await seen(http, '/guarded', { ...host, 'x-off': 'no' })).backend).toBe('v1');
+    expect((await seen(http, '/?to=v2', host)).backend).toBe('v2');
+  });
+
+  it('rewrites the path and the host, and changes headers on both ways', async () => {
+    const { url, headers } = await seen(http, '/old/page', { ...host, 'x-gone': '1' });
+    expect(url).toBe('/new/page');
+    expect(headers).toMatchObject({ host: 'rewritten.test', 'x-set': 'set' });
+    expect(headers).not.toHaveProperty('x-gone');
+    expect((await ask(http, '/old/page', host)).headers['x-served']).toBe('yes');
+  });
+
+  it('redirects, answers by itself, aborts and delays', async () => {
+    const redirect = await ask(http, '/moved', host);
+    expect(redirect.status).toBe(308);
+    expect(redirect.headers.location).toBe('https://b.test/here');
+    expect(await ask(http, '/teapot', host)).toMatchObject({ status: 418, body: 'short and stout' });
+    expect((await ask(http, '/abort', host)).status).toBe(555);
+    const start = performance.now();
+    await seen(http, '/slow', host);
+    expect(performance.now() - start).toBeGreaterThanOrEqual(290); // Clocks differ by a little.
+  });
+
+  it('answers a cross-origin preflight', async () => {
+    const origin = { ...host, origin: 'https://site.test', 'access-control-request-method': 'GET' };
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      const options = {
+        host: '127.0.0.1',
+        port: http,
+        path: '/cors',
+        method: 'OPTIONS',
+        headers: origin,
+        agent: false,
+      };
+      httpRequest(options, resolve).on('error', reject).end();
+    });
+    answer.resume();
+    expect(answer.headers).toMatchObject({
+      'access-control-allow-origin': 'https://site.test',
+      'access-control-max-age': '60',
+    });
+  });
+
+  it('answers 404 for a host that nobody serves, and redirects one that is for HTTPS alone', async () => {
+    expect((await ask(http, '/', { host: 'nobody.test' })).status).toBe(404);
+    const redirect = await ask(http, '/x', { host: 'secure.test' });
+    expect(redirect.status).toBe(301);
+    expect(redirect.headers.location).toBe('https://secure.test/x');
+  });
+
+  it('ends TLS with the certificate of the file that the server names', async () => {
+    const answer = await new Promise<string>((resolve, reject) => {
+      const socket = connect({
+        host: '127.0.0.1',
+        port: https,
+        servername: 'a.test',
+        ca: authority.certificate,
+        ALPNProtocols: ['http/1.1'],
+      });
+      let text = '';
+      socket.on('secureConnect', () => socket.write('GET /tls HTTP/1.1\r\nhost: a.test\r\nconnection: close\r\n\r\n'));
+      socket.on('data', (chunk: Buffer) => {
+        text += chunk.toString();
+      });
+      socket.on('end', () => resolve(text));
+      socket.on('error', reject);
+    });
+    expect(answer).toMatch(/^HTTP\/1.1 200/);
+    expect(answer).toContain('"url":"/tls"');
+  });
+});
+
+function gatewayMesh(given: { http: number; https: number; v1: number; v2: number; certificates: string }): string {
+  return `
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: { name: gateway }
+spec:
+  selector: { istio: gateway }
+  servers:
+    - { port: { number: ${given.http}, name: http, protocol: HTTP }, bind: 127.0.0.1, hosts: [a.test] }
+    - port: { number: ${given.http}, name: http-secure, protocol: HTTP }
+      bind: 127.0.0.1
+      hosts: [secure.test]
+      tls: { httpsRedirect: true }
+    - port: { number: ${given.https}, name: https, protocol: HTTPS }
+      bind: 127.0.0.1
+      hosts: [a.test]
+      tls: { mode: SIMPLE, serverCertificate: ${given.certificates}/tls.crt, privateKey: ${given.certificates}/tls.key }
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: backend }
+spec:
+  hosts: [backend.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+  endpoints:
+    - { address: 127.0.0.1, ports: { http: ${given.v1} }, labels: { version: v1 } }
+    - { address: 127.0.0.1, ports: { http: ${given.v2} }, labels: { version: v2 } }
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: backend }
+spec:
+  host: backend.test
+  subsets: [{ name: v1, labels: { version: v1 } }, { name: v2, labels: { version: v2 } }]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: a }
+spec:
+  hosts: [a.test]
+  gateways: [gateway]
+  http:
+    - match: [{ headers: { x-version: { exact: v2 } } }, { queryParams: { to: { exact: v2 } } }]
+      route: [{ destination: { host: backend.test, subset: v2 } }]
+    - match: [{ uri: { exact: /guarded }, withoutHeaders: { x-off: { exact: "yes" } } }]
+      route: [{ destination: { host: backend.test, subset: v1 } }]
+    - match: [{ uri: { exact: /guarded } }]
+      directResponse: { status: 403 }
+    - match: [{ uri: { prefix: /old/ } }]
+      rewrite: { uri: /new/, authority: rewritten.test }
+      headers: { request: { set: { x-set: set }, remove: [x-gone] }, response: { add: { x-served: "yes" } } }
+      route: [{ destination: { host: backend.test, subset: v1 } }]
+    - match: [{ uri: { exact: /moved } }]
+      redirect: { uri: /here, authority: b.test, scheme: https, port: 443, redirectCode: 308 }
+    - match: [{ uri: { exact: /teapot } }]
+      directResponse: { status: 418, body: { string: short and stout } }
+    - match: [{ uri: { exact: /abort } }]
+      fault: { abort: { httpStatus: 555, percentage: { value: 100 } } }
+      route: [{ destination: { host: backend.test } }]
+    - match: [{ uri: { exact: /slow } }]
+      fault: { delay: { fixedDelay: 0.3s, percentage: { value: 100 } } }
+      route: [{ destination: { host: backend.test } }]
+    - match: [{ uri: { exact: /cors } }]
+      corsPolicy: { allowOrigins: [{ exact: "https://site.test" }], allowMethods: [GET], maxAge: 60s }
+      route: [{ destination: { host: backend.test } }]
+    - route:
+        - { destination: { host: backend.test, subset: v1 }, weight: 70 }
+        - { destination: { host: backend.test, subset: v2 }, weight: 30 }
+`;
+}
+
+describe('a sidecar to which nothing is redirected', () => {
+  const cleanups: (() => void | Promise<void>)[] = [];
+  let inbound = 0;
+  let outbound = 0;
+  let tcp = 0;
+
+  beforeAll(async () => {
+    const [application, other] = [await startBackend('application'), await startBackend('other')];
+    cleanups.push(application.close, other.close);
+    [inbound = 0, outbound = 0, tcp = 0] = await freePorts(3);
+    const yaml = sidecarMesh({ inbound, outbound, tcp, application: application.port, other: other.port });
+    const node = { ip: '127.0.0.1', labels: { app: 'own' }, metadata: { INTERCEPTION_MODE: 'NONE' } };
+    const proxy = await startProxy(yaml, node, inbound);
+    cleanups.push(proxy.close);
+  });
+
+  afterAll(async () => {
+    for (const cleanup of cleanups.reverse()) await cleanup();
+  });
+
+  it('hands what comes to its ingress listener to the application', async () => {
+    expect((await seen(inbound, '/in', { host: 'whatever' })).backend).toBe('application');
+  });
+
+  it('sends what the application asks its egress listener to the service, and refuses hosts that it does not show', async () => {
+    expect((await seen(outbound, '/out', { host: 'other.test' })).backend).toBe('other');
+    expect((await ask(outbound, '/out', { host: 'hidden.test' })).status).toBe(502);
+  });
+
+  it('carries TCP', async () => {
+    expect((await seen(tcp, '/tcp')).backend).toBe('other');
+  });
+});
+
+function sidecarMesh(given: Record<'inbound' | 'outbound' | 'tcp' | 'application' | 'other', number>): string {
+  return `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: other }
+spec:
+  hosts: [other.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: ${given.outbound}, name: http, protocol: HTTP }, { number: ${given.tcp}, name: tcp, protocol: TCP }]
+  endpoints: [{ address: 127.0.0.1, ports: { http: ${given.other}, tcp: ${given.other} } }]
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: { name: own }
+spec:
+  workloadSelector: { labels: { app: own } }
+  outboundTrafficPolicy: { mode: REGISTRY_ONLY }
+  ingress:
+    - port: { number: ${given.inbound}, name: http, protocol: HTTP }
+      bind: 127.0.0.1
+      captureMode: NONE
+      defaultEndpoint: 127.0.0.1:${given.application}
+  egress:
+    - port: { number: ${given.outbound}, name: http, protocol: HTTP }
+      bind: 127.0.0.1
+      captureMode: NONE
+      hosts: ["*/other.test"]
+    - port: { number: ${given.tcp}, name: tcp, protocol: TCP }
+      bind: 127.0.0.1
+      captureMode: NONE
+      hosts: ["*/other.test"]
+`;
+}

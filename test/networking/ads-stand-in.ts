@@ -1,0 +1,89 @@
+/**
+ * A control plane that hands one proxy ready resources over ADS (state of the world) and keeps what the proxy refuses.
+ * It knows nothing of ours but messages: what Envoy thinks of generated resources is asked without our ADS server.
+ */
+import { create, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import { anyPack } from '@bufbuild/protobuf/wkt';
+import { type MethodDefinition, Server, ServerCredentials, type ServerDuplexStream } from '@grpc/grpc-js';
+import {
+  type DiscoveryRequest,
+  DiscoveryRequestSchema,
+  type DiscoveryResponse,
+  DiscoveryResponseSchema,
+} from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
+import type { Resource } from '../../src/networking/index.ts';
+
+export interface AdsStandIn {
+  readonly port: number;
+  /** Messages of the proxy's refusals. */
+  readonly refusals: readonly string[];
+  /** Type URLs that the proxy has accepted a response of. */
+  readonly accepted: ReadonlySet<string>;
+  close(): void;
+}
+
+type Stream = ServerDuplexStream<DiscoveryRequest, DiscoveryResponse>;
+
+const aggregatedPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
+/** What the agent serves to its own Envoy. */
+const secretsPath = '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets';
+const typePrefix = 'type.googleapis.com/';
+
+/** @param resources of all types; asked for by name, or all of a type when no names are asked for. */
+export async function startAdsStandIn(resources: readonly Resource[]): Promise<AdsStandIn> {
+  const refusals: string[] = [];
+  const accepted = new Set<string>();
+  const server = new Server();
+  const serve = (stream: Stream): void => {
+    const asked = new Map<string, string>();
+    stream.on('error', () => stream.end());
+    stream.on('end', () => stream.end());
+    stream.on('data', (request: DiscoveryRequest) => {
+      const { typeUrl, responseNonce, errorDetail } = request;
+      if (errorDetail) refusals.push(errorDetail.message);
+      else if (responseNonce !== '') accepted.add(typeUrl);
+      const names = [...request.resourceNames].sort().join(' ');
+      if (asked.get(typeUrl) === names) return;
+      asked.set(typeUrl, names);
+      stream.write(responseTo(request, resources, asked.size));
+    });
+  };
+  const method = (path: string): MethodDefinition<DiscoveryRequest, DiscoveryResponse> => ({
+    path,
+    requestStream: true,
+    responseStream: true,
+    requestDeserialize: (bytes: Buffer): MessageShape<typeof DiscoveryRequestSchema> =>
+      fromBinary(DiscoveryRequestSchema, bytes),
+    requestSerialize: (request: DiscoveryRequest): Buffer => Buffer.from(toBinary(DiscoveryRequestSchema, request)),
+    responseSerialize: (response: DiscoveryResponse): Buffer =>
+      Buffer.from(toBinary(DiscoveryResponseSchema, response)),
+    responseDeserialize: (bytes: Buffer): DiscoveryResponse => fromBinary(DiscoveryResponseSchema, bytes),
+  });
+  server.addService(
+    { aggregated: method(aggregatedPath), secrets: method(secretsPath) },
+    { aggregated: serve, secrets: serve },
+  );
+  const port = await new Promise<number>((resolve, reject) =>
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    ),
+  );
+  return { port, refusals, accepted, close: () => server.forceShutdown() };
+}
+
+function responseTo(
+  { typeUrl, resourceNames }: DiscoveryRequest,
+  resources: readonly Resource[],
+  round: number,
+): DiscoveryResponse {
+  const wanted = resources.filter(
+    ({ schema, name }) =>
+      `${typePrefix}${schema.typeName}` === typeUrl && (resourceNames.length === 0 || resourceNames.includes(name)),
+  );
+  return create(DiscoveryResponseSchema, {
+    typeUrl,
+    versionInfo: '1',
+    nonce: `${typeUrl}-${round}-${resourceNames.length}`,
+    resources: wanted.map(({ schema, message }) => anyPack(schema, message)),
+  });
+}

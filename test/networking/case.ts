@@ -1,0 +1,105 @@
+/** One golden case: a proxy and a mesh in YAML, and what the generators make of them. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type JsonValue, toJson } from '@bufbuild/protobuf';
+import { parse, stringify } from 'yaml';
+import { buildPushContext } from '../../src/model/build-push-context.ts';
+import { type GivenMesh, type GivenNode, givenMesh, givenProxy } from '../../src/model/given-mesh.ts';
+import type { ProxyView } from '../../src/model/proxy.ts';
+import type { PushContext } from '../../src/model/push-context.ts';
+import { extensionTypes } from '../../src/networking/extension-types.ts';
+import {
+  buildClusters,
+  buildEndpoints,
+  buildListeners,
+  buildRoutes,
+  type Resource,
+} from '../../src/networking/index.ts';
+
+export const caseDirectory = join(import.meta.dirname, 'cases');
+
+export type Section = 'clusters' | 'endpoints' | 'listeners' | 'routes';
+
+export interface GoldenCase {
+  readonly name: string;
+  readonly view: ProxyView;
+  readonly push: PushContext;
+  /** What the golden file shows; the rest is generated all the same. */
+  readonly show: readonly Section[];
+}
+
+/** The first document of a case's file; the others are the mesh's objects. */
+interface CaseHeader {
+  readonly proxy: GivenNode;
+  readonly meshConfig?: Readonly<Record<string, unknown>>;
+  readonly show: readonly Section[];
+  /** Names of ports whose protocol nobody said, as Kubernetes Services may leave it: a ServiceEntry cannot. */
+  readonly sniffed?: readonly string[];
+}
+
+export function caseNames(): readonly string[] {
+  const suffix = '.in.yaml';
+  return readdirSync(caseDirectory)
+    .filter((file) => file.endsWith(suffix))
+    .map((file) => file.slice(0, -suffix.length))
+    .sort();
+}
+
+/** @param certificateDirectory takes the place of `/etc/certs` in the case, for an Envoy that really reads it. */
+export function readCase(name: string, certificateDirectory = '/etc/certs'): GoldenCase {
+  const text = readFileSync(join(caseDirectory, `${name}.in.yaml`), 'utf8').replaceAll(
+    '/etc/certs',
+    certificateDirectory,
+  );
+  const end = text.indexOf('\n---\n');
+  const header = parse(text.slice(0, end)) as CaseHeader;
+  const { meshConfig, sniffed = [] } = header;
+  const given = givenMesh(text.slice(end + 5), meshConfig ? { meshConfig: stringify(meshConfig) } : {});
+  const push = sniffed.length === 0 ? given.context : withSniffedPorts(given, sniffed);
+  const proxy = givenProxy(header.proxy);
+  return { name, show: header.show, push, view: { ...proxy, serviceTargets: push.serviceTargetsOf(proxy) } };
+}
+
+function withSniffedPorts({ context, configs, registry }: GivenMesh, names: readonly string[]): PushContext {
+  const services = registry.services.map((service) => ({
+    ...service,
+    ports: service.ports.map((port) =>
+      names.includes(port.name) ? { ...port, protocol: 'unsupported' as const } : port,
+    ),
+  }));
+  const { version, mesh, domain } = context;
+  return buildPushContext({ version, mesh, domain, configs, services, endpoints: registry.endpoints });
+}
+
+/** Everything that the proxy of a case is given, with what it would ask for by name. */
+export function generate({ view, push }: Pick<GoldenCase, 'view' | 'push'>): Record<Section, Resource[]> {
+  const clusters = buildClusters(view, push);
+  const listeners = buildListeners(view, push);
+  const edsNames = clusters.map(asJson).flatMap((json) => valuesOf(json, 'serviceName'));
+  const routeNames = listeners.map(asJson).flatMap((json) => valuesOf(json, 'routeConfigName'));
+  return {
+    clusters,
+    endpoints: buildEndpoints(view, push, [...new Set(edsNames)]),
+    listeners,
+    routes: buildRoutes(view, push, [...new Set(routeNames)]),
+  };
+}
+
+export function asJson(resource: Resource): JsonValue {
+  return toJson(resource.schema, resource.message, { registry: extensionTypes });
+}
+
+/** Golden text of the shown sections. */
+export function goldenText(golden: GoldenCase): string {
+  const made = generate(golden);
+  const shown = Object.fromEntries(golden.show.map((section) => [section, made[section].map(asJson)]));
+  return `${JSON.stringify(shown, null, 1)}\n`;
+}
+
+/** All texts under a key, at any depth. */
+function valuesOf(json: JsonValue, key: string): string[] {
+  if (typeof json !== 'object' || json === null) return [];
+  return Object.entries(json).flatMap(([name, value]) =>
+    name === key && typeof value === 'string' ? [value] : valuesOf(value, key),
+  );
+}

@@ -1,0 +1,97 @@
+/** A real Envoy that takes everything from one ADS server, for as long as a test asks it things. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { findEnvoy } from '../../src/agent/envoy-binary.ts';
+import type { Proxy } from '../../src/model/proxy.ts';
+
+export interface RealEnvoy {
+  /** The answer of the admin interface. */
+  admin(path: string): Promise<string>;
+  /** What it wrote to its log. */
+  log(): string;
+  stop(): Promise<void>;
+}
+
+const startLimitMs = 15_000;
+
+/** Returns when the admin interface answers; what the ADS server sends may not have arrived yet. */
+export async function startRealEnvoy(adsPort: number, proxy: Pick<Proxy, 'id' | 'cluster'>): Promise<RealEnvoy> {
+  const found = findEnvoy({ env: process.env });
+  if (found === undefined) throw new Error('no Envoy: run `npm run envoy` first');
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-accepts-'));
+  const addressFile = join(folder, 'admin-address');
+  const configFile = join(folder, 'bootstrap.json');
+  writeFileSync(configFile, JSON.stringify(bootstrap(adsPort, proxy)));
+  // No hot restart: nothing shared with other Envoys of the host, nothing left in /dev/shm.
+  const options = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'warning'];
+  const child = spawn(found.path, ['-c', configFile, '--admin-address-path', addressFile, ...options]);
+  let log = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    log += chunk.toString();
+  });
+  child.stdout.resume();
+  const stop = async (): Promise<void> => {
+    await ended(child);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const deadline = performance.now() + startLimitMs;
+  while (!existsSync(addressFile) || readFileSync(addressFile, 'utf8') === '') {
+    if (child.exitCode !== null || performance.now() > deadline) {
+      await stop();
+      throw new Error(`Envoy did not start:\n${log}`);
+    }
+    await sleep(20);
+  }
+  const address = readFileSync(addressFile, 'utf8');
+  return {
+    admin: async (path) => (await fetch(`http://${address}${path}`)).text(),
+    log: () => log,
+    stop,
+  };
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  await exit;
+}
+
+function bootstrap(adsPort: number, { id, cluster }: Pick<Proxy, 'id' | 'cluster'>): object {
+  const source = { ads: {}, resource_api_version: 'V3', initial_fetch_timeout: '0s' };
+  return {
+    node: { id, cluster },
+    admin: { address: { socket_address: { address: '127.0.0.1', port_value: 0 } } },
+    dynamic_resources: {
+      ads_config: {
+        api_type: 'GRPC',
+        transport_api_version: 'V3',
+        grpc_services: [{ envoy_grpc: { cluster_name: 'ads' } }],
+      },
+      cds_config: source,
+      lds_config: source,
+    },
+    static_resources: {
+      // The second stands for the agent, which serves the workload's certificates.
+      clusters: ['ads', 'sds-grpc'].map((name) => grpcCluster(name, adsPort)),
+    },
+  };
+}
+
+function grpcCluster(name: string, port: number): object {
+  const address = { socket_address: { address: '127.0.0.1', port_value: port } };
+  return {
+    name,
+    type: 'STATIC',
+    typed_extension_protocol_options: {
+      'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+        '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+        explicit_http_config: { http2_protocol_options: {} },
+      },
+    },
+    load_assignment: { cluster_name: name, endpoints: [{ lb_endpoints: [{ endpoint: { address } }] }] },
+  };
+}

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { givenMesh, givenProxy } from '../../src/model/given-mesh.ts';
+import type { ProxyView } from '../../src/model/proxy.ts';
+import type { PushContext } from '../../src/model/push-context.ts';
+import { buildClusters, buildEndpoints, buildListeners, buildRoutes } from '../../src/networking/index.ts';
+import { outboundClusterName } from '../../src/networking/names.ts';
+
+const serviceCount = 1000;
+const endpointsEach = 10;
+/** What one generation may take of one core, with room for a slow machine: it takes a tenth of that. */
+const limitMs = 1_000;
+
+describe(`for one sidecar of a mesh of ${serviceCount} services with ${endpointsEach} endpoints each`, () => {
+  const warmUp = bigMesh();
+  const mesh = bigMesh();
+
+  it.each([
+    ['clusters', ({ view, push }: Mesh) => buildClusters(view, push), serviceCount * 2],
+    ['endpoints', ({ view, push }: Mesh) => buildEndpoints(view, push, clusterNames(push)), serviceCount],
+    ['listeners', ({ view, push }: Mesh) => buildListeners(view, push), serviceCount],
+    ['routes', ({ view, push }: Mesh) => buildRoutes(view, push, ['80']), 1],
+  ] as const)('%s are made in under a second', (type, build, atLeast) => {
+    build(warmUp);
+    const start = performance.now();
+    const resources = build(mesh);
+    const tookMs = performance.now() - start;
+    console.log(`${resources.length} ${type} in ${tookMs.toFixed(0)} ms`);
+    expect(resources.length).toBeGreaterThanOrEqual(atLeast);
+    expect(tookMs).toBeLessThan(limitMs);
+  });
+});
+
+interface Mesh {
+  readonly view: ProxyView;
+  readonly push: PushContext;
+}
+
+function clusterNames(push: PushContext): string[] {
+  return push.services.map((service) => outboundClusterName(80, '', service.hostname));
+}
+
+/** Each service has an HTTP and a TCP port, and every second a virtual service and a destination rule. */
+function bigMesh(): Mesh {
+  const documents = Array.from({ length: serviceCount }, (_, index) => serviceDocuments(index)).flat();
+  const { context } = givenMesh(documents.join('\n---\n'));
+  const proxy = givenProxy({ ip: '10.255.0.1' });
+  return { push: context, view: { ...proxy, serviceTargets: context.serviceTargetsOf(proxy) } };
+}
+
+function serviceDocuments(index: number): string[] {
+  const high = index >> 8;
+  const low = index & 255;
+  const endpoints = Array.from(
+    { length: endpointsEach },
+    (_, endpoint) => `{ address: 10.${100 + endpoint}.${high}.${low}, labels: { version: v${endpoint % 2} } }`,
+  );
+  const head = (kind: string): string =>
+    `apiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: { name: s${index}, namespace: default }\nspec:`;
+  const host = `s${index}.internal`;
+  const service = `${head('ServiceEntry')}
+  hosts: [${host}]
+  addresses: [10.200.${high}.${low}]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP }, { number: 9000, name: tcp, protocol: TCP }]
+  endpoints: [${endpoints.join(', ')}]`;
+  if (index % 2 === 1) return [service];
+  const route = `${head('VirtualService')}
+  hosts: [${host}]
+  http: [{ route: [{ destination: { host: ${host}, subset: v0 }, weight: 90 }, { destination: { host: ${host}, subset: v1 }, weight: 10 }] }]`;
+  const rule = `${head('DestinationRule')}
+  host: ${host}
+  subsets: [{ name: v0, labels: { version: v0 } }, { name: v1, labels: { version: v1 } }]`;
+  return [service, route, rule];
+}

@@ -1,0 +1,76 @@
+/** Requests through a real Envoy that has what the generators make, to backends that say what they saw. */
+import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type GivenNode, givenMesh, givenProxy } from '../../src/model/given-mesh.ts';
+import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
+import { generate } from './case.ts';
+import { type RealEnvoy, startRealEnvoy } from './real-envoy.ts';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+/** What the backend saw of a request, and which backend it was. */
+export interface Seen {
+  readonly backend: string;
+  readonly url: string;
+  readonly headers: Record<string, string>;
+}
+
+export async function ask(port: number, path: string, headers: Record<string, string> = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest({ host: '127.0.0.1', port, path, headers, agent: false }, (response) => {
+      let body = '';
+      response.on('data', (chunk: Buffer) => {
+        body += chunk.toString();
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }));
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+export async function seen(port: number, path: string, headers: Record<string, string> = {}): Promise<Seen> {
+  const answer = await ask(port, path, headers);
+  if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${answer.body}`);
+  return JSON.parse(answer.body) as Seen;
+}
+
+/** Says what it saw. */
+export async function startBackend(name: string): Promise<{ port: number; close: () => void }> {
+  const server = createServer((request, response) =>
+    response.end(JSON.stringify({ backend: name, url: request.url, headers: request.headers })),
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { port: (server.address() as AddressInfo).port, close: () => server.close() };
+}
+
+/** An Envoy with what the generators make for a node of a mesh. */
+export async function startProxy(
+  yaml: string,
+  node: GivenNode,
+  probePort: number,
+): Promise<{ close(): Promise<void> }> {
+  const { context } = givenMesh(yaml);
+  const proxy = givenProxy(node);
+  const made = generate({ push: context, view: { ...proxy, serviceTargets: context.serviceTargetsOf(proxy) } });
+  const ads: AdsStandIn = await startAdsStandIn(Object.values(made).flat());
+  const envoy: RealEnvoy = await startRealEnvoy(ads.port, proxy);
+  const close = async (): Promise<void> => {
+    await envoy.stop();
+    ads.close();
+  };
+  const deadline = performance.now() + 10_000;
+  while ((await ask(probePort, '/', { host: 'probe' }).catch(() => undefined)) === undefined) {
+    if (performance.now() > deadline || ads.refusals.length > 0) {
+      await close();
+      throw new Error(`nothing listens on ${probePort}:\n${ads.refusals.join('\n')}\n${envoy.log()}`);
+    }
+    await sleep(50);
+  }
+  return { close };
+}
