@@ -1,56 +1,85 @@
+/** Tells in the log what the statecharts do: one line for each transition, and one for each thing that went wrong. */
 import type { Recorder } from './actor-system.ts';
 import type { Logger } from './log.ts';
-import type { TracedEvent, TraceRecord } from './trace.ts';
+import { redact, type TraceRecord } from './trace.ts';
 
-/** What of an event is worth a place in a log line: short facts, in the order of the event's fields. */
-function facts(event: TracedEvent): string {
-  return Object.entries(event)
-    .filter(([key, value]) => key !== 'type' && (typeof value === 'string' || typeof value === 'number'))
-    .map(
-      ([key, value]) => `${key}=${typeof value === 'string' && value.length > 24 ? `${value.slice(0, 12)}…` : value}`,
-    )
-    .join(' ');
+export interface Narration {
+  /** Actors whose transitions are told at debug level only: the many that are alike. */
+  readonly quiet?: (actor: string) => boolean;
 }
 
-const isTrouble = (type: string): boolean => /\.(failed|rejected|waiting|overdue|drain-failed)$/.test(type);
+/** The same trouble is passed from an effect to its machine to that one's parent: told once. */
+const repetitionMs = 200;
+const longestFact = 24;
 
 /**
- * Turns a program's trace into its log: one line for each state that a chart enters, and one for each event that tells
- * of trouble, with its reason in full. `hidden` says which actors are too many or too busy for that.
+ * Tells what a recorder sees.
  *
- * @returns how to stop.
+ * @returns how to stop it
  */
-export function narrate(recorder: Recorder, log: Logger, hidden: (actor: string) => boolean = () => false): () => void {
-  let cause: TraceRecord | undefined;
+export function narrate(recorder: Recorder, log: Logger, { quiet = () => false }: Narration = {}): () => void {
+  const told = new Map<string, number>();
+  let delivered: TraceRecord | undefined;
   return recorder.observe((record) => {
-    switch (record.kind) {
-      case 'event':
-        cause = record;
-        if (isTrouble(record.event.type) && !record.from.includes('/') && !hidden(record.from)) {
-          const { type, reason, ...rest } = record.event;
-          log.scope(record.from).warn(`${type}: ${reason ?? facts(record.event)}`, rest);
-        }
-        break;
-      case 'timer':
-        cause = record;
-        break;
-      case 'transition':
-        if (record.from !== '' && !hidden(record.actor)) {
-          log.scope(record.actor).info(`${record.from} → ${record.to}  (${because(record.cause, cause)})`);
-        }
-        break;
-      case 'stop':
-        if (record.status === 'error') log.scope(record.actor).error(`failed: ${record.error ?? 'no reason given'}`);
-        break;
+    if (record.kind === 'event') delivered = record;
+    if (record.kind === 'transition') {
+      const { actor, from, to, cause } = record;
+      const why = [causeInWords(cause), factsOf(delivered, actor, cause)].filter(Boolean).join(' ');
+      log[quiet(actor) ? 'debug' : 'info'](`${actor}: ${from === '' ? '' : `${from} → `}${to} (${why})`);
+      return;
     }
+    const trouble = troubleIn(record);
+    if (trouble === undefined) return;
+    for (const [reason, at] of told) if (record.t - at > repetitionMs) told.delete(reason);
+    if (told.has(trouble.reason)) return;
+    told.set(trouble.reason, record.t);
+    log.warn(`${trouble.who}: ${trouble.what}`, { reason: trouble.reason });
   });
 }
 
-/** The event as it was delivered, where it is the one that the transition names. */
-function because(type: string, last: TraceRecord | undefined): string {
-  if (type.startsWith('xstate.after.')) return `after ${type.split('.')[2]}`;
-  if (type.startsWith('xstate.done.actor.')) return `${type.slice('xstate.done.actor.'.length)} done`;
-  if (type.startsWith('xstate.error.actor.')) return `${type.slice('xstate.error.actor.'.length)} failed`;
-  if (last?.kind !== 'event' || last.event.type !== type) return type;
-  return [type, facts(last.event)].filter(Boolean).join(' ');
+interface Trouble {
+  readonly who: string;
+  readonly what: string;
+  readonly reason: string;
+}
+
+const troublesome = /[.-](failed|waiting|rejected|overdue)$/;
+
+function troubleIn(record: TraceRecord): Trouble | undefined {
+  if (record.kind === 'stop' && record.status === 'error') {
+    return { who: record.actor, what: 'failed', reason: record.error ?? 'no reason given' };
+  }
+  if (record.kind !== 'event') return undefined;
+  const { type, reason, error } = record.event;
+  if (type.startsWith('xstate.error.actor.')) {
+    return { who: `${record.to}/${type.slice('xstate.error.actor.'.length)}`, what: 'failed', reason: String(error) };
+  }
+  if (!troublesome.test(type)) return undefined;
+  return { who: record.from, what: type, reason: typeof reason === 'string' ? reason : type };
+}
+
+/** What the event that a transition names said, in short: `digest=1a2b3c4d5e6f… files=3`. */
+function factsOf(delivered: TraceRecord | undefined, actor: string, cause: string): string {
+  if (delivered?.kind !== 'event' || delivered.to !== actor || delivered.event.type !== cause) return '';
+  return Object.entries(delivered.event)
+    .filter(
+      ([key, value]) => key !== 'type' && key !== 'actorId' && (typeof value === 'string' || typeof value === 'number'),
+    )
+    .filter(([, value]) => value !== '')
+    .map(([key, value]) => `${key}=${shortened(redact(key, value))}`)
+    .join(' ');
+}
+
+function shortened(value: unknown): string {
+  const text = String(value);
+  return text.length > longestFact ? `${text.slice(0, longestFact / 2)}…` : text;
+}
+
+/** `config.changed` as it is; what the runtime itself sends in plain words. */
+export function causeInWords(cause: string): string {
+  if (cause === 'xstate.init') return 'start';
+  const [, kind, rest] = /^xstate\.(after|done\.actor|error\.actor|done\.state)\.(.*)$/.exec(cause) ?? [];
+  if (rest === undefined) return cause;
+  if (kind === 'after') return `after ${rest.split('.')[0]}`;
+  return `${rest} ${kind === 'error.actor' ? 'failed' : 'is done'}`;
 }

@@ -10,6 +10,7 @@ import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { startLimiterMachine } from '../../machines/agent/start-limiter.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { leaves, spokenOf } from './chart.ts';
 
 /** What peers may send at any time. An effect's reports are left out: it lives only in the states that invoke it. */
 const peers: [AnyStateMachine, string[]][] = [
@@ -42,18 +43,6 @@ const peers: [AnyStateMachine, string[]][] = [
   ],
   [startLimiterMachine, ['start.request', 'start.withdraw']],
 ];
-
-function leaves(node: AnyStateNode): AnyStateNode[] {
-  const children = Object.values(node.states);
-  if (node.type === 'final') return [];
-  return children.length === 0 ? [node] : children.flatMap(leaves);
-}
-
-/** Event types that the node or an ancestor has a transition for, be it an empty one. */
-function spokenOf(node: AnyStateNode): Set<string> {
-  const own = Object.keys((node.config as { on?: object }).on ?? {});
-  return new Set([...own, ...(node.parent === undefined ? [] : spokenOf(node.parent))]);
-}
 
 /** A state that is left in the same step in which it is entered receives nothing. */
 const isTransient = (node: AnyStateNode): boolean => (node.always ?? []).some((t) => t.guard === undefined);

@@ -1,5 +1,7 @@
 /** What the fields of a VirtualService mean together (spec/discovery.md §4.5). */
+
 import { type FieldError, fieldPath } from '../decode.ts';
+import { grpcStatusNames } from '../grpc-status.ts';
 import { hostsOverlap, isHostWithin } from '../hostname.ts';
 import { hostMistake, isDnsLabel, isIpAddress, isObjectName } from '../names.ts';
 import { mistakeAt } from './field-rules.ts';
@@ -28,27 +30,6 @@ const retryConditions: ReadonlySet<string> = new Set([
   'resource-exhausted',
   'unavailable',
 ]);
-
-/** By number. */
-export const grpcStatusNames: readonly string[] = [
-  'OK',
-  'CANCELLED',
-  'UNKNOWN',
-  'INVALID_ARGUMENT',
-  'DEADLINE_EXCEEDED',
-  'NOT_FOUND',
-  'ALREADY_EXISTS',
-  'PERMISSION_DENIED',
-  'RESOURCE_EXHAUSTED',
-  'FAILED_PRECONDITION',
-  'ABORTED',
-  'OUT_OF_RANGE',
-  'UNIMPLEMENTED',
-  'INTERNAL',
-  'UNAVAILABLE',
-  'DATA_LOSS',
-  'UNAUTHENTICATED',
-];
 
 export function gatewayNameMistake(gateway: string): string | undefined {
   const parts = gateway.split('/');

@@ -1,6 +1,7 @@
 /** Injected delays and aborts (spec/discovery.md §8.6, fault). */
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { type FaultAbortSchema, HTTPFaultSchema } from '../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
+import { grpcStatusNames } from '../../model/grpc-status.ts';
 import type { HttpFaultInjection } from '../../model/kinds/virtual-service.ts';
 import { pack } from '../any.ts';
 import { duration } from '../duration.ts';
@@ -30,27 +31,6 @@ function abortKind(
 ): Init<typeof FaultAbortSchema>['errorType'] | undefined {
   if (abort.httpStatus !== undefined) return { case: 'httpStatus', value: abort.httpStatus };
   if (abort.grpcStatus === undefined) return undefined;
-  const code = grpcStatusCodes.indexOf(abort.grpcStatus.toUpperCase());
+  const code = grpcStatusNames.indexOf(abort.grpcStatus.toUpperCase());
   return code === -1 ? undefined : { case: 'grpcStatus', value: code };
 }
-
-/** By number. */
-const grpcStatusCodes: readonly string[] = [
-  'OK',
-  'CANCELLED',
-  'UNKNOWN',
-  'INVALID_ARGUMENT',
-  'DEADLINE_EXCEEDED',
-  'NOT_FOUND',
-  'ALREADY_EXISTS',
-  'PERMISSION_DENIED',
-  'RESOURCE_EXHAUSTED',
-  'FAILED_PRECONDITION',
-  'ABORTED',
-  'OUT_OF_RANGE',
-  'UNIMPLEMENTED',
-  'INTERNAL',
-  'UNAVAILABLE',
-  'DATA_LOSS',
-  'UNAUTHENTICATED',
-];

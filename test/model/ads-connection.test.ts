@@ -1,0 +1,430 @@
+/** The ads-connection chart with its real stream effect, without a network. Rows are those of spec/discovery.md §7.6. */
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { AnyStateNode } from 'xstate';
+import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
+import { adsCatalogue } from '../../machines/discovery/ads-protocol.ts';
+import { clusterType, endpointType, healthType, listenerType, routeType } from '../../machines/discovery/ads-types.ts';
+import { checkTrace } from '../../src/debugger/check.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import { formatReport } from '../../src/debugger/report-text.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { AdsWorld, type AdsWorldOptions, type Seen } from '../simulation/ads-world.ts';
+
+const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences/ads.mmd'));
+
+/** Whatever a test did: its trace conforms to the diagram, no chart failed, and the context is plain data. */
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) {
+    expect(world.failed).toBeUndefined();
+    const { context } = world.actor.getSnapshot();
+    expect(JSON.parse(JSON.stringify(context))).toEqual(context);
+    const report = checkTrace(diagrams, world.records);
+    expect(report.departures, formatReport(report, diagrams)).toEqual([]);
+  }
+});
+
+const namesOf = (seen: Seen | undefined): string[] => [...(seen?.resources.keys() ?? [])].sort();
+const brief = (seen: Seen): string => `${seen.typeUrl.split('.').at(-1)} ${namesOf(seen).join(' ')}`.trim();
+
+function ackSotw(world: AdsWorld, seen: Seen, resourceNames: string[]): void {
+  world.sotw({ typeUrl: seen.typeUrl, versionInfo: seen.version, responseNonce: seen.nonce, resourceNames });
+}
+
+function ackDelta(world: AdsWorld, { typeUrl, nonce: responseNonce }: Seen): void {
+  world.delta({ typeUrl, responseNonce });
+}
+
+/** A source with clusters a and b and their endpoints, and a client that has said nothing yet. */
+function meshWorld(options: AdsWorldOptions = {}): AdsWorld {
+  const world = new AdsWorld(options);
+  for (const type of [clusterType, endpointType]) for (const name of ['a', 'b']) world.source.set(type, name);
+  return world;
+}
+
+describe('who the client is', () => {
+  test('is told by its first message', () => {
+    const world = meshWorld();
+    expect(world.state()).toBe('awaiting node');
+    world.sotw({ typeUrl: clusterType });
+    expect(world.state()).toBe('streaming.caught up');
+    expect(world.source.nodes.map(({ id }) => id)).toEqual(['sidecar~10.0.0.1~a.b~b.svc']);
+    expect(namesOf(world.read())).toEqual(['a', 'b']);
+  });
+
+  test('must be told: else INVALID_ARGUMENT', () => {
+    const world = meshWorld({ node: '' });
+    world.sotw({ typeUrl: clusterType });
+    expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining('missing node') });
+    expect(world.state()).toBe('closed');
+  });
+
+  test('may not suit the source: INVALID_ARGUMENT with its reason', () => {
+    const world = meshWorld();
+    world.source.refuses = 'node id has 2 parts, not 4';
+    world.sotw({ typeUrl: clusterType });
+    expect(world.call.status).toEqual({ code: 3, details: 'node id has 2 parts, not 4' });
+  });
+
+  test('may be preceded by a health report, which is not answered', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: healthType, node: { id: '' } });
+    expect(world.state()).toBe('awaiting node');
+    world.sotw({ typeUrl: clusterType, node: { id: 'late' } });
+    expect(world.state()).toBe('streaming.caught up');
+    world.sotw({ typeUrl: healthType });
+    expect(world.readAll().map(({ typeUrl }) => typeUrl)).toEqual([clusterType]);
+  });
+});
+
+describe('requests that cannot be served', () => {
+  test('bytes that are no request end the stream, and say so', () => {
+    const world = meshWorld();
+    world.raw(Buffer.from([0xff, 0xff, 0xff]));
+    expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining('not a discovery request') });
+  });
+
+  test('an aggregated stream wants a type', () => {
+    const world = meshWorld();
+    world.sotw({});
+    expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining('missing type_url') });
+  });
+
+  test('a separate service takes its type from the method, and serves no other', () => {
+    const world = meshWorld({ onlyType: clusterType });
+    world.sotw({});
+    expect(brief(world.read()!)).toBe('Cluster a b');
+    world.sotw({ typeUrl: endpointType, resourceNames: ['a'] });
+    expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining(endpointType) });
+  });
+
+  test('row 12: an unknown type is not answered, and the stream stays open', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: 'nobody.makes/This' });
+    expect(world.waiting).toBe(0);
+    expect(world.state()).toBe('streaming.caught up');
+  });
+
+  test('resources that cannot be made leave the client with what it has, until they can', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    ackSotw(world, world.read()!, []);
+    world.source.fails = new Error('a generator is broken');
+    world.push(clusterType);
+    expect(world.waiting).toBe(0);
+    world.source.fails = undefined;
+    world.source.set(clusterType, 'c');
+    world.push(clusterType);
+    expect(namesOf(world.read())).toEqual(['a', 'b', 'c']);
+  });
+});
+
+describe('a state-of-the-world stream', () => {
+  test('row 3: a rejection is counted and kept', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    const { nonce } = world.read()!;
+    world.sotw({ typeUrl: clusterType, responseNonce: nonce, errorDetail: { code: 13, message: 'no such filter' } });
+    expect(world.judged).toEqual([`rejected ${clusterType} no such filter`]);
+    expect(world.watch(clusterType)).toMatchObject({
+      lastError: 'no such filter',
+      nonceAcked: '',
+      nonceRejected: nonce,
+    });
+    expect(world.waiting).toBe(0);
+  });
+
+  test('row 5: a late acknowledgement is counted and ignored', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: endpointType, resourceNames: ['a'] });
+    const first = world.read()!;
+    ackSotw(world, first, ['a']);
+    world.source.set(endpointType, 'a');
+    world.push(endpointType);
+    ackSotw(world, first, ['a']);
+    expect(world.judged).toEqual([`stale ${endpointType}`]);
+  });
+
+  test('row 15: of endpoints only what changed is sent, and nothing of other types', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    ackSotw(world, world.read()!, []);
+    world.sotw({ typeUrl: endpointType, resourceNames: ['a', 'b'] });
+    ackSotw(world, world.read()!, ['a', 'b']);
+    world.source.set(endpointType, 'b');
+    world.push();
+    expect(world.readAll().map(brief)).toEqual(['ClusterLoadAssignment b']);
+  });
+
+  test('row 18: what is the same is not pushed', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    ackSotw(world, world.read()!, []);
+    world.push();
+    expect(world.waiting).toBe(0);
+  });
+
+  test('clusters are sent as a whole, without what is gone', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    ackSotw(world, world.read()!, []);
+    world.source.remove(clusterType, 'a');
+    world.push();
+    expect(namesOf(world.read())).toEqual(['b']);
+  });
+
+  test('a changed cluster is followed by its endpoints, though they did not change', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    ackSotw(world, world.read()!, []);
+    world.sotw({ typeUrl: endpointType, resourceNames: ['a', 'b'] });
+    ackSotw(world, world.read()!, ['a', 'b']);
+    world.source.set(clusterType, 'b');
+    world.push(clusterType);
+    expect(world.readAll().map(brief)).toEqual(['Cluster a b', 'ClusterLoadAssignment b']);
+  });
+
+  test('endpoints that changed with their cluster are sent once', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    ackSotw(world, world.read()!, []);
+    world.sotw({ typeUrl: endpointType, resourceNames: ['a', 'b'] });
+    ackSotw(world, world.read()!, ['a', 'b']);
+    world.source.set(clusterType, 'b');
+    world.source.set(endpointType, 'b');
+    world.push();
+    const [clusters, endpoints, ...more] = world.readAll();
+    expect([brief(clusters!), brief(endpoints!), more]).toEqual(['Cluster a b', 'ClusterLoadAssignment b', []]);
+    ackSotw(world, clusters!, []);
+    ackSotw(world, endpoints!, ['a', 'b']);
+    expect(world.waiting).toBe(0);
+  });
+});
+
+describe('a delta stream', () => {
+  test('row 10: endpoints before clusters are sent again after them', () => {
+    const world = meshWorld({ delta: true });
+    world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'b'] });
+    ackDelta(world, world.read()!);
+    world.delta({ typeUrl: clusterType });
+    expect(world.readAll().map(brief)).toEqual(['Cluster a b', 'ClusterLoadAssignment a b']);
+  });
+
+  test('row 20: what is gone is named', () => {
+    const world = meshWorld({ delta: true });
+    world.delta({ typeUrl: clusterType });
+    ackDelta(world, world.read()!);
+    world.source.remove(clusterType, 'a');
+    world.source.set(clusterType, 'c');
+    world.push();
+    const seen = world.read()!;
+    expect([namesOf(seen), seen.removed]).toEqual([['c'], ['a']]);
+  });
+
+  test('a name that does not exist is told to be gone at once, and when it comes it is sent', () => {
+    const world = meshWorld({ delta: true });
+    world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'x'] });
+    const seen = world.read()!;
+    expect([namesOf(seen), seen.removed]).toEqual([['a'], ['x']]);
+    ackDelta(world, seen);
+    world.source.set(endpointType, 'x');
+    world.push();
+    expect(namesOf(world.read())).toEqual(['x']);
+  });
+
+  test('what a client brings from another server and is gone is told so', () => {
+    const world = meshWorld({ delta: true });
+    world.delta({ typeUrl: clusterType, initialResourceVersions: { a: '1', old: '1' } });
+    const seen = world.read()!;
+    expect([namesOf(seen), seen.removed]).toEqual([['a', 'b'], ['old']]);
+  });
+
+  test('an unsubscribed name is not heard of again, not even when it goes', () => {
+    const world = meshWorld({ delta: true });
+    world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'b'] });
+    ackDelta(world, world.read()!);
+    world.delta({ typeUrl: endpointType, resourceNamesUnsubscribe: ['a'] });
+    world.source.set(endpointType, 'a');
+    world.push();
+    world.source.remove(endpointType, 'a');
+    world.push();
+    expect(world.waiting).toBe(0);
+  });
+
+  test('what changed while a name was asked for is not taken as sent', () => {
+    const world = meshWorld({ delta: true });
+    world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a'] });
+    ackDelta(world, world.read()!);
+    world.source.set(endpointType, 'a');
+    world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['b'] });
+    const seen = world.read()!;
+    expect(namesOf(seen)).toEqual(['b']);
+    ackDelta(world, seen);
+    world.push();
+    expect(namesOf(world.read())).toEqual(['a']);
+  });
+});
+
+describe('a client that keeps silent', () => {
+  test('gets changes when patience is at its end, and then waits again', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    world.read();
+    world.source.set(clusterType, 'c');
+    world.push();
+    expect(world.state()).toBe('streaming.waiting for the client');
+    world.clock.advance(9_999);
+    expect(world.waiting).toBe(0);
+    world.clock.advance(1);
+    expect(namesOf(world.read())).toEqual(['a', 'b', 'c']);
+    expect(world.state()).toBe('streaming.caught up');
+    world.source.set(clusterType, 'd');
+    world.push();
+    expect(world.waiting).toBe(0);
+  });
+
+  test('may speak late all the same', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    const first = world.read()!;
+    world.push(clusterType);
+    world.clock.advance(10_000);
+    ackSotw(world, first, []);
+    expect(world.watch(clusterType)).toMatchObject({ nonceAcked: first.nonce });
+    expect(world.waiting).toBe(0);
+  });
+
+  test('does not run a clock while nothing waits for it', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    expect(world.clock.pending()).toEqual([]);
+    world.source.set(clusterType, 'c');
+    world.push();
+    ackSotw(world, world.read()!, []);
+    expect(world.clock.pending()).toEqual([]);
+  });
+});
+
+describe('a client that does not read', () => {
+  test('is owed one response of each type, made when it reads', () => {
+    const world = meshWorld();
+    world.source.set(clusterType, 'big', 100_000);
+    world.sotw({ typeUrl: clusterType });
+    for (const type of [listenerType, routeType, endpointType]) {
+      world.source.set(type, 'a');
+      world.sotw({ typeUrl: type, resourceNames: ['a'] });
+      world.sotw({ typeUrl: type, resourceNames: ['a'] });
+    }
+    expect(world.waiting).toBe(1);
+    world.source.set(routeType, 'a');
+    const seen = world.readAll();
+    expect(seen.map(({ typeUrl }) => typeUrl)).toEqual([
+      clusterType,
+      listenerType,
+      routeType,
+      endpointType,
+      listenerType,
+      routeType,
+      endpointType,
+    ]);
+    expect(seen[2]!.version).toBe(`v${world.source.version}`);
+  });
+});
+
+describe('the end', () => {
+  test('half-close by the client ends the stream with OK', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    world.call.emit('end');
+    expect(world.call.status).toEqual({ code: 0, details: '' });
+    expect(world.state()).toBe('closed');
+    expect(world.source.nodes).toEqual([]);
+  });
+
+  test('half-close before any message as well', () => {
+    const world = new AdsWorld();
+    world.call.emit('end');
+    expect(world.call.status).toEqual({ code: 0, details: '' });
+  });
+
+  test('a stream that breaks lets go of its node', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    world.call.emit('cancelled');
+    expect(world.state()).toBe('closed');
+    expect(world.source.nodes).toEqual([]);
+  });
+
+  test('a drain ends a quiet stream at once', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    ackSotw(world, world.read()!, []);
+    world.drain(10_000);
+    expect(world.call.status?.code).toBe(0);
+    expect(world.state()).toBe('closed');
+  });
+
+  test('a drain waits for the word on what was sent, and pushes nothing more', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    world.drain(10_000);
+    expect(world.state()).toBe('draining');
+    world.source.set(clusterType, 'c');
+    world.push();
+    ackSotw(world, world.read()!, []);
+    expect(world.state()).toBe('closed');
+    expect(world.waiting).toBe(0);
+  });
+
+  test('a drain waits no longer than it may', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    world.drain(10_000);
+    world.clock.advance(9_999);
+    expect(world.state()).toBe('draining');
+    world.clock.advance(1);
+    expect(world.state()).toBe('closed');
+  });
+
+  test('a drain turns a client away that has not said who it is', () => {
+    const world = new AdsWorld();
+    world.drain(10_000);
+    expect(world.call.status).toMatchObject({ code: 14 });
+  });
+
+  test('a client that does not read its last status is not waited for', () => {
+    const world = meshWorld();
+    world.sotw({ typeUrl: clusterType });
+    world.call.end = () => {};
+    world.call.emit('end');
+    expect(world.state()).toBe('closing');
+    world.clock.advance(5_000);
+    expect(world.state()).toBe('closed');
+  });
+});
+
+describe('every state', () => {
+  const events = [
+    ...new Set(
+      adsCatalogue
+        .filter(({ to, type }) => to === 'ads-connection-N' && !type.startsWith('timer'))
+        .map(({ type }) => type as string),
+    ),
+  ];
+  const leavesOf = (node: AnyStateNode): AnyStateNode[] => {
+    const children = Object.values(node.states);
+    return children.length === 0 ? [node] : children.flatMap(leavesOf);
+  };
+  const spokenOf = (node: AnyStateNode): string[] => [
+    ...Object.keys((node.config as { on?: object }).on ?? {}),
+    ...(node.parent === undefined ? [] : spokenOf(node.parent)),
+  ];
+
+  test.each(
+    leavesOf(adsConnectionMachine.root)
+      .filter(({ type }) => type !== 'final')
+      .map((node) => [node.path.join('.'), node] as const),
+  )('says what each event means: %s', (_, node) => {
+    expect(events.filter((type) => !spokenOf(node).includes(type))).toEqual([]);
+  });
+});

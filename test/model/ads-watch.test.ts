@@ -1,0 +1,487 @@
+/** The rules of spec/discovery.md §7.3 (S), §7.4 (D) and the rows of §7.6 that are about one type of one stream. */
+import { describe, expect, test } from 'vitest';
+import type { AdsRequest, DeltaRequest, ResponseOrder, SotwRequest } from '../../machines/discovery/ads-protocol.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/ads-types.ts';
+import {
+  isOutstanding,
+  isSubscribed,
+  judge,
+  nextOrders,
+  type Verdict,
+  type Watch,
+  type Watches,
+  withChange,
+  withNewClusters,
+  withoutResponse,
+  withResponse,
+} from '../../machines/discovery/ads-watch.ts';
+
+/** A stream as its connection sees it, with the source answering every order. */
+class Stream {
+  watches: Watches = {};
+  /** Nonces that were sent, newest last. */
+  readonly nonces: string[] = [];
+
+  request(request: AdsRequest): { verdict: Verdict; orders: ResponseOrder[] } {
+    const { watch, verdict } = judge(this.watches[request.typeUrl], request);
+    if (watch !== undefined) this.watches = { ...this.watches, [request.typeUrl]: watch };
+    return { verdict, orders: this.order() };
+  }
+
+  push(...types: string[]): ResponseOrder[] {
+    for (const type of types) this.watches = { ...this.watches, [type]: withChange(this.watches[type]!) };
+    return this.order();
+  }
+
+  /** Orders what is due; each order is answered at once. */
+  order(): ResponseOrder[] {
+    const { watches, orders } = nextOrders(this.watches);
+    this.watches = watches;
+    for (const { typeUrl } of orders) {
+      const nonce = `n${this.nonces.length + 1}`;
+      this.nonces.push(nonce);
+      this.watches = {
+        ...this.watches,
+        [typeUrl]: withResponse(this.watches[typeUrl]!, { nonce, version: `v${this.nonces.length}`, sentAt: 1 }),
+      };
+    }
+    return orders;
+  }
+
+  watch(typeUrl: string): Watch {
+    return this.watches[typeUrl]!;
+  }
+}
+
+const sotw = (typeUrl: string, names: string[], nonce = '', rejection: string | null = null): SotwRequest => ({
+  protocol: 'sotw',
+  typeUrl,
+  nonce,
+  names,
+  rejection,
+});
+
+const delta = (typeUrl: string, request: Partial<DeltaRequest> = {}): DeltaRequest => ({
+  protocol: 'delta',
+  typeUrl,
+  nonce: '',
+  subscribe: [],
+  unsubscribe: [],
+  known: [],
+  rejection: null,
+  ...request,
+});
+
+const all = (typeUrl: string, names: string[] | '*'): ResponseOrder => ({
+  typeUrl,
+  names,
+  all: true,
+  asked: [],
+  changed: false,
+});
+const asked = (typeUrl: string, names: string[], some: string[]): ResponseOrder => ({
+  typeUrl,
+  names,
+  all: false,
+  asked: some,
+  changed: false,
+});
+const changed = (typeUrl: string, names: string[] | '*'): ResponseOrder => ({
+  typeUrl,
+  names,
+  all: false,
+  asked: [],
+  changed: true,
+});
+
+/** A stream whose client has asked for this and acknowledged the answer, n1. */
+function settled(typeUrl: string, names: string[]): Stream {
+  const stream = new Stream();
+  stream.request(sotw(typeUrl, names));
+  stream.request(sotw(typeUrl, names, 'n1'));
+  return stream;
+}
+
+function settledDelta(typeUrl: string, subscribe: string[]): Stream {
+  const stream = new Stream();
+  stream.request(delta(typeUrl, { subscribe }));
+  stream.request(delta(typeUrl, { nonce: 'n1' }));
+  return stream;
+}
+
+describe('a state-of-the-world request', () => {
+  test('row 1: a first CDS request without names is answered with everything (S3)', () => {
+    expect(new Stream().request(sotw(clusterType, []))).toEqual({
+      verdict: 'subscription',
+      orders: [all(clusterType, '*')],
+    });
+  });
+
+  test('row 2: an acknowledgement is not answered, and noted (S6)', () => {
+    const stream = new Stream();
+    stream.request(sotw(clusterType, []));
+    expect(isOutstanding(stream.watch(clusterType))).toBe(true);
+    expect(stream.request(sotw(clusterType, [], 'n1'))).toEqual({ verdict: 'acknowledgement', orders: [] });
+    expect(stream.watch(clusterType)).toMatchObject({ nonceAcked: 'n1', versionAcked: 'v1', lastError: '' });
+    expect(isOutstanding(stream.watch(clusterType))).toBe(false);
+  });
+
+  test('row 3: a rejection is not answered; it leaves what was acknowledged as it was (S1)', () => {
+    const stream = settled(clusterType, []);
+    stream.push(clusterType);
+    const names = ['another', 'list'];
+    expect(stream.request(sotw(clusterType, names, 'n2', 'bad cluster'))).toEqual({ verdict: 'rejection', orders: [] });
+    expect(stream.watch(clusterType)).toMatchObject({
+      wildcard: true,
+      names: [],
+      nonceSent: 'n2',
+      nonceAcked: 'n1',
+      nonceRejected: 'n2',
+      lastError: 'bad cluster',
+    });
+  });
+
+  test('row 4: a change after a rejection is pushed, and its acknowledgement ends the complaint', () => {
+    const stream = settled(clusterType, []);
+    stream.push(clusterType);
+    stream.request(sotw(clusterType, [], 'n2', 'bad cluster'));
+    expect(stream.push(clusterType)).toEqual([changed(clusterType, '*')]);
+    stream.request(sotw(clusterType, [], 'n3'));
+    expect(stream.watch(clusterType)).toMatchObject({ nonceAcked: 'n3', lastError: '' });
+  });
+
+  test('row 5: an answer to a response that is not the last one is ignored (S4)', () => {
+    const stream = settled(endpointType, ['a']);
+    stream.push(endpointType);
+    const before = stream.watch(endpointType);
+    expect(stream.request(sotw(endpointType, ['a', 'b'], 'n1'))).toEqual({ verdict: 'stale', orders: [] });
+    expect(stream.request(sotw(endpointType, [], 'n1'))).toEqual({ verdict: 'stale', orders: [] });
+    expect(stream.watch(endpointType)).toBe(before);
+  });
+
+  test('row 6: names that come with an acknowledgement are answered alone (S8)', () => {
+    const stream = new Stream();
+    stream.request(sotw(endpointType, ['a', 'b']));
+    expect(stream.request(sotw(endpointType, ['a', 'b', 'c'], 'n1'))).toEqual({
+      verdict: 'subscription',
+      orders: [asked(endpointType, ['a', 'b', 'c'], ['c'])],
+    });
+    expect(stream.watch(endpointType).nonceAcked).toBe('n1');
+  });
+
+  test('names that were exchanged are answered with the new ones', () => {
+    expect(settled(routeType, ['80', '81']).request(sotw(routeType, ['82', '80'], 'n1')).orders).toEqual([
+      asked(routeType, ['82', '80'], ['82']),
+    ]);
+  });
+
+  test('row 7: names that go are not answered (S7)', () => {
+    const stream = settled(endpointType, ['a', 'b', 'c']);
+    expect(stream.request(sotw(endpointType, ['a'], 'n1'))).toEqual({ verdict: 'unsubscription', orders: [] });
+    expect(stream.watch(endpointType).names).toEqual(['a']);
+  });
+
+  test('row 8: EDS without names ends the subscription, and no change is pushed (S2)', () => {
+    const stream = settled(endpointType, ['a']);
+    expect(stream.request(sotw(endpointType, [], 'n1'))).toEqual({ verdict: 'unsubscription', orders: [] });
+    expect(isSubscribed(stream.watch(endpointType))).toBe(false);
+    expect(stream.push(endpointType)).toEqual([]);
+  });
+
+  test('EDS without names as a very first request leaves no watch (S2)', () => {
+    const stream = new Stream();
+    expect(stream.request(sotw(endpointType, []))).toEqual({ verdict: 'unsubscription', orders: [] });
+    expect(stream.watches).toEqual({});
+  });
+
+  test("row 9: another server's nonce in a first request does not matter (S3)", () => {
+    expect(new Stream().request(sotw(endpointType, ['a', 'b'], 'elsewhere')).orders).toEqual([
+      all(endpointType, ['a', 'b']),
+    ]);
+  });
+
+  test('row 11: a name that is asked for before the acknowledgement is answered alone', () => {
+    const stream = new Stream();
+    stream.request(sotw(routeType, ['80']));
+    expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).orders).toEqual([
+      asked(routeType, ['80', '81'], ['81']),
+    ]);
+    // The acknowledgement of n1 has been overtaken by n2.
+    expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).verdict).toBe('stale');
+    expect(stream.request(sotw(routeType, ['80', '81'], 'n2')).verdict).toBe('acknowledgement');
+  });
+
+  test('an empty nonce begins anew, and everything is sent again (S3)', () => {
+    expect(settled(endpointType, ['a', 'b']).request(sotw(endpointType, ['b'])).orders).toEqual([
+      all(endpointType, ['b']),
+    ]);
+  });
+
+  test('the order of names, and a name said twice, do not matter', () => {
+    const stream = settled(endpointType, ['a', 'b', 'c']);
+    expect(stream.request(sotw(endpointType, ['c', 'b', 'b', 'a'], 'n1'))).toEqual({
+      verdict: 'acknowledgement',
+      orders: [],
+    });
+  });
+
+  test('a first CDS request with names subscribes to these', () => {
+    expect(new Stream().request(sotw(clusterType, ['a', 'b'])).orders).toEqual([all(clusterType, ['a', 'b'])]);
+  });
+
+  test('CDS with more names is answered with the whole subscription', () => {
+    expect(settled(clusterType, ['a']).request(sotw(clusterType, ['a', 'b'], 'n1')).orders).toEqual([
+      all(clusterType, ['a', 'b']),
+    ]);
+  });
+
+  test('CDS with fewer names is not answered', () => {
+    expect(settled(clusterType, ['a', 'b']).request(sotw(clusterType, ['a'], 'n1')).orders).toEqual([]);
+  });
+
+  test('S9: names instead of everything are answered', () => {
+    expect(settled(listenerType, []).request(sotw(listenerType, ['a'], 'n1')).orders).toEqual([
+      all(listenerType, ['a']),
+    ]);
+  });
+
+  test('the star asks for everything, also beside names', () => {
+    expect(settled(listenerType, ['a']).request(sotw(listenerType, ['a', '*'], 'n1')).orders).toEqual([
+      all(listenerType, '*'),
+    ]);
+  });
+
+  test.each([clusterType, listenerType, routeType, endpointType])(
+    'the list of one empty name ends a subscription and is no wildcard: %s',
+    (typeUrl) => {
+      const stream = settled(typeUrl, ['a']);
+      expect(stream.request(sotw(typeUrl, [''], 'n1'))).toEqual({ verdict: 'unsubscription', orders: [] });
+      expect(stream.push(typeUrl)).toEqual([]);
+      expect(new Stream().request(sotw(typeUrl, [''])).orders).toEqual([]);
+    },
+  );
+
+  test('no names after names were asked for is no wildcard either', () => {
+    const stream = settled(clusterType, ['a']);
+    expect(stream.request(sotw(clusterType, [], 'n1')).orders).toEqual([]);
+    expect(isSubscribed(stream.watch(clusterType))).toBe(false);
+  });
+
+  test('after an unsubscription the last nonce still counts', () => {
+    const stream = settled(endpointType, ['a']);
+    stream.request(sotw(endpointType, [''], 'n1'));
+    expect(stream.request(sotw(endpointType, ['a'], 'other')).verdict).toBe('stale');
+    expect(stream.request(sotw(endpointType, ['a'], 'n1')).orders).toEqual([asked(endpointType, ['a'], ['a'])]);
+  });
+
+  test('a rejection of what was never sent leaves no watch', () => {
+    const stream = new Stream();
+    expect(stream.request(sotw(clusterType, [], 'n1', 'no'))).toEqual({ verdict: 'rejection', orders: [] });
+    expect(stream.watches).toEqual({});
+  });
+
+  test('a rejection of an earlier response does not settle the last one', () => {
+    const stream = settled(clusterType, []);
+    stream.push(clusterType);
+    stream.request(sotw(clusterType, [], 'n1', 'late'));
+    expect(isOutstanding(stream.watch(clusterType))).toBe(true);
+  });
+});
+
+describe('a delta request', () => {
+  test('row 1, D2: a first CDS request that subscribes to nothing asks for everything', () => {
+    expect(new Stream().request(delta(clusterType)).orders).toEqual([all(clusterType, '*')]);
+  });
+
+  test('D2: a first request may name what it wants', () => {
+    expect(new Stream().request(delta(clusterType, { subscribe: ['a'] })).orders).toEqual([all(clusterType, ['a'])]);
+  });
+
+  test('D2: what a client brings from another server is subscribed to, and looked for', () => {
+    expect(new Stream().request(delta(endpointType, { subscribe: ['a'], known: ['a', 'b'] })).orders).toEqual([
+      all(endpointType, ['a', 'b']),
+    ]);
+    expect(new Stream().request(delta(clusterType, { known: ['gone'] })).orders).toEqual([
+      { ...all(clusterType, '*'), asked: ['gone'] },
+    ]);
+  });
+
+  test('row 21: the star subscribed to and unsubscribed from is nothing', () => {
+    const stream = new Stream();
+    const request = delta(clusterType, { subscribe: ['*'], unsubscribe: ['*'] });
+    expect(stream.request(request)).toEqual({ verdict: 'unsubscription', orders: [] });
+    expect(stream.push(clusterType)).toEqual([]);
+  });
+
+  test('row 2: an acknowledgement is not answered', () => {
+    const stream = new Stream();
+    stream.request(delta(endpointType, { subscribe: ['a'] }));
+    expect(stream.request(delta(endpointType, { nonce: 'n1' }))).toEqual({ verdict: 'acknowledgement', orders: [] });
+    expect(stream.watch(endpointType)).toMatchObject({ nonceAcked: 'n1', versionAcked: 'v1' });
+  });
+
+  test('row 3, D1: a rejection is not answered, and its names do not count', () => {
+    const stream = new Stream();
+    stream.request(delta(endpointType, { subscribe: ['a'] }));
+    const request = delta(endpointType, { nonce: 'n1', rejection: 'bad', subscribe: ['b'], unsubscribe: ['a'] });
+    expect(stream.request(request)).toEqual({ verdict: 'rejection', orders: [] });
+    expect(stream.watch(endpointType)).toMatchObject({ names: ['a'], nonceAcked: '', lastError: 'bad' });
+  });
+
+  test('row 4: a change after a rejection is pushed', () => {
+    const stream = new Stream();
+    stream.request(delta(endpointType, { subscribe: ['a'] }));
+    stream.request(delta(endpointType, { nonce: 'n1', rejection: 'bad' }));
+    expect(stream.push(endpointType)).toEqual([changed(endpointType, ['a'])]);
+  });
+
+  test('row 5, D3: an answer to an earlier response is ignored', () => {
+    const stream = settledDelta(endpointType, ['a']);
+    stream.push(endpointType);
+    const request = delta(endpointType, { nonce: 'n1', subscribe: ['b'] });
+    expect(stream.request(request)).toEqual({ verdict: 'stale', orders: [] });
+    expect(stream.watch(endpointType).names).toEqual(['a']);
+  });
+
+  test('rows 6 and 11, D4: names that are added are answered alone, acknowledged or not', () => {
+    expect(settledDelta(endpointType, ['a']).request(delta(endpointType, { subscribe: ['b'] })).orders).toEqual([
+      asked(endpointType, ['a', 'b'], ['b']),
+    ]);
+    const stream = new Stream();
+    stream.request(delta(endpointType, { subscribe: ['a'] }));
+    expect(stream.request(delta(endpointType, { subscribe: ['b'] })).orders).toEqual([
+      asked(endpointType, ['a', 'b'], ['b']),
+    ]);
+    expect(stream.request(delta(endpointType, { nonce: 'n2', subscribe: ['c'] })).orders).toEqual([
+      asked(endpointType, ['a', 'b', 'c'], ['c']),
+    ]);
+  });
+
+  test('D4: a name that is asked for beside everything is answered alone', () => {
+    const stream = settledDelta(clusterType, []);
+    expect(stream.request(delta(clusterType, { subscribe: ['a'] })).orders).toEqual([
+      { typeUrl: clusterType, names: '*', all: false, asked: ['a'], changed: false },
+    ]);
+  });
+
+  test('row 7: an unsubscription is not answered', () => {
+    const stream = settledDelta(endpointType, ['a', 'b']);
+    const request = delta(endpointType, { unsubscribe: ['a'] });
+    expect(stream.request(request)).toEqual({ verdict: 'unsubscription', orders: [] });
+    expect(stream.watch(endpointType).names).toEqual(['b']);
+  });
+
+  test('row 8: nothing is pushed when all was unsubscribed from', () => {
+    const stream = settledDelta(clusterType, []);
+    expect(stream.request(delta(clusterType, { unsubscribe: ['*'] })).verdict).toBe('unsubscription');
+    expect(stream.push(clusterType)).toEqual([]);
+  });
+
+  test('a later subscription to everything is answered with everything', () => {
+    expect(settledDelta(clusterType, ['a']).request(delta(clusterType, { subscribe: ['*'] })).orders).toEqual([
+      all(clusterType, '*'),
+    ]);
+  });
+
+  test('D5: a request that changes nothing and answers nothing is ignored', () => {
+    const stream = settledDelta(endpointType, ['a']);
+    expect(stream.request(delta(endpointType, { subscribe: ['a'] }))).toEqual({ verdict: 'misuse', orders: [] });
+    expect(stream.request(delta(endpointType))).toEqual({ verdict: 'misuse', orders: [] });
+  });
+
+  test('the star means nothing where names must be given', () => {
+    const stream = new Stream();
+    expect(stream.request(delta(endpointType, { subscribe: ['*'] })).orders).toEqual([]);
+    expect(isSubscribed(stream.watch(endpointType))).toBe(false);
+  });
+});
+
+describe('a push', () => {
+  test('waits for the word on the response before it; those that wait are one', () => {
+    const stream = new Stream();
+    stream.request(sotw(clusterType, []));
+    expect(stream.push(clusterType)).toEqual([]);
+    expect(stream.push(clusterType)).toEqual([]);
+    expect(stream.request(sotw(clusterType, [], 'n1')).orders).toEqual([changed(clusterType, '*')]);
+    expect(stream.request(sotw(clusterType, [], 'n2')).orders).toEqual([]);
+  });
+
+  test('goes out on a rejection as well', () => {
+    const stream = new Stream();
+    stream.request(delta(clusterType));
+    stream.push(clusterType);
+    expect(stream.request(delta(clusterType, { nonce: 'n1', rejection: 'bad' })).orders).toEqual([
+      changed(clusterType, '*'),
+    ]);
+  });
+
+  test('serves clusters, endpoints, listeners, routes in this order', () => {
+    const stream = new Stream();
+    const types = [routeType, 'a.type.of/its.own', listenerType, clusterType, endpointType];
+    for (const type of types) stream.request(sotw(type, ['a']));
+    for (const type of types) stream.request(sotw(type, ['a'], stream.watch(type).nonceSent));
+    expect(stream.push(...types).map(({ typeUrl }) => typeUrl)).toEqual([
+      clusterType,
+      endpointType,
+      listenerType,
+      routeType,
+      'a.type.of/its.own',
+    ]);
+  });
+
+  test('of routes waits while a push of clusters waits', () => {
+    const stream = settled(routeType, ['80']);
+    stream.request(sotw(clusterType, []));
+    expect(stream.push(clusterType, routeType)).toEqual([]);
+    expect(stream.request(sotw(clusterType, [], 'n2')).orders).toEqual([
+      changed(clusterType, '*'),
+      changed(routeType, ['80']),
+    ]);
+  });
+
+  test('does not keep a subscription from being answered', () => {
+    const stream = settled(routeType, ['80']);
+    stream.request(sotw(clusterType, []));
+    stream.push(clusterType);
+    expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).orders).toEqual([
+      asked(routeType, ['80', '81'], ['81']),
+    ]);
+  });
+
+  test('that waits is not forgotten when a name is asked for meanwhile', () => {
+    const stream = new Stream();
+    stream.request(delta(endpointType, { subscribe: ['a'] }));
+    stream.push(endpointType);
+    expect(stream.request(delta(endpointType, { subscribe: ['b'] })).orders).toEqual([
+      asked(endpointType, ['a', 'b'], ['b']),
+    ]);
+    expect(stream.request(delta(endpointType, { nonce: 'n2' })).orders).toEqual([changed(endpointType, ['a', 'b'])]);
+  });
+});
+
+describe('an order that stands', () => {
+  const ordered = (watch: Partial<Watch> = {}): Watches => {
+    const { watches } = nextOrders({
+      [endpointType]: { ...judge(undefined, sotw(endpointType, ['a'])).watch!, ...watch },
+    });
+    return watches;
+  };
+
+  test('keeps another one of its type back until its outcome is known', () => {
+    const waiting = { [endpointType]: withChange(ordered()[endpointType]!) };
+    expect(nextOrders(waiting).orders).toEqual([]);
+    const skipped = { [endpointType]: withoutResponse(waiting[endpointType]!) };
+    expect(nextOrders(skipped).orders).toEqual([changed(endpointType, ['a'])]);
+  });
+
+  test('for changes shows new clusters their endpoints; one for names does not', () => {
+    expect(withNewClusters(ordered()[endpointType]!).due.changed).toBe(false);
+    const byName = ordered({ due: { all: false, asked: ['a'], changed: false } });
+    expect(withNewClusters(byName[endpointType]!).due.changed).toBe(true);
+  });
+
+  test('of a client that begins anew and anew is one', () => {
+    const again = judge(ordered()[endpointType], sotw(endpointType, ['a'])).watch!;
+    expect(nextOrders({ [endpointType]: again }).orders).toEqual([]);
+  });
+});

@@ -1,0 +1,251 @@
+/**
+ * Any run of requests, acknowledgements, rejections, stale answers, changes and pushes, in both protocols, against the
+ * real chart and stream effect. The client's side is a model: it applies what it reads, and says what it wants.
+ */
+
+import fc from 'fast-check';
+import { afterEach, describe, expect, test } from 'vitest';
+import { clusterType, endpointType, isByName, routeType } from '../../machines/discovery/ads-types.ts';
+import { isOutstanding } from '../../machines/discovery/ads-watch.ts';
+import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
+
+const types = [clusterType, endpointType, routeType];
+const names = ['a', 'b', 'c'];
+
+type Step =
+  | { do: 'subscribe'; type: string; names: string[] }
+  | { do: 'unsubscribe'; type: string }
+  | { do: 'read'; reject: boolean }
+  | { do: 'repeat'; type: string }
+  | { do: 'stale'; type: string }
+  | { do: 'set' | 'remove'; type: string; name: string }
+  | { do: 'push'; types: string[] };
+
+const typeArbitrary = fc.constantFrom(...types);
+const namesArbitrary = fc.uniqueArray(fc.constantFrom(...names), { minLength: 1 });
+const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('subscribe' as const), type: typeArbitrary, names: namesArbitrary }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('unsubscribe' as const), type: typeArbitrary }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('read' as const), reject: fc.constantFrom(false, false, false, true) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('repeat' as const), type: typeArbitrary }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('stale' as const), type: typeArbitrary }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constantFrom('set' as const, 'set' as const, 'remove' as const),
+      type: typeArbitrary,
+      name: fc.constantFrom(...names),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('push' as const), types: fc.subarray(types, { minLength: 1 }) }),
+  },
+);
+
+/** What a client knows of a type. */
+interface Known {
+  wanted: string[];
+  has: Map<string, string>;
+  lastNonce: string;
+  /** Contents that it rejected; a server does not send these again of its own accord. `name=` for a removal. */
+  rejected: Set<string>;
+}
+
+class ModelClient {
+  readonly world: AdsWorld;
+  readonly known = new Map<string, Known>(
+    types.map((type) => [type, { wanted: [], has: new Map(), lastNonce: '', rejected: new Set<string>() }]),
+  );
+  readonly nonces: string[] = [];
+  readonly #delta: boolean;
+
+  constructor(delta: boolean) {
+    this.#delta = delta;
+    // Without the extra endpoints after clusters: here every response must have a reason in its own type.
+    this.world = new AdsWorld({ delta, resendsEndpoints: false });
+    for (const type of types) for (const name of names) this.world.source.set(type, name);
+  }
+
+  step(step: Step): void {
+    switch (step.do) {
+      case 'subscribe':
+        this.subscribe(step.type, step.names);
+        break;
+      case 'unsubscribe':
+        this.subscribe(step.type, []);
+        break;
+      case 'read':
+        this.read(step.reject);
+        break;
+      case 'repeat':
+        this.#repeat(step.type);
+        break;
+      case 'stale':
+        this.#stale(step.type);
+        break;
+      case 'set':
+        this.world.source.set(step.type, step.name);
+        break;
+      case 'remove':
+        this.world.source.remove(step.type, step.name);
+        break;
+      case 'push':
+        this.#push(step.types);
+        break;
+    }
+  }
+
+  subscribe(type: string, wanted: string[]): void {
+    const known = this.known.get(type)!;
+    const before = known.wanted;
+    known.wanted = wanted;
+    if (this.#delta) {
+      for (const name of known.has.keys()) if (!wanted.includes(name)) known.has.delete(name);
+      const added = wanted.filter((name) => !before.includes(name));
+      const removed = before.filter((name) => !wanted.includes(name));
+      // The first subscription of a type to nothing would be one to everything.
+      if (added.length + removed.length === 0) return;
+      this.world.delta({ typeUrl: type, resourceNamesSubscribe: added, resourceNamesUnsubscribe: removed });
+    } else {
+      // What it has stays in its cache: a server that ignores the request as stale never learns that it was let go.
+      this.#ask(type);
+    }
+  }
+
+  read(reject = false): void {
+    const seen = this.world.read();
+    if (seen === undefined) return;
+    expect(this.nonces).not.toContain(seen.nonce);
+    this.nonces.push(seen.nonce);
+    const known = this.known.get(seen.typeUrl)!;
+    known.lastNonce = seen.nonce;
+    if (reject) this.#reject(seen, known);
+    else {
+      this.#apply(seen, known);
+      this.#acknowledge(seen);
+    }
+  }
+
+  /** Everything is pushed once, whatever is under way; then all that is in the network arrives and is accepted. */
+  settle(): void {
+    this.#push(types);
+    for (let i = 0; this.world.waiting > 0; i++) {
+      expect(i, 'responses without end').toBeLessThan(100);
+      this.read();
+    }
+  }
+
+  /** A plain acknowledgement is answered only when a push has waited for it. */
+  #acknowledge(seen: Seen): void {
+    const watch = this.world.watch(seen.typeUrl)!;
+    const waitsForIt = Object.values(this.world.actor.getSnapshot().context.watches).some(({ due }) => due.changed);
+    const before = this.world.waiting;
+    const isCurrent = watch.nonceSent === seen.nonce;
+    const sameNames = watch.names.toSorted().join() === this.known.get(seen.typeUrl)!.wanted.toSorted().join();
+    if (this.#delta) this.world.delta({ typeUrl: seen.typeUrl, responseNonce: seen.nonce });
+    else this.#ask(seen.typeUrl);
+    if (!isCurrent || (sameNames && !waitsForIt)) expect(this.world.waiting).toBe(before);
+    if (isCurrent)
+      expect(this.world.watch(seen.typeUrl)).toMatchObject({ nonceAcked: seen.nonce, versionAcked: seen.version });
+  }
+
+  #reject(seen: Seen, known: Known): void {
+    for (const content of seen.resources.values()) known.rejected.add(content);
+    for (const name of seen.removed) known.rejected.add(`${name}=`);
+    // What a whole response leaves out is gone.
+    if (!this.#delta && !isByName(seen.typeUrl)) for (const name of names) known.rejected.add(`${name}=`);
+    const errorDetail = { code: 13, message: 'no' };
+    if (this.#delta) this.world.delta({ typeUrl: seen.typeUrl, responseNonce: seen.nonce, errorDetail });
+    else
+      this.world.sotw({ typeUrl: seen.typeUrl, responseNonce: seen.nonce, resourceNames: known.wanted, errorDetail });
+  }
+
+  #apply(seen: Seen, known: Known): void {
+    if (!this.#delta && !isByName(seen.typeUrl)) known.has.clear();
+    for (const [name, content] of seen.resources) if (known.wanted.includes(name)) known.has.set(name, content);
+    for (const name of seen.removed) known.has.delete(name);
+  }
+
+  #ask(typeUrl: string): void {
+    const { wanted, lastNonce } = this.known.get(typeUrl)!;
+    this.world.sotw({ typeUrl, resourceNames: wanted.length === 0 ? [''] : wanted, responseNonce: lastNonce });
+  }
+
+  /** The last acknowledgement once more. */
+  #repeat(typeUrl: string): void {
+    const { lastNonce } = this.known.get(typeUrl)!;
+    const watch = this.world.watch(typeUrl);
+    if (lastNonce === '' || watch === undefined || isOutstanding(watch)) return;
+    const before = this.world.waiting;
+    if (this.#delta) this.world.delta({ typeUrl, responseNonce: lastNonce });
+    else this.#ask(typeUrl);
+    const names = this.known.get(typeUrl)!.wanted;
+    if (watch.names.toSorted().join() === names.toSorted().join()) expect(this.world.waiting).toBe(before);
+  }
+
+  /** An answer to what is no longer the last response, wanting something else: ignored altogether. */
+  #stale(typeUrl: string): void {
+    const watch = this.world.watch(typeUrl);
+    if (watch === undefined) return;
+    const before = this.world.waiting;
+    if (this.#delta) this.world.delta({ typeUrl, responseNonce: 'stale', resourceNamesSubscribe: ['x'] });
+    else this.world.sotw({ typeUrl, responseNonce: 'stale', resourceNames: ['x'] });
+    expect(this.world.watch(typeUrl)).toEqual(watch);
+    expect(this.world.waiting).toBe(before);
+  }
+
+  /** A push sends nothing of a type whose last response is unanswered. */
+  #push(pushed: string[]): void {
+    const open = types.filter((type) => {
+      const watch = this.world.watch(type);
+      return watch !== undefined && isOutstanding(watch);
+    });
+    const nonces = open.map((type) => this.world.watch(type)!.nonceSent);
+    this.world.push(...pushed);
+    expect(open.map((type) => this.world.watch(type)!.nonceSent)).toEqual(nonces);
+  }
+}
+
+afterEach(() => {
+  AdsWorld.made.splice(0);
+});
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  test('every run keeps the rules, and ends with the client having what it wants', () => {
+    fc.assert(
+      fc.property(fc.array(stepArbitrary, { minLength: 10, maxLength: 80, size: 'max' }), (steps) => {
+        const client = new ModelClient(delta);
+        for (const step of steps) client.step(step);
+        client.settle();
+        expect(client.world.failed).toBeUndefined();
+        for (const [type, { wanted, has, rejected }] of client.known) {
+          const source = client.world.source.types.get(type)!;
+          for (const name of wanted) {
+            const should = source.has(name) ? contentOf(source, name) : undefined;
+            if (rejected.has(should ?? `${name}=`)) continue;
+            // State of the world cannot take back a resource that is subscribed to by name.
+            if (should === undefined && !delta && isByName(type)) continue;
+            expect(has.get(name), `${name} of ${type}`).toBe(should);
+          }
+        }
+        AdsWorld.made.splice(0);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+/** `name=<version>`: what ScriptedSource makes. */
+function contentOf(source: ReadonlyMap<string, { readonly version: string }>, name: string): string {
+  return `${name}=${source.get(name)!.version}`;
+}

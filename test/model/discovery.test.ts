@@ -1,0 +1,376 @@
+/** The control plane's statecharts, with scripted effects under a virtual clock (spec/discovery.md §2, §3.1, §4.3, §5.5). */
+import { join } from 'node:path';
+import { afterAll, describe, expect, it, test } from 'vitest';
+import type { AnyStateMachine, AnyStateNode } from 'xstate';
+import { configControllerMachine } from '../../machines/discovery/config-controller.machine.ts';
+import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { meshConfigMachine } from '../../machines/discovery/mesh-config.machine.ts';
+import { eventCatalogue } from '../../machines/discovery/protocol.ts';
+import { pushMachine } from '../../machines/discovery/push.machine.ts';
+import { serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
+import { TraceChecker } from '../../src/debugger/check.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { DiscoveryWorld, problem, readingOf } from '../simulation/discovery-world.ts';
+import { leaves, spokenOf } from './chart.ts';
+
+const serving = 'at work.operating.serving';
+const change = { key: 'VirtualService/shop/cart', event: 'update' } as const;
+const serviceChange = { key: 'ServiceEntry/shop/cart', event: 'update' } as const;
+
+afterAll(() => {
+  const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
+  for (const world of DiscoveryWorld.made) {
+    expect(world.failed).toBeUndefined();
+    const checker = new TraceChecker(diagrams);
+    for (const record of world.records) checker.feed(record);
+    // An effect that throws is a bug, and no diagram speaks of bugs.
+    const departures = checker.report().departures.filter(({ message }) => !message.type.startsWith('xstate.error.'));
+    expect(departures).toEqual([]);
+  }
+});
+
+describe('the start', () => {
+  it('brings the parts up in their order and then says that it is ready', async () => {
+    const world = await DiscoveryWorld.serving();
+    const stages = world.records.flatMap((r) => (r.kind === 'transition' && r.actor === 'discovery' ? [r.to] : []));
+    expect(stages.map((stage) => stage.replace('at work.operating.', ''))).toEqual([
+      'loading mesh config',
+      'loading networks',
+      'starting http',
+      'syncing configuration',
+      'syncing registries',
+      'building first push context',
+      'listening',
+      'serving',
+    ]);
+    expect(world.orders.map((order) => order.type)).toEqual(['http.open', 'ads.listen', 'serving.began']);
+  });
+
+  it('listens for /ready before it reads the configuration, and for proxies after everything else', async () => {
+    const world = await DiscoveryWorld.serving();
+    const messages = world.messages();
+    const at = (message: string): number => messages.indexOf(message);
+    expect(at('discovery/http → discovery: http.listening')).toBeLessThan(
+      at('discovery → config-controller: configs.load'),
+    );
+    expect(at('push → discovery: context.built')).toBeLessThan(at('discovery → discovery/ads-server: ads.listen'));
+  });
+
+  it('uses the defaults and says why when the mesh configuration is not valid at first', async () => {
+    const invalid = { outcome: 'invalid', defaults: 'built-in', problems: [problem('no number')] } as const;
+    const world = new DiscoveryWorld(
+      {},
+      {
+        settings: {
+          mesh: { ...invalid, problems: [...invalid.problems] },
+          networks: { outcome: 'absent', defaults: 'built-in' },
+        },
+      },
+    );
+    await world.settle();
+    expect(world.state()).toBe(serving);
+    expect(world.events('settings.rejected')).toMatchObject([{ what: 'mesh', problems: [{ message: 'no number' }] }]);
+    expect(world.events('settings.loaded')[0]).toMatchObject({ origin: 'defaults', version: 'built-in' });
+  });
+
+  it('ends with a reason when there is no configuration directory: nobody knows what to serve', async () => {
+    const world = new DiscoveryWorld(
+      {},
+      { directory: { outcome: 'missing', problems: [problem('no such directory')] } },
+    );
+    await world.settle();
+    expect(world.output()).toEqual({ exitCode: 1, trouble: ['configuration: routes.yaml: no such directory'] });
+  });
+
+  it('needs no configuration directory', async () => {
+    const world = new DiscoveryWorld({ configs: { directory: '', coalesceMs: 20 } });
+    await world.settle();
+    expect(world.state()).toBe(serving);
+  });
+
+  it.each([
+    ['an HTTP port', { http: { type: 'http.failed', reason: '127.0.0.1:8080 is in use' } }, /HTTP server: .* in use/],
+    ['the xDS port', { ads: { type: 'ads.failed', reason: '127.0.0.1:15010 is in use' } }, /xDS server: .* in use/],
+    ['the services', { services: new Error('a bug') }, /services: a bug/],
+    ['the configuration', { directory: new Error('a bug') }, /configuration: a bug/],
+  ] as const)('ends with a reason when %s cannot be had', async (_, script, reason) => {
+    const world = new DiscoveryWorld({}, script as Partial<DiscoveryWorld>);
+    await world.settle();
+    expect(world.state()).toBe('stopped');
+    expect(world.output()).toMatchObject({ exitCode: 1, trouble: [expect.stringMatching(reason)] });
+  });
+
+  it('ends with a reason when the mesh configuration cannot be read for a fault of ours', async () => {
+    const world = new DiscoveryWorld({}, { settings: { mesh: new Error('a bug'), networks: new Error('a bug') } });
+    await world.settle();
+    expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['mesh configuration: a bug'] });
+  });
+
+  it('ends with a reason when the first context cannot be built', async () => {
+    const world = new DiscoveryWorld({}, { buildsAtOnce: false });
+    await world.settle();
+    world.builds[0]!.fail('a bug');
+    await world.settle();
+    expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['first push context: a bug'] });
+  });
+
+  it('can be told to stop at any stage', async () => {
+    const world = new DiscoveryWorld({}, { http: undefined });
+    await world.settle();
+    expect(world.state()).toBe('at work.operating.starting http');
+    world.signal();
+    await world.settle();
+    expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+  });
+});
+
+describe('mesh-wide settings', () => {
+  const rewrite = (world: DiscoveryWorld): void =>
+    world.from('mesh-config/files', { type: 'files.changed', path: 'mesh' });
+
+  it('bring everyone up to date when they change, 100 ms after the first event', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.settings.mesh = { outcome: 'valid', version: 'm2' };
+    rewrite(world);
+    await world.pass(60);
+    rewrite(world);
+    await world.pass(39);
+    expect(world.events('settings.changed')).toEqual([]);
+    await world.pass(1);
+    expect(world.events('settings.changed')).toMatchObject([{ what: 'mesh', version: 'm2' }]);
+    expect(world.adopted.at(-1)).toBe('m2');
+    await world.pass(100);
+    expect(world.events('clients.push')).toMatchObject([{ forced: true }]);
+  });
+
+  it('do nothing when the file says the same', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.settings.mesh = { outcome: 'valid', version: 'built-in' };
+    rewrite(world);
+    await world.pass(1_000);
+    expect(world.events('settings.changed')).toEqual([]);
+    expect(world.events('push.request')).toEqual([]);
+  });
+
+  it('stay as they are when the file is broken or gone, and change when it is mended', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.settings.mesh = { outcome: 'invalid', defaults: 'built-in', problems: [problem('broken')] };
+    rewrite(world);
+    await world.pass(100);
+    world.settings.mesh = { outcome: 'absent', defaults: 'built-in' };
+    rewrite(world);
+    await world.pass(100);
+    world.settings.mesh = new Error('input/output error');
+    rewrite(world);
+    await world.pass(100);
+    expect(world.events('settings.rejected').map((event) => event.problems[0].message)).toEqual([
+      'broken',
+      'input/output error',
+    ]);
+    expect(world.events('settings.changed')).toEqual([]);
+    world.settings.mesh = { outcome: 'valid', version: 'm2' };
+    rewrite(world);
+    await world.pass(100);
+    expect(world.events('settings.changed')).toHaveLength(1);
+  });
+
+  it('name networks as the reason when those change', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.settings.networks = { outcome: 'valid', version: 'n2' };
+    world.from('mesh-networks/files', { type: 'files.changed', path: 'meshNetworks' });
+    await world.pass(100);
+    expect(world.events('push.request')).toMatchObject([{ forced: true, reasons: { networks: 1 } }]);
+  });
+});
+
+describe('the configuration', () => {
+  it('reads a batch of file events once, 20 ms after the first', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.directory = readingOf([change]);
+    for (let ms = 0; ms < 20; ms += 5) {
+      world.from('config-controller/files', { type: 'files.changed', path: `${ms}.yaml` });
+      await world.pass(5);
+    }
+    expect(world.events('push.request')).toMatchObject([{ configs: [change.key], reasons: { config: 1 } }]);
+  });
+
+  it('reads again what changed while it was read', async () => {
+    const world = new DiscoveryWorld();
+    // The first reading is under way: its promise has not been answered yet.
+    while (world.state() !== 'at work.operating.syncing configuration') await Promise.resolve();
+    world.from('config-controller/files', { type: 'files.changed', path: 'late.yaml' });
+    await world.settle();
+    expect(world.state()).toBe(serving);
+    world.directory = readingOf([change]);
+    await world.pass(20);
+    expect(world.events('push.request')).toHaveLength(1);
+  });
+
+  it('tells the registry of what services are made from, and asks for a push for everything else', async () => {
+    const world = await DiscoveryWorld.serving();
+    await world.changeDirectory(readingOf([change, serviceChange]));
+    expect(world.events('configs.changed')).toMatchObject([{ changes: [serviceChange] }]);
+    expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
+  });
+
+  it('reports what is wrong and asks for nothing when nothing changed', async () => {
+    const world = await DiscoveryWorld.serving();
+    await world.changeDirectory(readingOf([], [problem('unknown field')]));
+    expect(world.events('config.rejected')).toMatchObject([{ problems: [{ message: 'unknown field' }] }]);
+    await world.changeDirectory({ ...readingOf(), outcome: 'read', recovered: ['routes.yaml'] } as never);
+    expect(world.events('config.recovered')).toMatchObject([{ files: ['routes.yaml'] }]);
+    expect(world.events('push.request')).toEqual([]);
+    expect(world.state()).toBe(serving);
+  });
+
+  it('stays in force when the directory is gone or cannot be read', async () => {
+    const world = await DiscoveryWorld.serving();
+    await world.changeDirectory({ outcome: 'missing', problems: [problem('gone')] });
+    await world.changeDirectory(new Error('input/output error'));
+    expect(world.events('config.rejected').map((event) => event.problems[0].message)).toEqual([
+      'gone',
+      'input/output error',
+    ]);
+    expect(world.events('push.request')).toEqual([]);
+    await world.changeDirectory(readingOf([change]));
+    expect(world.events('push.request')).toHaveLength(1);
+  });
+});
+
+describe('the service registry', () => {
+  const service = 'ServiceEntry/shop/cart.example.com';
+  const endpoints = 'Endpoints/shop/cart.example.com';
+  const counts = { services: 2, endpoints: 4 };
+
+  it.each([
+    [
+      'a service',
+      { changedServices: [service], changedEndpoints: [] },
+      { configs: [service], reasons: { service: 1 } },
+    ],
+    [
+      'endpoints alone',
+      { changedServices: [], changedEndpoints: [endpoints] },
+      { configs: [endpoints], reasons: { endpoint: 1 } },
+    ],
+    [
+      'both',
+      { changedServices: [service], changedEndpoints: [endpoints] },
+      { configs: [service, endpoints], reasons: { service: 1, endpoint: 1 } },
+    ],
+  ] as const)('says so when %s changed', async (_, result, expected) => {
+    const world = await DiscoveryWorld.serving();
+    world.services = {
+      ...counts,
+      changedServices: [...result.changedServices],
+      changedEndpoints: [...result.changedEndpoints],
+    };
+    await world.changeDirectory(readingOf([serviceChange]));
+    expect(world.events('push.request')).toEqual([{ type: 'push.request', forced: false, ...expected }]);
+  });
+
+  it('asks for nothing when nobody could notice the change', async () => {
+    const world = await DiscoveryWorld.serving();
+    await world.changeDirectory(readingOf([serviceChange]));
+    expect(world.events('push.request')).toEqual([]);
+  });
+
+  it('keeps the last services when it fails, and makes up for it with the next change', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.services = new Error('a bug');
+    await world.changeDirectory(readingOf([serviceChange]));
+    expect(world.events('services.failed')).toMatchObject([{ reason: 'a bug' }]);
+    expect(world.state()).toBe(serving);
+    world.services = { ...counts, changedServices: [service], changedEndpoints: [] };
+    await world.changeDirectory(readingOf([serviceChange]));
+    expect(world.events('push.request')).toMatchObject([{ configs: [service] }]);
+  });
+});
+
+describe('the stop', () => {
+  it('drains streams, then HTTP, and ends with 0', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.signal('SIGINT');
+    await world.settle();
+    expect(world.orders.slice(3).map((order) => order.type)).toEqual(['serving.ended', 'ads.drain', 'http.close']);
+    expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+  });
+
+  it('takes no longer than the shutdown time', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.drains = false;
+    world.signal();
+    await world.pass(9_999);
+    expect(world.output()).toBeUndefined();
+    await world.pass(1);
+    expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+  });
+
+  it('is at once at the second signal', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.drains = false;
+    world.signal();
+    await world.pass(10);
+    world.signal();
+    await world.settle();
+    expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+  });
+
+  it('ends with 1 when a server breaks while serving', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.from('discovery/ads-server', { type: 'ads.failed', reason: 'the listener broke' });
+    await world.settle();
+    expect(world.output()).toEqual({ exitCode: 1, trouble: ['xDS server: the listener broke'] });
+  });
+
+  it('closes the sources first: a file that changes then changes nothing', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.drains = false;
+    world.signal();
+    await world.settle();
+    expect(() => world.from('config-controller/files', { type: 'files.changed', path: 'x' })).toThrow('is not running');
+  });
+});
+
+it('pushes everything to everyone when somebody asks for it', async () => {
+  const world = await DiscoveryWorld.serving();
+  world.from('discovery/http', { type: 'push.wanted' });
+  await world.pass(100);
+  expect(world.events('push.request')).toMatchObject([{ forced: true, reasons: { debug: 1 } }]);
+  expect(world.events('clients.push')).toHaveLength(1);
+});
+
+/** design.md, rule 7: every state handles, or says that it ignores, every event that its peers may send it. */
+describe('every event', () => {
+  const machines: [string, AnyStateMachine][] = [
+    ['discovery', discoveryMachine],
+    ['mesh-config', meshConfigMachine],
+    ['config-controller', configControllerMachine],
+    ['service-registry', serviceRegistryMachine],
+    ['push', pushMachine],
+  ];
+  const cases = machines.flatMap(([actor, machine]) =>
+    leaves(machine.root).map((node) => [`${actor}: ${node.path.join('.')}`, actor, node] as const),
+  );
+
+  test.each(cases)('is spoken of in %s', (_, actor, node) => {
+    const spoken = spokenOf(node);
+    const sent = eventCatalogue
+      .filter(({ to, from }) => to === actor && livesIn(from, actor, node))
+      .map(({ type }) => type)
+      .filter((type) => type.includes('.'));
+    expect([...new Set(sent)].filter((type) => !spoken.has(type))).toEqual([]);
+  });
+
+  /** Children live in the states that invoke them; only they can send then. */
+  function livesIn(from: string, actor: string, node: AnyStateNode): boolean {
+    const child = from.startsWith(`${actor}/`) ? from.slice(actor.length + 1) : from;
+    if (from === actor) return false;
+    if (actor !== 'discovery' && !from.startsWith(`${actor}/`)) return true;
+    for (let at: AnyStateNode | undefined = node; at !== undefined; at = at.parent) {
+      if (at.invoke.some(({ id }) => id === child)) return true;
+    }
+    return false;
+  }
+});

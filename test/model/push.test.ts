@@ -1,0 +1,176 @@
+/** The debouncer: spec/discovery.md §6.2 and its test vectors, under a virtual clock. */
+import { describe, expect, it } from 'vitest';
+import type { PushOrder, PushReason } from '../../machines/discovery/protocol.ts';
+import { DiscoveryWorld, scriptedSettings } from '../simulation/discovery-world.ts';
+
+const config = 'VirtualService/shop/cart';
+const endpoints = 'Endpoints/shop/cart.shop.svc.cluster.local';
+
+/** A control plane that serves, with its first context behind it. */
+async function servingWorld(push: Partial<typeof scriptedSettings.push> = {}): Promise<DiscoveryWorld> {
+  return DiscoveryWorld.serving({ push: { ...scriptedSettings.push, ...push } });
+}
+
+function request(world: DiscoveryWorld, order: Partial<PushOrder> = {}): void {
+  const reasons: Partial<Record<PushReason, number>> = { config: 1 };
+  world.discovery.system
+    .get('push')
+    ?.send({ type: 'push.request', configs: [config], forced: false, reasons, ...order });
+}
+
+/** Times of the builds after the first context, since `origin`. */
+function buildTimes(world: DiscoveryWorld, origin: number): number[] {
+  return world.builds.slice(1).map((build) => build.startedAt - origin);
+}
+
+describe('push', () => {
+  it('builds a context 100 ms after a lonely request', async () => {
+    const world = await servingWorld();
+    const origin = world.clock.now();
+    request(world);
+    await world.pass(1_000);
+    expect(buildTimes(world, origin)).toEqual([100]);
+  });
+
+  it('answers requests every 10 ms for 200 ms with one context, 100 ms after the last', async () => {
+    const world = await servingWorld();
+    const origin = world.clock.now();
+    for (let ms = 0; ms < 200; ms += 10) {
+      request(world);
+      await world.pass(10);
+    }
+    await world.pass(1_000);
+    expect(buildTimes(world, origin)).toEqual([290]);
+  });
+
+  it('does not let requests every 50 ms put a context off for more than 10 s', async () => {
+    const world = await servingWorld();
+    const origin = world.clock.now();
+    for (let ms = 0; ms < 11_000; ms += 50) {
+      request(world);
+      await world.pass(50);
+    }
+    await world.pass(1_000);
+    const [first, second, ...more] = buildTimes(world, origin);
+    expect(first).toBe(10_000);
+    expect(second).toBe(11_050);
+    expect(more).toEqual([]);
+  });
+
+  it('answers a request that came during a 500 ms build right after that build', async () => {
+    const world = await servingWorld();
+    world.buildsAtOnce = false;
+    const origin = world.clock.now();
+    request(world);
+    await world.pass(200);
+    request(world);
+    await world.pass(400);
+    expect(buildTimes(world, origin)).toEqual([100]);
+    world.builds[1]!.done();
+    await world.settle();
+    expect(buildTimes(world, origin)).toEqual([100, 600]);
+  });
+
+  it('waits for quiet after a build when a request has just come', async () => {
+    const world = await servingWorld();
+    world.buildsAtOnce = false;
+    const origin = world.clock.now();
+    request(world);
+    await world.pass(590);
+    request(world);
+    await world.pass(10);
+    world.builds[1]!.done();
+    await world.settle();
+    expect(buildTimes(world, origin)).toEqual([100]);
+    await world.pass(90);
+    expect(buildTimes(world, origin)).toEqual([100, 690]);
+  });
+
+  it('builds one context at a time', async () => {
+    const world = await servingWorld();
+    world.buildsAtOnce = false;
+    for (let ms = 0; ms < 60_000; ms += 500) {
+      request(world);
+      await world.pass(500);
+    }
+    expect(world.builds).toHaveLength(2);
+  });
+
+  it('does not let endpoint changes wait when their debounce is off, and a change of something else waits all the same', async () => {
+    const world = await servingWorld({ debounceEndpoints: false });
+    const origin = world.clock.now();
+    request(world, { configs: [endpoints], reasons: { endpoint: 1 } });
+    request(world);
+    await world.pass(1_000);
+    expect(buildTimes(world, origin)).toEqual([0, 100]);
+    expect(world.builds.slice(1).map((build) => build.configs)).toEqual([[endpoints], [config]]);
+    expect(world.events('clients.push').map((event) => event.configs)).toEqual([[endpoints], [config]]);
+  });
+
+  it('takes up endpoint changes while another context is being built, when their debounce is off', async () => {
+    const world = await servingWorld({ debounceEndpoints: false });
+    world.buildsAtOnce = false;
+    request(world);
+    await world.pass(100);
+    request(world, { configs: [endpoints] });
+    await world.settle();
+    expect(world.builds).toHaveLength(3);
+    world.builds[2]!.done();
+    await world.settle();
+    expect(world.events('clients.push').map((event) => event.configs)).toEqual([[endpoints]]);
+  });
+
+  it('lets endpoint changes wait like others by default', async () => {
+    const world = await servingWorld();
+    const origin = world.clock.now();
+    request(world, { configs: [endpoints] });
+    await world.pass(1_000);
+    expect(buildTimes(world, origin)).toEqual([100]);
+  });
+
+  it('lets a request for everything wait although it names endpoints', async () => {
+    const world = await servingWorld({ debounceEndpoints: false });
+    const origin = world.clock.now();
+    request(world, { configs: [endpoints], forced: true });
+    await world.pass(1_000);
+    expect(buildTimes(world, origin)).toEqual([100]);
+    expect(world.builds[1]!.forced).toBe(true);
+  });
+
+  it('merges requests: what any of them names is pushed once, and one that is forced forces all', async () => {
+    const world = await servingWorld();
+    request(world, { configs: [config, 'Gateway/shop/front'] });
+    request(world, { configs: [config] });
+    request(world, { configs: [], forced: true });
+    await world.pass(100);
+    expect(world.events('clients.push')).toMatchObject([{ forced: true, configs: [config, 'Gateway/shop/front'] }]);
+    expect(world.events('context.built').at(-1)).toMatchObject({ updates: 3 });
+  });
+
+  it('does not push to clients before the first context is built, and needs no delay for that one', async () => {
+    const world = new DiscoveryWorld({}, { buildsAtOnce: false });
+    await world.settle();
+    request(world);
+    await world.pass(5_000);
+    expect(world.builds.map((build) => [build.forced, build.startedAt])).toEqual([[true, 0]]);
+    expect(world.events('clients.push')).toEqual([]);
+    world.builds[0]!.done();
+    await world.pass(100);
+    expect(world.builds.map((build) => build.configs)).toEqual([[], [config]]);
+  });
+
+  it('leaves nothing out of the context that follows a failed one', async () => {
+    const world = await servingWorld();
+    world.buildsAtOnce = false;
+    request(world);
+    await world.pass(100);
+    world.builds[1]!.fail('a bug of a generator');
+    await world.settle();
+    expect(world.state()).toBe('at work.operating.serving');
+    expect(world.events('context.failed')).toMatchObject([{ reason: 'a bug of a generator' }]);
+    expect(world.events('clients.push')).toEqual([]);
+    request(world);
+    await world.pass(100);
+    expect(world.builds[2]!.forced).toBe(true);
+  });
+});
