@@ -1,1 +1,164 @@
-export {};
+/** `pilot-agent`: the sidecar's entrypoint (spec/agent.md §1). */
+import { Command, CommanderError, Option } from 'commander';
+import { runAgent } from '../agent/agent-system.ts';
+import { findOrInstallEnvoy } from '../agent/envoy-binary.ts';
+import type { ProxyFlags } from '../agent/proxy-flags.ts';
+import { type ProxyOptions, resolveProxyOptions } from '../agent/proxy-options.ts';
+import { proxyConfigToJson } from '../model/proxy-config.ts';
+import { createRecorder, type Recorder } from '../runtime/actor-system.ts';
+import { ChartpilotError, explainError, messageOf } from '../runtime/errors.ts';
+import { traceFile } from '../runtime/trace.ts';
+import { addLogFlags, type LogFlags, loggerFromFlags } from './commands/log-flags.ts';
+import { requestCommand } from './commands/request.ts';
+import { versionCommand, versionLine } from './commands/version.ts';
+
+/** A set-up that cannot work. The reference's −1. */
+const setUpFailed = 255;
+
+interface CommandFlags extends ProxyFlags, LogFlags {
+  readonly trace?: string;
+}
+
+function pilotAgent(): Command {
+  return new Command('pilot-agent')
+    .description('Runs Envoy beside a workload: starts it, hot-restarts it, keeps it running, drains it.')
+    .allowUnknownOption()
+    .showHelpAfterError("(run 'pilot-agent --help' or 'pilot-agent COMMAND --help')")
+    .exitOverride()
+    .addCommand(proxyCommand())
+    .addCommand(
+      requestCommand({
+        what: "Envoy's admin interface",
+        host: 'localhost',
+        defaultPort: 15000,
+        allowedPorts: [15000, 15004, 15020, 15021],
+        example: 'pilot-agent request GET /stats',
+      }),
+    )
+    .addCommand(versionCommand('pilot-agent'));
+}
+
+function proxyCommand(): Command {
+  const command = new Command('proxy')
+    .summary('run Envoy until told to end')
+    .description('Runs Envoy until SIGTERM or SIGINT (drain, then end; a second one: at once). SIGHUP restarts it hot.')
+    .argument('[role]', 'sidecar or router', 'sidecar')
+    .allowUnknownOption()
+    .allowExcessArguments();
+  command.optionsGroup('Control plane:');
+  command
+    .option('--discoveryAddress <host:port>', 'default istiod.istio-system.svc:15012')
+    .option('--controlPlaneAuthPolicy <policy>', 'NONE (plaintext) or MUTUAL_TLS (default)')
+    .option('--connectTimeout <duration>', 'default 1s')
+    .option('--delta', 'incremental xDS');
+  command.optionsGroup('Who this proxy is:');
+  command
+    .option('--domain <suffix>', 'default $POD_NAMESPACE.svc.cluster.local')
+    .option('--serviceCluster <name>', 'default istio-proxy, or by the app label')
+    .option('--meshConfig <file>', 'mesh configuration, default ./etc/istio/config/mesh');
+  command.optionsGroup('Envoy:');
+  command
+    .option('--binaryPath <file>', 'default $ENVOY_BINARY, PATH, else installed into the cache')
+    .option('--configPath <dir>', 'generated files, default ./etc/istio/proxy')
+    .option('--customConfigFile <file>', 'run Envoy with this file; generate none')
+    .option('--concurrency <n>', 'worker threads, default one a processor')
+    .option('--drainDuration <duration>', 'default 45s')
+    .option('--parentShutdownDuration <duration>', 'default 60s')
+    .option('--terminationDrainDuration <duration>', 'drain before the end, default 5s')
+    .option('--proxyAdminPort <port>', 'default 15000')
+    .option('--proxyLogLevel <levels>', 'level,component:level,…; default warning')
+    .option('--baseId <n>', 'Envoy base id, default a free one')
+    .option('--runDir <dir>', 'locks of base ids, default /run/chartpilot');
+  command.optionsGroup('Agent:');
+  command
+    .option('--statusPort <port>', 'readiness and metrics, default 15020; 0: none')
+    .option('--watchCerts <dir,…>', 'a change of a certificate in there restarts Envoy hot')
+    .option('--watchDelay <duration>', 'from a change to the restart, default 10s')
+    .option('--trace <file>', 'record what the statecharts do');
+  addLogFlags(command);
+  for (const flag of rareFlags) command.addOption(new Option(flag).hideHelp());
+  return command
+    .addHelpText(
+      'after',
+      '\nExample:\n  pilot-agent proxy router --discoveryAddress 127.0.0.1:15010 --controlPlaneAuthPolicy NONE',
+    )
+    .action(async (_role: string, flags: CommandFlags) => {
+      process.exitCode = await proxy(command.args, flags);
+    });
+}
+
+/** Taken as the reference takes them; few people need them. */
+const rareFlags = [
+  '--proxyComponentLogLevel <levels>',
+  '--outlierLogPath <file>',
+  '--statsdUdpAddress <host:port>',
+  '--id <id>',
+  '--ip <address>',
+];
+
+/** @returns the exit code */
+async function proxy(args: readonly string[], flags: CommandFlags): Promise<number> {
+  const role = roleAmong(args);
+  const options = resolveProxyOptions({ role, flags, env: process.env });
+  const log = loggerFromFlags(flags, envoyScopeLevel(options));
+  log.info(`pilot-agent ${versionLine()}`, { role, pid: process.pid });
+  log.info('flags', flags);
+  log.info('effective config', proxyConfigToJson(options.config));
+  const unknown = args.filter((arg) => arg.startsWith('-'));
+  if (unknown.length > 0) log.warn('flags that mean nothing here are ignored', { flags: unknown });
+
+  const search = options.binaryPath === undefined ? {} : { binaryPath: options.binaryPath };
+  const progress = (line: string): void => void process.stderr.write(`${line}\n`);
+  const envoy = await findOrInstallEnvoy({ ...search, env: process.env }, { env: process.env, progress });
+  log.info(`Envoy is ${envoy.path}`, { by: envoy.by });
+
+  const recorder = openRecorder(flags.trace);
+  try {
+    return await run({ options, binary: envoy.path, log, recorder }, flags.trace);
+  } finally {
+    recorder.close();
+  }
+}
+
+async function run(program: Parameters<typeof runAgent>[0], trace: string | undefined): Promise<number> {
+  const { exitCode, trouble } = await runAgent(program);
+  if (trouble.length === 0) return exitCode;
+  const [what, ...details] = trouble;
+  const place = trace === undefined ? '' : `\n  → what led to it: chartpilot trace ${trace}`;
+  process.stderr.write(`pilot-agent: ${[what, ...details].join('\n  ')}${place}\n`);
+  return exitCode;
+}
+
+function openRecorder(trace: string | undefined): Recorder {
+  try {
+    return createRecorder({ program: 'pilot-agent', sinks: trace === undefined ? [] : [traceFile(trace)] });
+  } catch (error) {
+    throw new ChartpilotError('FLAG_INVALID', `--trace ${trace}: ${messageOf(error)}`);
+  }
+}
+
+/** The role stands before flags that we do not know, or after them. */
+function roleAmong(args: readonly string[]): string {
+  const [first = 'sidecar'] = args;
+  if (!first.startsWith('-')) return first;
+  return args.find((arg) => arg === 'sidecar' || arg === 'router') ?? 'sidecar';
+}
+
+/** Who asks Envoy to say more wants to read it. */
+function envoyScopeLevel({ logLevel }: ProxyOptions): string {
+  return /\b(debug|trace)\b/.test(`${logLevel.level},${logLevel.components}`) ? 'envoy:debug' : '';
+}
+
+try {
+  await pilotAgent().parseAsync();
+} catch (error) {
+  if (error instanceof CommanderError) {
+    // Commander has told the person; help that was asked for is no error.
+    process.exitCode = error.exitCode === 0 ? 0 : setUpFailed;
+  } else {
+    process.stderr.write(`pilot-agent: ${explainError(error)}\n`);
+    process.exitCode = setUpFailed;
+  }
+}
+// Nothing that still has a handle open keeps the container alive.
+process.exit();

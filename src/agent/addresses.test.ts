@@ -1,0 +1,37 @@
+import type { NetworkInterfaceInfo } from 'node:os';
+import { expect, test } from 'vitest';
+import { localAddresses, proxyAddresses } from './addresses.ts';
+
+function at(address: string, internal = false): NetworkInterfaceInfo {
+  return {
+    address,
+    internal,
+    family: address.includes(':') ? 'IPv6' : 'IPv4',
+    netmask: '',
+    mac: '',
+    cidr: null,
+  } as NetworkInterfaceInfo;
+}
+
+test('the instance address comes first and no address comes twice', () => {
+  const interfaces = { eth0: [at('10.0.0.7'), at('10.0.0.8')] };
+  expect(proxyAddresses('10.0.0.8', interfaces)).toEqual(['10.0.0.8', '10.0.0.7']);
+});
+
+test('an instance address that is no address is ignored', () => {
+  expect(proxyAddresses('web-0', { eth0: [at('10.0.0.7')] })).toEqual(['10.0.0.7']);
+});
+
+test('loopback and link-local addresses are left out', () => {
+  const interfaces = { lo: [at('127.0.0.1', true)], eth0: [at('fe80::1'), at('169.254.1.1'), at('10.0.0.7')] };
+  expect(proxyAddresses(undefined, interfaces)).toEqual(['10.0.0.7']);
+});
+
+test('a host without any other address is known by loopback', () => {
+  expect(proxyAddresses(undefined, { lo: [at('127.0.0.1', true)] })).toEqual(['127.0.0.1', '::1']);
+});
+
+test('only a proxy whose every address is IPv6 uses IPv6', () => {
+  expect(localAddresses(['2001:db8::1'])).toEqual({ localhost: '::1', wildcard: '::', ipVersion: 'v6' });
+  expect(localAddresses(['2001:db8::1', '10.0.0.7']).ipVersion).toBe('v4');
+});

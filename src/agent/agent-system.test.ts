@@ -1,0 +1,216 @@
+/** The whole agent with the real Envoy, from its command line. The bootstrap is the test's own: no control plane. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { basename, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { packageRoot } from '../runtime/package-root.ts';
+import type { TraceLine } from '../runtime/trace.ts';
+import { createAdminClient } from './admin-client.ts';
+import { claimBaseId } from './base-ids.ts';
+import { envoyBinary, freePort, temporaryFolder, writeAdminOnlyBootstrap } from './testing/real-envoy.ts';
+
+// Several real Envoys one after the other, on a machine that may be busy with other tests.
+vi.setConfig({ testTimeout: 90_000 });
+
+interface Agent {
+  readonly process: ChildProcess;
+  readonly folder: string;
+  readonly statusPort: number;
+  readonly certificates: string;
+  output(): string;
+  exit(): Promise<{ code: number | null; signal: string | null }>;
+  /** What the status port says. */
+  ready(): Promise<boolean>;
+  /** Waits for a live epoch with this number. */
+  live(epoch: number): Promise<void>;
+  envoys(): number[];
+  trace(): TraceLine[];
+}
+
+async function startAgent(options: { statusPort?: number; folder?: string; flags?: string[] } = {}): Promise<Agent> {
+  const made = options.folder === undefined ? temporaryFolder() : undefined;
+  const folder = options.folder ?? made!.path;
+  const adminPort = await freePort();
+  const statusPort = options.statusPort ?? (await freePort());
+  const certificates = join(folder, 'certs');
+  mkdirSync(certificates, { recursive: true });
+  const traceFile = join(folder, 'agent.trace');
+  const args = [
+    ...[join(packageRoot(), 'src/cli/pilot-agent.ts'), 'proxy', 'router'],
+    ...['--customConfigFile', writeAdminOnlyBootstrap(folder, adminPort)],
+    ...['--binaryPath', envoyBinary(), '--proxyAdminPort', String(adminPort), '--statusPort', String(statusPort)],
+    ...['--drainDuration', '1s', '--parentShutdownDuration', '2s', '--terminationDrainDuration', '200ms'],
+    ...['--watchCerts', certificates, '--watchDelay', '100ms', '--concurrency', '1'],
+    ...['--runDir', join(folder, 'run'), '--trace', traceFile],
+    ...(options.flags ?? []),
+  ];
+  const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
+  const ended = once(child, 'close') as Promise<[number | null, string | null]>;
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await ended;
+    await until('the Envoys are gone', () => envoysOf(folder).length === 0);
+    // What a killed agent leaves is what the next one sweeps; here nobody comes after it.
+    if (existsSync(join(folder, 'run'))) (await claimBaseId({ runDir: join(folder, 'run') })).release();
+    made?.[Symbol.dispose]();
+  });
+  const admin = createAdminClient('127.0.0.1', adminPort);
+  return {
+    process: child,
+    folder,
+    statusPort,
+    certificates,
+    output: () => output,
+    exit: async () => {
+      const [code, signal] = await ended;
+      return { code, signal };
+    },
+    ready: async () => (await createAdminClient('127.0.0.1', statusPort).get('/healthz/ready')).status === 200,
+    live: (epoch) =>
+      until(
+        `epoch ${epoch} is live`,
+        async () => (await admin.state()).live && (await admin.restartEpoch()) === epoch,
+        () => output,
+      ),
+    envoys: () => envoysOf(folder),
+    trace: () =>
+      readFileSync(traceFile, 'utf8')
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as TraceLine),
+  };
+}
+
+/** The living Envoys that run the bootstrap of a folder. */
+function envoysOf(folder: string): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    try {
+      const [program = '', ...args] = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0');
+      return basename(program) === 'envoy' && args.includes(`${folder}/admin-only.json`) ? [Number(name)] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+async function until(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  context: () => string = () => '',
+): Promise<void> {
+  const deadline = performance.now() + 30_000;
+  for (;;) {
+    const answer = await Promise.resolve()
+      .then(holds)
+      .catch(() => false);
+    if (answer) return;
+    if (performance.now() > deadline) throw new Error(`not in 30 s: ${what}\n${context()}`);
+    await sleep(20);
+  }
+}
+
+/** Names in /dev/shm of the base id that the agent had. */
+function sharedMemory(agent: Agent): string[] {
+  const claim = agent.trace().find((line) => line.kind === 'stop' && line.actor === 'agent/claim') as
+    | { output: { baseId: number } }
+    | undefined;
+  return readdirSync('/dev/shm').filter((name) => name === `envoy_shared_memory_${(claim?.output.baseId ?? -1) * 10}`);
+}
+
+test('serves, restarts hot by SIGHUP and by certificate, recovers from a crash, ends by SIGTERM', async () => {
+  const agent = await startAgent();
+  await agent.live(0);
+  await until('the agent is ready', () => agent.ready());
+
+  agent.process.kill('SIGHUP');
+  await agent.live(1);
+  expect(await agent.ready()).toBe(true);
+
+  writeFileSync(join(agent.certificates, 'tls.crt'), 'new');
+  await agent.live(2);
+  await until(
+    'the parents are gone',
+    () => agent.envoys().length === 1,
+    () => `${agent.envoys()} ${agent.output()}`,
+  );
+
+  process.kill(agent.envoys()[0]!, 'SIGKILL');
+  await agent.live(0);
+  await until('the agent is ready', () => agent.ready());
+
+  agent.process.kill('SIGTERM');
+  expect(await agent.exit()).toEqual({ code: 0, signal: null });
+  expect(agent.envoys()).toEqual([]);
+  expect(sharedMemory(agent)).toEqual([]);
+  expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
+  expect(agent.output()).toContain('epoch-2: running.initializing → running.live (probe.passed)');
+  expect(agent.output()).toContain('signal SIGKILL: not by this agent; out of memory?');
+});
+
+test('a killed agent leaves no Envoy, and the next one sweeps what is left of it', async () => {
+  const first = await startAgent();
+  await first.live(0);
+  first.process.kill('SIGKILL');
+  await first.exit();
+  await until('the Envoy is gone', () => first.envoys().length === 0);
+  expect(sharedMemory(first)).toHaveLength(1);
+  const [shared] = sharedMemory(first);
+  const second = await startAgent({ folder: first.folder });
+  await second.live(0);
+  expect(existsSync(`/dev/shm/${shared}`)).toBe(false);
+  second.process.kill('SIGTERM');
+  expect(await second.exit()).toEqual({ code: 0, signal: null });
+});
+
+test('a killed agent leaves no Envoy that had only just been started', async () => {
+  const agent = await startAgent();
+  await until('there is a process', () => agent.output().includes('(process.spawned)'));
+  agent.process.kill('SIGKILL');
+  await agent.exit();
+  await until('the Envoy is gone', () => agent.envoys().length === 0);
+  const sweeper = await startAgent({ folder: agent.folder });
+  await sweeper.live(0);
+  sweeper.process.kill('SIGTERM');
+  await sweeper.exit();
+});
+
+test('two signals end the agent at once, however long it was to drain', async () => {
+  const agent = await startAgent({ flags: ['--terminationDrainDuration', '60s'] });
+  await until('the agent is ready', () => agent.ready());
+  agent.process.kill('SIGINT');
+  await until('it drains', () => agent.output().includes('stopping.draining'));
+  agent.process.kill('SIGINT');
+  expect(await agent.exit()).toEqual({ code: 0, signal: null });
+  expect(sharedMemory(agent)).toEqual([]);
+});
+
+test('a status port in use ends the agent with one clear error', async () => {
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, () => resolve()));
+  onTestFinished(() => void other.close());
+  const { port } = other.address() as { port: number };
+  const agent = await startAgent({ statusPort: port });
+  expect(await agent.exit()).toEqual({ code: 1, signal: null });
+  expect(agent.output()).toMatch(new RegExp(`^pilot-agent: status port ${port} is in use: end the program`, 'm'));
+  expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
+});
+
+test('mistakes on the command line end the agent before anything is started', async () => {
+  const agent = await startAgent({ flags: ['--watchDelay', 'soon', '--baseId', 'x'] });
+  expect(await agent.exit()).toEqual({ code: 255, signal: null });
+  expect(agent.output()).toMatch(/^pilot-agent: a flag .*--watchDelay must be a duration.*--baseId must be a number/);
+  expect(existsSync(join(agent.folder, 'agent.trace'))).toBe(false);
+});
+
+test('flags that nobody knows are ignored with a warning', async () => {
+  const agent = await startAgent({ flags: ['--fromTheFuture', 'x'] });
+  await agent.live(0);
+  expect(agent.output()).toContain('flags that mean nothing here are ignored');
+  agent.process.kill('SIGTERM');
+  expect((await agent.exit()).code).toBe(0);
+});

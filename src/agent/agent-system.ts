@@ -1,0 +1,227 @@
+/** The agent: its statecharts with their effects, started, recorded, and cleaned up after whatever happens. */
+import { rmSync } from 'node:fs';
+import { fromPromise } from 'xstate';
+import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
+import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
+import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
+import { statusMachine } from '../../machines/agent/status.machine.ts';
+import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { type Recorder, startRoot, whenDone } from '../runtime/actor-system.ts';
+import { ChartpilotError, explainError, messageOf } from '../runtime/errors.ts';
+import type { Logger } from '../runtime/log.ts';
+import { narrate } from '../runtime/narrate.ts';
+import { localAddresses } from './addresses.ts';
+import { type AdminClient, createAdminClient } from './admin-client.ts';
+import { AgentMetrics } from './agent-metrics.ts';
+import { type ClaimedBaseId, chooseRunDir, claimBaseId } from './base-ids.ts';
+import { buildBootstrap } from './bootstrap.ts';
+import { digestFiles, waitForFiles } from './certificate-files.ts';
+import { controlPlaneTls } from './control-plane-tls.ts';
+import { watchDirectories } from './directory-watch.ts';
+import { drainListeners } from './drain-listeners.ts';
+import type { EnvoyFlags } from './envoy-args.ts';
+import { envoyProcess } from './envoy-process.ts';
+import { liveProbe } from './live-probe.ts';
+import { buildNode } from './node-metadata.ts';
+import { parentDeathGuard } from './parent-death.ts';
+import { type PrepareEnvironment, prepareEpoch } from './prepare-epoch.ts';
+import { ProcessTable } from './process-table.ts';
+import type { ProxyOptions } from './proxy-options.ts';
+import { handledSignals, signals } from './signals.ts';
+import { statusServer } from './status-server.ts';
+
+export interface AgentProgram {
+  readonly options: ProxyOptions;
+  /** Path of the Envoy binary. */
+  readonly binary: string;
+  readonly log: Logger;
+  readonly recorder: Recorder;
+}
+
+/**
+ * Runs the agent until it is told to end, or cannot go on.
+ *
+ * @returns the exit code, and what to tell the person
+ * @throws ChartpilotError when what was configured cannot be done at all
+ */
+export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
+  const { options, log, recorder } = program;
+  for (const warning of options.warnings) log.warn(warning);
+  const net = new SafetyNet();
+  const metrics = new AgentMetrics();
+  const stopNarrating = narrate(recorder, log.scope('agent'), { quiet: (actor) => actor === 'start-limiter' });
+  recorder.observe((record) => metrics.observe(record));
+  try {
+    const machine = await agentWithEffects(program, net, metrics);
+    const actor = startRoot(machine, {
+      id: 'agent',
+      input: { settings: agentSettings(options) },
+      recorder,
+      onError: () => {},
+    });
+    const output = await whenDone(actor);
+    if (output === undefined) throw new Error('the agent ended without saying how');
+    return output;
+  } finally {
+    stopNarrating();
+    const left = await net.cleanUp();
+    for (const { pid, epoch } of left) log.error('an Envoy was left over and has been ended', { pid, epoch });
+  }
+}
+
+/**
+ * What lies outside the statecharts: the processes that were started, and the base id. Whatever ends the agent in good
+ * order or by an exception, no Envoy and no shared memory is left. (Killed, the kernel ends the Envoys, and the next
+ * agent sweeps.)
+ */
+class SafetyNet {
+  readonly table = new ProcessTable();
+  claim: ClaimedBaseId | undefined;
+  readonly #onExit = (): void => {
+    this.table.killAll();
+    this.claim?.release();
+  };
+
+  constructor() {
+    process.once('exit', this.#onExit);
+    // The agent's own listeners end with its charts; a signal that comes while this cleans up must not cut it short.
+    for (const signal of handledSignals) process.on(signal, ignore);
+  }
+
+  async cleanUp(): Promise<ReturnType<ProcessTable['list']>> {
+    const left = await this.table.endAll();
+    this.claim?.release();
+    process.off('exit', this.#onExit);
+    for (const signal of handledSignals) process.off(signal, ignore);
+    return left;
+  }
+}
+
+const ignore = (): void => {};
+
+async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: AgentMetrics) {
+  const { options, log } = program;
+  const admin = createAdminClient(localAddresses(options.addresses).localhost, options.config.proxyAdminPort);
+  const runDir = chooseRunDir(options.runDir);
+  return agentMachine.provide({
+    actors: {
+      signals: signals(),
+      claimBaseId: fromPromise<{ baseId: number; sweptFiles: string[] }, undefined>(() =>
+        inOneLine(async () => {
+          const { baseId } = options;
+          net.claim = await claimBaseId({ runDir, ...(baseId !== undefined && { baseId }) });
+          return { baseId: net.claim.baseId, sweptFiles: net.claim.sweptFiles };
+        }),
+      ),
+      releaseBaseId: fromPromise<void, { baseId: number }>(async () => {
+        await net.table.endAll();
+        net.claim?.release();
+      }),
+      status: statusMachine.provide({ actors: { http: statusServer({ admin, metrics, log: log.scope('status') }) } }),
+      supervisor: supervisorMachine.provide({ actors: { epoch: await epochWithEffects(program, net.table, admin) } }),
+      certWatcher: certWatcherMachine.provide({
+        actors: {
+          waitForFiles: waitForFiles(log.scope('cert-watcher')),
+          watchFiles: watchDirectories(log.scope('cert-watcher')),
+          digestFiles,
+        },
+      }),
+    },
+  });
+}
+
+async function epochWithEffects({ options, binary, log }: AgentProgram, table: ProcessTable, admin: AdminClient) {
+  const { config, role } = options;
+  const flags = envoyFlags(options);
+  const guard = await parentDeathGuard();
+  const source = bootstrapSource(options, log);
+  // A bootstrap of the user's own may have no control plane at all.
+  const discoveryAddress = 'bootstrap' in source ? config.discoveryAddress : undefined;
+  return epochMachine.provide({
+    actors: {
+      prepare: prepareEpoch({ binary, guard, flags, configPath: config.configPath, source, discoveryAddress }),
+      process: envoyProcess({ binary, guard, flags, table, log: log.scope('envoy') }),
+      probe: liveProbe({ admin, discoveryAddress, startOf: (epoch) => table.startOf(epoch) }),
+      drainListeners: drainListeners(admin, role),
+    },
+    actions: {
+      removeConfigFile: ({ context }) => {
+        if (!('customConfigFile' in source)) removeQuietly(context.configFile, log);
+      },
+    },
+  });
+}
+
+function removeQuietly(file: string, log: Logger): void {
+  try {
+    rmSync(file, { force: true });
+  } catch (error) {
+    log.warn(`${file} could not be removed`, { reason: messageOf(error) });
+  }
+}
+
+function envoyFlags({ config, addresses, logLevel, concurrency, configOverride }: ProxyOptions): EnvoyFlags {
+  const { fileFlushIntervalMs, fileFlushMinSizeKb } = config;
+  return {
+    drainMs: config.drainDurationMs,
+    parentShutdownMs: config.parentShutdownDurationMs,
+    ipVersion: localAddresses(addresses).ipVersion,
+    logLevel: logLevel.level,
+    componentLogLevel: logLevel.components,
+    concurrency,
+    configOverride,
+    ...(fileFlushIntervalMs !== undefined && { fileFlushIntervalMs }),
+    ...(fileFlushMinSizeKb !== undefined && { fileFlushMinSizeKb }),
+  };
+}
+
+/** The generated bootstrap is the same for every epoch: what is wrong with it is found before anything is started. */
+function bootstrapSource(options: ProxyOptions, log: Logger): PrepareEnvironment['source'] {
+  const { config, addresses, podAnnotations, outlierLogPath, ...rest } = options;
+  if (config.customConfigFile) return { customConfigFile: config.customConfigFile };
+  const tls = controlPlaneTls(config, options.env);
+  const optional = { ...(outlierLogPath !== undefined && { outlierLogPath }) };
+  const { node, warnings } = buildNode({
+    ...rest,
+    ...optional,
+    config,
+    addresses,
+    podAnnotations,
+    ...(tls !== undefined && { controlPlaneName: tls.serverName }),
+  });
+  for (const warning of warnings) log.warn(warning);
+  const bootstrap = buildBootstrap({
+    ...rest,
+    ...optional,
+    node,
+    config,
+    addresses,
+    local: localAddresses(addresses),
+    annotations: podAnnotations,
+    ...(tls !== undefined && { tls }),
+  });
+  return { bootstrap: () => bootstrap };
+}
+
+function agentSettings({ config, watch }: ProxyOptions): AgentSettings {
+  return {
+    ...defaultSettings,
+    drainMs: config.drainDurationMs,
+    // What Envoy is told: whole seconds.
+    parentShutdownMs: Math.floor(config.parentShutdownDurationMs / 1000) * 1000,
+    terminationDrainMs: config.terminationDrainDurationMs,
+    watch: { ...defaultSettings.watch, ...watch },
+    statusPort: config.statusPort,
+  };
+}
+
+/** A chart keeps of an error only its message: what to do goes into it. */
+async function inOneLine<A>(deed: () => Promise<A>): Promise<A> {
+  try {
+    return await deed();
+  } catch (error) {
+    if (!(error instanceof ChartpilotError)) throw error;
+    throw new Error(explainError(error).replaceAll(/\s*\n\s*/g, ' '), { cause: error });
+  }
+}

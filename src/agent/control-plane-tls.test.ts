@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { controlPlaneTls } from './control-plane-tls.ts';
+
+const mutual = { controlPlaneAuthPolicy: 'MUTUAL_TLS', discoveryAddress: 'istiod.istio-system.svc:15012' } as const;
+const present =
+  (...files: string[]) =>
+  (path: string): boolean =>
+    files.includes(path);
+
+test('the policy NONE is plaintext, whatever files there are', () => {
+  expect(controlPlaneTls({ ...mutual, controlPlaneAuthPolicy: 'NONE' }, {}, () => true)).toBeUndefined();
+});
+
+test.each([
+  [{ XDS_ROOT_CA: '/ca.pem' }, ['/ca.pem', './etc/certs/root-cert.pem'], '/ca.pem'],
+  [{ XDS_ROOT_CA: 'SYSTEM' }, ['/etc/pki/tls/certs/ca-bundle.crt'], '/etc/pki/tls/certs/ca-bundle.crt'],
+  [{}, ['./etc/certs/root-cert.pem', './var/run/secrets/istio/root-cert.pem'], './etc/certs/root-cert.pem'],
+  [{}, ['./var/run/secrets/istio/root-cert.pem'], './var/run/secrets/istio/root-cert.pem'],
+])('root with %o and files %o', (env, files, expected) => {
+  expect(controlPlaneTls(mutual, env, present(...files))).toEqual({
+    rootFile: expected,
+    serverName: 'istiod.istio-system.svc',
+  });
+});
+
+test('a missing root is an error that says what to do', () => {
+  expect(() => controlPlaneTls(mutual, {}, () => false)).toThrow(
+    /MUTUAL_TLS, but .*root-cert\.pem, the root certificate for the control plane, is missing/,
+  );
+});
+
+test.each([
+  [{}, 'localhost:15012', 'istiod.istio-system.svc'],
+  [{}, '127.0.0.1:15012', 'istiod.istio-system.svc'],
+  [{}, 'pilot.example.com:15012', 'pilot.example.com'],
+  [{ ISTIOD_SAN: 'other' }, 'pilot.example.com:15012', 'other'],
+])('expected name with %o at %s', (env, discoveryAddress, expected) => {
+  expect(controlPlaneTls({ ...mutual, discoveryAddress }, env, () => true)?.serverName).toBe(expected);
+});

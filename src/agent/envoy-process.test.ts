@@ -1,0 +1,141 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { createActor, type EventObject, setup } from 'xstate';
+import type { ProcessExited, ProcessSignal } from '../../machines/agent/protocol.ts';
+import { createLogger } from '../runtime/log.ts';
+import { createAdminClient } from './admin-client.ts';
+import { claimBaseId } from './base-ids.ts';
+import { envoyProcess } from './envoy-process.ts';
+import { parentDeathGuard } from './parent-death.ts';
+import { ProcessTable } from './process-table.ts';
+import { envoyBinary, freePort, temporaryFolder, testFlags, writeAdminOnlyBootstrap } from './testing/real-envoy.ts';
+
+let guard: readonly string[];
+
+beforeAll(async () => {
+  guard = await parentDeathGuard();
+});
+
+interface Running {
+  readonly table: ProcessTable;
+  readonly log: string[];
+  readonly adminPort: number;
+  order(signal: ProcessSignal['signal']): void;
+  event<T extends EventObject>(type: T['type']): Promise<T>;
+  stop(): void;
+}
+
+/** One Envoy, below a machine that notes what it is told. */
+async function run(options: { binary?: string; configFile?: string } = {}): Promise<Running> {
+  const folder = temporaryFolder();
+  const claimed = await claimBaseId({ runDir: join(folder.path, 'run') });
+  const adminPort = await freePort();
+  const table = new ProcessTable();
+  const log: string[] = [];
+  const events: EventObject[] = [];
+  const logic = envoyProcess({
+    binary: options.binary ?? envoyBinary(),
+    flags: testFlags,
+    table,
+    guard,
+    log: createLogger({ write: (line) => log.push(line) }).scope('envoy'),
+  });
+  const parent = setup({ actors: { logic } }).createMachine({
+    invoke: {
+      id: 'process',
+      src: 'logic',
+      input: {
+        epoch: 0,
+        baseId: claimed.baseId,
+        configFile: options.configFile ?? writeAdminOnlyBootstrap(folder.path, adminPort),
+      },
+    },
+    on: { '*': { actions: ({ event }) => void events.push(event) } },
+  });
+  const actor = createActor(parent).start();
+  onTestFinished(async () => {
+    actor.stop();
+    await table.endAll();
+    claimed.release();
+    folder[Symbol.dispose]();
+  });
+  return {
+    table,
+    log,
+    adminPort,
+    order: (signal) => actor.getSnapshot().children.process!.send({ type: 'process.signal', signal }),
+    async event<T extends EventObject>(type: T['type']): Promise<T> {
+      for (let waited = 0; waited < 15_000; waited += 10) {
+        const found = events.find((event) => event.type === type);
+        if (found !== undefined) return found as T;
+        await sleep(10);
+      }
+      throw new Error(`no ${type} in 15 s; told were ${events.map((event) => event.type).join(', ')}\n${log.join('')}`);
+    },
+    stop: () => void actor.stop(),
+  };
+}
+
+async function live({ adminPort }: Running): Promise<void> {
+  const admin = createAdminClient('127.0.0.1', adminPort);
+  while (!(await admin.state()).live) await sleep(20);
+}
+
+test('an Envoy is spawned, lives, and ends by SIGTERM with code 0', async () => {
+  const envoy = await run();
+  const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
+  await live(envoy);
+  expect(envoy.table.list()).toMatchObject([{ pid, epoch: 0 }]);
+  // Every line of the start is in the log, from Envoy's stderr, with its level.
+  expect(envoy.log.some((line) => /\tinfo\tenvoy\t.*starting main dispatch loop/.test(line))).toBe(true);
+  envoy.order('SIGTERM');
+  expect(await envoy.event('process.exited')).toMatchObject({ code: 0, signal: null, refusedByParent: false });
+  expect(envoy.table.list()).toEqual([]);
+});
+
+test('an Envoy that refuses its bootstrap tells why with its last words', async () => {
+  const envoy = await run({ configFile: '/nowhere/bootstrap.json' });
+  const exit = await envoy.event<ProcessExited>('process.exited');
+  expect(exit.code).toBe(1);
+  expect(exit.lastWords).toContain('Invalid path: /nowhere/bootstrap.json');
+});
+
+test('an Envoy that somebody kills is told apart from one that we kill', async () => {
+  const theirs = await run();
+  const { pid } = await theirs.event<{ type: string; pid: number }>('process.spawned');
+  await live(theirs);
+  process.kill(pid, 'SIGKILL');
+  expect(await theirs.event('process.exited')).toMatchObject({
+    code: null,
+    signal: 'SIGKILL',
+    lastWords: 'not by this agent; out of memory?',
+  });
+  const ours = await run();
+  await live(ours);
+  ours.order('SIGKILL');
+  expect(await ours.event('process.exited')).toMatchObject({ signal: 'SIGKILL', lastWords: '' });
+});
+
+test('an Envoy whose actor is stopped is killed', async () => {
+  const envoy = await run();
+  const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
+  envoy.stop();
+  for (let waited = 0; waited < 5_000 && envoy.table.list().length > 0; waited += 10) await sleep(10);
+  expect(envoy.table.list()).toEqual([]);
+  expect(existsSync(`/proc/${pid}`)).toBe(false);
+});
+
+test('a binary that is missing is a failure with its name', async () => {
+  const envoy = await run({ binary: '/nowhere/envoy' });
+  expect(await envoy.event('process.failed')).toMatchObject({ reason: expect.stringContaining('/nowhere/envoy') });
+  expect(envoy.table.list()).toEqual([]);
+});
+
+test('what is left in the table is ended from there', async () => {
+  const envoy = await run();
+  const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
+  expect(await envoy.table.endAll()).toMatchObject([{ pid, epoch: 0 }]);
+  expect(envoy.table.list()).toEqual([]);
+});

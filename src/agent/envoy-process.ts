@@ -1,0 +1,124 @@
+/** The process effect of an epoch: one Envoy, from its spawn to its exit. */
+import { accessSync, constants } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { execa } from 'execa';
+import { fromCallback } from 'xstate';
+import type { ProcessExited, ProcessFailed, ProcessSignal, ProcessSpawned } from '../../machines/agent/protocol.ts';
+import { messageOf } from '../runtime/errors.ts';
+import type { Logger } from '../runtime/log.ts';
+import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
+import { EnvoyOutput } from './envoy-log.ts';
+import { openOutputChannels } from './output-channels.ts';
+import type { ProcessTable } from './process-table.ts';
+
+export interface EnvoyProcessEnvironment {
+  /** Path of the Envoy binary. */
+  readonly binary: string;
+  readonly flags: EnvoyFlags;
+  readonly log: Logger;
+  readonly table: ProcessTable;
+  /** From {@link parentDeathGuard}. */
+  readonly guard: readonly string[];
+}
+
+type ProcessReport = ProcessSpawned | ProcessExited | ProcessFailed;
+
+/** How long the output of a process that has exited may still be read. */
+const outputGraceMs = 200;
+
+export function envoyProcess(environment: EnvoyProcessEnvironment) {
+  return fromCallback<ProcessSignal, { epoch: number; baseId: number; configFile: string }>(
+    ({ input, sendBack, receive }) => {
+      let listening = true;
+      const process = runEnvoy(environment, input, (report) => {
+        if (listening) sendBack(report);
+      });
+      receive(({ signal }) => process.kill(signal));
+      return () => {
+        listening = false;
+        process.kill('SIGKILL');
+      };
+    },
+  );
+}
+
+function runEnvoy(
+  { binary, flags, log, table, guard }: EnvoyProcessEnvironment,
+  run: { epoch: number; baseId: number; configFile: string },
+  report: (event: ProcessReport) => void,
+): { kill(signal: NodeJS.Signals): void } {
+  const problem = whyNotExecutable(binary);
+  if (problem !== undefined) {
+    report({ type: 'process.failed', reason: problem });
+    return { kill: () => {} };
+  }
+  const [file, ...args] = [...guard, binary, ...envoyArguments(flags, run)];
+  const channels = openOutputChannels();
+  // A group of its own: Ctrl-C at a terminal is for the agent, which then drains. Envoy's kernel tie to the thread that
+  // spawned it holds all the same. Output goes past execa's buffers: it must be read as long as Envoy lives.
+  const subprocess = execa(file!, args, {
+    stdin: 'ignore',
+    stdout: channels.stdout.childEnd,
+    stderr: channels.stderr.childEnd,
+    buffer: false,
+    reject: false,
+    cleanup: false,
+    forceKillAfterDelay: false,
+    detached: true,
+  });
+  channels.release();
+  // Settles with the process; what is to be told comes from the events below.
+  subprocess.catch(() => {});
+  const child = subprocess.nodeChildProcess;
+  table.add(child, run.epoch);
+  const output = new EnvoyOutput(log, run.epoch);
+  const outputEnds = Promise.all([
+    readLines(channels.stderr.stream ?? child.stderr, (line) => output.line(line)),
+    // Envoy's own log goes to stderr: here is only what users let it write, access logs.
+    readLines(channels.stdout.stream ?? child.stdout, (line) => log.info(line, { epoch: run.epoch })),
+  ]);
+
+  let over = false;
+  let killedByUs = false;
+  child.once('spawn', () => report({ type: 'process.spawned', pid: child.pid ?? 0 }));
+  child.once('error', (error) => {
+    if (over || child.pid !== undefined) return;
+    over = true;
+    report({ type: 'process.failed', reason: `${binary}: ${messageOf(error)}` });
+  });
+  child.once('exit', async (code, signal) => {
+    // Its last words may still be in the pipe; a pipe that somebody else holds open must not keep us waiting.
+    await Promise.race([outputEnds, sleep(outputGraceMs, undefined, { ref: false })]);
+    over = true;
+    const { refusedByParent } = output;
+    // Who is killed says nothing; the kernel's reason is its own (spec/agent.md §2.6 F12).
+    const lastWords = signal === 'SIGKILL' && !killedByUs ? 'not by this agent; out of memory?' : output.lastWords();
+    report({ type: 'process.exited', code, signal, lastWords, refusedByParent });
+  });
+  return {
+    kill: (signal) => {
+      killedByUs ||= signal === 'SIGKILL';
+      child.kill(signal);
+    },
+  };
+}
+
+/** @returns when the stream has ended; at once for an output that is not ours to read */
+function readLines(stream: Readable | null, onLine: (line: string) => void): Promise<void> {
+  if (stream === null) return Promise.resolve();
+  const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on('line', onLine);
+  // A broken pipe is part of an exit, which is reported by itself.
+  stream.on('error', () => lines.close());
+  return new Promise((resolve) => lines.once('close', resolve));
+}
+
+function whyNotExecutable(binary: string): string | undefined {
+  try {
+    accessSync(binary, constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return `Envoy cannot be started: ${messageOf(error)}`;
+  }
+}

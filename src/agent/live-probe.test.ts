@@ -1,0 +1,108 @@
+import { createServer, type Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { createActor, type EventObject, setup } from 'xstate';
+import { createAdminClient } from './admin-client.ts';
+import { liveProbe, type ProbeEnvironment } from './live-probe.ts';
+import { freePort } from './testing/real-envoy.ts';
+
+/** An admin interface that says what the test wants. */
+interface Admin {
+  ready: { status: number; body: string };
+  epoch: number;
+  connected: boolean;
+}
+
+async function adminServer(port = 0): Promise<{ admin: Admin; port: number; server: Server }> {
+  const admin: Admin = { ready: { status: 200, body: 'LIVE\n' }, epoch: 0, connected: false };
+  const server = createServer((request, response) => {
+    if (request.url === '/ready') response.writeHead(admin.ready.status).end(admin.ready.body);
+    else if (request.url === '/server_info') {
+      response.end(JSON.stringify({ command_line_options: { restart_epoch: admin.epoch } }));
+    } else if (request.url?.startsWith('/stats')) {
+      response.end(`control_plane.connected_state: ${admin.connected ? 1 : 0}\n`);
+    } else response.writeHead(404).end();
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', () => resolve()));
+  onTestFinished(() => void server.close());
+  return { admin, port: (server.address() as { port: number }).port, server };
+}
+
+function probing(
+  port: number,
+  epoch: number,
+  options: Partial<ProbeEnvironment> = {},
+): { next: (type: string) => Promise<EventObject & Record<string, unknown>>; events: EventObject[] } {
+  const events: (EventObject & Record<string, unknown>)[] = [];
+  const probe = liveProbe({
+    admin: createAdminClient('127.0.0.1', port),
+    discoveryAddress: undefined,
+    startOf: () => performance.now(),
+    firstComplaintMs: 100,
+    complaintEveryMs: 100,
+    ...options,
+  });
+  const parent = setup({ actors: { probe } }).createMachine({
+    invoke: { src: 'probe', input: { epoch } },
+    on: { '*': { actions: ({ event }) => void events.push(event as EventObject & Record<string, unknown>) } },
+  });
+  const actor = createActor(parent).start();
+  onTestFinished(() => void actor.stop());
+  return {
+    events,
+    async next(type) {
+      for (let waited = 0; waited < 5_000; waited += 10) {
+        const found = events.find((event) => event.type === type);
+        if (found !== undefined) return found;
+        await sleep(10);
+      }
+      throw new Error(`no ${type} in 5 s; told were ${JSON.stringify(events)}`);
+    },
+  };
+}
+
+test('an epoch that is live is told once', async () => {
+  const { port } = await adminServer();
+  const { next, events } = probing(port, 0);
+  expect(await next('probe.passed')).toMatchObject({ timeToLiveMs: expect.any(Number) });
+  await sleep(200);
+  expect(events).toHaveLength(1);
+});
+
+test('nobody at the admin port is tolerated until somebody is there', async () => {
+  const port = await freePort();
+  const { next, events } = probing(port, 0, { firstComplaintMs: 60_000 });
+  await sleep(200);
+  expect(events).toEqual([]);
+  await adminServer(port);
+  await next('probe.passed');
+});
+
+test('the parent’s answer does not count for the child (F13)', async () => {
+  const { admin, port } = await adminServer();
+  const { next } = probing(port, 1);
+  expect(await next('probe.waiting')).toMatchObject({ reason: `epoch 0 answers at 127.0.0.1:${port}` });
+  admin.epoch = 1;
+  await next('probe.passed');
+});
+
+test('an epoch that waits for a control plane which is away says so', async () => {
+  const discoveryAddress = `127.0.0.1:${await freePort()}`;
+  const { admin, port } = await adminServer();
+  admin.ready = { status: 503, body: 'INITIALIZING\n' };
+  const { next } = probing(port, 0, { discoveryAddress });
+  expect(await next('probe.waiting')).toMatchObject({
+    reason: `INITIALIZING: no configuration from the control plane at ${discoveryAddress} (connection refused)`,
+  });
+});
+
+test('an epoch whose control plane is connected and silent says so', async () => {
+  const { admin, port } = await adminServer();
+  admin.ready = { status: 503, body: 'INITIALIZING\n' };
+  admin.connected = true;
+  const discoveryAddress = `127.0.0.1:${port}`;
+  const { next } = probing(port, 0, { discoveryAddress });
+  expect(await next('probe.waiting')).toMatchObject({
+    reason: `INITIALIZING: the control plane at ${discoveryAddress} is connected and has not sent all of the configuration`,
+  });
+});

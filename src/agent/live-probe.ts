@@ -1,0 +1,101 @@
+/** The probe effect of an epoch: asks the admin interface until this very epoch is live. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fromCallback } from 'xstate';
+import type { ProbePassed, ProbeWaiting } from '../../machines/agent/protocol.ts';
+import { messageOf } from '../runtime/errors.ts';
+import type { AdminClient } from './admin-client.ts';
+import { whyUnreachable } from './prepare-epoch.ts';
+
+export interface ProbeEnvironment {
+  readonly admin: AdminClient;
+  /** Undefined when the bootstrap is the user's own. */
+  readonly discoveryAddress: string | undefined;
+  /** When the epoch's process was started, by `performance.now()`. */
+  readonly startOf: (epoch: number) => number | undefined;
+  /** Until the first complaint, and between complaints. */
+  readonly firstComplaintMs?: number;
+  readonly complaintEveryMs?: number;
+}
+
+const firstPauseMs = 25;
+const longestPauseMs = 250;
+const pauseGrowth = 1.3;
+
+export function liveProbe(environment: ProbeEnvironment) {
+  return fromCallback<{ type: never }, { epoch: number }>(({ input, sendBack }) => {
+    const stop = new AbortController();
+    const report = (event: ProbePassed | ProbeWaiting): void => {
+      if (!stop.signal.aborted) sendBack(event);
+    };
+    void probe(environment, input.epoch, report, stop.signal);
+    return () => stop.abort();
+  });
+}
+
+async function probe(
+  environment: ProbeEnvironment,
+  epoch: number,
+  report: (event: ProbePassed | ProbeWaiting) => void,
+  stopped: AbortSignal,
+): Promise<void> {
+  const { firstComplaintMs = 5_000, complaintEveryMs = 30_000 } = environment;
+  const startedAt = environment.startOf(epoch) ?? performance.now();
+  let complaintAt = performance.now() + firstComplaintMs;
+  for (let pauseMs = firstPauseMs; !stopped.aborted; pauseMs = Math.min(longestPauseMs, pauseMs * pauseGrowth)) {
+    const finding = await look(environment, epoch);
+    if (finding.live) {
+      report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - startedAt) });
+      return;
+    }
+    if (performance.now() >= complaintAt) {
+      complaintAt = performance.now() + complaintEveryMs;
+      report({ type: 'probe.waiting', reason: await explain(environment, finding) });
+    }
+    await sleep(pauseMs, undefined, { signal: stopped }).catch(() => {});
+  }
+}
+
+interface Finding {
+  readonly live: boolean;
+  readonly answered: boolean;
+  readonly detail: string;
+}
+
+/** A 200 alone proves nothing: it may be the parent's, or a stranger's (spec/agent.md §2.6 F13). */
+async function look({ admin }: ProbeEnvironment, epoch: number): Promise<Finding> {
+  const state = await admin.state();
+  if (!state.live) return state;
+  try {
+    const answering = await admin.restartEpoch();
+    if (answering === epoch) return state;
+    return { live: false, answered: true, detail: `epoch ${answering} answers at ${admin.address}` };
+  } catch (error) {
+    return { live: false, answered: false, detail: messageOf(error) };
+  }
+}
+
+/** What Envoy waits for, as far as one can tell from outside. */
+async function explain(environment: ProbeEnvironment, finding: Finding): Promise<string> {
+  const { admin, discoveryAddress } = environment;
+  if (!finding.answered || !finding.detail.includes('INITIALIZING') || discoveryAddress === undefined) {
+    return finding.detail;
+  }
+  const problem = await whyUnreachable(discoveryAddress);
+  if (problem !== undefined) {
+    return `${finding.detail}: no configuration from the control plane at ${discoveryAddress} (${problem})`;
+  }
+  const connected = await isConnected(admin);
+  const how = connected
+    ? 'is connected and has not sent all of the configuration'
+    : 'accepts connections, but no xDS stream is open';
+  return `${finding.detail}: the control plane at ${discoveryAddress} ${how}`;
+}
+
+async function isConnected(admin: AdminClient): Promise<boolean> {
+  try {
+    const { body } = await admin.get('/stats?filter=^control_plane.connected_state$');
+    return /connected_state: 1\b/.test(body);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,25 @@
+import { text } from 'node:stream/consumers';
+import { execa } from 'execa';
+import { expect, test } from 'vitest';
+import { openOutputChannels } from './output-channels.ts';
+
+test('a child can open its outputs again by their names, and the streams end with it', async () => {
+  // A path that cannot be opened stands for an own output that is a socket.
+  const channels = openOutputChannels('/nowhere/at/all');
+  const child = execa('sh', ['-c', 'echo direct; echo again > /dev/stdout; echo error > /dev/stderr'], {
+    stdin: 'ignore',
+    stdout: channels.stdout.childEnd,
+    stderr: channels.stderr.childEnd,
+  });
+  channels.release();
+  const [stdout, stderr] = await Promise.all([text(channels.stdout.stream!), text(channels.stderr.stream!), child]);
+  expect(stdout).toBe('direct\nagain\n');
+  expect(stderr).toBe('error\n');
+});
+
+test('an own output that can be opened is handed on', () => {
+  const channels = openOutputChannels('/dev/null');
+  expect(channels.stdout).toEqual({ childEnd: 'inherit', stream: undefined });
+  channels.stderr.stream?.destroy();
+  channels.release();
+});

@@ -1,0 +1,87 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createActor, toPromise } from 'xstate';
+import { type PrepareEnvironment, prepareEpoch, whyUnreachable } from './prepare-epoch.ts';
+import { envoyBinary, freePort, temporaryFolder, testFlags, writeAdminOnlyBootstrap } from './testing/real-envoy.ts';
+
+function folder(): string {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  return made.path;
+}
+
+function prepare(
+  environment: Partial<PrepareEnvironment>,
+  input: { epoch: number; validate: boolean },
+): Promise<{ configFile: string }> {
+  const logic = prepareEpoch({
+    binary: envoyBinary(),
+    guard: [],
+    flags: testFlags,
+    configPath: folder(),
+    source: { bootstrap: () => ({}) },
+    discoveryAddress: undefined,
+    ...environment,
+  });
+  return toPromise(createActor(logic, { input: { baseId: 1, ...input } }).start());
+}
+
+test('the bootstrap of each epoch has a file of its own, in a directory for this user only', async () => {
+  const configPath = join(folder(), 'proxy');
+  const source = { bootstrap: () => ({ node: { id: 'x' } }) };
+  const { configFile } = await prepare({ configPath, source }, { epoch: 0, validate: false });
+  expect(configFile).toBe(join(configPath, 'envoy-rev0.json'));
+  expect(JSON.parse(readFileSync(configFile, 'utf8'))).toEqual({ node: { id: 'x' } });
+  expect(statSync(configPath).mode & 0o777).toBe(0o700);
+  expect(existsSync(`${configFile}.new`)).toBe(false);
+});
+
+test('a bootstrap that Envoy takes is accepted, also one that names /dev/stdout and /dev/stderr', async () => {
+  const access_log = ['/dev/stdout', '/dev/stderr'].map((path) => ({
+    name: 'envoy.access_loggers.file',
+    typed_config: { '@type': 'type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog', path },
+  }));
+  const address = { socket_address: { address: '127.0.0.1', port_value: 0 } };
+  const source = { bootstrap: () => ({ admin: { address, access_log } }) };
+  await expect(prepare({ source }, { epoch: 0, validate: true })).resolves.toBeDefined();
+});
+
+test('a bootstrap that Envoy refuses is refused with the file and the reason, and is kept for reading', async () => {
+  const configPath = folder();
+  const source = { bootstrap: () => ({ admin: { bogus: 1 } }) };
+  const file = join(configPath, 'envoy-rev3.json');
+  await expect(prepare({ configPath, source }, { epoch: 3, validate: true })).rejects.toThrow(
+    new RegExp(`the Envoy bootstrap cannot be made: Envoy refuses ${file}: .*bogus`),
+  );
+  expect(existsSync(file)).toBe(true);
+});
+
+test('a file of the user’s own is used as it is', async () => {
+  const customConfigFile = writeAdminOnlyBootstrap(folder(), 0);
+  const { configFile } = await prepare({ source: { customConfigFile } }, { epoch: 2, validate: true });
+  expect(configFile).toBe(customConfigFile);
+});
+
+test('a directory that cannot be written is told with its name', async () => {
+  const configPath = join(writeAdminOnlyBootstrap(folder(), 0), 'below-a-file');
+  await expect(prepare({ configPath }, { epoch: 0, validate: false })).rejects.toThrow(
+    `the Envoy bootstrap cannot be made: ${configPath}/envoy-rev0.json: ENOTDIR`,
+  );
+});
+
+test('a child is not started beside a serving epoch while the control plane is away; a first epoch is', async () => {
+  const discoveryAddress = `127.0.0.1:${await freePort()}`;
+  await expect(prepare({ discoveryAddress }, { epoch: 0, validate: false })).resolves.toBeDefined();
+  await expect(prepare({ discoveryAddress }, { epoch: 1, validate: false })).rejects.toThrow(
+    `the control plane cannot be reached: ${discoveryAddress} (connection refused): Envoy is not restarted`,
+  );
+});
+
+test('whoever accepts connections is reachable', async () => {
+  const server = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+  onTestFinished(() => void server.close());
+  expect(await whyUnreachable(`127.0.0.1:${(server.address() as { port: number }).port}`)).toBeUndefined();
+});

@@ -1,0 +1,60 @@
+/**
+ * Every Envoy that was started and has not been seen to exit. It lies outside the statecharts: whatever a failed chart
+ * leaves behind is ended from here (design.md, "a safety net under the charts").
+ */
+import type { ChildProcess } from 'node:child_process';
+
+export interface RunningEnvoy {
+  readonly pid: number;
+  readonly epoch: number;
+  /** Milliseconds of `performance.now()`. */
+  readonly startedAt: number;
+}
+
+/** What the table needs of a child process. */
+type Child = Pick<ChildProcess, 'pid' | 'once' | 'kill'>;
+
+export class ProcessTable {
+  readonly #running = new Map<Child, RunningEnvoy>();
+
+  /** From the moment of its spawn until its exit event the process is in the table. */
+  add(child: Child, epoch: number): void {
+    const { pid } = child;
+    if (pid === undefined) return;
+    this.#running.set(child, { pid, epoch, startedAt: performance.now() });
+    child.once('exit', () => this.#running.delete(child));
+  }
+
+  list(): RunningEnvoy[] {
+    return [...this.#running.values()];
+  }
+
+  /** When the process of an epoch was started; undefined when none runs. */
+  startOf(epoch: number): number | undefined {
+    return this.list().find((entry) => entry.epoch === epoch)?.startedAt;
+  }
+
+  /** For the moment in which the agent itself ends: nothing can be waited for any more. */
+  killAll(): void {
+    // The handle's kill, not the number's: a reaped process's number may be another one's already.
+    for (const child of this.#running.keys()) child.kill('SIGKILL');
+  }
+
+  /**
+   * Ends what is left and waits until it is gone.
+   *
+   * @returns the processes that had to be ended
+   */
+  async endAll(limitMs = 10_000): Promise<RunningEnvoy[]> {
+    const left = this.list();
+    const exits = [...this.#running.keys()].map((child) => new Promise((resolve) => child.once('exit', resolve)));
+    this.killAll();
+    let timer: NodeJS.Timeout | undefined;
+    const limit = new Promise((resolve) => {
+      timer = setTimeout(resolve, limitMs);
+    });
+    await Promise.race([Promise.all(exits), limit]);
+    clearTimeout(timer);
+    return left;
+  }
+}

@@ -1,0 +1,142 @@
+import { request } from 'node:http';
+import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { createActor, type EventObject, setup } from 'xstate';
+import type { EnvoyAsk, ReadinessAnswer } from '../../machines/agent/protocol.ts';
+import { createLogger } from '../runtime/log.ts';
+import { createAdminClient } from './admin-client.ts';
+import { AgentMetrics } from './agent-metrics.ts';
+import { statusServer } from './status-server.ts';
+import { freePort } from './testing/real-envoy.ts';
+
+type Told = EventObject & Record<string, unknown>;
+
+/** The effect below a machine that answers readiness as the test wants, by way of Envoy or by itself. */
+async function serving(options: {
+  answer?: (event: Told) => EnvoyAsk | ReadinessAnswer;
+  port?: number;
+  host?: string;
+}): Promise<{ url: string; told: Told[]; log: string[]; stop: () => void }> {
+  const told: Told[] = [];
+  const log: string[] = [];
+  const http = statusServer({
+    admin: createAdminClient('127.0.0.1', await freePort()),
+    metrics: new AgentMetrics(),
+    log: createLogger({ write: (line) => log.push(line) }).scope('status'),
+    host: options.host ?? '127.0.0.1',
+  });
+  const parent = setup({ actors: { http } }).createMachine({
+    invoke: { id: 'http', src: 'http', input: { port: options.port ?? 0 } },
+    on: {
+      '*': {
+        actions: ({ event, self }) => {
+          told.push(event as Told);
+          const answer = options.answer?.(event as Told);
+          if (answer !== undefined) self.getSnapshot().children.http?.send(answer);
+        },
+      },
+    },
+  });
+  const actor = createActor(parent).start();
+  onTestFinished(() => void actor.stop());
+  while (!told.some((event) => event.type.startsWith('http.'))) await sleep(5);
+  const { port } = told[0] as { port?: number };
+  return { url: `http://127.0.0.1:${port}`, told, log, stop: () => void actor.stop() };
+}
+
+const ready = (event: Told): ReadinessAnswer => ({
+  type: 'readiness.answer',
+  request: event.request as number,
+  ready: true,
+  reason: '',
+});
+
+const onReadiness = (answer: (event: Told) => EnvoyAsk | ReadinessAnswer) => (event: Told) =>
+  event.type === 'readiness.asked' ? answer(event) : (undefined as never);
+
+test('readiness is what the status actor answers, without a body', async () => {
+  let isReady = true;
+  const { url, log } = await serving({
+    answer: onReadiness((event) => ({ ...ready(event), ready: isReady, reason: isReady ? '' : 'no epoch serves' })),
+  });
+  const first = await fetch(`${url}/healthz/ready`);
+  expect([first.status, await first.text()]).toEqual([200, '']);
+  await fetch(`${url}/healthz/ready`);
+  isReady = false;
+  const last = await fetch(`${url}/healthz/ready`, { method: 'POST' });
+  expect([last.status, await last.text()]).toEqual([503, '']);
+  // Success only on the change to ready, every failure with its reason.
+  expect(log.filter((line) => line.includes('\tready'))).toHaveLength(1);
+  expect(log.at(-1)).toContain('no epoch serves');
+});
+
+test('when told to, Envoy’s admin interface is asked, and its silence is an answer', async () => {
+  const { url, told } = await serving({
+    answer: (event) => {
+      if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: event.request as number };
+      if (event.type !== 'envoy.answered') return undefined as never;
+      return { ...ready(event), ready: event.live as boolean, reason: event.detail as string };
+    },
+  });
+  expect((await fetch(`${url}/healthz/ready`)).status).toBe(503);
+  expect(told.find((event) => event.type === 'envoy.answered')).toMatchObject({
+    live: false,
+    detail: expect.stringContaining('connection refused'),
+  });
+});
+
+test('metrics are the agent’s own when Envoy has none to give, and the failure is counted', async () => {
+  const { url } = await serving({});
+  await fetch(`${url}/metrics`);
+  const response = await fetch(`${url}/stats/prometheus`);
+  const body = await response.text();
+  expect(response.status).toBe(200);
+  expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+  expect(body).toContain('istio_agent_scrapes_total 2\n');
+  expect(body).toContain('istio_agent_scrape_failures_total{type="envoy"} 2\n');
+  expect(body).toContain('process_resident_memory_bytes');
+});
+
+test('quitting is asked with POST', async () => {
+  const { url, told } = await serving({});
+  expect((await fetch(`${url}/quitquitquit`)).status).toBe(405);
+  expect(told.some((event) => event.type === 'quit.requested')).toBe(false);
+  const response = await fetch(`${url}/quitquitquit`, { method: 'POST' });
+  expect([response.status, await response.text()]).toEqual([200, 'OK']);
+  expect(told.some((event) => event.type === 'quit.requested')).toBe(true);
+});
+
+test('quitting from IPv4 loopback is allowed on a dual-stack port', async () => {
+  const { told } = await serving({ host: '::' });
+  const { port } = told[0] as unknown as { port: number };
+  const status = await new Promise((resolve, reject) => {
+    const outgoing = request({ host: '127.0.0.1', port, path: '/quitquitquit', method: 'POST', agent: false });
+    outgoing.on('response', (response) => resolve(response.resume().statusCode));
+    outgoing.on('error', reject);
+    outgoing.end();
+  });
+  expect(status).toBe(200);
+});
+
+test('unknown paths are 404', async () => {
+  const { url } = await serving({});
+  expect((await fetch(`${url}/nothing`)).status).toBe(404);
+});
+
+test('a port that is in use is told with what to do', async () => {
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', () => resolve()));
+  onTestFinished(() => void other.close());
+  const { port } = other.address() as { port: number };
+  const { told } = await serving({ port });
+  expect(told).toEqual([{ type: 'http.failed', reason: expect.stringContaining(`status port ${port} is in use`) }]);
+});
+
+test('a readiness call that nobody answers is answered when the server ends', async () => {
+  const { url, told, stop } = await serving({});
+  const answer = fetch(`${url}/healthz/ready`).then((response) => response.status);
+  while (!told.some((event) => event.type === 'readiness.asked')) await sleep(5);
+  stop();
+  expect(await answer).toBe(503);
+});

@@ -1,0 +1,195 @@
+/** The http effect of the status actor (spec/agent.md §6.1–6.3): the agent's own port. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { fromCallback } from 'xstate';
+import type {
+  EnvoyAnswered,
+  EnvoyAsk,
+  HttpFailed,
+  HttpListening,
+  QuitRequested,
+  ReadinessAnswer,
+  ReadinessAsked,
+} from '../../machines/agent/protocol.ts';
+import { isSystemError, messageOf } from '../runtime/errors.ts';
+import type { Logger } from '../runtime/log.ts';
+import type { AdminClient } from './admin-client.ts';
+import type { AgentMetrics } from './agent-metrics.ts';
+
+export interface StatusServerEnvironment {
+  readonly admin: AdminClient;
+  readonly metrics: AgentMetrics;
+  readonly log: Logger;
+  /** All addresses unless said otherwise. */
+  readonly host?: string;
+}
+
+type Report = HttpListening | HttpFailed | ReadinessAsked | EnvoyAnswered | QuitRequested;
+
+/** A readiness call that the status actor does not answer in this time is answered "not ready". */
+const answerLimitMs = 5_000;
+const envoyLimitMs = 3_000;
+const textFormat = 'text/plain; version=0.0.4; charset=utf-8';
+
+export function statusServer(environment: StatusServerEnvironment) {
+  return fromCallback<EnvoyAsk | ReadinessAnswer, { port: number }>(({ input, sendBack, receive }) => {
+    let open = true;
+    const endpoint = new StatusEndpoint(environment, (event) => {
+      if (open) sendBack(event);
+    });
+    endpoint.listen(input.port);
+    receive((order) => {
+      if (order.type === 'envoy.ask') void endpoint.askEnvoy(order.request);
+      else endpoint.answer(order);
+    });
+    return () => {
+      open = false;
+      endpoint.close();
+    };
+  });
+}
+
+class StatusEndpoint {
+  readonly #environment: StatusServerEnvironment;
+  readonly #report: (event: Report) => void;
+  readonly #server: Server;
+  /** Readiness calls that wait for the status actor's word, by their number. */
+  readonly #waiting = new Map<number, { response: ServerResponse; limit: NodeJS.Timeout }>();
+  #requests = 0;
+  /** Undefined before the first answer. */
+  #wasReady: boolean | undefined;
+
+  constructor(environment: StatusServerEnvironment, report: (event: Report) => void) {
+    this.#environment = environment;
+    this.#report = report;
+    this.#server = createServer((request, response) => {
+      void this.#serve(request, response).catch((error) => {
+        environment.log.error(`${request.method} ${request.url} failed`, { reason: messageOf(error) });
+        if (!response.headersSent) send(response, 500, 'internal error\n');
+      });
+    });
+  }
+
+  listen(port: number): void {
+    const { host } = this.#environment;
+    this.#server.on('error', (error) => this.#report({ type: 'http.failed', reason: listenProblem(error, port) }));
+    this.#server.on('listening', () => {
+      const address = this.#server.address();
+      const bound = typeof address === 'object' && address !== null ? address.port : port;
+      this.#report({ type: 'http.listening', port: bound });
+    });
+    this.#server.listen(host === undefined ? { port } : { port, host });
+  }
+
+  close(): void {
+    for (const { response, limit } of this.#waiting.values()) {
+      clearTimeout(limit);
+      send(response, 503, '');
+    }
+    this.#waiting.clear();
+    this.#server.close();
+    // Kept-alive connections of probes would hold the process; answers on their way are small and written already.
+    setImmediate(() => this.#server.closeAllConnections());
+  }
+
+  answer({ request, ready, reason }: ReadinessAnswer): void {
+    const waiting = this.#waiting.get(request);
+    if (waiting === undefined) return;
+    this.#waiting.delete(request);
+    clearTimeout(waiting.limit);
+    const { log, metrics } = this.#environment;
+    if (!ready) log.warn('not ready', { reason });
+    else if (this.#wasReady !== true) {
+      log.info('ready');
+      metrics.ready(performance.now());
+    }
+    this.#wasReady = ready;
+    send(waiting.response, ready ? 200 : 503, '');
+  }
+
+  async askEnvoy(request: number): Promise<void> {
+    const { live, detail } = await this.#environment.admin.state(envoyLimitMs);
+    this.#report({ type: 'envoy.answered', request, live, detail });
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (request.url ?? '/').split('?', 1)[0];
+    switch (path) {
+      case '/healthz/ready':
+        this.#readiness(response);
+        return;
+      case '/stats/prometheus':
+      case '/metrics':
+        await this.#metrics(request, response);
+        return;
+      case '/quitquitquit':
+        this.#quit(request, response);
+        return;
+      default:
+        send(response, 404, `no such path: ${path}\n`);
+    }
+  }
+
+  #readiness(response: ServerResponse): void {
+    const request = ++this.#requests;
+    const limit = setTimeout(
+      () =>
+        this.answer({ type: 'readiness.answer', request, ready: false, reason: `no answer in ${answerLimitMs} ms` }),
+      answerLimitMs,
+    );
+    this.#waiting.set(request, { response, limit });
+    this.#report({ type: 'readiness.asked', request });
+  }
+
+  /** A part that cannot be had is left out and counted, never an error (§6.4). */
+  async #metrics(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      send(response, 405, 'GET only\n');
+      return;
+    }
+    const { metrics } = this.#environment;
+    metrics.scraped();
+    const envoy = await this.#envoyMetrics();
+    const own = await metrics.text();
+    response.setHeader('content-type', textFormat);
+    send(response, 200, own + envoy);
+  }
+
+  async #envoyMetrics(): Promise<string> {
+    const { admin, metrics, log } = this.#environment;
+    try {
+      const { status, body } = await admin.get('/stats/prometheus');
+      if (status === 200) return body;
+      throw new Error(`Envoy answers ${status}`);
+    } catch (error) {
+      metrics.scrapeFailed('envoy');
+      log.warn("Envoy's metrics are missing", { reason: messageOf(error) });
+      return '';
+    }
+  }
+
+  #quit(request: IncomingMessage, response: ServerResponse): void {
+    if (!isLoopback(request.socket.remoteAddress)) send(response, 403, 'only from this host\n');
+    else if (request.method !== 'POST') send(response, 405, 'POST only\n');
+    else {
+      send(response, 200, 'OK');
+      this.#report({ type: 'quit.requested' });
+    }
+  }
+}
+
+function send(response: ServerResponse, status: number, body: string): void {
+  response.statusCode = status;
+  response.end(body);
+}
+
+function isLoopback(address: string | undefined): boolean {
+  return address !== undefined && /^(::ffff:)?127\.|^::1$/.test(address);
+}
+
+function listenProblem(error: Error, port: number): string {
+  if (isSystemError(error, 'EADDRINUSE')) {
+    return `status port ${port} is in use: end the program that has it, or name another port with --statusPort (0: none)`;
+  }
+  if (isSystemError(error, 'EACCES')) return `status port ${port} may not be opened by this user: name another one`;
+  return `status port ${port}: ${messageOf(error)}`;
+}

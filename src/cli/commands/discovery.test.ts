@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { discoveryCommand, normalizedArguments } from './discovery.ts';
+
+/** The flags that a command line sets, without running anything. */
+function flagsOf(...args: string[]): Record<string, unknown> {
+  const command = discoveryCommand().exitOverride();
+  return command.parseOptions(normalizedArguments(args)).unknown.length >= 0 ? command.opts() : {};
+}
+
+describe('discovery', () => {
+  it('understands the command line of seed 002, whose --secureGrpcAddr has no value', () => {
+    const line = '--monitoringAddr=:15014 --log_output_level=default:info --domain cluster.local --secureGrpcAddr';
+    expect(flagsOf(...line.split(' '), '--keepaliveMaxServerConnectionAge', '30m')).toMatchObject({
+      monitoringAddr: ':15014',
+      log_output_level: 'default:info',
+      domain: 'cluster.local',
+      secureGRPCAddr: '',
+      keepaliveMaxServerConnectionAge: '30m',
+    });
+  });
+
+  it.each(['--secureGRPCAddr', '--secureGrpcAddr'])('takes %s in either spelling, with and without =', (flag) => {
+    expect(flagsOf(flag, ':15012')).toMatchObject({ secureGRPCAddr: ':15012' });
+    expect(flagsOf(`${flag}=:15012`)).toMatchObject({ secureGRPCAddr: ':15012' });
+    expect(flagsOf(`${flag}=`)).toMatchObject({ secureGRPCAddr: '' });
+    expect(flagsOf(flag)).toMatchObject({ secureGRPCAddr: '' });
+  });
+
+  it('takes an empty value as one', () => {
+    expect(flagsOf('--registries=')).toMatchObject({ registries: '' });
+  });
+
+  it('knows every flag of spec/discovery.md §1.2 that must be known', () => {
+    const known = new Set(discoveryCommand().options.map(({ long }) => long));
+    const must = [
+      'registries clusterRegistriesNamespace kubeconfig meshConfig networksConfig namespace shutdownDuration configDir',
+      'domain clusterID httpAddr httpsAddr grpcAddr secureGRPCAddr monitoringAddr keepaliveInterval keepaliveTimeout',
+      'keepaliveMaxServerConnectionAge log_output_level',
+    ];
+    const missing = must
+      .join(' ')
+      .split(' ')
+      .filter((flag) => !known.has(`--${flag}`));
+    expect(missing).toEqual([]);
+  });
+
+  it('explains itself on one screen', () => {
+    const help = discoveryCommand().helpInformation();
+    expect(help.split('\n').length).toBeLessThan(50);
+    expect(help).toContain('--configDir');
+    expect(help).not.toContain('--kubernetesApiQPS');
+  });
+});

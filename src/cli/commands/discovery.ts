@@ -1,0 +1,137 @@
+/** `pilot-discovery discovery`: the control plane (spec/discovery.md §1.1, §1.2). */
+import { Command, Option } from 'commander';
+import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/discovery-options.ts';
+import { runDiscovery } from '../../discovery/discovery-system.ts';
+import { createRecorder, type Recorder } from '../../runtime/actor-system.ts';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { traceFile } from '../../runtime/trace.ts';
+import { addLogFlags, type LogFlags, loggerFromFlags } from './log-flags.ts';
+import { versionLine } from './version.ts';
+
+interface CommandFlags extends DiscoveryFlags, LogFlags {
+  readonly trace?: string;
+}
+
+/** Taken as the reference takes them, and of no effect yet: what they are about is not there. */
+const flagsWithoutEffect = [
+  '--clusterRegistriesNamespace <namespace>',
+  '--kubeconfig <file>',
+  '-n, --namespace <namespace>',
+  '--cniNamespace <namespace>',
+  '--profile [on]',
+  '--caCertFile <file>',
+  '--tlsCertFile <file>',
+  '--tlsKeyFile <file>',
+  '--tls-cipher-suites <suites>',
+  '--tls-min-version <version>',
+  '--kubernetesApiQPS <n>',
+  '--kubernetesApiBurst <n>',
+  '--ctrlz_port <port>',
+  '--ctrlz_address <address>',
+  '-a, --appNamespace <namespace>',
+  '--resync <duration>',
+  '--trust-domain <domain>',
+  '--consulserverURL <url>',
+  '--consulserverInterval <duration>',
+  '--mcpServerAddrs <addresses>',
+  '--mcpMaxMsgSize <bytes>',
+  '--disable-install-crds [on]',
+  '--plugins <names>',
+  '--discoveryCache [on]',
+];
+
+export function discoveryCommand(): Command {
+  const command = new Command('discovery')
+    .summary('serve the mesh until told to end')
+    .description(
+      'Reads mesh configuration and routing rules from files and serves them to Envoys over xDS. Changed files take ' +
+        'effect at once; a bad one is reported and leaves the last good state in force. SIGTERM or SIGINT: drain, then ' +
+        'end; a second one: at once.',
+    )
+    .allowUnknownOption()
+    .allowExcessArguments();
+  command.optionsGroup('Where the mesh is described:');
+  command
+    .option('--configDir <dir>', 'YAML files of ServiceEntry, VirtualService, Gateway, …, at any depth')
+    .option('--meshConfig <file>', 'mesh configuration, default ./etc/istio/config/mesh')
+    .option('--networksConfig <file>', 'mesh networks, default ./etc/istio/config/meshNetworks')
+    .option('--registries <names>', 'default Kubernetes, which cannot be read yet; --registries= for none')
+    .option('--domain <suffix>', 'of host names, default cluster.local')
+    .option('--clusterID <id>', 'default $CLUSTER_ID, else Kubernetes')
+    .option('--clusterAliases <a=b,…>', 'other names under which proxies know clusters');
+  command.optionsGroup('Where it is served (HOST:PORT; :PORT for all interfaces; empty for nowhere):');
+  command
+    .option('--grpcAddr <address>', 'xDS in plaintext, default :15010; empty: on --httpAddr')
+    .option('--httpAddr <address>', '/ready, /metrics, /debug, default :8080')
+    .option('--monitoringAddr <address>', 'the same pages, default :15014')
+    .option('--secureGRPCAddr [address]', 'xDS over TLS: not served yet')
+    .option('--httpsAddr <address>', 'webhooks: not served yet');
+  command.optionsGroup('Time:');
+  command
+    .option('--shutdownDuration <duration>', 'longest time of a graceful end, default 10s')
+    .option('--keepaliveInterval <duration>', 'between pings of idle proxies, default 30s')
+    .option('--keepaliveTimeout <duration>', 'for the answer to a ping, default 10s')
+    .option('--keepaliveMaxServerConnectionAge <duration>', 'then a proxy must connect anew, default never');
+  command.optionsGroup('What is told:');
+  command.option('--trace <file>', 'record what the statecharts do');
+  addLogFlags(command);
+  for (const flag of flagsWithoutEffect) command.addOption(new Option(flag).hideHelp());
+  return command
+    .usage('[flags]')
+    .addHelpText(
+      'after',
+      '\nExample:\n  pilot-discovery discovery --registries= --configDir mesh --grpcAddr 127.0.0.1:15010',
+    )
+    .action(async (flags: CommandFlags) => {
+      process.exitCode = await discovery(command.args, flags);
+    });
+}
+
+/**
+ * Flags as older programs and Go's flag parser write them: `--secureGrpcAddr` is `--secureGRPCAddr`, and without a value
+ * (another flag follows) it means none.
+ */
+export function normalizedArguments(args: readonly string[]): string[] {
+  return args.map((arg, i) => {
+    const spelled = arg.replace(/^--secureGrpcAddr(?==|$)/, '--secureGRPCAddr');
+    const next = args[i + 1];
+    return spelled === '--secureGRPCAddr' && (next === undefined || next.startsWith('-')) ? `${spelled}=` : spelled;
+  });
+}
+
+/** @returns the exit code */
+async function discovery(args: readonly string[], flags: CommandFlags): Promise<number> {
+  const unknown = unknownFlags(args);
+  const options = resolveDiscoveryOptions(flags, process.env);
+  const log = loggerFromFlags(flags);
+  const version = versionLine();
+  log.info(`pilot-discovery ${version}`, { pid: process.pid });
+  log.info('flags', flags);
+  if (unknown.length > 0) log.warn('flags that mean nothing here are ignored', { flags: unknown });
+  const recorder = openRecorder(flags.trace);
+  try {
+    const { exitCode, trouble } = await runDiscovery({ options, log, recorder, version });
+    for (const reason of trouble) process.stderr.write(`pilot-discovery: ${reason}\n`);
+    return exitCode;
+  } finally {
+    recorder.close();
+  }
+}
+
+/** What commander left over: flags that it does not know, each perhaps with a value. Nothing else may be there. */
+function unknownFlags(args: readonly string[]): string[] {
+  const flags = args.filter((arg) => arg.startsWith('-'));
+  const stray = args.find((arg, i) => !arg.startsWith('-') && !(args[i - 1] ?? '').startsWith('-'));
+  if (stray !== undefined) {
+    throw new ChartpilotError('FLAG_INVALID', `discovery takes no arguments, and ${JSON.stringify(stray)} is one`);
+  }
+  return flags;
+}
+
+function openRecorder(trace: string | undefined): Recorder {
+  try {
+    return createRecorder({ program: 'pilot-discovery', sinks: trace === undefined ? [] : [traceFile(trace)] });
+  } catch (error) {
+    throw new ChartpilotError('FLAG_INVALID', `--trace ${trace}: ${messageOf(error)}`);
+  }
+}

@@ -1,0 +1,46 @@
+import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { expect, onTestFinished, test } from 'vitest';
+import { requestCommand } from './request.ts';
+
+async function asking(...args: string[]): Promise<{ printed: string; seen: string[] }> {
+  const seen: string[] = [];
+  const server = createServer(async (request, response) => {
+    const body = await text(request);
+    seen.push(`${request.method} ${request.url} ${body}`);
+    if (request.url === '/moved') response.writeHead(302, { location: '/there' }).end();
+    else if (request.url === '/missing') response.writeHead(404).end('no such path');
+    else if (request.url === '/broken') response.writeHead(500).end('out of order');
+    else response.end('fine');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as { port: number };
+  let printed = '';
+  const target = { what: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [port], example: '' };
+  const command = requestCommand(target, (answer) => {
+    printed += answer;
+  });
+  await command.parseAsync(args, { from: 'user' });
+  return { printed, seen };
+}
+
+test('the answer’s body is printed; the leading slash may be left out; the body is sent', async () => {
+  expect(await asking('post', 'logging', 'level=debug')).toEqual({
+    printed: 'fine',
+    seen: ['POST /logging level=debug'],
+  });
+});
+
+test('a redirect is followed, a 404 is an answer', async () => {
+  expect((await asking('GET', '/moved')).seen).toEqual(['GET /moved ', 'GET /there ']);
+  expect((await asking('GET', '/missing')).printed).toBe('no such path');
+});
+
+test('any other failure status is an error with what was answered', async () => {
+  await expect(asking('GET', '/broken')).rejects.toThrow(/a request failed: GET .*\/broken: status 500 out of order/);
+});
+
+test('a port that may not be asked is refused before anything is sent', async () => {
+  await expect(asking('GET', '/', '--debug-port', '22')).rejects.toThrow(/--debug-port 22 may not be asked/);
+});

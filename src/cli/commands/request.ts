@@ -1,0 +1,70 @@
+/** `request METHOD PATH [BODY]`: asks a program of this host over HTTP (spec/agent.md §11, spec/discovery.md §1.1). */
+import { Command } from 'commander';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+
+export interface RequestTarget {
+  /** What is asked, for the help: `Envoy's admin interface`. */
+  readonly what: string;
+  readonly host: string;
+  readonly defaultPort: number;
+  /** Ports that `--debug-port` may name; without any there is no such flag. */
+  readonly allowedPorts: readonly number[];
+  readonly example: string;
+}
+
+const limitMs = 60_000;
+
+/** The command, parameterised by whom a program may ask. Throws ChartpilotError from its action. */
+export function requestCommand(target: RequestTarget, print: (text: string) => void = printOut): Command {
+  const command = new Command('request')
+    .summary(`ask ${target.what}`)
+    .description(
+      `Sends an HTTP request to ${target.what} at ${target.host}:${target.defaultPort} and prints the answer's body.\n\n` +
+        'Exit code: 0 answered (a 404 too), 255 no answer or a status of 400 and above.',
+    )
+    .argument('<method>', 'GET, POST, …')
+    .argument('<path>', 'the leading / may be left out')
+    .argument('[body]', 'sent with the request')
+    .addHelpText('after', `\nExample:\n  ${target.example}`);
+  if (target.allowedPorts.length > 0) {
+    command.option('--debug-port <port>', `port to ask: ${target.allowedPorts.join(', ')}`, String(target.defaultPort));
+  }
+  return command.action(async (method: string, path: string, body: string | undefined, options: object) => {
+    const { debugPort } = options as { debugPort?: string };
+    const port = debugPort === undefined ? target.defaultPort : allowedPort(debugPort, target.allowedPorts);
+    print(await requestBody(`http://${target.host}:${port}/${path.replace(/^\//, '')}`, method, body));
+  });
+}
+
+function allowedPort(text: string, allowed: readonly number[]): number {
+  const port = Number(text);
+  if (allowed.includes(port)) return port;
+  throw new ChartpilotError('FLAG_INVALID', `--debug-port ${text} may not be asked`, {
+    remedy: `Allowed are ${allowed.join(', ')}.`,
+  });
+}
+
+async function requestBody(url: string, method: string, body: string | undefined): Promise<string> {
+  let status: number;
+  let text: string;
+  try {
+    const signal = AbortSignal.timeout(limitMs);
+    const response = await fetch(url, { method: method.toUpperCase(), signal, ...(body !== undefined && { body }) });
+    status = response.status;
+    text = await response.text();
+  } catch (error) {
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    throw new ChartpilotError('REQUEST_FAILED', `${method} ${url}: ${messageOf(cause)}`, {
+      remedy: 'Is the program running on this host, and is this its port?',
+      cause: error,
+    });
+  }
+  if (status >= 400 && status !== 404) {
+    throw new ChartpilotError('REQUEST_FAILED', `${method} ${url}: status ${status} ${text.trim()}`);
+  }
+  return text;
+}
+
+function printOut(text: string): void {
+  process.stdout.write(text.endsWith('\n') || text === '' ? text : `${text}\n`);
+}

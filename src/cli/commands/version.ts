@@ -1,0 +1,56 @@
+/** `version [-s] [-o json|yaml]`: what was built (spec/agent.md §1.1). */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command, Option } from 'commander';
+import { packageRoot } from '../../runtime/package-root.ts';
+
+export interface BuildInfo {
+  readonly version: string;
+  /** Commit, or `unknown` outside a checkout. */
+  readonly revision: string;
+  /** What runs it. */
+  readonly runtime: string;
+}
+
+/** Read when asked for: a start of the program does not wait for it. */
+export function buildInfo(): BuildInfo {
+  const root = packageRoot();
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+  return { version, revision: revisionOf(root) ?? 'unknown', runtime: `node ${process.version}` };
+}
+
+/** The commit that is checked out, without asking git. */
+function revisionOf(root: string): string | undefined {
+  try {
+    const head = readFileSync(join(root, '.git', 'HEAD'), 'utf8').trim();
+    const [, ref] = /^ref: (.+)$/.exec(head) ?? [];
+    return ref === undefined ? head : readFileSync(join(root, '.git', ref), 'utf8').trim();
+  } catch {
+    return undefined;
+  }
+}
+
+/** One line for a log. */
+export function versionLine(info: BuildInfo = buildInfo()): string {
+  return `${info.version}-${info.revision.slice(0, 12)} (${info.runtime})`;
+}
+
+export function versionCommand(program: string, print: (text: string) => void = (text) => console.log(text)): Command {
+  return new Command('version')
+    .summary('print what was built')
+    .description(`Prints the version of ${program}, the commit that it was built from, and what runs it.`)
+    .option('-s, --short', 'version and commit in one line')
+    .addOption(new Option('-o, --output <format>', 'machine-readable').choices(['json', 'yaml']))
+    .action(async ({ short, output }: { short?: boolean; output?: 'json' | 'yaml' }) => {
+      print(await formatBuildInfo(buildInfo(), short === true, output));
+    });
+}
+
+/** The text of the command's answer. */
+export async function formatBuildInfo(info: BuildInfo, short: boolean, output?: 'json' | 'yaml'): Promise<string> {
+  const answer = { clientVersion: { ...info } };
+  if (output === 'json') return JSON.stringify(answer, undefined, 2);
+  if (output === 'yaml') return (await import('yaml')).stringify(answer).trimEnd();
+  if (short) return `${info.version}-${info.revision}`;
+  return `version   ${info.version}\nrevision  ${info.revision}\nruntime   ${info.runtime}`;
+}

@@ -1,0 +1,42 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { startConformanceTarget } from '../../discovery/conformance-target.ts';
+import { createLogger } from '../../runtime/log.ts';
+
+interface ConformanceFlags {
+  port: number;
+  adapterPort: number;
+}
+
+const host = '127.0.0.1';
+
+/** Adds `xds-conformance` to a program. */
+export function registerConformanceCommand(program: Command): void {
+  program
+    .command('xds-conformance')
+    .summary('serve a public xDS conformance harness')
+    .description(
+      'Serves what a public xDS conformance harness needs: an xDS port over a cache of bare resources, and the adapter ' +
+        `through which the harness fills it. Both listen on ${host} only. Ends on SIGTERM or SIGINT.`,
+    )
+    .option('--port <port>', 'port of the xDS server; 0 for any free one', portNumber, 18_000)
+    .option('--adapterPort <port>', 'port of the adapter; 0 for any free one', portNumber, 17_000)
+    .action((flags: ConformanceFlags) => serveConformance(flags));
+}
+
+async function serveConformance({ port, adapterPort }: ConformanceFlags): Promise<void> {
+  // The line that says that both ports are open is alone on standard output.
+  const logger = createLogger({ outputLevel: 'default:warn', write: (line) => void process.stderr.write(line) });
+  const target = await startConformanceTarget({ host, port, adapterPort, logger });
+  process.stdout.write(`xDS on ${host}:${target.port}, adapter on ${host}:${target.adapterPort}\n`);
+  await new Promise<void>((resolve) => {
+    process.once('SIGTERM', () => resolve());
+    process.once('SIGINT', () => resolve());
+  });
+  target.close();
+}
+
+function portNumber(text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('a port is a number from 0 to 65535');
+  return port;
+}
