@@ -1,12 +1,13 @@
 /**
  * The port between the ADS server and whoever makes resources: the mesh's generators, or the conformance adapter's
- * bare cache. The ADS server knows streams, nonces and subscriptions; a source knows what a node should have.
+ * bare cache. The ADS server knows streams, nonces, subscriptions and what was sent; a source knows what a node should
+ * have.
  */
 
 /** A resource in the form in which it goes out: encoded once, its bytes shared by every stream that gets it. */
 export interface EncodedResource {
   readonly name: string;
-  /** Equal for equal content: a hash of the bytes, or a counter of the source. */
+  /** Equal for equal content: a hash of the bytes, or a counter of the source. What differs in it is sent again. */
   readonly version: string;
   /** Field 2 of a DiscoveryResponse, tag and length included: `0x12 len Any`. */
   readonly sotwFrame: Uint8Array;
@@ -14,11 +15,20 @@ export interface EncodedResource {
   readonly deltaFrame: Uint8Array;
 }
 
-/** What a node should have of one type, at one moment. */
+/**
+ * What a node should have of one type, at one moment. Immutable.
+ *
+ * The ADS server keeps the map as the record of what a stream was sent. A source that hands the same map to nodes with
+ * the same needs makes that record cost nothing, and lets what changed between two maps be worked out once for all of
+ * them; a source that hands out the very map that was sent says that nothing changed.
+ */
 export interface ResourceSet {
   /** `version_info` and `system_version_info` of a response made from this set. */
   readonly version: string;
-  /** By name. For a subscription by name: those of the asked names that exist (or that are answered when they do not, §7.3). */
+  /**
+   * By name, in the order in which they go out. For a subscription by name: those of the asked names that exist (or that
+   * are answered when they do not, §7.3).
+   */
   readonly resources: ReadonlyMap<string, EncodedResource>;
 }
 
@@ -43,7 +53,7 @@ export interface ResourceChange {
 /** One per connected node and stream; the source may keep what it knows of the node in it. */
 export interface NodeResources {
   /**
-   * What the node should have of a type now.
+   * What the node should have of a type now. May throw: the stream is then sent nothing, and keeps what it has.
    *
    * @param names the names subscribed to; `'*'` for all (CDS and LDS with no names).
    * @returns undefined when the source makes no resources of this type: nothing is answered then (§7.1).

@@ -1,0 +1,277 @@
+import { assign, enqueueActions, not, sendTo, setup } from 'xstate';
+import { callbackEffect } from '../effect.ts';
+import type {
+  AdsRequest,
+  DrainOrder,
+  EndCode,
+  PushToClient,
+  ResponseSent,
+  ResponseSkipped,
+  StreamOrder,
+  StreamReport,
+} from './ads-protocol.ts';
+import { clusterType, endpointType, healthType } from './ads-types.ts';
+import {
+  isBehind,
+  isSettled,
+  judge,
+  nextOrders,
+  type Watches,
+  withChange,
+  withNewClusters,
+  withoutPatience,
+  withoutResponse,
+  withResponse,
+} from './ads-watch.ts';
+
+export interface AdsConnectionInput {
+  /** N of `ads-connection-N`; counts the streams of the process from 1. */
+  connection: number;
+  /** The only type that the stream serves (the separate services); null when the client says a type (ADS). */
+  onlyType: string | null;
+  /** Send endpoints again when their clusters were sent: Envoy needs it, a bare cache must not do it. */
+  resendsEndpoints: boolean;
+  /** How long a change waits for the client's word on the response before it. */
+  patienceMs: number;
+}
+
+export interface AdsConnectionContext extends AdsConnectionInput {
+  /** The node's id; empty until it is known. */
+  node: string;
+  watches: Watches;
+  /** The status with which the stream ends when we end it. */
+  end: { code: EndCode; reason: string };
+  drainMs: number;
+}
+
+type AdsConnectionEvent = StreamReport | PushToClient | DrainOrder;
+
+const flushLimitMs = 5_000;
+
+/**
+ * One xDS stream, from its first message to its end. What the client watches is one plain record a type, changed by the
+ * pure functions of ads-watch.ts; this chart says in which part of its life the stream is.
+ */
+export const adsConnectionMachine = setup({
+  types: {
+    context: {} as AdsConnectionContext,
+    input: {} as AdsConnectionInput,
+    events: {} as AdsConnectionEvent,
+    children: {} as { stream: 'stream' },
+  },
+  actors: {
+    /** The gRPC stream and the node's resources: reads requests, makes and writes responses. */
+    stream: callbackEffect<StreamOrder, { connection: number }>('stream'),
+  },
+  delays: {
+    patience: ({ context }) => context.patienceMs,
+    drainTime: ({ context }) => context.drainMs,
+    closingTime: flushLimitMs,
+  },
+  guards: {
+    isHealthReport: ({ event }) => event.type === 'request.received' && event.request.typeUrl === healthType,
+    namesNoType: ({ event }) => event.type === 'request.received' && event.request.typeUrl === '',
+    namesOtherType: ({ context, event }) =>
+      event.type === 'request.received' && context.onlyType !== null && event.request.typeUrl !== context.onlyType,
+    somethingWaits: ({ context }) => Object.values(context.watches).some(isBehind),
+    isQuiet: ({ context }) => Object.values(context.watches).every(isSettled),
+  },
+  actions: {
+    rememberNode: assign({ node: (_, params: { node: string }) => params.node }),
+    rememberEnd: assign({ end: (_, params: { code: EndCode; reason: string }) => params }),
+    rememberDrainTime: assign({ drainMs: (_, params: { withinMs: number }) => params.withinMs }),
+    takeRequest: enqueueActions(({ context, enqueue }, params: { request: AdsRequest }) => {
+      const { request } = params;
+      const { watch, verdict } = judge(context.watches[request.typeUrl], request);
+      const judged = watch === undefined ? context.watches : { ...context.watches, [request.typeUrl]: watch };
+      const { watches, orders } = nextOrders(judged);
+      enqueue.assign({ watches });
+      if (verdict === 'rejection' || verdict === 'stale' || verdict === 'misuse') {
+        const { typeUrl, rejection } = request;
+        enqueue.sendTo('stream', { type: 'request.judged', typeUrl, verdict, reason: rejection ?? '' });
+      }
+      if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
+    }),
+    takePush: enqueueActions(({ context, enqueue }, params: { types: string[] }) => {
+      const concerned = params.types.flatMap((type) => {
+        const watch = context.watches[type];
+        return watch === undefined ? [] : [[type, withChange(watch)] as const];
+      });
+      const { watches, orders } = nextOrders({ ...context.watches, ...Object.fromEntries(concerned) });
+      enqueue.assign({ watches });
+      if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
+    }),
+    noteOutcome: enqueueActions(({ context, enqueue }, params: { outcome: ResponseSent | ResponseSkipped }) => {
+      const { watches, orders } = nextOrders(afterOutcome(context, params.outcome));
+      enqueue.assign({ watches });
+      if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
+    }),
+    waitNoLonger: enqueueActions(({ context, enqueue }) => {
+      const patient = Object.entries(context.watches);
+      const { watches, orders } = nextOrders(
+        Object.fromEntries(patient.map(([type, watch]) => [type, withoutPatience(watch)])),
+      );
+      enqueue.assign({ watches });
+      if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
+    }),
+    endStream: sendTo('stream', ({ context }): StreamOrder => ({ type: 'stream.end', ...context.end })),
+  },
+}).createMachine({
+  id: 'ads-connection',
+  description: 'One xDS stream of one client.',
+  context: ({ input }) => ({ ...input, node: '', watches: {}, end: { code: 'OK', reason: '' }, drainMs: 0 }),
+  invoke: { id: 'stream', src: 'stream', input: ({ context }) => ({ connection: context.connection }) },
+  on: {
+    'stream.closed': { target: '.closed', description: 'Nobody to talk to any more, whatever was under way.' },
+    // Told once, in the first state.
+    'node.accepted': {},
+    'node.refused': {},
+    'node.missing': {},
+  },
+  initial: 'awaiting node',
+  states: {
+    'awaiting node': {
+      description: 'The stream is open; who the client is, its first message tells.',
+      on: {
+        'node.accepted': {
+          target: 'streaming',
+          actions: { type: 'rememberNode', params: ({ event }) => ({ node: event.node }) },
+        },
+        'node.refused': {
+          target: 'closing',
+          actions: {
+            type: 'rememberEnd',
+            params: ({ event }) => ({ code: 'INVALID_ARGUMENT', reason: event.reason }),
+          },
+        },
+        'node.missing': {
+          target: 'closing',
+          actions: {
+            type: 'rememberEnd',
+            params: {
+              code: 'INVALID_ARGUMENT',
+              reason: 'missing node information: the first request must carry a node with an id',
+            },
+          },
+        },
+        'request.received': { description: 'A health report may come first; it is not answered.' },
+        'request.unreadable': { target: 'closing', actions: { type: 'rememberEnd', params: unreadable } },
+        'peer.finished': 'closing',
+        'drain.order': {
+          target: 'closing',
+          actions: { type: 'rememberEnd', params: { code: 'UNAVAILABLE', reason: 'the server is shutting down' } },
+        },
+        'push.order': { description: 'Nothing is watched yet.' },
+        'response.sent': {},
+        'response.skipped': {},
+      },
+    },
+    streaming: {
+      description: 'Requests are answered and changes pushed.',
+      initial: 'caught up',
+      states: {
+        'caught up': {
+          description: 'The client has been sent all that concerns it.',
+          always: { guard: 'somethingWaits', target: 'waiting for the client' },
+        },
+        'waiting for the client': {
+          description: 'There are changes, and the client has not acknowledged or rejected what it was sent before.',
+          always: { guard: not('somethingWaits'), target: 'caught up' },
+          after: {
+            patience: {
+              target: 'caught up',
+              actions: 'waitNoLonger',
+              description: 'A client that keeps silent, or answers for another type, gets the changes nevertheless.',
+            },
+          },
+        },
+      },
+      on: {
+        'request.received': [
+          { guard: 'isHealthReport', description: 'A report to us, never answered.' },
+          {
+            guard: 'namesNoType',
+            target: 'closing',
+            actions: {
+              type: 'rememberEnd',
+              params: {
+                code: 'INVALID_ARGUMENT',
+                reason: 'missing type_url: a request on an aggregated stream must name the type',
+              },
+            },
+          },
+          {
+            guard: 'namesOtherType',
+            target: 'closing',
+            actions: { type: 'rememberEnd', params: ({ context, event }) => otherType(context, event.request.typeUrl) },
+          },
+          { actions: { type: 'takeRequest', params: ({ event }) => ({ request: event.request }) } },
+        ],
+        'push.order': { actions: { type: 'takePush', params: ({ event }) => ({ types: event.types }) } },
+        'response.sent': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
+        'response.skipped': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
+        'request.unreadable': { target: 'closing', actions: { type: 'rememberEnd', params: unreadable } },
+        'peer.finished': 'closing',
+        'drain.order': {
+          target: 'draining',
+          actions: { type: 'rememberDrainTime', params: ({ event }) => ({ withinMs: event.withinMs }) },
+        },
+      },
+    },
+    draining: {
+      description:
+        'The server stops: what is under way is brought to its end, and the client then finds itself another server.',
+      always: { guard: 'isQuiet', target: 'closing' },
+      after: { drainTime: 'closing' },
+      on: {
+        'request.received': [
+          { guard: 'isHealthReport' },
+          { guard: 'namesNoType', target: 'closing' },
+          { guard: 'namesOtherType', target: 'closing' },
+          { actions: { type: 'takeRequest', params: ({ event }) => ({ request: event.request }) } },
+        ],
+        'response.sent': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
+        'response.skipped': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
+        'push.order': { description: 'The next server has it.' },
+        'request.unreadable': { target: 'closing', actions: { type: 'rememberEnd', params: unreadable } },
+        'peer.finished': 'closing',
+        'drain.order': { description: 'That is what is being done.' },
+      },
+    },
+    closing: {
+      description: 'The last status follows what was sent; the stream is gone once the client has both.',
+      entry: 'endStream',
+      after: { closingTime: { target: 'closed', description: 'A client that does not read is not waited for.' } },
+      on: {
+        'request.received': {},
+        'request.unreadable': {},
+        'peer.finished': {},
+        'response.sent': {},
+        'response.skipped': {},
+        'push.order': {},
+        'drain.order': {},
+      },
+    },
+    closed: { type: 'final' },
+  },
+});
+
+function afterOutcome(context: AdsConnectionContext, outcome: ResponseSent | ResponseSkipped): Watches {
+  const { watches } = context;
+  const watch = watches[outcome.typeUrl];
+  if (watch === undefined) return watches;
+  if (outcome.type === 'response.skipped') return { ...watches, [outcome.typeUrl]: withoutResponse(watch) };
+  const next = { ...watches, [outcome.typeUrl]: withResponse(watch, outcome) };
+  const endpoints = next[endpointType];
+  if (outcome.typeUrl !== clusterType || !context.resendsEndpoints || endpoints === undefined) return next;
+  return { ...next, [endpointType]: withNewClusters(endpoints) };
+}
+
+function unreadable({ event }: { event: AdsConnectionEvent }): { code: EndCode; reason: string } {
+  const reason = event.type === 'request.unreadable' ? event.reason : '';
+  return { code: 'INVALID_ARGUMENT', reason: `a message is not a discovery request: ${reason}` };
+}
+
+function otherType(context: AdsConnectionContext, typeUrl: string): { code: EndCode; reason: string } {
+  return { code: 'INVALID_ARGUMENT', reason: `this service serves ${context.onlyType}, not ${typeUrl}` };
+}

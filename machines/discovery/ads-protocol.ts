@@ -1,0 +1,161 @@
+/**
+ * Every event that passes between two actors around an xDS stream, declared once: who sends it, who receives it. The
+ * order in which they may pass is in sequences/ads.mmd.
+ *
+ * Resources never travel in them: they go from the source's cache to the stream. A connection knows types, names, nonces
+ * and versions.
+ */
+
+/** A request of a state-of-the-world stream. */
+export type SotwRequest = {
+  protocol: 'sotw';
+  typeUrl: string;
+  /** Nonce of the response that it answers; empty when it answers none. */
+  nonce: string;
+  /** All that the client wants of the type. */
+  names: string[];
+  /** Why the client rejects the response; null when it does not. */
+  rejection: string | null;
+};
+
+/** A request of an incremental stream. */
+export type DeltaRequest = {
+  protocol: 'delta';
+  typeUrl: string;
+  nonce: string;
+  subscribe: string[];
+  unsubscribe: string[];
+  /** What a client that comes back has already: the names in `initial_resource_versions`. */
+  known: string[];
+  rejection: string | null;
+};
+
+export type AdsRequest = SotwRequest | DeltaRequest;
+
+/** One response that the stream should make, of what the source has when its turn comes. */
+export type ResponseOrder = {
+  typeUrl: string;
+  /** What the client is subscribed to. */
+  names: string[] | '*';
+  /** Send all of it, whatever was sent before. */
+  all: boolean;
+  /** Send these, whatever was sent before. */
+  asked: string[];
+  /** Send what is not as it was when it was last sent. */
+  changed: boolean;
+};
+
+/** The gRPC status of an ended stream. */
+export type EndCode = 'OK' | 'INVALID_ARGUMENT' | 'UNAVAILABLE';
+
+// ---- ads-connection/stream → ads-connection: the client's side
+
+/** The first message names a node that the source can serve. */
+export type NodeAccepted = { type: 'node.accepted'; node: string };
+/** The first message names a node that the source cannot serve; `reason` is for the client. */
+export type NodeRefused = { type: 'node.refused'; reason: string };
+/** The first message names no node. */
+export type NodeMissing = { type: 'node.missing' };
+/** A request came. */
+export type RequestReceived = { type: 'request.received'; request: AdsRequest };
+/** A message came that is no request. */
+export type RequestUnreadable = { type: 'request.unreadable'; reason: string };
+/** The client will send no more (half-close). */
+export type PeerFinished = { type: 'peer.finished' };
+/** The stream is gone. */
+export type StreamClosed = { type: 'stream.closed'; reason: string };
+
+// ---- ads-connection/stream → ads-connection: what became of an order
+
+/** A response is on its way. `sentAt` is Unix time in milliseconds. */
+export type ResponseSent = {
+  type: 'response.sent';
+  typeUrl: string;
+  nonce: string;
+  version: string;
+  resources: number;
+  removed: number;
+  sentAt: number;
+};
+/** There was nothing to send: nothing changed, no such type, or the source failed. */
+export type ResponseSkipped = { type: 'response.skipped'; typeUrl: string; why: 'unchanged' | 'not served' | 'failed' };
+
+// ---- ads-connection → ads-connection/stream
+
+/** Make and send these responses, in this order, each when the client has taken what was sent before. */
+export type ResponsesSend = { type: 'responses.send'; orders: ResponseOrder[] };
+/**
+ * A request was not in the ordinary run of things: the client rejects a response, answers one that is no longer the last
+ * (it is ignored), or asks for nothing new without answering anything (ignored too).
+ */
+export type RequestJudged = {
+  type: 'request.judged';
+  typeUrl: string;
+  verdict: 'rejection' | 'stale' | 'misuse';
+  /** Why the client rejects; empty when it does not. */
+  reason: string;
+};
+/** End the stream after what was sent. */
+export type StreamEnd = { type: 'stream.end'; code: EndCode; reason: string };
+
+// ---- discovery/ads-server → ads-connection
+
+/** Bring the client up to date in these types: a new snapshot concerns them. */
+export type PushToClient = { type: 'push.order'; version: string; types: string[] };
+/** Let the client go: at once when nothing is under way, else when that is done or the time is up. */
+export type DrainOrder = { type: 'drain.order'; withinMs: number };
+
+/** What a stream tells its connection. */
+export type StreamReport =
+  | NodeAccepted
+  | NodeRefused
+  | NodeMissing
+  | RequestReceived
+  | RequestUnreadable
+  | PeerFinished
+  | StreamClosed
+  | ResponseSent
+  | ResponseSkipped;
+
+/** What a connection orders its stream to do. */
+export type StreamOrder = ResponsesSend | RequestJudged | StreamEnd;
+
+/** Rows of the catalogue of events, as in protocol.ts; `N` is the connection's number. */
+export const adsCatalogue = [
+  { type: 'spawn', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: ['6.8 #1'] },
+  { type: 'node.accepted', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'node.refused', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'node.missing', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  {
+    type: 'request.received',
+    from: 'ads-connection-N/stream',
+    to: 'ads-connection-N',
+    diagram: 'ads',
+    seeds: ['6.8 #2'],
+  },
+  { type: 'request.unreadable', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  {
+    type: 'responses.send',
+    from: 'ads-connection-N',
+    to: 'ads-connection-N/stream',
+    diagram: 'ads',
+    seeds: ['6.8 #3', '6.8 #16', '6.8 #19', '6.8 #23'],
+  },
+  { type: 'request.judged', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
+  { type: 'response.sent', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'response.skipped', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  {
+    type: 'push.order',
+    from: 'discovery/ads-server',
+    to: 'ads-connection-N',
+    diagram: 'ads',
+    seeds: ['6.8 #20', '6.8 #21', '6.8 #22'],
+  },
+  { type: 'timer patience', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'drain.order', from: 'discovery/ads-server', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'timer drainTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'peer.finished', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'stream.end', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
+  { type: 'timer closingTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'stream.closed', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+] as const;

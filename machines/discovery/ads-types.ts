@@ -1,0 +1,34 @@
+/** What the ADS protocol's rules depend on, for each type of resource. */
+
+const prefix = 'type.googleapis.com/';
+
+export const clusterType = `${prefix}envoy.config.cluster.v3.Cluster`;
+export const endpointType = `${prefix}envoy.config.endpoint.v3.ClusterLoadAssignment`;
+export const listenerType = `${prefix}envoy.config.listener.v3.Listener`;
+export const routeType = `${prefix}envoy.config.route.v3.RouteConfiguration`;
+export const secretType = `${prefix}envoy.extensions.transport_sockets.tls.v3.Secret`;
+export const extensionConfigType = `${prefix}envoy.config.core.v3.TypedExtensionConfig`;
+/** A client reports with it how it is; it is never answered (spec/discovery.md §7.1). */
+export const healthType = `${prefix}istio.v1.HealthInformation`;
+
+/** Make before break: what others refer to goes first (§6.6). Types that are not in it come after, in any order. */
+const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType];
+
+const subscribedByName: ReadonlySet<string> = new Set([endpointType, routeType, secretType, extensionConfigType]);
+
+/**
+ * Whether a client must name what it wants of this type, and a response may carry some of it. The other types can be
+ * asked for as a whole, and a state-of-the-world response carries all that was asked for (§7.1).
+ */
+export function isByName(typeUrl: string): boolean {
+  return subscribedByName.has(typeUrl);
+}
+
+/** Type URLs in the order in which a push serves them. */
+export function inPushOrder(typeUrls: readonly string[]): string[] {
+  const rank = (typeUrl: string): number => {
+    const place = pushOrder.indexOf(typeUrl);
+    return place === -1 ? pushOrder.length : place;
+  };
+  return [...typeUrls].sort((a, b) => rank(a) - rank(b));
+}

@@ -1,0 +1,73 @@
+/** Length-delimited protobuf fields, written into a buffer of known length: all that discovery responses are made of. */
+
+const varintBase = 128;
+
+function varintLength(value: number): number {
+  let length = 1;
+  for (let rest = Math.floor(value / varintBase); rest > 0; rest = Math.floor(rest / varintBase)) length++;
+  return length;
+}
+
+/**
+ * Bytes that a field takes, tag and length included.
+ *
+ * @param content a string, bytes, or the length of a message.
+ */
+export function encodedLength(field: number, content: string | Uint8Array | number): number {
+  const length =
+    typeof content === 'number' ? content : typeof content === 'string' ? Buffer.byteLength(content) : content.length;
+  return varintLength(field * 8) + varintLength(length) + length;
+}
+
+export class WireWriter {
+  readonly #buffer: Buffer;
+  #position = 0;
+
+  constructor(length: number) {
+    this.#buffer = Buffer.allocUnsafe(length);
+  }
+
+  /** Bytes written so far. */
+  get position(): number {
+    return this.#position;
+  }
+
+  /** The tag and length of a field whose content follows. */
+  header(field: number, length: number): void {
+    this.#varint(field * 8 + 2);
+    this.#varint(length);
+  }
+
+  text(field: number, content: string): void {
+    this.header(field, Buffer.byteLength(content));
+    this.#position += this.#buffer.write(content, this.#position);
+  }
+
+  bytes(field: number, content: Uint8Array): void {
+    this.header(field, content.length);
+    this.raw(content);
+  }
+
+  /** Fields that are encoded already. */
+  raw(content: Uint8Array): void {
+    this.#buffer.set(content, this.#position);
+    this.#position += content.length;
+  }
+
+  /** The buffer, full to the last byte. */
+  finish(): Buffer {
+    if (this.#position !== this.#buffer.length) {
+      throw new Error(`wrote ${this.#position} of ${this.#buffer.length} bytes`);
+    }
+    return this.#buffer;
+  }
+
+  #varint(value: number): void {
+    let rest = value;
+    while (rest >= varintBase) {
+      this.#buffer[this.#position++] = (rest % varintBase) + varintBase;
+      rest = Math.floor(rest / varintBase);
+    }
+    this.#buffer[this.#position++] = rest;
+  }
+}

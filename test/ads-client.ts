@@ -1,0 +1,155 @@
+/**
+ * A small xDS client for tests: it opens streams of every kind, sends what it is told to, acknowledges by itself if it
+ * should, and keeps what it got. It shares no code with the server but the generated messages.
+ */
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from '@bufbuild/protobuf';
+import { Client, type ClientDuplexStream, credentials, type StatusObject } from '@grpc/grpc-js';
+import {
+  DeltaDiscoveryRequestSchema,
+  DeltaDiscoveryResponseSchema,
+  DiscoveryRequestSchema,
+  DiscoveryResponseSchema,
+} from '../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
+
+const prefix = 'type.googleapis.com/';
+
+export const typeUrls = {
+  LDS: `${prefix}envoy.config.listener.v3.Listener`,
+  CDS: `${prefix}envoy.config.cluster.v3.Cluster`,
+  RDS: `${prefix}envoy.config.route.v3.RouteConfiguration`,
+  EDS: `${prefix}envoy.config.endpoint.v3.ClusterLoadAssignment`,
+  SDS: `${prefix}envoy.extensions.transport_sockets.tls.v3.Secret`,
+} as const;
+export type TypeName = keyof typeof typeUrls;
+
+const services = {
+  ADS: ['envoy.service.discovery.v3.AggregatedDiscoveryService', 'AggregatedResources'],
+  LDS: ['envoy.service.listener.v3.ListenerDiscoveryService', 'Listeners'],
+  CDS: ['envoy.service.cluster.v3.ClusterDiscoveryService', 'Clusters'],
+  RDS: ['envoy.service.route.v3.RouteDiscoveryService', 'Routes'],
+  EDS: ['envoy.service.endpoint.v3.EndpointDiscoveryService', 'Endpoints'],
+  SDS: ['envoy.service.secret.v3.SecretDiscoveryService', 'Secrets'],
+} as const;
+export type ServiceName = keyof typeof services;
+
+/** How long a test waits for something that should come. */
+const patienceMs = 3_000;
+
+/** A stream of either protocol. */
+class TestStream<Request extends DescMessage, Response extends DescMessage> {
+  /** All responses, in order. */
+  readonly responses: MessageShape<Response>[] = [];
+  requests = 0;
+  /** How the stream ended. */
+  readonly ended: Promise<StatusObject>;
+  onResponse: (response: MessageShape<Response>) => void = () => {};
+  readonly #stream: ClientDuplexStream<Buffer, Buffer>;
+  readonly #request: Request;
+  #taken = 0;
+  #wake = (): void => {};
+
+  constructor(client: Client, path: string, request: Request, response: Response) {
+    const asItIs = (bytes: Buffer): Buffer => bytes;
+    this.#request = request;
+    this.#stream = client.makeBidiStreamRequest(path, asItIs, asItIs);
+    this.#stream.on('data', (bytes: Buffer) => {
+      const message = fromBinary(response, bytes);
+      this.responses.push(message);
+      this.onResponse(message);
+      this.#wake();
+    });
+    this.#stream.on('error', () => {});
+    this.ended = new Promise((resolve) => this.#stream.on('status', resolve));
+  }
+
+  send(request: MessageInitShape<Request>): void {
+    this.sendRaw(toBinary(this.#request, create(this.#request, request)));
+  }
+
+  sendRaw(bytes: Uint8Array): void {
+    this.requests++;
+    this.#stream.write(Buffer.from(bytes));
+  }
+
+  /** The next response that no call has answered before. */
+  async next(): Promise<MessageShape<Response>> {
+    const deadline = Date.now() + patienceMs;
+    while (this.#taken >= this.responses.length) {
+      const leftMs = deadline - Date.now();
+      if (leftMs <= 0) throw new Error(`no response ${this.#taken + 1} within ${patienceMs} ms`);
+      await this.#change(leftMs);
+    }
+    return this.responses[this.#taken++]!;
+  }
+
+  /** Responses that nobody has waited for, after what is on its way has had time to come. */
+  async unexpected(ms = 150): Promise<MessageShape<Response>[]> {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    return this.responses.slice(this.#taken);
+  }
+
+  /** Sends no more, but reads on. */
+  halfClose(): void {
+    this.#stream.end();
+  }
+
+  cancel(): void {
+    this.#stream.cancel();
+  }
+
+  /** Reads no more: flow control then stops the server. */
+  stopReading(): void {
+    this.#stream.pause();
+  }
+
+  #change(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+export type SotwStream = TestStream<typeof DiscoveryRequestSchema, typeof DiscoveryResponseSchema>;
+export type DeltaStream = TestStream<typeof DeltaDiscoveryRequestSchema, typeof DeltaDiscoveryResponseSchema>;
+
+export class AdsTestClient {
+  readonly #client: Client;
+
+  constructor(port: number) {
+    // A channel of its own: grpc-js shares connections between clients of equal options.
+    this.#client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.max_receive_message_length': -1,
+    });
+  }
+
+  sotw(service: ServiceName = 'ADS'): SotwStream {
+    const [name, plural] = services[service];
+    return new TestStream(this.#client, `/${name}/Stream${plural}`, DiscoveryRequestSchema, DiscoveryResponseSchema);
+  }
+
+  delta(service: ServiceName = 'ADS'): DeltaStream {
+    const [name, plural] = services[service];
+    return new TestStream(
+      this.#client,
+      `/${name}/Delta${plural}`,
+      DeltaDiscoveryRequestSchema,
+      DeltaDiscoveryResponseSchema,
+    );
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}

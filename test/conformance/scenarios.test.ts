@@ -1,0 +1,386 @@
+/**
+ * What public xDS conformance harnesses ask of a discovery server (spec/xds-conformance.md), in all four variants. Each
+ * test has a target of its own, opened on free ports.
+ */
+import { test as base, describe, expect, vi } from 'vitest';
+import { type ConformanceTarget, startConformanceTarget } from '../../src/discovery/conformance-target.ts';
+import { silentLogger } from '../../src/runtime/log.ts';
+import type { SotwStream, TypeName } from '../ads-client.ts';
+import { AdapterClient } from './adapter-client.ts';
+import { HarnessClient, type Variant, variants } from './harness-client.ts';
+
+// Scenarios wait more than they work, and share nothing.
+vi.setConfig({ maxConcurrency: 20 });
+
+const node = 'test-id';
+const wholeTypes: TypeName[] = ['CDS', 'LDS'];
+const partialTypes: TypeName[] = ['RDS', 'EDS'];
+const types: TypeName[] = [...wholeTypes, ...partialTypes];
+
+class Scenario {
+  readonly adapter: AdapterClient;
+  readonly client: HarnessClient;
+  readonly #target: ConformanceTarget;
+  readonly #variant: Variant;
+  readonly #clients: HarnessClient[] = [];
+
+  constructor(target: ConformanceTarget, variant: Variant) {
+    this.#target = target;
+    this.#variant = variant;
+    this.adapter = new AdapterClient(target.adapterPort, node);
+    this.client = this.anotherClient();
+  }
+
+  anotherClient(): HarnessClient {
+    const client = new HarnessClient(this.#target.port, this.#variant, node);
+    this.#clients.push(client);
+    return client;
+  }
+
+  end(): void {
+    for (const client of this.#clients) client.close();
+    this.adapter.close();
+    this.#target.close();
+  }
+}
+
+type Begin = (variant: Variant) => Promise<Scenario>;
+
+/** `begin` opens a target; it ends with its test. */
+const test = base.extend<{ begin: Begin }>({
+  begin: async ({ task: _ }, use) => {
+    const scenarios: Scenario[] = [];
+    await use(async (variant) => {
+      const target = await startConformanceTarget({ host: '127.0.0.1', port: 0, adapterPort: 0, logger: silentLogger });
+      const scenario = new Scenario(target, variant);
+      scenarios.push(scenario);
+      return scenario;
+    });
+    for (const scenario of scenarios) scenario.end();
+  },
+});
+
+/** One response per subscription or change, none for acknowledgements. */
+async function expectNoMore({ client }: Scenario, type: TypeName): Promise<void> {
+  expect(await client.unexpected(type)).toEqual([]);
+  const { requests, responses } = client.counts();
+  expect(responses).toBeLessThan(requests);
+  expect(new Set(client.nonces()).size).toBe(responses);
+}
+
+describe.concurrent.each(variants.map((variant) => [variant.name, variant] as const))('%s', (_, variant) => {
+  const whole = (type: TypeName): boolean => !variant.delta && wholeTypes.includes(type);
+
+  describe.each(types)('%s', (type) => {
+    test('a subscription is answered with what was asked for, once', async ({ begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A', 'B', 'C'] });
+      s.client.subscribe(type, ['A', 'B']);
+      expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: ['A', 'B'], removed: [] });
+      await expectNoMore(s, type);
+    });
+
+    test('an update is pushed with its version and other content', async ({ begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A', 'B'] });
+      s.client.subscribe(type, ['A', 'B']);
+      const before = await s.client.next(type);
+      await s.adapter.update(type, 'A', 'v2');
+      const after = await s.client.next(type);
+      expect(after).toMatchObject({ version: 'v2', names: whole(type) ? ['A', 'B'] : ['A'], removed: [] });
+      expect(after.content.get('A')).not.toBe(before.content.get('A'));
+      await s.adapter.update(type, 'A', 'v3');
+      expect((await s.client.next(type)).content.get('A')).not.toBe(after.content.get('A'));
+      await expectNoMore(s, type);
+    });
+
+    test('what does not exist is pushed when it does, also under the same version', async ({ begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A'] });
+      s.client.subscribe(type, ['A', 'B']);
+      expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: ['A'] });
+      await s.adapter.add(type, 'B', 'v1');
+      expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: whole(type) ? ['A', 'B'] : ['B'] });
+      await expectNoMore(s, type);
+    });
+
+    test('a node without a state is served once it has one', async ({ begin }) => {
+      const s = await begin(variant);
+      s.client.subscribe(type, ['A']);
+      expect(await s.client.unexpected(type)).toEqual([]);
+      await s.adapter.setState('v1', { [type]: ['A'] });
+      expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: ['A'] });
+      await expectNoMore(s, type);
+    });
+
+    test('a subscription to more is answered', async ({ begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A', 'B', 'C'] });
+      s.client.subscribe(type, ['A']);
+      await s.client.next(type);
+      s.client.subscribe(type, ['A', 'B']);
+      expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: whole(type) ? ['A', 'B'] : ['B'] });
+      await expectNoMore(s, type);
+    });
+
+    test('nothing comes of what was unsubscribed from; the rest is still served', async ({ begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A', 'B', 'C'] });
+      s.client.subscribe(type, ['A', 'B', 'C']);
+      await s.client.next(type);
+      s.client.subscribe(type, ['A', 'B']);
+      await s.adapter.update(type, 'C', 'v2');
+      expect(await s.client.unexpected(type)).toEqual([]);
+      await s.adapter.update(type, 'A', 'v3');
+      expect(await s.client.next(type)).toMatchObject({ version: 'v3', names: whole(type) ? ['A', 'B'] : ['A'] });
+      await s.adapter.remove(type, 'C', 'v3');
+      await expectNoMore(s, type);
+    });
+
+    test('nothing comes after all was unsubscribed from', async ({ begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A', 'B'] });
+      s.client.subscribe(type, ['A', 'B']);
+      await s.client.next(type);
+      s.client.unsubscribeFromAll(type);
+      await s.adapter.update(type, 'A', 'v2');
+      await s.adapter.add(type, 'D', 'v3');
+      await expectNoMore(s, type);
+    });
+
+    test('an unsubscription that comes just after the update wins', async ({ begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A'] });
+      s.client.subscribe(type, ['A']);
+      await s.client.next(type);
+      const update = s.adapter.update(type, 'A', 'v2');
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      s.client.unsubscribeFromAll(type);
+      await update;
+      await expectNoMore(s, type);
+    });
+
+    test.for([
+      ['the present', 'v1'],
+      ['an empty', ''],
+    ] as const)('a removal under %s version is pushed', async ([, version], { begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A', 'B'] });
+      s.client.subscribe(type, ['A', 'B']);
+      await s.client.next(type);
+      await s.adapter.remove(type, 'B', version);
+      if (variant.delta) {
+        expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: [], removed: ['B'] });
+      } else if (whole(type)) expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: ['A'] });
+      await expectNoMore(s, type);
+    });
+
+    test('a new state is pushed', async ({ begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A'] });
+      s.client.subscribe(type, ['A', 'B']);
+      await s.client.next(type);
+      await s.adapter.setState('v2', { [type]: ['A', 'B'] });
+      expect(await s.client.next(type)).toMatchObject({ version: 'v2', names: ['A', 'B'] });
+      await expectNoMore(s, type);
+    });
+
+    test('a half-closed stream ends with OK', async ({ begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A'] });
+      s.client.subscribe(type, ['A']);
+      await s.client.next(type);
+      s.client.stream(type).halfClose();
+      expect((await s.client.stream(type).ended).code).toBe(0);
+    });
+
+    test('streams of an ended scenario do not disturb the next one', async ({ begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A'] });
+      const [cancelled, open] = [s.anotherClient(), s.anotherClient()];
+      for (const client of [cancelled, open]) {
+        client.subscribe(type, ['A']);
+        await client.next(type);
+      }
+      cancelled.stream(type).cancel();
+      await s.adapter.clearState();
+      expect(await open.unexpected(type)).toEqual([]);
+
+      await s.adapter.setState('v1', { [type]: ['A'] });
+      s.client.subscribe(type, ['A']);
+      expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: ['A'] });
+      await s.adapter.update(type, 'A', 'v2');
+      expect(await s.client.next(type)).toMatchObject({ version: 'v2', names: ['A'] });
+      await expectNoMore(s, type);
+    });
+
+    test('an update of a state that is gone does not reach the state after it', async ({ begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A'] });
+      const update = s.adapter.update(type, 'A', 'late');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await s.adapter.clearState();
+      await s.adapter.setState('v1', { [type]: ['A'] });
+      s.client.subscribe(type, ['A']);
+      expect(await s.client.next(type)).toMatchObject({ version: 'v1' });
+      expect((await update).success).toBe(false);
+      await expectNoMore(s, type);
+    });
+
+    test('a request with another nonce than the last one is ignored', async ({ begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A', 'B'] });
+      s.client.subscribe(type, ['A']);
+      const { nonce } = await s.client.next(type);
+      await s.adapter.update(type, 'A', 'v2');
+      await s.client.next(type);
+      for (const stale of [nonce, 'no such nonce']) {
+        if (variant.delta) s.client.deltaWithNonce(type, ['B'], stale);
+        else s.client.requestWithNonce(type, ['A', 'B'], stale);
+      }
+      await expectNoMore(s, type);
+      await s.adapter.update(type, 'B', 'v3');
+      await expectNoMore(s, type);
+    });
+  });
+
+  test('types have versions of their own, and a change of one is no change of another', async ({ begin }) => {
+    const s = await begin(variant);
+    await s.adapter.setState('v1', { CDS: ['A'], EDS: ['A'], LDS: ['A'], RDS: ['A'] });
+    for (const type of types) {
+      s.client.subscribe(type, ['A']);
+      expect(await s.client.next(type)).toMatchObject({ type, version: 'v1', names: ['A'] });
+    }
+    await s.adapter.update('CDS', 'A', 'v2');
+    expect(await s.client.next('CDS')).toMatchObject({ type: 'CDS', version: 'v2', names: ['A'] });
+    for (const type of types) await expectNoMore(s, type);
+    await s.adapter.update('EDS', 'A', 'v3');
+    expect(await s.client.next('EDS')).toMatchObject({ type: 'EDS', version: 'v3', names: ['A'] });
+    for (const type of types) await expectNoMore(s, type);
+  });
+
+  test('two streams of one node are both served', async ({ begin }) => {
+    const s = await begin(variant);
+    await s.adapter.setState('v1', { CDS: ['A'] });
+    const other = s.anotherClient();
+    for (const client of [s.client, other]) {
+      client.subscribe('CDS', ['A']);
+      await client.next('CDS');
+    }
+    await s.adapter.update('CDS', 'A', 'v2');
+    for (const client of [s.client, other]) expect(await client.next('CDS')).toMatchObject({ version: 'v2' });
+  });
+});
+
+const sotw = variants.filter(({ delta }) => !delta).map((variant) => [variant.name, variant] as const);
+
+describe.concurrent.each(sotw)('%s: everything', (_, variant) => {
+  test.for(wholeTypes)(
+    'no names in the first request of %s asks for all there is, and what comes later',
+    async (type, { begin }) => {
+      const s = await begin(variant);
+      await s.adapter.setState('v1', { [type]: ['A', 'B'] });
+      s.client.subscribe(type, []);
+      expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: ['A', 'B'] });
+      await s.adapter.update(type, 'B', 'v2');
+      expect(await s.client.next(type)).toMatchObject({ version: 'v2', names: ['A', 'B'] });
+      await s.adapter.add(type, 'C', 'v2');
+      expect(await s.client.next(type)).toMatchObject({ version: 'v2', names: ['A', 'B', 'C'] });
+      await s.adapter.remove(type, 'A', 'v2');
+      expect(await s.client.next(type)).toMatchObject({ version: 'v2', names: ['B', 'C'] });
+      s.client.unsubscribeFromAll(type);
+      await s.adapter.update(type, 'B', 'v3');
+      await expectNoMore(s, type);
+    },
+  );
+});
+
+test('sotw aggregated: a client that acknowledges one type with the nonce of another still gets changes of both', async ({
+  begin,
+}) => {
+  const s = await begin(variants[1]!);
+  await s.adapter.setState('v1', { CDS: ['A'], LDS: ['A'] });
+  const stream = s.client.stream('CDS') as SotwStream;
+  stream.onResponse = ({ nonce }) => s.client.requestWithNonce('CDS', ['A'], nonce);
+  s.client.requestWithNonce('CDS', ['A'], '');
+  await s.client.next('CDS');
+  s.client.requestWithNonce('LDS', ['A'], '');
+  expect(await s.client.next('LDS')).toMatchObject({ type: 'LDS', version: 'v1' });
+  await s.adapter.update('LDS', 'A', 'v2');
+  expect(await s.client.next('LDS')).toMatchObject({ type: 'LDS', version: 'v2' });
+  await s.adapter.update('CDS', 'A', 'v3');
+  expect(await s.client.next('CDS')).toMatchObject({ type: 'CDS', version: 'v3' });
+  await expectNoMore(s, 'CDS');
+});
+
+test("sotw aggregated: another type's nonce in a request is ignored", async ({ begin }) => {
+  const s = await begin(variants[1]!);
+  await s.adapter.setState('v1', { CDS: ['A', 'B'], LDS: ['A'] });
+  s.client.subscribe('CDS', ['A']);
+  await s.client.next('CDS');
+  s.client.subscribe('LDS', ['A']);
+  const { nonce } = await s.client.next('LDS');
+  s.client.requestWithNonce('CDS', ['A', 'B'], nonce);
+  s.client.requestWithNonce('CDS', [''], nonce);
+  await expectNoMore(s, 'CDS');
+  await s.adapter.update('CDS', 'A', 'v2');
+  expect(await s.client.next('CDS')).toMatchObject({ version: 'v2', names: ['A'] });
+});
+
+describe.concurrent('the adapter', () => {
+  const [variant] = variants;
+
+  test('clears a state that is not there', async ({ begin }) => {
+    const s = await begin(variant!);
+    expect((await s.adapter.clearState()).response).not.toBe('');
+    await s.adapter.setState('v1', { CDS: ['A'] });
+    await s.adapter.clearState();
+    await s.adapter.clearState();
+  });
+
+  test('says that what is not there was neither changed nor removed, without failing', async ({ begin }) => {
+    const s = await begin(variant!);
+    expect((await s.adapter.update('CDS', 'A', 'v2')).success).toBe(false);
+    expect((await s.adapter.remove('CDS', 'A', '')).success).toBe(false);
+    await s.adapter.setState('v1', { LDS: ['A'] });
+    expect((await s.adapter.update('LDS', 'B', 'v2')).success).toBe(false);
+    expect((await s.adapter.remove('LDS', 'B', '')).success).toBe(false);
+  });
+
+  test('applies an update some 200 ms after the call, and answers then', async ({ begin }) => {
+    const s = await begin(variant!);
+    await s.adapter.setState('v1', { CDS: ['A'] });
+    const started = performance.now();
+    expect((await s.adapter.update('CDS', 'A', 'v2')).success).toBe(true);
+    expect(performance.now() - started).toBeGreaterThan(180);
+    expect(performance.now() - started).toBeLessThan(1_000);
+  });
+
+  test('keeps the states of nodes apart', async ({ begin }) => {
+    const s = await begin(variant!);
+    await s.adapter.setState('v1', { CDS: ['A'] });
+    s.client.subscribe('CDS', ['A']);
+    await s.client.next('CDS');
+    await s.adapter.setStateOf('another', 'v2', { CDS: ['A'] });
+    await expectNoMore(s, 'CDS');
+  });
+
+  test('a port in use is told with its address', async () => {
+    const target = await startConformanceTarget({ host: '127.0.0.1', port: 0, adapterPort: 0, logger: silentLogger });
+    const again = { host: '127.0.0.1', logger: silentLogger };
+    try {
+      await expect(startConformanceTarget({ ...again, port: target.port, adapterPort: 0 })).rejects.toMatchObject({
+        code: 'PORT_IN_USE',
+        message: expect.stringContaining(`127.0.0.1:${target.port}`),
+      });
+      await expect(
+        startConformanceTarget({ ...again, port: 0, adapterPort: target.adapterPort }),
+      ).rejects.toMatchObject({
+        code: 'PORT_IN_USE',
+        message: expect.stringContaining(`127.0.0.1:${target.adapterPort}`),
+      });
+    } finally {
+      target.close();
+    }
+  });
+});

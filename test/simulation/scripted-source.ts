@@ -1,0 +1,63 @@
+/** A resource source that a test fills by hand; its versions count changes. */
+import { encodeValue } from '../../src/discovery/encoding.ts';
+import type {
+  EncodedResource,
+  NodeIdentity,
+  NodeResources,
+  ResourceChange,
+  ResourceSet,
+  ResourceSource,
+} from '../../src/discovery/resource-source.ts';
+
+export class ScriptedSource implements ResourceSource {
+  readonly types = new Map<string, Map<string, EncodedResource>>();
+  version = 0;
+  /** Nodes that were opened and not yet closed. */
+  readonly nodes: NodeIdentity[] = [];
+  /** Why nodes are refused. */
+  refuses: string | undefined;
+  /** What `get` throws. */
+  fails: Error | undefined;
+
+  /** Puts a resource in; its content is `name=<version>`, filled up with blanks to the size. */
+  set(typeUrl: string, name: string, size = 0): void {
+    this.version++;
+    const value = Buffer.from(`${name}=${this.version}`.padEnd(size));
+    const resources = new Map(this.types.get(typeUrl));
+    this.types.set(typeUrl, resources.set(name, encodeValue(typeUrl, value, name, `${this.version}`)));
+  }
+
+  remove(typeUrl: string, name: string): void {
+    this.version++;
+    const resources = new Map(this.types.get(typeUrl));
+    resources.delete(name);
+    this.types.set(typeUrl, resources);
+  }
+
+  /** A change of these types. */
+  change(...typeUrls: string[]): ResourceChange {
+    return { version: `${this.version}`, forced: typeUrls.length === 0, configs: new Set(typeUrls) };
+  }
+
+  open(node: NodeIdentity): { error: string } | { resources: NodeResources } {
+    if (this.refuses !== undefined) return { error: this.refuses };
+    this.nodes.push(node);
+    return {
+      resources: {
+        get: (typeUrl, names) => this.#get(typeUrl, names),
+        concernedTypes: (change, watched) =>
+          change.forced ? watched : watched.filter((typeUrl) => change.configs.has(typeUrl)),
+        close: () => void this.nodes.splice(this.nodes.indexOf(node), 1),
+      },
+    };
+  }
+
+  #get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined {
+    if (this.fails !== undefined) throw this.fails;
+    const all = this.types.get(typeUrl);
+    if (all === undefined) return undefined;
+    const version = `v${this.version}`;
+    if (names === '*') return { version, resources: all };
+    return { version, resources: new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!]] : []))) };
+  }
+}
