@@ -1,0 +1,257 @@
+import { type AnyActorRef, assign, enqueueActions, raise, sendParent, setup } from 'xstate';
+import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
+import type {
+  ConfigChange,
+  ConfigProblem,
+  ConfigRecovered,
+  ConfigRejected,
+  ConfigsChanged,
+  ConfigsFailed,
+  ConfigsLoad,
+  ConfigsSynced,
+  FilesChanged,
+  PushRequest,
+} from './protocol.ts';
+
+export interface ConfigControllerInput {
+  /** Empty: there is no directory, and nothing is configured. */
+  directory: string;
+  /** From the first event of a batch to the reading (spec/discovery.md §4.3: 20 ms). */
+  coalesceMs: number;
+}
+
+interface ConfigControllerContext extends ConfigControllerInput {
+  /** Version of the objects in force. */
+  version: string;
+}
+
+/** What reading the directory brought. The objects themselves are in the store of the effect's side. */
+export type DirectoryReading =
+  | {
+      outcome: 'read';
+      version: string;
+      /** Objects in force, the last good ones of rejected ones included. */
+      objects: number;
+      /** Since the last reading, by key. */
+      changes: ConfigChange[];
+      /** Those that were not there at the last reading. */
+      problems: ConfigProblem[];
+      /** How many there are in all. */
+      problemCount: number;
+      /** Files whose problems are gone. */
+      recovered: string[];
+    }
+  | { outcome: 'missing'; problems: ConfigProblem[] };
+
+/** Kinds that services and endpoints are made from: the registry says what a change of theirs means (§4.2). */
+const serviceKinds = ['ServiceEntry', 'WorkloadEntry'];
+
+/**
+ * Keeps the objects of a configuration directory in force and tells who is concerned by a change. A bad object or file
+ * leaves the last good one in force; a directory that is gone leaves everything in force.
+ */
+export const configControllerMachine = setup({
+  types: {
+    context: {} as ConfigControllerContext,
+    input: {} as ConfigControllerInput,
+    events: {} as ConfigsLoad | FilesChanged,
+    children: {} as { files: 'watchDirectory'; reading: 'readDirectory' },
+  },
+  actors: {
+    /** Watches a directory and all below it, also one that does not exist yet. */
+    watchDirectory: callbackEffect<{ type: never }, { directory: string }>('watchDirectory'),
+    /** Brings the store up to what the directory says; parses only files that changed. */
+    readDirectory: promiseEffect<DirectoryReading, { directory: string }>('readDirectory'),
+  },
+  delays: { coalescing: ({ context }) => context.coalesceMs },
+  guards: {
+    hasNoDirectory: ({ context }) => context.directory === '',
+    isMissing: (_, params: { reading: DirectoryReading }) => params.reading.outcome === 'missing',
+  },
+  actions: {
+    rememberVersion: assign({
+      version: ({ context }, params: { reading: DirectoryReading }) =>
+        params.reading.outcome === 'read' ? params.reading.version : context.version,
+    }),
+    reportSynced: sendParent(
+      ({ context }, params: { reading: DirectoryReading }): ConfigsSynced => ({
+        type: 'configs.synced',
+        version: context.version,
+        objects: params.reading.outcome === 'read' ? params.reading.objects : 0,
+        problems: params.reading.outcome === 'read' ? params.reading.problemCount : 0,
+      }),
+    ),
+    reportFailed: sendParent(
+      (_, params: { reading: DirectoryReading }): ConfigsFailed => ({
+        type: 'configs.failed',
+        reason: params.reading.problems.map(({ file, message }) => `${file}: ${message}`).join('; '),
+      }),
+    ),
+    reportProblems: enqueueActions(({ enqueue }, params: { reading: DirectoryReading }) => {
+      const { reading } = params;
+      if (reading.problems.length > 0) {
+        enqueue.sendTo(parentOf, { type: 'config.rejected', problems: reading.problems } satisfies ConfigRejected);
+      }
+      if (reading.outcome === 'read' && reading.recovered.length > 0) {
+        enqueue.sendTo(parentOf, { type: 'config.recovered', files: reading.recovered } satisfies ConfigRecovered);
+      }
+    }),
+    reportBroken: sendParent(
+      ({ context }, params: { error: unknown }): ConfigRejected => ({
+        type: 'config.rejected',
+        problems: [
+          {
+            severity: 'error',
+            file: context.directory,
+            line: 0,
+            object: '',
+            field: '',
+            message: reasonOf(params.error),
+          },
+        ],
+      }),
+    ),
+    /** Services first: the registry's request for a push then joins the one that is asked for here. */
+    announceChanges: enqueueActions(({ context, enqueue }, params: { reading: DirectoryReading }) => {
+      const changes = params.reading.outcome === 'read' ? params.reading.changes : [];
+      const forServices = changes.filter(({ key }) => serviceKinds.includes(kindOf(key)));
+      const forProxies = changes.filter(({ key }) => !serviceKinds.includes(kindOf(key)));
+      if (forServices.length > 0) {
+        enqueue.sendTo(serviceRegistryOf, {
+          type: 'configs.changed',
+          version: context.version,
+          changes: forServices,
+        } satisfies ConfigsChanged);
+      }
+      if (forProxies.length > 0) {
+        enqueue.sendTo(pushOf, {
+          type: 'push.request',
+          configs: forProxies.map(({ key }) => key),
+          forced: false,
+          reasons: { config: forProxies.length },
+        } satisfies PushRequest);
+      }
+    }),
+    lookAgain: raise({ type: 'files.changed', path: '' }),
+  },
+}).createMachine({
+  id: 'config-controller',
+  description: 'The configuration directory.',
+  context: ({ input }) => ({ ...input, version: '' }),
+  initial: 'idle',
+  states: {
+    idle: {
+      description: 'Not asked for yet.',
+      on: {
+        'configs.load': [{ guard: 'hasNoDirectory', target: 'without configuration' }, { target: 'watching' }],
+      },
+    },
+    'without configuration': {
+      description: 'No directory was named: there is nothing to read and nothing to watch.',
+      entry: { type: 'reportSynced', params: { reading: { outcome: 'missing', problems: [] } } },
+      on: { 'configs.load': {} },
+    },
+    watching: {
+      description: 'The directory is watched from before its first reading, so that no change is missed.',
+      invoke: {
+        id: 'files',
+        src: 'watchDirectory',
+        input: ({ context }) => ({ directory: context.directory }),
+        onError: {
+          description: 'The directory cannot be watched; what is in force stays in force.',
+          actions: { type: 'reportBroken', params: ({ event }) => ({ error: event.error }) },
+        },
+      },
+      on: { 'configs.load': { description: 'It is being watched already.' } },
+      initial: 'loading',
+      states: {
+        loading: {
+          description: 'The directory is read for the first time.',
+          invoke: {
+            id: 'reading',
+            src: 'readDirectory',
+            input: ({ context }) => ({ directory: context.directory }),
+            onDone: [
+              {
+                guard: { type: 'isMissing', params: ({ event }) => ({ reading: event.output }) },
+                target: 'missing',
+                actions: { type: 'reportFailed', params: ({ event }) => ({ reading: event.output }) },
+              },
+              {
+                target: 'current',
+                actions: [
+                  { type: 'rememberVersion', params: ({ event }) => ({ reading: event.output }) },
+                  { type: 'reportProblems', params: ({ event }) => ({ reading: event.output }) },
+                  { type: 'reportSynced', params: ({ event }) => ({ reading: event.output }) },
+                ],
+              },
+            ],
+          },
+          initial: 'undisturbed',
+          states: {
+            undisturbed: { on: { 'files.changed': 'outdated' } },
+            outdated: {
+              on: { 'files.changed': {} },
+              description: 'Files changed while they were read: what was read counts, and is read again.',
+              exit: 'lookAgain',
+            },
+          },
+        },
+        missing: {
+          description: 'Nobody knows what to serve: an empty configuration would take everything from everyone.',
+          on: { 'files.changed': { description: 'The program is about to end.' } },
+        },
+        current: {
+          description: 'What is in force is what the directory says.',
+          on: { 'files.changed': 'coalescing' },
+        },
+        coalescing: {
+          description: 'Files are changing; the delay counts from the first.',
+          after: { coalescing: 'reading' },
+          on: { 'files.changed': { description: 'The reading to come sees it.' } },
+        },
+        reading: {
+          description: 'Changed files are read again. The last good objects are in force.',
+          invoke: {
+            id: 'reading',
+            src: 'readDirectory',
+            input: ({ context }) => ({ directory: context.directory }),
+            onDone: {
+              target: 'current',
+              actions: [
+                { type: 'rememberVersion', params: ({ event }) => ({ reading: event.output }) },
+                { type: 'reportProblems', params: ({ event }) => ({ reading: event.output }) },
+                { type: 'announceChanges', params: ({ event }) => ({ reading: event.output }) },
+              ],
+            },
+            onError: {
+              target: 'current',
+              actions: { type: 'reportBroken', params: ({ event }) => ({ error: event.error }) },
+            },
+          },
+          initial: 'undisturbed',
+          states: {
+            undisturbed: { on: { 'files.changed': 'outdated' } },
+            outdated: { exit: 'lookAgain', on: { 'files.changed': {} } },
+          },
+        },
+      },
+    },
+  },
+});
+
+function serviceRegistryOf({ system }: { system: { get(id: string): unknown } }): AnyActorRef {
+  return system.get('service-registry') as AnyActorRef;
+}
+
+function pushOf({ system }: { system: { get(id: string): unknown } }): AnyActorRef {
+  return system.get('push') as AnyActorRef;
+}
+
+function parentOf({ self }: { self: { _parent?: AnyActorRef } }): AnyActorRef {
+  return self._parent!;
+}
+
+function kindOf(key: string): string {
+  return key.slice(0, key.indexOf('/'));
+}

@@ -1,0 +1,321 @@
+/**
+ * Every event that passes between two actors of pilot-discovery (ADS connections have theirs in ads-protocol.ts),
+ * declared once: who sends it, who receives it. The order in which they may pass is in sequences/*.mmd.
+ *
+ * `noun.happened` is a fact, `noun.order` an order. Events name objects and versions; the objects themselves never
+ * travel in them: they lie in immutable snapshots on the side of the effects (src/discovery/snapshot.ts).
+ */
+
+import { adsCatalogue } from './ads-protocol.ts';
+
+/** `Kind/namespace/name` of a configuration object; for services and endpoints the name is the host name. */
+export type ConfigKeyText = string;
+
+/** What became of one object. */
+export type ConfigEventKind = 'add' | 'update' | 'delete';
+
+/** One object that is not what it was. */
+export type ConfigChange = { key: ConfigKeyText; event: ConfigEventKind };
+
+/** What a person must correct: where, and what is wrong. */
+export type ConfigProblem = {
+  /** An error keeps the object out of force, a warning does not. */
+  severity: 'error' | 'warning';
+  file: string;
+  /** 1-based; 0 when the whole file is meant. */
+  line: number;
+  /** `VirtualService shop/web`, empty when the file cannot even be parsed. */
+  object: string;
+  /** Path within the object, `spec.http[0].route`; empty when the object as a whole is meant. */
+  field: string;
+  message: string;
+};
+
+/** Why a push is asked for: the label of `pilot_push_triggers` (spec/discovery.md §6.1). */
+export type PushReason = 'config' | 'service' | 'endpoint' | 'global' | 'networks' | 'debug' | 'unknown';
+
+// ---- outside → discovery (the signal effect)
+
+export type StopSignal = 'SIGTERM' | 'SIGINT';
+
+/** discovery/signals → discovery. The operating system delivered a signal to this process. */
+export type SignalReceived = { type: 'signal.received'; signal: StopSignal };
+
+// ---- discovery ↔ mesh-config, mesh-networks (two actors of one machine)
+
+export type SettingsName = 'mesh' | 'networks';
+
+/** discovery → mesh-config, mesh-networks. Watch the file and read it. */
+export type SettingsLoad = { type: 'settings.load' };
+/**
+ * mesh-config, mesh-networks → discovery. There is a first value: the file's, or the defaults when there is no file or
+ * no valid one.
+ */
+export type SettingsLoaded = {
+  type: 'settings.loaded';
+  what: SettingsName;
+  origin: 'file' | 'defaults';
+  version: string;
+};
+/** mesh-config, mesh-networks → discovery. Another value is in force. */
+export type SettingsChanged = { type: 'settings.changed'; what: SettingsName; version: string };
+/** mesh-config, mesh-networks → discovery. The file is no good; what was in force stays in force. */
+export type SettingsRejected = { type: 'settings.rejected'; what: SettingsName; problems: ConfigProblem[] };
+
+// ---- discovery ↔ discovery/http
+
+/** discovery → discovery/http. Open the HTTP ports. */
+export type HttpOpen = { type: 'http.open' };
+/** discovery/http → discovery. All HTTP ports are open. */
+export type HttpListening = { type: 'http.listening'; addresses: string[] };
+/** discovery/http → discovery. A port cannot be opened, or its server broke. */
+export type HttpFailed = { type: 'http.failed'; reason: string };
+/** discovery → discovery/http. `/ready` answers 200 from now on. */
+export type ServingBegan = { type: 'serving.began' };
+/** discovery → discovery/http. `/ready` answers 503 from now on. */
+export type ServingEnded = { type: 'serving.ended' };
+/** discovery/http → discovery. Somebody wants everything pushed to everyone (`/debug/adsz?push=true`). */
+export type PushWanted = { type: 'push.wanted' };
+/** discovery → discovery/http. Close the ports once running requests are answered. */
+export type HttpClose = { type: 'http.close' };
+/** discovery/http → discovery. All HTTP ports are closed. */
+export type HttpClosed = { type: 'http.closed' };
+
+// ---- discovery ↔ config-controller
+
+/** discovery → config-controller. Watch the sources and read them. */
+export type ConfigsLoad = { type: 'configs.load' };
+/** config-controller → discovery. The sources were read once, whatever was wrong in them. */
+export type ConfigsSynced = { type: 'configs.synced'; version: string; objects: number; problems: number };
+/** config-controller → discovery. There is no directory to read: what to serve is unknown. */
+export type ConfigsFailed = { type: 'configs.failed'; reason: string };
+/** config-controller → discovery. Objects or files are no good; the last good objects stay in force. */
+export type ConfigRejected = { type: 'config.rejected'; problems: ConfigProblem[] };
+/** config-controller → discovery. What was complained about is in order again. */
+export type ConfigRecovered = { type: 'config.recovered'; files: string[] };
+
+// ---- config-controller → service-registry
+
+/** config-controller → service-registry. Objects that services are made from changed. */
+export type ConfigsChanged = { type: 'configs.changed'; version: string; changes: ConfigChange[] };
+
+// ---- discovery ↔ service-registry
+
+/** discovery → service-registry. Make services and endpoints of what there is. */
+export type ServicesLoad = { type: 'services.load' };
+/** service-registry → discovery. Services and endpoints were made once. */
+export type ServicesSynced = { type: 'services.synced'; services: number; endpoints: number };
+/** service-registry → discovery. They could not be made: a fault of ours; the last ones stay in force. */
+export type ServicesFailed = { type: 'services.failed'; reason: string };
+
+// ---- mesh-config, mesh-networks, config-controller, service-registry, discovery → push
+
+/** What is asked of `push`. `configs` may be empty when it is forced. */
+export type PushOrder = {
+  configs: ConfigKeyText[];
+  /** Everything is made anew for everyone. */
+  forced: boolean;
+  reasons: Partial<Record<PushReason, number>>;
+};
+/** mesh-config, mesh-networks, config-controller, service-registry, discovery → push. Proxies may need an update. */
+export type PushRequest = { type: 'push.request' } & PushOrder;
+
+// ---- discovery ↔ push
+
+/** discovery → push. The sources are complete: build the first context, then serve requests. */
+export type PushStart = { type: 'push.start' };
+/** push → discovery. A context was built and published. `updates` counts the requests that it answers. */
+export type ContextBuilt = { type: 'context.built'; version: string; updates: number };
+/** push → discovery. A context could not be built: a fault of ours; the last one stays in force. */
+export type ContextFailed = { type: 'context.failed'; reason: string };
+
+// ---- push → discovery/ads-server
+
+/** push → discovery/ads-server. Bring every connected proxy that this concerns to the context of this version. */
+export type ClientsPush = { type: 'clients.push'; version: string; forced: boolean; configs: ConfigKeyText[] };
+
+// ---- discovery ↔ discovery/ads-server
+
+/** discovery → discovery/ads-server. Open the gRPC port. */
+export type AdsListen = { type: 'ads.listen' };
+/** discovery/ads-server → discovery. The gRPC port is open. */
+export type AdsListening = { type: 'ads.listening'; addresses: string[] };
+/** discovery/ads-server → discovery. The port cannot be opened, or its server broke. */
+export type AdsFailed = { type: 'ads.failed'; reason: string };
+/** discovery → discovery/ads-server. Take no new streams, and let those end that there are. */
+export type AdsDrain = { type: 'ads.drain' };
+/** discovery/ads-server → discovery. No stream is left. */
+export type AdsDrained = { type: 'ads.drained' };
+
+// ---- machines ↔ their file effects
+
+/** mesh-config/files, mesh-networks/files, config-controller/files → their machine. Something happened to a watched file. */
+export type FilesChanged = { type: 'files.changed'; path: string };
+
+/** What `discovery` orders its HTTP server to do. */
+export type HttpOrder = HttpOpen | HttpClose | ServingBegan | ServingEnded;
+
+/** What `discovery` and `push` order the xDS server to do. */
+export type AdsOrder = AdsListen | AdsDrain | ClientsPush;
+
+/** What the settings actors tell their parent. */
+export type SettingsReport = SettingsLoaded | SettingsChanged | SettingsRejected;
+
+/** What a stage of the start tells `discovery`. */
+export type StageReport =
+  | SettingsReport
+  | HttpListening
+  | HttpFailed
+  | HttpClosed
+  | PushWanted
+  | ConfigsSynced
+  | ConfigsFailed
+  | ConfigRejected
+  | ConfigRecovered
+  | ServicesSynced
+  | ServicesFailed
+  | ContextBuilt
+  | ContextFailed
+  | AdsListening
+  | AdsFailed
+  | AdsDrained;
+
+/** A row of the catalogue: who may send what to whom, which diagram shows it, and which messages of the seeds it stands for. */
+export interface CatalogueRow {
+  readonly type: string;
+  readonly from: string;
+  readonly to: string;
+  /** A file of sequences/, without its extension. */
+  readonly diagram: 'bootstrap' | 'ads' | 'settings' | 'configuration' | 'push' | 'shutdown';
+  /** Rows of the tables of spec/discovery.md: `6.8 #11`, `13.1 #9`. Empty for what the seeds do not draw. */
+  readonly seeds: readonly string[];
+}
+
+/**
+ * `spawn` and `timer …` rows are what the runtime itself records of an actor's life: the seeds draw handlers that are
+ * registered and timers that are armed as messages.
+ */
+const ownCatalogue = [
+  { type: 'spawn', from: 'discovery', to: 'mesh-config', diagram: 'bootstrap', seeds: ['13.1 #1'] },
+  { type: 'spawn', from: 'discovery', to: 'mesh-networks', diagram: 'bootstrap', seeds: ['13.1 #2'] },
+  {
+    type: 'spawn',
+    from: 'discovery',
+    to: 'config-controller',
+    diagram: 'bootstrap',
+    seeds: ['6.8 #7', '13.1 #7', '13.2 #13', '13.2 #14', '13.2 #21'],
+  },
+  {
+    type: 'spawn',
+    from: 'discovery',
+    to: 'service-registry',
+    diagram: 'bootstrap',
+    seeds: ['6.8 #5', '6.8 #6', '13.1 #5', '13.1 #6', '13.2 #22', '13.2 #23', '13.2 #24'],
+  },
+  { type: 'spawn', from: 'discovery', to: 'discovery/http', diagram: 'bootstrap', seeds: ['13.2 #26'] },
+  { type: 'spawn', from: 'discovery', to: 'discovery/ads-server', diagram: 'bootstrap', seeds: ['13.2 #27'] },
+  { type: 'signal.received', from: 'discovery/signals', to: 'discovery', diagram: 'shutdown', seeds: [] },
+  { type: 'settings.load', from: 'discovery', to: 'mesh-config', diagram: 'bootstrap', seeds: ['13.2 #2'] },
+  { type: 'settings.load', from: 'discovery', to: 'mesh-networks', diagram: 'bootstrap', seeds: ['13.2 #6'] },
+  {
+    type: 'settings.loaded',
+    from: 'mesh-config',
+    to: 'discovery',
+    diagram: 'bootstrap',
+    seeds: ['13.2 #2', '13.2 #5'],
+  },
+  { type: 'settings.loaded', from: 'mesh-networks', to: 'discovery', diagram: 'bootstrap', seeds: ['13.2 #6'] },
+  {
+    type: 'files.changed',
+    from: 'mesh-config/files',
+    to: 'mesh-config',
+    diagram: 'settings',
+    seeds: ['13.1 #8', '13.2 #3'],
+  },
+  {
+    type: 'files.changed',
+    from: 'mesh-networks/files',
+    to: 'mesh-networks',
+    diagram: 'settings',
+    seeds: ['13.1 #8', '13.2 #7'],
+  },
+  { type: 'settings.changed', from: 'mesh-config', to: 'discovery', diagram: 'settings', seeds: [] },
+  { type: 'settings.changed', from: 'mesh-networks', to: 'discovery', diagram: 'settings', seeds: [] },
+  { type: 'settings.rejected', from: 'mesh-config', to: 'discovery', diagram: 'settings', seeds: [] },
+  { type: 'settings.rejected', from: 'mesh-networks', to: 'discovery', diagram: 'settings', seeds: [] },
+  { type: 'http.open', from: 'discovery', to: 'discovery/http', diagram: 'bootstrap', seeds: ['13.2 #28', '13.2 #30'] },
+  { type: 'http.listening', from: 'discovery/http', to: 'discovery', diagram: 'bootstrap', seeds: [] },
+  { type: 'http.failed', from: 'discovery/http', to: 'discovery', diagram: 'shutdown', seeds: [] },
+  { type: 'serving.began', from: 'discovery', to: 'discovery/http', diagram: 'bootstrap', seeds: [] },
+  { type: 'serving.ended', from: 'discovery', to: 'discovery/http', diagram: 'shutdown', seeds: [] },
+  { type: 'push.wanted', from: 'discovery/http', to: 'discovery', diagram: 'push', seeds: [] },
+  { type: 'http.close', from: 'discovery', to: 'discovery/http', diagram: 'shutdown', seeds: [] },
+  { type: 'http.closed', from: 'discovery/http', to: 'discovery', diagram: 'shutdown', seeds: [] },
+  {
+    type: 'configs.load',
+    from: 'discovery',
+    to: 'config-controller',
+    diagram: 'bootstrap',
+    seeds: ['13.2 #9', '13.2 #15'],
+  },
+  { type: 'configs.synced', from: 'config-controller', to: 'discovery', diagram: 'bootstrap', seeds: [] },
+  { type: 'configs.failed', from: 'config-controller', to: 'discovery', diagram: 'shutdown', seeds: [] },
+  { type: 'config.rejected', from: 'config-controller', to: 'discovery', diagram: 'configuration', seeds: [] },
+  { type: 'config.recovered', from: 'config-controller', to: 'discovery', diagram: 'configuration', seeds: [] },
+  {
+    type: 'files.changed',
+    from: 'config-controller/files',
+    to: 'config-controller',
+    diagram: 'configuration',
+    seeds: ['13.2 #16'],
+  },
+  {
+    type: 'configs.changed',
+    from: 'config-controller',
+    to: 'service-registry',
+    diagram: 'configuration',
+    seeds: ['13.1 #10', '13.2 #16', '13.2 #17'],
+  },
+  { type: 'services.load', from: 'discovery', to: 'service-registry', diagram: 'bootstrap', seeds: ['13.2 #25'] },
+  { type: 'services.synced', from: 'service-registry', to: 'discovery', diagram: 'bootstrap', seeds: [] },
+  { type: 'services.failed', from: 'service-registry', to: 'discovery', diagram: 'configuration', seeds: [] },
+  { type: 'push.start', from: 'discovery', to: 'push', diagram: 'bootstrap', seeds: [] },
+  {
+    type: 'push.request',
+    from: 'mesh-config',
+    to: 'push',
+    diagram: 'push',
+    seeds: ['6.8 #9', '13.1 #9', '13.2 #3'],
+  },
+  {
+    type: 'push.request',
+    from: 'mesh-networks',
+    to: 'push',
+    diagram: 'push',
+    seeds: ['6.8 #9', '13.1 #9', '13.2 #7'],
+  },
+  { type: 'push.request', from: 'config-controller', to: 'push', diagram: 'push', seeds: ['6.8 #8', '13.1 #11'] },
+  {
+    type: 'push.request',
+    from: 'service-registry',
+    to: 'push',
+    diagram: 'push',
+    seeds: ['6.8 #8', '6.8 #10', '13.1 #11'],
+  },
+  { type: 'push.request', from: 'discovery', to: 'push', diagram: 'push', seeds: [] },
+  { type: 'timer quietTime', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },
+  { type: 'timer longestDelay', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },
+  { type: 'spawn', from: 'push', to: 'push/context', diagram: 'push', seeds: ['6.8 #12', '6.8 #13'] },
+  { type: 'spawn', from: 'push', to: 'push/endpoints', diagram: 'push', seeds: ['6.8 #17', '6.8 #18'] },
+  { type: 'clients.push', from: 'push', to: 'discovery/ads-server', diagram: 'push', seeds: ['6.8 #14', '6.8 #17'] },
+  { type: 'context.built', from: 'push', to: 'discovery', diagram: 'push', seeds: [] },
+  { type: 'context.failed', from: 'push', to: 'discovery', diagram: 'push', seeds: [] },
+  { type: 'ads.listen', from: 'discovery', to: 'discovery/ads-server', diagram: 'bootstrap', seeds: ['13.2 #28'] },
+  { type: 'ads.listening', from: 'discovery/ads-server', to: 'discovery', diagram: 'bootstrap', seeds: [] },
+  { type: 'ads.failed', from: 'discovery/ads-server', to: 'discovery', diagram: 'shutdown', seeds: [] },
+  { type: 'ads.drain', from: 'discovery', to: 'discovery/ads-server', diagram: 'shutdown', seeds: [] },
+  { type: 'ads.drained', from: 'discovery/ads-server', to: 'discovery', diagram: 'shutdown', seeds: [] },
+] as const satisfies readonly CatalogueRow[];
+
+/** Every event of pilot-discovery, machine-readable. */
+export const eventCatalogue: readonly CatalogueRow[] = [...ownCatalogue, ...adsCatalogue];

@@ -1,0 +1,282 @@
+import { assign, not, or, sendParent, sendTo, setup, stateIn } from 'xstate';
+import { promiseEffect, reasonOf } from '../effect.ts';
+import type { ClientsPush, ContextBuilt, ContextFailed, PushOrder, PushRequest, PushStart } from './protocol.ts';
+
+export interface PushInput {
+  /** Time without a request after which a push begins (PILOT_DEBOUNCE_AFTER). */
+  debounceAfterMs: number;
+  /** Longest time that a request waits (PILOT_DEBOUNCE_MAX). */
+  debounceMaxMs: number;
+  /** False: requests that concern endpoints alone do not wait (PILOT_ENABLE_EDS_DEBOUNCE). */
+  debounceEndpoints: boolean;
+}
+
+/** Requests merged into one. */
+interface MergedRequest extends PushOrder {
+  /** How many requests it stands for. */
+  updates: number;
+}
+
+interface PushContext extends PushInput {
+  /** What waits for quiet. */
+  gathered: MergedRequest;
+  /** What the context under way is built for. */
+  underWay: MergedRequest;
+  /** Endpoint changes that did not wait, and have not been taken up yet. */
+  urgent: MergedRequest;
+  /** The endpoint changes that are being taken up. */
+  urgentUnderWay: MergedRequest;
+}
+
+const nothing: MergedRequest = { configs: [], forced: false, reasons: {}, updates: 0 };
+const everything: PushOrder = { configs: [], forced: true, reasons: { global: 1 } };
+
+/**
+ * Turns requests for pushes into contexts: requests that come close together are answered by one context, one context is
+ * built at a time, and what is asked for meanwhile becomes the next one (spec/discovery.md §6.2).
+ */
+export const pushMachine = setup({
+  types: {
+    context: {} as PushContext,
+    input: {} as PushInput,
+    events: {} as PushStart | PushRequest,
+    children: {} as { context: 'buildContext'; endpoints: 'buildContext' },
+  },
+  actors: {
+    /** Builds a push context from the last one and from what changed, and publishes it. */
+    buildContext: promiseEffect<{ version: string }, { forced: boolean; configs: string[] }>('buildContext'),
+  },
+  delays: {
+    quietTime: ({ context }) => context.debounceAfterMs,
+    longestDelay: ({ context }) => context.debounceMaxMs,
+  },
+  guards: {
+    doesNotWait: ({ context, event }) =>
+      event.type === 'push.request' &&
+      !context.debounceEndpoints &&
+      !event.forced &&
+      event.configs.length > 0 &&
+      event.configs.every((key) => key.startsWith('Endpoints/')),
+    somethingIsGathered: ({ context }) => context.gathered.updates > 0,
+    somethingIsUrgent: ({ context }) => context.urgent.updates > 0,
+    isTimeToPush: or([
+      stateIn({ pushing: { requests: { gathering: 'due' } } }),
+      stateIn({ pushing: { requests: { gathering: 'overdue' } } }),
+    ]),
+  },
+  actions: {
+    gather: assign({ gathered: ({ context, event }) => merged(context.gathered, event) }),
+    gatherUrgently: assign({ urgent: ({ context, event }) => merged(context.urgent, event) }),
+    takeEverything: assign({
+      underWay: ({ context }) => ({ ...everything, updates: context.gathered.updates }),
+      gathered: nothing,
+    }),
+    take: assign({ underWay: ({ context }) => context.gathered, gathered: nothing }),
+    takeUrgent: assign({ urgentUnderWay: ({ context }) => context.urgent, urgent: nothing }),
+    /** What a failed context should have shown is made good by the next one, which leaves nothing out. */
+    makeNextComplete: assign({ gathered: ({ context }) => ({ ...context.gathered, forced: true }) }),
+    pushToClients: sendTo(
+      ({ system }) => system.get('ads-server'),
+      ({ context }, params: { version: string }): ClientsPush => ({
+        type: 'clients.push',
+        version: params.version,
+        forced: context.underWay.forced,
+        configs: context.underWay.configs,
+      }),
+    ),
+    pushUrgentToClients: sendTo(
+      ({ system }) => system.get('ads-server'),
+      ({ context }, params: { version: string }): ClientsPush => ({
+        type: 'clients.push',
+        version: params.version,
+        forced: false,
+        configs: context.urgentUnderWay.configs,
+      }),
+    ),
+    reportBuilt: sendParent(
+      ({ context }, params: { version: string }): ContextBuilt => ({
+        type: 'context.built',
+        version: params.version,
+        updates: context.underWay.updates,
+      }),
+    ),
+    reportUrgentBuilt: sendParent(
+      ({ context }, params: { version: string }): ContextBuilt => ({
+        type: 'context.built',
+        version: params.version,
+        updates: context.urgentUnderWay.updates,
+      }),
+    ),
+    reportFailed: sendParent(
+      (_, params: { error: unknown }): ContextFailed => ({ type: 'context.failed', reason: reasonOf(params.error) }),
+    ),
+  },
+}).createMachine({
+  id: 'push',
+  description: 'From changes to contexts, a few at a time.',
+  context: ({ input }) => ({
+    ...input,
+    gathered: nothing,
+    underWay: nothing,
+    urgent: nothing,
+    urgentUnderWay: nothing,
+  }),
+  initial: 'waiting for the sources',
+  states: {
+    'waiting for the sources': {
+      description: 'Requests are kept: the first context shows what they are about anyway.',
+      on: {
+        'push.request': { actions: 'gather' },
+        'push.start': 'building the first context',
+      },
+    },
+    'building the first context': {
+      description: 'There is no context yet, so nothing can be served.',
+      entry: 'takeEverything',
+      invoke: {
+        id: 'context',
+        src: 'buildContext',
+        input: ({ context }) => ({ forced: true, configs: context.underWay.configs }),
+        onDone: { target: 'pushing', actions: { type: 'reportBuilt', params: ({ event }) => event.output } },
+        onError: {
+          target: 'waiting for the sources',
+          actions: { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
+        },
+      },
+      on: {
+        'push.request': { actions: 'gather' },
+        'push.start': { description: 'It has begun.' },
+      },
+    },
+    pushing: {
+      description: 'Changes become contexts, contexts go to the proxies.',
+      type: 'parallel',
+      on: {
+        'push.request': { description: 'Never comes here: every state of `requests` takes it.' },
+        'push.start': { description: 'It has begun.' },
+      },
+      states: {
+        requests: {
+          initial: 'none',
+          states: {
+            none: {
+              description: 'Nobody has asked for anything since the last context was begun.',
+              always: { guard: 'somethingIsGathered', target: 'gathering' },
+              on: {
+                'push.request': [
+                  { guard: 'doesNotWait', actions: 'gatherUrgently' },
+                  { target: 'gathering', actions: 'gather' },
+                ],
+              },
+            },
+            gathering: {
+              description: 'Requests are merged. The longest delay counts from the first of them.',
+              after: { longestDelay: '.overdue' },
+              on: {
+                'push.request': [
+                  { guard: 'doesNotWait', actions: 'gatherUrgently' },
+                  { target: '.settling', actions: 'gather' },
+                ],
+              },
+              initial: 'settling',
+              states: {
+                settling: {
+                  description: 'More may follow: the quiet time counts from the last request.',
+                  after: { quietTime: 'due' },
+                },
+                due: {
+                  description: 'It has been quiet long enough; perhaps a context is still being built.',
+                  always: { guard: not('somethingIsGathered'), target: '#push.pushing.requests.none' },
+                },
+                overdue: {
+                  description: 'The first request has waited long enough, quiet or not.',
+                  always: { guard: not('somethingIsGathered'), target: '#push.pushing.requests.none' },
+                  on: {
+                    'push.request': [{ guard: 'doesNotWait', actions: 'gatherUrgently' }, { actions: 'gather' }],
+                  },
+                },
+              },
+            },
+          },
+        },
+        contexts: {
+          initial: 'free',
+          states: {
+            free: {
+              description: 'No context is being built.',
+              always: { guard: 'isTimeToPush', target: 'building', actions: 'take' },
+            },
+            building: {
+              description: 'One context is being built. Proxies are served from the last one.',
+              invoke: {
+                id: 'context',
+                src: 'buildContext',
+                input: ({ context }) => ({ forced: context.underWay.forced, configs: context.underWay.configs }),
+                onDone: {
+                  target: 'free',
+                  actions: [
+                    { type: 'pushToClients', params: ({ event }) => event.output },
+                    { type: 'reportBuilt', params: ({ event }) => event.output },
+                  ],
+                },
+                onError: {
+                  target: 'free',
+                  actions: [
+                    'makeNextComplete',
+                    { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
+                  ],
+                },
+              },
+            },
+          },
+        },
+        'urgent endpoints': {
+          initial: 'none',
+          states: {
+            none: {
+              description: 'No endpoint change is in a hurry.',
+              always: { guard: 'somethingIsUrgent', target: 'building', actions: 'takeUrgent' },
+            },
+            building: {
+              description: 'Endpoints that do not wait get a context beside the one that others wait for.',
+              invoke: {
+                id: 'endpoints',
+                src: 'buildContext',
+                input: ({ context }) => ({ forced: false, configs: context.urgentUnderWay.configs }),
+                onDone: {
+                  target: 'none',
+                  actions: [
+                    { type: 'pushUrgentToClients', params: ({ event }) => event.output },
+                    { type: 'reportUrgentBuilt', params: ({ event }) => event.output },
+                  ],
+                },
+                onError: {
+                  target: 'none',
+                  actions: [
+                    'makeNextComplete',
+                    { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
+                  ],
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+});
+
+/** Both requests as one; neither is changed (§6.1). */
+function merged(sum: MergedRequest, event: PushStart | PushRequest): MergedRequest {
+  if (event.type !== 'push.request') return sum;
+  const reasons = { ...sum.reasons };
+  for (const [reason, count] of Object.entries(event.reasons) as [keyof PushOrder['reasons'], number][]) {
+    reasons[reason] = (reasons[reason] ?? 0) + count;
+  }
+  return {
+    configs: [...new Set([...sum.configs, ...event.configs])],
+    forced: sum.forced || event.forced,
+    reasons,
+    updates: sum.updates + 1,
+  };
+}

@@ -1,0 +1,13 @@
+import type { ConfigControllerInput } from './config-controller.machine.ts';
+import type { MeshConfigInput } from './mesh-config.machine.ts';
+import type { PushInput } from './push.machine.ts';
+
+/** What a person can set, as far as decisions depend on it. Times in milliseconds. */
+export interface DiscoverySettings {
+  mesh: Omit<MeshConfigInput, 'what'>;
+  networks: Omit<MeshConfigInput, 'what'>;
+  configs: ConfigControllerInput;
+  push: PushInput;
+  /** Budget of a graceful stop (`--shutdownDuration`). */
+  shutdownMs: number;
+}

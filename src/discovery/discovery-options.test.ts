@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest';
+import { type DiscoveryFlags, resolveDiscoveryOptions } from './discovery-options.ts';
+
+const resolve = (flags: DiscoveryFlags = {}, env: NodeJS.ProcessEnv = {}) =>
+  resolveDiscoveryOptions({ registries: '', ...flags }, env);
+
+describe('resolveDiscoveryOptions', () => {
+  it('has the defaults of spec/discovery.md §1.2 and §1.4', () => {
+    expect(resolve()).toMatchObject({
+      configDir: '',
+      meshConfigFile: './etc/istio/config/mesh',
+      networksConfigFile: './etc/istio/config/meshNetworks',
+      domain: 'cluster.local',
+      clusterId: 'Kubernetes',
+      grpcAddress: { host: '', port: 15010 },
+      httpAddresses: [
+        { host: '', port: 8080 },
+        { host: '', port: 15014 },
+      ],
+      shutdownMs: 10_000,
+      keepaliveIntervalMs: 30_000,
+      keepaliveTimeoutMs: 10_000,
+      maxConnectionAgeMs: 0,
+      push: { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true },
+      cacheEntries: 60_000,
+      warnings: [],
+    });
+  });
+
+  it('prefers flags to the environment', () => {
+    const env = { CLUSTER_ID: 'east', GRPC_KEEPALIVE_INTERVAL: '5s' };
+    expect(resolve({}, env)).toMatchObject({ clusterId: 'east', keepaliveIntervalMs: 5_000 });
+    expect(resolve({ clusterID: 'west', keepaliveInterval: '7s' }, env)).toMatchObject({
+      clusterId: 'west',
+      keepaliveIntervalMs: 7_000,
+    });
+  });
+
+  it('takes its debounce from the environment', () => {
+    const env = { PILOT_DEBOUNCE_AFTER: '10ms', PILOT_DEBOUNCE_MAX: '1s', PILOT_ENABLE_EDS_DEBOUNCE: 'false' };
+    expect(resolve({}, env).push).toEqual({ debounceAfterMs: 10, debounceMaxMs: 1_000, debounceEndpoints: false });
+  });
+
+  it('warns of a variable that makes no sense, and uses the default; an empty one is none', () => {
+    const options = resolve(
+      {},
+      { PILOT_DEBOUNCE_AFTER: 'soon', PILOT_ENABLE_EDS_DEBOUNCE: '', PILOT_XDS_CACHE_SIZE: 'x' },
+    );
+    expect(options.push).toMatchObject({ debounceAfterMs: 100, debounceEndpoints: true });
+    expect(options.warnings).toHaveLength(2);
+    expect(options.warnings[0]).toContain('PILOT_DEBOUNCE_AFTER=soon');
+  });
+
+  it('keeps nothing when the cache is switched off', () => {
+    expect(resolve({}, { PILOT_ENABLE_XDS_CACHE: 'false' }).cacheEntries).toBe(0);
+  });
+
+  it('limits new streams by the number of processors unless told otherwise', () => {
+    expect(resolve().streamsPerSecond).toBeGreaterThanOrEqual(20);
+    expect(resolve({}, { PILOT_MAX_REQUESTS_PER_SECOND: '7' }).streamsPerSecond).toBe(7);
+  });
+
+  it('refuses a registry that nobody knows', () => {
+    expect(() => resolve({ registries: 'Memory,Eureka' })).toThrow('service registry Eureka is not supported');
+  });
+
+  it('warns of registries that cannot be read yet, and of repetitions', () => {
+    expect(resolve({ registries: 'Kubernetes,Consul' }).warnings).toEqual([
+      expect.stringContaining('Kubernetes, Consul'),
+    ]);
+    expect(resolve({ registries: 'Memory,Memory' }).warnings).toEqual([expect.stringContaining('twice')]);
+    expect(resolveDiscoveryOptions({}, {}).warnings).toEqual([expect.stringContaining('--registries=')]);
+  });
+
+  it('reads aliases of clusters, and refuses two for the same', () => {
+    expect(resolve({ clusterAliases: 'a=one,b=two' }).clusterAliases).toEqual({ a: 'one', b: 'two' });
+    expect(() => resolve({ clusterAliases: 'a=one,b=one' })).toThrow('cluster one has two aliases');
+    expect(() => resolve({ clusterAliases: 'a' })).toThrow('"a" is not ALIAS=CLUSTER');
+  });
+
+  it('refuses durations that are none, and a connection age below a second', () => {
+    expect(() => resolve({ shutdownDuration: 'ten' })).toThrow('--shutdownDuration is "ten"');
+    expect(() => resolve({ keepaliveMaxServerConnectionAge: '10ms' })).toThrow('at least 1s');
+    expect(resolve({ keepaliveMaxServerConnectionAge: '30m' }).maxConnectionAgeMs).toBe(1_800_000);
+  });
+
+  it('needs some port for proxies', () => {
+    expect(resolve({ grpcAddr: '' }).grpcAddress).toBeUndefined();
+    expect(() => resolve({ grpcAddr: '', httpAddr: '' })).toThrow('proxies could not be served');
+  });
+
+  it('warns of servers that are asked for and are not there yet', () => {
+    expect(resolve({ secureGRPCAddr: ':15012', httpsAddr: ':15017' }).warnings).toHaveLength(2);
+    expect(resolve({ secureGRPCAddr: '', httpsAddr: '' }).warnings).toEqual([]);
+  });
+});

@@ -1,0 +1,30 @@
+/** Addresses to listen on, as flags write them (spec/discovery.md §1.2, §1.3). */
+import { ChartpilotError } from '../runtime/errors.ts';
+
+export interface ListenAddress {
+  /** Empty: all interfaces. */
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+}
+
+/**
+ * `:15010`, `127.0.0.1:15010`, `[::1]:15010`. Empty: undefined, nothing is opened.
+ *
+ * @throws ChartpilotError FLAG_INVALID
+ */
+export function parseListenAddress(flag: string, text: string): ListenAddress | undefined {
+  if (text === '') return undefined;
+  const match = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match === null || port > 65_535) {
+    throw new ChartpilotError('FLAG_INVALID', `${flag} is ${JSON.stringify(text)}, which is no address`, {
+      remedy: `write ${flag} HOST:PORT, ${flag} :PORT for all interfaces, or ${flag}= for none`,
+    });
+  }
+  return { host: match[1] ?? match[2] ?? '', port };
+}
+
+export function formatAddress({ host, port }: ListenAddress): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,223 @@
+/**
+ * One xDS stream without a network: the real connection chart, the real stream effect and a scripted source, under a
+ * virtual clock. A test plays the client: it says when a response is read, and what is sent.
+ */
+import { EventEmitter } from 'node:events';
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { type Actor, type AnyActorRef, createActor, fromCallback } from 'xstate';
+import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
+import type { StreamOrder } from '../../machines/discovery/ads-protocol.ts';
+import { isSubscribed, type Watch } from '../../machines/discovery/ads-watch.ts';
+import { SharedBodies } from '../../src/discovery/ads-response.ts';
+import { AdsStream } from '../../src/discovery/ads-stream.ts';
+import type { AdsCall } from '../../src/discovery/ads-transport.ts';
+import { type Node, NodeSchema } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
+import {
+  DeltaDiscoveryRequestSchema,
+  DeltaDiscoveryResponseSchema,
+  DiscoveryRequestSchema,
+  DiscoveryResponseSchema,
+} from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { createRecorder, startRoot, stateName } from '../../src/runtime/actor-system.ts';
+import { silentLogger } from '../../src/runtime/log.ts';
+import type { TraceRecord } from '../../src/runtime/trace.ts';
+import { ScriptedSource } from './scripted-source.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+/** A response as a client sees it. */
+export interface Seen {
+  readonly typeUrl: string;
+  readonly nonce: string;
+  readonly version: string;
+  /** Content by name: `name=<version>`. */
+  readonly resources: ReadonlyMap<string, string>;
+  readonly removed: readonly string[];
+}
+
+/** grpc-js' end of a stream, in as far as the effect uses it. */
+class ScriptedCall extends EventEmitter {
+  cancelled = false;
+  writableFinished = false;
+  /** What was written, and what to call once it has left. */
+  readonly written: { bytes: Buffer; flushed: () => void }[] = [];
+  status: { code: number; details: string } | undefined;
+
+  constructor() {
+    super();
+    this.on('error', (error: { code: number; details: string }) => {
+      this.status ??= { code: error.code, details: error.details };
+    });
+  }
+
+  getPeer(): string {
+    return '127.0.0.1:1';
+  }
+
+  write(bytes: Buffer, flushed: () => void): boolean {
+    this.written.push({ bytes, flushed });
+    return true;
+  }
+
+  end(): void {
+    if (this.writableFinished) return;
+    this.writableFinished = true;
+    this.status ??= { code: 0, details: '' };
+    this.emit('finish');
+  }
+}
+
+export interface AdsWorldOptions {
+  delta?: boolean;
+  onlyType?: string | null;
+  resendsEndpoints?: boolean;
+  node?: string;
+}
+
+export class AdsWorld {
+  /** Every world of this process, for checks that hold whatever a test did. */
+  static readonly made: AdsWorld[] = [];
+  readonly source = new ScriptedSource();
+  readonly clock = new VirtualClock();
+  readonly records: TraceRecord[] = [];
+  readonly call = new ScriptedCall();
+  readonly actor: Actor<typeof adsConnectionMachine>;
+  readonly judged: string[] = [];
+  failed: unknown;
+  readonly #stream: AdsStream;
+  readonly #delta: boolean;
+  readonly #node: string;
+  #introduced = false;
+
+  constructor(options: AdsWorldOptions = {}) {
+    AdsWorld.made.push(this);
+    const { delta = false, onlyType = null, resendsEndpoints = true, node = 'sidecar~10.0.0.1~a.b~b.svc' } = options;
+    this.#delta = delta;
+    this.#node = node;
+    this.#stream = new AdsStream(
+      1,
+      this.call as unknown as AdsCall,
+      { delta, onlyType },
+      {
+        source: this.source,
+        observer: {
+          responseRejected: (typeUrl, _node, reason) => void this.judged.push(`rejected ${typeUrl} ${reason}`),
+          nonceExpired: (typeUrl) => void this.judged.push(`stale ${typeUrl}`),
+        },
+        logger: silentLogger,
+        bodies: new SharedBodies(),
+        resendsEndpoints,
+        now: this.clock.now,
+      },
+    );
+    const recorder = createRecorder({ program: 'test', now: this.clock.now });
+    recorder.observe((record) => this.records.push(record));
+    const server = createActor(
+      fromCallback(() => {}),
+      { id: 'discovery/ads-server' },
+    ) as AnyActorRef;
+    this.actor = startRoot(adsConnectionMachine.provide({ actors: { stream: this.#logic() } }), {
+      id: 'ads-connection-1',
+      input: { connection: 1, onlyType, resendsEndpoints, patienceMs: 10_000 },
+      recorder: {
+        ...recorder,
+        // As the ADS server does: what comes from no actor comes from it.
+        inspect: (event) =>
+          recorder.inspect(
+            event.type === '@xstate.event' && event.sourceRef === undefined ? { ...event, sourceRef: server } : event,
+          ),
+      },
+      clock: this.clock as never,
+      onError: (error) => {
+        this.failed = error;
+      },
+    });
+  }
+
+  state(): string {
+    return stateName(this.actor.getSnapshot().value);
+  }
+
+  watch(typeUrl: string): Watch | undefined {
+    return this.actor.getSnapshot().context.watches[typeUrl];
+  }
+
+  sotw(request: MessageInitShape<typeof DiscoveryRequestSchema>): void {
+    const message = create(DiscoveryRequestSchema, request);
+    message.node ??= this.#introduction();
+    this.raw(toBinary(DiscoveryRequestSchema, message));
+  }
+
+  delta(request: MessageInitShape<typeof DeltaDiscoveryRequestSchema>): void {
+    const message = create(DeltaDiscoveryRequestSchema, request);
+    message.node ??= this.#introduction();
+    this.raw(toBinary(DeltaDiscoveryRequestSchema, message));
+  }
+
+  raw(bytes: Uint8Array): void {
+    this.call.emit('data', Buffer.from(bytes));
+  }
+
+  /** What the ADS server does with a change. */
+  push(...typeUrls: string[]): void {
+    const { watches } = this.actor.getSnapshot().context;
+    const watched = Object.keys(watches).filter((typeUrl) => isSubscribed(watches[typeUrl]!));
+    const types = this.#stream.concernedTypes(this.source.change(...typeUrls), watched);
+    if (types.length > 0) this.actor.send({ type: 'push.order', version: `${this.source.version}`, types });
+  }
+
+  drain(withinMs: number): void {
+    this.actor.send({ type: 'drain.order', withinMs });
+  }
+
+  /** Responses that lie in the network. */
+  get waiting(): number {
+    return this.call.written.length;
+  }
+
+  /** The client reads the next response; undefined when there is none. */
+  read(): Seen | undefined {
+    const next = this.call.written.shift();
+    if (next === undefined) return undefined;
+    next.flushed();
+    return this.#delta ? seenDelta(next.bytes) : seenSotw(next.bytes);
+  }
+
+  readAll(): Seen[] {
+    const all: Seen[] = [];
+    for (let next = this.read(); next !== undefined; next = this.read()) all.push(next);
+    return all;
+  }
+
+  /** The node, in the first request that does not bring its own. */
+  #introduction(): Node | undefined {
+    if (this.#introduced) return undefined;
+    this.#introduced = true;
+    return create(NodeSchema, { id: this.#node });
+  }
+
+  #logic() {
+    return fromCallback<StreamOrder, { connection: number }>(({ receive, sendBack }) => {
+      receive((order) => this.#stream.execute(order));
+      this.#stream.open(sendBack);
+      return () => this.#stream.dispose();
+    });
+  }
+}
+
+function seenSotw(bytes: Buffer): Seen {
+  const response = fromBinary(DiscoveryResponseSchema, bytes);
+  const { typeUrl, nonce, versionInfo: version } = response;
+  const resources = new Map(response.resources.map(({ value }) => [text(value).split('=')[0]!, text(value)]));
+  return { typeUrl, nonce, version, resources, removed: [] };
+}
+
+function seenDelta(bytes: Buffer): Seen {
+  const response = fromBinary(DeltaDiscoveryResponseSchema, bytes);
+  const { typeUrl, nonce, systemVersionInfo: version, removedResources: removed } = response;
+  const resources = new Map(response.resources.map(({ name, resource }) => [name, text(resource!.value)]));
+  return { typeUrl, nonce, version, resources, removed };
+}
+
+function text(value: Uint8Array): string {
+  return Buffer.from(value).toString('latin1');
+}

@@ -1,0 +1,261 @@
+/**
+ * The control plane's real statecharts with scripted effects, under a virtual clock. A test plays the file system, the
+ * network and the proxies: it says what files hold, which ports open, and when a context is built.
+ */
+import { type Actor, type AnyEventObject, type EventObject, fromCallback, fromPromise } from 'xstate';
+import { configControllerMachine, type DirectoryReading } from '../../machines/discovery/config-controller.machine.ts';
+import { type DiscoveryOutput, discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/mesh-config.machine.ts';
+import type {
+  AdsOrder,
+  ConfigChange,
+  ConfigProblem,
+  HttpOrder,
+  SettingsName,
+  StopSignal,
+} from '../../machines/discovery/protocol.ts';
+import { pushMachine } from '../../machines/discovery/push.machine.ts';
+import { type ServicesReading, serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
+import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
+import { actorName, createRecorder, startRoot, stateName } from '../../src/runtime/actor-system.ts';
+import type { TraceRecord } from '../../src/runtime/trace.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+type Send = (event: AnyEventObject) => void;
+
+export const scriptedSettings: DiscoverySettings = {
+  mesh: { file: 'mesh', settleMs: 100 },
+  networks: { file: 'meshNetworks', settleMs: 100 },
+  configs: { directory: 'config', coalesceMs: 20 },
+  push: { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true },
+  shutdownMs: 10_000,
+};
+
+/** A context that is being built until the test says otherwise. */
+export interface ScriptedBuild {
+  readonly forced: boolean;
+  readonly configs: readonly string[];
+  /** Virtual time at which it began. */
+  readonly startedAt: number;
+  done(): void;
+  fail(reason: string): void;
+}
+
+/** What a person would get wrong. */
+export function problem(message: string): ConfigProblem {
+  return {
+    severity: 'error',
+    file: 'routes.yaml',
+    line: 3,
+    object: 'VirtualService/shop/cart',
+    field: 'spec.http',
+    message,
+  };
+}
+
+export function readingOf(changes: ConfigChange[] = [], problems: ConfigProblem[] = []): DirectoryReading {
+  return {
+    outcome: 'read',
+    version: `v${changes.length}`,
+    objects: 3,
+    changes,
+    problems,
+    problemCount: problems.length,
+    recovered: [],
+  };
+}
+
+export class DiscoveryWorld {
+  /** Every world of this process, for checks that hold whatever a test did. */
+  static readonly made: DiscoveryWorld[] = [];
+  readonly clock = new VirtualClock();
+  readonly records: TraceRecord[] = [];
+  readonly builds: ScriptedBuild[] = [];
+  /** Contexts are built at once; false: a test ends each build itself. */
+  buildsAtOnce = true;
+  /** What the next readings bring. An error: the effect has a bug. */
+  settings: Record<SettingsName, SettingsReading | Error> = {
+    mesh: { outcome: 'absent', defaults: 'built-in' },
+    networks: { outcome: 'absent', defaults: 'built-in' },
+  };
+  directory: DirectoryReading | Error = readingOf();
+  services: ServicesReading | Error = { services: 2, endpoints: 4, changedServices: [], changedEndpoints: [] };
+  /** What the servers answer to an order to open; undefined: nothing. */
+  http: AnyEventObject | undefined = { type: 'http.listening', addresses: ['127.0.0.1:8080'] };
+  ads: AnyEventObject | undefined = { type: 'ads.listening', addresses: ['127.0.0.1:15010'] };
+  /** Whether streams and requests end when they are told to drain. */
+  drains = true;
+  readonly adopted: string[] = [];
+  readonly orders: AnyEventObject[] = [];
+  failed: unknown;
+  readonly discovery: Actor<typeof discoveryMachine>;
+  readonly #sends = new Map<string, Send>();
+
+  constructor(settings: Partial<DiscoverySettings> = {}, script: Partial<DiscoveryWorld> = {}) {
+    Object.assign(this, script);
+    DiscoveryWorld.made.push(this);
+    const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
+    recorder.observe((record) => this.records.push(record));
+    this.discovery = startRoot(this.#machine(), {
+      id: 'discovery',
+      input: { settings: { ...scriptedSettings, ...settings } },
+      recorder,
+      clock: this.clock as never,
+      onError: (error) => {
+        this.failed = error;
+      },
+    });
+  }
+
+  /** A world in which the control plane serves. */
+  static async serving(settings: Partial<DiscoverySettings> = {}): Promise<DiscoveryWorld> {
+    const world = new DiscoveryWorld(settings);
+    await world.settle();
+    if (world.state() !== 'at work.operating.serving') throw new Error(`not serving: ${world.state()}`);
+    return world;
+  }
+
+  /** Lets promises of effects resolve; no time passes. */
+  async settle(): Promise<void> {
+    for (let turn = 0; turn < 60; turn++) await Promise.resolve();
+  }
+
+  /** Lets time pass from deadline to deadline, with effects answering in between. */
+  async pass(ms: number): Promise<void> {
+    const until = this.clock.now() + ms;
+    await this.settle();
+    for (
+      let next = this.clock.pending()[0];
+      next !== undefined && this.clock.now() + next <= until;
+      next = this.clock.pending()[0]
+    ) {
+      this.clock.fireNext();
+      await this.settle();
+    }
+    this.clock.advance(until - this.clock.now());
+    await this.settle();
+  }
+
+  /** Something in the outside world happens: an event of the effect with this name (`config-controller/files`). */
+  from(effect: string, event: AnyEventObject): void {
+    const send = this.#sends.get(effect);
+    if (send === undefined) throw new Error(`${effect} is not running`);
+    send(event);
+  }
+
+  signal(signal: StopSignal = 'SIGTERM'): void {
+    this.from('discovery/signals', { type: 'signal.received', signal });
+  }
+
+  /** A file of the configuration directory changes; the next reading brings this. */
+  async changeDirectory(reading: DirectoryReading | Error): Promise<void> {
+    this.directory = reading;
+    this.from('config-controller/files', { type: 'files.changed', path: 'routes.yaml' });
+    await this.pass(20);
+  }
+
+  state(): string {
+    return stateName(this.discovery.getSnapshot().value);
+  }
+
+  output(): DiscoveryOutput | undefined {
+    return this.discovery.getSnapshot().output;
+  }
+
+  /** The events that passed between actors, as `from → to: type`. */
+  messages(): string[] {
+    return this.records.flatMap((r) => (r.kind === 'event' ? [`${r.from} → ${r.to}: ${r.event.type}`] : []));
+  }
+
+  /** The events of a type that passed, with their payload. */
+  events(type: string): AnyEventObject[] {
+    return this.records.flatMap((r) =>
+      r.kind === 'event' && r.event.type === type ? [r.event as AnyEventObject] : [],
+    );
+  }
+
+  #machine() {
+    const settings = meshConfigMachine.provide({
+      actors: {
+        watchFile: this.#effect(),
+        readSettings: fromPromise<SettingsReading, { what: SettingsName; file: string }>(async ({ input }) =>
+          orThrow(this.settings[input.what]),
+        ),
+      },
+      actions: { adopt: (_, params) => void this.adopted.push(params.version) },
+    });
+    const configController = configControllerMachine.provide({
+      actors: {
+        watchDirectory: this.#effect(),
+        readDirectory: fromPromise<DirectoryReading, { directory: string }>(async () => orThrow(this.directory)),
+      },
+    });
+    const serviceRegistry = serviceRegistryMachine.provide({
+      actors: {
+        computeServices: fromPromise<ServicesReading, { changes: ConfigChange[] }>(async () => orThrow(this.services)),
+      },
+    });
+    const push = pushMachine.provide({
+      actors: {
+        buildContext: fromPromise<{ version: string }, { forced: boolean; configs: string[] }>(({ input }) =>
+          this.#build(input),
+        ),
+      },
+    });
+    return discoveryMachine.provide({
+      actors: {
+        signals: this.#effect(),
+        http: this.#server<HttpOrder>('http', 'http.open', () => this.http, { 'http.close': 'http.closed' }),
+        adsServer: this.#server<AdsOrder>('ads-server', 'ads.listen', () => this.ads, { 'ads.drain': 'ads.drained' }),
+        meshConfig: settings,
+        configController,
+        serviceRegistry,
+        push,
+      },
+    });
+  }
+
+  #effect<Input>() {
+    return fromCallback<{ type: never }, Input>(({ sendBack, self }) => {
+      const name = actorName(self);
+      this.#sends.set(name, sendBack as Send);
+      return () => this.#sends.delete(name);
+    });
+  }
+
+  #server<Order extends EventObject>(
+    name: string,
+    open: string,
+    answer: () => AnyEventObject | undefined,
+    drain: Record<string, string>,
+  ) {
+    return fromCallback<Order, undefined>(({ sendBack, receive }) => {
+      this.#sends.set(`discovery/${name}`, sendBack as Send);
+      receive((order) => {
+        this.orders.push(order);
+        const reply = order.type === open ? answer() : undefined;
+        if (reply !== undefined) sendBack(reply);
+        const drained = drain[order.type];
+        if (drained !== undefined && this.drains) sendBack({ type: drained });
+      });
+      return () => this.#sends.delete(`discovery/${name}`);
+    });
+  }
+
+  #build(input: { forced: boolean; configs: string[] }): Promise<{ version: string }> {
+    const { promise, resolve, reject } = Promise.withResolvers<{ version: string }>();
+    this.builds.push({
+      ...input,
+      startedAt: this.clock.now(),
+      done: () => resolve({ version: `context-${this.builds.length}` }),
+      fail: (reason) => reject(new Error(reason)),
+    });
+    if (this.buildsAtOnce) this.builds.at(-1)!.done();
+    return promise;
+  }
+}
+
+function orThrow<T>(value: T | Error): T {
+  if (value instanceof Error) throw value;
+  return value;
+}
