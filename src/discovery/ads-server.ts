@@ -233,10 +233,12 @@ class GrpcAdsServer implements AdsServer {
   #spreadDrainOrders(budgetMs: number): NodeJS.Timeout[] {
     const connections = [...this.#connections.values()];
     const spacingMs = budgetMs / 2 / Math.max(1, connections.length);
-    return connections.map(({ actor }, i) => {
+    return connections.map((connection, i) => {
       const afterMs = i * spacingMs;
       const order: DrainOrder = { type: 'drain.order', withinMs: Math.max(0, budgetMs * 0.9 - afterMs) };
-      return setTimeout(() => actor.send(order), afterMs);
+      return setTimeout(() => {
+        if (this.#connections.has(connection.stream.number)) connection.actor.send(order);
+      }, afterMs);
     });
   }
 

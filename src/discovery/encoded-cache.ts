@@ -6,7 +6,9 @@ import { hash } from 'node:crypto';
 import { configKeyText } from '../model/config.ts';
 import type { ProxyView } from '../model/proxy.ts';
 import type { PushContext } from '../model/push-context.ts';
+import { ipFamilyOf } from '../networking/address.ts';
 import { endpointType, type Resource, routeType } from '../networking/index.ts';
+import { addressKey } from '../networking/proxy-shape.ts';
 import type { PublishedContext } from './mesh-state.ts';
 import type { EncodedResource } from './resource-source.ts';
 
@@ -44,9 +46,11 @@ export class EncodedCache {
   readonly counts: CacheCounts = { hits: 0, misses: 0, evictions: 0 };
   readonly #options: EncodedCacheOptions;
   readonly #entries = new WeakMap<PushContext, ContextEntries>();
-  /** By identity, type, name and version: resources that are equal again keep their bytes. Least recently used first. */
+  /** Generators hand the same object to proxies that share it. */
+  readonly #encoded = new WeakMap<Resource, EncodedResource>();
+  /** By type, name and version: resources that are equal again keep their bytes. Least recently used first. */
   readonly #known = new Map<string, EncodedResource>();
-  readonly #viewKeys = new WeakMap<ProxyView, Map<boolean, string>>();
+  readonly #viewKeys = new WeakMap<ProxyView, Map<string, string>>();
 
   constructor(options: EncodedCacheOptions) {
     this.#options = options;
@@ -65,7 +69,7 @@ export class EncodedCache {
     build: () => readonly Resource[],
   ): ReadonlyMap<string, EncodedResource> {
     const entries = this.#of(context);
-    const key = `${typeUrl} ${this.#viewKey(view, typeUrl)}`;
+    const key = `${typeUrl} ${this.#viewKey(view, context, typeUrl)}`;
     const kept = entries.all.get(key);
     if (kept !== undefined) {
       this.counts.hits++;
@@ -89,7 +93,7 @@ export class EncodedCache {
     build: (names: readonly string[]) => readonly Resource[],
   ): ReadonlyMap<string, EncodedResource> {
     const entries = this.#of(context);
-    const prefix = `${typeUrl} ${this.#viewKey(view, typeUrl)} `;
+    const prefix = `${typeUrl} ${this.#viewKey(view, context, typeUrl)} `;
     const listKey = prefix + hash('sha1', names.join('\n'), 'base64url');
     const kept = entries.lists.get(listKey);
     if (kept !== undefined) {
@@ -167,8 +171,16 @@ export class EncodedCache {
   }
 
   #encode(typeUrl: string, resource: Resource): EncodedResource {
-    const encoded = this.#options.encode(resource);
-    if (this.#options.maxEntries === 0) return encoded;
+    if (this.#options.maxEntries === 0) return this.#options.encode(resource);
+    const same = this.#encoded.get(resource);
+    if (same !== undefined) return same;
+    const encoded = this.#recognised(typeUrl, this.#options.encode(resource));
+    this.#encoded.set(resource, encoded);
+    return encoded;
+  }
+
+  /** What was encoded before with the same content, so that equal resources of several contexts share their bytes. */
+  #recognised(typeUrl: string, encoded: EncodedResource): EncodedResource {
     const key = `${typeUrl} ${encoded.name} ${encoded.version}`;
     const known = this.#known.get(key) ?? encoded;
     this.#known.delete(key);
@@ -180,18 +192,19 @@ export class EncodedCache {
     return known;
   }
 
-  #viewKey(view: ProxyView, typeUrl: string): string {
-    // Clusters and listeners may bind to the proxy's own addresses; routes and endpoints know no more than their family.
-    const withAddresses = typeUrl !== endpointType && typeUrl !== routeType;
+  #viewKey(view: ProxyView, context: PushContext, typeUrl: string): string {
+    // Clusters and listeners may name the proxy's own addresses; routes and endpoints know no more than their family.
+    const byFamily = typeUrl === endpointType || typeUrl === routeType;
+    const addresses = byFamily ? ipFamilyOf(view.ipAddresses) : addressKey(view, context);
     let keys = this.#viewKeys.get(view);
     if (keys === undefined) {
       keys = new Map();
       this.#viewKeys.set(view, keys);
     }
-    const known = keys.get(withAddresses);
+    const known = keys.get(addresses);
     if (known !== undefined) return known;
-    const key = viewKey(view, withAddresses);
-    keys.set(withAddresses, key);
+    const key = viewKey(view, addresses);
+    keys.set(addresses, key);
     return key;
   }
 }
@@ -200,11 +213,19 @@ export class EncodedCache {
 const ofInstance: ReadonlySet<string> = new Set(['INSTANCE_IPS', 'NAME', 'POD_NAME', 'POD_UID', 'PROXY_CONFIG_HASH']);
 
 /** Equal for views whose resources are equal, given one context. */
-function viewKey(view: ProxyView, withAddresses: boolean): string {
-  const { id: _id, name: _name, cluster: _cluster, ipAddresses, serviceTargets, metadata, ...shape } = view;
+function viewKey(view: ProxyView, addresses: string): string {
+  const {
+    id: _id,
+    name: _name,
+    cluster: _cluster,
+    ipAddresses: _ipAddresses,
+    serviceTargets,
+    metadata,
+    ...shape
+  } = view;
   const text = JSON.stringify([
     shape,
-    withAddresses ? ipAddresses : ipAddresses.map((address) => (address.includes(':') ? 6 : 4)),
+    addresses,
     Object.entries(metadata).filter(([key]) => !ofInstance.has(key)),
     serviceTargets.map(({ service, port, targetPort }) => [
       service.namespace,

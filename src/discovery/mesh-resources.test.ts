@@ -144,6 +144,13 @@ describe('EncodedCache', () => {
     );
   });
 
+  it('makes clusters once for all proxies of a workload, whatever their addresses', () => {
+    const first = mesh.connect('10.0.0.1').get(clusterType, '*')!.resources;
+    const encodings = mesh.encodings;
+    expect(mesh.connect('10.0.0.2').get(clusterType, '*')!.resources).toBe(first);
+    expect(mesh.encodings).toBe(encodings);
+  });
+
   it('does not mix up proxies that see different things', () => {
     const here = mesh.connect('10.0.0.1');
     const there = mesh.connect('10.0.0.2', { NAMESPACE: 'other', LABELS: {} });
