@@ -166,13 +166,13 @@ export const supervisorSetup = setup({
         if (phase === 'live') enqueue.sendTo(epochId(epoch), { type: 'epoch.drain' });
       }
     }),
+    /** Children that are not live were aborted when the drain began. */
     terminateNewest: enqueueActions(({ context, enqueue }) => {
-      const last = context.epochs.findLast((e) => e.phase !== 'starting')?.epoch;
-      for (const { epoch, phase } of context.epochs) {
-        if (phase === 'starting') enqueue.sendTo(epochId(epoch), { type: 'epoch.abort' });
+      const living = context.epochs.filter((e) => e.phase !== 'starting');
+      for (const { epoch } of living) {
         // The newest takes its parent along; the parent gets no signal of its own (fact 6).
-        else if (epoch === last) enqueue.sendTo(epochId(epoch), { type: 'epoch.terminate' });
-        else enqueue.sendTo(epochId(epoch), { type: 'epoch.dismiss' });
+        const type = epoch === living.at(-1)?.epoch ? 'epoch.terminate' : 'epoch.dismiss';
+        enqueue.sendTo(epochId(epoch), { type });
       }
     }),
     abortAll: enqueueActions(({ context, enqueue }) => {

@@ -344,6 +344,16 @@ describe('stop', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
+  test('a stop while the first epoch is being prepared calls its start off', async () => {
+    const world = new AgentWorld();
+    // The base id is claimed and the watcher has read the files: the bootstrap is being made.
+    while (!world.records.some((r) => r.kind === 'spawn' && r.actor === 'epoch-0/prepare')) await Promise.resolve();
+    world.signal('SIGTERM');
+    await world.settle();
+    expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+    expect(world.started).toEqual([]);
+  });
+
   test('S24: the wait ends when Envoy ends', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
