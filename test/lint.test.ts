@@ -1,0 +1,67 @@
+/** The rules that keep machines apart from effects, and layers in order, are held by the linter: it refuses what breaks them. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { packageRoot } from '../src/runtime/package-root.ts';
+
+/** What the linter, with this package's rules, says of a file with this text. */
+function lint(file: string, text: string): { refused: boolean; output: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-lint-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  for (const rules of ['biome.json', 'machines/no-randomness.grit']) {
+    cpSync(join(packageRoot(), rules), join(folder, rules));
+  }
+  mkdirSync(dirname(join(folder, file)), { recursive: true });
+  writeFileSync(join(folder, file), text);
+  const biome = join(packageRoot(), 'node_modules/.bin/biome');
+  const { status, stdout, stderr } = spawnSync(biome, ['lint', '--vcs-enabled=false', file], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  return { refused: status !== 0, output: stdout + stderr };
+}
+
+describe('a machine', () => {
+  test.each([
+    ['a Node module', "import { readFileSync } from 'node:fs';\nexport const read = readFileSync;\n"],
+    ['an effect', "import { startRoot } from '../../src/runtime/actor-system.ts';\nexport const start = startRoot;\n"],
+    ['a package other than xstate', "import * as E from 'fp-ts/lib/Either.js';\nexport const right = E.right;\n"],
+    ['the clock', 'export const now = Date.now();\n'],
+    ['randomness', 'export const chance = Math.random();\n'],
+    ['a timer', 'export const timer = setTimeout(() => {}, 1);\n'],
+    ['the process', 'export const pid = process.pid;\n'],
+  ])('may not use %s', (_, text) => {
+    const { refused, output } = lint('machines/agent/new.machine.ts', text);
+    expect(refused, output).toBe(true);
+    expect(output).toMatch(/machines\/agent\/new\.machine\.ts:1:\d+ (lint\/style\/noRestricted|plugin)/);
+  });
+
+  test('may use xstate, its own side and what both sides share', () => {
+    const text = [
+      "import { setup } from 'xstate';",
+      "import { reasonOf } from '../effect.ts';",
+      "import { defaultSettings } from './settings.ts';",
+      'export const used = [setup, reasonOf, defaultSettings, Math.min(1, 2)];',
+      '',
+    ].join('\n');
+    const { refused, output } = lint('machines/agent/new.machine.ts', text);
+    expect(refused, output).toBe(false);
+  });
+});
+
+describe('imports point one way', () => {
+  test.each([
+    ['src/model/new.ts', '../networking/names.ts'],
+    ['src/networking/clusters/new.ts', '../../discovery/encoding.ts'],
+    ['src/agent/new.ts', '../discovery/encoding.ts'],
+    ['src/discovery/new.ts', '../agent/bootstrap.ts'],
+    ['src/runtime/new.ts', '../model/config.ts'],
+    ['src/debugger/new.ts', '../cli/build.ts'],
+  ])('%s may not import %s', (file, imported) => {
+    const { refused, output } = lint(file, `import * as all from '${imported}';\nexport const used = all;\n`);
+    expect(refused, output).toBe(true);
+    expect(output).toContain('imports point one way');
+  });
+});
