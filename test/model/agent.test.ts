@@ -232,14 +232,9 @@ describe('failure', () => {
     await world.settle();
     const delays: number[] = [];
     for (let attempt = 0; attempt < 10; attempt++) {
-      const before = world.started.length;
       const failedAt = world.clock.now();
       world.newest().exit({ code: 1, lastWords: `reason ${attempt}` });
-      await world.settle();
-      while (world.started.length === before) {
-        world.clock.fireNext();
-        await world.settle();
-      }
+      await world.nextStart();
       delays.push(world.clock.now() - failedAt);
     }
     expect(delays).toEqual([200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
@@ -287,12 +282,7 @@ describe('failure', () => {
     const from = world.started.length;
     for (let crash = 0; crash < 15; crash++) {
       world.newest().exit({ code: 1 });
-      const before = world.started.length;
-      await world.settle();
-      while (world.started.length === before) {
-        world.clock.fireNext();
-        await world.settle();
-      }
+      await world.nextStart();
     }
     expect(world.started.length - from).toBe(15);
     expect(world.clock.now()).toBeGreaterThanOrEqual(6_000);

@@ -90,6 +90,16 @@ export class AgentWorld {
     await this.settle();
   }
 
+  /** Lets time pass until another Envoy is started. */
+  async nextStart(): Promise<void> {
+    const before = this.started.length;
+    await this.settle();
+    for (let step = 0; this.started.length === before; step++) {
+      if (step > 100 || !this.clock.fireNext()) throw new Error('no other Envoy is started');
+      await this.settle();
+    }
+  }
+
   newest(): ScriptedProcess {
     const newest = this.started.at(-1);
     if (newest === undefined) throw new Error('no Envoy was started');
