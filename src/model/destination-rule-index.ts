@@ -3,7 +3,7 @@ import { type Config, type ConfigKey, configKeyOf } from './config.ts';
 import { qualifiedHost, widerHosts } from './hostname.ts';
 import type { DestinationRule, Subset } from './kinds/destination-rule.ts';
 import { isSelected } from './label-match.ts';
-import type { MergedDestinationRule } from './push-context.ts';
+import type { MergedDestinationRule } from './resolved-rules.ts';
 import type { Service } from './service.ts';
 import { exportSet, isExportedTo, isPublic } from './visibility.ts';
 

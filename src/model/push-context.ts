@@ -2,12 +2,11 @@
  * The mesh at one moment, indexed for those who make resources (spec/discovery.md §6.3). Immutable: what it answers
  * never changes, although some of it is computed when first asked for.
  */
-import type { Config, ConfigKey } from './config.ts';
-import type { DestinationRule } from './kinds/destination-rule.ts';
+import type { Config } from './config.ts';
 import type { Gateway } from './kinds/gateway.ts';
-import type { VirtualService } from './kinds/virtual-service.ts';
 import type { MeshConfig } from './mesh-config.ts';
 import type { Proxy } from './proxy.ts';
+import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
 import type { Endpoint, Service, ServiceTarget } from './service.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
 
@@ -51,22 +50,4 @@ export interface PushContext {
   sidecarScopeFor(proxy: Proxy): SidecarScope;
   /** The service ports that a proxy's own workload serves. */
   serviceTargetsOf(proxy: Proxy): readonly ServiceTarget[];
-}
-
-/**
- * A virtual service as generators read it: hosts and destination hosts fully qualified, gateway names (its own and
- * those in matches) `mesh` or `namespace/name` and never absent on the object, delegates merged in.
- */
-export interface ResolvedVirtualService {
-  readonly config: Config<VirtualService>;
-  /** The object, and the delegates that were merged into it. */
-  readonly origins: readonly ConfigKey[];
-}
-
-/** All rules for one host as one (§8.2: the oldest is the base; later ones add subsets). */
-export interface MergedDestinationRule {
-  /** The base rule's envelope with the merged spec; host fully qualified. */
-  readonly config: Config<DestinationRule>;
-  /** Every rule that went into it. */
-  readonly origins: readonly ConfigKey[];
 }

@@ -2,7 +2,7 @@
 import type { Config, ConfigKey } from './config.ts';
 import type { CaptureMode, IngressListener, OutboundTrafficPolicy, Sidecar, SidecarPort } from './kinds/sidecar.ts';
 import type { ConnectionPoolSettings } from './kinds/traffic-policy.ts';
-import type { MergedDestinationRule, ResolvedVirtualService } from './push-context.ts';
+import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
 import type { Service } from './service.ts';
 
 export interface SidecarScope {

@@ -2,8 +2,8 @@
 import { type Config, type ConfigKey, configKeyOf } from './config.ts';
 import type { HttpRoute, VirtualService } from './kinds/virtual-service.ts';
 import { mergeDelegateRoutes } from './merge-delegates.ts';
-import type { ResolvedVirtualService } from './push-context.ts';
 import { resolveVirtualService } from './resolve-virtual-service.ts';
+import type { ResolvedVirtualService } from './resolved-rules.ts';
 import { exportSet, isExportedTo } from './visibility.ts';
 
 export class VirtualServiceIndex {

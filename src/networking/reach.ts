@@ -1,7 +1,8 @@
 /** What a proxy may reach, whatever kind of proxy it is. */
 
 import type { ProxyView } from '../model/proxy.ts';
-import type { MergedDestinationRule, PushContext } from '../model/push-context.ts';
+import type { PushContext } from '../model/push-context.ts';
+import type { MergedDestinationRule } from '../model/resolved-rules.ts';
 import type { Service } from '../model/service.ts';
 
 export interface Reach {

@@ -2,7 +2,8 @@
 
 import { create } from '@bufbuild/protobuf';
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import type { MergedDestinationRule, PushContext } from '../../model/push-context.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import type { MergedDestinationRule } from '../../model/resolved-rules.ts';
 import { type Endpoint, type Port, type Service, serviceKey } from '../../model/service.ts';
 import { duration } from '../duration.ts';
 import { loadAssignment } from '../endpoints/assignment.ts';

@@ -2,7 +2,8 @@
  * Outbound clusters that were made before. Proxies of one shape get the very same objects, so that a push to many of
  * them costs one generation, and whoever encodes can tell by identity what it has encoded.
  */
-import type { MergedDestinationRule, PushContext } from '../../model/push-context.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import type { MergedDestinationRule } from '../../model/resolved-rules.ts';
 import type { Service } from '../../model/service.ts';
 import { clusterShapeKey, type ProxyShape } from '../proxy-shape.ts';
 import type { Resource } from '../resource.ts';

@@ -5,7 +5,8 @@ import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.t
 import { type ConfigKey, configKeyOf } from '../../model/config.ts';
 import { isHostWithin } from '../../model/hostname.ts';
 import type { ProxyView } from '../../model/proxy.ts';
-import type { PushContext, ResolvedVirtualService } from '../../model/push-context.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { ipFamilyOf, isUnixSocket, wildcardAddress } from '../address.ts';
 import { duration } from '../duration.ts';
 import {

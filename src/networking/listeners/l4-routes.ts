@@ -4,7 +4,7 @@ import { isHostWithin } from '../../model/hostname.ts';
 import type { L4MatchAttributes, RouteDestination, TlsMatchAttributes } from '../../model/kinds/virtual-service.ts';
 import { isSelected } from '../../model/label-match.ts';
 import type { ProxyView } from '../../model/proxy.ts';
-import type { ResolvedVirtualService } from '../../model/push-context.ts';
+import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { resolveDestination } from '../destination.ts';
 import type { Reach } from '../reach.ts';
 import type { WeightedCluster } from './tcp-proxy.ts';

@@ -3,7 +3,8 @@ import { configKeyOf } from '../../model/config.ts';
 import { isHostWithin } from '../../model/hostname.ts';
 import { isHttp, isTls, type Protocol } from '../../model/protocol.ts';
 import type { ProxyView } from '../../model/proxy.ts';
-import type { PushContext, ResolvedVirtualService } from '../../model/push-context.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { type Port, type Service, serviceKey } from '../../model/service.ts';
 import type { EgressListenerScope, SidecarScope } from '../../model/sidecar-scope.ts';
 import {

@@ -7,7 +7,8 @@ import {
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { byAge, type ConfigKey, compareText, configKeyOf } from '../../model/config.ts';
 import type { ProxyView } from '../../model/proxy.ts';
-import type { PushContext, ResolvedVirtualService } from '../../model/push-context.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { dnsName, type GatewayServer, gatewayName, type MergedGateways } from '../gateway/merge.ts';
 import { matchingHosts } from '../gateway/virtual-hosts.ts';
 import { virtualHostName } from '../names.ts';

@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { type Route, type RouteMatch, RouteSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { HttpMatchRequest, HttpRoute } from '../../model/kinds/virtual-service.ts';
-import type { ResolvedVirtualService } from '../../model/push-context.ts';
+import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import type { Port, Service } from '../../model/service.ts';
 import { duration } from '../duration.ts';
 import type { Init } from '../init.ts';
