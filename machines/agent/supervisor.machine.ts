@@ -18,6 +18,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
     epochs: [],
     failures: 0,
     attempts: [],
+    remedy: 'none',
     provenDigest: '',
   }),
   invoke: { id: 'start-limiter', src: 'startLimiter', input: ({ context }) => context.settings.starts },
@@ -143,8 +144,13 @@ export const supervisorMachine = supervisorSetup.createMachine({
               on: {
                 'epoch.failed': [
                   {
-                    guard: and(['ofNewest', 'refusedByParent']),
+                    guard: and(['ofNewest', 'refusedByParent', 'repairWasTried']),
                     target: '#supervisor.running.recycling',
+                    actions: ['countFailure', 'forgetEpoch', 'tellHandoverEnded'],
+                  },
+                  {
+                    guard: and(['ofNewest', 'refusedByParent']),
+                    target: '#supervisor.running.repairing',
                     actions: ['countFailure', 'forgetEpoch', 'tellHandoverEnded'],
                   },
                   {
@@ -224,6 +230,17 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'config.changed': { target: 'deciding', actions: ['desire', 'renewBudget'] },
             'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
             'epoch.healthy': { guard: 'ofServing', target: 'deciding', actions: 'renewBudget' },
+          },
+        },
+        repairing: {
+          description:
+            'A child that died before it was live left its mark in shared memory: its parent refuses every other child.',
+          invoke: {
+            id: 'repair',
+            src: 'repair',
+            input: ({ context }) => ({ baseId: context.baseId }),
+            onDone: { target: 'backing off', actions: 'rememberRepair' },
+            onError: 'recycling',
           },
         },
         recycling: {

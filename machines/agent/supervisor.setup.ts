@@ -1,4 +1,5 @@
 import { assign, enqueueActions, sendTo, setup } from 'xstate';
+import { promiseEffect } from '../effect.ts';
 import { epochMachine } from './epoch.machine.ts';
 import { type Desired, type EpochRecord, newestOf, nextEpoch, servingOf, without, withPhase } from './epoch-record.ts';
 import type {
@@ -27,6 +28,8 @@ export interface SupervisorContext extends SupervisorInput {
   failures: number;
   /** Why each of the last tries ended, oldest first: the report of an agent that gives up. */
   attempts: string[];
+  /** What was done last about a parent that refuses its child; forgotten when a child is live. */
+  remedy: 'none' | 'repair';
   /** Digest of the last configuration that an Envoy went live with: it need not be checked again before a cold start. */
   provenDigest: string;
 }
@@ -64,7 +67,12 @@ export const supervisorSetup = setup({
     output: {} as SupervisorOutput,
     events: {} as SupervisorEvent,
   },
-  actors: { epoch: epochMachine, startLimiter: startLimiterMachine },
+  actors: {
+    epoch: epochMachine,
+    startLimiter: startLimiterMachine,
+    /** Clears the mark of an initializing epoch from shared memory while there is none. Rejects where that is not safe. */
+    repair: promiseEffect<void, { baseId: number }>('repair'),
+  },
   delays: {
     startLimit: ({ context }) => context.settings.startLimitMs,
     backoff: ({ context }) => {
@@ -92,6 +100,7 @@ export const supervisorSetup = setup({
     ofServing: ({ context, event }) => 'epoch' in event && event.epoch === servingOf(context.epochs)?.epoch,
     budgetExhausted: ({ context }) => context.failures > context.settings.retry.budget,
     refusedByParent: ({ event }) => event.type === 'epoch.failed' && event.refusedByParent,
+    repairWasTried: ({ context }) => context.remedy === 'repair',
   },
   actions: {
     desire: assign({
@@ -114,6 +123,7 @@ export const supervisorSetup = setup({
           `epoch ${newestOf(context.epochs)?.epoch}: not live within ${context.settings.startLimitMs} ms`,
         ].slice(-attemptsKept),
     }),
+    rememberRepair: assign({ remedy: 'repair' }),
     requestStart: sendTo('start-limiter', { type: 'start.request' }),
     withdrawRequest: sendTo('start-limiter', { type: 'start.withdraw' }),
     startEpoch: enqueueActions(({ context, enqueue }) => {
@@ -134,6 +144,7 @@ export const supervisorSetup = setup({
       enqueue.assign({ epochs: [...epochs, { epoch, ...desired, phase: 'starting' }] });
     }),
     markLive: assign({
+      remedy: 'none',
       epochs: ({ context, event }) =>
         'epoch' in event ? withPhase(context.epochs, event.epoch, 'live') : context.epochs,
       provenDigest: ({ context, event }) =>

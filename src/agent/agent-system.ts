@@ -28,6 +28,7 @@ import { parentDeathGuard } from './parent-death.ts';
 import { type PrepareEnvironment, prepareEpoch } from './prepare-epoch.ts';
 import { ProcessTable } from './process-table.ts';
 import type { ProxyOptions } from './proxy-options.ts';
+import { repairSharedMemory } from './shared-memory.ts';
 import { handledSignals, signals } from './signals.ts';
 import { statusServer } from './status-server.ts';
 
@@ -119,7 +120,12 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         net.claim?.release();
       }),
       status: statusMachine.provide({ actors: { http: statusServer({ admin, metrics, log: log.scope('status') }) } }),
-      supervisor: supervisorMachine.provide({ actors: { epoch: await epochWithEffects(program, net.table, admin) } }),
+      supervisor: supervisorMachine.provide({
+        actors: {
+          epoch: await epochWithEffects(program, net.table, admin),
+          repair: repairSharedMemory({ binary: program.binary }),
+        },
+      }),
       certWatcher: certWatcherMachine.provide({
         actors: {
           waitForFiles: waitForFiles(log.scope('cert-watcher')),

@@ -10,6 +10,7 @@ export const errorTable = {
   CONTROL_PLANE_UNREACHABLE: 'the control plane cannot be reached',
   PORT_IN_USE: 'a port is in use',
   LISTEN_FAILED: 'a listener could not be opened',
+  SHARED_MEMORY_UNKNOWN: "Envoy's shared memory cannot be repaired",
   BASE_IDS_EXHAUSTED: 'no Envoy base id is free',
   FLAG_INVALID: 'a flag or an environment variable has a wrong value',
   FILE_UNREADABLE: 'a file cannot be read',

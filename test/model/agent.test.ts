@@ -170,11 +170,35 @@ describe('failure', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
   });
 
-  test('a child that its parent refuses leads to a full, drained restart from epoch 0', async () => {
-    const world = await AgentWorld.serving();
-    await world.certificate('digest-1');
+  /** A child that Envoy refuses because of the mark that an earlier one left. */
+  const refuse = async (world: AgentWorld): Promise<void> => {
     world.newest().exit({ code: 1, lastWords: 'previous envoy process is still initializing', refusedByParent: true });
     await world.settle();
+  };
+
+  test('S19, F2: a child that its parent refuses: shared memory is repaired, and the same number is tried again', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await refuse(world);
+    expect(world.repairs).toBe(1);
+    await world.pass(200);
+    expect(epochsStarted(world)).toEqual([0, 1, 1]);
+    expect(world.started[0]!.signals).toEqual([]);
+    expect((await world.ask()).ready).toBe(true);
+  });
+
+  test.each([
+    ['where it cannot be repaired', 'another version'],
+    ['where the repair did not help', undefined],
+  ])('S19: a child that its parent refuses, %s: a full, drained restart from epoch 0', async (_, repairAnswer) => {
+    const world = await AgentWorld.serving();
+    world.repairAnswer = repairAnswer;
+    await world.certificate('digest-1');
+    await refuse(world);
+    if (repairAnswer === undefined) {
+      await world.pass(200);
+      await refuse(world);
+    }
     expect(world.supervisorState()).toBe('running.recycling.draining');
     expect(world.messages()).toContain('supervisor → epoch-0: epoch.drain');
     expect(world.started[0]!.signals).toEqual([]);
@@ -182,7 +206,7 @@ describe('failure', () => {
     expect(world.started[0]!.signals).toEqual(['SIGKILL']);
     world.started[0]!.exit({ code: null, signal: 'SIGKILL' });
     await world.settle();
-    expect(epochsStarted(world)).toEqual([0, 1, 0]);
+    expect(world.newest().epoch).toBe(0);
   });
 
   test('the only Envoy crashes: epoch 0 again, after the first delay, unchecked because it is known to be good', async () => {

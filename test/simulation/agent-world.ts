@@ -38,6 +38,9 @@ export class AgentWorld {
   readonly prepared: { epoch: number; validate: boolean }[] = [];
   rejectBootstrap: string | undefined;
   drainAnswer: string | undefined;
+  /** Why shared memory cannot be repaired; undefined when it can. */
+  repairAnswer: string | undefined;
+  repairs = 0;
   digest = 'digest-0';
   readonly readiness: { ready: boolean; reason: string }[] = [];
   envoyLive = true;
@@ -222,7 +225,15 @@ export class AgentWorld {
         releaseBaseId: fromPromise<void, { baseId: number }>(async () => {}),
         status,
         certWatcher,
-        supervisor: supervisorMachine.provide({ actors: { epoch } }),
+        supervisor: supervisorMachine.provide({
+          actors: {
+            epoch,
+            repair: fromPromise<void, { baseId: number }>(async () => {
+              if (this.repairAnswer !== undefined) throw new Error(this.repairAnswer);
+              this.repairs++;
+            }),
+          },
+        }),
       },
     });
   }

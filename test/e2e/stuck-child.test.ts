@@ -1,0 +1,42 @@
+/** F2: a child that died before it was live left its mark in shared memory, and its parent refuses every other child. */
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Mesh, startMesh } from '../harness/mesh.ts';
+import { probe } from '../harness/probe.ts';
+import { formatReport } from '../load/report.ts';
+import { conclude } from './conclude.ts';
+
+let mesh: Mesh;
+
+beforeAll(async () => {
+  mesh = await startMesh({ sidecar: false, watchDelayMs: 200, drainMs: 1_000, parentShutdownMs: 3_000 });
+});
+
+afterAll(() => conclude(mesh));
+
+test('the mark is cleared, the same number is tried again, and no request fails', async () => {
+  const load = await mesh.startLoad({
+    target: mesh.httpsTarget,
+    clients: [
+      { kind: 'ka', count: 2, pauseMs: 2 },
+      { kind: 'new', count: 1, pauseMs: 5 },
+      { kind: 'h2', count: 1, pauseMs: 5 },
+    ],
+    maxDurationMs: 60_000,
+  });
+  const [first] = mesh.envoysOf(mesh.gateway!);
+  const memory = openSync(`/dev/shm/envoy_shared_memory_${first!.baseId * 10}`, 'r+');
+  writeSync(memory, Buffer.from([0x01]), 0, 1, 96);
+  closeSync(memory);
+
+  const serial = mesh.renewCertificate();
+  await eventually('the new certificate is served', async () => {
+    return (await probe(mesh.httpsTarget)).serialNumber === serial;
+  });
+  await eventually('the parent has left', () => mesh.envoysOf(mesh.gateway!).length === 1);
+  const report = await load.stop();
+  expect(mesh.gateway!.program.output()).toMatch(/starting.* → running\.repairing/);
+  expect(mesh.envoysOf(mesh.gateway!)).toMatchObject([{ baseId: first!.baseId, epoch: 1 }]);
+  expect(report.failed, formatReport(report)).toBe(0);
+}, 60_000);
