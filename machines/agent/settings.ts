@@ -14,6 +14,10 @@ export interface AgentSettings {
   parentGraceMs: number;
   /** How long live makes an epoch healthy: the retry budget is renewed. */
   healthyMs: number;
+  /** What an Envoy that ends on its own leads to while nobody serves: another one, or the agent's own end. */
+  restartPolicy: 'retry' | 'exit';
+  /** False: what would be a hot restart is a drain and a start from epoch 0. */
+  hotRestart: boolean;
   retry: { budget: number; firstDelayMs: number; maxDelayMs: number };
   /** Starts of Envoy: `burst` at once, then one each `refillMs`. */
   starts: { burst: number; refillMs: number };
@@ -38,6 +42,8 @@ export const defaultSettings: AgentSettings = {
   stopLimitMs: 12_000,
   parentGraceMs: 5_000,
   healthyMs: 60_000,
+  restartPolicy: 'retry',
+  hotRestart: true,
   retry: { budget: 10, firstDelayMs: 200, maxDelayMs: 30_000 },
   starts: { burst: 10, refillMs: 1_000 },
   watch: { directories: [], delayMs: 10_000, requiredFiles: [], requiredFilesLimitMs: 120_000 },

@@ -88,6 +88,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           description: 'What runs is compared with what should run.',
           always: [
             { guard: 'converged', target: 'settled' },
+            { guard: 'mustRestartInFull', target: 'recycling' },
             { guard: 'parentStillLeaving', target: 'waiting for the parent to leave' },
             { target: 'waiting for a start' },
           ],
@@ -215,6 +216,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'backing off': {
           description: 'The last try failed; the next comes after a delay that doubles.',
           always: [
+            { guard: 'endsWithEnvoy', target: '#supervisor.failed' },
             { guard: and(['budgetExhausted', 'someEpochServes']), target: 'given up on the configuration' },
             { guard: 'budgetExhausted', target: '#supervisor.failed' },
           ],

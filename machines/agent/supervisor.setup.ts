@@ -98,6 +98,9 @@ export const supervisorSetup = setup({
     lastEpochLeaves: ({ context, event }) => 'epoch' in event && without(context.epochs, event.epoch).length === 0,
     ofNewest: ({ context, event }) => 'epoch' in event && event.epoch === newestOf(context.epochs)?.epoch,
     ofServing: ({ context, event }) => 'epoch' in event && event.epoch === servingOf(context.epochs)?.epoch,
+    endsWithEnvoy: ({ context }) =>
+      context.settings.restartPolicy === 'exit' && servingOf(context.epochs) === undefined,
+    mustRestartInFull: ({ context }) => !context.settings.hotRestart && servingOf(context.epochs) !== undefined,
     budgetExhausted: ({ context }) => context.failures > context.settings.retry.budget,
     refusedByParent: ({ event }) => event.type === 'epoch.failed' && event.refusedByParent,
     repairWasTried: ({ context }) => context.remedy === 'repair',

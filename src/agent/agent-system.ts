@@ -210,9 +210,11 @@ function bootstrapSource(options: ProxyOptions, log: Logger): PrepareEnvironment
   return { bootstrap: () => bootstrap };
 }
 
-function agentSettings({ config, watch }: ProxyOptions): AgentSettings {
+function agentSettings({ config, watch, restartPolicy, hotRestart }: ProxyOptions): AgentSettings {
   return {
     ...defaultSettings,
+    restartPolicy,
+    hotRestart,
     drainMs: config.drainDurationMs,
     // What Envoy is told: whole seconds.
     parentShutdownMs: Math.floor(config.parentShutdownDurationMs / 1000) * 1000,

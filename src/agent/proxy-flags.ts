@@ -23,6 +23,8 @@ export interface ProxyFlags {
   readonly statsdUdpAddress?: string;
   readonly watchCerts?: string;
   readonly watchDelay?: string;
+  readonly restartPolicy?: string;
+  readonly hotRestart?: string;
   readonly baseId?: string;
   readonly runDir?: string;
   readonly delta?: boolean;

@@ -38,6 +38,8 @@ export interface ProxyOptions {
   readonly configOverride: string;
   readonly delta: boolean;
   readonly watch: { readonly directories: string[]; readonly delayMs: number; readonly requiredFiles: string[] };
+  readonly restartPolicy: 'retry' | 'exit';
+  readonly hotRestart: boolean;
   readonly baseId: number | undefined;
   readonly runDir: string | undefined;
   readonly env: NodeJS.ProcessEnv;
@@ -87,6 +89,8 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
     configOverride: readOverride(env.ISTIO_BOOTSTRAP_OVERRIDE, warnings),
     delta: flags.delta === true,
     watch: watchOptions(role, flags, config, mistakes),
+    restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, mistakes),
+    hotRestart: choice('--hotRestart', ['on', 'off'], flags.hotRestart, mistakes) === 'on',
     baseId: baseIdOf(flags, mistakes),
     runDir: flags.runDir,
     env,
@@ -149,6 +153,18 @@ function duration(flag: string, text: string, mistakes: Mistakes): number {
   if (ms !== undefined && ms >= 0) return ms;
   mistakes.flag(`${flag} must be a duration such as 500ms or 10s, not ${JSON.stringify(text)}`);
   return 0;
+}
+
+/** One of some words; the first when nothing was said. */
+function choice<Word extends string>(
+  flag: string,
+  words: readonly [Word, ...Word[]],
+  said: string | undefined,
+  mistakes: Mistakes,
+): Word {
+  const word = words.find((known) => known === (said ?? words[0]));
+  if (word === undefined) mistakes.flag(`${flag} must be ${words.join(' or ')}, not ${JSON.stringify(said)}`);
+  return word ?? words[0];
 }
 
 function portOrOff(variable: string, env: NodeJS.ProcessEnv, byDefault: number, mistakes: Mistakes): number {

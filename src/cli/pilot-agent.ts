@@ -74,6 +74,8 @@ function proxyCommand(): Command {
     .option('--statusPort <port>', 'readiness and metrics, default 15020; 0: none')
     .option('--watchCerts <dir,…>', 'a change of a certificate in there restarts Envoy hot')
     .option('--watchDelay <duration>', 'from a change to the restart, default 10s')
+    .option('--restartPolicy <policy>', 'an Envoy that ends: retry (default), or exit with it')
+    .option('--hotRestart <on|off>', 'off: drain and start anew instead; default on')
     .option('--trace <file>', 'record what the statecharts do');
   addLogFlags(command);
   for (const flag of rareFlags) command.addOption(new Option(flag).hideHelp());

@@ -301,6 +301,40 @@ describe('failure', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
+  test('S8, S11, S15: with the policy exit the agent ends with Envoy, and says how that ended', async () => {
+    const world = await AgentWorld.serving({ restartPolicy: 'exit' });
+    world.newest().exit({ code: 0 });
+    await world.settle();
+    expect(epochsStarted(world)).toEqual([0]);
+    expect(world.output()).toEqual({
+      exitCode: 1,
+      trouble: ['Envoy could not be kept running', 'epoch 0, serving: exit code 0'],
+    });
+  });
+
+  test('with the policy exit a failed child does not end an agent whose Envoy serves', async () => {
+    const world = await AgentWorld.serving({ restartPolicy: 'exit' });
+    await world.certificate('digest-1');
+    world.newest().exit({ code: 1 });
+    await world.settle();
+    expect(world.output()).toBeUndefined();
+    expect((await world.ask()).ready).toBe(true);
+  });
+
+  test('with hot restart off a change drains Envoy, ends it, and starts it anew as epoch 0', async () => {
+    const world = await AgentWorld.serving({ hotRestart: false });
+    await world.certificate('digest-1');
+    expect(epochsStarted(world)).toEqual([0]);
+    expect(world.messages()).toContain('supervisor → epoch-0: epoch.drain');
+    await world.pass(4_500);
+    world.newest().exit({ code: null, signal: 'SIGKILL' });
+    await world.settle();
+    expect(epochsStarted(world)).toEqual([0, 0]);
+    world.newest().live();
+    await world.settle();
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+
   test('starts are paced: ten at once, then one a second', async () => {
     const world = await AgentWorld.serving({ retry: { budget: 1_000, firstDelayMs: 1, maxDelayMs: 1 } });
     const from = world.started.length;

@@ -1,0 +1,254 @@
+/**
+ * Every state of the agent with simulated Envoys, within bounds (docs/exploring.md). And the other way round: for each
+ * invariant a machine that is broken on purpose, which must be caught.
+ */
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { assign, enqueueActions, sendParent, sendTo } from 'xstate';
+import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { type Exploration, explore, findShortest } from '../../src/debugger/explore/explorer.ts';
+import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import type { World } from '../../src/debugger/explore/world.ts';
+import type { Bounds } from '../simulation/exploration-world.ts';
+import { exploreAgent } from '../simulation/explore-agent.ts';
+import { noChartFails, triggersAreApplied } from '../simulation/invariants/converging.ts';
+import {
+  agentEndsForAReason,
+  nobodyForgotten,
+  nobodyLeftBehind,
+  noSignalToDrainingParent,
+  noSignalToNeededParent,
+  onlyKillTheUnborn,
+  servingIsKept,
+  stopEnds,
+} from '../simulation/invariants/ending.ts';
+import type { Invariant } from '../simulation/invariants/invariant.ts';
+import { noDrainCutByStart, noGap, noSecondBeginning, oneNotLive } from '../simulation/invariants/starting.ts';
+
+/** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
+beforeAll(() => {
+  vi.spyOn(console, 'warn').mockImplementation(() => {});
+});
+
+const bounds = (triggers: number, faults: number, stops: Bounds['stops']): Bounds => ({ triggers, faults, stops });
+const figures = ({ outcome, states, edges, depth, found }: Exploration) => ({ outcome, states, edges, depth, found });
+
+describe('the agent', () => {
+  test.each([bounds(0, 2, 2), bounds(1, 0, 2), bounds(2, 0, 1)])(
+    'breaks no invariant and comes to rest, whatever happens within $triggers triggers, $faults faults, $stops stops',
+    (within) => {
+      const result = explore(() => exploreAgent(within).begin());
+      expect(result.found).toBeUndefined();
+      expect(result.outcome).toBe('complete');
+      expect(result.states).toBeGreaterThan(200);
+    },
+    60_000,
+  );
+
+  test('does so also when states are told apart by the times between deadlines', () => {
+    const result = explore(() => exploreAgent(bounds(1, 0, 1), { exactTimes: true }).begin());
+    expect(result.found).toBeUndefined();
+    expect(result.outcome).toBe('complete');
+  });
+
+  test('passes through every state in conformity with the sequence diagrams', () => {
+    const agent = exploreAgent(bounds(0, 2, 1));
+    const { runs } = explore(() => agent.begin());
+    for (const run of runs()) expect(agent.conformance(run).departures, run.join(' ')).toEqual([]);
+  });
+});
+
+describe('the explorer', () => {
+  test('a world brought back to a state is the world that is replayed to it', () => {
+    const agent = exploreAgent(bounds(1, 0, 1));
+    const replaying = explore(() => new ReplayedWorld(() => agent.begin()));
+    expect(figures(replaying)).toEqual(figures(explore(() => agent.begin())));
+  });
+
+  test('finds the same states depth first and breadth first', () => {
+    const agent = exploreAgent(bounds(0, 1, 1));
+    expect(figures(findShortest(() => agent.begin()))).toEqual(figures(explore(() => agent.begin())));
+  });
+
+  test('says when it could not see everything', () => {
+    const agent = exploreAgent(bounds(1, 1, 1));
+    expect(explore(() => agent.begin(), { states: 50 }).outcome).toBe('limit');
+  });
+});
+
+interface Broken {
+  machines: NonNullable<Parameters<typeof exploreAgent>[1]>;
+  within: Bounds;
+  finds: Invariant;
+}
+
+const supervisor = (broken: Parameters<typeof supervisorMachine.provide>[0]) => ({
+  machines: { supervisor: supervisorMachine.provide(broken) },
+});
+const epoch = (broken: Parameters<typeof epochMachine.provide>[0]) => ({
+  machines: { epoch: epochMachine.provide(broken) },
+});
+
+const broken: Record<string, Broken> = {
+  'an epoch that calls itself live as soon as it has a process': {
+    finds: oneNotLive,
+    within: bounds(1, 0, 0),
+    machines: epoch({
+      actions: {
+        reportStarted: sendParent(({ context }) => ({ type: 'epoch.live', epoch: context.epoch, timeToLiveMs: 0 })),
+      },
+    }),
+  },
+  'F1: a failed epoch counts': {
+    finds: noGap,
+    within: bounds(1, 1, 0),
+    machines: supervisor({
+      actions: { forgetEpoch: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-1')) },
+    }),
+  },
+  'F4: one failure, and the supervisor forgets all epochs': {
+    finds: noSecondBeginning,
+    within: bounds(1, 1, 0),
+    machines: supervisor({ actions: { forgetEpoch: assign({ epochs: [] }) } }),
+  },
+  'a supervisor that does not wait for the parent to leave': {
+    finds: noDrainCutByStart,
+    within: bounds(2, 0, 0),
+    machines: supervisor({ guards: { parentStillLeaving: () => false } }),
+  },
+  'an epoch that has no patience with a draining parent': {
+    finds: noSignalToDrainingParent,
+    within: bounds(1, 0, 0),
+    machines: epoch({ delays: { parentDue: 0, parentOverdue: 0 } }),
+  },
+  'a supervisor that ends the parent a moment after its child has started': {
+    finds: noSignalToNeededParent,
+    within: bounds(1, 0, 0),
+    machines: supervisor({ actions: { tellHandover: sendTo('epoch-0', { type: 'epoch.abort' }, { delay: 500 }) } }),
+  },
+  'an epoch that ends whatever it ends by SIGTERM': {
+    finds: onlyKillTheUnborn,
+    within: bounds(1, 0, 0),
+    machines: epoch({ actions: { signal: sendTo('process', { type: 'process.signal', signal: 'SIGTERM' }) } }),
+  },
+  'a supervisor that ends the serving epoch to start the next one': {
+    finds: servingIsKept,
+    within: bounds(1, 0, 0),
+    machines: supervisor({ actions: { tellHandover: sendTo('epoch-0', { type: 'epoch.abort' }) } }),
+  },
+  'a supervisor that drops a superseded epoch': {
+    finds: nobodyForgotten,
+    within: bounds(1, 0, 0),
+    machines: supervisor({
+      actions: { supersedeParent: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-0')) },
+    }),
+  },
+  'an agent that does not wait for the last exit': {
+    finds: nobodyLeftBehind,
+    within: bounds(0, 0, 2),
+    machines: {
+      ...supervisor({ delays: { reapLimit: 0 } }),
+      change: (agent) =>
+        agent.provide({
+          actors: { releaseBaseId: scriptedPromise(({ self }) => settle(self, { value: undefined })) },
+        }),
+    },
+  },
+  'an agent that gives up at the first failure': {
+    finds: agentEndsForAReason,
+    within: bounds(0, 1, 0),
+    machines: supervisor({ guards: { budgetExhausted: () => true } }),
+  },
+  'a supervisor that takes no configuration for news': {
+    finds: triggersAreApplied,
+    within: bounds(1, 0, 0),
+    machines: supervisor({ guards: { isNews: () => false } }),
+  },
+  'an agent that waits for ever for its base id': {
+    finds: stopEnds,
+    within: bounds(0, 0, 1),
+    machines: { change: (agent) => agent.provide({ actors: { releaseBaseId: scriptedPromise(() => {}) } }) },
+  },
+  'an action that throws': {
+    finds: noChartFails,
+    within: bounds(0, 0, 0),
+    machines: supervisor({
+      actions: {
+        markLive: () => {
+          throw new Error('a bug');
+        },
+      },
+    }),
+  },
+};
+
+describe('caught by a shortest run:', () => {
+  test.each(Object.entries(broken))('%s', (_, { finds, within, machines }) => {
+    const agent = exploreAgent(within, { ...machines, invariants: [finds] });
+    const { found } = findShortest(() => agent.begin());
+    expect(found?.violations[0]?.invariant).toBe(finds.name);
+    expect(lastsUntilTheEnd(() => agent.begin(), found!.path)).toBe(true);
+  });
+
+  test('a supervisor that never counts its tries: for ever, with nothing to disturb it', () => {
+    const never = supervisor({
+      guards: { budgetExhausted: () => false },
+      actions: { countFailure: () => {}, countStartLimit: () => {} },
+    });
+    const agent = exploreAgent(bounds(1, 0, 0), { ...never, invariants: [] });
+    const { found } = findShortest(() => agent.begin());
+    expect(found?.violations[0]?.invariant).toBe('no livelock');
+  });
+
+  test('an epoch that does not report its start departs from the sequence diagrams', () => {
+    const agent = exploreAgent(bounds(0, 0, 0), epoch({ actions: { reportStarted: () => {} } }));
+    const { runs } = explore(() => agent.begin());
+    expect(runs().some((run) => agent.conformance(run).departures.length > 0)).toBe(true);
+  });
+});
+
+/** Nothing is wrong before the last choice. */
+function lastsUntilTheEnd(begin: () => World, path: readonly string[]): boolean {
+  const world = begin();
+  for (const choice of path) {
+    if (world.violations.length > 0 || !world.choices().some(({ name }) => name === choice)) return false;
+    world.apply(choice);
+  }
+  return world.violations.length > 0;
+}
+
+/** Brought back the slow and certain way: from its beginning. */
+class ReplayedWorld implements World {
+  readonly #begin: () => World;
+  #world: World;
+  #path: readonly string[] = [];
+
+  constructor(begin: () => World) {
+    this.#begin = begin;
+    this.#world = begin();
+  }
+
+  choices = () => this.#world.choices();
+  key = () => this.#world.key();
+  apply(choice: string): void {
+    this.#path = [...this.#path, choice];
+    this.#world.apply(choice);
+  }
+  get violations() {
+    return this.#world.violations;
+  }
+  get spawned(): number {
+    return this.#world.spawned;
+  }
+  get ending(): boolean {
+    return this.#world.ending;
+  }
+  save(): () => void {
+    const path = this.#path;
+    return () => {
+      this.#world = this.#begin();
+      this.#path = path;
+      for (const choice of path) this.#world.apply(choice);
+    };
+  }
+}
