@@ -50,6 +50,12 @@ export type WatchStart = { type: 'watch.start' };
  */
 export type ConfigChanged = { type: 'config.changed'; digest: string; files: number };
 
+/**
+ * cert-watcher → supervisor. The files changed, and what they are now would not do: Envoy goes on with what it has.
+ * Told for people; the next change brings another look.
+ */
+export type ConfigRejected = { type: 'config.rejected'; reason: string };
+
 // ---- supervisor ↔ start-limiter
 
 /** supervisor → start-limiter. May an Envoy be started? Answered now or when a token is there. */

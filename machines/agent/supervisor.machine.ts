@@ -36,6 +36,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
     'epoch.drain-failed': {},
     'epoch.overdue': {},
     'start.granted': {},
+    'config.rejected': {},
   },
   states: {
     idle: {
@@ -70,7 +71,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'config.changed': { guard: 'isNews', actions: ['desire', 'renewBudget'] },
         'supervisor.restart': { actions: ['demandRestart', 'renewBudget'] },
         'epoch.healthy': { guard: 'ofServing', actions: 'renewBudget' },
-        'epoch.overdue': { actions: 'abortOverdueParent' },
+        // Only where its child serves: a child that is starting in a dead one's place still needs its parent.
+        'epoch.overdue': { guard: 'someEpochServes', actions: 'abortOverdueParent' },
         'epoch.exited': { actions: 'forgetEpoch' },
         'epoch.failed': [
           {

@@ -4,6 +4,7 @@ import { epochMachine } from './epoch.machine.ts';
 import { type Desired, type EpochRecord, newestOf, nextEpoch, servingOf, without, withPhase } from './epoch-record.ts';
 import type {
   ConfigChanged,
+  ConfigRejected,
   EpochReport,
   LogsReopen,
   ServingReport,
@@ -48,6 +49,7 @@ type SupervisorEvent =
   | SupervisorStopNow
   | LogsReopen
   | ConfigChanged
+  | ConfigRejected
   | StartGranted
   | EpochReport;
 

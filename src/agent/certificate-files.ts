@@ -6,30 +6,42 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fromPromise } from 'xstate';
 import { isSystemError, messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
+import { certificateProblems } from './certificate-problems.ts';
 
 const certificateFile = /\.(pem|crt|key)$/;
 /** `..data` and the directories that it points to: what is in them is seen through the links beside them. */
 const kubernetesInternal = /^\.\./;
 
+/** What the directories hold, and why Envoy could not use it; no problems: it could. */
+export interface CertificateReading {
+  /** In hexadecimal. */
+  readonly digest: string;
+  /** The files that went into it. */
+  readonly files: string[];
+  readonly problems: string[];
+}
+
 /**
  * SHA-256 over the contents of the directories' certificate files, directory by directory as listed, names in order. A
  * file or directory that cannot be read adds nothing.
- *
- * @returns the hash in hexadecimal, and the files that went into it
  */
-export async function digestDirectories(directories: readonly string[]): Promise<{ digest: string; files: string[] }> {
+export async function digestDirectories(directories: readonly string[]): Promise<CertificateReading> {
   const hash = createHash('sha256');
   const files: string[] = [];
+  const problems: string[] = [];
   for (const directory of new Set(directories)) {
+    const contents = new Map<string, Buffer>();
     for (const name of await certificateNames(directory)) {
       const file = join(directory, name);
       const content = await readFile(file).catch(() => undefined);
       if (content === undefined) continue;
       hash.update(content);
       files.push(file);
+      contents.set(name, content);
     }
+    problems.push(...certificateProblems(contents).map((problem) => `${directory}: ${problem}`));
   }
-  return { digest: hash.digest('hex'), files };
+  return { digest: hash.digest('hex'), files, problems };
 }
 
 async function certificateNames(directory: string): Promise<string[]> {
@@ -38,7 +50,7 @@ async function certificateNames(directory: string): Promise<string[]> {
 }
 
 /** The digest effect of the cert-watcher. */
-export const digestFiles = fromPromise<{ digest: string; files: string[] }, { directories: string[] }>(({ input }) =>
+export const digestFiles = fromPromise<CertificateReading, { directories: string[] }>(({ input }) =>
   digestDirectories(input.directories),
 );
 

@@ -103,7 +103,10 @@ class DirectoryWatch {
     const watcher = watch(target, { ignoreInitial: true, depth: 0, followSymlinks: false, atomic: false });
     this.#watcher = watcher;
     watcher.on('all', (event, path) => {
-      if (watcher === this.#watcher && !(event === 'addDir' && path === target)) this.#changed(path);
+      if (watcher !== this.#watcher || (event === 'addDir' && path === target)) return;
+      this.#changed(path);
+      // Its successor may get the same inode number, and would not be told from it.
+      if (event === 'unlinkDir' && path === target) this.#lost();
     });
     watcher.on('error', (error) => {
       if (watcher === this.#watcher) this.#failed(error);
@@ -116,6 +119,12 @@ class DirectoryWatch {
     this.#retryMs = this.#times.retryMs;
     // What changed before the watch was in place was told to nobody.
     await this.#compare();
+  }
+
+  /** The directory is gone, and the watch with it. */
+  #lost(): void {
+    this.#unwatch();
+    this.#identity = undefined;
   }
 
   #failed(error: unknown): void {

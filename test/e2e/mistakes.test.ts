@@ -4,9 +4,10 @@
  */
 import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { replaceFiles } from '../certs/certificate-directory.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Mesh, startMesh } from '../harness/mesh.ts';
@@ -145,6 +146,33 @@ describe('the agent', () => {
     await mesh.waitForAnswer(mesh.httpsTarget);
     expect(await answers(mesh)).toBe(true);
   });
+
+  test.each([
+    ['goes away', (file: string) => rmSync(file), /config\.rejected.*tls\.key is there without tls\.crt/],
+    [
+      'is garbage',
+      (file: string) => replaceFiles(dirname(file), { [basename(file)]: 'garbage' }),
+      /config\.rejected.*tls\.crt: holds neither/,
+    ],
+  ])(
+    'a certificate that %s while Envoy runs: one error with its place, the old one is served on, a good one follows',
+    async (_, spoil, told) => {
+      const { program } = mesh.gateway!;
+      const from = program.lines.length;
+      const before = (await probe(mesh.httpsTarget)).serialNumber;
+      spoil(join(mesh.certificates.directory, 'tls.crt'));
+      await program.line(told, { fromLine: from });
+      await sleep(1_500);
+      expect((await probe(mesh.httpsTarget)).serialNumber).toBe(before);
+      expect(program.lines.slice(from).filter((line) => /epoch-\d+: .* → running\.starting/.test(line))).toEqual([]);
+
+      rmSync(mesh.certificates.directory, { recursive: true });
+      const serial = mesh.renewCertificate();
+      await eventually('the new certificate is served', async () => {
+        return (await probe(mesh.httpsTarget)).serialNumber === serial;
+      });
+    },
+  );
 
   test('an Envoy that exits at once: each try says its last words, the delays grow, and a mended Envoy serves', async () => {
     const fake = join(mesh.root, 'fake-envoy');

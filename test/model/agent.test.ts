@@ -80,6 +80,24 @@ describe('hot restart', () => {
     expect(epochsStarted(world)).toEqual([0]);
   });
 
+  test.each([
+    ['broken', ['tls.key is not the key of tls.crt'], ['tls.crt', 'tls.key'], 'tls.key is not the key of tls.crt'],
+    ['away', [], [], 'every certificate file is gone'],
+  ])('certificates that are %s change nothing, and are told; good ones do', async (_, problems, files, reason) => {
+    const world = await AgentWorld.serving();
+    world.fileProblems = problems;
+    world.files = files;
+    await world.certificate('digest-1');
+    expect(epochsStarted(world)).toEqual([0]);
+    expect(world.records).toContainEqual(
+      expect.objectContaining({ to: 'supervisor', event: { type: 'config.rejected', reason } }),
+    );
+    world.fileProblems = [];
+    world.files = ['tls.crt'];
+    await world.certificate('digest-2');
+    expect(epochsStarted(world)).toEqual([0, 1]);
+  });
+
   test('fact 5: a change while a parent drains waits until it has left, and the newest change wins', async () => {
     const world = await handedOver();
     await world.certificate('digest-2');

@@ -23,6 +23,7 @@ const peers: [AnyStateMachine, string[]][] = [
       'supervisor.restart',
       'logs.reopen',
       'config.changed',
+      'config.rejected',
       'start.granted',
       'epoch.started',
       'epoch.live',

@@ -42,6 +42,9 @@ export class AgentWorld {
   repairAnswer: string | undefined;
   repairs = 0;
   digest = 'digest-0';
+  files = ['tls.crt'];
+  /** Why Envoy could not use the files. */
+  fileProblems: string[] = [];
   readonly readiness: { ready: boolean; reason: string }[] = [];
   envoyLive = true;
   failed: unknown;
@@ -196,10 +199,9 @@ export class AgentWorld {
         watchFiles: fromCallback(({ sendBack }) => {
           this.#sendFiles = sendBack;
         }),
-        digestFiles: fromPromise<{ digest: string; files: string[] }, { directories: string[] }>(async () => ({
-          digest: this.digest,
-          files: ['tls.crt'],
-        })),
+        digestFiles: fromPromise<{ digest: string; files: string[]; problems: string[] }, { directories: string[] }>(
+          async () => ({ digest: this.digest, files: this.files, problems: this.fileProblems }),
+        ),
       },
     });
     const status = statusMachine.provide({
