@@ -1,0 +1,76 @@
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { type TraceSink, traceFile } from '../../runtime/trace.ts';
+import type { CommandOutput } from '../check-command.ts';
+import { type Exploration, explore } from './explorer.ts';
+import type { World } from './world.ts';
+
+/** What can be explored. */
+export interface ExplorationSubject {
+  readonly bounds: Readonly<Record<string, number>>;
+  /** A world in its first state. */
+  begin(): World;
+  /** The run that these choices are, as a trace. */
+  writeTrace(path: readonly string[], sink: TraceSink): void;
+}
+
+export interface ExploreCommandOptions {
+  readonly limit?: number;
+  readonly minutes?: number;
+  readonly trace?: string;
+  readonly format: 'text' | 'json';
+}
+
+/**
+ * `chartpilot explore`: every state within the bounds.
+ *
+ * @returns the exit code: 0 nothing is wrong in what was seen, 1 a violation
+ */
+export function exploreWithin(
+  subject: ExplorationSubject,
+  options: ExploreCommandOptions,
+  output: CommandOutput,
+): number {
+  const limits = {
+    ...(options.limit !== undefined && { states: options.limit }),
+    ...(options.minutes !== undefined && { ms: options.minutes * 60_000 }),
+  };
+  const result = explore(() => subject.begin(), limits);
+  const trace = result.found === undefined ? undefined : options.trace;
+  if (trace !== undefined && result.found !== undefined) subject.writeTrace(result.found.path, openSink(trace));
+  const { bounds } = subject;
+  const text =
+    options.format === 'json'
+      ? JSON.stringify({ bounds, ...result, ...(trace !== undefined && { trace }) }, undefined, 2)
+      : formatExploration(bounds, result, trace);
+  output.out(`${text}\n`);
+  return result.outcome === 'violation' ? 1 : 0;
+}
+
+/** A result for a terminal; its last line holds the figures. */
+export function formatExploration(bounds: ExplorationSubject['bounds'], result: Exploration, trace?: string): string {
+  const { outcome, states, edges, depth, ms, found } = result;
+  const within = Object.entries(bounds).map(([name, number]) => `${number} ${name}`);
+  const verdict = {
+    complete: 'complete, no violation and no livelock',
+    limit: 'NOT complete: the limit was reached; no violation so far',
+    violation: 'violation',
+  }[outcome];
+  const figures = `${states} states, ${edges} edges, depth ${depth}, ${(ms / 1000).toFixed(1)} s`;
+  return [
+    ...(found?.violations.map(({ invariant, detail }) => `violated: ${invariant}\n  ${detail}`) ?? []),
+    ...(found === undefined ? [] : [`after ${found.path.length} choices${found.shortest ? ', the fewest' : ''}:`]),
+    ...(found?.path.map((choice, i) => `  ${String(i + 1).padStart(3)}  ${choice}`) ?? []),
+    ...(trace === undefined ? [] : [`trace: ${trace}`]),
+    `explore: ${verdict} (${within.join(', ')}): ${figures}`,
+  ].join('\n');
+}
+
+function openSink(path: string): TraceSink {
+  try {
+    return traceFile(path);
+  } catch (error) {
+    throw new ChartpilotError('FLAG_INVALID', `--trace ${path} cannot be written: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Effects that answer when they are told to, in the same turn: no promise, no timer, and no state of their own beside
+ * the actor's snapshot, so that a world can be brought back to an earlier moment.
+ */
+import type { ActorLogic, AnyActorRef, AnyEventObject, Snapshot } from 'xstate';
+import type { CallbackActorLogic, PromiseActorLogic } from 'xstate/actors';
+
+/** A running effect, as the world sees it. */
+export interface Running<Input> {
+  readonly input: Input;
+  readonly self: AnyActorRef;
+  readonly system: AnyActorRef['system'];
+}
+
+/** Stands in for `fromPromise`: `start` is called when the effect begins; the world answers with {@link settle}. */
+export function scriptedPromise<Output, Input>(
+  start: (call: Running<Input>) => void,
+  stop: (call: Running<Input>) => void = () => {},
+): PromiseActorLogic<Output, Input> {
+  const logic: ActorLogic<Snapshot<Output> & { input: Input | undefined }, AnyEventObject, Input> = {
+    getInitialSnapshot: (_, input) => ({ status: 'active', output: undefined, error: undefined, input }),
+    start: (snapshot, { self, system }) => start({ input: snapshot.input as Input, self, system }),
+    transition: (snapshot, event, { self, system }) => {
+      if (snapshot.status !== 'active') return snapshot;
+      const { input } = snapshot;
+      switch (event.type) {
+        case resolved:
+          return { status: 'done', output: event.data as Output, error: undefined, input: undefined };
+        case rejected:
+          return { status: 'error', output: undefined, error: event.data, input: undefined };
+        case 'xstate.stop':
+          stop({ input: input as Input, self, system });
+          return { status: 'stopped', output: undefined, error: undefined, input: undefined };
+        default:
+          return snapshot;
+      }
+    },
+    getPersistedSnapshot: (snapshot) => snapshot,
+  };
+  return logic;
+}
+
+/** What promises tell themselves; the recorder leaves these out of a trace. */
+const resolved = 'xstate.promise.resolve';
+const rejected = 'xstate.promise.reject';
+
+/** Lets a scripted promise resolve with a value, or reject with an error. */
+export function settle(call: AnyActorRef, result: { value: unknown } | { error: Error }): void {
+  call.send('error' in result ? { type: rejected, data: result.error } : { type: resolved, data: result.value });
+}
+
+/** Stands in for `fromCallback`. */
+export function scriptedCallback<Order extends { type: string }, Input>(effect: {
+  start(effect: Running<Input>): void;
+  receive?(effect: Running<Input>, order: Order): void;
+  stop?(effect: Running<Input>): void;
+}): CallbackActorLogic<Order, Input> {
+  const logic: ActorLogic<Snapshot<undefined> & { input: Input }, Order, Input> = {
+    getInitialSnapshot: (_, input) => ({ status: 'active', output: undefined, error: undefined, input }),
+    start: ({ input }, { self, system }) => effect.start({ input, self, system }),
+    transition: (snapshot, event, { self, system }) => {
+      const running = { input: snapshot.input, self, system };
+      if (event.type === 'xstate.stop') {
+        effect.stop?.(running);
+        return { ...snapshot, status: 'stopped', error: undefined };
+      }
+      effect.receive?.(running, event);
+      return snapshot;
+    },
+    getPersistedSnapshot: (snapshot) => snapshot,
+  };
+  return logic;
+}
+
+/** An effect's report to the actor that runs it. */
+export function report(effect: AnyActorRef, event: AnyEventObject): void {
+  const parent = effect._parent;
+  if (parent === undefined || effect.getSnapshot().status !== 'active') return;
+  const system = effect.system as AnyActorRef['system'] & {
+    _relay(source: AnyActorRef, target: AnyActorRef, event: AnyEventObject): void;
+  };
+  system._relay(effect, parent, event);
+}

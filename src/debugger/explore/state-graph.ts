@@ -1,0 +1,195 @@
+import type { Choice } from './world.ts';
+
+/** Grows as needed; a plain array of millions of numbers would cost several times as much. */
+class Numbers {
+  #values = new Int32Array(1024);
+  length = 0;
+
+  push(value: number): void {
+    if (this.length === this.#values.length) {
+      const larger = new Int32Array(this.length * 2);
+      larger.set(this.#values);
+      this.#values = larger;
+    }
+    this.#values[this.length++] = value;
+  }
+
+  at(index: number): number {
+    return this.#values[index]!;
+  }
+}
+
+interface EdgeFacts {
+  readonly choice: Choice;
+  /** A process was started on the way. */
+  readonly spawns: boolean;
+  readonly ending: boolean;
+}
+
+const none = -1;
+const free = 1;
+const restless = 2;
+
+/** The states that were seen, by number, and the edges between them. */
+export class StateGraph {
+  readonly #names: string[] = [];
+  readonly #numberOf = new Map<string, number>();
+  readonly #from = new Numbers();
+  readonly #to = new Numbers();
+  readonly #choice = new Numbers();
+  readonly #facts = new Numbers();
+  #states = 0;
+  #index: { edges: number; first: Int32Array; byState: Int32Array } | undefined;
+
+  get edges(): number {
+    return this.#from.length;
+  }
+
+  /** The first one is the root. */
+  addState(): number {
+    return this.#states++;
+  }
+
+  addEdge(from: number, to: number, { choice, spawns, ending }: EdgeFacts): void {
+    this.#from.push(from);
+    this.#to.push(to);
+    this.#choice.push(this.#name(choice.name));
+    this.#facts.push((choice.free ? free : 0) | (spawns || ending ? restless : 0));
+  }
+
+  /** Choices on the shortest way to the state that is farthest from the root. */
+  depth(): number {
+    const { distance } = this.#shortestWays();
+    return distance.reduce((farthest, one) => Math.max(farthest, one), 0);
+  }
+
+  /** Shortest paths that together lead through every state. */
+  coveringPaths(): string[][] {
+    const { cameBy } = this.#shortestWays();
+    const passed = new Set(Array.from(cameBy.subarray(1), (edge) => this.#from.at(edge)));
+    const paths: string[][] = [];
+    for (let state = 0; state < this.#states; state++) {
+      if (!passed.has(state)) paths.push(this.#pathBack(cameBy, state));
+    }
+    return paths;
+  }
+
+  shortestPathTo(state: number): string[] {
+    const { cameBy } = this.#shortestWays();
+    return this.#pathBack(cameBy, state);
+  }
+
+  /**
+   * A cycle of free choices that starts a process, or any after an order to end: the agent would never come to rest,
+   * though nothing disturbs it.
+   */
+  findLivelock(): { path: string[]; cycle: string[] } | undefined {
+    const component = this.#components();
+    for (let edge = 0; edge < this.edges; edge++) {
+      const from = this.#from.at(edge);
+      const to = this.#to.at(edge);
+      if (this.#facts.at(edge) !== (free | restless) || component[from] !== component[to]) continue;
+      const name = this.#names[this.#choice.at(edge)]!;
+      const within = (state: number): boolean => component[state] === component[from];
+      const back = this.#pathBack(this.#shortestWays(to, within).cameBy, from);
+      return { path: [...this.shortestPathTo(from), name], cycle: [name, ...back] };
+    }
+    return undefined;
+  }
+
+  #name(choice: string): number {
+    const known = this.#numberOf.get(choice);
+    if (known !== undefined) return known;
+    const number = this.#names.push(choice) - 1;
+    this.#numberOf.set(choice, number);
+    return number;
+  }
+
+  /** Breadth first; with `within`, over free edges between such states only. */
+  #shortestWays(start = 0, within?: (state: number) => boolean): { distance: Int32Array; cameBy: Int32Array } {
+    const { first, byState } = this.#edgesByState();
+    const distance = new Int32Array(this.#states).fill(none);
+    const cameBy = new Int32Array(this.#states).fill(none);
+    const queue = new Int32Array(this.#states);
+    let end = 0;
+    if (this.#states > 0) {
+      distance[start] = 0;
+      queue[end++] = start;
+    }
+    for (let at = 0; at < end; at++) {
+      const state = queue[at]!;
+      for (let i = first[state]!; i < first[state + 1]!; i++) {
+        const edge = byState[i]!;
+        const to = this.#to.at(edge);
+        if (distance[to] !== none) continue;
+        if (within !== undefined && (!within(to) || (this.#facts.at(edge) & free) === 0)) continue;
+        distance[to] = distance[state]! + 1;
+        cameBy[to] = edge;
+        queue[end++] = to;
+      }
+    }
+    return { distance, cameBy };
+  }
+
+  #pathBack(cameBy: Int32Array, state: number): string[] {
+    const path: string[] = [];
+    for (let edge = cameBy[state]!; edge !== none; edge = cameBy[this.#from.at(edge)]!) {
+      path.push(this.#names[this.#choice.at(edge)]!);
+    }
+    return path.reverse();
+  }
+
+  /** Edges in the order of the states that they leave. */
+  #edgesByState(): { first: Int32Array; byState: Int32Array } {
+    if (this.#index?.edges === this.edges) return this.#index;
+    const first = new Int32Array(this.#states + 1);
+    for (let edge = 0; edge < this.edges; edge++) first[this.#from.at(edge) + 1]!++;
+    for (let state = 0; state < this.#states; state++) first[state + 1]! += first[state]!;
+    const byState = new Int32Array(this.edges);
+    const next = first.slice();
+    for (let edge = 0; edge < this.edges; edge++) byState[next[this.#from.at(edge)]!++] = edge;
+    this.#index = { edges: this.edges, first, byState };
+    return this.#index;
+  }
+
+  /** Strongly connected components of the free edges (Tarjan 1972), without recursion: the number of each state's. */
+  #components(): Int32Array {
+    const size = this.#states;
+    const { first, byState } = this.#edgesByState();
+    const component = new Int32Array(size).fill(none);
+    const index = new Int32Array(size).fill(none);
+    const low = new Int32Array(size);
+    const nextEdge = first.slice(0, size);
+    const open: number[] = [];
+    let counter = 0;
+    for (let root = 0; root < size; root++) {
+      if (index[root] !== none) continue;
+      const calls = [root];
+      while (calls.length > 0) {
+        const state = calls.at(-1)!;
+        if (index[state] === none) {
+          index[state] = low[state] = counter++;
+          open.push(state);
+        }
+        const edge = nextEdge[state]!;
+        if (edge < first[state + 1]!) {
+          nextEdge[state] = edge + 1;
+          if ((this.#facts.at(byState[edge]!) & free) === 0) continue;
+          const to = this.#to.at(byState[edge]!);
+          if (index[to] === none) calls.push(to);
+          else if (component[to] === none) low[state] = Math.min(low[state]!, index[to]!);
+          continue;
+        }
+        calls.pop();
+        const caller = calls.at(-1);
+        if (caller !== undefined) low[caller] = Math.min(low[caller]!, low[state]!);
+        if (low[state] !== index[state]) continue;
+        for (let member = open.pop()!; ; member = open.pop()!) {
+          component[member] = state;
+          if (member === state) break;
+        }
+      }
+    }
+    return component;
+  }
+}

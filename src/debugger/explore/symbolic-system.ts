@@ -1,0 +1,200 @@
+/**
+ * An actor system whose time is a {@link Zone} and that can be brought back to an earlier moment in place. Replaying a run
+ * from its start costs as much as the run is long; this costs as much as the system is large.
+ *
+ * It relies on how XState 5 keeps an actor: an immutable snapshot, a processing status, and its registration with the
+ * system. A test holds that a world brought back and a world replayed are the same.
+ */
+import { type AnyActorLogic, type AnyActorRef, type AnyEventObject, createActor, type InspectionEvent } from 'xstate';
+import { type DeadlineKind, Zone } from './zone.ts';
+
+/** The parts of XState's actor that are saved. `@internal` in its types. */
+interface ActorInside {
+  _snapshot: unknown;
+  _processingStatus: number;
+  readonly sessionId: string;
+  readonly systemId: string | undefined;
+  /** A new one, not yet at work, once the actor has ended. */
+  readonly mailbox: { start(): void };
+}
+
+interface SystemInside {
+  _register(sessionId: string, actor: AnyActorRef): void;
+  _unregister(actor: AnyActorRef): void;
+  _set(systemId: string, actor: AnyActorRef): void;
+  _relay(source: AnyActorRef, target: AnyActorRef, event: AnyEventObject): void;
+}
+
+interface Timer {
+  readonly source: AnyActorRef;
+  readonly target: AnyActorRef;
+  readonly event: AnyEventObject;
+  /** What XState calls it, unique to its source. */
+  readonly id: string;
+}
+
+const inside = (actor: AnyActorRef): ActorInside => actor as unknown as ActorInside;
+const systemOf = (actor: AnyActorRef): SystemInside => actor.system as unknown as SystemInside;
+
+export interface RootOptions {
+  readonly id: string;
+  readonly input: unknown;
+  readonly inspect?: ((event: InspectionEvent) => void) | undefined;
+  /** Called before the root starts: its effects may look for their world by its system. */
+  readonly created?: (root: AnyActorRef) => void;
+}
+
+export class SymbolicSystem {
+  #zone = Zone.empty;
+  #timers: ReadonlyMap<string, Timer> = new Map();
+  #roots: readonly AnyActorRef[] = [];
+  /** Machines that failed, and why. */
+  #failures: readonly string[] = [];
+
+  /** Starts a root actor; several share one time. */
+  start(logic: AnyActorLogic, { id, input, inspect, created }: RootOptions): AnyActorRef {
+    const root = createActor(logic, { id, input, ...(inspect !== undefined && { inspect }) }) as AnyActorRef;
+    const scheduler = root.system.scheduler;
+    scheduler.schedule = (source, target, event, delay, timer) => this.#schedule(source, target, event, delay, timer);
+    scheduler.cancel = (source, timer) => this.#cancel(source, timer);
+    scheduler.cancelAll = (source) => {
+      for (const [name, timer] of this.#timers) if (timer.source === source) this.#drop(name);
+    };
+    const system = systemOf(root);
+    const relay = system._relay;
+    system._relay = (source, target, event) => {
+      if (event.type.startsWith('xstate.error.actor.') && isMachine(source)) this.#fail(source, event.error);
+      relay(source, target, event);
+    };
+    this.#watch(root);
+    this.#roots = [...this.#roots, root];
+    created?.(root);
+    root.start();
+    return root;
+  }
+
+  /** Forgets a root that is over. */
+  forget(root: AnyActorRef): void {
+    this.#roots = this.#roots.filter((other) => other !== root);
+  }
+
+  get zone(): Zone {
+    return this.#zone;
+  }
+
+  get failures(): readonly string[] {
+    return this.#failures;
+  }
+
+  /** A deadline of the world's own. */
+  arm(name: string, ms: number, kind: Exclude<DeadlineKind, 'exact'>): void {
+    this.#zone = this.#zone.arm(name, ms, kind);
+  }
+
+  disarm(name: string): void {
+    this.#zone = this.#zone.cancel(name);
+  }
+
+  /** Lets any time pass that no deadline forbids. */
+  elapse(): void {
+    this.#zone = this.#zone.elapse();
+  }
+
+  fire(name: string): void {
+    const timer = this.#timers.get(name);
+    if (timer === undefined) throw new Error(`no timer is named '${name}'`);
+    this.#zone = this.#zone.fire(name);
+    this.#timers = without(this.#timers, name);
+    systemOf(timer.target)._relay(timer.source, timer.target, timer.event);
+  }
+
+  /** Takes note of every actor; the function that is returned brings them back. The system must be quiet. */
+  save(): () => void {
+    const zone = this.#zone;
+    const timers = this.#timers;
+    const roots = this.#roots;
+    const failures = this.#failures;
+    const actors = [...this.actors()].map((actor) => {
+      const { _snapshot: snapshot, _processingStatus: status } = inside(actor);
+      return { actor, snapshot, status };
+    });
+    return () => {
+      for (const actor of this.actors()) systemOf(actor)._unregister(actor);
+      this.#zone = zone;
+      this.#timers = timers;
+      this.#roots = roots;
+      this.#failures = failures;
+      for (const { actor, snapshot, status } of actors) {
+        const was = inside(actor);
+        const revived = was._processingStatus !== status;
+        was._snapshot = snapshot;
+        was._processingStatus = status;
+        if (status !== running) continue;
+        // An actor that ends drops its observers and its mailbox.
+        if (revived && actor._parent === undefined) this.#watch(actor);
+        if (revived) was.mailbox.start();
+        const system = systemOf(actor);
+        system._register(was.sessionId, actor);
+        if (was.systemId !== undefined) system._set(was.systemId, actor);
+      }
+    };
+  }
+
+  /** Every actor of every root, parents first. */
+  *actors(): Generator<AnyActorRef> {
+    for (const root of this.#roots) yield* family(root);
+  }
+
+  #watch(root: AnyActorRef): void {
+    root.subscribe({
+      error: (error: unknown) => this.#fail(root, error),
+    });
+  }
+
+  #fail(actor: AnyActorRef, error: unknown): void {
+    this.#failures = [...this.#failures, `${actor.id}: ${error instanceof Error ? error.message : String(error)}`];
+  }
+
+  #schedule(source: AnyActorRef, target: AnyActorRef, event: AnyEventObject, delay: number, id = event.type): void {
+    const timer = { source, target, event, id };
+    const name = this.#nameOf(timer);
+    this.#timers = new Map(this.#timers).set(name, timer);
+    this.#zone = this.#zone.arm(name, delay);
+  }
+
+  #cancel(source: AnyActorRef, id: string): void {
+    for (const [name, timer] of this.#timers) if (timer.source === source && timer.id === id) this.#drop(name);
+  }
+
+  #drop(name: string): void {
+    this.#timers = without(this.#timers, name);
+    this.#zone = this.#zone.cancel(name);
+  }
+
+  /** `epoch-1.healthy`: as the machine calls the delay, where that is unique. */
+  #nameOf({ target, event, id }: Timer): string {
+    const [, after, delay] = event.type.split('.');
+    const short = `${target.id}.${after === 'after' ? delay : event.type}`;
+    return this.#timers.has(short) ? `${target.id}.${id}` : short;
+  }
+}
+
+/** XState's `ProcessingStatus.Running`. */
+const running = 1;
+
+function isMachine(actor: AnyActorRef): boolean {
+  return 'machine' in actor.getSnapshot();
+}
+
+function* family(actor: AnyActorRef): Generator<AnyActorRef> {
+  yield actor;
+  const { children } = actor.getSnapshot() as { children?: Record<string, AnyActorRef> };
+  if (children === undefined) return;
+  for (const id in children) yield* family(children[id]!);
+}
+
+function without(timers: ReadonlyMap<string, Timer>, name: string): ReadonlyMap<string, Timer> {
+  const rest = new Map(timers);
+  rest.delete(name);
+  return rest;
+}

@@ -1,0 +1,179 @@
+/**
+ * Time without a clock: what is known of the order of deadlines, as differences between them (a difference bound matrix:
+ * Dill 1989, Bengtsson and Yi 2004). A zone stands for every timing in which a run may happen, so an exploration covers
+ * all of them and not only those in which things fall on deadlines.
+ *
+ * Bounds are not strict: of two deadlines at the same instant either may be first.
+ */
+
+export type DeadlineKind =
+  /** Something happens exactly then (a timer). */
+  | 'exact'
+  /** Something happens at any time until then. */
+  | 'within'
+  /** A moment that is only asked about. */
+  | 'mark';
+
+interface Deadline {
+  readonly name: string;
+  readonly kind: DeadlineKind;
+}
+
+/** Immutable: every operation answers a new zone. */
+export class Zone {
+  readonly #deadlines: readonly Deadline[];
+  /** `#bounds[i * size + j]`: the most that moment i can be later than moment j, in milliseconds. Moment 0 is now. */
+  readonly #bounds: Float64Array;
+
+  private constructor(deadlines: readonly Deadline[], bounds: Float64Array) {
+    this.#deadlines = deadlines;
+    this.#bounds = bounds;
+  }
+
+  static readonly empty = new Zone([], Float64Array.of(0));
+
+  has(name: string): boolean {
+    return this.#deadlines.some((deadline) => deadline.name === name);
+  }
+
+  names(kind: DeadlineKind): string[] {
+    return this.#deadlines.filter((deadline) => deadline.kind === kind).map(({ name }) => name);
+  }
+
+  /** A deadline `ms` milliseconds from now. */
+  arm(name: string, ms: number, kind: DeadlineKind = 'exact'): Zone {
+    if (this.has(name)) throw new Error(`a deadline named '${name}' is there already`);
+    const size = this.#size;
+    const next = new Float64Array((size + 1) ** 2);
+    for (let i = 0; i < size; i++) {
+      for (let j = 0; j < size; j++) next[i * (size + 1) + j] = this.#bound(i, j);
+      next[i * (size + 1) + size] = this.#bound(i, 0) - ms;
+      next[size * (size + 1) + i] = this.#bound(0, i) + ms;
+    }
+    return new Zone([...this.#deadlines, { name, kind }], next);
+  }
+
+  cancel(name: string): Zone {
+    const gone = this.#indexOf(name);
+    if (gone === -1) return this;
+    const size = this.#size;
+    const next = new Float64Array((size - 1) ** 2);
+    let at = 0;
+    for (let i = 0; i < size; i++) {
+      if (i === gone) continue;
+      for (let j = 0; j < size; j++) if (j !== gone) next[at++] = this.#bound(i, j);
+    }
+    return new Zone(this.#deadlines.toSpliced(gone - 1, 1), next);
+  }
+
+  /** The timers that may be the next to fire: no other deadline must come before. */
+  firable(): string[] {
+    return this.#deadlines
+      .filter(({ kind }, index) => kind === 'exact' && this.#mayBeNext(index + 1))
+      .map(({ name }) => name);
+  }
+
+  /** The zone at the moment of this timer, which is gone then. */
+  fire(name: string): Zone {
+    const fired = this.#indexOf(name);
+    const size = this.#size;
+    const next = this.#bounds.slice();
+    for (let j = 1; j < size; j++) {
+      if (j !== fired && this.#deadlines[j - 1]!.kind !== 'mark') tighten(next, size, fired, j, 0);
+    }
+    tighten(next, size, fired, 0, 0);
+    for (let k = 0; k < size; k++) {
+      next[k] = next[fired * size + k]!;
+      next[k * size] = next[k * size + fired]!;
+    }
+    next[0] = 0;
+    return new Zone(this.#deadlines, next).cancel(name);
+  }
+
+  /** Any time passes that the deadlines allow. */
+  elapse(): Zone {
+    const size = this.#size;
+    const next = this.#bounds.slice();
+    for (let i = 1; i < size; i++) {
+      let bound = Number.POSITIVE_INFINITY;
+      for (let k = 1; k < size; k++) {
+        // Now is not later than deadline k, which is so much later than deadline i at the most.
+        if (this.#deadlines[k - 1]!.kind !== 'mark') bound = Math.min(bound, this.#bound(k, i));
+      }
+      next[i] = bound;
+    }
+    return new Zone(this.#deadlines, next);
+  }
+
+  /** Whether that moment lies in the past, or is now, however the run was timed. */
+  hasPassed(name: string): boolean {
+    const index = this.#indexOf(name);
+    return index !== -1 && this.#bound(index, 0) <= 0;
+  }
+
+  /** The least time, in milliseconds, that has passed since that moment; negative before it. */
+  sinceMs(name: string): number {
+    return 0 - this.#bound(this.#indexOf(name), 0);
+  }
+
+  /** Identity: all that is known of the future. */
+  key(): string {
+    const order = this.#sorted();
+    let key = '';
+    for (const i of order) {
+      key += i === 0 ? 'now' : this.#deadlines[i - 1]!.name;
+      for (const j of order) if (i !== j) key += `,${this.#bound(i, j)}`;
+      key += ';';
+    }
+    return key;
+  }
+
+  /** Identity up to the order of the deadlines: of each two, whether the one may be before the other. */
+  orderKey(): string {
+    const order = this.#sorted().filter((i) => i !== 0);
+    let key = '';
+    for (const i of order) {
+      const { name, kind } = this.#deadlines[i - 1]!;
+      key += kind === 'mark' ? `${name}${this.#bound(i, 0) <= 0 ? '!' : ''}` : name;
+      for (const j of order) if (i !== j) key += this.#bound(j, i) >= 0 ? '+' : '-';
+      key += ';';
+    }
+    return key;
+  }
+
+  get #size(): number {
+    return this.#deadlines.length + 1;
+  }
+
+  #bound(i: number, j: number): number {
+    return this.#bounds[i * this.#size + j]!;
+  }
+
+  #indexOf(name: string): number {
+    const index = this.#deadlines.findIndex((deadline) => deadline.name === name);
+    return index === -1 ? -1 : index + 1;
+  }
+
+  #mayBeNext(index: number): boolean {
+    for (let j = 1; j < this.#size; j++) {
+      if (this.#deadlines[j - 1]!.kind !== 'mark' && this.#bound(j, index) < 0) return false;
+    }
+    return true;
+  }
+
+  #sorted(): number[] {
+    const nameOf = (i: number): string => (i === 0 ? '' : this.#deadlines[i - 1]!.name);
+    return Array.from({ length: this.#size }, (_, i) => i).sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+  }
+}
+
+/** Adds "moment i is at most `bound` later than moment j" and draws its consequences. */
+function tighten(bounds: Float64Array, size: number, i: number, j: number, bound: number): void {
+  if (bounds[i * size + j]! <= bound) return;
+  for (let a = 0; a < size; a++) {
+    for (let b = 0; b < size; b++) {
+      const via = bounds[a * size + i]! + bound + bounds[j * size + b]!;
+      if (via < bounds[a * size + b]!) bounds[a * size + b] = via;
+    }
+  }
+}

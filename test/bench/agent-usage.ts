@@ -1,0 +1,43 @@
+/** What an agent takes from the host, seen from outside. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface AgentUsage {
+  /** Resident memory of the agent's own process. */
+  readonly rssBytes: number;
+  /** Its open file descriptors. */
+  readonly fds: number;
+  /** Files in /dev/shm under the base ids that its Envoys were seen with. */
+  readonly sharedMemoryFiles: number;
+}
+
+const settlingMs = 100;
+const readingsAtMost = 20;
+
+/**
+ * Reads until two readings in a row have the same number of file descriptors: those of an Envoy that has just ended are
+ * on their way out.
+ */
+export async function settledUsage(pid: number, baseIds: ReadonlySet<number>): Promise<AgentUsage> {
+  let usage = readUsage(pid, baseIds);
+  for (let reading = 1; reading < readingsAtMost; reading++) {
+    const previous = usage;
+    await sleep(settlingMs);
+    usage = readUsage(pid, baseIds);
+    if (usage.fds === previous.fds) break;
+  }
+  return usage;
+}
+
+function readUsage(pid: number, baseIds: ReadonlySet<number>): AgentUsage {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const rssKib = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
+  const fds = readdirSync(`/proc/${pid}/fd`).length;
+  const sharedMemoryFiles = [...baseIds].filter((baseId) => existsSync(sharedMemoryFile(baseId))).length;
+  return { rssBytes: rssKib * 1024, fds, sharedMemoryFiles };
+}
+
+/** The shared memory of all epochs of a base id, which Envoy multiplies by ten (spec/envoy-hot-restart.md fact 2). */
+export function sharedMemoryFile(baseId: number): string {
+  return `/dev/shm/envoy_shared_memory_${baseId * 10}`;
+}

@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest';
+import type { LoadReport, TimelineSlice } from '../load/report.ts';
+import { costOf, type FaultResult, formatFaultTable, longestSilenceMs } from './fault-table.ts';
+import { subjectNames } from './subject.ts';
+
+const slice = (atMs: number, total = 10, failed = 0): TimelineSlice => ({ atMs, total, failed, versions: {} });
+
+describe('the longest silence of a run', () => {
+  test('is none when requests succeed in every slice', () => {
+    expect(longestSilenceMs([slice(0), slice(50), slice(100, 10, 9)])).toBe(0);
+  });
+
+  test('spans slices that have only failures and slices that have nothing', () => {
+    expect(longestSilenceMs([slice(0), slice(50), slice(100, 4, 4), slice(250), slice(300)])).toBe(150);
+  });
+
+  test('is found in slices of any order', () => {
+    expect(longestSilenceMs([slice(250), slice(50), slice(0), slice(300)])).toBe(150);
+  });
+
+  test('is the whole run when nothing succeeded', () => {
+    expect(longestSilenceMs([slice(0, 3, 3), slice(400, 3, 3)])).toBe(400);
+    expect(longestSilenceMs([])).toBe(0);
+  });
+});
+
+test('the cost of a fault is summed up over all load runs, with the failures by kind of client', () => {
+  const kind = { failures: [], latencyMs: { p50: 1, p90: 1, p99: 1, max: 1 }, versions: {}, overtaken: 0 };
+  const run = { startedAt: 0, durationMs: 1_000, versions: {}, certificates: [], timeline: [] };
+  const kept: LoadReport = {
+    ...run,
+    total: 100,
+    failed: 5,
+    kinds: {
+      ka: { ...kind, total: 90, failed: 5, connections: 2 },
+      slow: { ...kind, total: 10, failed: 0, connections: 1 },
+    },
+  };
+  const newConnections: LoadReport = {
+    ...run,
+    total: 50,
+    failed: 2,
+    kinds: { new: { ...kind, total: 50, failed: 2, connections: 50 } },
+  };
+  expect(costOf([kept, newConnections], [slice(0), slice(50), slice(200)])).toEqual({
+    total: 150,
+    failed: 7,
+    refusedMs: 100,
+    failedByKind: 'ka 5/90, new 2/50',
+  });
+});
+
+test('the table has a row for each fault, the subjects beside each other, and the notes below', () => {
+  const result: FaultResult = {
+    fault: 'kill',
+    subject: 'pilot-agent',
+    total: 900,
+    failed: 3,
+    refusedMs: 250,
+    servedAfterMs: 1_234.5,
+    failedByKind: 'ka 3/400',
+  };
+  const table = formatFaultTable(
+    [
+      result,
+      { ...result, subject: 'plain supervisor', failed: 40, servedAfterMs: undefined, note: 'never came back' },
+      { ...result, fault: 'none', failed: 0, failedByKind: '' },
+    ],
+    subjectNames,
+  );
+  expect(table.split('\n')).toEqual([
+    'fault  pilot-agent: failed  refused for  served after  plain supervisor: failed  refused for  served after',
+    'kill                 3/900       250 ms       1235 ms                    40/900       250 ms         never',
+    'none                 0/900       250 ms       1235 ms                         -            -             -',
+    '',
+    'kill, pilot-agent: failed: ka 3/400',
+    'kill, plain supervisor: failed: ka 3/400; never came back',
+  ]);
+});

@@ -1,0 +1,103 @@
+/**
+ * The baseline of `npm run bench:faults`: what most supervisors do with a program that they know nothing about. It starts
+ * Envoy, starts it again when it exits, and on a change of a certificate sends SIGTERM and starts it again. No hot
+ * restart, no drain, no check of the configuration.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { openSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { parentDeathGuard } from '../../src/agent/parent-death.ts';
+
+const usage = 'usage: plain-supervisor.ts --watch DIRECTORY --watch-delay-ms MS --log FILE -- ENVOY ARGUMENT…';
+
+/** After an exit that nobody ordered: systemd's default RestartSec. */
+const restartPauseMs = 100;
+const watchEveryMs = 50;
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+/** One Envoy at a time, for ever. */
+class PlainSupervisor {
+  readonly #command: readonly string[];
+  readonly #log: number;
+  #child: ChildProcess | undefined;
+  #ordered = false;
+  #ending = false;
+
+  constructor(command: readonly string[], logFile: string) {
+    this.#command = command;
+    this.#log = openSync(logFile, 'a');
+  }
+
+  start(): void {
+    const [file, ...args] = this.#command;
+    const child = spawn(file!, args, { stdio: ['ignore', this.#log, this.#log] });
+    this.#child = child;
+    this.#ordered = false;
+    child.once('error', (error) => {
+      say(`cannot start Envoy: ${error.message}`);
+      process.exit(1);
+    });
+    child.once('exit', (code, signal) => void this.#exited(code, signal));
+  }
+
+  /** Between two Envoys there is nothing to do: the next one reads the new files. */
+  restart(): void {
+    this.#ordered = true;
+    this.#child?.kill('SIGTERM');
+  }
+
+  end(): void {
+    this.#ending = true;
+    if (this.#child === undefined) process.exit(0);
+    this.#child.kill('SIGTERM');
+  }
+
+  async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
+    say(`Envoy ended: ${signal ?? `exit code ${code}`}`);
+    this.#child = undefined;
+    if (!this.#ordered && !this.#ending) await sleep(restartPauseMs);
+    if (this.#ending) process.exit(0);
+    this.start();
+  }
+}
+
+/** Of the contents of the certificate files; one that cannot be read adds nothing. */
+function digestOf(directory: string): string {
+  const hash = createHash('sha256');
+  for (const name of readdirSync(directory).sort()) {
+    if (!/\.(crt|key)$/.test(name)) continue;
+    try {
+      hash.update(readFileSync(join(directory, name)));
+    } catch {
+      // It is away, which is a change too.
+    }
+  }
+  return hash.digest('hex');
+}
+
+async function watch(directory: string, delayMs: number, onChange: () => void): Promise<never> {
+  for (let known = digestOf(directory); ; await sleep(watchEveryMs)) {
+    if (digestOf(directory) === known) continue;
+    await sleep(delayMs);
+    known = digestOf(directory);
+    onChange();
+  }
+}
+
+const { values, positionals } = parseArgs({
+  options: { watch: { type: 'string' }, 'watch-delay-ms': { type: 'string' }, log: { type: 'string' } },
+  allowPositionals: true,
+});
+if (values.watch === undefined || values.log === undefined || positionals.length === 0) {
+  process.stderr.write(`${usage}\n`);
+  process.exit(2);
+}
+// Envoy ties itself to its parent's life only when hot restart is on.
+const supervisor = new PlainSupervisor([...(await parentDeathGuard()), ...positionals], values.log);
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => supervisor.end());
+supervisor.start();
+await watch(values.watch, Number(values['watch-delay-ms'] ?? 0), () => supervisor.restart());

@@ -1,0 +1,94 @@
+/** What is subjected to faults: an agent with its Envoy, or a plain supervisor with the same Envoy. */
+import { copyFileSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from '../harness/eventually.ts';
+import { type EnvoyProcess, envoysOf, hostProcesses, testRunVariable } from '../harness/host-processes.ts';
+import type { Mesh } from '../harness/mesh.ts';
+import { probe } from '../harness/probe.ts';
+import { Program } from '../harness/program.ts';
+import { sharedMemoryFile } from './agent-usage.ts';
+
+export const subjectNames = ['pilot-agent', 'plain supervisor'] as const;
+export type SubjectName = (typeof subjectNames)[number];
+
+export interface Subject {
+  readonly name: SubjectName;
+  readonly program: Program;
+  /** Its Envoys that live now, oldest epoch first. */
+  envoys(): EnvoyProcess[];
+}
+
+/** The command line of the agent's first Envoy, kept for the plain supervisor. */
+export type EnvoyCommand = readonly string[];
+
+/** Starts an agent and waits until its Envoy serves the gateway's listener. */
+export async function startAgent(mesh: Mesh): Promise<Subject> {
+  const gateway = mesh.startGateway();
+  await mesh.waitForAgent(gateway);
+  await mesh.waitForAnswer(mesh.httpsTarget);
+  return { name: 'pilot-agent', program: gateway.program, envoys: () => mesh.envoysOf(gateway) };
+}
+
+/**
+ * The command line of an agent's Envoy, with a copy of its bootstrap, for a start without the agent. Hot restart is
+ * switched off: a plain supervisor makes no use of it, and would leave shared memory behind.
+ */
+export function plainCommand(mesh: Mesh, agent: Subject): EnvoyCommand {
+  const [envoy] = agent.envoys();
+  if (envoy === undefined) throw new Error('the agent has no Envoy whose command line could be taken');
+  const file = envoy.command[envoy.command.indexOf('-c') + 1]!;
+  const copy = join(mesh.root, 'plain-bootstrap.json');
+  copyFileSync(file, copy);
+  return [...envoy.command.map((word) => (word === file ? copy : word)), '--disable-hot-restart'];
+}
+
+/** Starts the plain supervisor on the agent's ports; the agent must have ended. */
+export async function startPlainSupervisor(
+  mesh: Mesh,
+  command: EnvoyCommand,
+  watchDelayMs: number,
+  onStarted: (program: Program) => void,
+): Promise<Subject> {
+  const program = Program.run('plain supervisor', process.execPath, {
+    args: [
+      join(import.meta.dirname, 'plain-supervisor.ts'),
+      ...['--watch', mesh.certificates.directory],
+      ...['--watch-delay-ms', String(watchDelayMs)],
+      ...['--log', join(mesh.logDirectory, 'plain-envoy.log')],
+      '--',
+      ...command,
+    ],
+    env: { ...process.env, [testRunVariable]: testRunOf(mesh) },
+    cwd: mesh.root,
+    logFile: join(mesh.logDirectory, 'plain-supervisor.log'),
+  });
+  onStarted(program);
+  await eventually("the plain supervisor's Envoy answers", async () => (await probe(mesh.httpsTarget)).outcome.ok, {
+    deadlineMs: 20_000,
+    hopeless: () => program.hopeless(),
+  });
+  return { name: 'plain supervisor', program, envoys: () => envoysOf(program.pid) };
+}
+
+/** The mark by which the mesh knows what it has to end: what we start beside it gets the same. */
+function testRunOf(mesh: Mesh): string {
+  const discovery = hostProcesses().find(({ pid }) => pid === mesh.discovery?.program.pid);
+  if (discovery?.testRun === undefined) throw new Error('the control plane has to run before the plain supervisor');
+  return discovery.testRun;
+}
+
+/**
+ * Whether the bit is set that says: an Envoy of this base id is initializing (spec/envoy-hot-restart.md fact 2).
+ *
+ * @returns undefined without shared memory, i.e. without hot restart
+ */
+export function initializingBit(baseId: number): boolean | undefined {
+  try {
+    return (readFileSync(sharedMemoryFile(baseId)).readUInt8(flagsOffset) & 1) === 1;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of the `flags` in the shared memory, little-endian. */
+const flagsOffset = 96;

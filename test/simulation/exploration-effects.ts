@@ -1,0 +1,138 @@
+/** The agent's machines with every effect scripted. Made once per set of machines: `provide` forgets what XState memorized. */
+import type { AnyActorRef } from 'xstate';
+import { agentMachine } from '../../machines/agent/agent.machine.ts';
+import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
+import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import type { ProcessSignal } from '../../machines/agent/protocol.ts';
+import { statusMachine } from '../../machines/agent/status.machine.ts';
+import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import {
+  type Running,
+  report,
+  scriptedCallback,
+  scriptedPromise,
+  settle,
+} from '../../src/debugger/explore/scripted-effect.ts';
+
+type EpochRun = { epoch: number; baseId: number };
+
+/** What the effects ask of the world that they are in. */
+export interface EffectWorld {
+  listening(effect: 'signals' | 'files', self: AnyActorRef | undefined): void;
+  /** What the watched files hash to. */
+  readFiles(): string;
+  preparing(call: Running<EpochRun>): void;
+  notPreparing(call: Running<EpochRun>): void;
+  spawn(effect: Running<EpochRun>): void;
+  signal(effect: Running<EpochRun>, signal: ProcessSignal['signal']): void;
+  /** The effect is stopped: nobody waits for the process any more. */
+  abandon(effect: Running<EpochRun>): void;
+  probing(effect: Running<{ epoch: number }>, on: boolean): void;
+  /** Whether the orders arrived. */
+  drain(epoch: number): boolean;
+  /** Clears the mark of an epoch that died before it was live; whether that was safe. */
+  repair(baseId: number): boolean;
+  /** Every Envoy is ended; answers when the last is gone. */
+  release(call: Running<{ baseId: number }>): void;
+}
+
+/** The world that a system's actors live in. */
+export const worldOf = new WeakMap<object, EffectWorld>();
+const world = ({ system }: { system: object }): EffectWorld => {
+  const found = worldOf.get(system);
+  if (found === undefined) throw new Error('an effect outside of any world');
+  return found;
+};
+
+/** The machines that make up the agent; a test hands in a broken one. */
+export interface AgentMachines {
+  agent: typeof agentMachine;
+  supervisor: typeof supervisorMachine;
+  epoch: typeof epochMachine;
+  certWatcher: typeof certWatcherMachine;
+  status: typeof statusMachine;
+}
+
+export const agentMachines: AgentMachines = {
+  agent: agentMachine,
+  supervisor: supervisorMachine,
+  epoch: epochMachine,
+  certWatcher: certWatcherMachine,
+  status: statusMachine,
+};
+
+export type ScriptedAgent = typeof agentMachine;
+
+export function scriptedAgent(machines: AgentMachines = agentMachines): ScriptedAgent {
+  return machines.agent.provide({
+    actors: {
+      signals: scriptedCallback<{ type: never }, undefined>({
+        start: (effect) => world(effect).listening('signals', effect.self),
+        stop: (effect) => world(effect).listening('signals', undefined),
+      }),
+      claimBaseId: scriptedPromise<{ baseId: number; sweptFiles: string[] }, undefined>(({ self }) =>
+        settle(self, { value: { baseId: 7, sweptFiles: [] } }),
+      ),
+      releaseBaseId: scriptedPromise<void, { baseId: number }>((call) => world(call).release(call)),
+      status: machines.status.provide({
+        actors: {
+          http: scriptedCallback({
+            start: ({ self, input }) =>
+              report(self, { type: 'http.listening', port: (input as { port: number }).port }),
+          }),
+        },
+      }),
+      certWatcher: scriptedWatcher(machines.certWatcher),
+      supervisor: machines.supervisor.provide({
+        actors: {
+          epoch: scriptedEpoch(machines.epoch),
+          repair: scriptedPromise<void, { baseId: number }>((call) => {
+            const repaired = world(call).repair(call.input.baseId);
+            settle(call.self, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
+          }),
+        },
+      }),
+    },
+  });
+}
+
+function scriptedWatcher(certWatcher: typeof certWatcherMachine): typeof certWatcherMachine {
+  return certWatcher.provide({
+    actors: {
+      waitForFiles: scriptedPromise<{ missing: string[] }, { files: string[]; limitMs: number }>(({ self }) =>
+        settle(self, { value: { missing: [] } }),
+      ),
+      watchFiles: scriptedCallback<{ type: never }, { directories: string[] }>({
+        start: (effect) => world(effect).listening('files', effect.self),
+        stop: (effect) => world(effect).listening('files', undefined),
+      }),
+      digestFiles: scriptedPromise<{ digest: string; files: string[]; problems: string[] }, { directories: string[] }>(
+        (call) => settle(call.self, { value: { digest: world(call).readFiles(), files: ['tls.crt'], problems: [] } }),
+      ),
+    },
+  });
+}
+
+function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
+  return epoch.provide({
+    actors: {
+      prepare: scriptedPromise<{ configFile: string }, EpochRun & { validate: boolean }>(
+        (call) => world(call).preparing(call),
+        (call) => world(call).notPreparing(call),
+      ),
+      process: scriptedCallback<ProcessSignal, EpochRun & { configFile: string }>({
+        start: (effect) => world(effect).spawn(effect),
+        receive: (effect, { signal }) => world(effect).signal(effect, signal),
+        stop: (effect) => world(effect).abandon(effect),
+      }),
+      probe: scriptedCallback<{ type: never }, { epoch: number }>({
+        start: (effect) => world(effect).probing(effect, true),
+        stop: (effect) => world(effect).probing(effect, false),
+      }),
+      drainListeners: scriptedPromise<void, { epoch: number }>((call) => {
+        const arrived = world(call).drain(call.input.epoch);
+        settle(call.self, arrived ? { value: undefined } : { error: new Error('connection refused') });
+      }),
+    },
+  });
+}

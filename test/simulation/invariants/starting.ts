@@ -1,0 +1,40 @@
+import { type Invariant, listOf } from './invariant.ts';
+
+/** Envoy accepts one newcomer at a time (spec/envoy-hot-restart.md §2). */
+export const oneNotLive: Invariant = {
+  name: 'never two epochs that are not live',
+  spawning({ epoch, baseId }, { host }) {
+    const others = host.processes.filter((process) => process.baseId === baseId && !process.live);
+    return others.length === 0 ? undefined : `epoch ${epoch} is started while ${listOf(others)} is not live`;
+  },
+};
+
+/** A gap of two aborts the child and leaves the INITIALIZING bit set (§2; F1, F3). */
+export const noGap: Invariant = {
+  name: 'never an epoch gap',
+  spawning({ epoch, baseId }, { host }) {
+    const alive = host.processes.filter((process) => process.baseId === baseId);
+    const good = epoch === 0 || alive.some((process) => process.epoch === epoch - 1);
+    return good ? undefined : `epoch ${epoch} is started without its predecessor; alive: ${listOf(alive)}`;
+  },
+};
+
+/** It would unlink the shared memory of the living (§2). */
+export const noSecondBeginning: Invariant = {
+  name: 'never epoch 0 beside another epoch',
+  spawning({ epoch, baseId }, { host }) {
+    const alive = host.processes.filter((process) => process.baseId === baseId);
+    return epoch !== 0 || alive.length === 0 ? undefined : `epoch 0 is started while ${listOf(alive)} lives`;
+  },
+};
+
+/** A start while the one before the parent drains cuts that drain short (fact 5). */
+export const noDrainCutByStart: Invariant = {
+  name: 'never a drain cut short by a start',
+  spawning({ epoch, baseId }, { host }) {
+    const draining = host.processes.find(
+      (process) => process.baseId === baseId && process.epoch === epoch - 2 && host.isDraining(process),
+    );
+    return draining === undefined ? undefined : `epoch ${epoch} is started while epoch ${draining.label} drains`;
+  },
+};

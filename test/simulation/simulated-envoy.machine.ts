@@ -1,0 +1,241 @@
+/**
+ * One Envoy process as its supervisor sees it from outside, from what was measured on the real one
+ * (spec/envoy-hot-restart.md; "fact N" is its §0). What Envoy does by its own clock is a delay here; what depends on the
+ * host is an event: the `meta` of a state says which may come, and until when at the latest.
+ */
+import { setup } from 'xstate';
+
+/** What the host's state makes of a newcomer (§2). */
+export type Reception =
+  | 'accepted'
+  /** The INITIALIZING bit is set, or the shared memory was made anew under the others: exit 1 (fact 1). */
+  | 'refused'
+  /** Its socket's name, or the admin port, is taken: exit 1, harmless. */
+  | 'no address'
+  /** Epoch > 0 and nobody answers at the parent's socket: ten tries, then SIGABRT. */
+  | 'no parent'
+  /** Epoch > 0 and no shared memory: SIGABRT. */
+  | 'no shared memory';
+
+export interface SimulatedEnvoyInput {
+  epoch: number;
+  baseId: number;
+  reception: Reception;
+  /** Its own --parent-shutdown-time-s: it is the child's that counts. */
+  parentShutdownMs: number;
+}
+
+export interface ProcessEnd {
+  code: number | null;
+  signal: string | null;
+  lastWords: string;
+  refusedByParent: boolean;
+}
+
+/** What the host, another Envoy or the supervisor does to a process. */
+export type SimulatedEnvoyEvent =
+  /** By nature: its admin interface listens, at the port that its parent gave up. */
+  | { type: 'envoy.admin-opened' }
+  /** By nature: it has all that it waited for. */
+  | { type: 'envoy.went-live' }
+  /** By nature: an ordered end is over. */
+  | { type: 'envoy.ended' }
+  /** By nature: a doomed child makes its next call to the dead parent. */
+  | { type: 'envoy.called-parent' }
+  /** A fault: killed or crashed, not by its supervisor. */
+  | { type: 'envoy.crashed' }
+  /** A fault: it does not end although it was asked to. */
+  | { type: 'envoy.hung' }
+  | { type: 'signal.sent'; signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' }
+  | { type: 'parent.died' }
+  | { type: 'child.started' }
+  | { type: 'child.went-live' }
+  /** Its child tells it to end. */
+  | { type: 'child.sent-away' };
+
+/** How a state may be left by nature: a choice for an explorer, a draw for a random simulation. */
+export interface Nature {
+  event: 'envoy.admin-opened' | 'envoy.went-live' | 'envoy.ended' | 'envoy.called-parent';
+  /** Absent: as long as it likes. */
+  withinMs?: number;
+}
+
+export interface SimulatedEnvoyMeta {
+  nature?: Nature;
+  /** May be told to end and not do it. */
+  mayHang?: boolean;
+}
+
+/** Measured upper ends, loaded machine (§1, §2, §4). */
+const exitMs = 200;
+const killMs = 50;
+const refusalMs = 1_500;
+const parentCallMs = 5_000;
+
+const clean: ProcessEnd = { code: 0, signal: null, lastWords: '', refusedByParent: false };
+const by = (signal: string): ProcessEnd => ({ ...clean, code: null, signal });
+const failed = (lastWords: string, refusedByParent: boolean): ProcessEnd => ({
+  code: 1,
+  signal: null,
+  lastWords,
+  refusedByParent,
+});
+
+export const simulatedEnvoyMachine = setup({
+  types: {
+    context: {} as SimulatedEnvoyInput,
+    input: {} as SimulatedEnvoyInput,
+    events: {} as SimulatedEnvoyEvent,
+    meta: {} as SimulatedEnvoyMeta,
+  },
+  delays: {
+    parentShutdown: ({ context }) => context.parentShutdownMs,
+    /** Ten tries, one a second (fact 4). */
+    tenTries: 10_000,
+  },
+  guards: {
+    wasReceived: ({ context }, params: { as: Reception }) => context.reception === params.as,
+    isFirst: ({ context }) => context.epoch === 0,
+    isTerm: ({ event }) => event.type === 'signal.sent' && event.signal === 'SIGTERM',
+    isKill: ({ event }) => event.type === 'signal.sent' && event.signal === 'SIGKILL',
+  },
+  actions: {
+    /** Effect: the shared flag says that an Envoy initializes. */
+    setInitializing: () => {},
+    /** Effect: and that it does no more. */
+    clearInitializing: () => {},
+    /** Effect: the admin port is its own. */
+    takeAdmin: () => {},
+    /** Effect: tells the parent, if there is one, that this one is live. */
+    tellParentLive: () => {},
+    /** Effect: tells the parent, if there is one, to end. */
+    sendParentAway: () => {},
+    /** Effect: the process is gone; the operating system tells the one that started it. */
+    leave: (_, _params: { end: ProcessEnd }) => {},
+  },
+}).createMachine({
+  id: 'envoy',
+  description: 'A simulated Envoy.',
+  context: ({ input }) => input,
+  initial: 'attaching',
+  on: {
+    'signal.sent': { guard: 'isKill', target: '.killed' },
+    'envoy.crashed': '.crashed',
+  },
+  states: {
+    attaching: {
+      description: 'It looks for its shared memory and its parent: at once, seen from outside.',
+      always: [
+        { guard: { type: 'wasReceived', params: { as: 'accepted' } }, target: 'initializing' },
+        {
+          guard: { type: 'wasReceived', params: { as: 'no parent' } },
+          target: 'calling a dead parent',
+          actions: 'setInitializing',
+        },
+        { target: 'turned away' },
+      ],
+    },
+    'turned away': {
+      description: 'Its last words are on their way. It has changed nothing that the others use.',
+      meta: { nature: { event: 'envoy.ended', withinMs: refusalMs } },
+      on: {
+        'envoy.ended': [
+          { guard: { type: 'wasReceived', params: { as: 'refused' } }, target: 'refused' },
+          { guard: { type: 'wasReceived', params: { as: 'no address' } }, target: 'without an address' },
+          { target: 'aborted' },
+        ],
+      },
+    },
+    initializing: {
+      description: 'It reads its bootstrap and waits for its first configuration. Its parent serves.',
+      entry: 'setInitializing',
+      initial: 'silent',
+      on: {
+        'envoy.went-live': 'live',
+        'parent.died': 'calling a dead parent',
+        // On its way out it tells its parent to go, too (fact 3).
+        'signal.sent': [
+          { guard: 'isKill', target: 'killed' },
+          { guard: 'isTerm', target: 'ending', actions: 'sendParentAway' },
+        ],
+      },
+      states: {
+        silent: {
+          description: 'The admin port is still its parent’s.',
+          meta: { nature: { event: 'envoy.admin-opened' } },
+          on: { 'envoy.admin-opened': 'answering' },
+        },
+        answering: {
+          description: 'It has the admin port now, and answers 503; its parent has none from here on.',
+          entry: 'takeAdmin',
+          meta: { nature: { event: 'envoy.went-live' } },
+        },
+      },
+    },
+    live: {
+      description: 'It serves.',
+      entry: ['takeAdmin', 'clearInitializing', 'tellParentLive'],
+      initial: 'first or next',
+      on: {
+        'child.went-live': '.superseded',
+        'child.sent-away': 'ending',
+        'signal.sent': [
+          { guard: 'isKill', target: 'killed' },
+          { guard: 'isTerm', target: 'ending', actions: 'sendParentAway' },
+        ],
+      },
+      states: {
+        'first or next': { always: [{ guard: 'isFirst', target: 'alone' }, { target: 'with a parent' }] },
+        'with a parent': {
+          description: 'Its parent drains, and is told to end when its time is over.',
+          after: { parentShutdown: { target: 'alone', actions: 'sendParentAway' } },
+          on: {
+            'parent.died': 'doomed',
+            // A child that starts cuts the drain of its grandparent short (fact 5).
+            'child.started': { target: 'alone', actions: 'sendParentAway' },
+          },
+        },
+        alone: { description: 'It needs nobody.' },
+        doomed: {
+          description: 'Its parent died too early (fact 4). It serves until it calls for it the next time.',
+          meta: { nature: { event: 'envoy.called-parent', withinMs: parentCallMs } },
+          on: {
+            'envoy.called-parent': '#envoy.calling a dead parent',
+            'signal.sent': [
+              { guard: 'isKill', target: '#envoy.killed' },
+              { guard: 'isTerm', target: '#envoy.calling a dead parent' },
+            ],
+          },
+        },
+        superseded: { description: 'Its child serves; it has closed its listeners and lets requests finish.' },
+      },
+    },
+    'calling a dead parent': {
+      description: 'The main thread is blocked: no admin, no SIGTERM; the workers of a live one serve.',
+      after: { tenTries: 'aborted' },
+    },
+    ending: {
+      description: 'It was told to end.',
+      meta: { nature: { event: 'envoy.ended', withinMs: exitMs }, mayHang: true },
+      on: { 'envoy.ended': 'exited', 'envoy.hung': 'hanging' },
+    },
+    hanging: { description: 'It was told to end and does not. SIGKILL helps.' },
+    killed: {
+      description: 'The operating system ends it.',
+      meta: { nature: { event: 'envoy.ended', withinMs: killMs } },
+      on: { 'envoy.ended': 'reaped', 'signal.sent': {}, 'envoy.crashed': {} },
+    },
+    exited: { type: 'final', entry: { type: 'leave', params: { end: clean } } },
+    reaped: { type: 'final', entry: { type: 'leave', params: { end: by('SIGKILL') } } },
+    crashed: { type: 'final', entry: { type: 'leave', params: { end: by('SIGSEGV') } } },
+    aborted: { type: 'final', entry: { type: 'leave', params: { end: by('SIGABRT') } } },
+    refused: {
+      type: 'final',
+      entry: { type: 'leave', params: { end: failed('previous envoy process is still initializing', true) } },
+    },
+    'without an address': {
+      type: 'final',
+      entry: { type: 'leave', params: { end: failed('unable to bind domain socket', false) } },
+    },
+  },
+});
