@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { createAuthority } from '../../test/certs/authority.ts';
 import { packageRoot } from '../runtime/package-root.ts';
 import type { TraceLine } from '../runtime/trace.ts';
 import { createAdminClient } from './admin-client.ts';
@@ -131,7 +132,7 @@ test('serves, restarts hot by SIGHUP and by certificate, recovers from a crash, 
   await agent.live(1);
   expect(await agent.ready()).toBe(true);
 
-  writeFileSync(join(agent.certificates, 'tls.crt'), 'new');
+  writeFileSync(join(agent.certificates, 'ca.crt'), createAuthority().certificate);
   await agent.live(2);
   await until(
     'the parents are gone',

@@ -9,19 +9,20 @@ function answer(message: LoadAnswer): void {
   process.send?.(message);
 }
 
+/** A long report is still being written when `send` returns: the channel is closed when it has been. */
+function answerLast(message: LoadAnswer): void {
+  process.send?.(message, () => process.disconnect());
+}
+
 function start(plan: Extract<LoadOrder, { type: 'load.start' }>['plan']): void {
   try {
     load = generateLoad(plan);
   } catch (error) {
-    answer({ type: 'load.failed', reason: messageOf(error) });
-    process.disconnect();
+    answerLast({ type: 'load.failed', reason: messageOf(error) });
     return;
   }
   answer({ type: 'load.started' });
-  void load.finished.then((report) => {
-    answer({ type: 'load.finished', report });
-    process.disconnect();
-  });
+  void load.finished.then((report) => answerLast({ type: 'load.finished', report }));
 }
 
 process.on('message', (order: LoadOrder) => {

@@ -79,7 +79,8 @@ class AnswerQueue {
       const index = this.#waiters.findIndex(({ type }) => type === answer.type);
       if (index >= 0) this.#waiters.splice(index, 1)[0]!.resolve(answer);
     });
-    child.on('exit', (code, signal) => {
+    // Not `exit`: messages may still be on their way then.
+    child.on('close', (code, signal) => {
       this.#fail(new Error(`the load generator's process ended early (${signal ?? `exit code ${code}`})`));
       resolve();
     });
