@@ -1,9 +1,8 @@
 /** The frame of a benchmark: a mesh that is ended whatever happens, also by Ctrl-C, and a look at what is left. */
 import { basename } from 'node:path';
 import { messageOf } from '../../src/runtime/errors.ts';
-import { packageRoot } from '../../src/runtime/package-root.ts';
+import { checkTraces } from '../harness/check-traces.ts';
 import { Mesh, type MeshOptions } from '../harness/mesh.ts';
-import { Program } from '../harness/program.ts';
 
 /** As a shell reports a program that was ended by Ctrl-C before it had done its work. */
 const interruptedCode = 130;
@@ -67,9 +66,8 @@ function interruption(): Promise<'interrupted'> {
 }
 
 async function refusal(traceFile: string): Promise<string[]> {
-  const checker = Program.start('chartpilot', { args: ['check', traceFile], env: process.env, cwd: packageRoot() });
-  const { code } = await checker.exited;
-  return code === 0 ? [] : [`${basename(traceFile)}:\n${checker.output()}`];
+  const { code, output } = await checkTraces([traceFile]);
+  return code === 0 ? [] : [`${basename(traceFile)}:\n${output}`];
 }
 
 /**

@@ -1,7 +1,6 @@
 import { basename } from 'node:path';
-import { packageRoot } from '../../src/runtime/package-root.ts';
+import { checkTraces } from '../harness/check-traces.ts';
 import type { AgentProgram, Mesh } from '../harness/mesh.ts';
-import { Program } from '../harness/program.ts';
 import type { Finding } from './findings.ts';
 
 /** Ends the mesh and looks at how its agents ended, at what is left on the host, and at every program's trace. */
@@ -32,13 +31,12 @@ function exitFinding(name: string, agent: AgentProgram | undefined): Finding {
 }
 
 async function traceFinding(traceFile: string): Promise<Finding> {
-  const checker = Program.start('chartpilot', { args: ['check', traceFile], env: process.env, cwd: packageRoot() });
-  const { code } = await checker.exited;
+  const { code, output } = await checkTraces([traceFile]);
   return {
     what: `trace of ${basename(traceFile, '.trace.ndjson')}`,
     seen: code === 0 ? 'accepted' : 'refused',
     wanted: 'accepted by the sequence diagrams',
     ok: code === 0,
-    ...(code !== 0 && { detail: checker.output() }),
+    ...(code !== 0 && { detail: output }),
   };
 }

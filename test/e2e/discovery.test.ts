@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { envoyBinary } from '../../src/agent/testing/real-envoy.ts';
+import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';
 import { type SampleService, startSampleService } from '../sample/sample-service.ts';
-import { checkTraces } from './conclude.ts';
 
 const host = 'cart.example.com';
 
@@ -160,7 +160,7 @@ describe.each([
   afterAll(async () => {
     for (const program of programs) await program.stop();
     for (const sample of samples) await sample.close();
-    const { code, output } = checkTraces([trace]);
+    const { code, output } = await checkTraces([trace]);
     rmSync(root, { recursive: true, force: true });
     expect(code, output).toBe(0);
   });

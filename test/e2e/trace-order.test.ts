@@ -2,8 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatTraceLine, type TraceLine } from '../../src/runtime/trace.ts';
+import { checkTraces } from '../harness/check-traces.ts';
 import { type Mesh, startMesh } from '../harness/mesh.ts';
-import { checkTraces, conclude } from './conclude.ts';
+import { conclude } from './conclude.ts';
 
 let mesh: Mesh;
 
@@ -14,13 +15,13 @@ beforeAll(async () => {
 
 afterAll(() => conclude(mesh));
 
-test('the trace of a real run is accepted; with one message out of order it is refused, and the place is named', () => {
+test('the trace of a real run is accepted; with one message out of order it is refused, and the place is named', async () => {
   const lines = readFileSync(mesh.gateway!.traceFile, 'utf8').trimEnd().split('\n');
   const trace = lines.map((line) => JSON.parse(line) as TraceLine);
   const indexOf = (type: string): number =>
     trace.findIndex((line) => line.kind === 'event' && line.event.type === type);
   const [started, live] = [indexOf('epoch.started'), indexOf('epoch.live')];
-  expect(checkTraces([mesh.gateway!.traceFile]).code).toBe(0);
+  expect((await checkTraces([mesh.gateway!.traceFile])).code).toBe(0);
 
   // Epoch 0 says that it is live before it says that it has started; numbers and times stay in order.
   const swapped = trace.map((line, index) => {
@@ -29,7 +30,7 @@ test('the trace of a real run is accepted; with one message out of order it is r
   });
   const file = join(mesh.root, 'swapped.trace.ndjson');
   writeFileSync(file, (swapped as TraceLine[]).map(formatTraceLine).join(''));
-  const { code, output } = checkTraces([file]);
+  const { code, output } = await checkTraces([file]);
   expect(code).toBe(1);
   expect(output).toContain('epoch.live');
   expect(output).toMatch(/startup\.mmd|epoch\.mmd/);

@@ -202,7 +202,7 @@ export class Mesh {
   /** Starts the gateway's agent; does not wait for its Envoy. */
   startGateway(extraArgs: readonly string[] = []): AgentProgram {
     const { watchDelayMs } = { ...defaultTimes, ...this.#options };
-    this.gateway = this.#startAgent('router', 'gateway', { istio: 'ingressgateway' }, [
+    this.gateway = this.#startAgent('router', 'gateway', this.#controlPorts.gateway, { istio: 'ingressgateway' }, [
       ...['--watchCerts', this.certificates.directory],
       ...['--watchDelay', `${watchDelayMs}ms`],
       ...extraArgs,
@@ -212,7 +212,13 @@ export class Mesh {
 
   /** Starts the agent of v1's sidecar; does not wait for its Envoy. */
   startSidecar(extraArgs: readonly string[] = []): AgentProgram {
-    this.sidecar = this.#startAgent('sidecar', 'sidecar', { app: 'sample', version: 'v1' }, extraArgs);
+    this.sidecar = this.#startAgent(
+      'sidecar',
+      'sidecar',
+      this.#controlPorts.sidecar,
+      { app: 'sample', version: 'v1' },
+      extraArgs,
+    );
     return this.sidecar;
   }
 
@@ -306,26 +312,8 @@ export class Mesh {
 
   /** Starts another gateway's agent, with its own ports; later arguments win. It gets the same listeners. */
   async startExtraAgent(extraArgs: readonly string[]): Promise<AgentProgram> {
-    const [adminPort, statusPort] = (await freePorts(2)) as [number, number];
-    const { drainMs, parentShutdownMs, terminationDrainMs } = { ...defaultTimes, ...this.#options };
-    const traceFile = this.traceFileOf('extra');
-    const args = agentArguments({
-      role: 'router',
-      name: 'extra',
-      xdsPort: this.#controlPorts.xds,
-      adminPort,
-      statusPort,
-      configDirectory: join(this.root, 'extra'),
-      drainMs,
-      parentShutdownMs,
-      traceFile,
-      delta: false,
-      runDirectory: this.#options.runDirectory,
-    }).concat(extraArgs);
-    const surroundings = this.#surroundings('extra');
-    const env = { ...agentEnvironment('extra', {}, terminationDrainMs), ...surroundings.env };
-    const program = this.#keep(Program.start('pilot-agent', { ...surroundings, args, env }, 'extra'));
-    return { program, adminPort, statusPort, traceFile };
+    const [admin, status] = (await freePorts(2)) as [number, number];
+    return this.#startAgent('router', 'extra', { admin, status }, {}, extraArgs);
   }
 
   /** What is left now, beside what was started and still runs: for tests that end a program themselves. */
@@ -341,11 +329,11 @@ export class Mesh {
 
   #startAgent(
     role: 'router' | 'sidecar',
-    name: 'gateway' | 'sidecar',
+    name: 'gateway' | 'sidecar' | 'extra',
+    { admin, status }: { readonly admin: number; readonly status: number },
     labels: Readonly<Record<string, string>>,
     extraArgs: readonly string[],
   ): AgentProgram {
-    const { admin, status } = this.#controlPorts[name];
     const { drainMs, parentShutdownMs, terminationDrainMs } = { ...defaultTimes, ...this.#options };
     const traceFile = this.traceFileOf(name);
     const args = agentArguments({
