@@ -1,7 +1,14 @@
 import { assign, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import { certWatcherMachine } from './cert-watcher.machine.ts';
-import type { QuitRequested, SignalReceived, StatusFailed, StatusListening } from './protocol.ts';
+import type {
+  QuitRequested,
+  RestartDecided,
+  RestartEnded,
+  SignalReceived,
+  StatusFailed,
+  StatusListening,
+} from './protocol.ts';
 import type { AgentSettings } from './settings.ts';
 import { statusMachine } from './status.machine.ts';
 import { type SupervisorOutput, supervisorMachine } from './supervisor.machine.ts';
@@ -11,7 +18,8 @@ export interface AgentInput {
 }
 
 interface AgentContext extends AgentInput {
-  baseId: number;
+  /** The one that Envoys begin with, then the one to fall back to, where there is one. */
+  baseIds: number[];
   /** Why the agent ends other than by order; empty while there is no such reason. */
   trouble: string[];
 }
@@ -29,11 +37,11 @@ export const agentMachine = setup({
     context: {} as AgentContext,
     input: {} as AgentInput,
     output: {} as AgentOutput,
-    events: {} as SignalReceived | StatusListening | StatusFailed | QuitRequested,
+    events: {} as SignalReceived | StatusListening | StatusFailed | QuitRequested | RestartDecided | RestartEnded,
     children: {} as {
       signals: 'signals';
-      claim: 'claimBaseId';
-      release: 'releaseBaseId';
+      claim: 'claimBaseIds';
+      release: 'releaseBaseIds';
       status: 'status';
       supervisor: 'supervisor';
       'cert-watcher': 'certWatcher';
@@ -42,9 +50,9 @@ export const agentMachine = setup({
   actors: {
     /** Passes on what the operating system delivers. */
     signals: callbackEffect<{ type: never }, undefined>('signals'),
-    /** Sweeps what dead agents left behind, and takes an Envoy base id that nobody on this host uses. */
-    claimBaseId: promiseEffect<{ baseId: number; sweptFiles: string[] }, undefined>('claimBaseId'),
-    releaseBaseId: promiseEffect<void, { baseId: number }>('releaseBaseId'),
+    /** Sweeps what dead agents left behind, and takes one or two Envoy base ids that nobody on this host uses. */
+    claimBaseIds: promiseEffect<{ baseIds: number[]; sweptFiles: string[] }, undefined>('claimBaseIds'),
+    releaseBaseIds: promiseEffect<void, { baseIds: number[] }>('releaseBaseIds'),
     status: statusMachine,
     supervisor: supervisorMachine,
     certWatcher: certWatcherMachine,
@@ -57,7 +65,7 @@ export const agentMachine = setup({
     wasOrdered: (_, params: { output: SupervisorOutput }) => params.output.ordered,
   },
   actions: {
-    rememberBaseId: assign({ baseId: (_, params: { baseId: number }) => params.baseId }),
+    rememberBaseIds: assign({ baseIds: (_, params: { baseIds: number[] }) => params.baseIds }),
     rememberTrouble: assign({ trouble: (_, params: { trouble: string[] }) => params.trouble }),
     startStatus: sendTo('status', { type: 'status.start' }),
     startSupervisor: sendTo('supervisor', { type: 'supervisor.start' }),
@@ -74,24 +82,27 @@ export const agentMachine = setup({
 }).createMachine({
   id: 'agent',
   description: 'The process that keeps Envoy running.',
-  context: ({ input }) => ({ ...input, baseId: 0, trouble: [] }),
+  context: ({ input }) => ({ ...input, baseIds: [], trouble: [] }),
   invoke: { id: 'signals', src: 'signals' },
   on: {
     // Ignored where no state has a use for them: SIGHUP before Envoy was started, a signal when everything is over.
     'signal.received': {},
     'status.failed': {},
     'quit.requested': {},
+    // Told for people: they are in the trace, and so in the log and the metrics.
+    'restart.decided': {},
+    'restart.ended': {},
   },
-  initial: 'claiming a base id',
+  initial: 'claiming base ids',
   states: {
-    'claiming a base id': {
+    'claiming base ids': {
       description: 'Several agents share a host: each needs names of its own for shared memory and sockets.',
       invoke: {
         id: 'claim',
-        src: 'claimBaseId',
+        src: 'claimBaseIds',
         onDone: {
           target: 'at work',
-          actions: { type: 'rememberBaseId', params: ({ event }) => ({ baseId: event.output.baseId }) },
+          actions: { type: 'rememberBaseIds', params: ({ event }) => ({ baseIds: event.output.baseIds }) },
         },
         onError: {
           target: 'ended',
@@ -108,7 +119,7 @@ export const agentMachine = setup({
         systemId: 'status',
         input: ({ context }) => ({ port: context.settings.statusPort }),
         onError: {
-          target: 'releasing the base id',
+          target: 'releasing the base ids',
           actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
         },
       },
@@ -119,10 +130,10 @@ export const agentMachine = setup({
           on: {
             'status.listening': 'supervising',
             'status.failed': {
-              target: '#agent.releasing the base id',
+              target: '#agent.releasing the base ids',
               actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.reason] }) },
             },
-            'signal.received': { guard: 'endsUs', target: '#agent.releasing the base id' },
+            'signal.received': { guard: 'endsUs', target: '#agent.releasing the base ids' },
           },
         },
         supervising: {
@@ -131,14 +142,14 @@ export const agentMachine = setup({
             id: 'supervisor',
             src: 'supervisor',
             systemId: 'supervisor',
-            input: ({ context }) => ({ baseId: context.baseId, settings: context.settings }),
+            input: ({ context }) => ({ baseIds: context.baseIds, settings: context.settings }),
             onDone: [
               {
                 guard: { type: 'wasOrdered', params: ({ event }) => ({ output: event.output }) },
-                target: '#agent.releasing the base id',
+                target: '#agent.releasing the base ids',
               },
               {
-                target: '#agent.releasing the base id',
+                target: '#agent.releasing the base ids',
                 actions: {
                   type: 'rememberTrouble',
                   params: ({ event }) => ({ trouble: ['Envoy could not be kept running', ...event.output.attempts] }),
@@ -146,7 +157,7 @@ export const agentMachine = setup({
               },
             ],
             onError: {
-              target: '#agent.releasing the base id',
+              target: '#agent.releasing the base ids',
               actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
             },
           },
@@ -193,12 +204,12 @@ export const agentMachine = setup({
         },
       },
     },
-    'releasing the base id': {
+    'releasing the base ids': {
       description: 'Every Envoy is gone; its shared memory is removed.',
       invoke: {
         id: 'release',
-        src: 'releaseBaseId',
-        input: ({ context }) => ({ baseId: context.baseId }),
+        src: 'releaseBaseIds',
+        input: ({ context }) => ({ baseIds: context.baseIds }),
         onDone: 'ended',
         onError: 'ended',
       },

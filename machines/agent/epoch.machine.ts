@@ -12,6 +12,8 @@ import type {
 } from './protocol.ts';
 
 export interface EpochInput {
+  /** Of this actor: it goes into every report. */
+  name: string;
   /** Envoy's --restart-epoch. */
   epoch: number;
   baseId: number;
@@ -24,6 +26,16 @@ export interface EpochInput {
 
 interface EpochContext extends EpochInput {
   configFile: string;
+  /** How long it may linger once it is replaced. */
+  lingerMs: number;
+  /** Its main thread will be blocked then, and deaf to SIGTERM. */
+  doomed: boolean;
+}
+
+/** Which Envoy an effect is about. */
+interface EpochRun {
+  epoch: number;
+  baseId: number;
 }
 
 /** A parent's exit is on time when it comes this much before its parent-shutdown time, as we see it: we poll, Envoy does not. */
@@ -42,21 +54,28 @@ export const epochMachine = setup({
   },
   actors: {
     /** Writes the bootstrap file; with `validate` Envoy checks it. Rejects with what was wrong and where. */
-    prepare: promiseEffect<{ configFile: string }, { epoch: number; baseId: number; validate: boolean }>('prepare'),
+    prepare: promiseEffect<{ configFile: string }, EpochRun & { validate: boolean }>('prepare'),
     /** Runs Envoy until it exits. */
-    process: callbackEffect<ProcessSignal, { epoch: number; baseId: number; configFile: string }>('process'),
+    process: callbackEffect<ProcessSignal, EpochRun & { configFile: string }>('process'),
     /** Asks the admin interface until this epoch is live. */
-    probe: callbackEffect<{ type: never }, { epoch: number }>('probe'),
-    /** Orders Envoy to fail its health check and to drain its listeners. */
-    drainListeners: promiseEffect<void, { epoch: number }>('drainListeners'),
+    probe: callbackEffect<{ type: never }, EpochRun>('probe'),
+    /** Orders Envoy to fail its health check and to drain its listeners; `replaced`: to close all of them at once. */
+    drainListeners: promiseEffect<void, EpochRun & { replaced: boolean }>('drainListeners'),
   },
   delays: {
     parentDue: ({ context }) => Math.max(0, context.parentShutdownMs - earlyToleranceMs),
     parentOverdue: ({ context }) => context.parentGraceMs + earlyToleranceMs,
     healthy: ({ context }) => context.healthyMs,
+    linger: ({ context }) => context.lingerMs,
+  },
+  guards: {
+    wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0,
   },
   actions: {
     rememberConfigFile: assign({ configFile: (_, params: { configFile: string }) => params.configFile }),
+    rememberRetirement: assign(({ event }) =>
+      event.type === 'epoch.retire' ? { lingerMs: event.lingerMs, doomed: event.doomed } : {},
+    ),
     /** Effect: the generated bootstrap is of no use once its process is gone. */
     removeConfigFile: () => {},
     signal: sendTo('process', (_, params: { signal: ProcessSignal['signal'] }) => ({
@@ -65,45 +84,46 @@ export const epochMachine = setup({
     })),
     reportStarted: sendParent(({ context }, params: { pid: number }) => ({
       type: 'epoch.started',
-      epoch: context.epoch,
+      ...idOf(context),
       pid: params.pid,
     })),
     reportLive: sendParent(({ context }, params: { timeToLiveMs: number }) => ({
       type: 'epoch.live',
-      epoch: context.epoch,
+      ...idOf(context),
       timeToLiveMs: params.timeToLiveMs,
     })),
     reportWaiting: sendParent(({ context }, params: { reason: string }) => ({
       type: 'epoch.waiting',
-      epoch: context.epoch,
+      ...idOf(context),
       reason: params.reason,
     })),
-    reportHealthy: sendParent(({ context }) => ({ type: 'epoch.healthy', epoch: context.epoch })),
-    reportDrained: sendParent(({ context }) => ({ type: 'epoch.drained', epoch: context.epoch })),
+    reportHealthy: sendParent(({ context }) => ({ type: 'epoch.healthy', ...idOf(context) })),
+    reportDrained: sendParent(({ context }) => ({ type: 'epoch.drained', ...idOf(context) })),
     reportDrainFailed: sendParent(({ context }, params: { reason: string }) => ({
       type: 'epoch.drain-failed',
-      epoch: context.epoch,
+      ...idOf(context),
       reason: params.reason,
     })),
-    reportOverdue: sendParent(({ context }) => ({ type: 'epoch.overdue', epoch: context.epoch })),
+    reportOverdue: sendParent(({ context }) => ({ type: 'epoch.overdue', ...idOf(context) })),
     reportExited: sendParent(({ context }, params: { code: number | null; signal: string | null }) => ({
       type: 'epoch.exited',
-      epoch: context.epoch,
+      ...idOf(context),
       ...params,
     })),
-    reportFailed: sendParent(({ context }, params: Omit<EpochFailed, 'type' | 'epoch'>) => ({
+    reportFailed: sendParent(({ context }, params: Omit<EpochFailed, 'type' | 'name' | 'epoch'>) => ({
       type: 'epoch.failed',
-      epoch: context.epoch,
+      ...idOf(context),
       ...params,
     })),
   },
 }).createMachine({
   id: 'epoch',
   description: 'One Envoy process.',
-  context: ({ input }) => ({ ...input, configFile: '' }),
+  context: ({ input }) => ({ ...input, configFile: '', lingerMs: 0, doomed: false }),
   on: {
     // Orders for a live epoch or a draining parent; they may cross with its end on the way, and are ignored then.
     'epoch.supersede': {},
+    'epoch.retire': {},
     'epoch.dismiss': {},
     'epoch.drain': {},
     'epoch.terminate': {},
@@ -117,7 +137,7 @@ export const epochMachine = setup({
       invoke: {
         id: 'prepare',
         src: 'prepare',
-        input: ({ context }) => ({ epoch: context.epoch, baseId: context.baseId, validate: context.validate }),
+        input: ({ context }) => ({ ...runOf(context), validate: context.validate }),
         onDone: {
           target: 'running',
           actions: {
@@ -143,7 +163,7 @@ export const epochMachine = setup({
       invoke: {
         id: 'process',
         src: 'process',
-        input: ({ context }) => ({ epoch: context.epoch, baseId: context.baseId, configFile: context.configFile }),
+        input: ({ context }) => ({ ...runOf(context), configFile: context.configFile }),
       },
       exit: 'removeConfigFile',
       on: {
@@ -174,7 +194,7 @@ export const epochMachine = setup({
         },
         initializing: {
           description: 'Envoy reads its bootstrap and waits for its first configuration.',
-          invoke: { id: 'probe', src: 'probe', input: ({ context }) => ({ epoch: context.epoch }) },
+          invoke: { id: 'probe', src: 'probe', input: ({ context }) => runOf(context) },
           on: {
             'probe.passed': {
               target: 'live',
@@ -194,6 +214,7 @@ export const epochMachine = setup({
           after: { healthy: { actions: 'reportHealthy' } },
           on: {
             'epoch.supersede': 'draining parent',
+            'epoch.retire': { target: 'retiring', actions: 'rememberRetirement' },
             'epoch.drain': 'draining',
             'epoch.terminate': 'ending',
             'process.exited': {
@@ -218,8 +239,24 @@ export const epochMachine = setup({
               },
             },
             due: {
-              description: 'It may leave at any time.',
+              description: 'It may leave at any time: its child tells it to, and then it exits with 0.',
               after: { parentOverdue: { target: 'overdue', actions: 'reportOverdue' } },
+              on: {
+                'process.exited': [
+                  {
+                    guard: 'wasNotTold',
+                    target: '#epoch.over',
+                    actions: { type: 'reportFailed', params: ({ event }) => failure('draining', event) },
+                  },
+                  {
+                    target: '#epoch.over',
+                    actions: {
+                      type: 'reportExited',
+                      params: ({ event }) => ({ code: event.code, signal: event.signal }),
+                    },
+                  },
+                ],
+              },
             },
             overdue: {
               description: 'Its child has told it to leave long ago, and needs it no more.',
@@ -234,12 +271,48 @@ export const epochMachine = setup({
             },
           },
         },
+        retiring: {
+          description: 'An Envoy of the other base id serves in its place. It closes its listeners, and ends.',
+          initial: 'draining',
+          states: {
+            draining: {
+              description: 'Requests finish.',
+              invoke: {
+                id: 'drain',
+                src: 'drainListeners',
+                input: ({ context }) => ({ ...runOf(context), replaced: true }),
+                onDone: { actions: 'reportDrained' },
+                // Its listeners are open and share the port with the replacement's: the longer it stays, the more it gets.
+                onError: {
+                  target: 'told to end',
+                  actions: { type: 'reportDrainFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+                },
+              },
+              after: { linger: 'told to end' },
+            },
+            'told to end': {
+              entry: {
+                type: 'signal',
+                params: ({ context }) => ({ signal: context.doomed ? 'SIGKILL' : 'SIGTERM' }),
+              },
+              after: { parentOverdue: { target: 'overdue', actions: 'reportOverdue' } },
+            },
+            overdue: { description: 'Its main thread may be blocked.' },
+          },
+          on: {
+            'epoch.terminate': 'ending',
+            'process.exited': {
+              target: '#epoch.over',
+              actions: { type: 'reportExited', params: ({ event }) => ({ code: event.code, signal: event.signal }) },
+            },
+          },
+        },
         draining: {
           description: 'New connections are turned away, requests finish. The supervisor says when to end.',
           invoke: {
             id: 'drain',
             src: 'drainListeners',
-            input: ({ context }) => ({ epoch: context.epoch }),
+            input: ({ context }) => ({ ...runOf(context), replaced: false }),
             onDone: { actions: 'reportDrained' },
             onError: {
               actions: { type: 'reportDrainFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
@@ -274,11 +347,22 @@ export const epochMachine = setup({
   },
 });
 
-type Failure = Omit<EpochFailed, 'type' | 'epoch'>;
+const idOf = ({ name, epoch }: EpochContext): { name: string; epoch: number } => ({ name, epoch });
+const runOf = ({ epoch, baseId }: EpochContext): EpochRun => ({ epoch, baseId });
+
+type Failure = Omit<EpochFailed, 'type' | 'name' | 'epoch'>;
 
 function failure(during: Failure['during'], end: { reason: string } | ProcessExited): Failure {
-  if ('reason' in end) return { during, code: null, signal: null, reason: end.reason, refusedByParent: false };
-  const how = end.signal === null ? `exit code ${end.code}` : `signal ${end.signal}`;
-  const reason = end.lastWords === '' ? how : `${how}: ${end.lastWords}`;
-  return { during, code: end.code, signal: end.signal, reason, refusedByParent: end.refusedByParent };
+  const nothing = { code: null, signal: null, refusedByParent: false, outOfMemory: false };
+  if ('reason' in end) return { ...nothing, during, reason: end.reason };
+  const { code, signal, lastWords, refusedByParent, outOfMemory } = end;
+  const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
+  return {
+    during,
+    code,
+    signal,
+    reason: lastWords === '' ? how : `${how}: ${lastWords}`,
+    refusedByParent,
+    outOfMemory,
+  };
 }

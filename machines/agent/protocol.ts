@@ -56,6 +56,53 @@ export type ConfigChanged = { type: 'config.changed'; digest: string; files: num
  */
 export type ConfigRejected = { type: 'config.rejected'; reason: string };
 
+// ---- supervisor → agent: each decision, for logs and metrics
+
+/** Why an Envoy is started. A retry keeps the reason of the first try. */
+export type RestartReason =
+  | 'first start'
+  | 'configuration changed'
+  | 'ordered'
+  | 'Envoy ended'
+  | 'Envoy crashed'
+  | 'out of memory'
+  | 'parent died early';
+
+/** How. `replacement`: beside the serving epoch, under the other base id. */
+export type RestartKind = 'cold start' | 'hot restart' | 'replacement';
+
+/** What came of it. */
+export type RestartOutcome =
+  | 'live'
+  | 'bootstrap refused'
+  | 'refused by the parent'
+  | 'died'
+  | 'not live in time'
+  | 'parent lost'
+  | 'called off';
+
+/** supervisor → agent. An Envoy is about to be started. */
+export type RestartDecided = {
+  type: 'restart.decided';
+  name: string;
+  epoch: number;
+  reason: RestartReason;
+  how: RestartKind;
+  /** 1 for the first try, 2 for the second, … */
+  attempt: number;
+};
+/** supervisor → agent. The start that was decided last is over, one way or the other. */
+export type RestartEnded = {
+  type: 'restart.ended';
+  name: string;
+  epoch: number;
+  reason: RestartReason;
+  how: RestartKind;
+  outcome: RestartOutcome;
+  /** From the start of the process; absent when it was not live. */
+  timeToLiveMs?: number;
+};
+
 // ---- supervisor ↔ start-limiter
 
 /** supervisor → start-limiter. May an Envoy be started? Answered now or when a token is there. */
@@ -69,6 +116,16 @@ export type StartGranted = { type: 'start.granted' };
 
 /** Its successor is live: this epoch is a draining parent now, and Envoy ends it when the parent-shutdown time is over. */
 export type EpochSupersede = { type: 'epoch.supersede' };
+/**
+ * An epoch of the other base id has taken its place: drain, and end after `lingerMs` at the latest. Envoy knows nothing of
+ * its replacement, so nobody else does this.
+ */
+export type EpochRetire = {
+  type: 'epoch.retire';
+  lingerMs: number;
+  /** Its parent died before its time, so it will not hear a SIGTERM. */
+  doomed: boolean;
+};
 /** A draining parent may leave at any time from now on: its child is being ended, and takes it along. */
 export type EpochDismiss = { type: 'epoch.dismiss' };
 /** Stop accepting and let requests finish. */
@@ -78,27 +135,34 @@ export type EpochTerminate = { type: 'epoch.terminate' };
 /** End at once (SIGKILL). The only way to end a child that is not live. */
 export type EpochAbort = { type: 'epoch.abort' };
 
-// ---- epoch-N → supervisor
+// ---- epoch-N → supervisor: `name` is the actor's, `epoch` is Envoy's --restart-epoch
 
 /** The process exists. */
-export type EpochStarted = { type: 'epoch.started'; epoch: number; pid: number };
+export type EpochStarted = { type: 'epoch.started'; name: string; epoch: number; pid: number };
 /** This epoch serves. `timeToLiveMs` counts from the start of the process. */
-export type EpochLive = { type: 'epoch.live'; epoch: number; timeToLiveMs: number };
+export type EpochLive = { type: 'epoch.live'; name: string; epoch: number; timeToLiveMs: number };
 /** Still not live, and why: told now and then, for people. */
-export type EpochWaiting = { type: 'epoch.waiting'; epoch: number; reason: string };
+export type EpochWaiting = { type: 'epoch.waiting'; name: string; epoch: number; reason: string };
 /** Live for the time that renews the retry budget. */
-export type EpochHealthy = { type: 'epoch.healthy'; epoch: number };
+export type EpochHealthy = { type: 'epoch.healthy'; name: string; epoch: number };
 /** The admin interface took the drain orders. */
-export type EpochDrained = { type: 'epoch.drained'; epoch: number };
+export type EpochDrained = { type: 'epoch.drained'; name: string; epoch: number };
 /** The drain orders did not reach Envoy: it goes on accepting until it is ended. */
-export type EpochDrainFailed = { type: 'epoch.drain-failed'; epoch: number; reason: string };
+export type EpochDrainFailed = { type: 'epoch.drain-failed'; name: string; epoch: number; reason: string };
 /** A draining parent has not left in time. */
-export type EpochOverdue = { type: 'epoch.overdue'; epoch: number };
+export type EpochOverdue = { type: 'epoch.overdue'; name: string; epoch: number };
 /** The process is gone, as it was told to or as a parent does. */
-export type EpochExited = { type: 'epoch.exited'; epoch: number; code: number | null; signal: string | null };
+export type EpochExited = {
+  type: 'epoch.exited';
+  name: string;
+  epoch: number;
+  code: number | null;
+  signal: string | null;
+};
 /** The epoch came to an end that nobody ordered. */
 export type EpochFailed = {
   type: 'epoch.failed';
+  name: string;
   epoch: number;
   /** What it was doing. */
   during: 'preparing' | 'starting' | 'initializing' | 'serving' | 'draining';
@@ -106,18 +170,23 @@ export type EpochFailed = {
   signal: string | null;
   /** For people: Envoy's last words, or what the operating system said. */
   reason: string;
+  /** The kernel ended it because memory ran out: the counter of its control group says so. */
+  outOfMemory: boolean;
   /** Envoy refused to attach because its parent seems to be initializing (spec/envoy-hot-restart.md fact 1). */
   refusedByParent: boolean;
 };
 
 // ---- supervisor → status
 
-/** An epoch serves. */
-export type ServingBegan = { type: 'serving.began'; epoch: number };
+/** An epoch serves; its admin interface is that of its base id. */
+export type ServingBegan = { type: 'serving.began'; name: string; baseId: number };
 /** No epoch serves. */
 export type ServingEnded = { type: 'serving.ended'; reason: string };
-/** A child starts beside the serving epoch and takes over its admin port: what that port says is the child's state. */
-export type HandoverBegan = { type: 'handover.began'; epoch: number };
+/**
+ * An epoch starts beside the serving one. A child takes over the admin port: what that port says is the child's state then;
+ * and who has to be replaced may have lost it.
+ */
+export type HandoverBegan = { type: 'handover.began'; name: string };
 /** The child is gone without having taken over. The admin port may be gone with it. */
 export type HandoverEnded = { type: 'handover.ended' };
 
@@ -137,6 +206,7 @@ export type ProcessExited = {
   signal: string | null;
   lastWords: string;
   refusedByParent: boolean;
+  outOfMemory: boolean;
 };
 /** epoch-N/process → epoch-N. The process could not be started at all. */
 export type ProcessFailed = { type: 'process.failed'; reason: string };
@@ -149,6 +219,8 @@ export type ProbeWaiting = { type: 'probe.waiting'; reason: string };
 export type HttpListening = { type: 'http.listening'; port: number };
 /** status/http → status. */
 export type HttpFailed = { type: 'http.failed'; reason: string };
+/** status → status/http. The admin interface that counts from now on, for readiness and metrics: the serving epoch's. */
+export type AdminUse = { type: 'admin.use'; baseId: number };
 /** status/http → status. Somebody asks /healthz/ready; `request` names the call. */
 export type ReadinessAsked = { type: 'readiness.asked'; request: number };
 /** status → status/http. Ask Envoy's admin interface first. */
@@ -171,7 +243,14 @@ export type EpochReport =
   | EpochFailed;
 
 /** What a supervisor orders an epoch to do. */
-export type EpochOrder = EpochSupersede | EpochDismiss | EpochDrain | EpochTerminate | EpochAbort | LogsReopen;
+export type EpochOrder =
+  | EpochSupersede
+  | EpochRetire
+  | EpochDismiss
+  | EpochDrain
+  | EpochTerminate
+  | EpochAbort
+  | LogsReopen;
 
 /** What a supervisor tells the status actor. */
 export type ServingReport = ServingBegan | ServingEnded | HandoverBegan | HandoverEnded;

@@ -6,6 +6,10 @@ export interface AgentSettings {
   parentShutdownMs: number;
   /** How long a stopping agent lets requests finish before it ends Envoy. */
   terminationDrainMs: number;
+  /** True: a stopping agent waits until no request is in flight instead, however long that takes (spec/agent.md §2.5). */
+  exitOnZeroActiveConnections: boolean;
+  /** And for this at least: traffic that is still on its way here has to arrive first. */
+  minimumDrainMs: number;
   /** A child beside a serving epoch must be live within this. */
   startLimitMs: number;
   /** An ordered end must have happened within this, else SIGKILL. Covers a blocked main thread (measured: 10 s). */
@@ -38,6 +42,8 @@ export const defaultSettings: AgentSettings = {
   drainMs: 45_000,
   parentShutdownMs: 60_000,
   terminationDrainMs: 5_000,
+  exitOnZeroActiveConnections: false,
+  minimumDrainMs: 5_000,
   startLimitMs: 20_000,
   stopLimitMs: 12_000,
   parentGraceMs: 5_000,

@@ -1,6 +1,7 @@
 import { assign, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect } from '../effect.ts';
 import type {
+  AdminUse,
   EnvoyAnswered,
   EnvoyAsk,
   HttpFailed,
@@ -18,7 +19,7 @@ export interface StatusInput {
   port: number;
 }
 
-type HttpOrder = EnvoyAsk | ReadinessAnswer;
+type HttpOrder = AdminUse | EnvoyAsk | ReadinessAnswer;
 type HttpReport = HttpListening | HttpFailed | ReadinessAsked | EnvoyAnswered | QuitRequested;
 
 /**
@@ -71,6 +72,7 @@ export const statusMachine = setup({
         reason: params.live ? '' : `Envoy's admin interface says: ${params.detail}`,
       }),
     ),
+    useAdmin: sendTo('http', (_, params: { baseId: number }): HttpOrder => ({ type: 'admin.use', ...params })),
     askEnvoy: sendTo(
       'http',
       (_, params: { request: number }): HttpOrder => ({ type: 'envoy.ask', request: params.request }),
@@ -110,7 +112,10 @@ export const statusMachine = setup({
           target: '.stopping',
           actions: { type: 'rememberReason', params: { reason: 'the agent is stopping' } },
         },
-        'serving.began': '.serving',
+        'serving.began': {
+          target: '.serving',
+          actions: { type: 'useAdmin', params: ({ event }) => ({ baseId: event.baseId }) },
+        },
         'serving.ended': {
           target: '.not serving',
           actions: { type: 'rememberReason', params: ({ event }) => ({ reason: event.reason }) },

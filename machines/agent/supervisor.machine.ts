@@ -1,9 +1,19 @@
 import { and } from 'xstate';
+import { newestOf, servingOf } from './epoch-record.ts';
 import { supervisorSetup } from './supervisor.setup.ts';
 
 export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor.setup.ts';
 
 const noEpochYet = { 'epoch.exited': {}, 'epoch.failed': {} };
+
+/** The epoch that served is gone. */
+const servingLost = [
+  'forgiveTries',
+  'countFailure',
+  'noteEnd',
+  'forgetEpoch',
+  { type: 'tellNotServing', params: { reason: 'Envoy ended' } },
+] as const;
 
 /**
  * Owns what should run (*desired*), what runs (*epochs*) and when to act next. A restart is decided in `deciding`.
@@ -20,6 +30,9 @@ export const supervisorMachine = supervisorSetup.createMachine({
     attempts: [],
     remedy: 'none',
     provenDigest: '',
+    reason: 'first start',
+    restart: undefined,
+    miscounts: 0,
   }),
   invoke: { id: 'start-limiter', src: 'startLimiter', input: ({ context }) => context.settings.starts },
   initial: 'idle',
@@ -72,16 +85,17 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'supervisor.restart': { actions: ['demandRestart', 'renewBudget'] },
         'epoch.healthy': { guard: 'ofServing', actions: 'renewBudget' },
         // Only where its child serves: a child that is starting in a dead one's place still needs its parent.
-        'epoch.overdue': { guard: 'someEpochServes', actions: 'abortOverdueParent' },
+        'epoch.overdue': { guard: 'isDispensable', actions: 'abortOverdue' },
         'epoch.exited': { actions: 'forgetEpoch' },
         'epoch.failed': [
           {
-            guard: 'ofServing',
-            target: '.backing off',
-            actions: ['countFailure', 'forgetEpoch', { type: 'tellNotServing', params: { reason: 'Envoy ended' } }],
+            guard: and(['ofServing', 'leavesParentBehind']),
+            target: '.deciding',
+            actions: servingLost,
           },
+          { guard: 'ofServing', target: '.backing off', actions: servingLost },
           // A parent that dies before its time dooms its child (fact 4).
-          { guard: 'someEpochServes', target: '.recycling', actions: 'forgetEpoch' },
+          { guard: 'ofParentOfServing', target: '.deciding', actions: ['doomServing', 'forgetEpoch'] },
           { actions: 'forgetEpoch' },
         ],
       },
@@ -120,12 +134,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
               {
                 guard: 'ofServing',
                 target: 'backing off',
-                actions: [
-                  'withdrawRequest',
-                  'countFailure',
-                  'forgetEpoch',
-                  { type: 'tellNotServing', params: { reason: 'Envoy ended' } },
-                ],
+                actions: ['withdrawRequest', ...servingLost],
               },
               { actions: 'forgetEpoch' },
             ],
@@ -133,6 +142,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         },
         starting: {
           description: 'The newest epoch is on its way to live.',
+          exit: 'reportRestart',
           initial: 'choosing',
           states: {
             choosing: {
@@ -147,9 +157,14 @@ export const supervisorMachine = supervisorSetup.createMachine({
               on: {
                 'epoch.failed': [
                   {
-                    guard: and(['ofNewest', 'refusedByParent', 'repairWasTried']),
+                    guard: and(['ofNewest', 'mustBeReplaced', 'hadProcess']),
                     target: '#supervisor.running.recycling',
                     actions: ['countFailure', 'forgetEpoch', 'tellHandoverEnded'],
+                  },
+                  {
+                    guard: and(['ofNewest', 'refusedByParent', 'repairWasTried']),
+                    target: '#supervisor.running.backing off',
+                    actions: ['countFailure', 'forgetEpoch', 'tellHandoverEnded', 'giveUpHotRestart'],
                   },
                   {
                     guard: and(['ofNewest', 'refusedByParent']),
@@ -162,13 +177,14 @@ export const supervisorMachine = supervisorSetup.createMachine({
                     actions: ['countFailure', 'forgetEpoch', 'tellHandoverEnded'],
                   },
                   {
+                    guard: and(['ofServing', 'newestNeedsNobody']),
+                    target: 'with nobody serving',
+                    actions: servingLost,
+                  },
+                  {
                     guard: 'ofServing',
                     target: '#supervisor.running.aborting',
-                    actions: [
-                      'countFailure',
-                      'forgetEpoch',
-                      { type: 'tellNotServing', params: { reason: 'Envoy ended while its successor was starting' } },
-                    ],
+                    actions: servingLost,
                   },
                 ],
               },
@@ -183,9 +199,21 @@ export const supervisorMachine = supervisorSetup.createMachine({
                     actions: ['countFailure', 'forgetEpoch'],
                   },
                   // A child whose parent is gone never becomes live.
-                  { target: '#supervisor.running.aborting', actions: ['countFailure', 'forgetEpoch'] },
+                  {
+                    guard: 'ofParentOfNewest',
+                    target: '#supervisor.running.aborting',
+                    actions: ['countFailure', 'forgetEpoch'],
+                  },
+                  { actions: 'forgetEpoch' },
                 ],
-                'epoch.exited': { target: '#supervisor.running.aborting', actions: ['countFailure', 'forgetEpoch'] },
+                'epoch.exited': [
+                  {
+                    guard: 'ofParentOfNewest',
+                    target: '#supervisor.running.aborting',
+                    actions: ['countFailure', 'forgetEpoch'],
+                  },
+                  { actions: 'forgetEpoch' },
+                ],
               },
             },
           },
@@ -193,7 +221,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'epoch.live': {
               guard: 'ofNewest',
               target: 'deciding',
-              actions: ['supersedeParent', 'markLive', 'tellServing'],
+              actions: ['supersedeOthers', 'markLive', 'tellServing'],
             },
           },
         },
@@ -209,7 +237,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
               { guard: 'ofNewest', target: 'backing off', actions: ['forgetEpoch', 'tellHandoverEnded'] },
               {
                 guard: 'ofServing',
-                actions: ['forgetEpoch', { type: 'tellNotServing', params: { reason: 'Envoy ended' } }],
+                actions: servingLost,
               },
               { actions: 'forgetEpoch' },
             ],
@@ -234,6 +262,16 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'config.changed': { target: 'deciding', actions: ['desire', 'renewBudget'] },
             'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
             'epoch.healthy': { guard: 'ofServing', target: 'deciding', actions: 'renewBudget' },
+            // The tries that failed say nothing of the Envoy that served.
+            'epoch.failed': [
+              { guard: 'ofServing', target: 'backing off', actions: ['renewBudget', ...servingLost] },
+              {
+                guard: 'ofParentOfServing',
+                target: 'deciding',
+                actions: ['renewBudget', 'doomServing', 'forgetEpoch'],
+              },
+              { actions: 'forgetEpoch' },
+            ],
           },
         },
         repairing: {
@@ -242,13 +280,14 @@ export const supervisorMachine = supervisorSetup.createMachine({
           invoke: {
             id: 'repair',
             src: 'repair',
-            input: ({ context }) => ({ baseId: context.baseId }),
+            input: ({ context }) => ({ baseId: servingOf(context.epochs)?.baseId ?? 0 }),
             onDone: { target: 'backing off', actions: 'rememberRepair' },
-            onError: 'recycling',
+            onError: { target: 'backing off', actions: 'giveUpHotRestart' },
           },
         },
         recycling: {
-          description: 'Hot restart is not possible from here: a full, drained restart, from epoch 0.',
+          description:
+            'Neither a child nor a replacement can come up beside it: a drained restart in full, from epoch 0.',
           initial: 'draining',
           states: {
             draining: {
@@ -282,11 +321,41 @@ export const supervisorMachine = supervisorSetup.createMachine({
           description: 'Requests finish; no new Envoy is started.',
           entry: 'drainServing',
           always: { guard: 'nothingToDrain', target: 'ending' },
-          after: { terminationDrain: 'ending' },
+          initial: 'choosing',
+          states: {
+            choosing: {
+              always: [{ guard: 'waitsForRequests', target: 'for a while at least' }, { target: 'for a fixed time' }],
+            },
+            'for a fixed time': { after: { terminationDrain: '#supervisor.stopping.ending' } },
+            'for a while at least': {
+              description: 'Who was not told yet that this proxy leaves may still send something.',
+              after: { minimumDrain: 'counting' },
+            },
+            counting: {
+              description: 'Requests in flight decide, not connections: idle ones may stay open for hours.',
+              invoke: {
+                id: 'count',
+                src: 'countRequests',
+                input: ({ context }) => ({ baseId: newestOf(context.epochs)?.baseId ?? 0 }),
+                onDone: [
+                  {
+                    guard: { type: 'nothingInFlight', params: ({ event }) => ({ requests: event.output }) },
+                    target: '#supervisor.stopping.ending',
+                  },
+                  { target: 'until requests are over', actions: 'forgetMiscounts' },
+                ],
+                onError: [
+                  { guard: 'miscountedTooOften', target: '#supervisor.stopping.ending' },
+                  { target: 'until requests are over', actions: 'countMiscount' },
+                ],
+              },
+            },
+            'until requests are over': { after: { idlePoll: 'counting' } },
+          },
         },
         ending: {
-          description: 'SIGTERM to the newest epoch, which takes its parent along.',
-          entry: 'terminateNewest',
+          description: 'SIGTERM to the newest epoch of each base id; it takes its parent along.',
+          entry: 'terminateAll',
           after: { stopLimit: 'killing' },
         },
         killing: {

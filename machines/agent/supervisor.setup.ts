@@ -1,12 +1,26 @@
 import { assign, enqueueActions, sendTo, setup } from 'xstate';
 import { promiseEffect } from '../effect.ts';
 import { epochMachine } from './epoch.machine.ts';
-import { type Desired, type EpochRecord, newestOf, nextEpoch, servingOf, without, withPhase } from './epoch-record.ts';
+import {
+  type BaseIds,
+  type Desired,
+  type EpochRecord,
+  type Epochs,
+  newestOf,
+  nextEpoch,
+  servingOf,
+  without,
+  withPhase,
+} from './epoch-record.ts';
 import type {
   ConfigChanged,
   ConfigRejected,
   EpochReport,
   LogsReopen,
+  RestartDecided,
+  RestartEnded,
+  RestartOutcome,
+  RestartReason,
   ServingReport,
   StartGranted,
   SupervisorRestart,
@@ -18,7 +32,7 @@ import type { AgentSettings } from './settings.ts';
 import { startLimiterMachine } from './start-limiter.machine.ts';
 
 export interface SupervisorInput {
-  baseId: number;
+  baseIds: BaseIds;
   settings: AgentSettings;
 }
 
@@ -29,8 +43,14 @@ export interface SupervisorContext extends SupervisorInput {
   failures: number;
   /** Why each of the last tries ended, oldest first: the report of an agent that gives up. */
   attempts: string[];
-  /** What was done last about a parent that refuses its child; forgotten when a child is live. */
-  remedy: 'none' | 'repair';
+  /** What was done, or is to be done, about a parent that refuses its child; forgotten when a child is live. */
+  remedy: 'none' | 'repair' | 'replace';
+  /** Why an Envoy is, or was last, to be started. */
+  reason: RestartReason;
+  /** The start that is under way; undefined between starts. */
+  restart: Omit<RestartDecided, 'type'> | undefined;
+  /** Tries to count requests in flight that failed one after the other. */
+  miscounts: number;
   /** Digest of the last configuration that an Envoy went live with: it need not be checked again before a cold start. */
   provenDigest: string;
 }
@@ -55,11 +75,20 @@ type SupervisorEvent =
 
 /** A doomed child has this long before its main thread blocks on its dead parent (spec/envoy-hot-restart.md fact 4). */
 const longestRecyclingDrainMs = 4_500;
+/** Blocked, its workers serve on for 10 s, then it aborts. It is killed before that. */
+const longestDoomedLingerMs = 8_500;
+/** spec/agent.md §2.5. */
+const idlePollMs = 1_000;
+const miscountsAllowed = 4;
 /** How long the operating system may take to reap a killed process. */
 const reapLimitMs = 10_000;
 const attemptsKept = 20;
 
-const epochId = (epoch: number): string => `epoch-${epoch}`;
+/** Hot restart from the serving epoch is impossible: it refuses children, or it will not live long. */
+const mustBeReplaced = ({ epochs, remedy }: SupervisorContext): boolean =>
+  remedy === 'replace' || servingOf(epochs)?.doomed === true;
+
+const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEvent, { name: string }> => 'name' in event;
 
 /** The words that the supervisor's chart is written in: its types, actors, delays, guards and actions. */
 export const supervisorSetup = setup({
@@ -74,6 +103,8 @@ export const supervisorSetup = setup({
     startLimiter: startLimiterMachine,
     /** Clears the mark of an initializing epoch from shared memory while there is none. Rejects where that is not safe. */
     repair: promiseEffect<void, { baseId: number }>('repair'),
+    /** Counts the requests in flight of the Envoy with that base id; -1 where Envoy does not say. Rejects without an answer. */
+    countRequests: promiseEffect<number, { baseId: number }>('countRequests'),
   },
   delays: {
     startLimit: ({ context }) => context.settings.startLimitMs,
@@ -83,6 +114,8 @@ export const supervisorSetup = setup({
     },
     recyclingDrain: ({ context }) => Math.min(longestRecyclingDrainMs, context.settings.terminationDrainMs),
     terminationDrain: ({ context }) => context.settings.terminationDrainMs,
+    minimumDrain: ({ context }) => context.settings.minimumDrainMs,
+    idlePoll: idlePollMs,
     stopLimit: ({ context }) => context.settings.stopLimitMs,
     reapLimit: reapLimitMs,
   },
@@ -91,31 +124,63 @@ export const supervisorSetup = setup({
     converged: ({ context }) => {
       const newest = newestOf(context.epochs);
       const { digest, orders } = context.desired;
-      return newest?.phase === 'live' && newest.digest === digest && newest.orders === orders;
+      return newest?.phase === 'live' && !newest.doomed && newest.digest === digest && newest.orders === orders;
     },
     parentStillLeaving: ({ context }) => newestOf(context.epochs)?.phase === 'live' && context.epochs.length > 1,
     someEpochServes: ({ context }) => servingOf(context.epochs) !== undefined,
     noEpochLeft: ({ context }) => context.epochs.length === 0,
     nothingToDrain: ({ context }) => context.epochs.every((e) => e.phase === 'starting'),
-    lastEpochLeaves: ({ context, event }) => 'epoch' in event && without(context.epochs, event.epoch).length === 0,
-    ofNewest: ({ context, event }) => 'epoch' in event && event.epoch === newestOf(context.epochs)?.epoch,
-    ofServing: ({ context, event }) => 'epoch' in event && event.epoch === servingOf(context.epochs)?.epoch,
+    waitsForRequests: ({ context }) => context.settings.exitOnZeroActiveConnections,
+    lastEpochLeaves: ({ context, event }) => isNamed(event) && without(context.epochs, event).length === 0,
+    ofNewest: ({ context, event }) => isNamed(event) && event.name === newestOf(context.epochs)?.name,
+    ofServing: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
+    ofParentOfServing: ({ context, event }) =>
+      isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
+    ofParentOfNewest: ({ context, event }) =>
+      isNamed(event) && parentOf(context.epochs, newestOf(context.epochs))?.name === event.name,
+    newestNeedsNobody: ({ context }) => newestOf(context.epochs)?.epoch === 0,
+    /** A parent must live until its child serves; a replaced epoch is of no use to anybody. */
+    isDispensable: ({ context, event }) =>
+      servingOf(context.epochs) !== undefined ||
+      context.epochs.some((e) => isNamed(event) && e.name === event.name && e.phase === 'retiring'),
+    /** Its parent drains, so a new child finds all that it needs, and until then connections are refused. */
+    leavesParentBehind: ({ context }) =>
+      context.settings.restartPolicy === 'retry' &&
+      context.failures === 0 &&
+      parentOf(context.epochs, servingOf(context.epochs)) !== undefined,
     endsWithEnvoy: ({ context }) =>
       context.settings.restartPolicy === 'exit' && servingOf(context.epochs) === undefined,
-    mustRestartInFull: ({ context }) => !context.settings.hotRestart && servingOf(context.epochs) !== undefined,
+    mustRestartInFull: ({ context }) =>
+      servingOf(context.epochs) !== undefined &&
+      (!context.settings.hotRestart || (mustBeReplaced(context) && context.baseIds.length < 2)),
+    mustBeReplaced: ({ context }) => mustBeReplaced(context),
     budgetExhausted: ({ context }) => context.failures > context.settings.retry.budget,
     refusedByParent: ({ event }) => event.type === 'epoch.failed' && event.refusedByParent,
-    repairWasTried: ({ context }) => context.remedy === 'repair',
+    /** No process to be had says nothing of base ids. */
+    hadProcess: ({ event }) => event.type === 'epoch.failed' && event.during === 'initializing',
+    repairWasTried: ({ context }) => context.remedy !== 'none',
+    nothingInFlight: (_, params: { requests: number }) => params.requests <= 0,
+    miscountedTooOften: ({ context }) => context.miscounts >= miscountsAllowed,
   },
   actions: {
     desire: assign({
       desired: ({ context, event }) =>
         event.type === 'config.changed' ? { ...context.desired, digest: event.digest } : context.desired,
+      // What started Envoy first stays the reason until it is live.
+      reason: ({ context }) => (context.provenDigest === '' ? context.reason : 'configuration changed'),
     }),
     demandRestart: assign({
       desired: ({ context }) => ({ ...context.desired, orders: context.desired.orders + 1 }),
+      reason: 'ordered',
     }),
+    noteEnd: assign({ reason: ({ context, event }) => reasonAfter(event) ?? context.reason }),
     renewBudget: assign({ failures: 0, attempts: [] }),
+    /** The tries at something newer say nothing of the epoch that served meanwhile. */
+    forgiveTries: assign(({ context }) => {
+      const { digest, orders } = servingOf(context.epochs) ?? context.desired;
+      const isOlder = digest !== context.desired.digest || orders !== context.desired.orders;
+      return isOlder ? { failures: 0, attempts: [] } : {};
+    }),
     countFailure: assign({
       failures: ({ context }) => context.failures + 1,
       attempts: ({ context, event }) => [...context.attempts, attemptOf(event)].slice(-attemptsKept),
@@ -125,81 +190,113 @@ export const supervisorSetup = setup({
       attempts: ({ context }) =>
         [
           ...context.attempts,
-          `epoch ${newestOf(context.epochs)?.epoch}: not live within ${context.settings.startLimitMs} ms`,
+          `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`,
         ].slice(-attemptsKept),
     }),
     rememberRepair: assign({ remedy: 'repair' }),
+    giveUpHotRestart: assign({ remedy: 'replace' }),
+    doomServing: assign({
+      epochs: ({ context }) => context.epochs.map((e) => (e.phase === 'live' ? { ...e, doomed: true } : e)),
+      reason: 'parent died early',
+    }),
     requestStart: sendTo('start-limiter', { type: 'start.request' }),
     withdrawRequest: sendTo('start-limiter', { type: 'start.withdraw' }),
     startEpoch: enqueueActions(({ context, enqueue }) => {
-      const { baseId, settings, desired, epochs } = context;
-      const epoch = nextEpoch(epochs);
+      const { baseIds, settings, desired, epochs, failures, reason } = context;
+      const next = nextEpoch(epochs, baseIds, mustBeReplaced(context));
+      const serving = servingOf(epochs);
+      const attaches = serving?.baseId === next.baseId;
       enqueue.spawnChild('epoch', {
-        id: epochId(epoch),
+        id: next.name,
         input: {
-          epoch,
-          baseId,
+          ...next,
           // A child that fails after it attached does harm to its parent (fact 1), so it is always checked first.
-          validate: servingOf(epochs) !== undefined || desired.digest !== context.provenDigest,
+          validate: attaches || desired.digest !== context.provenDigest,
           parentShutdownMs: settings.parentShutdownMs,
           parentGraceMs: settings.parentGraceMs,
           healthyMs: settings.healthyMs,
         },
       });
-      enqueue.assign({ epochs: [...epochs, { epoch, ...desired, phase: 'starting' }] });
+      const how = serving === undefined ? 'cold start' : attaches ? 'hot restart' : 'replacement';
+      const restart = { name: next.name, epoch: next.epoch, reason, how, attempt: failures + 1 } as const;
+      enqueue.assign({ restart, epochs: [...epochs, { ...next, ...desired, phase: 'starting', doomed: false }] });
+      enqueue.sendParent({ type: 'restart.decided', ...restart });
+    }),
+    reportRestart: enqueueActions(({ context, event, enqueue }) => {
+      if (context.restart === undefined) return;
+      const { attempt: _, ...restart } = context.restart;
+      const timeToLive = event.type === 'epoch.live' ? { timeToLiveMs: event.timeToLiveMs } : {};
+      const ended: RestartEnded = {
+        type: 'restart.ended',
+        ...restart,
+        outcome: outcomeOf(event, restart.name),
+        ...timeToLive,
+      };
+      enqueue.assign({ restart: undefined });
+      enqueue.sendParent(ended);
     }),
     markLive: assign({
       remedy: 'none',
-      epochs: ({ context, event }) =>
-        'epoch' in event ? withPhase(context.epochs, event.epoch, 'live') : context.epochs,
+      epochs: ({ context, event }) => (isNamed(event) ? withPhase(context.epochs, event, 'live') : context.epochs),
       provenDigest: ({ context, event }) =>
-        context.epochs.find((e) => 'epoch' in event && e.epoch === event.epoch)?.digest ?? context.provenDigest,
+        context.epochs.find((e) => isNamed(event) && e.name === event.name)?.digest ?? context.provenDigest,
     }),
     /** Also a parent that is leaving already: its time counts anew from this child, which starts in a dead one's place. */
-    supersedeParent: enqueueActions(({ context, event, enqueue }) => {
-      const parent = context.epochs.find((e) => 'epoch' in event && e.epoch < event.epoch);
-      if (parent === undefined) return;
-      enqueue.sendTo(epochId(parent.epoch), { type: 'epoch.supersede' });
-      enqueue.assign({ epochs: withPhase(context.epochs, parent.epoch, 'leaving') });
+    supersedeOthers: enqueueActions(({ context, event, enqueue }) => {
+      const child = context.epochs.find((e) => isNamed(event) && e.name === event.name);
+      const other = context.epochs.find((e) => e.name !== child?.name && e.phase !== 'retiring');
+      if (child === undefined || other === undefined) return;
+      if (other.baseId === child.baseId) {
+        enqueue.sendTo(other.name, { type: 'epoch.supersede' });
+        enqueue.assign({ epochs: withPhase(context.epochs, other, 'leaving') });
+        return;
+      }
+      const { parentShutdownMs } = context.settings;
+      const lingerMs = other.doomed ? Math.min(longestDoomedLingerMs, parentShutdownMs) : parentShutdownMs;
+      enqueue.sendTo(other.name, { type: 'epoch.retire', lingerMs, doomed: other.doomed });
+      enqueue.assign({ epochs: withPhase(context.epochs, other, 'retiring') });
     }),
     /** A finished child stays among the children until it is stopped; its name must be free for the same number again. */
     forgetEpoch: enqueueActions(({ context, event, enqueue }) => {
-      if (!('epoch' in event)) return;
-      enqueue.stopChild(epochId(event.epoch));
-      enqueue.assign({ epochs: without(context.epochs, event.epoch) });
+      if (!isNamed(event)) return;
+      enqueue.stopChild(event.name);
+      enqueue.assign({ epochs: without(context.epochs, event) });
     }),
     abortNewest: enqueueActions(({ context, enqueue }) => {
       const newest = newestOf(context.epochs);
-      if (newest !== undefined) enqueue.sendTo(epochId(newest.epoch), { type: 'epoch.abort' });
+      if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });
     }),
-    abortOverdueParent: enqueueActions(({ event, enqueue }) => {
-      if (event.type === 'epoch.overdue') enqueue.sendTo(epochId(event.epoch), { type: 'epoch.abort' });
+    abortOverdue: enqueueActions(({ event, enqueue }) => {
+      if (event.type === 'epoch.overdue') enqueue.sendTo(event.name, { type: 'epoch.abort' });
     }),
     drainServing: enqueueActions(({ context, enqueue }) => {
-      for (const { epoch, phase } of context.epochs) {
+      for (const { name, phase } of context.epochs) {
         // A child that is not live is ended by SIGKILL only: on SIGTERM it takes its parent along (fact 3).
-        if (phase === 'starting') enqueue.sendTo(epochId(epoch), { type: 'epoch.abort' });
-        if (phase === 'live') enqueue.sendTo(epochId(epoch), { type: 'epoch.drain' });
+        if (phase === 'starting') enqueue.sendTo(name, { type: 'epoch.abort' });
+        if (phase === 'live') enqueue.sendTo(name, { type: 'epoch.drain' });
       }
     }),
     /** Children that are not live were aborted when the drain began. */
-    terminateNewest: enqueueActions(({ context, enqueue }) => {
+    terminateAll: enqueueActions(({ context, enqueue }) => {
       const living = context.epochs.filter((e) => e.phase !== 'starting');
-      for (const { epoch } of living) {
-        // The newest takes its parent along; the parent gets no signal of its own (fact 6).
-        const type = epoch === living.at(-1)?.epoch ? 'epoch.terminate' : 'epoch.dismiss';
-        enqueue.sendTo(epochId(epoch), { type });
+      for (const { name, baseId } of living) {
+        // The newest of a base id takes its parent along; the parent gets no signal of its own (fact 6).
+        const isNewest = name === living.findLast((e) => e.baseId === baseId)?.name;
+        enqueue.sendTo(name, { type: isNewest ? 'epoch.terminate' : 'epoch.dismiss' });
       }
     }),
     abortAll: enqueueActions(({ context, enqueue }) => {
-      for (const { epoch } of context.epochs) enqueue.sendTo(epochId(epoch), { type: 'epoch.abort' });
+      for (const { name } of context.epochs) enqueue.sendTo(name, { type: 'epoch.abort' });
     }),
     reopenLogs: enqueueActions(({ context, enqueue }) => {
-      for (const { epoch } of context.epochs) enqueue.sendTo(epochId(epoch), { type: 'logs.reopen' });
+      for (const { name } of context.epochs) enqueue.sendTo(name, { type: 'logs.reopen' });
     }),
     tellServing: sendTo(
       ({ system }) => system.get('status'),
-      ({ context }): ServingReport => ({ type: 'serving.began', epoch: newestOf(context.epochs)?.epoch ?? 0 }),
+      ({ context }): ServingReport => {
+        const { name = '', baseId = 0 } = servingOf(context.epochs) ?? {};
+        return { type: 'serving.began', name, baseId };
+      },
     ),
     tellNotServing: sendTo(
       ({ system }) => system.get('status'),
@@ -207,17 +304,47 @@ export const supervisorSetup = setup({
     ),
     tellHandover: sendTo(
       ({ system }) => system.get('status'),
-      ({ context }): ServingReport => ({ type: 'handover.began', epoch: newestOf(context.epochs)?.epoch ?? 0 }),
+      ({ context }): ServingReport => ({ type: 'handover.began', name: newestOf(context.epochs)?.name ?? '' }),
     ),
     tellHandoverEnded: sendTo(
       ({ system }) => system.get('status'),
       (): ServingReport => ({ type: 'handover.ended' }),
     ),
+    countMiscount: assign({ miscounts: ({ context }) => context.miscounts + 1 }),
+    forgetMiscounts: assign({ miscounts: 0 }),
   },
 });
 
+/** The epoch that Envoy will end because its child, of the same base id, serves. */
+function parentOf(epochs: Epochs, child: EpochRecord | undefined): EpochRecord | undefined {
+  return epochs.find((e) => e.phase === 'leaving' && e.baseId === child?.baseId);
+}
+
+function reasonAfter(event: SupervisorEvent): RestartReason | undefined {
+  if (event.type !== 'epoch.failed') return undefined;
+  if (event.outOfMemory) return 'out of memory';
+  return event.code === 0 ? 'Envoy ended' : 'Envoy crashed';
+}
+
+/** What came of a start, from the event that ended the supervisor's waiting for it. */
+function outcomeOf(event: SupervisorEvent, name: string): RestartOutcome {
+  switch (event.type) {
+    case 'epoch.live':
+      return 'live';
+    case 'epoch.exited':
+      return 'parent lost';
+    case 'epoch.failed':
+      if (event.name !== name) return 'parent lost';
+      if (event.refusedByParent) return 'refused by the parent';
+      return event.during === 'preparing' ? 'bootstrap refused' : 'died';
+    case 'supervisor.stop':
+    case 'supervisor.stop-now':
+      return 'called off';
+    default:
+      return 'not live in time';
+  }
+}
+
 function attemptOf(event: SupervisorEvent): string {
-  return event.type === 'epoch.failed'
-    ? `epoch ${event.epoch}, ${event.during}: ${event.reason}`
-    : `ended by ${event.type}`;
+  return event.type === 'epoch.failed' ? `${event.name}, ${event.during}: ${event.reason}` : `ended by ${event.type}`;
 }

@@ -19,6 +19,7 @@ export interface AdminState {
 export interface AdminClient {
   /** `127.0.0.1:15000`. */
   readonly address: string;
+  readonly port: number;
   /** Rejects only when there is no answer. */
   get(path: string, limitMs?: number): Promise<AdminAnswer>;
   /** Rejects also when the answer is not 200: an order that was not taken. */
@@ -61,6 +62,7 @@ export function createAdminClient(host: string, port: number): AdminClient {
 
   return {
     address,
+    port,
     get: (path, limitMs = defaultLimitMs) => call('GET', path, limitMs),
     async post(path) {
       const { status, body } = await call('POST', path, defaultLimitMs);

@@ -118,9 +118,11 @@ async function until(
 /** Names in /dev/shm of the base id that the agent had. */
 function sharedMemory(agent: Agent): string[] {
   const claim = agent.trace().find((line) => line.kind === 'stop' && line.actor === 'agent/claim') as
-    | { output: { baseId: number } }
+    | { output: { baseIds: number[] } }
     | undefined;
-  return readdirSync('/dev/shm').filter((name) => name === `envoy_shared_memory_${(claim?.output.baseId ?? -1) * 10}`);
+  return readdirSync('/dev/shm').filter(
+    (name) => name === `envoy_shared_memory_${(claim?.output.baseIds[0] ?? -1) * 10}`,
+  );
 }
 
 test('serves, restarts hot by SIGHUP and by certificate, recovers from a crash, ends by SIGTERM', async () => {
@@ -150,7 +152,11 @@ test('serves, restarts hot by SIGHUP and by certificate, recovers from a crash, 
   expect(sharedMemory(agent)).toEqual([]);
   expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
   expect(agent.output()).toContain('epoch-2: running.initializing → running.live (probe.passed');
-  expect(agent.output()).toContain('signal SIGKILL: not by this agent; out of memory?');
+  // Whether the kernel counts out-of-memory kills depends on the machine.
+  expect(agent.output()).toMatch(/signal SIGKILL: (killed, )?not by this agent/);
+  expect(agent.output()).toMatch(
+    /epoch-2 is live +restart\.reason="configuration changed" +restart\.how="hot restart"/,
+  );
 });
 
 test('a killed agent leaves no Envoy, and the next one sweeps what is left of it', async () => {

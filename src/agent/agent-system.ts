@@ -12,9 +12,9 @@ import { ChartpilotError, explainError, messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import { narrate } from '../runtime/narrate.ts';
 import { localAddresses } from './addresses.ts';
-import { type AdminClient, createAdminClient } from './admin-client.ts';
+import { AdminInterfaces } from './admin-interfaces.ts';
 import { AgentMetrics } from './agent-metrics.ts';
-import { type ClaimedBaseId, chooseRunDir, claimBaseId } from './base-ids.ts';
+import { type ClaimedBaseIds, chooseRunDir, claimBaseIds } from './base-ids.ts';
 import { buildBootstrap } from './bootstrap.ts';
 import { digestFiles, waitForFiles } from './certificate-files.ts';
 import { controlPlaneTls } from './control-plane-tls.ts';
@@ -24,10 +24,13 @@ import type { EnvoyFlags } from './envoy-args.ts';
 import { envoyProcess } from './envoy-process.ts';
 import { liveProbe } from './live-probe.ts';
 import { buildNode } from './node-metadata.ts';
+import { outOfMemoryCounter } from './out-of-memory.ts';
 import { parentDeathGuard } from './parent-death.ts';
 import { type PrepareEnvironment, prepareEpoch } from './prepare-epoch.ts';
 import { ProcessTable } from './process-table.ts';
 import type { ProxyOptions } from './proxy-options.ts';
+import { countRequests } from './requests-in-flight.ts';
+import { tellRestart } from './restart-narration.ts';
 import { repairSharedMemory } from './shared-memory.ts';
 import { handledSignals, signals } from './signals.ts';
 import { statusServer } from './status-server.ts';
@@ -51,7 +54,10 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   for (const warning of options.warnings) log.warn(warning);
   const net = new SafetyNet();
   const metrics = new AgentMetrics();
-  const stopNarrating = narrate(recorder, log.scope('agent'), { quiet: (actor) => actor === 'start-limiter' });
+  const stopNarrating = narrate(recorder, log.scope('agent'), {
+    quiet: (actor) => actor === 'start-limiter',
+    tell: tellRestart,
+  });
   recorder.observe((record) => metrics.observe(record));
   try {
     const machine = await agentWithEffects(program, net, metrics);
@@ -72,13 +78,13 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
 }
 
 /**
- * What lies outside the statecharts: the processes that were started, and the base id. Whatever ends the agent in good
+ * What lies outside the statecharts: the processes that were started, and the base ids. Whatever ends the agent in good
  * order or by an exception, no Envoy and no shared memory is left. (Killed, the kernel ends the Envoys, and the next
  * agent sweeps.)
  */
 class SafetyNet {
   readonly table = new ProcessTable();
-  claim: ClaimedBaseId | undefined;
+  claim: ClaimedBaseIds | undefined;
   readonly #onExit = (): void => {
     this.table.killAll();
     this.claim?.release();
@@ -103,27 +109,37 @@ const ignore = (): void => {};
 
 async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: AgentMetrics) {
   const { options, log } = program;
-  const admin = createAdminClient(localAddresses(options.addresses).localhost, options.config.proxyAdminPort);
+  const { config, envoyStatusPort, envoyPrometheusPort } = options;
+  const admins = new AdminInterfaces({
+    host: localAddresses(options.addresses).localhost,
+    port: config.proxyAdminPort,
+    sparePort: options.spareAdminPort,
+    log: log.scope('agent'),
+  });
   const runDir = chooseRunDir(options.runDir);
   return agentMachine.provide({
     actors: {
       signals: signals(),
-      claimBaseId: fromPromise<{ baseId: number; sweptFiles: string[] }, undefined>(() =>
+      claimBaseIds: fromPromise<{ baseIds: number[]; sweptFiles: string[] }, undefined>(() =>
         inOneLine(async () => {
-          const { baseId } = options;
-          net.claim = await claimBaseId({ runDir, ...(baseId !== undefined && { baseId }) });
-          return { baseId: net.claim.baseId, sweptFiles: net.claim.sweptFiles };
+          const { baseId, hotRestart } = options;
+          const withSpare = hotRestart && !config.customConfigFile;
+          net.claim = await claimBaseIds({ runDir, withSpare, ...(baseId !== undefined && { baseId }) });
+          const { baseIds, sweptFiles } = net.claim;
+          admins.spareIs(baseIds[1]);
+          return { baseIds: [...baseIds], sweptFiles };
         }),
       ),
-      releaseBaseId: fromPromise<void, { baseId: number }>(async () => {
+      releaseBaseIds: fromPromise<void, { baseIds: number[] }>(async () => {
         await net.table.endAll();
         net.claim?.release();
       }),
-      status: statusMachine.provide({ actors: { http: statusServer({ admin, metrics, log: log.scope('status') }) } }),
+      status: statusMachine.provide({ actors: { http: statusServer({ admins, metrics, log: log.scope('status') }) } }),
       supervisor: supervisorMachine.provide({
         actors: {
-          epoch: await epochWithEffects(program, net.table, admin),
+          epoch: await epochWithEffects(program, net.table, admins),
           repair: repairSharedMemory({ binary: program.binary }),
+          countRequests: countRequests({ admins, ownPorts: [envoyStatusPort, envoyPrometheusPort] }),
         },
       }),
       certWatcher: certWatcherMachine.provide({
@@ -137,7 +153,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   });
 }
 
-async function epochWithEffects({ options, binary, log }: AgentProgram, table: ProcessTable, admin: AdminClient) {
+async function epochWithEffects({ options, binary, log }: AgentProgram, table: ProcessTable, admins: AdminInterfaces) {
   const { config, role } = options;
   const flags = envoyFlags(options);
   const guard = await parentDeathGuard();
@@ -146,10 +162,17 @@ async function epochWithEffects({ options, binary, log }: AgentProgram, table: P
   const discoveryAddress = 'bootstrap' in source ? config.discoveryAddress : undefined;
   return epochMachine.provide({
     actors: {
-      prepare: prepareEpoch({ binary, guard, flags, configPath: config.configPath, source, discoveryAddress }),
-      process: envoyProcess({ binary, guard, flags, table, log: log.scope('envoy') }),
-      probe: liveProbe({ admin, discoveryAddress, startOf: (epoch) => table.startOf(epoch) }),
-      drainListeners: drainListeners(admin, role),
+      prepare: prepareEpoch({ binary, guard, flags, admins, configPath: config.configPath, source, discoveryAddress }),
+      process: envoyProcess({
+        binary,
+        guard,
+        flags,
+        table,
+        log: log.scope('envoy'),
+        outOfMemoryKills: outOfMemoryCounter(),
+      }),
+      probe: liveProbe({ admins, discoveryAddress, startOf: (run) => table.startOf(run) }),
+      drainListeners: drainListeners({ admins, role }),
     },
     actions: {
       removeConfigFile: ({ context }) => {
@@ -182,39 +205,38 @@ function envoyFlags({ config, addresses, logLevel, concurrency, configOverride }
   };
 }
 
-/** The generated bootstrap is the same for every epoch: what is wrong with it is found before anything is started. */
+/** The generated bootstrap differs by its admin port only: what is wrong with it is found before anything is started. */
 function bootstrapSource(options: ProxyOptions, log: Logger): PrepareEnvironment['source'] {
-  const { config, addresses, podAnnotations, outlierLogPath, ...rest } = options;
-  if (config.customConfigFile) return { customConfigFile: config.customConfigFile };
-  const tls = controlPlaneTls(config, options.env);
-  const optional = { ...(outlierLogPath !== undefined && { outlierLogPath }) };
-  const { node, warnings } = buildNode({
-    ...rest,
-    ...optional,
-    config,
-    addresses,
-    podAnnotations,
-    ...(tls !== undefined && { controlPlaneName: tls.serverName }),
-  });
-  for (const warning of warnings) log.warn(warning);
-  const bootstrap = buildBootstrap({
-    ...rest,
-    ...optional,
-    node,
-    config,
-    addresses,
-    local: localAddresses(addresses),
-    annotations: podAnnotations,
-    ...(tls !== undefined && { tls }),
-  });
-  return { bootstrap: () => bootstrap };
+  const { addresses, podAnnotations, outlierLogPath, ...rest } = options;
+  const { customConfigFile, proxyAdminPort } = options.config;
+  if (customConfigFile) return { customConfigFile };
+  const tls = controlPlaneTls(options.config, options.env);
+  const build = (adminPort: number): { bootstrap: object; warnings: readonly string[] } => {
+    const facts = {
+      ...rest,
+      addresses,
+      config: { ...options.config, proxyAdminPort: adminPort },
+      podAnnotations,
+      annotations: podAnnotations,
+      local: localAddresses(addresses),
+      ...(outlierLogPath !== undefined && { outlierLogPath }),
+      ...(tls !== undefined && { tls, controlPlaneName: tls.serverName }),
+    };
+    const { node, warnings } = buildNode(facts);
+    return { bootstrap: buildBootstrap({ ...facts, node }), warnings };
+  };
+  for (const warning of build(proxyAdminPort).warnings) log.warn(warning);
+  return { bootstrap: (adminPort) => build(adminPort).bootstrap };
 }
 
-function agentSettings({ config, watch, restartPolicy, hotRestart }: ProxyOptions): AgentSettings {
+function agentSettings({ config, watch, ...options }: ProxyOptions): AgentSettings {
+  const { restartPolicy, hotRestart, exitOnZeroActiveConnections, minimumDrainMs } = options;
   return {
     ...defaultSettings,
     restartPolicy,
     hotRestart,
+    exitOnZeroActiveConnections,
+    minimumDrainMs,
     drainMs: config.drainDurationMs,
     // What Envoy is told: whole seconds.
     parentShutdownMs: Math.floor(config.parentShutdownDurationMs / 1000) * 1000,

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type BaseIdOptions, type ClaimedBaseId, claimBaseId } from './base-ids.ts';
+import { type BaseIdOptions, type ClaimedBaseId, claimBaseId, claimBaseIds } from './base-ids.ts';
 import { temporaryFolder } from './testing/real-envoy.ts';
 
 /** A host of its own: run directory and shared memory lie in a temporary folder. */
@@ -66,6 +66,41 @@ test('the lock names the process and the time of its start', async () => {
   const stat = readFileSync(`/proc/${process.pid}/stat`, 'utf8');
   const startTime = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
   expect(owner).toEqual({ pid: process.pid, startTime });
+});
+
+describe('two ids of one agent', () => {
+  test('are free ones, the first as it was asked for, and are given back together', async () => {
+    const { options, runDir, memory } = host();
+    const wanted = 41_000 + (process.pid % 1_000);
+    const claimed = await claimBaseIds({ ...options, baseId: wanted, withSpare: true });
+    onTestFinished(() => claimed.release());
+    const [first, spare, ...others] = claimed.baseIds;
+    expect([first, others]).toEqual([wanted, []]);
+    expect(spare).not.toBe(wanted);
+    expect(readdirSync(runDir).sort()).toEqual([`base-id-${first}`, `base-id-${spare}`].sort());
+    for (const baseId of claimed.baseIds) writeFileSync(memory(baseId), 'x');
+    await expect(claim({ ...options, baseId: spare! })).rejects.toThrow('in use');
+    claimed.release();
+    expect(readdirSync(runDir)).toEqual([]);
+    expect(claimed.baseIds.filter((baseId) => existsSync(memory(baseId)))).toEqual([]);
+  });
+
+  test('are one where there is no use for a second', async () => {
+    const claimed = await claimBaseIds({ ...host().options, withSpare: false });
+    onTestFinished(() => claimed.release());
+    expect(claimed.baseIds).toHaveLength(1);
+  });
+
+  test('are swept together when their agent is dead', async () => {
+    const { options, runDir, memory } = host();
+    const left = [50_007, 50_008].flatMap((baseId) => {
+      writeFileSync(memory(baseId), 'x');
+      return [memory(baseId), leaveLock(runDir, baseId, dead)];
+    });
+    const claimed = await claimBaseIds({ ...options, withSpare: true });
+    onTestFinished(() => claimed.release());
+    expect([...claimed.sweptFiles].sort()).toEqual(left.sort());
+  });
 });
 
 describe('sweeping', () => {

@@ -67,11 +67,46 @@ export function chooseRunDir(flag: string | undefined): string {
 export async function claimBaseId(options: BaseIdOptions): Promise<ClaimedBaseId> {
   ensureRunDir(options.runDir);
   const sweptFiles = await sweep(options);
+  const claim = await claimOneOf(options);
+  if (claim === undefined) throw exhausted(options);
+  return { ...claim, sweptFiles };
+}
+
+async function claimOneOf(options: BaseIdOptions): Promise<Omit<ClaimedBaseId, 'sweptFiles'> | undefined> {
   for (const baseId of candidates(options)) {
-    const claim = await tryClaim(baseId, options);
-    if (claim !== undefined) return { baseId, sweptFiles, release: claim };
+    const release = await tryClaim(baseId, options);
+    if (release !== undefined) return { baseId, release };
   }
-  throw exhausted(options);
+  return undefined;
+}
+
+/** The base ids of one agent: they are claimed, released and swept as one. */
+export interface ClaimedBaseIds extends Pick<ClaimedBaseId, 'sweptFiles' | 'release'> {
+  /** The one that Envoys begin with, then the spare one, where there is one. */
+  readonly baseIds: readonly number[];
+}
+
+/**
+ * Takes the base id that Envoys begin with and, `withSpare`, another free one to fall back to when an Envoy takes no child
+ * any more: the next one comes up beside it.
+ *
+ * A bootstrap of the user's own leaves no room for a second: it names the admin port and the listeners, and two Envoys
+ * that share nothing cannot both have that port.
+ *
+ * @throws ChartpilotError as {@link claimBaseId}; a spare id that is not to be had is done without
+ */
+export async function claimBaseIds(options: BaseIdOptions & { readonly withSpare: boolean }): Promise<ClaimedBaseIds> {
+  const first = await claimBaseId(options);
+  const { baseId: _, ...anyFree } = options;
+  const spare = options.withSpare ? await claimOneOf(anyFree).catch(() => undefined) : undefined;
+  return {
+    baseIds: [first.baseId, ...(spare === undefined ? [] : [spare.baseId])],
+    sweptFiles: first.sweptFiles,
+    release: () => {
+      first.release();
+      spare?.release();
+    },
+  };
 }
 
 function ensureRunDir(runDir: string): void {

@@ -146,3 +146,11 @@ test('an empty runtime value takes a flag away', () => {
   const { layers } = built({}, { runtimeValues: { 're2.max_program_size.error_level': '', x: '1' } }).layered_runtime;
   expect(layers[0]!.static_layer).toEqual({ x: '1' });
 });
+
+test('all that names the admin port names the same one: an Envoy of the spare base id has another', () => {
+  const bootstrap = buildBootstrap(facts({}, { proxyAdminPort: 15_005 }));
+  const places = JSON.stringify(bootstrap).match(/15005/g);
+  // The admin interface, the cluster that serves its statistics, and what the control plane is told.
+  expect(places).toHaveLength(3);
+  expect(JSON.stringify(bootstrap)).not.toContain('15000');
+});

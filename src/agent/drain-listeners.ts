@@ -1,14 +1,31 @@
 /** The drain effect of an epoch (spec/agent.md §4.4, spec/envoy-hot-restart.md §4 "Graceful stop"). */
 import { fromPromise } from 'xstate';
-import type { AdminClient } from './admin-client.ts';
+import type { AdminInterfaces } from './admin-interfaces.ts';
+
+export interface DrainEnvironment {
+  readonly admins: AdminInterfaces;
+  readonly role: 'sidecar' | 'router';
+}
+
+export interface DrainInput {
+  readonly epoch: number;
+  readonly baseId: number;
+  /** Another Envoy, of the other base id, serves the same ports. */
+  readonly replaced: boolean;
+}
 
 /**
- * First every answer asks its client to leave, then listeners stop accepting, gradually. A sidecar goes on accepting
+ * Who stops asks every client to leave with its answer first, then stops accepting, gradually. A sidecar goes on accepting
  * what its own workload sends: that workload may still be finishing.
+ *
+ * Who is replaced closes all of its listeners first: as long as they are open the kernel gives it a share of the new
+ * connections.
  */
-export function drainListeners(admin: AdminClient, role: 'sidecar' | 'router') {
-  return fromPromise<void, { epoch: number }>(async () => {
-    await admin.post('/healthcheck/fail');
-    await admin.post(role === 'sidecar' ? '/drain_listeners?inboundonly&graceful' : '/drain_listeners?graceful');
+export function drainListeners({ admins, role }: DrainEnvironment) {
+  return fromPromise<void, DrainInput>(async ({ input }) => {
+    const admin = admins.of(input.baseId);
+    const gracefully = role === 'sidecar' ? '/drain_listeners?inboundonly&graceful' : '/drain_listeners?graceful';
+    const orders = input.replaced ? ['/drain_listeners', '/healthcheck/fail'] : ['/healthcheck/fail', gracefully];
+    for (const order of orders) await admin.post(order);
   });
 }

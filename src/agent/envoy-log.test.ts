@@ -16,6 +16,8 @@ function recordingLog(): { log: Logger; lines: string[] } {
   return { log, lines };
 }
 
+const run = { epoch: 0, baseId: 1 };
+
 const line = (level: string, text: string): string => `2026-01-02T03:04:05.678901Z\t${level}\tenvoy main\t${text}`;
 
 test('a line of Envoy is level, component and text', () => {
@@ -25,7 +27,7 @@ test('a line of Envoy is level, component and text', () => {
 
 test('every line reaches the log with Envoy’s level; a bare line has the level of the one before it', () => {
   const { log, lines } = recordingLog();
-  const output = new EnvoyOutput(log, 0);
+  const output = new EnvoyOutput(log, run);
   output.line(line('trace', 'a'));
   output.line(line('warning', 'b'));
   output.line('  c');
@@ -35,7 +37,7 @@ test('every line reaches the log with Envoy’s level; a bare line has the level
 
 describe('last words', () => {
   const lastWordsAfter = (...lines: string[]): string => {
-    const output = new EnvoyOutput(recordingLog().log, 0);
+    const output = new EnvoyOutput(recordingLog().log, run);
     for (const each of lines) output.line(each);
     return output.lastWords();
   };
@@ -60,14 +62,14 @@ describe('last words', () => {
 
   test('are nothing when the last line is too old to be about the end', () => {
     let now = 0;
-    const output = new EnvoyOutput(recordingLog().log, 0, () => now);
+    const output = new EnvoyOutput(recordingLog().log, run, () => now);
     output.line(line('error', 'a probe failed'));
     now = 60_000;
     expect(output.lastWords()).toBe('');
   });
 
   test('tell when the parent refused the child', () => {
-    const output = new EnvoyOutput(recordingLog().log, 1);
+    const output = new EnvoyOutput(recordingLog().log, run);
     expect(output.refusedByParent).toBe(false);
     output.line('previous envoy process is still initializing');
     expect(output.refusedByParent).toBe(true);

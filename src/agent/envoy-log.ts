@@ -35,15 +35,16 @@ const refusal = 'previous envoy process is still initializing';
 /** Reads the output of one process. Every line goes to the log with Envoy's own level. */
 export class EnvoyOutput {
   readonly #log: Logger;
-  readonly #epoch: number | undefined;
+  readonly #run: { readonly epoch: number; readonly baseId: number } | undefined;
   readonly #now: () => number;
   #level: Level = 'info';
   #last: { text: string; weight: number; at: number } | undefined;
   #refused = false;
 
-  constructor(log: Logger, epoch: number | undefined, now: () => number = Date.now) {
+  /** @param run whose lines they are, for the log */
+  constructor(log: Logger, run?: { readonly epoch: number; readonly baseId: number }, now: () => number = Date.now) {
     this.#log = log;
-    this.#epoch = epoch;
+    this.#run = run;
     this.#now = now;
   }
 
@@ -65,7 +66,7 @@ export class EnvoyOutput {
     this.#level = level;
     this.#refused ||= text.includes(refusal);
     this.#remember(text, weightOf(level, text, parsed === undefined));
-    this.#log[level](text, { epoch: this.#epoch, component });
+    this.#log[level](text, { epoch: this.#run?.epoch, baseId: this.#run?.baseId, component });
   }
 
   #remember(text: string, weight: number): void {

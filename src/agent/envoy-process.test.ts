@@ -8,6 +8,7 @@ import { createLogger } from '../runtime/log.ts';
 import { createAdminClient } from './admin-client.ts';
 import { claimBaseId } from './base-ids.ts';
 import { envoyProcess } from './envoy-process.ts';
+import type { OutOfMemoryCounter } from './out-of-memory.ts';
 import { parentDeathGuard } from './parent-death.ts';
 import { ProcessTable } from './process-table.ts';
 import { envoyBinary, freePort, temporaryFolder, testFlags, writeAdminOnlyBootstrap } from './testing/real-envoy.ts';
@@ -28,7 +29,9 @@ interface Running {
 }
 
 /** One Envoy, below a machine that notes what it is told. */
-async function run(options: { binary?: string; configFile?: string } = {}): Promise<Running> {
+async function run(
+  options: { binary?: string; configFile?: string; outOfMemoryKills?: OutOfMemoryCounter } = {},
+): Promise<Running> {
   const folder = temporaryFolder();
   const claimed = await claimBaseId({ runDir: join(folder.path, 'run') });
   const adminPort = await freePort();
@@ -40,6 +43,7 @@ async function run(options: { binary?: string; configFile?: string } = {}): Prom
     flags: testFlags,
     table,
     guard,
+    outOfMemoryKills: options.outOfMemoryKills ?? (() => undefined),
     log: createLogger({ write: (line) => log.push(line) }).scope('envoy'),
   });
   const parent = setup({ actors: { logic } }).createMachine({
@@ -116,6 +120,29 @@ test('an Envoy that somebody kills is told apart from one that we kill', async (
   await live(ours);
   ours.order('SIGKILL');
   expect(await ours.event('process.exited')).toMatchObject({ signal: 'SIGKILL', lastWords: '' });
+});
+
+test.each([
+  [[0, 1], true, "out of memory: the kernel's oom_kill counter went from 0 to 1"],
+  [[4, 4], false, 'killed, not by this agent; the kernel counts no out-of-memory kill'],
+  [[], false, 'not by this agent; out of memory?'],
+])(
+  'S25: the kernel’s counter, %j at the start and at the end, tells whether memory ran out',
+  async (counter, outOfMemory, lastWords) => {
+    const readings = [...counter];
+    const envoy = await run({ outOfMemoryKills: () => readings.shift() });
+    const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
+    process.kill(pid, 'SIGKILL');
+    expect(await envoy.event('process.exited')).toMatchObject({ signal: 'SIGKILL', outOfMemory, lastWords });
+  },
+);
+
+test('a kill of ours is no matter of memory, whatever the kernel counts meanwhile', async () => {
+  const readings = [0, 1];
+  const envoy = await run({ outOfMemoryKills: () => readings.shift() });
+  await envoy.event('process.spawned');
+  envoy.order('SIGKILL');
+  expect(await envoy.event('process.exited')).toMatchObject({ signal: 'SIGKILL', outOfMemory: false });
 });
 
 test('an Envoy whose actor is stopped is killed', async () => {

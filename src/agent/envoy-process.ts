@@ -10,6 +10,7 @@ import { messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
 import { EnvoyOutput } from './envoy-log.ts';
+import type { OutOfMemoryCounter } from './out-of-memory.ts';
 import { openOutputChannels } from './output-channels.ts';
 import type { ProcessTable } from './process-table.ts';
 
@@ -21,6 +22,8 @@ export interface EnvoyProcessEnvironment {
   readonly table: ProcessTable;
   /** From {@link parentDeathGuard}. */
   readonly guard: readonly string[];
+  /** Of the control group that Envoys live in. */
+  readonly outOfMemoryKills: OutOfMemoryCounter;
 }
 
 type ProcessReport = ProcessSpawned | ProcessExited | ProcessFailed;
@@ -45,7 +48,7 @@ export function envoyProcess(environment: EnvoyProcessEnvironment) {
 }
 
 function runEnvoy(
-  { binary, flags, log, table, guard }: EnvoyProcessEnvironment,
+  { binary, flags, log, table, guard, outOfMemoryKills }: EnvoyProcessEnvironment,
   run: { epoch: number; baseId: number; configFile: string },
   report: (event: ProcessReport) => void,
 ): { kill(signal: NodeJS.Signals): void } {
@@ -56,6 +59,7 @@ function runEnvoy(
   }
   const [file, ...args] = [...guard, binary, ...envoyArguments(flags, run)];
   const channels = openOutputChannels();
+  const killsBefore = outOfMemoryKills();
   // A group of its own: Ctrl-C at a terminal is for the agent, which then drains. Envoy's kernel tie to the thread that
   // spawned it holds all the same. Output goes past execa's buffers: it must be read as long as Envoy lives.
   const subprocess = execa(file!, args, {
@@ -72,12 +76,14 @@ function runEnvoy(
   // Settles with the process; what is to be told comes from the events below.
   subprocess.catch(() => {});
   const child = subprocess.nodeChildProcess;
-  table.add(child, run.epoch);
-  const output = new EnvoyOutput(log, run.epoch);
+  table.add(child, run);
+  const output = new EnvoyOutput(log, run);
   const outputEnds = Promise.all([
     readLines(channels.stderr.stream ?? child.stderr, (line) => output.line(line)),
     // Envoy's own log goes to stderr: here is only what users let it write, access logs.
-    readLines(channels.stdout.stream ?? child.stdout, (line) => log.info(line, { epoch: run.epoch })),
+    readLines(channels.stdout.stream ?? child.stdout, (line) =>
+      log.info(line, { epoch: run.epoch, baseId: run.baseId }),
+    ),
   ]);
 
   let over = false;
@@ -93,9 +99,10 @@ function runEnvoy(
     await Promise.race([outputEnds, sleep(outputGraceMs, undefined, { ref: false })]);
     over = true;
     const { refusedByParent } = output;
-    // Who is killed says nothing; the kernel's reason is its own (spec/agent.md §2.6 F12).
-    const lastWords = signal === 'SIGKILL' && !killedByUs ? 'not by this agent; out of memory?' : output.lastWords();
-    report({ type: 'process.exited', code, signal, lastWords, refusedByParent });
+    // Who is killed says nothing (spec/agent.md §2.6 F12).
+    const killed = signal === 'SIGKILL' && !killedByUs ? byWhom(killsBefore, outOfMemoryKills()) : undefined;
+    const { lastWords, outOfMemory } = killed ?? { lastWords: output.lastWords(), outOfMemory: false };
+    report({ type: 'process.exited', code, signal, lastWords, refusedByParent, outOfMemory });
   });
   return {
     kill: (signal) => {
@@ -103,6 +110,18 @@ function runEnvoy(
       child.kill(signal);
     },
   };
+}
+
+/** What the kernel's counter says about a SIGKILL that this agent did not send. */
+function byWhom(before: number | undefined, now: number | undefined): { lastWords: string; outOfMemory: boolean } {
+  if (before === undefined || now === undefined) {
+    return { lastWords: 'not by this agent; out of memory?', outOfMemory: false };
+  }
+  const outOfMemory = now > before;
+  const lastWords = outOfMemory
+    ? `out of memory: the kernel's oom_kill counter went from ${before} to ${now}`
+    : 'killed, not by this agent; the kernel counts no out-of-memory kill';
+  return { lastWords, outOfMemory };
 }
 
 /** @returns when the stream has ended; at once for an output that is not ours to read */

@@ -2,9 +2,8 @@ import { createServer, type Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
-import { createAdminClient } from './admin-client.ts';
 import { liveProbe, type ProbeEnvironment } from './live-probe.ts';
-import { freePort } from './testing/real-envoy.ts';
+import { adminInterfaces, freePort } from './testing/real-envoy.ts';
 
 /** An admin interface that says what the test wants. */
 interface Admin {
@@ -35,7 +34,7 @@ function probing(
 ): { next: (type: string) => Promise<EventObject & Record<string, unknown>>; events: EventObject[] } {
   const events: (EventObject & Record<string, unknown>)[] = [];
   const probe = liveProbe({
-    admin: createAdminClient('127.0.0.1', port),
+    admins: adminInterfaces(port),
     discoveryAddress: undefined,
     startOf: () => performance.now(),
     firstComplaintMs: 100,
@@ -43,7 +42,7 @@ function probing(
     ...options,
   });
   const parent = setup({ actors: { probe } }).createMachine({
-    invoke: { src: 'probe', input: { epoch } },
+    invoke: { src: 'probe', input: { epoch, baseId: 1 } },
     on: { '*': { actions: ({ event }) => void events.push(event as EventObject & Record<string, unknown>) } },
   });
   const actor = createActor(parent).start();

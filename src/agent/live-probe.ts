@@ -4,17 +4,23 @@ import { fromCallback } from 'xstate';
 import type { ProbePassed, ProbeWaiting } from '../../machines/agent/protocol.ts';
 import { messageOf } from '../runtime/errors.ts';
 import type { AdminClient } from './admin-client.ts';
+import type { AdminInterfaces } from './admin-interfaces.ts';
 import { whyUnreachable } from './prepare-epoch.ts';
 
 export interface ProbeEnvironment {
-  readonly admin: AdminClient;
+  readonly admins: AdminInterfaces;
   /** Undefined when the bootstrap is the user's own. */
   readonly discoveryAddress: string | undefined;
   /** When the epoch's process was started, by `performance.now()`. */
-  readonly startOf: (epoch: number) => number | undefined;
+  readonly startOf: (run: EpochRun) => number | undefined;
   /** Until the first complaint, and between complaints. */
   readonly firstComplaintMs?: number;
   readonly complaintEveryMs?: number;
+}
+
+interface EpochRun {
+  readonly epoch: number;
+  readonly baseId: number;
 }
 
 const firstPauseMs = 25;
@@ -22,34 +28,36 @@ const longestPauseMs = 250;
 const pauseGrowth = 1.3;
 
 export function liveProbe(environment: ProbeEnvironment) {
-  return fromCallback<{ type: never }, { epoch: number }>(({ input, sendBack }) => {
+  return fromCallback<{ type: never }, EpochRun>(({ input, sendBack }) => {
     const stop = new AbortController();
     const report = (event: ProbePassed | ProbeWaiting): void => {
       if (!stop.signal.aborted) sendBack(event);
     };
-    void probe(environment, input.epoch, report, stop.signal);
+    void probe(environment, input, report, stop.signal);
     return () => stop.abort();
   });
 }
 
 async function probe(
   environment: ProbeEnvironment,
-  epoch: number,
+  run: EpochRun,
   report: (event: ProbePassed | ProbeWaiting) => void,
   stopped: AbortSignal,
 ): Promise<void> {
   const { firstComplaintMs = 5_000, complaintEveryMs = 30_000 } = environment;
-  const startedAt = environment.startOf(epoch) ?? performance.now();
+  const admin = environment.admins.of(run.baseId);
+  const startedAt = environment.startOf(run) ?? performance.now();
   let complaintAt = performance.now() + firstComplaintMs;
   for (let pauseMs = firstPauseMs; !stopped.aborted; pauseMs = Math.min(longestPauseMs, pauseMs * pauseGrowth)) {
-    const finding = await look(environment, epoch);
+    const finding = await look(admin, run);
     if (finding.live) {
+      environment.admins.tell(run.baseId);
       report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - startedAt) });
       return;
     }
     if (performance.now() >= complaintAt) {
       complaintAt = performance.now() + complaintEveryMs;
-      report({ type: 'probe.waiting', reason: await explain(environment, finding) });
+      report({ type: 'probe.waiting', reason: await explain(environment, admin, finding) });
     }
     await sleep(pauseMs, undefined, { signal: stopped }).catch(() => {});
   }
@@ -62,7 +70,7 @@ interface Finding {
 }
 
 /** A 200 alone proves nothing: it may be the parent's, or a stranger's (spec/agent.md §2.6 F13). */
-async function look({ admin }: ProbeEnvironment, epoch: number): Promise<Finding> {
+async function look(admin: AdminClient, { epoch }: EpochRun): Promise<Finding> {
   const state = await admin.state();
   if (!state.live) return state;
   try {
@@ -75,8 +83,7 @@ async function look({ admin }: ProbeEnvironment, epoch: number): Promise<Finding
 }
 
 /** What Envoy waits for, as far as one can tell from outside. */
-async function explain(environment: ProbeEnvironment, finding: Finding): Promise<string> {
-  const { admin, discoveryAddress } = environment;
+async function explain({ discoveryAddress }: ProbeEnvironment, admin: AdminClient, finding: Finding): Promise<string> {
   if (!finding.answered || !finding.detail.includes('INITIALIZING') || discoveryAddress === undefined) {
     return finding.detail;
   }

@@ -1,10 +1,17 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import { type PrepareEnvironment, prepareEpoch, whyUnreachable } from './prepare-epoch.ts';
-import { envoyBinary, freePort, temporaryFolder, testFlags, writeAdminOnlyBootstrap } from './testing/real-envoy.ts';
+import {
+  adminInterfaces,
+  envoyBinary,
+  freePort,
+  temporaryFolder,
+  testFlags,
+  writeAdminOnlyBootstrap,
+} from './testing/real-envoy.ts';
 
 function folder(): string {
   const made = temporaryFolder();
@@ -14,13 +21,14 @@ function folder(): string {
 
 function prepare(
   environment: Partial<PrepareEnvironment>,
-  input: { epoch: number; validate: boolean },
+  input: { epoch: number; baseId?: number; validate: boolean },
 ): Promise<{ configFile: string }> {
   const logic = prepareEpoch({
     binary: envoyBinary(),
     guard: [],
     flags: testFlags,
     configPath: folder(),
+    admins: adminInterfaces(15_000),
     source: { bootstrap: () => ({}) },
     discoveryAddress: undefined,
     ...environment,
@@ -36,6 +44,20 @@ test('the bootstrap of each epoch has a file of its own, in a directory for this
   expect(JSON.parse(readFileSync(configFile, 'utf8'))).toEqual({ node: { id: 'x' } });
   expect(statSync(configPath).mode & 0o777).toBe(0o700);
   expect(existsSync(`${configFile}.new`)).toBe(false);
+});
+
+test('epochs of the spare base id have files and an admin port of their own', async () => {
+  const configPath = folder();
+  const admins = adminInterfaces(15_000, 15_005);
+  admins.spareIs(9);
+  const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
+  const written = async (epoch: number, baseId: number): Promise<[string, unknown]> => {
+    const { configFile } = await prepare({ configPath, admins, source }, { epoch, baseId, validate: false });
+    return [basename(configFile), JSON.parse(readFileSync(configFile, 'utf8'))];
+  };
+  expect(await written(0, 8)).toEqual(['envoy-rev0.json', { adminPort: 15_000 }]);
+  expect(await written(0, 9)).toEqual(['envoy-rev0b.json', { adminPort: 15_005 }]);
+  expect(await written(1, 9)).toEqual(['envoy-rev1b.json', { adminPort: 15_005 }]);
 });
 
 test('a bootstrap that Envoy takes is accepted, also one that names /dev/stdout and /dev/stderr', async () => {

@@ -9,6 +9,7 @@ import { parseHostAndPort } from '../model/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { silentLogger } from '../runtime/log.ts';
 import { connectionProblem } from './admin-client.ts';
+import type { AdminInterfaces } from './admin-interfaces.ts';
 import { type EnvoyFlags, validationArguments } from './envoy-args.ts';
 import { EnvoyOutput } from './envoy-log.ts';
 import type { FileDescriptor } from './output-channels.ts';
@@ -19,8 +20,9 @@ export interface PrepareEnvironment {
   readonly flags: EnvoyFlags;
   /** Directory of generated files. */
   readonly configPath: string;
-  /** The content of the next bootstrap, or a file of the user's that is used as it is. */
-  readonly source: { readonly bootstrap: () => object } | { readonly customConfigFile: string };
+  readonly admins: AdminInterfaces;
+  /** The content of a bootstrap, or a file of the user's that is used as it is. */
+  readonly source: { readonly bootstrap: (adminPort: number) => object } | { readonly customConfigFile: string };
   /** Asked for before a child starts beside a serving epoch; undefined when the bootstrap is the user's own. */
   readonly discoveryAddress: string | undefined;
 }
@@ -31,7 +33,7 @@ const connectLimitMs = 2_000;
 export function prepareEpoch(environment: PrepareEnvironment) {
   return fromPromise<{ configFile: string }, { epoch: number; baseId: number; validate: boolean }>(
     async ({ input, signal }) => {
-      const configFile = await writeBootstrap(environment, input.epoch);
+      const configFile = await writeBootstrap(environment, input);
       if (input.validate) await validateBootstrap(environment, configFile, signal);
       // A child that waits for the control plane never takes over, and ending it harms its parent
       // (spec/envoy-hot-restart.md fact 1): better not to start it.
@@ -42,12 +44,17 @@ export function prepareEpoch(environment: PrepareEnvironment) {
 }
 
 /** Whole or not at all: another Envoy may read the file of the same name at this moment. */
-async function writeBootstrap({ source, configPath }: PrepareEnvironment, epoch: number): Promise<string> {
+async function writeBootstrap(
+  { source, configPath, admins }: PrepareEnvironment,
+  run: { readonly epoch: number; readonly baseId: number },
+): Promise<string> {
   if ('customConfigFile' in source) return resolve(source.customConfigFile);
-  const file = resolve(join(configPath, `envoy-rev${epoch}.json`));
+  // Two epochs of one number may live at the same time: one of each base id.
+  const file = resolve(join(configPath, `envoy-rev${run.epoch}${admins.isSpare(run.baseId) ? 'b' : ''}.json`));
   try {
     await mkdir(configPath, { recursive: true, mode: 0o700 });
-    await writeFile(`${file}.new`, JSON.stringify(source.bootstrap(), undefined, 2), { mode: 0o600 });
+    const bootstrap = source.bootstrap(await admins.portFor(run));
+    await writeFile(`${file}.new`, JSON.stringify(bootstrap, undefined, 2), { mode: 0o600 });
     await rename(`${file}.new`, file);
   } catch (error) {
     if (error instanceof ChartpilotError) throw error;
@@ -87,7 +94,7 @@ async function validateBootstrap(
 }
 
 function lastWordsIn(content: Buffer): string {
-  const output = new EnvoyOutput(silentLogger, undefined);
+  const output = new EnvoyOutput(silentLogger);
   for (const line of content.toString('utf8').split('\n')) output.line(line);
   return output.lastWords();
 }

@@ -7,6 +7,7 @@ import type { ChildProcess } from 'node:child_process';
 export interface RunningEnvoy {
   readonly pid: number;
   readonly epoch: number;
+  readonly baseId: number;
   /** Milliseconds of `performance.now()`. */
   readonly startedAt: number;
 }
@@ -18,10 +19,10 @@ export class ProcessTable {
   readonly #running = new Map<Child, RunningEnvoy>();
 
   /** From the moment of its spawn until its exit event the process is in the table. */
-  add(child: Child, epoch: number): void {
+  add(child: Child, { epoch, baseId }: Pick<RunningEnvoy, 'epoch' | 'baseId'>): void {
     const { pid } = child;
     if (pid === undefined) return;
-    this.#running.set(child, { pid, epoch, startedAt: performance.now() });
+    this.#running.set(child, { pid, epoch, baseId, startedAt: performance.now() });
     child.once('exit', () => this.#running.delete(child));
   }
 
@@ -30,8 +31,8 @@ export class ProcessTable {
   }
 
   /** When the process of an epoch was started; undefined when none runs. */
-  startOf(epoch: number): number | undefined {
-    return this.list().find((entry) => entry.epoch === epoch)?.startedAt;
+  startOf(run: Pick<RunningEnvoy, 'epoch' | 'baseId'>): number | undefined {
+    return this.list().find(({ epoch, baseId }) => epoch === run.epoch && baseId === run.baseId)?.startedAt;
   }
 
   /** For the moment in which the agent itself ends: nothing can be waited for any more. */

@@ -19,6 +19,7 @@ export interface ProxyFlags {
   readonly connectTimeout?: string;
   readonly statusPort?: string;
   readonly proxyAdminPort?: string;
+  readonly spareAdminPort?: string;
   readonly controlPlaneAuthPolicy?: string;
   readonly statsdUdpAddress?: string;
   readonly watchCerts?: string;

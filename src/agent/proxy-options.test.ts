@@ -105,6 +105,38 @@ describe('mistakes', () => {
   });
 });
 
+describe('how it drains, and where a replacement’s admin interface is', () => {
+  test('nobody says anything: as the reference', () => {
+    expect(resolved()).toMatchObject({
+      exitOnZeroActiveConnections: false,
+      minimumDrainMs: 5_000,
+      spareAdminPort: 0,
+    });
+  });
+
+  test('environment and flag', () => {
+    const env = { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true', MINIMUM_DRAIN_DURATION: '500ms' };
+    expect(resolved({ env, flags: { spareAdminPort: '15005' } })).toMatchObject({
+      exitOnZeroActiveConnections: true,
+      minimumDrainMs: 500,
+      spareAdminPort: 15_005,
+    });
+  });
+
+  test('mistakes are told with their source', () => {
+    const env = { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'yes', MINIMUM_DRAIN_DURATION: '5' };
+    expect(() => resolved({ env, flags: { spareAdminPort: '70000' } })).toThrow(
+      /--spareAdminPort must be a port.*EXIT_ON_ZERO_ACTIVE_CONNECTIONS must be true or false.*MINIMUM_DRAIN_DURATION must be a duration/s,
+    );
+    for (const spareAdminPort of ['15000', '15020']) {
+      expect(() => resolved({ flags: { spareAdminPort } })).toThrow(
+        `must differ from the admin port and the status port`,
+      );
+    }
+    expect(resolved({ flags: { spareAdminPort: '0', statusPort: '0' } }).spareAdminPort).toBe(0);
+  });
+});
+
 describe('who the proxy is', () => {
   test('name and namespace of the pod, the instance address, and the domain', () => {
     const env = { POD_NAME: 'web-0', POD_NAMESPACE: 'shop', INSTANCE_IP: '10.1.2.3' };

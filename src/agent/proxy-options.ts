@@ -41,6 +41,10 @@ export interface ProxyOptions {
   readonly restartPolicy: 'retry' | 'exit';
   readonly hotRestart: boolean;
   readonly baseId: number | undefined;
+  /** Of an Envoy that comes up beside one that takes no child; 0: a free port. */
+  readonly spareAdminPort: number;
+  readonly exitOnZeroActiveConnections: boolean;
+  readonly minimumDrainMs: number;
   readonly runDir: string | undefined;
   readonly env: NodeJS.ProcessEnv;
   /** For the log: what was strange, but no mistake. */
@@ -92,6 +96,9 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
     restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, mistakes),
     hotRestart: choice('--hotRestart', ['on', 'off'], flags.hotRestart, mistakes) === 'on',
     baseId: baseIdOf(flags, mistakes),
+    spareAdminPort: spareAdminPort(flags, config, mistakes),
+    exitOnZeroActiveConnections: switchOf('EXIT_ON_ZERO_ACTIVE_CONNECTIONS', env, mistakes),
+    minimumDrainMs: duration('MINIMUM_DRAIN_DURATION', env.MINIMUM_DRAIN_DURATION || '5s', mistakes),
     runDir: flags.runDir,
     env,
     warnings,
@@ -165,6 +172,25 @@ function choice<Word extends string>(
   const word = words.find((known) => known === (said ?? words[0]));
   if (word === undefined) mistakes.flag(`${flag} must be ${words.join(' or ')}, not ${JSON.stringify(said)}`);
   return word ?? words[0];
+}
+
+function switchOf(variable: string, env: NodeJS.ProcessEnv, mistakes: Mistakes): boolean {
+  const text = env[variable] || 'false';
+  if (text !== 'true' && text !== 'false') {
+    mistakes.flag(`${variable} must be true or false, not ${JSON.stringify(text)}`);
+  }
+  return text === 'true';
+}
+
+function spareAdminPort({ spareAdminPort: text }: ProxyFlags, config: ProxyConfig, mistakes: Mistakes): number {
+  if (text === undefined) return 0;
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65535) {
+    mistakes.flag(`--spareAdminPort must be a port, or 0 for a free one, not ${JSON.stringify(text)}`);
+  } else if (port !== 0 && (port === config.proxyAdminPort || port === config.statusPort)) {
+    mistakes.flag(`--spareAdminPort must differ from the admin port and the status port, not be ${port} too`);
+  }
+  return port;
 }
 
 function portOrOff(variable: string, env: NodeJS.ProcessEnv, byDefault: number, mistakes: Mistakes): number {

@@ -1,14 +1,15 @@
-import { request } from 'node:http';
+import { once } from 'node:events';
+import { createServer as createHttpServer, request } from 'node:http';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
-import type { EnvoyAsk, ReadinessAnswer } from '../../machines/agent/protocol.ts';
+import type { AdminUse, EnvoyAsk, ReadinessAnswer } from '../../machines/agent/protocol.ts';
 import { createLogger } from '../runtime/log.ts';
-import { createAdminClient } from './admin-client.ts';
+import type { AdminInterfaces } from './admin-interfaces.ts';
 import { AgentMetrics } from './agent-metrics.ts';
 import { statusServer } from './status-server.ts';
-import { freePort } from './testing/real-envoy.ts';
+import { adminInterfaces, freePort } from './testing/real-envoy.ts';
 
 type Told = EventObject & Record<string, unknown>;
 
@@ -17,11 +18,12 @@ async function serving(options: {
   answer?: (event: Told) => EnvoyAsk | ReadinessAnswer;
   port?: number;
   host?: string;
-}): Promise<{ url: string; told: Told[]; log: string[]; stop: () => void }> {
+  admins?: AdminInterfaces;
+}): Promise<{ url: string; told: Told[]; log: string[]; order: (order: AdminUse) => void; stop: () => void }> {
   const told: Told[] = [];
   const log: string[] = [];
   const http = statusServer({
-    admin: createAdminClient('127.0.0.1', await freePort()),
+    admins: options.admins ?? adminInterfaces(await freePort()),
     metrics: new AgentMetrics(),
     log: createLogger({ write: (line) => log.push(line) }).scope('status'),
     host: options.host ?? '127.0.0.1',
@@ -42,7 +44,13 @@ async function serving(options: {
   onTestFinished(() => void actor.stop());
   while (!told.some((event) => event.type.startsWith('http.'))) await sleep(5);
   const { port } = told[0] as { port?: number };
-  return { url: `http://127.0.0.1:${port}`, told, log, stop: () => void actor.stop() };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    told,
+    log,
+    order: (order) => actor.getSnapshot().children.http?.send(order),
+    stop: () => void actor.stop(),
+  };
 }
 
 const ready = (event: Told): ReadinessAnswer => ({
@@ -84,6 +92,31 @@ test('when told to, Envoy’s admin interface is asked, and its silence is an an
     live: false,
     detail: expect.stringContaining('connection refused'),
   });
+});
+
+test('the admin interface that counts is the first one’s until another is named', async () => {
+  const envoys = await Promise.all(
+    ['first', 'spare'].map(async (name) => {
+      const server = createHttpServer((request, response) => {
+        response.end(request.url === '/ready' ? 'LIVE\n' : `envoy_of_${name} 1\n`);
+      });
+      server.listen(0, '127.0.0.1');
+      onTestFinished(() => void server.close());
+      await once(server, 'listening');
+      return (server.address() as { port: number }).port;
+    }),
+  );
+  const admins = adminInterfaces(envoys[0]!, envoys[1]);
+  admins.spareIs(2);
+  await admins.portFor({ epoch: 0, baseId: 2 });
+  const { url, order } = await serving({ admins });
+  const envoy = async (): Promise<string | undefined> =>
+    /envoy_of_(\w+)/.exec(await (await fetch(`${url}/stats/prometheus`)).text())?.[1];
+  expect(await envoy()).toBe('first');
+  order({ type: 'admin.use', baseId: 2 });
+  expect(await envoy()).toBe('spare');
+  order({ type: 'admin.use', baseId: 1 });
+  expect(await envoy()).toBe('first');
 });
 
 test('metrics are the agent’s own when Envoy has none to give, and the failure is counted', async () => {

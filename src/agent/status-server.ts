@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { fromCallback } from 'xstate';
 import type {
+  AdminUse,
   EnvoyAnswered,
   EnvoyAsk,
   HttpFailed,
@@ -13,10 +14,11 @@ import type {
 import { isSystemError, messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { AdminClient } from './admin-client.ts';
+import type { AdminInterfaces } from './admin-interfaces.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
 
 export interface StatusServerEnvironment {
-  readonly admin: AdminClient;
+  readonly admins: AdminInterfaces;
   readonly metrics: AgentMetrics;
   readonly log: Logger;
   /** All addresses unless said otherwise. */
@@ -31,14 +33,15 @@ const envoyLimitMs = 3_000;
 const textFormat = 'text/plain; version=0.0.4; charset=utf-8';
 
 export function statusServer(environment: StatusServerEnvironment) {
-  return fromCallback<EnvoyAsk | ReadinessAnswer, { port: number }>(({ input, sendBack, receive }) => {
+  return fromCallback<AdminUse | EnvoyAsk | ReadinessAnswer, { port: number }>(({ input, sendBack, receive }) => {
     let open = true;
     const endpoint = new StatusEndpoint(environment, (event) => {
       if (open) sendBack(event);
     });
     endpoint.listen(input.port);
     receive((order) => {
-      if (order.type === 'envoy.ask') void endpoint.askEnvoy(order.request);
+      if (order.type === 'admin.use') endpoint.useAdmin(order.baseId);
+      else if (order.type === 'envoy.ask') void endpoint.askEnvoy(order.request);
       else endpoint.answer(order);
     });
     return () => {
@@ -54,12 +57,15 @@ class StatusEndpoint {
   readonly #server: Server;
   /** Readiness calls that wait for the status actor's word, by their number. */
   readonly #waiting = new Map<number, { response: ServerResponse; limit: NodeJS.Timeout }>();
+  /** That of the serving epoch. */
+  #admin: AdminClient;
   #requests = 0;
   /** Undefined before the first answer. */
   #wasReady: boolean | undefined;
 
   constructor(environment: StatusServerEnvironment, report: (event: Report) => void) {
     this.#environment = environment;
+    this.#admin = environment.admins.first;
     this.#report = report;
     this.#server = createServer((request, response) => {
       void this.#serve(request, response).catch((error) => {
@@ -106,8 +112,12 @@ class StatusEndpoint {
     send(waiting.response, ready ? 200 : 503, '');
   }
 
+  useAdmin(baseId: number): void {
+    this.#admin = this.#environment.admins.of(baseId);
+  }
+
   async askEnvoy(request: number): Promise<void> {
-    const { live, detail } = await this.#environment.admin.state(envoyLimitMs);
+    const { live, detail } = await this.#admin.state(envoyLimitMs);
     this.#report({ type: 'envoy.answered', request, live, detail });
   }
 
@@ -155,9 +165,9 @@ class StatusEndpoint {
   }
 
   async #envoyMetrics(): Promise<string> {
-    const { admin, metrics, log } = this.#environment;
+    const { metrics, log } = this.#environment;
     try {
-      const { status, body } = await admin.get('/stats/prometheus');
+      const { status, body } = await this.#admin.get('/stats/prometheus');
       if (status === 200) return body;
       throw new Error(`Envoy answers ${status}`);
     } catch (error) {

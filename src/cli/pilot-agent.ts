@@ -66,6 +66,7 @@ function proxyCommand(): Command {
     .option('--parentShutdownDuration <duration>', 'default 60s')
     .option('--terminationDrainDuration <duration>', 'drain before the end, default 5s')
     .option('--proxyAdminPort <port>', 'default 15000')
+    .option('--spareAdminPort <port>', 'of an Envoy that replaces a stuck one, default a free port')
     .option('--proxyLogLevel <levels>', 'level,component:level,…; default warning')
     .option('--baseId <n>', 'Envoy base id, default a free one')
     .option('--runDir <dir>', 'locks of base ids, default /run/chartpilot');
@@ -82,7 +83,10 @@ function proxyCommand(): Command {
   return command
     .addHelpText(
       'after',
-      '\nExample:\n  pilot-agent proxy router --discoveryAddress 127.0.0.1:15010 --controlPlaneAuthPolicy NONE',
+      `\nEnvironment:
+  EXIT_ON_ZERO_ACTIVE_CONNECTIONS=true   end when no request is in flight, not after --terminationDrainDuration,
+  MINIMUM_DRAIN_DURATION=5s              but not before this
+\nExample:\n  pilot-agent proxy router --discoveryAddress 127.0.0.1:15010 --controlPlaneAuthPolicy NONE`,
     )
     .action(async (_role: string, flags: CommandFlags) => {
       process.exitCode = await proxy(command.args, flags);

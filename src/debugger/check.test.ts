@@ -256,7 +256,7 @@ describe('a departure', () => {
       {
         kind: 'out-of-order',
         message: { seq: 4, t: 40, from: 'epoch-1', to: 'supervisor', type: 'epoch.live' },
-        diagram: { file: 'restart.mmd', line: 12, n: 0, startedAt: 1, lastAccepted: 3 },
+        diagram: { file: 'restart.mmd', line: 12, n: '0', startedAt: 1, lastAccepted: 3 },
         expected: [{ file: 'restart.mmd', line: 12, from: 'epoch-1', to: 'supervisor', type: 'epoch.started' }],
         before: [
           { seq: 1, t: 10, from: 'cert-watcher', to: 'supervisor', type: 'config.changed' },

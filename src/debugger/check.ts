@@ -19,7 +19,7 @@ export interface Departure {
     /** The line of what was expected, or of the arrow that came at the wrong time. */
     line: number;
     /** N of the activation. */
-    n?: number;
+    n?: string;
     /** The record that began the activation, and the last one that it accepted. */
     startedAt?: number;
     lastAccepted?: number;

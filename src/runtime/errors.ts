@@ -16,6 +16,7 @@ export const errorTable = {
   FILE_UNREADABLE: 'a file cannot be read',
   CONFIG_INVALID: 'a configuration is not valid',
   TRACE_INVALID: 'a trace file is not readable',
+  MACHINE_INVALID: 'tests cannot be made of a machine',
   DIAGRAM_INVALID: 'a sequence diagram is not readable',
   DEPARTURE: 'a trace departs from the sequence diagrams',
   RETRY_BUDGET_EXHAUSTED: 'Envoy could not be kept running',

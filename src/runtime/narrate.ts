@@ -6,6 +6,15 @@ import { redact, type TraceRecord } from './trace.ts';
 export interface Narration {
   /** Actors whose transitions are told at debug level only: the many that are alike. */
   readonly quiet?: (actor: string) => boolean;
+  /** A line of its own for what a program thinks worth telling; undefined: as any other record. */
+  readonly tell?: (record: TraceRecord) => Telling | undefined;
+}
+
+/** One line of the log. */
+export interface Telling {
+  readonly level: 'info' | 'warn';
+  readonly line: string;
+  readonly fields: object;
 }
 
 /** The same trouble is passed from an effect to its machine to that one's parent: told once. */
@@ -17,7 +26,7 @@ const longestFact = 24;
  *
  * @returns how to stop it
  */
-export function narrate(recorder: Recorder, log: Logger, { quiet = () => false }: Narration = {}): () => void {
+export function narrate(recorder: Recorder, log: Logger, { quiet = () => false, tell }: Narration = {}): () => void {
   const told = new Map<string, number>();
   let delivered: TraceRecord | undefined;
   return recorder.observe((record) => {
@@ -26,6 +35,11 @@ export function narrate(recorder: Recorder, log: Logger, { quiet = () => false }
       const { actor, from, to, cause } = record;
       const why = [causeInWords(cause), factsOf(delivered, actor, cause)].filter(Boolean).join(' ');
       log[quiet(actor) ? 'debug' : 'info'](`${actor}: ${from === '' ? '' : `${from} → `}${to} (${why})`);
+      return;
+    }
+    const telling = tell?.(record);
+    if (telling !== undefined) {
+      log[telling.level](telling.line, telling.fields);
       return;
     }
     const trouble = troubleIn(record);

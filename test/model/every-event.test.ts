@@ -14,7 +14,7 @@ import { leaves, spokenOf } from './chart.ts';
 
 /** What peers may send at any time. An effect's reports are left out: it lives only in the states that invoke it. */
 const peers: [AnyStateMachine, string[]][] = [
-  [agentMachine, ['signal.received', 'status.failed', 'quit.requested']],
+  [agentMachine, ['signal.received', 'status.failed', 'quit.requested', 'restart.decided', 'restart.ended']],
   [
     supervisorMachine,
     [
@@ -36,7 +36,18 @@ const peers: [AnyStateMachine, string[]][] = [
       'epoch.failed',
     ],
   ],
-  [epochMachine, ['epoch.supersede', 'epoch.dismiss', 'epoch.drain', 'epoch.terminate', 'epoch.abort', 'logs.reopen']],
+  [
+    epochMachine,
+    [
+      'epoch.supersede',
+      'epoch.retire',
+      'epoch.dismiss',
+      'epoch.drain',
+      'epoch.terminate',
+      'epoch.abort',
+      'logs.reopen',
+    ],
+  ],
   [certWatcherMachine, ['watch.start']],
   [
     statusMachine,

@@ -16,11 +16,32 @@ import { VirtualClock } from './virtual-clock.ts';
 
 /** One scripted Envoy process: alive from its start until `exit` is called. */
 export interface ScriptedProcess {
+  /** Of its epoch's actor. */
+  name: string;
   epoch: number;
+  baseId: number;
   signals: string[];
   /** The admin interface answers 200 for this epoch. */
   live(): void;
-  exit(end?: { code?: number | null; signal?: string | null; lastWords?: string; refusedByParent?: boolean }): void;
+  /** Not live yet, and why. */
+  waits(reason: string): void;
+  exit(end?: Partial<ProcessEnd>): void;
+}
+
+interface ProcessEnd {
+  code: number | null;
+  signal: string | null;
+  lastWords: string;
+  refusedByParent: boolean;
+  outOfMemory: boolean;
+}
+
+/** Base ids of a scripted agent: the first one, and the one to fall back to. */
+export const scriptedBaseIds = [7, 8];
+
+interface EpochRun {
+  epoch: number;
+  baseId: number;
 }
 
 type Send = (event: AnyEventObject) => void;
@@ -35,12 +56,36 @@ export class AgentWorld {
   /** What is alive, whatever the supervisor believes. */
   readonly alive = new Set<ScriptedProcess>();
   /** Calls of `prepare`, with what the next ones answer: undefined for success, a text for a rejected bootstrap. */
-  readonly prepared: { epoch: number; validate: boolean }[] = [];
+  readonly prepared: { epoch: number; baseId: number; validate: boolean }[] = [];
+  /** Calls of `drainListeners`. */
+  readonly drained: { epoch: number; baseId: number; replaced: boolean }[] = [];
+  /** The next process effect fails as none may: a bug. */
+  breakNextProcess = false;
+  /** Files that the first start needs never come. */
+  filesMissing = false;
+  /** Whose bootstrap files were removed, in order. */
+  readonly cleanedUp: string[] = [];
+  onCleanup = (): void => {};
+  // What effects answer: undefined for success, a text for a failure.
+  claimAnswer: string | undefined;
+  releaseAnswer: string | undefined;
+  httpAnswer: string | undefined;
+  digestAnswer: string | undefined;
+  spawnAnswer: string | undefined;
   rejectBootstrap: string | undefined;
   drainAnswer: string | undefined;
   /** Why shared memory cannot be repaired; undefined when it can. */
   repairAnswer: string | undefined;
-  repairs = 0;
+  /** Base ids whose shared memory was repaired. */
+  readonly repaired: number[] = [];
+  /** What Envoy says of its requests in flight; undefined when it does not answer. */
+  requestsInFlight: number | undefined = 0;
+  /** Base ids of the Envoys whose requests in flight were counted. */
+  readonly counted: number[] = [];
+  /** Base ids that were given back. */
+  released: number[] | undefined;
+  /** Whose admin interface the status server uses. */
+  adminOf: number | undefined;
   digest = 'digest-0';
   files = ['tls.crt'];
   /** Why Envoy could not use the files. */
@@ -52,10 +97,12 @@ export class AgentWorld {
   #sendSignal: Send = () => {};
   #sendFiles: Send = () => {};
   #sendHttp: Send = () => {};
-  readonly #probes = new Map<number, Send>();
+  readonly #probes = new Map<string, Send>();
+  readonly #baseIds: number[];
 
-  constructor(settings: Partial<AgentSettings> = {}) {
+  constructor(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds) {
     AgentWorld.made.push(this);
+    this.#baseIds = baseIds;
     const recorder = createRecorder({ program: 'pilot-agent', now: () => this.clock.now() });
     recorder.observe((record) => this.records.push(record));
     this.agent = startRoot(this.#machine(), {
@@ -70,8 +117,8 @@ export class AgentWorld {
   }
 
   /** A world in which epoch 0 serves. */
-  static async serving(settings: Partial<AgentSettings> = {}): Promise<AgentWorld> {
-    const world = new AgentWorld(settings);
+  static async serving(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds): Promise<AgentWorld> {
+    const world = new AgentWorld(settings, baseIds);
     await world.settle();
     world.newest().live();
     await world.settle();
@@ -112,6 +159,23 @@ export class AgentWorld {
     return newest;
   }
 
+  /** The process of that name that was started last. */
+  process(name: string): ScriptedProcess {
+    const found = this.started.findLast((process) => process.name === name);
+    if (found === undefined) throw new Error(`no ${name} was started`);
+    return found;
+  }
+
+  /** Somebody orders the end by POST /quitquitquit. */
+  quit(): void {
+    this.#sendHttp({ type: 'quit.requested' });
+  }
+
+  /** The status port's server breaks. */
+  breakStatus(reason: string): void {
+    this.#sendHttp({ type: 'http.failed', reason });
+  }
+
   signal(signal: Signal): void {
     this.#sendSignal({ type: 'signal.received', signal });
   }
@@ -148,59 +212,80 @@ export class AgentWorld {
     return this.records.flatMap((r) => (r.kind === 'event' ? [`${r.from} → ${r.to}: ${r.event.type}`] : []));
   }
 
+  /** The events of one type, whoever they were for. */
+  events(type: string): AnyEventObject[] {
+    return this.records.flatMap((r) => (r.kind === 'event' && r.event.type === type ? [r.event] : []));
+  }
+
   #snapshot(systemId: 'supervisor') {
     return (this.agent.system.get(systemId) as Actor<typeof supervisorMachine> | undefined)?.getSnapshot();
   }
 
   #machine() {
-    const process = fromCallback<ProcessSignal, { epoch: number; baseId: number; configFile: string }>(
-      ({ input, sendBack, receive }) => {
-        const scripted: ScriptedProcess = {
-          epoch: input.epoch,
-          signals: [],
-          live: () => this.#probes.get(input.epoch)?.({ type: 'probe.passed', timeToLiveMs: 300 }),
-          exit: (end = {}) => {
-            this.alive.delete(scripted);
-            const defaults = { code: 0, signal: null, lastWords: '', refusedByParent: false };
-            sendBack({ type: 'process.exited', ...defaults, ...end });
-          },
-        };
-        receive((order) => scripted.signals.push(order.signal));
-        this.started.push(scripted);
-        this.alive.add(scripted);
-        sendBack({ type: 'process.spawned', pid: 1000 + this.started.length });
-      },
-    );
-    const probe = fromCallback<{ type: never }, { epoch: number }>(({ input, sendBack }) => {
-      this.#probes.set(input.epoch, sendBack);
-      return () => this.#probes.delete(input.epoch);
+    const keyOf = ({ epoch, baseId }: EpochRun): string => `${epoch}@${baseId}`;
+    const process = fromCallback<ProcessSignal, EpochRun & { configFile: string }>(({ input, sendBack, receive }) => {
+      if (this.breakNextProcess) throw new Error('a bug of ours');
+      if (this.spawnAnswer !== undefined) {
+        sendBack({ type: 'process.failed', reason: this.spawnAnswer });
+        return;
+      }
+      const scripted: ScriptedProcess = {
+        name: `epoch-${input.epoch}${input.baseId === this.#baseIds[0] ? '' : 'b'}`,
+        epoch: input.epoch,
+        baseId: input.baseId,
+        signals: [],
+        live: () => this.#probes.get(keyOf(input))?.({ type: 'probe.passed', timeToLiveMs: 300 }),
+        waits: (reason) => this.#probes.get(keyOf(input))?.({ type: 'probe.waiting', reason }),
+        exit: (end = {}) => {
+          this.alive.delete(scripted);
+          const defaults = { code: 0, signal: null, lastWords: '', refusedByParent: false, outOfMemory: false };
+          sendBack({ type: 'process.exited', ...defaults, ...end });
+        },
+      };
+      receive((order) => scripted.signals.push(order.signal));
+      this.started.push(scripted);
+      this.alive.add(scripted);
+      sendBack({ type: 'process.spawned', pid: 1000 + this.started.length });
+    });
+    const probe = fromCallback<{ type: never }, EpochRun>(({ input, sendBack }) => {
+      this.#probes.set(keyOf(input), sendBack);
+      return () => this.#probes.delete(keyOf(input));
     });
     const epoch = epochMachine.provide({
+      actions: {
+        removeConfigFile: ({ context }) => {
+          this.cleanedUp.push(context.name);
+          this.onCleanup();
+        },
+      },
       actors: {
         process,
         probe,
-        prepare: fromPromise<{ configFile: string }, { epoch: number; baseId: number; validate: boolean }>(
-          async ({ input }) => {
-            this.prepared.push({ epoch: input.epoch, validate: input.validate });
-            if (this.rejectBootstrap !== undefined) throw new Error(this.rejectBootstrap);
-            return { configFile: `envoy-rev${input.epoch}.json` };
-          },
-        ),
-        drainListeners: fromPromise<void, { epoch: number }>(async () => {
+        prepare: fromPromise<{ configFile: string }, EpochRun & { validate: boolean }>(async ({ input }) => {
+          this.prepared.push(input);
+          if (this.rejectBootstrap !== undefined) throw new Error(this.rejectBootstrap);
+          return { configFile: `envoy-rev${input.epoch}.json` };
+        }),
+        drainListeners: fromPromise<void, EpochRun & { replaced: boolean }>(async ({ input }) => {
+          this.drained.push(input);
           if (this.drainAnswer !== undefined) throw new Error(this.drainAnswer);
         }),
       },
     });
     const certWatcher = certWatcherMachine.provide({
       actors: {
-        waitForFiles: fromPromise<{ missing: string[] }, { files: string[]; limitMs: number }>(async () => ({
-          missing: [],
-        })),
+        waitForFiles: fromPromise<{ missing: string[] }, { files: string[]; limitMs: number }>(async () => {
+          if (this.filesMissing) await new Promise(() => {});
+          return { missing: [] };
+        }),
         watchFiles: fromCallback(({ sendBack }) => {
           this.#sendFiles = sendBack;
         }),
         digestFiles: fromPromise<{ digest: string; files: string[]; problems: string[] }, { directories: string[] }>(
-          async () => ({ digest: this.digest, files: this.files, problems: this.fileProblems }),
+          async () => {
+            if (this.digestAnswer !== undefined) throw new Error(this.digestAnswer);
+            return { digest: this.digest, files: this.files, problems: this.fileProblems };
+          },
         ),
       },
     });
@@ -208,10 +293,13 @@ export class AgentWorld {
       actors: {
         http: fromCallback(({ sendBack, receive, input }) => {
           this.#sendHttp = sendBack;
-          sendBack({ type: 'http.listening', port: input.port });
+          if (this.httpAnswer === undefined) sendBack({ type: 'http.listening', port: input.port });
+          else sendBack({ type: 'http.failed', reason: this.httpAnswer });
           receive((order) => {
-            if (order.type === 'readiness.answer') this.readiness.push({ ready: order.ready, reason: order.reason });
-            else {
+            if (order.type === 'admin.use') this.adminOf = order.baseId;
+            else if (order.type === 'readiness.answer') {
+              this.readiness.push({ ready: order.ready, reason: order.reason });
+            } else {
               sendBack({ type: 'envoy.answered', request: order.request, live: this.envoyLive, detail: '503' });
             }
           });
@@ -223,16 +311,29 @@ export class AgentWorld {
         signals: fromCallback(({ sendBack }) => {
           this.#sendSignal = sendBack;
         }),
-        claimBaseId: fromPromise(async () => ({ baseId: 7, sweptFiles: [] as string[] })),
-        releaseBaseId: fromPromise<void, { baseId: number }>(async () => {}),
+        claimBaseIds: fromPromise(async () => {
+          // A test says what is answered when its world is made.
+          await Promise.resolve();
+          if (this.claimAnswer !== undefined) throw new Error(this.claimAnswer);
+          return { baseIds: this.#baseIds, sweptFiles: [] as string[] };
+        }),
+        releaseBaseIds: fromPromise<void, { baseIds: number[] }>(async ({ input }) => {
+          this.released = input.baseIds;
+          if (this.releaseAnswer !== undefined) throw new Error(this.releaseAnswer);
+        }),
         status,
         certWatcher,
         supervisor: supervisorMachine.provide({
           actors: {
             epoch,
-            repair: fromPromise<void, { baseId: number }>(async () => {
+            repair: fromPromise<void, { baseId: number }>(async ({ input }) => {
               if (this.repairAnswer !== undefined) throw new Error(this.repairAnswer);
-              this.repairs++;
+              this.repaired.push(input.baseId);
+            }),
+            countRequests: fromPromise<number, { baseId: number }>(async ({ input }) => {
+              this.counted.push(input.baseId);
+              if (this.requestsInFlight === undefined) throw new Error('connection refused');
+              return this.requestsInFlight;
             }),
           },
         }),

@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { silentLogger } from '../../runtime/log.ts';
+import { AdminInterfaces } from '../admin-interfaces.ts';
 import type { EnvoyFlags } from '../envoy-args.ts';
 import { findEnvoy } from '../envoy-binary.ts';
 
@@ -43,6 +45,11 @@ export async function freePort(): Promise<number> {
       return port;
     }
   }
+}
+
+/** Admin interfaces at loopback that say nothing of their moves. */
+export function adminInterfaces(port: number, sparePort = 0): AdminInterfaces {
+  return new AdminInterfaces({ host: '127.0.0.1', port, sparePort, log: silentLogger });
 }
 
 /** An Envoy with an admin interface and nothing else. */

@@ -10,22 +10,31 @@ describe('a name pattern', () => {
   });
 
   test('binds N to the number in the name', () => {
-    expect(match('epoch-N', 'epoch-3')).toBe(3);
+    expect(match('epoch-N', 'epoch-3')).toBe('3');
     expect(match('epoch-N', 'epoch-x')).toBeUndefined();
     expect(match('epoch-N', 'epoch-03')).toBeUndefined();
     expect(match('epoch-N', 'old-epoch-3')).toBeUndefined();
   });
 
   test('binds N from the number after it, never below zero', () => {
-    expect(match('epoch-N+1', 'epoch-3')).toBe(2);
+    expect(match('epoch-N+1', 'epoch-3')).toBe('2');
     expect(match('epoch-N+1', 'epoch-0')).toBeUndefined();
   });
 
   test('works in paths, and a second N is the same number', () => {
-    expect(match('ads-connection-N/stream', 'ads-connection-17/stream')).toBe(17);
+    expect(match('ads-connection-N/stream', 'ads-connection-17/stream')).toBe('17');
     expect(match('ads-connection-N/stream', 'ads-connection-17')).toBeUndefined();
-    expect(match('epoch-N/try-N+1', 'epoch-4/try-5')).toBe(4);
+    expect(match('epoch-N/try-N+1', 'epoch-4/try-5')).toBe('4');
     expect(match('epoch-N/try-N+1', 'epoch-4/try-4')).toBeUndefined();
+  });
+
+  test('keeps series apart by the letter behind the number', () => {
+    expect(match('epoch-N', 'epoch-0b')).toBe('0b');
+    expect(match('epoch-N+1', 'epoch-1b')).toBe('0b');
+    expect(match('epoch-N+1', 'epoch-0b')).toBeUndefined();
+    expect(match('epoch-N/try-N+1', 'epoch-4b/try-5')).toBeUndefined();
+    expect(match('epoch-0', 'epoch-0b')).toBeUndefined();
+    expect(nameAt(namePattern('epoch-N+1')!, '0b')).toBe('epoch-1b');
   });
 
   test('is literal in everything but N', () => {
@@ -43,15 +52,15 @@ describe('a name pattern', () => {
 
   test('is shown with its number once N is known', () => {
     const next = namePattern('epoch-N+1/process')!;
-    expect(nameAt(next, 4)).toBe('epoch-5/process');
+    expect(nameAt(next, '4')).toBe('epoch-5/process');
     expect(nameAt(next, 'free')).toBe('epoch-N+1/process');
   });
 });
 
 test('bindings join when they do not contradict each other', () => {
-  expect(joinBindings('free', 2)).toBe(2);
-  expect(joinBindings(2, 'free')).toBe(2);
-  expect(joinBindings(2, 2)).toBe(2);
-  expect(joinBindings(2, 3)).toBeUndefined();
+  expect(joinBindings('free', '2')).toBe('2');
+  expect(joinBindings('2', 'free')).toBe('2');
+  expect(joinBindings('2', '2')).toBe('2');
+  expect(joinBindings('2', '3')).toBeUndefined();
   expect(joinBindings(undefined, 'free')).toBeUndefined();
 });

@@ -1,10 +1,11 @@
 /**
  * Names of actors as diagrams write them. `supervisor` is that actor; `epoch-N` is any epoch, and in one activation of a
- * diagram every N is the same number, so `epoch-N+1` is the epoch after it. Paths work likewise: `epoch-N/process`.
+ * diagram every N is the same, so `epoch-N+1` is the epoch after it. Paths work likewise: `epoch-N/process`. A letter behind
+ * the number tells series apart that count for themselves: after `epoch-0b` comes `epoch-1b`.
  */
 
-/** What a name says about N: a number, or nothing (the name has no N in it). */
-export type Binding = number | 'free';
+/** What a name says about N: a number with its series' letter, if any (`3`, `0b`); or nothing (the name has no N in it). */
+export type Binding = 'free' | `${number}${string}`;
 
 export interface NamePattern {
   /** As written: `epoch-N+1`. */
@@ -18,6 +19,7 @@ export interface NamePattern {
 
 const variable = /-N(?:\+(\d+))?(?=\/|$)/g;
 const misplacedVariable = /(?:^|[-/+])N(?:$|[-/+])/;
+const numberAndSeries = /^(0|[1-9]\d*)([a-z]?)$/;
 
 /** Compiles a name. Answers undefined when N stands where it has no meaning (`epoch-N-1`, `N/x`). */
 export function namePattern(text: string): NamePattern | undefined {
@@ -26,7 +28,9 @@ export function namePattern(text: string): NamePattern | undefined {
   if (offsets.length === 0) return { text, numbered: false, regexp: undefined, offsets };
   const source = text
     .split(/(-N(?:\+\d+)?(?=\/|$))/)
-    .map((part) => (/^-N(?:\+\d+)?$/.test(part) ? '-(0|[1-9]\\d*)' : part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')))
+    .map((part) =>
+      /^-N(?:\+\d+)?$/.test(part) ? '-((?:0|[1-9]\\d*)[a-z]?)' : part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'),
+    )
     .join('');
   return { text, numbered: true, regexp: new RegExp(`^${source}$`), offsets };
 }
@@ -37,12 +41,9 @@ export const anyName: NamePattern = { text: '*', numbered: false, regexp: /^/, o
 /** What N must be for the pattern to be this name; undefined when it cannot be. N is never negative. */
 export function matchName(pattern: NamePattern, name: string): Binding | undefined {
   if (pattern.regexp === undefined) return pattern.text === name ? 'free' : undefined;
-  const numbers = pattern.regexp.exec(name);
-  if (numbers === null) return undefined;
-  return pattern.offsets
-    .map((offset, i): Binding | undefined => Number(numbers[i + 1]) - offset)
-    .map((n) => (typeof n === 'number' && n < 0 ? undefined : n))
-    .reduce(joinBindings, 'free');
+  const places = pattern.regexp.exec(name);
+  if (places === null) return undefined;
+  return pattern.offsets.map((offset, i) => shifted(places[i + 1]!, -offset)).reduce(joinBindings, 'free');
 }
 
 /** Both bindings at once; undefined when they contradict each other. */
@@ -54,5 +55,11 @@ export function joinBindings(a: Binding | undefined, b: Binding | undefined): Bi
 /** The name that the pattern stands for; as written while N is not known. */
 export function nameAt(pattern: NamePattern, n: Binding): string {
   if (n === 'free') return pattern.text;
-  return pattern.text.replaceAll(variable, (_, offset: string | undefined) => `-${n + Number(offset ?? 0)}`);
+  return pattern.text.replaceAll(variable, (_, offset: string | undefined) => `-${shifted(n, Number(offset ?? 0))}`);
+}
+
+function shifted(place: string, by: number): Binding | undefined {
+  const [, number, series = ''] = numberAndSeries.exec(place) ?? [];
+  const n = Number(number) + by;
+  return n < 0 ? undefined : `${n}${series}`;
 }

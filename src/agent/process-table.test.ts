@@ -1,0 +1,29 @@
+import type { ChildProcess } from 'node:child_process';
+import { EventEmitter } from 'node:events';
+import { expect, test } from 'vitest';
+import { ProcessTable } from './process-table.ts';
+
+/** A child process that lives until it is killed. */
+function child(pid: number): ChildProcess {
+  const process = new EventEmitter();
+  return Object.assign(process, { pid, kill: () => process.emit('exit', null, 'SIGKILL') }) as unknown as ChildProcess;
+}
+
+test('epochs of one number are told apart by their base id', () => {
+  const table = new ProcessTable();
+  table.add(child(1), { epoch: 0, baseId: 7 });
+  expect(table.startOf({ epoch: 0, baseId: 8 })).toBeUndefined();
+  table.add(child(2), { epoch: 0, baseId: 8 });
+  expect(table.startOf({ epoch: 0, baseId: 8 })).toBe(table.list()[1]!.startedAt);
+  expect(table.startOf({ epoch: 1, baseId: 7 })).toBeUndefined();
+});
+
+test('a process is in the table until it exits, and what is left is ended and told', async () => {
+  const table = new ProcessTable();
+  const [gone, left] = [child(1), child(2)];
+  table.add(gone, { epoch: 0, baseId: 7 });
+  table.add(left, { epoch: 1, baseId: 7 });
+  gone.kill();
+  expect(await table.endAll()).toMatchObject([{ pid: 2, epoch: 1, baseId: 7 }]);
+  expect(table.list()).toEqual([]);
+});

@@ -1,0 +1,51 @@
+import { Agent, request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Mesh, startMesh } from '../harness/mesh.ts';
+import { probe } from '../harness/probe.ts';
+import { conclude } from './conclude.ts';
+
+let mesh: Mesh;
+const streamSeconds = 6;
+const keptConnections = new Agent({ keepAlive: true });
+
+beforeAll(async () => {
+  mesh = await startMesh({
+    sidecar: false,
+    // Far less than the stream takes, and far less than the time limit of this test's patience.
+    terminationDrainMs: 1_000,
+    env: { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true', MINIMUM_DRAIN_DURATION: '1s' },
+  });
+});
+
+afterAll(async () => {
+  keptConnections.destroy();
+  await conclude(mesh);
+});
+
+/** A request on a connection that stays open and idle afterwards. */
+function leaveIdleConnection(): Promise<number | undefined> {
+  const { host, port, authority } = mesh.httpTarget;
+  return new Promise((resolve, reject) => {
+    request({ host, port, agent: keptConnections, headers: { host: authority } }, (response) => {
+      response.resume().once('end', () => resolve(response.statusCode));
+    })
+      .once('error', reject)
+      .end();
+  });
+}
+
+test('a stopping agent waits for the request in flight, not for the idle connection', async () => {
+  expect(await leaveIdleConnection()).toBe(200);
+  const stream = probe(mesh.httpTarget, { path: `/stream?seconds=${streamSeconds}`, timeoutMs: 30_000 });
+  await sleep(500);
+  const stoppedAt = performance.now();
+  const exit = mesh.gateway!.program.stop({ signal: 'SIGTERM', deadlineMs: 30_000 });
+  expect((await stream).outcome).toMatchObject({ ok: true });
+  const streamedMs = performance.now() - stoppedAt;
+  expect(await exit).toEqual({ code: 0, signal: null });
+  const lingeredMs = performance.now() - stoppedAt - streamedMs;
+  expect(streamedMs).toBeGreaterThan(1_000 * streamSeconds - 1_500);
+  // It looks each second.
+  expect(lingeredMs).toBeLessThan(3_000);
+});

@@ -1,0 +1,169 @@
+/** Each start is told when it is decided, and again when it is over: for logs, traces and metrics. */
+import { describe, expect, test } from 'vitest';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import { checkEveryWorld, crashed, doomed, ends, handedOver, killed, refuse, tainted } from './scenes.ts';
+
+checkEveryWorld();
+
+const lastDecided = (world: AgentWorld): unknown => world.events('restart.decided').at(-1);
+const lastEnded = (world: AgentWorld): unknown => world.events('restart.ended').at(-1);
+
+describe('why', () => {
+  test('the first start keeps its reason until it is live', async () => {
+    const world = new AgentWorld();
+    await world.settle();
+    expect(lastDecided(world)).toEqual({
+      type: 'restart.decided',
+      name: 'epoch-0',
+      epoch: 0,
+      reason: 'first start',
+      how: 'cold start',
+      attempt: 1,
+    });
+    await world.certificate('digest-1');
+    await ends(world, world.newest(), { code: 1 });
+    await world.pass(200);
+    expect(lastDecided(world)).toMatchObject({ reason: 'first start', attempt: 2 });
+  });
+
+  test.each<[string, (world: AgentWorld) => Promise<void>, object]>([
+    ['a changed configuration', (world) => world.certificate('digest-1'), { reason: 'configuration changed' }],
+    ['an order', async (world) => world.signal('SIGHUP'), { reason: 'ordered' }],
+  ])('%s is a hot restart', async (_, trigger, expected) => {
+    const world = await AgentWorld.serving();
+    await trigger(world);
+    await world.settle();
+    expect(lastDecided(world)).toEqual({
+      type: 'restart.decided',
+      name: 'epoch-1',
+      epoch: 1,
+      how: 'hot restart',
+      attempt: 1,
+      ...expected,
+    });
+  });
+
+  test.each([
+    ['ends on its own', { code: 0 }, 'Envoy ended'],
+    ['ends with an error', { code: 1 }, 'Envoy crashed'],
+    ['crashes', crashed, 'Envoy crashed'],
+    ['is killed for want of memory', { ...killed, outOfMemory: true }, 'out of memory'],
+  ])('an Envoy that %s is followed by a cold start', async (_, end, reason) => {
+    const world = await AgentWorld.serving();
+    await ends(world, world.newest(), end);
+    await world.pass(200);
+    expect(lastDecided(world)).toMatchObject({ name: 'epoch-0', reason, how: 'cold start', attempt: 2 });
+  });
+
+  test('a crash while the parent drains is followed by a cold start of the same number', async () => {
+    const world = await handedOver();
+    await ends(world, world.newest(), crashed);
+    expect(lastDecided(world)).toMatchObject({ name: 'epoch-1', epoch: 1, reason: 'Envoy crashed', how: 'cold start' });
+  });
+
+  test('a parent that dies early is followed by a replacement', async () => {
+    const world = await doomed();
+    expect(lastDecided(world)).toEqual({
+      type: 'restart.decided',
+      name: 'epoch-0b',
+      epoch: 0,
+      reason: 'parent died early',
+      how: 'replacement',
+      attempt: 1,
+    });
+  });
+
+  test('a retry keeps the reason of the first try', async () => {
+    const world = await AgentWorld.serving();
+    world.signal('SIGHUP');
+    await world.settle();
+    await ends(world, world.newest(), { code: 1 });
+    await world.pass(200);
+    expect(lastDecided(world)).toMatchObject({ reason: 'ordered', how: 'hot restart', attempt: 2 });
+  });
+
+  test('a restart in full is a cold start', async () => {
+    const world = await tainted({}, [7]);
+    await world.pass(4_500);
+    await ends(world, world.process('epoch-0'), killed);
+    expect(lastDecided(world)).toMatchObject({ reason: 'configuration changed', how: 'cold start' });
+  });
+});
+
+describe('what came of it', () => {
+  test('live, and how long that took', async () => {
+    const world = await AgentWorld.serving();
+    expect(lastEnded(world)).toEqual({
+      type: 'restart.ended',
+      name: 'epoch-0',
+      epoch: 0,
+      reason: 'first start',
+      how: 'cold start',
+      outcome: 'live',
+      timeToLiveMs: 300,
+    });
+  });
+
+  test('the bootstrap was refused', async () => {
+    const world = await AgentWorld.serving();
+    world.rejectBootstrap = 'no such field';
+    await world.certificate('digest-1');
+    expect(lastEnded(world)).toEqual({
+      type: 'restart.ended',
+      name: 'epoch-1',
+      epoch: 1,
+      reason: 'configuration changed',
+      how: 'hot restart',
+      outcome: 'bootstrap refused',
+    });
+  });
+
+  test('the parent refused it', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await refuse(world);
+    expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'refused by the parent' });
+  });
+
+  test('it died', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await ends(world, world.newest(), { code: 1 });
+    expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'died' });
+  });
+
+  test('it was not live in time', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await world.pass(20_000);
+    expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'not live in time' });
+    await ends(world, world.newest(), killed);
+    expect(world.events('restart.ended')).toHaveLength(2);
+  });
+
+  test.each([
+    ['crashed', crashed],
+    ['ended', { code: 0 }],
+  ])('its parent %s while it started', async (_, end) => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await ends(world, world.process('epoch-0'), end);
+    expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'parent lost' });
+  });
+
+  test('its parent left, as a parent does, while it was to take a dead one’s place', async () => {
+    const world = await handedOver();
+    await ends(world, world.newest(), crashed);
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'parent lost' });
+  });
+
+  test.each([1, 2])('it was called off, by %i signals', async (signals) => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    for (let signal = 0; signal < signals; signal++) world.signal('SIGTERM');
+    expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'called off' });
+    expect(world.events('restart.ended')).toHaveLength(2);
+  });
+});

@@ -1,0 +1,250 @@
+/**
+ * The faults of the reference, spec/agent.md §2.6, by their numbers: each test fails when what keeps the fault away is
+ * taken out (docs/mutation-testing.md).
+ */
+import { EventEmitter, once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { createActor, setup } from 'xstate';
+import { liveProbe } from '../../../src/agent/live-probe.ts';
+import { adminInterfaces } from '../../../src/agent/testing/real-envoy.ts';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import {
+  checkEveryWorld,
+  crashed,
+  ends,
+  epochsStarted,
+  goesLive,
+  handedOver,
+  killed,
+  namesStarted,
+  refuse,
+} from './scenes.ts';
+
+checkEveryWorld();
+
+const orderedEnd = { exitCode: 0, trouble: [] };
+
+test('F1: an epoch that failed does not count: the next one has the number after the serving one’s', async () => {
+  const world = await AgentWorld.serving();
+  for (const digest of ['digest-1', 'digest-2', 'digest-3']) {
+    await world.certificate(digest);
+    await ends(world, world.newest(), { code: 1 });
+  }
+  await world.pass(1_000);
+  expect(new Set(epochsStarted(world))).toEqual(new Set([0, 1]));
+});
+
+test('F2: a new bootstrap is checked before any child attaches, also one that is known to be good', async () => {
+  const world = await AgentWorld.serving();
+  world.signal('SIGHUP');
+  await world.certificate('digest-1');
+  expect(world.prepared.slice(1)).toEqual([{ epoch: 1, baseId: 7, validate: true }]);
+  world.rejectBootstrap = 'no such field';
+  const refused = await AgentWorld.serving();
+  refused.rejectBootstrap = 'no such field';
+  await refused.certificate('digest-1');
+  expect(namesStarted(refused)).toEqual(['epoch-0']);
+});
+
+test('F2: a parent that refuses every child is repaired, or replaced; it is not asked for ever', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  await refuse(world);
+  await world.pass(200);
+  await refuse(world);
+  await world.pass(400);
+  expect(world.repaired).toEqual([7]);
+  expect(world.newest().baseId).toBe(8);
+  await goesLive(world);
+  expect(world.supervisorState()).toBe('running.settled');
+});
+
+test('F3: no gap in the numbers, whatever fails, and a child that is not live in 20 s is killed and told', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  await world.pass(20_000);
+  expect(world.newest().signals).toEqual(['SIGKILL']);
+  await ends(world, world.newest(), killed);
+  expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'not live in time' });
+  await world.pass(200);
+  await goesLive(world);
+  await world.pass(60_000);
+  await ends(world, world.process('epoch-0'));
+  await world.certificate('digest-2');
+  expect(epochsStarted(world)).toEqual([0, 1, 1, 2]);
+});
+
+test('F3: an epoch that waits for the control plane while nobody serves is left waiting', async () => {
+  const world = new AgentWorld();
+  await world.pass(3_600_000);
+  expect(world.newest().signals).toEqual([]);
+  expect(epochsStarted(world)).toEqual([0]);
+});
+
+test('F4: a child that fails harms nobody: the one that serves gets no order and no signal', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  const before = world.messages().length;
+  await ends(world, world.newest(), { code: 1 });
+  expect(
+    world
+      .messages()
+      .slice(before)
+      .filter((message) => message.startsWith('supervisor → epoch-0')),
+  ).toEqual([]);
+  expect(world.process('epoch-0').signals).toEqual([]);
+  expect(world.supervisorState()).toBe('running.backing off');
+  expect(await world.ask()).toEqual({ ready: true, reason: '' });
+});
+
+test('F5: changes and stops are taken in at any time: the newest change is what is started, a stop is obeyed', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  await world.certificate('digest-2');
+  await goesLive(world);
+  await world.pass(60_000);
+  await ends(world, world.process('epoch-0'));
+  expect(epochsStarted(world)).toEqual([0, 1, 2]);
+  await goesLive(world);
+  await world.certificate('digest-3');
+  expect(world.supervisorState()).toBe('running.waiting for the parent to leave');
+  world.signal('SIGTERM');
+  await world.settle();
+  expect(world.drained).toEqual([{ epoch: 2, baseId: 7, replaced: false }]);
+});
+
+test('F6: a child that has no process yet when the stop comes never gets one', async () => {
+  const world = await AgentWorld.serving();
+  world.changeFiles('digest-1');
+  const preparing = (): boolean => world.records.some((r) => r.kind === 'spawn' && r.actor === 'epoch-1/prepare');
+  world.clock.advance(10_000);
+  for (let turn = 0; turn < 100 && !preparing(); turn++) await Promise.resolve();
+  world.signal('SIGTERM');
+  await world.pass(5_000);
+  await ends(world, world.newest());
+  expect(namesStarted(world)).toEqual(['epoch-0']);
+  expect(world.output()).toEqual(orderedEnd);
+});
+
+test('F7: a stop ends when every Envoy is gone, ten seconds after SIGKILL at the latest', async () => {
+  const world = await handedOver();
+  world.signal('SIGTERM');
+  await world.pass(5_000);
+  await ends(world, world.process('epoch-1'));
+  await world.pass(1_000);
+  expect(world.output()).toBeUndefined();
+  await world.pass(11_000);
+  expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
+  await world.pass(9_999);
+  expect(world.output()).toBeUndefined();
+  await world.pass(1);
+  expect(world.output()).toEqual(orderedEnd);
+});
+
+test('F8: what should run is compared with what runs, so what failed is tried again, with growing delays', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  const delays: number[] = [];
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const failedAt = world.clock.now();
+    world.newest().exit({ code: 1 });
+    await world.nextStart();
+    delays.push(world.clock.now() - failedAt);
+  }
+  expect(delays).toEqual([200, 400, 800]);
+  expect(epochsStarted(world)).toEqual([0, 1, 1, 1, 1]);
+});
+
+test('F8: a minute of health renews the budget', async () => {
+  const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
+  for (let crash = 0; crash < 5; crash++) {
+    await world.pass(60_000);
+    await ends(world, world.newest(), crashed);
+    await world.pass(200);
+    await goesLive(world);
+  }
+  expect(world.supervisorState()).toBe('running.settled');
+});
+
+test('F9: the current epoch’s clean exit is a failure, and counts as one', async () => {
+  const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
+  await ends(world, world.newest(), { code: 0 });
+  expect(world.output()?.exitCode).toBe(1);
+});
+
+test('F10: the wait of a stop is over when every Envoy is gone, or when a second signal comes', async () => {
+  const gone = await AgentWorld.serving();
+  gone.signal('SIGTERM');
+  await gone.pass(1_000);
+  await ends(gone, gone.newest());
+  expect(gone.output()).toEqual(orderedEnd);
+
+  const signalled = await AgentWorld.serving();
+  signalled.signal('SIGTERM');
+  await signalled.pass(1_000);
+  signalled.signal('SIGINT');
+  await ends(signalled, signalled.newest(), killed);
+  expect(signalled.newest().signals).toEqual(['SIGKILL']);
+  expect(signalled.clock.now()).toBe(1_000);
+});
+
+test('F11: at a stop the newest live epoch gets SIGTERM, SIGKILL comes after a deadline; who is not live gets SIGKILL only', async () => {
+  const world = await handedOver();
+  world.signal('SIGTERM');
+  await world.pass(16_999);
+  expect(world.started.map((p) => p.signals)).toEqual([[], ['SIGTERM']]);
+  await world.pass(1);
+  expect(world.started.map((p) => p.signals)).toEqual([['SIGKILL'], ['SIGTERM', 'SIGKILL']]);
+
+  const starting = await AgentWorld.serving();
+  await starting.certificate('digest-1');
+  starting.signal('SIGTERM');
+  await starting.pass(5_000);
+  expect(starting.started.map((p) => p.signals)).toEqual([['SIGTERM'], ['SIGKILL']]);
+});
+
+// How the kernel is asked: src/agent/out-of-memory.test.ts, src/agent/envoy-process.test.ts.
+test('F12: want of memory is what the kernel says, not what a text or a SIGKILL says', async () => {
+  const reasons: unknown[] = [];
+  for (const end of [
+    { ...killed, outOfMemory: true, lastWords: '' },
+    { ...killed, outOfMemory: false, lastWords: 'signal: killed' },
+  ]) {
+    const world = await AgentWorld.serving();
+    await ends(world, world.newest(), end);
+    await world.pass(200);
+    reasons.push(world.events('restart.decided').at(-1)?.reason);
+  }
+  expect(reasons).toEqual(['out of memory', 'Envoy crashed']);
+});
+
+test('F13: an answer of another epoch’s on the admin port makes nobody live', async () => {
+  const admin = { epoch: 0 };
+  const server = createServer((request, response) => {
+    if (request.url === '/ready') response.end('LIVE\n');
+    else response.end(JSON.stringify({ command_line_options: { restart_epoch: admin.epoch } }));
+  });
+  onTestFinished(() => void server.close());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const reports = new EventEmitter();
+  const probe = liveProbe({
+    admins: adminInterfaces(port),
+    discoveryAddress: undefined,
+    startOf: () => performance.now(),
+    firstComplaintMs: 100,
+  });
+  const asks = setup({ actors: { probe } }).createMachine({
+    invoke: { src: 'probe', input: { epoch: 1, baseId: 1 } },
+    on: { '*': { actions: ({ event }) => void reports.emit(event.type) } },
+  });
+  const asking = createActor(asks).start();
+  onTestFinished(() => void asking.stop());
+  const live = once(reports, 'probe.passed').then(() => true);
+  // The first complaint comes after several answers.
+  expect(await Promise.race([live, once(reports, 'probe.waiting').then(() => false)])).toBe(false);
+  admin.epoch = 1;
+  expect(await live).toBe(true);
+});

@@ -1,0 +1,175 @@
+import { describe, expect, test } from 'vitest';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import { checkEveryWorld, crashed, ends, epochsStarted, goesLive, handedOver, killed } from './scenes.ts';
+
+checkEveryWorld();
+
+test('a changed certificate starts the next epoch; the old one drains only when the new one is live', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  expect(epochsStarted(world)).toEqual([0, 1]);
+  expect(world.prepared.at(-1)).toEqual({ epoch: 1, baseId: 7, validate: true });
+  expect(world.messages()).not.toContain('supervisor → epoch-0: epoch.supersede');
+  await goesLive(world);
+  expect(world.messages()).toContain('supervisor → epoch-0: epoch.supersede');
+  expect(world.process('epoch-0').signals).toEqual([]);
+});
+
+test.each([
+  ['broken', ['tls.key is not the key of tls.crt'], ['tls.crt', 'tls.key'], 'tls.key is not the key of tls.crt'],
+  ['away', [], [], 'every certificate file is gone'],
+])('certificates that are %s change nothing, and are told; good ones do', async (_, problems, files, reason) => {
+  const world = await AgentWorld.serving();
+  world.fileProblems = problems;
+  world.files = files;
+  await world.certificate('digest-1');
+  expect(epochsStarted(world)).toEqual([0]);
+  expect(world.events('config.rejected')).toEqual([{ type: 'config.rejected', reason }]);
+  world.fileProblems = [];
+  world.files = ['tls.crt'];
+  await world.certificate('digest-2');
+  expect(epochsStarted(world)).toEqual([0, 1]);
+});
+
+describe('one waiting slot', () => {
+  test('fact 5: a change while a parent drains waits until it has left, and the newest change wins', async () => {
+    const world = await handedOver();
+    await world.certificate('digest-2');
+    await world.certificate('digest-3');
+    expect(epochsStarted(world)).toEqual([0, 1]);
+    expect(world.supervisorState()).toBe('running.waiting for the parent to leave');
+    await world.pass(40_000);
+    await ends(world, world.process('epoch-0'));
+    expect(epochsStarted(world)).toEqual([0, 1, 2]);
+    await goesLive(world);
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-1'));
+    expect(epochsStarted(world)).toEqual([0, 1, 2]);
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+
+  test('a change that is taken back while a parent drains starts nothing', async () => {
+    const world = await handedOver();
+    await world.certificate('digest-2');
+    await world.certificate('digest-1');
+    expect(world.supervisorState()).toBe('running.settled');
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    expect(epochsStarted(world)).toEqual([0, 1]);
+  });
+
+  test('a change while a child starts is served by the next one, not forgotten', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await world.certificate('digest-2');
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.waiting for the parent to leave');
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    expect(epochsStarted(world)).toEqual([0, 1, 2]);
+  });
+});
+
+describe('signals', () => {
+  test('SIGHUP restarts Envoy although nothing changed', async () => {
+    const world = await AgentWorld.serving();
+    world.signal('SIGHUP');
+    await world.settle();
+    expect(epochsStarted(world)).toEqual([0, 1]);
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+
+  test('SIGHUP while a parent drains restarts once more when it has left', async () => {
+    const world = await handedOver();
+    world.signal('SIGHUP');
+    world.signal('SIGHUP');
+    await world.settle();
+    expect(epochsStarted(world)).toEqual([0, 1]);
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    await goesLive(world);
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-1'));
+    expect(epochsStarted(world)).toEqual([0, 1, 2]);
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+
+  test('SIGUSR1 reaches every epoch, also while the agent stops', async () => {
+    const world = await handedOver();
+    world.signal('SIGUSR1');
+    expect(world.started.map((p) => p.signals)).toEqual([['SIGUSR1'], ['SIGUSR1']]);
+    world.signal('SIGTERM');
+    world.signal('SIGUSR1');
+    expect(world.started.map((p) => p.signals)).toEqual([
+      ['SIGUSR1', 'SIGUSR1'],
+      ['SIGUSR1', 'SIGUSR1'],
+    ]);
+  });
+});
+
+describe('the parent', () => {
+  test('that outstays its time and grace is killed, and only then', async () => {
+    const world = await handedOver();
+    await world.pass(64_999);
+    expect(world.process('epoch-0').signals).toEqual([]);
+    await world.pass(1);
+    expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
+    await ends(world, world.process('epoch-0'), killed);
+    expect(world.supervisorState()).toBe('running.settled');
+    expect(epochsStarted(world)).toEqual([0, 1]);
+  });
+
+  test('that leaves up to a second before its time is on time', async () => {
+    const world = await handedOver();
+    await world.pass(59_000);
+    await ends(world, world.process('epoch-0'));
+    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.events('epoch.failed')).toEqual([]);
+  });
+
+  test('fact 4: that leaves earlier than that dooms its child', async () => {
+    const world = await handedOver();
+    await world.pass(58_999);
+    await ends(world, world.process('epoch-0'));
+    expect(world.events('epoch.failed')).toMatchObject([{ name: 'epoch-0', during: 'draining', code: 0 }]);
+    expect(world.newest().name).toBe('epoch-0b');
+  });
+
+  test.each([
+    ['in its time', 60_000],
+    ['when it is overdue', 65_000],
+  ])('that crashes instead of leaving %s', async (_, afterMs) => {
+    const world = await handedOver();
+    await world.pass(afterMs);
+    await ends(world, world.process('epoch-0'), crashed);
+    // Its child may not have told it to leave yet. Overdue it is killed, and its child needs it no more.
+    expect(world.newest().name).toBe(afterMs < 65_000 ? 'epoch-0b' : 'epoch-1');
+  });
+
+  test('with a parent-shutdown time below a second is on time whenever it leaves', async () => {
+    const world = await handedOver({ parentShutdownMs: 500 });
+    await world.pass(0);
+    await ends(world, world.process('epoch-0'));
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+});
+
+describe('readiness', () => {
+  test('the proxy stays ready during the hand-over, though the admin port speaks for the child', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    world.envoyLive = false;
+    expect(await world.ask()).toEqual({ ready: true, reason: '' });
+    await goesLive(world);
+    expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's admin interface says: 503" });
+  });
+
+  test('Envoy’s own word counts again when its child is gone', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await ends(world, world.newest(), { code: 1 });
+    expect(await world.ask()).toEqual({ ready: true, reason: '' });
+    expect(world.events('handover.ended')).toHaveLength(1);
+  });
+});

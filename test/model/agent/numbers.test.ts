@@ -1,0 +1,13 @@
+/** Nobody has to search: each number of spec/agent.md §2.6 and §2.8 stands at the head of a test in one file. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+test.each([
+  ['scenarios.test.ts', 'S', 26],
+  ['faults.test.ts', 'F', 13],
+])('%s has a test of every number', (file, letter, last) => {
+  const source = readFileSync(join(import.meta.dirname, file), 'utf8');
+  const numbers = [...source.matchAll(new RegExp(`'${letter}(\\d+): `, 'g'))].map(([, number]) => Number(number));
+  expect([...new Set(numbers)]).toEqual(Array.from({ length: last }, (_, i) => i + 1));
+});

@@ -1,0 +1,368 @@
+/** A serving epoch that takes no child any more is replaced by an Envoy under the agent's other base id. */
+import { describe, expect, test } from 'vitest';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import {
+  checkEveryWorld,
+  crashed,
+  doomed,
+  ends,
+  goesLive,
+  handedOver,
+  killed,
+  namesAlive,
+  namesStarted,
+  refuse,
+  replaced,
+  tainted,
+} from './scenes.ts';
+
+checkEveryWorld();
+
+describe('a parent that refuses its child', () => {
+  test('is repaired, and takes the same number; the repair is not made twice for nothing', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await refuse(world);
+    expect(world.repaired).toEqual([7]);
+    await world.pass(200);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1']);
+    await goesLive(world);
+    // What helped once is tried again when it is needed again.
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    await world.certificate('digest-2');
+    await refuse(world);
+    expect(world.repaired).toEqual([7, 7]);
+  });
+
+  test('and cannot be repaired is replaced under the second base id', async () => {
+    const world = await tainted();
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
+    expect(world.prepared.at(-1)).toEqual({ epoch: 0, baseId: 8, validate: true });
+    expect((await world.ask()).ready).toBe(true);
+    expect(world.drained).toEqual([]);
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: true }]);
+  });
+
+  test('and refuses after the repair too is replaced under the second base id', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await refuse(world);
+    await world.pass(200);
+    await refuse(world);
+    expect(world.repaired).toEqual([7]);
+    await world.pass(400);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0b']);
+  });
+
+  test('whose child fails otherwise is not repaired', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await ends(world, world.newest(), { code: 1 });
+    expect(world.repaired).toEqual([]);
+  });
+
+  test('is repaired where it is: also under the second base id', async () => {
+    const world = await replaced();
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    world.repairAnswer = undefined;
+    await world.certificate('digest-2');
+    expect(world.newest().name).toBe('epoch-1b');
+    await refuse(world);
+    expect(world.repaired).toEqual([8]);
+  });
+
+  test('that crashes while it is being repaired is followed by epoch 0', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    world.newest().exit({ code: 1, refusedByParent: true });
+    world.process('epoch-0').exit(killed);
+    await world.pass(400);
+    expect(world.newest().name).toBe('epoch-0');
+  });
+});
+
+describe('an early death of the parent', () => {
+  test('dooms the child: a replacement is started at once, with what is known to be good', async () => {
+    const world = await doomed();
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
+    expect(world.clock.now()).toBe(20_000);
+    // Whether the digest would do was seen when the doomed one went live.
+    expect(world.prepared.at(-1)).toEqual({ epoch: 0, baseId: 8, validate: false });
+    expect((await world.ask()).ready).toBe(true);
+    expect(world.process('epoch-1').signals).toEqual([]);
+  });
+
+  test('ends the doomed one 8.5 s after its replacement is live, before it would abort: it hears no SIGTERM', async () => {
+    const world = await doomed();
+    await goesLive(world);
+    expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 8_500, doomed: true }]);
+    await world.pass(8_499);
+    expect(world.process('epoch-1').signals).toEqual([]);
+    await world.pass(1);
+    expect(world.process('epoch-1').signals).toEqual(['SIGKILL']);
+    await ends(world, world.process('epoch-1'), killed);
+    expect(world.supervisorState()).toBe('running.settled');
+    expect(namesAlive(world)).toEqual(['epoch-0b']);
+  });
+
+  test('ends the doomed one after the parent-shutdown time where that is shorter', async () => {
+    const world = await handedOver({ parentShutdownMs: 3_000 });
+    await ends(world, world.process('epoch-0'), killed);
+    await goesLive(world);
+    expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 3_000, doomed: true }]);
+  });
+
+  test('and of the doomed one, before its replacement is live: the replacement needs nobody, and goes on', async () => {
+    const world = await doomed();
+    await ends(world, world.process('epoch-1'), crashed);
+    expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy ended' });
+    // However long it takes: nobody else serves.
+    await world.pass(60_000);
+    expect(world.process('epoch-0b').signals).toEqual([]);
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.settled');
+    expect((await world.ask()).ready).toBe(true);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
+    expect(world.events('epoch.retire')).toEqual([]);
+  });
+
+  test('and of the doomed one and its replacement: epoch 0 of the first base id', async () => {
+    const world = await doomed();
+    await ends(world, world.process('epoch-1'), crashed);
+    await ends(world, world.process('epoch-0b'), { code: 1 });
+    await world.pass(1_000);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0']);
+  });
+
+  test('while a change waits: the replacement runs the change', async () => {
+    const world = await handedOver();
+    await world.certificate('digest-2');
+    await ends(world, world.process('epoch-0'), killed);
+    expect(world.newest().name).toBe('epoch-0b');
+    expect(world.prepared.at(-1)?.validate).toBe(true);
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+
+  test('after the agent gave the configuration up: a replacement with a fresh budget', async () => {
+    const world = await handedOver({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    await world.certificate('digest-2');
+    await goesLive(world);
+    await world.certificate('digest-3');
+    expect(world.supervisorState()).toBe('running.waiting for the parent to leave');
+    await ends(world, world.process('epoch-1'), killed);
+    expect(world.newest().name).toBe('epoch-0b');
+  });
+});
+
+describe('the replaced epoch', () => {
+  test('closes its listeners, and ends by SIGTERM when the parent-shutdown time is over', async () => {
+    const world = await replaced();
+    expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 60_000, doomed: false }]);
+    expect(world.events('epoch.drained')).toMatchObject([{ name: 'epoch-0' }]);
+    await world.pass(59_999);
+    expect(world.process('epoch-0').signals).toEqual([]);
+    await world.pass(1);
+    expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
+    await ends(world, world.process('epoch-0'));
+    expect(namesAlive(world)).toEqual(['epoch-0b']);
+    expect(world.events('epoch.exited')).toMatchObject([{ name: 'epoch-0', code: 0 }]);
+  });
+
+  test('whose listeners cannot be closed is ended at once: it would go on accepting', async () => {
+    const world = await tainted();
+    world.drainAnswer = 'connect ECONNREFUSED 127.0.0.1:15000';
+    await goesLive(world);
+    expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
+    expect(world.events('epoch.drain-failed')).toEqual([
+      {
+        type: 'epoch.drain-failed',
+        name: 'epoch-0',
+        epoch: 0,
+        reason: 'connect ECONNREFUSED 127.0.0.1:15000',
+      },
+    ]);
+  });
+
+  test('that does not end on SIGTERM is killed', async () => {
+    const world = await replaced();
+    await world.pass(65_999);
+    expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
+    await world.pass(1);
+    expect(world.process('epoch-0').signals).toEqual(['SIGTERM', 'SIGKILL']);
+    await ends(world, world.process('epoch-0'), killed);
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+
+  test('that crashes instead of ending harms nobody', async () => {
+    const world = await replaced();
+    await ends(world, world.process('epoch-0'), crashed);
+    expect(world.events('epoch.failed').filter(({ name }) => name === 'epoch-0')).toEqual([]);
+    expect(world.supervisorState()).toBe('running.settled');
+    expect((await world.ask()).ready).toBe(true);
+  });
+});
+
+describe('the replacement', () => {
+  test('is whom status and metrics ask from the moment it is live', async () => {
+    const world = await tainted();
+    expect(world.adminOf).toBe(7);
+    await goesLive(world);
+    expect(world.adminOf).toBe(8);
+    expect(await world.ask()).toEqual({ ready: true, reason: '' });
+  });
+
+  test('has a child of its own base id, when the replaced one has left', async () => {
+    const world = await replaced();
+    await world.certificate('digest-2');
+    expect(world.supervisorState()).toBe('running.waiting for the parent to leave');
+    await world.pass(50_000);
+    await ends(world, world.process('epoch-0'));
+    expect(world.newest()).toMatchObject({ name: 'epoch-1b', epoch: 1, baseId: 8 });
+    expect(world.prepared.at(-1)?.validate).toBe(true);
+    await goesLive(world);
+    expect(world.messages()).toContain('supervisor → epoch-0b: epoch.supersede');
+    expect(world.adminOf).toBe(8);
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0b'));
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+
+  test('is itself replaced under the first base id', async () => {
+    const world = await replaced();
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    await world.certificate('digest-2');
+    await refuse(world);
+    await world.pass(1_000);
+    expect(world.newest()).toMatchObject({ name: 'epoch-0', epoch: 0, baseId: 7 });
+    await goesLive(world);
+    expect(world.adminOf).toBe(7);
+    expect(world.drained.at(-1)).toEqual({ epoch: 0, baseId: 8, replaced: true });
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0b'));
+    expect(namesAlive(world)).toEqual(['epoch-0']);
+  });
+
+  test('that crashes while the first retires is started again under its own base id', async () => {
+    const world = await replaced();
+    await ends(world, world.process('epoch-0b'), crashed);
+    expect((await world.ask()).ready).toBe(false);
+    expect(world.supervisorState()).toBe('running.backing off');
+    await world.pass(1_000);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0b']);
+    await goesLive(world);
+    expect(world.adminOf).toBe(8);
+    // The one that retires was told so already.
+    expect(world.events('epoch.retire')).toHaveLength(1);
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+
+  test('that is starting again keeps starting when the retired one ends', async () => {
+    const world = await replaced();
+    await ends(world, world.process('epoch-0b'), crashed);
+    await world.pass(1_000);
+    await world.pass(59_000);
+    await ends(world, world.process('epoch-0'));
+    expect(world.newest().name).toBe('epoch-0b');
+    expect(world.newest().signals).toEqual([]);
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+
+  test('kills a retired one that is overdue even while nobody serves', async () => {
+    const world = await replaced();
+    await ends(world, world.process('epoch-0b'), crashed);
+    await world.pass(66_000);
+    expect(world.process('epoch-0').signals).toEqual(['SIGTERM', 'SIGKILL']);
+  });
+
+  test('that dies though its bootstrap was good: a full, drained restart', async () => {
+    const world = await tainted();
+    await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
+    expect(world.supervisorState()).toBe('running.recycling.draining');
+    expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
+    expect((await world.ask()).ready).toBe(true);
+    await world.pass(4_500);
+    expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
+    expect((await world.ask()).ready).toBe(false);
+    await ends(world, world.process('epoch-0'), killed);
+    expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+
+  test('whose bootstrap is refused is tried again; the old one goes on serving', async () => {
+    const world = await AgentWorld.serving();
+    world.repairAnswer = 'another version';
+    await world.certificate('digest-1');
+    await refuse(world);
+    world.rejectBootstrap = 'no such field';
+    await world.pass(200);
+    expect(world.supervisorState()).toBe('running.backing off');
+    expect((await world.ask()).ready).toBe(true);
+    world.rejectBootstrap = undefined;
+    await world.pass(400);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
+  });
+
+  test('that gets no process is tried again: that says nothing of base ids', async () => {
+    const world = await AgentWorld.serving();
+    world.repairAnswer = 'another version';
+    await world.certificate('digest-1');
+    await refuse(world);
+    world.spawnAnswer = 'spawn envoy EAGAIN';
+    await world.pass(200);
+    expect(world.supervisorState()).toBe('running.backing off');
+    world.spawnAnswer = undefined;
+    await world.pass(400);
+    expect(world.newest().name).toBe('epoch-0b');
+  });
+
+  test('that is not live in time is killed, and tried again', async () => {
+    const world = await tainted();
+    await world.pass(20_000);
+    expect(world.newest().signals).toEqual(['SIGKILL']);
+    expect(world.process('epoch-0').signals).toEqual([]);
+    await ends(world, world.newest(), killed);
+    await world.pass(1_000);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0b']);
+  });
+
+  test('clears what was known of the parent’s refusal: the next change is a hot restart again', async () => {
+    const world = await replaced();
+    world.repairAnswer = undefined;
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    await world.certificate('digest-2');
+    await refuse(world);
+    await world.pass(1_000);
+    expect(world.newest().name).toBe('epoch-1b');
+  });
+});
+
+describe('an agent that has one base id only', () => {
+  test.each([
+    ['refuses its child', () => tainted({}, [7]), 'epoch-0'],
+    ['is doomed', () => doomed({}, [7]), 'epoch-1'],
+  ])('drains an Envoy that %s, and starts it anew from epoch 0', async (_, scene, served) => {
+    const world = await scene();
+    expect(world.supervisorState()).toBe('running.recycling.draining');
+    expect(world.drained).toMatchObject([{ baseId: 7, replaced: false }]);
+    expect(world.process(served).signals).toEqual([]);
+    await world.pass(4_500);
+    expect(world.process(served).signals).toEqual(['SIGKILL']);
+    await ends(world, world.process(served), killed);
+    expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+});

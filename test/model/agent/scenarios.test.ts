@@ -1,0 +1,387 @@
+/**
+ * The scenarios of spec/agent.md §2.8, by their numbers. A test's comment says where we differ from the reference on
+ * purpose; where there is none, we do the same.
+ */
+import { expect, test } from 'vitest';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import {
+  checkEveryWorld,
+  crashed,
+  ends,
+  epochsStarted,
+  goesLive,
+  handedOver,
+  killed,
+  namesAlive,
+  namesStarted,
+  refuse,
+} from './scenes.ts';
+
+checkEveryWorld();
+
+const orderedEnd = { exitCode: 0, trouble: [] };
+const budgetOf = (budget: number, firstDelayMs = 200): object => ({
+  retry: { budget, firstDelayMs, maxDelayMs: 30_000 },
+});
+
+// The reference starts one more epoch with a configuration that only drains; we ask the admin interface to drain.
+test('S1: a stop drains the serving epoch by admin calls, without a drain epoch', async () => {
+  const world = await AgentWorld.serving({ terminationDrainMs: 0 });
+  world.signal('SIGTERM');
+  await world.pass(0);
+  expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
+  expect(world.newest().signals).toEqual(['SIGTERM']);
+  await ends(world, world.newest());
+  expect(world.output()).toEqual(orderedEnd);
+  expect(epochsStarted(world)).toEqual([0]);
+});
+
+test('S2: the same configuration again starts nothing', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-0');
+  world.signal('SIGTERM');
+  await world.settle();
+  await ends(world, world.newest());
+  expect(epochsStarted(world)).toEqual([0]);
+});
+
+// The reference takes the clean exit of `bad` for a parent's; to us a child that ends before it is live has failed.
+test('S3: good, bad that ends at once, good again: good is still current, and nothing is started', async () => {
+  const world = await AgentWorld.serving(budgetOf(0));
+  await world.certificate('bad');
+  await ends(world, world.newest(), { code: 0 });
+  await world.certificate('digest-0');
+  await world.pass(3_600_000);
+  expect(epochsStarted(world)).toEqual([0, 1]);
+  expect(world.cleanedUp).toEqual(['epoch-1']);
+  expect(world.supervisorState()).toBe('running.settled');
+});
+
+// The reference aborts 0 and 1 when 2 fails; here 0 has left before 2 starts, and 1 serves on.
+test('S4: a bad third epoch ends with an error: it alone is cleaned up, and nobody healthy is aborted', async () => {
+  const world = await handedOver(budgetOf(10, 10_000));
+  await world.pass(60_000);
+  await ends(world, world.process('epoch-0'));
+  await world.certificate('bad');
+  await ends(world, world.process('epoch-2'), { code: 1 });
+  expect(world.cleanedUp).toEqual(['epoch-0', 'epoch-2']);
+  expect(world.process('epoch-1').signals).toEqual([]);
+  await world.pass(9_999);
+  expect(namesAlive(world)).toEqual(['epoch-1']);
+  await world.pass(1);
+  expect(namesAlive(world)).toEqual(['epoch-1', 'epoch-2']);
+});
+
+test('S5: the first two starts fail, the third works: all three are epoch 0', async () => {
+  const world = new AgentWorld();
+  await world.settle();
+  await ends(world, world.newest(), { code: 1 });
+  await world.pass(200);
+  await ends(world, world.newest(), { code: 1 });
+  await world.pass(400);
+  await goesLive(world);
+  expect(epochsStarted(world)).toEqual([0, 0, 0]);
+  world.signal('SIGTERM');
+  await world.settle();
+  await ends(world, world.newest());
+  expect(world.output()).toEqual(orderedEnd);
+});
+
+test('S6: every start fails: the delays double, and an exhausted budget ends the agent once, with a report', async () => {
+  const short = new AgentWorld(budgetOf(1));
+  await short.settle();
+  await ends(short, short.newest(), { code: 1 });
+  await short.pass(200);
+  await ends(short, short.newest(), { code: 1 });
+  expect(epochsStarted(short)).toEqual([0, 0]);
+  expect(short.output()?.exitCode).toBe(1);
+
+  const world = new AgentWorld();
+  await world.settle();
+  const delays: number[] = [];
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const failedAt = world.clock.now();
+    world.newest().exit({ code: 1, lastWords: `reason ${attempt}` });
+    await world.nextStart();
+    delays.push(world.clock.now() - failedAt);
+  }
+  // The reference doubles on, to 102.4 s.
+  expect(delays).toEqual([200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
+  expect(new Set(epochsStarted(world))).toEqual(new Set([0]));
+  await ends(world, world.newest(), { code: 1, lastWords: 'reason 10' });
+  expect(world.output()).toEqual({
+    exitCode: 1,
+    trouble: [
+      'Envoy could not be kept running',
+      ...Array.from({ length: 11 }, (_, i) => `epoch-0, initializing: exit code 1: reason ${i}`),
+    ],
+  });
+});
+
+// The reference lets 0, 1 and 2 live together and ends them through one another; here 0 has left before 2 is started.
+test('S7: three configurations in a row: at most two processes of one base id, and no number is used again', async () => {
+  const world = await handedOver();
+  await world.certificate('digest-2');
+  await world.pass(3_600);
+  expect(namesAlive(world)).toEqual(['epoch-0', 'epoch-1']);
+  await ends(world, world.process('epoch-0'), { code: 0 });
+  await goesLive(world);
+  // 0 left before its time, so 1 is doomed, and 2 would be too: what follows stands beside it under the other base id.
+  expect(namesAlive(world)).toEqual(['epoch-1', 'epoch-0b']);
+
+  const patient = await handedOver();
+  for (const [epoch, parent] of [
+    [2, 'epoch-0'],
+    [3, 'epoch-1'],
+  ] as const) {
+    await patient.certificate(`digest-${epoch}`);
+    expect(patient.alive.size).toBe(2);
+    await patient.pass(50_000);
+    await ends(patient, patient.process(parent));
+    await goesLive(patient);
+  }
+  expect(patient.cleanedUp).toEqual(['epoch-0', 'epoch-1']);
+  expect(epochsStarted(patient)).toEqual([0, 1, 2, 3]);
+});
+
+// The reference leaves it at that (1.1) or ends (1.6); a clean exit of the current epoch is a failure to us, see S23.
+test('S8: the only Envoy ends normally at once: nothing with a number above 0 follows', async () => {
+  const world = new AgentWorld();
+  await world.settle();
+  await ends(world, world.newest(), { code: 0 });
+  await world.pass(200);
+  expect(epochsStarted(world)).toEqual([0, 0]);
+});
+
+// The reference aborts 0 when 2 crashes; here there is no 0 any more, and 1 drains undisturbed until it crashes itself.
+test('S9: the newest crashes, then the one that drains: nothing hangs, nobody healthy is aborted, epoch 0 follows', async () => {
+  const world = await handedOver();
+  await world.pass(60_000);
+  await ends(world, world.process('epoch-0'));
+  await world.certificate('digest-2');
+  await goesLive(world);
+  await ends(world, world.process('epoch-2'), crashed);
+  expect(world.process('epoch-1').signals).toEqual([]);
+  await world.pass(100);
+  await ends(world, world.process('epoch-1'), crashed);
+  // Not live, and never will be without its parent.
+  expect(world.process('epoch-2').signals).toEqual(['SIGKILL']);
+  await ends(world, world.process('epoch-2'), killed);
+  await world.pass(1_000);
+  expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-2', 'epoch-2', 'epoch-0']);
+  await goesLive(world);
+  expect(world.supervisorState()).toBe('running.settled');
+});
+
+// The reference aborts 1 when 0 crashes; we let it serve until its replacement is live.
+test('S10: the one that drains crashes: a third start within a second, and the one that serves is not aborted', async () => {
+  const world = await handedOver(budgetOf(10, 1));
+  await ends(world, world.process('epoch-0'), crashed);
+  await world.pass(1_000);
+  expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
+  expect(world.process('epoch-1').signals).toEqual([]);
+  expect((await world.ask()).ready).toBe(true);
+});
+
+// The reference ends without an error; whoever runs the agent should learn of it, so ours has exit code 1.
+test('S11: with the policy exit, a first Envoy that ends at once ends the agent', async () => {
+  const world = new AgentWorld({ restartPolicy: 'exit' });
+  await world.settle();
+  await ends(world, world.newest(), { code: 0 });
+  expect(world.output()).toEqual({
+    exitCode: 1,
+    trouble: ['Envoy could not be kept running', 'epoch-0, initializing: exit code 0'],
+  });
+  expect(epochsStarted(world)).toEqual([0]);
+});
+
+// The reference kills after the drain; we send SIGTERM first, and wait for the exit.
+test('S12: a stop drains once, waits, then ends Envoy by SIGTERM; nothing is started', async () => {
+  const world = await AgentWorld.serving();
+  world.signal('SIGTERM');
+  await world.settle();
+  expect((await world.ask()).ready).toBe(false);
+  await world.pass(4_999);
+  expect(world.newest().signals).toEqual([]);
+  await world.pass(1);
+  expect(world.newest().signals).toEqual(['SIGTERM']);
+  expect(world.output()).toBeUndefined();
+  await ends(world, world.newest());
+  expect(world.output()).toEqual(orderedEnd);
+  expect(world.drained).toHaveLength(1);
+  expect(epochsStarted(world)).toEqual([0]);
+});
+
+test('S13: a restart asked for at once waits until epoch 0 is live', async () => {
+  const world = new AgentWorld();
+  await world.settle();
+  world.signal('SIGHUP');
+  await world.pass(2_000);
+  expect(epochsStarted(world)).toEqual([0]);
+  await goesLive(world);
+  expect(epochsStarted(world)).toEqual([0, 1]);
+  expect(world.clock.now()).toBe(2_000);
+});
+
+// The reference starts epoch 1, which would look for a parent that is not there and abort; we start epoch 0.
+test('S14: epoch 0 ends before it is live: no epoch 1 without a living parent, but epoch 0 within a second', async () => {
+  const world = new AgentWorld();
+  await world.settle();
+  await world.certificate('digest-1');
+  expect(epochsStarted(world)).toEqual([0]);
+  await ends(world, world.newest(), { code: 1 });
+  await world.pass(1_000);
+  expect(epochsStarted(world)).toEqual([0, 0]);
+  await goesLive(world);
+  expect(world.supervisorState()).toBe('running.settled');
+});
+
+// The reference's agent always ends with Envoy; ours with the policy exit, and by an exit code other than 0.
+test('S15: with the policy exit and hot restart off, the agent ends with Envoy and says how that ended', async () => {
+  const world = await AgentWorld.serving({ restartPolicy: 'exit', hotRestart: false });
+  await ends(world, world.newest(), { code: 0 });
+  expect(world.output()).toEqual({
+    exitCode: 1,
+    trouble: ['Envoy could not be kept running', 'epoch-0, serving: exit code 0'],
+  });
+  expect(epochsStarted(world)).toEqual([0]);
+});
+
+test.each(['retry', 'exit'] as const)(
+  'S16: a stop that comes in the moment of a clean-up ends the agent (policy %s)',
+  async (restartPolicy) => {
+    const world = await AgentWorld.serving({ restartPolicy });
+    world.onCleanup = () => queueMicrotask(() => world.signal('SIGTERM'));
+    await ends(world, world.newest(), { code: 1 });
+    await world.pass(60_000);
+    expect(world.output()).toBeDefined();
+    expect(epochsStarted(world)).toEqual([0]);
+  },
+);
+
+// The reference counts open connections, and idle ones keep it waiting; we count requests (src/agent/requests-in-flight.ts).
+test.each([
+  ['19 requests', 19, []],
+  ['none', 0, ['SIGTERM']],
+  ['no statistics', -1, ['SIGTERM']],
+] as const)('S17: requests in flight decide when a stop ends Envoy: %s', async (_, requestsInFlight, signals) => {
+  const world = await AgentWorld.serving({ exitOnZeroActiveConnections: true });
+  world.requestsInFlight = requestsInFlight;
+  world.signal('SIGTERM');
+  await world.pass(10_000);
+  expect(world.newest().signals).toEqual(signals);
+});
+
+test('S18: a child that fails before it attached: the next one has its number', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
+  await world.certificate('digest-2');
+  expect(epochsStarted(world).every((epoch) => epoch <= 1)).toBe(true);
+  expect(world.newest().epoch).toBe(1);
+});
+
+// The reference drains and starts anew; for us that comes last: first a repair, then a second base id beside the first.
+test('S19: a parent that takes no child: repair, then the second base id, then a cold start', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  await refuse(world);
+  expect(world.repaired).toEqual([7]);
+  await world.pass(200);
+  expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1']);
+  await refuse(world);
+  expect(world.repaired).toEqual([7]);
+  await world.pass(400);
+  expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0b']);
+  expect((await world.ask()).ready).toBe(true);
+  await ends(world, world.newest(), { code: 1 });
+  expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
+  await world.pass(4_500);
+  await ends(world, world.process('epoch-0'), killed);
+  expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
+  await goesLive(world);
+  expect(world.supervisorState()).toBe('running.settled');
+});
+
+test('S20: A waits, B and C arrive: only C is started', async () => {
+  const world = new AgentWorld();
+  await world.settle();
+  await world.certificate('A');
+  await world.certificate('B');
+  await world.certificate('C');
+  await goesLive(world);
+  expect(epochsStarted(world)).toEqual([0, 1]);
+  await goesLive(world);
+  await world.pass(60_000);
+  await ends(world, world.process('epoch-0'));
+  expect(epochsStarted(world)).toEqual([0, 1]);
+  expect(world.supervisorState()).toBe('running.settled');
+});
+
+test('S21: a stop while a child is waited for: within 100 ms the child is killed and its parent drains', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  const at = world.clock.now();
+  world.signal('SIGTERM');
+  await world.settle();
+  expect(world.started.map((p) => p.signals)).toEqual([[], ['SIGKILL']]);
+  expect(world.drained).toHaveLength(1);
+  expect(world.clock.now()).toBe(at);
+  await ends(world, world.process('epoch-1'), killed);
+  await world.pass(5_000);
+  await ends(world, world.process('epoch-0'));
+  expect(world.output()).toEqual(orderedEnd);
+  expect(epochsStarted(world)).toEqual([0, 1]);
+});
+
+test('S22: a configuration that could not be started is tried again when it comes again', async () => {
+  const world = await AgentWorld.serving(budgetOf(1));
+  world.rejectBootstrap = 'tls.crt: no start line';
+  await world.certificate('X');
+  await world.pass(200);
+  expect(world.supervisorState()).toBe('running.given up on the configuration');
+  world.rejectBootstrap = undefined;
+  await world.certificate('X');
+  expect(epochsStarted(world)).toEqual([0, 1]);
+});
+
+test('S23: a clean exit of the current epoch without a stop: another one after 200 ms', async () => {
+  const world = await AgentWorld.serving();
+  await ends(world, world.newest(), { code: 0 });
+  await world.pass(199);
+  expect(epochsStarted(world)).toEqual([0]);
+  await world.pass(1);
+  expect(epochsStarted(world)).toEqual([0, 0]);
+});
+
+test('S24: Envoy exits one second into the wait of a stop: the agent ends then', async () => {
+  const world = await AgentWorld.serving();
+  world.signal('SIGTERM');
+  await world.pass(1_000);
+  await ends(world, world.newest(), crashed);
+  expect(world.output()).toEqual(orderedEnd);
+  expect(world.clock.now()).toBe(1_000);
+});
+
+// The reference reads a text in the error; the kernel's own counter tells us (src/agent/out-of-memory.ts).
+test('S25: an Envoy that the kernel killed for want of memory: the report and the next start name that', async () => {
+  const world = await AgentWorld.serving();
+  await ends(world, world.newest(), { ...killed, outOfMemory: true, lastWords: 'out of memory' });
+  expect(world.events('epoch.failed')).toMatchObject([
+    { code: null, signal: 'SIGKILL', outOfMemory: true, reason: 'signal SIGKILL: out of memory' },
+  ]);
+  await world.pass(200);
+  expect(world.events('restart.decided').at(-1)).toMatchObject({ reason: 'out of memory', how: 'cold start' });
+});
+
+test('S26: a second SIGTERM during the drain kills at once', async () => {
+  const world = await handedOver();
+  world.signal('SIGTERM');
+  await world.pass(1_000);
+  world.signal('SIGTERM');
+  await world.settle();
+  expect(world.started.map((p) => p.signals)).toEqual([['SIGKILL'], ['SIGKILL']]);
+  await ends(world, world.process('epoch-0'), killed);
+  await ends(world, world.process('epoch-1'), killed);
+  expect(world.output()).toEqual(orderedEnd);
+});

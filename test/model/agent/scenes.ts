@@ -1,0 +1,103 @@
+/**
+ * What the agent's model tests begin with. They run the real statecharts with scripted effects under virtual time; a
+ * scenario or fault is named by its number in spec/agent.md §2.8 and §2.6, a rule of Envoy's by its fact in
+ * spec/envoy-hot-restart.md §0.
+ */
+import { join } from 'node:path';
+import { afterEach, expect } from 'vitest';
+import type { AgentSettings } from '../../../machines/agent/settings.ts';
+import { checkTrace } from '../../../src/debugger/check.ts';
+import { loadDiagrams } from '../../../src/debugger/diagram/load.ts';
+import { formatReport } from '../../../src/debugger/report-text.ts';
+import { packageRoot } from '../../../src/runtime/package-root.ts';
+import { AgentWorld, type ScriptedProcess, scriptedBaseIds } from '../../simulation/agent-world.ts';
+
+const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
+
+/** Whatever a test of the file did: no chart failed, its trace conforms to the diagrams, every decision came to its end. */
+export function checkEveryWorld(): void {
+  afterEach(() => {
+    for (const world of AgentWorld.made.splice(0)) {
+      expect(world.failed).toBeUndefined();
+      const report = checkTrace(diagrams, world.records);
+      expect(report.departures.length, formatReport(report, diagrams)).toBe(0);
+      expectDecisionsToEnd(world);
+    }
+  });
+}
+
+/** A decision that is still open belongs to the start that is under way. */
+function expectDecisionsToEnd(world: AgentWorld): void {
+  const decided = world.events('restart.decided').map(({ name, epoch, reason, how }) => ({ name, epoch, reason, how }));
+  const ended = world.events('restart.ended').map(({ name, epoch, reason, how }) => ({ name, epoch, reason, how }));
+  const open = world.supervisorState().startsWith('running.starting') ? 1 : 0;
+  expect(ended).toEqual(decided.slice(0, decided.length - open));
+}
+
+export const epochsStarted = (world: AgentWorld): number[] => world.started.map(({ epoch }) => epoch);
+
+export const namesStarted = (world: AgentWorld): string[] => world.started.map(({ name }) => name);
+
+export const namesAlive = (world: AgentWorld): string[] => [...world.alive].map(({ name }) => name);
+
+export const crashed = { code: null, signal: 'SIGSEGV' };
+export const killed = { code: null, signal: 'SIGKILL' };
+
+/** Settings under which a failed start is tried again without end. */
+export const patient = { retry: { budget: 1_000, firstDelayMs: 200, maxDelayMs: 30_000 } };
+
+/** A world with epoch 1 live and epoch 0 draining. */
+export async function handedOver(
+  settings: Partial<AgentSettings> = {},
+  baseIds = scriptedBaseIds,
+): Promise<AgentWorld> {
+  const world = await AgentWorld.serving(settings, baseIds);
+  await world.certificate('digest-1');
+  await goesLive(world);
+  return world;
+}
+
+/** The newest Envoy becomes live. */
+export async function goesLive(world: AgentWorld): Promise<void> {
+  world.newest().live();
+  await world.settle();
+}
+
+export async function ends(world: AgentWorld, process: ScriptedProcess, end: object = {}): Promise<void> {
+  process.exit(end);
+  await world.settle();
+}
+
+/** A child that Envoy refuses because of the mark that an earlier one left. */
+export async function refuse(world: AgentWorld): Promise<void> {
+  await ends(world, world.newest(), {
+    code: 1,
+    lastWords: 'previous envoy process is still initializing',
+    refusedByParent: true,
+  });
+}
+
+/** A world whose epoch 0 serves, takes no child any more, and cannot be repaired: what replaces it is starting. */
+export async function tainted(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds): Promise<AgentWorld> {
+  const world = await AgentWorld.serving(settings, baseIds);
+  world.repairAnswer = 'another version';
+  await world.certificate('digest-1');
+  await refuse(world);
+  await world.pass(200);
+  return world;
+}
+
+/** A world with epoch 1 live whose parent died too early: what replaces it is starting. */
+export async function doomed(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds): Promise<AgentWorld> {
+  const world = await handedOver(settings, baseIds);
+  await world.pass(10_000);
+  await ends(world, world.process('epoch-0'), killed);
+  return world;
+}
+
+/** A world in which epoch 0 of the second base id has taken the place of epoch 0 of the first, which retires. */
+export async function replaced(settings: Partial<AgentSettings> = {}): Promise<AgentWorld> {
+  const world = await tainted(settings);
+  await goesLive(world);
+  return world;
+}

@@ -1,0 +1,411 @@
+import { describe, expect, test } from 'vitest';
+import { defaultSettings } from '../../../machines/agent/settings.ts';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import {
+  checkEveryWorld,
+  crashed,
+  doomed,
+  ends,
+  epochsStarted,
+  goesLive,
+  handedOver,
+  killed,
+  namesStarted,
+  refuse,
+  replaced,
+  tainted,
+} from './scenes.ts';
+
+checkEveryWorld();
+
+const orderedEnd = { exitCode: 0, trouble: [] };
+
+describe('who is told what', () => {
+  test('fact 6: with a parent still draining, only the newest epoch is signalled', async () => {
+    const world = await handedOver();
+    world.signal('SIGINT');
+    await world.pass(5_000);
+    expect(world.started.map((p) => p.signals)).toEqual([[], ['SIGTERM']]);
+    await ends(world, world.process('epoch-1'));
+    await ends(world, world.process('epoch-0'));
+    expect(world.output()).toEqual(orderedEnd);
+    // It left because its child did, and not before its time: nobody's failure.
+    expect(world.events('epoch.failed')).toEqual([]);
+  });
+
+  test('a draining parent that is alone lets its requests finish, then it is ended', async () => {
+    const world = await handedOver();
+    world.rejectBootstrap = 'no such field';
+    await ends(world, world.newest(), crashed);
+    world.signal('SIGTERM');
+    await world.pass(4_999);
+    expect(world.process('epoch-0').signals).toEqual([]);
+    await world.pass(1);
+    expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
+    await ends(world, world.process('epoch-0'));
+    expect(world.output()).toEqual(orderedEnd);
+  });
+
+  test('a replaced epoch and the one that serves are both ended by SIGTERM: neither takes the other along', async () => {
+    const world = await replaced();
+    world.signal('SIGTERM');
+    await world.pass(5_000);
+    expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
+    expect(world.process('epoch-0b').signals).toEqual(['SIGTERM']);
+    expect(world.drained).toEqual([
+      { epoch: 0, baseId: 7, replaced: true },
+      { epoch: 0, baseId: 8, replaced: false },
+    ]);
+    await ends(world, world.process('epoch-0'));
+    await ends(world, world.process('epoch-0b'));
+    expect(world.output()).toEqual(orderedEnd);
+  });
+
+  test('a replacement that is starting is killed, and the one to be replaced drained', async () => {
+    const world = await tainted();
+    world.signal('SIGTERM');
+    await world.settle();
+    expect(world.process('epoch-0b').signals).toEqual(['SIGKILL']);
+    expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
+    await ends(world, world.process('epoch-0b'), killed);
+    await world.pass(5_000);
+    expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
+    await ends(world, world.process('epoch-0'));
+    expect(world.output()).toEqual(orderedEnd);
+  });
+
+  test('an Envoy whose drain orders fail is ended all the same', async () => {
+    const world = await AgentWorld.serving();
+    world.drainAnswer = 'connection refused';
+    world.signal('SIGTERM');
+    await world.pass(5_000);
+    expect(world.newest().signals).toEqual(['SIGTERM']);
+    expect(world.events('epoch.drain-failed')).toMatchObject([{ name: 'epoch-0', reason: 'connection refused' }]);
+    await ends(world, world.newest());
+    expect(world.output()).toEqual(orderedEnd);
+  });
+
+  test('nobody is ready any more, whatever Envoy says', async () => {
+    const world = await AgentWorld.serving();
+    world.signal('SIGTERM');
+    expect(await world.ask()).toEqual({ ready: false, reason: 'the agent is stopping' });
+  });
+
+  test('base ids are given back when every Envoy is gone', async () => {
+    const world = await AgentWorld.serving();
+    world.signal('SIGTERM');
+    await world.pass(5_000);
+    expect(world.released).toBeUndefined();
+    await ends(world, world.newest());
+    expect(world.released).toEqual([7, 8]);
+  });
+});
+
+describe('limits', () => {
+  test('an Envoy that ignores SIGTERM is killed after the stop limit', async () => {
+    const world = await AgentWorld.serving();
+    world.signal('SIGTERM');
+    await world.pass(5_000 + defaultSettings.stopLimitMs - 1);
+    expect(world.newest().signals).toEqual(['SIGTERM']);
+    await world.pass(1);
+    expect(world.newest().signals).toEqual(['SIGTERM', 'SIGKILL']);
+  });
+});
+
+/** A stop reaches the supervisor in every one of its states; the drain, or the end, begins in the same moment. */
+describe('a stop while', () => {
+  const backingOff = async (): Promise<AgentWorld> => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await ends(world, world.newest(), { code: 1 });
+    return world;
+  };
+  const givenUp = async (): Promise<AgentWorld> => {
+    const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
+    await world.certificate('digest-1');
+    await ends(world, world.newest(), { code: 1 });
+    return world;
+  };
+  const aborting = async (): Promise<AgentWorld> => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await world.pass(20_000);
+    return world;
+  };
+  const waitingForStart = async (): Promise<AgentWorld> => {
+    const world = await AgentWorld.serving({ starts: { burst: 1, refillMs: 60_000 } });
+    await world.certificate('digest-1');
+    return world;
+  };
+  const waitingForParent = async (): Promise<AgentWorld> => {
+    const world = await handedOver();
+    await world.certificate('digest-2');
+    return world;
+  };
+  const starting = async (): Promise<AgentWorld> => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    return world;
+  };
+  const recycling = async (): Promise<AgentWorld> => await tainted({}, [7]);
+  const killing = async (): Promise<AgentWorld> => {
+    const world = await tainted({}, [7]);
+    await world.pass(4_500);
+    return world;
+  };
+  const secondChild = async (): Promise<AgentWorld> => {
+    const world = await handedOver();
+    await ends(world, world.newest(), crashed);
+    return world;
+  };
+  const replacedCrashed = async (): Promise<AgentWorld> => {
+    const world = await replaced();
+    await ends(world, world.newest(), crashed);
+    return world;
+  };
+
+  test.each<[string, () => Promise<AgentWorld>, string, drains: number]>([
+    ['Envoy is settled', () => AgentWorld.serving(), 'running.settled', 1],
+    ['a parent is waited for', waitingForParent, 'running.waiting for the parent to leave', 1],
+    ['a start is waited for', waitingForStart, 'running.waiting for a start', 1],
+    ['a child starts', starting, 'running.starting.beside the serving epoch', 1],
+    ['the same child starts once more', secondChild, 'running.starting.with nobody serving', 0],
+    ['a child is being killed', aborting, 'running.aborting', 1],
+    ['the next try is waited for', backingOff, 'running.backing off', 1],
+    ['a configuration is given up', givenUp, 'running.given up on the configuration', 1],
+    ['a replacement starts', () => tainted(), 'running.starting.beside the serving epoch', 1],
+    ['a replacement of a doomed one starts', () => doomed(), 'running.starting.beside the serving epoch', 1],
+    ['a replaced one retires', () => replaced(), 'running.settled', 2],
+    ['a replacement is started again', replacedCrashed, 'running.backing off', 1],
+    ['Envoy is drained for a restart in full', recycling, 'running.recycling.draining', 1],
+    ['Envoy is killed for a restart in full', killing, 'running.recycling.killing', 1],
+  ])('%s drains what serves at once, and everything ends', async (_, scene, state, drains) => {
+    const world = await scene();
+    expect(world.supervisorState()).toBe(state);
+    const started = namesStarted(world);
+    world.signal('SIGTERM');
+    await world.settle();
+    expect(world.supervisorState()).toMatch(/^(stopping|gone)/);
+    expect(world.drained).toHaveLength(drains);
+    // Whoever is killed is not live; nobody else is signalled before the drain is over.
+    for (const process of world.alive) if (process.signals.includes('SIGKILL')) process.exit(killed);
+    await world.pass(5_000);
+    for (const process of world.alive) {
+      expect(process.signals.length > 0 || world.alive.size > 1).toBe(true);
+      process.exit();
+    }
+    await world.settle();
+    expect(world.output()).toEqual(orderedEnd);
+    expect(world.alive.size).toBe(0);
+    expect(namesStarted(world)).toEqual(started);
+  });
+
+  test('a repair is under way calls it off', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    world.newest().exit({ code: 1, refusedByParent: true });
+    expect(world.supervisorState()).toBe('running.repairing');
+    world.signal('SIGTERM');
+    await world.pass(5_000);
+    await ends(world, world.newest());
+    await ends(world, world.process('epoch-0'));
+    expect(world.output()).toEqual(orderedEnd);
+    expect(epochsStarted(world)).toEqual([0, 1]);
+  });
+
+  test('base ids are being claimed, nothing was started: the agent ends', async () => {
+    const world = new AgentWorld();
+    world.signal('SIGTERM');
+    await world.settle();
+    expect(world.output()).toEqual(orderedEnd);
+    expect(world.started).toEqual([]);
+  });
+
+  test('the first epoch is being prepared calls its start off', async () => {
+    const world = new AgentWorld();
+    // The base ids are claimed and the watcher has read the files: the bootstrap is being made.
+    const preparing = (): boolean => world.records.some((r) => r.kind === 'spawn' && r.actor === 'epoch-0/prepare');
+    for (let turn = 0; turn < 100 && !preparing(); turn++) await Promise.resolve();
+    expect(preparing()).toBe(true);
+    world.signal('SIGTERM');
+    await world.settle();
+    expect(world.output()).toEqual(orderedEnd);
+    expect(world.started).toEqual([]);
+  });
+
+  test('the only Envoy is gone and the next try is waited for ends the agent at once', async () => {
+    const world = await AgentWorld.serving();
+    await ends(world, world.newest(), { code: 1 });
+    world.signal('SIGTERM');
+    await world.settle();
+    expect(world.output()).toEqual(orderedEnd);
+    expect(epochsStarted(world)).toEqual([0]);
+  });
+
+  test('the files of the first start are waited for ends the agent at once', async () => {
+    const world = new AgentWorld();
+    world.filesMissing = true;
+    await world.pass(60_000);
+    expect(world.supervisorState()).toBe('waiting for configuration');
+    world.signal('SIGTERM');
+    await world.settle();
+    expect(world.output()).toEqual(orderedEnd);
+  });
+});
+
+describe('a second signal', () => {
+  test.each<[string, () => Promise<AgentWorld>]>([
+    ['a parent drains', () => handedOver()],
+    ['a replaced one retires', () => replaced()],
+    ['a replacement starts', () => tainted()],
+  ])('while %s kills every Envoy at once', async (_, scene) => {
+    const world = await scene();
+    world.signal('SIGTERM');
+    world.signal('SIGTERM');
+    await world.settle();
+    expect([...world.alive].map((p) => p.signals.at(-1))).toEqual([...world.alive].map(() => 'SIGKILL'));
+    for (const process of world.alive) process.exit(killed);
+    await world.settle();
+    expect(world.output()).toEqual(orderedEnd);
+  });
+});
+
+describe('until no request is in flight', () => {
+  const waiting = async (inFlight: number | undefined): Promise<AgentWorld> => {
+    const world = await AgentWorld.serving({ exitOnZeroActiveConnections: true, minimumDrainMs: 3_000 });
+    world.requestsInFlight = inFlight;
+    world.signal('SIGTERM');
+    await world.settle();
+    return world;
+  };
+
+  test('nobody counts before the minimum is over', async () => {
+    const world = await waiting(0);
+    expect(world.drained).toHaveLength(1);
+    await world.pass(2_999);
+    expect(world.counted).toEqual([]);
+    expect(world.newest().signals).toEqual([]);
+    await world.pass(1);
+    expect(world.counted).toEqual([7]);
+    expect(world.newest().signals).toEqual(['SIGTERM']);
+  });
+
+  test('requests are counted once a second, for as long as it takes', async () => {
+    const world = await waiting(1);
+    await world.pass(3_000);
+    expect(world.counted).toHaveLength(1);
+    await world.pass(999);
+    expect(world.counted).toHaveLength(1);
+    await world.pass(120_001);
+    expect(world.counted).toHaveLength(122);
+    expect(world.newest().signals).toEqual([]);
+    world.requestsInFlight = 0;
+    await world.pass(1_000);
+    expect(world.newest().signals).toEqual(['SIGTERM']);
+  });
+
+  test('an Envoy that keeps no statistics is ended', async () => {
+    const world = await waiting(-1);
+    await world.pass(3_000);
+    expect(world.newest().signals).toEqual(['SIGTERM']);
+  });
+
+  test('an Envoy that does not answer is asked four more times, then ended', async () => {
+    const world = await waiting(undefined);
+    await world.pass(6_999);
+    expect(world.counted).toHaveLength(4);
+    expect(world.newest().signals).toEqual([]);
+    await world.pass(1);
+    expect(world.counted).toHaveLength(5);
+    expect(world.newest().signals).toEqual(['SIGTERM']);
+  });
+
+  test('an answer in between forgives the missing ones', async () => {
+    const world = await waiting(undefined);
+    await world.pass(6_000);
+    world.requestsInFlight = 2;
+    await world.pass(1_000);
+    world.requestsInFlight = undefined;
+    await world.pass(4_000);
+    expect(world.newest().signals).toEqual([]);
+    await world.pass(1_000);
+    expect(world.newest().signals).toEqual(['SIGTERM']);
+  });
+
+  test('a second signal ends the wait', async () => {
+    const world = await waiting(5);
+    await world.pass(10_000);
+    world.signal('SIGTERM');
+    expect(world.newest().signals).toEqual(['SIGKILL']);
+  });
+
+  test('the end of every Envoy ends the wait', async () => {
+    const world = await waiting(5);
+    await world.pass(10_000);
+    await ends(world, world.newest(), crashed);
+    expect(world.output()).toEqual(orderedEnd);
+  });
+
+  test('the epoch that serves is asked: the replacement, not the one that it replaced', async () => {
+    const world = await replaced({ exitOnZeroActiveConnections: true });
+    world.signal('SIGTERM');
+    await world.pass(5_000);
+    expect(world.counted).toEqual([8]);
+  });
+});
+
+describe('other reasons to stop', () => {
+  test('POST /quitquitquit', async () => {
+    const world = await AgentWorld.serving();
+    world.quit();
+    await world.pass(5_000);
+    expect(world.events('supervisor.stop')).toEqual([{ type: 'supervisor.stop', reason: 'quit.requested' }]);
+    await ends(world, world.newest());
+    expect(world.output()).toEqual(orderedEnd);
+  });
+
+  test('a signal is named', async () => {
+    const world = await AgentWorld.serving();
+    world.signal('SIGINT');
+    expect(world.events('supervisor.stop')).toEqual([{ type: 'supervisor.stop', reason: 'SIGINT' }]);
+  });
+
+  test('a status port that breaks ends the agent in good order, and is told', async () => {
+    const world = await AgentWorld.serving();
+    world.breakStatus('EMFILE');
+    await world.pass(5_000);
+    await ends(world, world.newest());
+    expect(world.output()).toEqual({ exitCode: 1, trouble: ['EMFILE'] });
+  });
+
+  test('a status port that breaks while the agent stops changes nothing', async () => {
+    const world = await AgentWorld.serving();
+    world.signal('SIGTERM');
+    world.breakStatus('EMFILE');
+    world.signal('SIGHUP');
+    await world.pass(5_000);
+    await ends(world, world.newest());
+    expect(world.output()).toEqual(orderedEnd);
+  });
+});
+
+test('what changes during a stop starts nothing', async () => {
+  const world = await handedOver();
+  world.changeFiles('digest-2');
+  await world.pass(9_999);
+  world.signal('SIGTERM');
+  await world.pass(1);
+  await goesLive(world);
+  await ends(world, world.process('epoch-0'));
+  await ends(world, world.process('epoch-1'));
+  expect(epochsStarted(world)).toEqual([0, 1]);
+  expect(world.output()).toEqual(orderedEnd);
+});
+
+test('a refusal that comes during a stop repairs nothing', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  world.signal('SIGTERM');
+  await refuse(world);
+  expect(world.repaired).toEqual([]);
+});
