@@ -1,5 +1,5 @@
 /** The faults of `npm run bench:faults`. Each is done to a subject that serves, under load. */
-import { rmSync } from 'node:fs';
+import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { swapMountedFiles } from '../certs/certificate-directory.ts';
@@ -7,6 +7,8 @@ import { eventually } from '../harness/eventually.ts';
 import type { EnvoyProcess } from '../harness/host-processes.ts';
 import type { Mesh } from '../harness/mesh.ts';
 import { probe } from '../harness/probe.ts';
+import { sharedMemoryFile } from './agent-usage.ts';
+import type { Goal } from './fault-table.ts';
 import { initializingBit, type Subject } from './subject.ts';
 
 /** What a fault left to be reached: the certificate that has to be served in the end, and what was seen on the way. */
@@ -24,6 +26,12 @@ export interface Fault {
   readonly name: string;
   /** For the table. */
   readonly what: string;
+  /** What it may cost the agent. */
+  readonly goal: Goal;
+  /** Absent: a few of each kind. */
+  readonly load?: 'many new connections';
+  /** Both subjects run Envoy with a bootstrap file of the user's. */
+  readonly ownBootstrap?: true;
   /** The load goes on for at least this long after the fault: late consequences count too. */
   readonly observeMs: number;
   inflict(mesh: Mesh, subject: Subject): Promise<Inflicted>;
@@ -36,23 +44,43 @@ const badTimeMs = 5_000;
 const withoutBitMs = 50;
 /** A child that lost its parent blocks and aborts within 15 s (spec/envoy-hot-restart.md fact 4). */
 const doomMs = 17_000;
+/** At most so many requests are in flight on one Envoy: see the clients in faults.ts. */
+export const inFlight = 9;
+const nothing: Goal = { failed: 0 };
+const whatWasInFlight: Goal = { failed: inFlight };
 
 export const faults: readonly Fault[] = [
   {
     name: 'none',
     what: 'no fault: a new certificate',
+    goal: nothing,
     observeMs: 5_000,
     inflict: async (mesh) => ({ atMs: performance.now(), serialNumber: mesh.renewCertificate() }),
   },
   {
     name: 'start-killed',
     what: 'new certificate, its Envoy killed while it starts',
+    goal: nothing,
     observeMs: 5_000,
     inflict: killWhileStarting,
   },
   {
+    name: 'start-killed-for-good',
+    what: 'the same, and shared memory that cannot be repaired',
+    goal: { failedShareOfNew: 0.003 },
+    load: 'many new connections',
+    observeMs: 8_000,
+    inflict: async (mesh, subject) => {
+      const { baseId } = newestOf(subject);
+      // Its size is one that nobody knows; Envoy itself does not mind.
+      if (initializingBit(baseId) !== undefined) appendFileSync(sharedMemoryFile(baseId), 'x');
+      return killWhileStarting(mesh, subject);
+    },
+  },
+  {
     name: 'kill',
     what: 'kill -9 of the serving Envoy',
+    goal: {},
     observeMs: 5_000,
     inflict: async (_, subject) => {
       return { atMs: kill(newestOf(subject)) };
@@ -61,6 +89,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'bad-certificate',
     what: `garbage as certificate for ${badTimeMs / 1_000} s, then a good one`,
+    goal: nothing,
     observeMs: 5_000,
     inflict: async (mesh) => {
       const atMs = performance.now();
@@ -71,8 +100,27 @@ export const faults: readonly Fault[] = [
     },
   },
   {
+    name: 'bad-bootstrap',
+    what: `a restart with a bad bootstrap, which is mended after ${badTimeMs / 1_000} s`,
+    goal: nothing,
+    ownBootstrap: true,
+    observeMs: 8_000,
+    inflict: async (_, subject) => {
+      const atMs = performance.now();
+      const file = bootstrapFileOf(subject);
+      const good = readFileSync(file, 'utf8');
+      writeFileSync(file, good.replace('"static_resources"', '"no_such_field"'));
+      process.kill(subject.program.pid, 'SIGHUP');
+      await sleep(badTimeMs);
+      writeFileSync(file, good);
+      process.kill(subject.program.pid, 'SIGHUP');
+      return { atMs };
+    },
+  },
+  {
     name: 'no-certificate',
     what: `certificate files away for ${badTimeMs / 1_000} s, then new ones`,
+    goal: nothing,
     observeMs: 5_000,
     inflict: async (mesh) => {
       const atMs = performance.now();
@@ -85,6 +133,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'crash-in-drain',
     what: 'new certificate, its Envoy killed -9 while the parent drains',
+    goal: { refusedMs: 300 },
     observeMs: 8_000,
     inflict: async (mesh, subject) => {
       const serialNumber = await renewAndServe(mesh);
@@ -95,6 +144,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'parent-killed',
     what: 'new certificate, the draining parent killed -9',
+    goal: whatWasInFlight,
     observeMs: doomMs,
     inflict: async (mesh, subject) => {
       const serialNumber = await renewAndServe(mesh);
@@ -136,6 +186,12 @@ async function renewAndServe(mesh: Mesh): Promise<string> {
 export async function servesCertificate(mesh: Mesh, serialNumber: string | undefined): Promise<boolean> {
   const { outcome, serialNumber: served } = await probe(mesh.httpsTarget, { timeoutMs: 1_000 });
   return outcome.ok && (serialNumber === undefined || served === serialNumber);
+}
+
+/** The file that a subject's Envoys are started with; made for it where it is not a generated one. */
+export function bootstrapFileOf(subject: Subject): string {
+  const { command } = newestOf(subject);
+  return command[command.indexOf('-c') + 1]!;
 }
 
 function newestOf(subject: Subject): EnvoyProcess {

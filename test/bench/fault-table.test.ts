@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { LoadReport, TimelineSlice } from '../load/report.ts';
-import { costOf, type FaultResult, formatFaultTable, longestSilenceMs } from './fault-table.ts';
+import { costOf, type FaultResult, formatFaultTable, longestSilenceMs, shortfalls } from './fault-table.ts';
 import { subjectNames } from './subject.ts';
 
 const slice = (atMs: number, total = 10, failed = 0): TimelineSlice => ({ atMs, total, failed, versions: {} });
@@ -42,11 +42,12 @@ test('the cost of a fault is summed up over all load runs, with the failures by 
     failed: 2,
     kinds: { new: { ...kind, total: 50, failed: 2, connections: 50 } },
   };
-  expect(costOf([kept, newConnections], [slice(0), slice(50), slice(200)])).toEqual({
+  expect(costOf([kept, newConnections], [slice(0), slice(50), slice(200), slice(1_150, 20, 2)])).toEqual({
     total: 150,
     failed: 7,
-    refusedMs: 100,
+    refusedMs: 900,
     failedByKind: 'ka 5/90, new 2/50',
+    worstSecond: { total: 30, failed: 2 },
   });
 });
 
@@ -59,6 +60,7 @@ test('the table has a row for each fault, the subjects beside each other, and th
     refusedMs: 250,
     servedAfterMs: 1_234.5,
     failedByKind: 'ka 3/400',
+    worstSecond: { total: 90, failed: 2 },
   };
   const table = formatFaultTable(
     [
@@ -73,7 +75,27 @@ test('the table has a row for each fault, the subjects beside each other, and th
     'kill                 3/900       250 ms       1235 ms                    40/900       250 ms         never',
     'none                 0/900       250 ms       1235 ms                         -            -             -',
     '',
-    'kill, pilot-agent: failed: ka 3/400',
-    'kill, plain supervisor: failed: ka 3/400; never came back',
+    'kill, pilot-agent: failed: ka 3/400; worst second of new connections: 2 of 90',
+    'kill, plain supervisor: failed: ka 3/400; worst second of new connections: 2 of 90; never came back',
+  ]);
+});
+
+test('a goal is missed by what a fault cost beyond it', () => {
+  const result: FaultResult = {
+    fault: 'kill',
+    subject: 'pilot-agent',
+    total: 900,
+    failed: 3,
+    refusedMs: 250,
+    servedAfterMs: 10,
+    failedByKind: 'ka 3/400',
+    worstSecond: { total: 1_000, failed: 3 },
+  };
+  expect(shortfalls(result, {})).toEqual([]);
+  expect(shortfalls(result, { failed: 3, refusedMs: 250, failedShareOfNew: 0.003 })).toEqual([]);
+  expect(shortfalls(result, { failed: 2, refusedMs: 200, failedShareOfNew: 0.002 })).toEqual([
+    'kill: 3 failed, the goal is 2',
+    'kill: refused for 250 ms, the goal is 200 ms',
+    'kill: 3 of 1000 new connections of one second failed, the goal is 0.2 %',
   ]);
 });

@@ -14,8 +14,35 @@ export interface FaultResult {
   readonly servedAfterMs: number | undefined;
   /** `new 12/800, h2 3/950`: failed requests by kind of client, and how many there were. */
   readonly failedByKind: string;
+  /** Of the requests that open a connection, those of the second in which most of them failed. */
+  readonly worstSecond: { readonly total: number; readonly failed: number };
   readonly note?: string;
 }
+
+/** What a fault may cost the agent. Absent: it has a price that no supervisor can avoid. */
+export interface Goal {
+  readonly failed?: number;
+  readonly refusedMs?: number;
+  /** Of the new connections of the worst second. */
+  readonly failedShareOfNew?: number;
+}
+
+/** In what a result falls short of its goal, one sentence each. */
+export function shortfalls({ fault, failed, refusedMs, worstSecond }: FaultResult, goal: Goal): string[] {
+  const { failed: mayFail, refusedMs: mayRefuseMs, failedShareOfNew } = goal;
+  const share = worstSecond.failed / Math.max(1, worstSecond.total);
+  return [
+    ...(mayFail === undefined || failed <= mayFail ? [] : [`${failed} failed, the goal is ${mayFail}`]),
+    ...(mayRefuseMs === undefined || refusedMs <= mayRefuseMs
+      ? []
+      : [`refused for ${refusedMs} ms, the goal is ${mayRefuseMs} ms`]),
+    ...(failedShareOfNew === undefined || share <= failedShareOfNew
+      ? []
+      : [`${inWords(worstSecond)} new connections of one second failed, the goal is ${failedShareOfNew * 100} %`]),
+  ].map((what) => `${fault}: ${what}`);
+}
+
+const inWords = ({ failed, total }: FaultResult['worstSecond']): string => `${failed} of ${total}`;
 
 /**
  * The figures of the load that a fault was done to.
@@ -27,7 +54,7 @@ export interface FaultResult {
 export function costOf(
   reports: readonly LoadReport[],
   newConnections: readonly TimelineSlice[],
-): Pick<FaultResult, 'total' | 'failed' | 'refusedMs' | 'failedByKind'> {
+): Pick<FaultResult, 'total' | 'failed' | 'refusedMs' | 'failedByKind' | 'worstSecond'> {
   const failedByKind = reports
     .flatMap(({ kinds }) => Object.entries(kinds))
     .filter(([, { failed }]) => failed > 0)
@@ -38,7 +65,21 @@ export function costOf(
     failed: reports.reduce((sum, { failed }) => sum + failed, 0),
     refusedMs: longestSilenceMs(newConnections),
     failedByKind,
+    worstSecond: worstSecondOf(newConnections),
   };
+}
+
+/** The second of a run in which most requests failed; the first one where none did. */
+function worstSecondOf(timeline: readonly TimelineSlice[]): FaultResult['worstSecond'] {
+  const seconds = timeline.map(({ atMs: from }) => {
+    const slices = timeline.filter(({ atMs }) => atMs >= from && atMs < from + 1_000);
+    const sum = (key: 'total' | 'failed'): number => slices.reduce((total, slice) => total + slice[key], 0);
+    return { total: sum('total'), failed: sum('failed') };
+  });
+  return seconds.reduce((worst, second) => (second.failed > worst.failed ? second : worst), {
+    total: seconds[0]?.total ?? 0,
+    failed: 0,
+  });
 }
 
 /**
@@ -79,7 +120,8 @@ function cells(result: FaultResult | undefined): string[] {
   return [`${failed}/${total}`, `${refusedMs} ms`, served];
 }
 
-function remarks({ fault, subject, failedByKind, note }: FaultResult): string[] {
-  const words = [failedByKind === '' ? [] : `failed: ${failedByKind}`, note ?? []].flat();
+function remarks({ fault, subject, failedByKind, worstSecond, note }: FaultResult): string[] {
+  const seconds = `worst second of new connections: ${inWords(worstSecond)}`;
+  const words = [failedByKind === '' ? [] : [`failed: ${failedByKind}`, seconds], note ?? []].flat();
   return words.length === 0 ? [] : [`${fault}, ${subject}: ${words.join('; ')}`];
 }

@@ -5,10 +5,11 @@ import { messageOf } from '../../src/runtime/errors.ts';
 import type { Mesh } from '../harness/mesh.ts';
 import type { ClientPlan } from '../load/plan.ts';
 import { type Bench, print, runBench } from './bench-run.ts';
-import { type Fault, faults, type Inflicted, servesCertificate } from './fault-list.ts';
-import { costOf, type FaultResult, formatFaultTable } from './fault-table.ts';
+import { type Fault, faults, type Inflicted, inFlight, servesCertificate } from './fault-list.ts';
+import { costOf, type FaultResult, formatFaultTable, shortfalls } from './fault-table.ts';
 import {
   type EnvoyCommand,
+  plainBootstrap,
   plainCommand,
   type Subject,
   startAgent,
@@ -24,7 +25,8 @@ got an answer, and how long after the fault the newest certificate was served fo
 
   --only FAULT,…   ${faults.map(({ name }) => name).join(', ')}
 
-Nothing is asserted about the costs. Exit code 1 when the run did not come to its end or left something behind.
+Exit code 1 when a fault costs pilot-agent more than its goal (fault-list.ts), a trace does not conform to the sequence
+diagrams, the run did not come to its end, or something was left behind.
 `;
 
 const times = { watchDelayMs: 100, drainMs: 1_000, parentShutdownMs: 4_000, terminationDrainMs: 1_000 };
@@ -37,6 +39,7 @@ const loadLimitMs = 150_000;
 
 /** None of them retries; a failure is followed by a pause of 20 ms. */
 const newClients: readonly ClientPlan[] = [{ kind: 'new', count: 2, pauseMs: 10 }];
+const manyNewClients: readonly ClientPlan[] = [{ kind: 'new', count: 8 }];
 const keptClients: readonly ClientPlan[] = [
   { kind: 'ka', count: 2, pauseMs: 5 },
   { kind: 'slow', count: 1, pauseMs: 1_000 },
@@ -46,10 +49,9 @@ const keptClients: readonly ClientPlan[] = [
 
 async function measure({ mesh, onEnd }: Bench, chosen: readonly Fault[], results: FaultResult[]): Promise<void> {
   await Promise.all([mesh.startSamples(), mesh.startDiscovery()]);
-  let command: EnvoyCommand | undefined;
+  const command = await commandOfEnvoy(mesh);
   for (const fault of chosen) {
-    const agent = await startAgent(mesh);
-    command ??= plainCommand(mesh, agent);
+    const agent = await startAgent(mesh, fault.ownBootstrap && plainBootstrap(mesh));
     results.push(await subjectTo(fault, mesh, agent));
     const plain = await startPlainSupervisor(mesh, command, times.watchDelayMs, (program) =>
       onEnd(() => program.stop()),
@@ -58,11 +60,19 @@ async function measure({ mesh, onEnd }: Bench, chosen: readonly Fault[], results
   }
 }
 
+async function commandOfEnvoy(mesh: Mesh): Promise<EnvoyCommand> {
+  const agent = await startAgent(mesh);
+  const command = plainCommand(mesh, agent);
+  await agent.program.stop();
+  return command;
+}
+
 /** Does one fault to one subject, which is ended afterwards: nothing of it is carried over to the next. */
 async function subjectTo(fault: Fault, mesh: Mesh, subject: Subject): Promise<FaultResult> {
   const plan = { target: mesh.httpsTarget, maxDurationMs: loadLimitMs };
   // A run of their own: its timeline shows when no new connection was answered.
-  const newConnections = await mesh.startLoad({ ...plan, clients: newClients });
+  const clients = fault.load === undefined ? newClients : manyNewClients;
+  const newConnections = await mesh.startLoad({ ...plan, clients });
   const kept = await mesh.startLoad({ ...plan, clients: keptClients });
   try {
     await sleep(warmUpMs);
@@ -118,13 +128,19 @@ async function main(): Promise<number> {
   const { problems, refusedTraces } = await runBench({ sidecar: false, ...times }, (bench) =>
     measure(bench, chosen, results),
   );
-  const inFlight = [...newClients, ...keptClients].reduce((sum, { count, streams = 1 }) => sum + count * streams, 0);
   print(`\n${formatFaultTable(results, subjectNames)}`);
-  print(`\nat most ${inFlight} requests are in flight at a time; times: ${JSON.stringify(times)}`);
-  for (const trace of refusedTraces) print(`does not conform to the sequence diagrams: ${trace}`);
-  for (const problem of problems) print(`problem: ${problem}`);
-  print(problems.length === 0 ? `${chosen.length} faults done, nothing left behind` : `${problems.length} problems`);
-  return problems.length === 0 ? 0 : 1;
+  print(`\nat most ${inFlight} requests are in flight on one Envoy; times: ${JSON.stringify(times)}`);
+  const missed = results
+    .filter(({ subject }) => subject === 'pilot-agent')
+    .flatMap((result) => shortfalls(result, chosen.find(({ what }) => what === result.fault)?.goal ?? {}));
+  const wrong = [...problems, ...refusedTraces.map((trace) => `not as the sequence diagrams say: ${trace}`), ...missed];
+  for (const problem of wrong) print(`problem: ${problem}`);
+  print(
+    wrong.length === 0
+      ? `${chosen.length} faults done, every goal reached, nothing left behind`
+      : `${wrong.length} problems`,
+  );
+  return wrong.length === 0 ? 0 : 1;
 }
 
 try {

@@ -99,5 +99,6 @@ if (values.watch === undefined || values.log === undefined || positionals.length
 // Envoy ties itself to its parent's life only when hot restart is on.
 const supervisor = new PlainSupervisor([...(await parentDeathGuard()), ...positionals], values.log);
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => supervisor.end());
+process.on('SIGHUP', () => supervisor.restart());
 supervisor.start();
 await watch(values.watch, Number(values['watch-delay-ms'] ?? 0), () => supervisor.restart());

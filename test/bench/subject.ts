@@ -21,9 +21,13 @@ export interface Subject {
 /** The command line of the agent's first Envoy, kept for the plain supervisor. */
 export type EnvoyCommand = readonly string[];
 
-/** Starts an agent and waits until its Envoy serves the gateway's listener. */
-export async function startAgent(mesh: Mesh): Promise<Subject> {
-  const gateway = mesh.startGateway();
+/**
+ * Starts an agent and waits until its Envoy serves the gateway's listener.
+ *
+ * @param bootstrapFile of the user's, instead of a generated one
+ */
+export async function startAgent(mesh: Mesh, bootstrapFile?: string): Promise<Subject> {
+  const gateway = mesh.startGateway(bootstrapFile === undefined ? [] : ['--customConfigFile', bootstrapFile]);
   await mesh.waitForAgent(gateway);
   await mesh.waitForAnswer(mesh.httpsTarget);
   return { name: 'pilot-agent', program: gateway.program, envoys: () => mesh.envoysOf(gateway) };
@@ -37,10 +41,13 @@ export function plainCommand(mesh: Mesh, agent: Subject): EnvoyCommand {
   const [envoy] = agent.envoys();
   if (envoy === undefined) throw new Error('the agent has no Envoy whose command line could be taken');
   const file = envoy.command[envoy.command.indexOf('-c') + 1]!;
-  const copy = join(mesh.root, 'plain-bootstrap.json');
+  const copy = plainBootstrap(mesh);
   copyFileSync(file, copy);
   return [...envoy.command.map((word) => (word === file ? copy : word)), '--disable-hot-restart'];
 }
+
+/** The bootstrap of every Envoy of the plain supervisor: a copy of a generated one. */
+export const plainBootstrap = (mesh: Mesh): string => join(mesh.root, 'plain-bootstrap.json');
 
 /** Starts the plain supervisor on the agent's ports; the agent must have ended. */
 export async function startPlainSupervisor(
