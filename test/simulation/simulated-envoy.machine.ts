@@ -3,7 +3,7 @@
  * (spec/envoy-hot-restart.md; "fact N" is its §0). What Envoy does by its own clock is a delay here; what depends on the
  * host is an event: the `meta` of a state says which may come, and until when at the latest.
  */
-import { setup } from 'xstate';
+import { raise, setup } from 'xstate';
 
 /** What the host's state makes of a newcomer (§2). */
 export type Reception =
@@ -15,7 +15,9 @@ export type Reception =
   /** Epoch > 0 and nobody answers at the parent's socket: ten tries, then SIGABRT. */
   | 'no parent'
   /** Epoch > 0 and no shared memory: SIGABRT. */
-  | 'no shared memory';
+  | 'no shared memory'
+  /** Its parent hangs, or calls a dead parent of its own, or will as soon as it hears of the child: no answer, ever. */
+  | 'no answer';
 
 export interface SimulatedEnvoyInput {
   epoch: number;
@@ -23,6 +25,8 @@ export interface SimulatedEnvoyInput {
   reception: Reception;
   /** Its own --parent-shutdown-time-s: it is the child's that counts. */
   parentShutdownMs: number;
+  /** Its own --drain-time-s. */
+  drainMs: number;
 }
 
 export interface ProcessEnd {
@@ -42,11 +46,15 @@ export type SimulatedEnvoyEvent =
   | { type: 'envoy.ended' }
   /** By nature: a doomed child makes its next call to the dead parent. */
   | { type: 'envoy.called-parent' }
+  /** A fault: it cannot use its configuration, or another program has a port that it names. */
+  | { type: 'envoy.failed' }
   /** A fault: killed or crashed, not by its supervisor. */
   | { type: 'envoy.crashed' }
   /** A fault: it does not end although it was asked to. */
   | { type: 'envoy.hung' }
   | { type: 'signal.sent'; signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' }
+  /** By its admin interface. */
+  | { type: 'listeners.drain' | 'listeners.close' }
   | { type: 'parent.died' }
   | { type: 'child.started' }
   | { type: 'child.went-live' }
@@ -90,6 +98,7 @@ export const simulatedEnvoyMachine = setup({
   },
   delays: {
     parentShutdown: ({ context }) => context.parentShutdownMs,
+    drainTime: ({ context }) => context.drainMs,
     /** Ten tries, one a second (fact 4). */
     tenTries: 10_000,
   },
@@ -106,6 +115,12 @@ export const simulatedEnvoyMachine = setup({
     clearInitializing: () => {},
     /** Effect: the admin port is its own. */
     takeAdmin: () => {},
+    /** Effect: it takes no new connections. */
+    closeListeners: () => {},
+    /** Whatever else comes: the drain goes on beside it. */
+    closeAfterDrainTime: raise({ type: 'listeners.close' }, { delay: 'drainTime' }),
+    /** Effect: it closes its admin interface. */
+    giveUpAdmin: () => {},
     /** Effect: tells the parent, if there is one, that this one is live. */
     tellParentLive: () => {},
     /** Effect: tells the parent, if there is one, to end. */
@@ -132,6 +147,7 @@ export const simulatedEnvoyMachine = setup({
           target: 'calling a dead parent',
           actions: 'setInitializing',
         },
+        { guard: { type: 'wasReceived', params: { as: 'no answer' } }, target: 'waiting for an answer' },
         { target: 'turned away' },
       ],
     },
@@ -152,6 +168,8 @@ export const simulatedEnvoyMachine = setup({
       initial: 'silent',
       on: {
         'envoy.went-live': 'live',
+        'envoy.failed': 'misconfigured',
+        // It has more to ask of its parent before it is live.
         'parent.died': 'calling a dead parent',
         // On its way out it tells its parent to go, too (fact 3).
         'signal.sent': [
@@ -169,7 +187,32 @@ export const simulatedEnvoyMachine = setup({
           description: 'It has the admin port now, and answers 503; its parent has none from here on.',
           entry: 'takeAdmin',
           meta: { nature: { event: 'envoy.went-live' } },
+          on: { 'parent.died': 'orphaned' },
         },
+        orphaned: {
+          description:
+            'Its parent died. It never tells that it is live: it blocks at its next call, then at the latest.',
+          meta: { nature: { event: 'envoy.called-parent', withinMs: parentCallMs } },
+          on: {
+            'envoy.called-parent': '#envoy.calling a dead parent',
+            // Its workers begin before it calls.
+            'envoy.went-live': '#envoy.calling a dead parent.serving',
+            'signal.sent': [
+              { guard: 'isKill', target: '#envoy.killed' },
+              { guard: 'isTerm', target: '#envoy.calling a dead parent' },
+            ],
+          },
+        },
+      },
+    },
+    'waiting for an answer': {
+      description: 'It waits for its parent, without end, also after the parent’s death. It does not heed signals yet.',
+      entry: 'setInitializing',
+      on: {
+        'signal.sent': [
+          { guard: 'isKill', target: 'killed' },
+          { guard: 'isTerm', target: 'terminated' },
+        ],
       },
     },
     live: {
@@ -179,6 +222,8 @@ export const simulatedEnvoyMachine = setup({
       on: {
         'child.went-live': '.superseded',
         'child.sent-away': 'ending',
+        'listeners.drain': { actions: 'closeAfterDrainTime' },
+        'listeners.close': { actions: 'closeListeners' },
         'signal.sent': [
           { guard: 'isKill', target: 'killed' },
           { guard: 'isTerm', target: 'ending', actions: 'sendParentAway' },
@@ -200,10 +245,12 @@ export const simulatedEnvoyMachine = setup({
           description: 'Its parent died too early (fact 4). It serves until it calls for it the next time.',
           meta: { nature: { event: 'envoy.called-parent', withinMs: parentCallMs } },
           on: {
-            'envoy.called-parent': '#envoy.calling a dead parent',
+            'envoy.called-parent': '#envoy.calling a dead parent.serving',
+            // It does as the child asks, and then turns to the parent.
+            'child.started': { target: '#envoy.calling a dead parent.serving', actions: 'giveUpAdmin' },
             'signal.sent': [
               { guard: 'isKill', target: '#envoy.killed' },
-              { guard: 'isTerm', target: '#envoy.calling a dead parent' },
+              { guard: 'isTerm', target: '#envoy.calling a dead parent.serving' },
             ],
           },
         },
@@ -211,8 +258,13 @@ export const simulatedEnvoyMachine = setup({
       },
     },
     'calling a dead parent': {
-      description: 'The main thread is blocked: no admin, no SIGTERM; the workers of a live one serve.',
+      description: 'The main thread is blocked: it heeds neither its admin interface nor SIGTERM.',
       after: { tenTries: 'aborted' },
+      initial: 'alone',
+      states: {
+        alone: { description: 'It never served.' },
+        serving: { description: 'Its workers serve on.' },
+      },
     },
     ending: {
       description: 'It was told to end.',
@@ -227,6 +279,7 @@ export const simulatedEnvoyMachine = setup({
     },
     exited: { type: 'final', entry: { type: 'leave', params: { end: clean } } },
     reaped: { type: 'final', entry: { type: 'leave', params: { end: by('SIGKILL') } } },
+    terminated: { type: 'final', entry: { type: 'leave', params: { end: by('SIGTERM') } } },
     crashed: { type: 'final', entry: { type: 'leave', params: { end: by('SIGSEGV') } } },
     aborted: { type: 'final', entry: { type: 'leave', params: { end: by('SIGABRT') } } },
     refused: {
@@ -236,6 +289,10 @@ export const simulatedEnvoyMachine = setup({
     'without an address': {
       type: 'final',
       entry: { type: 'leave', params: { end: failed('unable to bind domain socket', false) } },
+    },
+    misconfigured: {
+      type: 'final',
+      entry: { type: 'leave', params: { end: failed('error initializing config', false) } },
     },
   },
 });

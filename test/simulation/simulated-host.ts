@@ -2,52 +2,33 @@
  * A host on which simulated Envoys run: its processes, the shared memory of each base id, who has the admin port. The truth,
  * whatever the supervisor believes; invariants are checked against it. All of it is plain immutable data and actors.
  */
-import type { ActorRefFrom, AnyActorRef } from 'xstate';
+import type { AnyActorRef } from 'xstate';
 import { report } from '../../src/debugger/explore/scripted-effect.ts';
-import type { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
+import type { ActorHome } from '../../src/debugger/explore/symbolic-system.ts';
 import {
   type Nature,
   type ProcessEnd,
   type Reception,
   type SimulatedEnvoyEvent,
-  type SimulatedEnvoyMeta,
   simulatedEnvoyMachine,
 } from './simulated-envoy.machine.ts';
+import {
+  type EnvoySignal,
+  type HostWatch,
+  isChildOf,
+  metaOf,
+  type SimulatedProcess,
+  type SpawnOrder,
+} from './simulated-process.ts';
 
-export type EnvoySignal = 'SIGTERM' | 'SIGKILL' | 'SIGUSR1';
-
-/** What a process was started for: which certificate files were there, and how many SIGHUPs had come. */
-export interface Generation {
-  readonly files: number;
-  readonly orders: number;
-}
-
-export interface SimulatedProcess {
-  /** Its number in choices: the epoch; with the base id where that is another one. */
-  readonly label: string;
-  readonly pid: number;
-  readonly epoch: number;
-  readonly baseId: number;
-  readonly generation: Generation;
-  readonly envoy: ActorRefFrom<typeof simulatedEnvoyMachine>;
-  /** The effect that is told of its exit. */
-  readonly effect: AnyActorRef;
-  /** Has been live. */
-  readonly live: boolean;
-  /** And its supervisor was told. */
-  readonly seen: boolean;
-  /** Its supervisor was told that its child is live. */
-  readonly supersededSeen: boolean;
-  /** Was told to end: by a signal, or by its child. */
-  readonly sentAway: boolean;
-}
+export type { EnvoySignal, Generation, HostWatch, SimulatedProcess, SpawnOrder } from './simulated-process.ts';
 
 /** Of one base id. */
 interface SharedMemory {
   /** Epoch that set the INITIALIZING bit. */
   readonly initializing: number | undefined;
-  /** Made anew under a living Envoy: no child can attach any more. */
-  readonly torn: boolean;
+  /** The pid of who made it: an older one that lives on sees memory of its own. */
+  readonly madeBy: number;
 }
 
 interface HostState {
@@ -56,14 +37,6 @@ interface HostState {
   /** By base id: the pid of who has the admin port. */
   readonly admin: ReadonlyMap<number, number>;
   readonly spawned: number;
-}
-
-/** Who is told what happens on the host. Asked before it takes effect. */
-export interface HostWatch {
-  spawning(newcomer: { epoch: number; baseId: number }): void;
-  signalling(process: SimulatedProcess, signal: EnvoySignal): void;
-  wentLive(process: SimulatedProcess): void;
-  left(process: SimulatedProcess): void;
 }
 
 const hosts = new WeakMap<object, { host: SimulatedHost; process: () => SimulatedProcess }>();
@@ -76,11 +49,14 @@ function onHost(act: (host: SimulatedHost, process: SimulatedProcess) => void) {
   };
 }
 
-const envoyOnHost = simulatedEnvoyMachine.provide({
+/** The model, wired to the host that it runs on. */
+export const envoyOnHost = simulatedEnvoyMachine.provide({
   actions: {
     setInitializing: onHost((host, process) => host.setInitializing(process)),
-    clearInitializing: onHost((host, process) => host.clearInitializing(process.baseId)),
+    clearInitializing: onHost((host, process) => host.initialized(process)),
     takeAdmin: onHost((host, process) => host.takeAdmin(process)),
+    closeListeners: onHost((host, process) => host.closeListeners(process)),
+    giveUpAdmin: onHost((host, process) => host.giveUpAdmin(process)),
     tellParentLive: onHost((host, process) => host.becameLive(process)),
     sendParentAway: onHost((host, process) => host.sendAway(process)),
     leave: ({ self }: Self, { end }: { end: ProcessEnd }) => {
@@ -91,16 +67,18 @@ const envoyOnHost = simulatedEnvoyMachine.provide({
 });
 
 export class SimulatedHost {
-  readonly #system: SymbolicSystem;
+  readonly #system: ActorHome;
   readonly #watch: HostWatch;
   readonly #parentShutdownMs: number;
+  readonly #envoy: typeof simulatedEnvoyMachine;
   readonly #news: (() => void)[] = [];
   #state: HostState = { processes: [], memory: new Map(), admin: new Map(), spawned: 0 };
 
-  constructor(system: SymbolicSystem, watch: HostWatch, parentShutdownMs: number) {
+  constructor(system: ActorHome, watch: HostWatch, parentShutdownMs: number, envoy = envoyOnHost) {
     this.#system = system;
     this.#watch = watch;
     this.#parentShutdownMs = parentShutdownMs;
+    this.#envoy = envoy;
   }
 
   /** What is alive, oldest first. */
@@ -123,22 +101,26 @@ export class SimulatedHost {
   }
 
   /** Starts an Envoy. */
-  spawn(run: { epoch: number; baseId: number; generation: Generation; effect: AnyActorRef }): SimulatedProcess {
+  spawn(run: SpawnOrder): SimulatedProcess {
     this.#watch.spawning(run);
+    this.noteTry(run.baseId);
     const reception = this.#reception(run.epoch, run.baseId);
     const pid = this.#state.spawned + 1;
     const label = this.#labelFor(run);
-    const peers = this.#peers(run.baseId);
-    if (run.epoch === 0) this.#makeMemory(run.baseId, peers.length > 0 && !peers.some(({ epoch }) => epoch % 3 === 0));
+    const parentShutdownMs = run.parentShutdownMs ?? this.#parentShutdownMs;
+    if (run.epoch === 0 && !this.#isSocketTaken(run)) this.#makeMemory(run.baseId, pid, reception);
     const current = (): SimulatedProcess => this.processes.find((process) => process.pid === pid) ?? started;
     let started!: SimulatedProcess;
-    this.#system.start(envoyOnHost, {
+    this.#system.start(this.#envoy, {
       id: `envoy-${label}`,
-      input: { epoch: run.epoch, baseId: run.baseId, reception, parentShutdownMs: this.#parentShutdownMs },
+      input: { epoch: run.epoch, baseId: run.baseId, reception, parentShutdownMs, drainMs: run.drainMs ?? 0 },
       created: (envoy) => {
         hosts.set(envoy, { host: this, process: current });
         started = {
-          ...run,
+          epoch: run.epoch,
+          baseId: run.baseId,
+          generation: run.generation,
+          effect: run.effect,
           label,
           pid,
           envoy: envoy as SimulatedProcess['envoy'],
@@ -146,11 +128,16 @@ export class SimulatedHost {
           seen: false,
           supersededSeen: false,
           sentAway: false,
+          closed: false,
+          successorTried: false,
+          successorDied: false,
         };
         this.#set({ processes: [...this.processes, started], spawned: pid });
       },
     });
-    if (reception === 'accepted') this.#parentOf(started)?.envoy.send({ type: 'child.started' });
+    if (reception === 'accepted' || reception === 'no answer') {
+      this.#parentOf(started)?.envoy.send({ type: 'child.started' });
+    }
     return current();
   }
 
@@ -179,9 +166,33 @@ export class SimulatedHost {
     return metaOf(process).mayHang === true;
   }
 
+  /** `POST /drain_listeners`: its listeners close at once, or gradually in its drain time; it stays (§4). */
+  drainListeners(process: SimulatedProcess, { gradually = false } = {}): void {
+    process.envoy.send({ type: gradually ? 'listeners.drain' : 'listeners.close' });
+  }
+
+  closeListeners(process: SimulatedProcess): void {
+    this.#change(process, { closed: true });
+  }
+
   /** Takes connections, and nobody has told it to end. */
   isServing(process: SimulatedProcess): boolean {
-    return process.live && !process.sentAway && !this.isDraining(process);
+    return process.live && !process.sentAway && !process.closed && !this.isDraining(process);
+  }
+
+  /**
+   * New connections to the listener port may reach it: whatever its supervisor wants, and knows. Those of several base ids
+   * share the port (SO_REUSEPORT); a parent's are its child's once that is live.
+   */
+  isAccepting(process: SimulatedProcess): boolean {
+    const state = process.envoy.getSnapshot();
+    const works = state.matches('live') || state.matches({ 'calling a dead parent': 'serving' });
+    return works && !process.closed && !this.isDraining(process);
+  }
+
+  /** Its main thread waits for a parent: who asks its admin interface waits, too. */
+  isBlocked(process: SimulatedProcess): boolean {
+    return process.envoy.getSnapshot().matches('calling a dead parent');
   }
 
   /** A child has taken over: it has closed its listeners and lets its requests finish. */
@@ -189,18 +200,20 @@ export class SimulatedHost {
     return process.envoy.getSnapshot().matches({ live: 'superseded' });
   }
 
+  /** It was told to end, and does nothing any more. */
+  isHanging(process: SimulatedProcess): boolean {
+    return process.envoy.getSnapshot().matches('hanging');
+  }
+
   /** It needs its parent, and its parent is gone (fact 4). */
   isDoomed(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
-    return state.matches('calling a dead parent') || state.matches({ live: 'doomed' });
+    return state.matches({ live: 'doomed' }) || state.matches({ initializing: 'orphaned' }) || this.isBlocked(process);
   }
 
   /** No child will ever attach here: the flag that an Envoy initializes is set, and none does (fact 1). */
   isStuck(baseId: number): boolean {
-    const memory = this.#state.memory.get(baseId);
-    if (memory === undefined) return false;
-    const { initializing, torn } = memory;
-    return torn || (initializing !== undefined && !this.#peers(baseId).some((peer) => !peer.live));
+    return this.#memory(baseId).initializing !== undefined && !this.#peers(baseId).some((peer) => !peer.live);
   }
 
   hasAdmin(process: SimulatedProcess): boolean {
@@ -218,18 +231,60 @@ export class SimulatedHost {
     this.#setMemory(baseId, { ...this.#memory(baseId), initializing: undefined });
   }
 
+  /** As a child leaves it that dies before it is live. */
+  leaveMark(baseId: number, epoch: number): void {
+    this.#setMemory(baseId, { ...this.#memory(baseId), initializing: epoch });
+  }
+
+  /** Somebody removes the file: those who have it open go on. */
+  loseMemory(baseId: number): void {
+    const memory = new Map(this.#state.memory);
+    memory.delete(baseId);
+    this.#set({ memory });
+  }
+
+  /** `/server_info.hot_restart_initializing` of this process. */
+  seesMark(process: SimulatedProcess): boolean {
+    return this.#sharesMemory(process) && this.#memory(process.baseId).initializing !== undefined;
+  }
+
   noteSeen(process: SimulatedProcess): void {
     this.#change(process, { seen: true });
     const parent = this.#parentOf(process);
     if (parent !== undefined) this.#change(parent, { supersededSeen: true });
   }
 
+  /** An Envoy with this base id is about to be prepared or started. */
+  noteTry(baseId: number): void {
+    for (const other of this.processes) {
+      if (other.baseId !== baseId && this.isDoomed(other)) this.#change(other, { successorTried: true });
+    }
+  }
+
+  /** There was no process for an Envoy with this base id: what was to be replaced by it, and has not long to live, is lost. */
+  noteNoProcess(baseId: number): void {
+    for (const other of this.processes) {
+      if (other.baseId !== baseId && this.isDoomed(other)) this.#change(other, { successorDied: true });
+    }
+  }
+
   setInitializing({ baseId, epoch }: SimulatedProcess): void {
-    this.#setMemory(baseId, { ...this.#memory(baseId), initializing: epoch });
+    this.leaveMark(baseId, epoch);
+  }
+
+  initialized(process: SimulatedProcess): void {
+    if (this.#sharesMemory(process)) this.clearInitializing(process.baseId);
   }
 
   takeAdmin({ baseId, pid }: SimulatedProcess): void {
     this.#set({ admin: new Map(this.#state.admin).set(baseId, pid) });
+  }
+
+  giveUpAdmin(process: SimulatedProcess): void {
+    if (!this.hasAdmin(process)) return;
+    const admin = new Map(this.#state.admin);
+    admin.delete(process.baseId);
+    this.#set({ admin });
   }
 
   becameLive(process: SimulatedProcess): void {
@@ -248,15 +303,12 @@ export class SimulatedHost {
   left(process: SimulatedProcess, end: ProcessEnd): void {
     this.#set({ processes: this.processes.filter(({ pid }) => pid !== process.pid) });
     this.#system.forget(process.envoy);
-    if (this.hasAdmin(process)) {
-      const admin = new Map(this.#state.admin);
-      admin.delete(process.baseId);
-      this.#set({ admin });
-    }
-    this.#watch.left(process);
+    this.giveUpAdmin(process);
+    this.#watch.left(process, end);
+    this.#noteDeath(process);
     this.#news.push(() => {
       for (const child of this.#peers(process.baseId)) {
-        if (child.epoch === process.epoch + 1) child.envoy.send({ type: 'parent.died' });
+        if (isChildOf(child, process)) child.envoy.send({ type: 'parent.died' });
       }
       report(process.effect, { type: 'process.exited', ...end });
     });
@@ -274,34 +326,54 @@ export class SimulatedHost {
     };
   }
 
-  /** Identity, beside that of the Envoys' own charts. */
-  key(): string {
+  /**
+   * Identity, beside that of the Envoys' own charts. `ending`: nobody will be started any more, and what the living were
+   * started for is of no consequence.
+   */
+  key(ending = false): string {
     const { processes, memory, admin } = this.#state;
-    const holders = processes.map((process) => {
-      const { label, generation, live, seen, supersededSeen, sentAway } = process;
-      return `${label}:${generation.files}.${generation.orders}${live ? 'L' : ''}${seen ? 'S' : ''}${supersededSeen ? 'P' : ''}${sentAway ? 'E' : ''}${admin.get(process.baseId) === process.pid ? 'A' : ''}`;
-    });
-    const shared = [...memory].map(([id, { initializing, torn }]) => `${id}=${initializing ?? ''}${torn ? '!' : ''}`);
-    return `${holders.join(' ')}|${shared.join(' ')}`;
+    let key = '';
+    for (const process of processes) {
+      key += `${process.label}:${ending ? '' : startKey(process)}${lifeKey(process)}`;
+      key += admin.get(process.baseId) === process.pid ? 'A ' : ' ';
+    }
+    for (const [id, { initializing }] of memory) key += `${id}=${initializing ?? ''}${this.#isTorn(id) ? '!' : ''} `;
+    return key;
   }
 
   #reception(epoch: number, baseId: number): Reception {
-    const peers = this.#peers(baseId);
-    if (peers.some((peer) => peer.epoch % 3 === epoch % 3)) return 'no address';
-    // A first epoch beside others gets its socket, and not the admin port.
-    if (epoch === 0) return peers.length === 0 ? 'accepted' : 'no address';
+    if (this.#isSocketTaken({ epoch, baseId })) return 'no address';
+    // A first epoch beside others asks nobody to give up the admin port.
+    if (epoch === 0) return this.#state.admin.has(baseId) ? 'no address' : 'accepted';
     const memory = this.#state.memory.get(baseId);
     if (memory === undefined) return 'no shared memory';
-    if (memory.initializing !== undefined || memory.torn) return 'refused';
-    return peers.some((peer) => peer.epoch % 3 === (epoch - 1) % 3) ? 'accepted' : 'no parent';
+    if (memory.initializing !== undefined) return 'refused';
+    const parent = this.#peers(baseId).find((peer) => peer.epoch % 3 === (epoch - 1) % 3);
+    if (parent === undefined) return 'no parent';
+    return this.isDoomed(parent) || this.isHanging(parent) ? 'no answer' : 'accepted';
   }
 
-  #makeMemory(baseId: number, torn: boolean): void {
-    this.#setMemory(baseId, { initializing: undefined, torn });
+  /** Envoy names its sockets after its epoch modulo 3 (§2). */
+  #isSocketTaken({ epoch, baseId }: { epoch: number; baseId: number }): boolean {
+    return this.#peers(baseId).some((peer) => peer.epoch % 3 === epoch % 3);
+  }
+
+  /** A first epoch removes what it finds. One that gets no admin port leaves its mark in what it made. */
+  #makeMemory(baseId: number, pid: number, reception: Reception): void {
+    this.#setMemory(baseId, { initializing: reception === 'accepted' ? undefined : 0, madeBy: pid });
+  }
+
+  #sharesMemory({ baseId, pid }: SimulatedProcess): boolean {
+    return pid >= this.#memory(baseId).madeBy;
+  }
+
+  /** Made anew under a living Envoy. */
+  #isTorn(baseId: number): boolean {
+    return this.#peers(baseId).some((peer) => !this.#sharesMemory(peer));
   }
 
   #memory(baseId: number): SharedMemory {
-    return this.#state.memory.get(baseId) ?? { initializing: undefined, torn: false };
+    return this.#state.memory.get(baseId) ?? { initializing: undefined, madeBy: 0 };
   }
 
   #setMemory(baseId: number, memory: SharedMemory): void {
@@ -312,13 +384,19 @@ export class SimulatedHost {
     return this.processes.filter((process) => process.baseId === baseId);
   }
 
-  #parentOf({ baseId, epoch, pid }: SimulatedProcess): SimulatedProcess | undefined {
-    return this.processes.find((other) => other.baseId === baseId && other.epoch === epoch - 1 && other.pid !== pid);
+  #noteDeath({ baseId, seen, sentAway }: SimulatedProcess): void {
+    // One that was live for a moment between two probes was not live as far as anybody knows.
+    if (seen || sentAway) return;
+    for (const other of this.processes) if (other.baseId !== baseId) this.#change(other, { successorDied: true });
+  }
+
+  #parentOf(process: SimulatedProcess): SimulatedProcess | undefined {
+    return this.#peers(process.baseId).find((other) => isChildOf(process, other));
   }
 
   #labelFor({ epoch, baseId }: { epoch: number; baseId: number }): string {
     const first = this.#state.memory.keys().next().value ?? baseId;
-    let label = baseId === first ? `${epoch}` : `${epoch}@${baseId}`;
+    let label = baseId === first ? `${epoch}` : `${epoch}b`;
     while (this.processes.some((process) => process.label === label)) label += '+';
     return label;
   }
@@ -334,6 +412,10 @@ export class SimulatedHost {
   }
 }
 
-function metaOf(process: SimulatedProcess): SimulatedEnvoyMeta {
-  return Object.assign({}, ...Object.values(process.envoy.getSnapshot().getMeta())) as SimulatedEnvoyMeta;
+function startKey({ generation, successorTried, successorDied }: SimulatedProcess): string {
+  return `${generation.files}.${generation.orders}${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
+}
+
+function lifeKey({ live, seen, supersededSeen, sentAway, closed }: SimulatedProcess): string {
+  return `${live ? 'L' : ''}${seen ? 'S' : ''}${supersededSeen ? 'P' : ''}${sentAway ? 'E' : ''}${closed ? 'C' : ''}`;
 }

@@ -116,6 +116,11 @@ export class Zone {
     return 0 - this.#bound(this.#indexOf(name), 0);
   }
 
+  /** The most time, in milliseconds, that can have passed since that moment. */
+  atMostSinceMs(name: string): number {
+    return this.#bound(0, this.#indexOf(name));
+  }
+
   /** Identity: all that is known of the future. */
   key(): string {
     const order = this.#sorted();

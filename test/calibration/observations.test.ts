@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import { departures, type Elapsed, Observations } from './observations.ts';
+
+const exact = (ms: number): Elapsed => ({ least: ms, most: ms });
+const clean = { code: 0, signal: null, refusedByParent: false };
+
+function log(happen: (observations: Observations) => void, elapsed = exact(0)): Observations['entries'] {
+  const observations = new Observations(() => elapsed);
+  happen(observations);
+  return observations.entries;
+}
+
+test('the same events at similar times are no departure', () => {
+  const exit = (observations: Observations): void => observations.exited('0', clean);
+  expect(departures(log(exit, exact(3_400)), log(exit, { least: 3_000, most: 3_200 }))).toEqual([]);
+});
+
+test('another exit code is one, and so is an exit that is missing', () => {
+  const real = log((observations) => observations.exited('0', clean));
+  const model = log((observations) => observations.exited('0', { ...clean, code: 1 }));
+  expect(departures(real, model)).toEqual(['step 1: the real Envoy: 0 exits: code 0; the model: 0 exits: code 1']);
+  expect(departures(real, [])).toEqual(['step 1: the real Envoy: 0 exits: code 0; the model: nothing more']);
+});
+
+test('another order is one, unless the order was left open', () => {
+  const both = (first: string, second: string, open: boolean) =>
+    log((observations) => {
+      for (const name of [first, second]) observations.exited(name, clean);
+      if (open) observations.leaveOrderOpen(['0', '1']);
+    });
+  expect(departures(both('0', '1', false), both('1', '0', false))).toHaveLength(1);
+  expect(departures(both('0', '1', true), both('1', '0', true))).toEqual([]);
+});
+
+test('a time far from all that the model allows is one', () => {
+  const exit = (observations: Observations): void => observations.exited('0', clean);
+  const model = log(exit, exact(10_000));
+  expect(departures(log(exit, exact(200)), model)).toEqual([
+    'step 1: 0 exits: code 0: after 200 ms on the real Envoy; the model says 10000 to 10000 ms',
+  ]);
+  expect(departures(log(exit, exact(40_000)), model)).toHaveLength(1);
+});
+
+test('looks tell who has the admin port, what it says, and who serves', () => {
+  const [entry] = log((observations) =>
+    observations.looked({
+      admins: [
+        { family: 'main', admin: { name: '1', live: false, marked: true } },
+        { family: 'beside', admin: 'silent' },
+      ],
+      serving: ['b', 'a'],
+    }),
+  );
+  expect(entry).toEqual({ text: 'main admin: 1 (not live), mark set; beside admin: silent; serving: a and b' });
+});

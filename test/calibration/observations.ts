@@ -1,0 +1,133 @@
+/** What was seen of one scenario, in the words that both runners use, and how two of these logs differ. */
+import type { CalibrationSignal, Family } from './scenario.ts';
+
+/** Milliseconds. Of a real run with and without the time that looks took; of the model all that it allows. */
+export interface Elapsed {
+  readonly least: number;
+  readonly most: number;
+}
+
+export interface Observation {
+  readonly text: string;
+  /** Since the event before it. What is done to the Envoys, and a look, come when they come: they have no time. */
+  readonly elapsed?: Elapsed;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly refusedByParent: boolean;
+}
+
+/** Who answers at an admin port. */
+export type AdminSeen =
+  | 'nobody'
+  /** Connections are taken, questions are not. */
+  | 'silent'
+  | {
+      readonly name: string;
+      readonly live: boolean;
+      /** `/server_info.hot_restart_initializing`. */
+      readonly marked: boolean;
+    };
+
+export interface Seen {
+  readonly admins: readonly { readonly family: Family; readonly admin: AdminSeen }[];
+  /** The processes that answer new connections at the listener port. */
+  readonly serving: readonly string[];
+}
+
+export type Happening = 'is live' | 'has the admin port' | 'is blocked' | 'takes no more connections';
+
+/** From the last time that it was asked to `agoMs` before now. */
+export type Lap = (agoMs: number) => Elapsed;
+
+/** Collects observations. */
+export class Observations {
+  readonly entries: Observation[] = [];
+  readonly #lap: Lap;
+
+  constructor(lap: Lap) {
+    this.#lap = lap;
+  }
+
+  did(text: string): void {
+    this.entries.push({ text: `→ ${text}` });
+  }
+
+  signalled(name: string, signal: CalibrationSignal): void {
+    this.did(`${signal} to ${name}`);
+  }
+
+  /** @param agoMs it took so long to see it. */
+  happened(name: string, what: Happening, agoMs = 0): void {
+    this.#add(`${name} ${what}`, agoMs);
+  }
+
+  exited(name: string, exit: Exit): void {
+    const how = exit.signal ?? `code ${exit.code}`;
+    this.#add(`${exitOf(name)}${how}${exit.refusedByParent ? ', refused by its parent' : ''}`);
+  }
+
+  hasExited(name: string): boolean {
+    return this.entries.some(({ text }) => text.startsWith(exitOf(name)));
+  }
+
+  looked({ admins, serving }: Seen): void {
+    const interfaces = admins.map(({ family, admin }) => `${family} admin: ${wordsFor(admin)}`);
+    const servers = serving.length === 0 ? 'nobody' : serving.toSorted().join(' and ');
+    this.entries.push({ text: [...interfaces, `serving: ${servers}`].join('; ') });
+  }
+
+  /** Exits among which no order is meant, in the order of their names where nothing came between. */
+  leaveOrderOpen(names: readonly string[]): void {
+    const isOne = ({ text }: Observation): boolean => names.some((name) => text.startsWith(exitOf(name)));
+    const first = this.entries.findIndex(isOne);
+    const group = this.entries.slice(first, first + names.length);
+    if (!group.every(isOne)) return;
+    const texts = group.map(({ text }) => text).toSorted();
+    group.forEach((entry, index) => {
+      this.entries[first + index] = { ...entry, text: texts[index]! };
+    });
+  }
+
+  #add(text: string, agoMs = 0): void {
+    this.entries.push({ text, elapsed: this.#lap(agoMs) });
+  }
+}
+
+const exitOf = (name: string): string => `${name} exits: `;
+
+function wordsFor(admin: AdminSeen): string {
+  if (typeof admin === 'string') return admin;
+  return `${admin.name}${admin.live ? '' : ' (not live)'}${admin.marked ? ', mark set' : ''}`;
+}
+
+/**
+ * Times are compared by coarse windows: a loaded machine is late with everything, and a poll sees things a little after
+ * they happened, so that what follows seems early.
+ */
+const lateMs = 5_000;
+const earlyMs = 1_000;
+
+/** Where the model departs from what was seen on the real Envoy: one line each, empty when it does not. */
+export function departures(real: readonly Observation[], model: readonly Observation[]): string[] {
+  const length = Math.max(real.length, model.length);
+  const found: string[] = [];
+  for (let index = 0; index < length; index++) {
+    const seen = real[index]?.text ?? 'nothing more';
+    const told = model[index]?.text ?? 'nothing more';
+    // Whatever follows a difference follows from another state.
+    if (seen !== told) return [...found, `step ${index + 1}: the real Envoy: ${seen}; the model: ${told}`];
+    const late = lateness(real[index]!.elapsed, model[index]!.elapsed);
+    if (late !== undefined) found.push(`step ${index + 1}: ${seen}: ${late}`);
+  }
+  return found;
+}
+
+function lateness(real: Elapsed | undefined, model: Elapsed | undefined): string | undefined {
+  if (real === undefined || model === undefined) return undefined;
+  const inTime = real.most >= model.least - earlyMs && real.least <= model.most + lateMs;
+  if (inTime) return undefined;
+  return `after ${Math.round(real.most)} ms on the real Envoy; the model says ${model.least} to ${model.most} ms`;
+}

@@ -1,0 +1,318 @@
+/** A calibration scenario on real Envoys: its own base ids, ports and folder, and nothing of it is left afterwards. */
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createActor, toPromise } from 'xstate';
+import { type AdminClient, createAdminClient } from '../../src/agent/admin-client.ts';
+import { type ClaimedBaseId, claimBaseId } from '../../src/agent/base-ids.ts';
+import { envoyArguments } from '../../src/agent/envoy-args.ts';
+import { repairSharedMemory } from '../../src/agent/shared-memory.ts';
+import { envoyBinary, testFlags } from '../../src/agent/testing/real-envoy.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { testRunVariable } from '../harness/host-processes.ts';
+import { Program } from '../harness/program.ts';
+import { type BootstrapPorts, bootstrap } from './envoy-bootstrap.ts';
+import { type AdminSeen, type Observation, Observations, type Seen } from './observations.ts';
+import type { CalibrationSignal, Family, Scenario, Start, Step } from './scenario.ts';
+import { whoServes } from './who-serves.ts';
+
+/** An Envoy of a scenario. */
+interface RealEnvoy {
+  readonly program: Program;
+  readonly start: Start;
+  /** Its exit has been noted. */
+  readonly over: Promise<void>;
+}
+
+/** What the Envoys of one base id share. */
+interface FamilyPlace {
+  readonly claim: ClaimedBaseId;
+  readonly adminPort: number;
+  readonly admin: AdminClient;
+}
+
+interface HostPorts {
+  readonly listener: number;
+  readonly controlPlane: number;
+  /** Another program listens here. */
+  readonly taken: number;
+}
+
+const refusal = 'previous envoy process is still initializing';
+/** Beyond the ten seconds for which a child calls a dead parent, after the five until it calls (fact 4). */
+const exitLimitMs = 30_000;
+const liveLimitMs = 20_000;
+/** A main thread that is not blocked answers far sooner, on a loaded machine, too. */
+const silenceMs = 1_500;
+/** Two looks as far apart must see the same: a take-over is not over in an instant. */
+const settledMs = 150;
+const looksAtMost = 20;
+
+/**
+ * Runs a scenario to its end.
+ *
+ * @param testRun marks the processes, for a search for what was left behind.
+ * @throws Error when something that the scenario waits for does not happen
+ */
+export async function runOnRealEnvoys(scenario: Scenario, testRun: string): Promise<readonly Observation[]> {
+  await using run = await RealRun.begin(testRun);
+  for (const step of scenario.steps) await run.take(step);
+  return run.observed;
+}
+
+class RealRun {
+  readonly #testRun: string;
+  readonly #folder: string;
+  readonly #ports: HostPorts;
+  readonly #taken: Server;
+  readonly #families = new Map<Family, FamilyPlace>();
+  readonly #envoys = new Map<string, RealEnvoy>();
+  readonly #observations: Observations;
+  /** Since the last event: looks at who does not answer take seconds. */
+  #lookingMs = 0;
+
+  private constructor(testRun: string, folder: string, ports: HostPorts, taken: Server) {
+    this.#testRun = testRun;
+    this.#folder = folder;
+    this.#ports = ports;
+    this.#taken = taken;
+    let last = performance.now();
+    this.#observations = new Observations((agoMs) => {
+      const then = performance.now() - agoMs;
+      const passed = { least: then - last - this.#lookingMs, most: then - last };
+      last = then;
+      this.#lookingMs = 0;
+      return passed;
+    });
+  }
+
+  static async begin(testRun: string): Promise<RealRun> {
+    const [listener, controlPlane, taken] = await freePorts(3);
+    const server = createServer((socket) => socket.destroy()).listen(taken, '127.0.0.1');
+    const folder = mkdtempSync(join(tmpdir(), 'chartpilot-calibration-'));
+    return new RealRun(testRun, folder, { listener: listener!, controlPlane: controlPlane!, taken: taken! }, server);
+  }
+
+  get observed(): readonly Observation[] {
+    return [...this.#observations.entries];
+  }
+
+  async take(step: Step): Promise<void> {
+    switch (step.step) {
+      case 'start':
+        await this.#start(step);
+        return;
+      case 'live':
+        await this.#waitForAdmin(step.name, (admin) => admin.live);
+        this.#observations.happened(step.name, 'is live');
+        return;
+      case 'answers':
+        await this.#waitForAdmin(step.name, () => true);
+        this.#observations.happened(step.name, 'has the admin port');
+        return;
+      case 'blocked':
+        await this.#waitUntilBlocked(step.name);
+        return;
+      case 'closes':
+        await this.#waitUntilClosed(step.name);
+        return;
+      case 'exits':
+        await Promise.all(step.names.map((name) => this.#waitForExit(name)));
+        this.#observations.leaveOrderOpen(step.names);
+        return;
+      case 'signal':
+        this.#signal(step.name, step.signal);
+        return;
+      case 'hang':
+        // A stopped process takes note of SIGTERM and does nothing.
+        this.#envoy(step.name).program.signal('SIGSTOP');
+        this.#signal(step.name, 'SIGTERM');
+        return;
+      case 'drain':
+        this.#observations.did(`listeners of ${step.name} drain`);
+        await this.#familyOf(step.name).admin.post(`/drain_listeners${step.gradually ? '?graceful' : ''}`);
+        return;
+      case 'mark':
+        this.#observations.did('the mark is set');
+        setMark(this.#memoryFile());
+        return;
+      case 'repair':
+        this.#observations.did('the mark is cleared');
+        await this.#repair();
+        return;
+      case 'lose memory':
+        this.#observations.did('the shared memory is removed');
+        rmSync(this.#memoryFile());
+        return;
+      case 'look':
+        this.#observations.looked(await this.#settledLook());
+        return;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { program } of this.#envoys.values()) program.signal('SIGKILL');
+    await Promise.all([...this.#envoys.values()].map(({ over }) => over));
+    for (const { claim } of this.#families.values()) claim.release();
+    this.#taken.close();
+    rmSync(this.#folder, { recursive: true });
+  }
+
+  async #start(step: Start): Promise<void> {
+    const { claim, adminPort } = await this.#place(step.family);
+    const { name, epoch, configuration, parentShutdownMs, drainMs } = step;
+    const { listener, controlPlane, taken } = this.#ports;
+    const ports: BootstrapPorts = {
+      admin: configuration === 'admin port taken' ? taken : adminPort,
+      listener: configuration === 'listener port taken' ? taken : listener,
+      controlPlane,
+    };
+    const configFile = join(this.#folder, `${name}.json`);
+    writeFileSync(configFile, JSON.stringify(bootstrap(step, ports)));
+    const flags = { ...testFlags, drainMs, parentShutdownMs, logLevel: 'warning' };
+    this.#observations.did(`start of ${name}`);
+    const program = Program.run(name, envoyBinary(), {
+      args: envoyArguments(flags, { configFile, epoch, baseId: claim.baseId }),
+      env: { ...process.env, [testRunVariable]: this.#testRun },
+      cwd: this.#folder,
+    });
+    const over = program.exited.then((exit) => {
+      const refusedByParent = program.lines.some((line) => line.includes(refusal));
+      this.#observations.exited(name, { ...exit, refusedByParent });
+    });
+    this.#envoys.set(name, { program, start: step, over });
+  }
+
+  async #place(family: Family): Promise<FamilyPlace> {
+    const known = this.#families.get(family);
+    if (known !== undefined) return known;
+    const claim = await claimBaseId({ runDir: this.#folder });
+    const [adminPort] = await freePorts(1);
+    const place = { claim, adminPort: adminPort!, admin: createAdminClient('127.0.0.1', adminPort!) };
+    this.#families.set(family, place);
+    return place;
+  }
+
+  #signal(name: string, signal: CalibrationSignal): void {
+    this.#observations.signalled(name, signal);
+    this.#envoy(name).program.signal(signal);
+  }
+
+  async #waitForAdmin(name: string, isAsWanted: (admin: Exclude<AdminSeen, string>) => boolean): Promise<void> {
+    const { program } = this.#envoy(name);
+    await eventually(
+      `${name} answers at its admin port`,
+      async () => {
+        const admin = await this.#adminOf(this.#familyOf(name));
+        return typeof admin === 'object' && admin.name === name && isAsWanted(admin);
+      },
+      { deadlineMs: liveLimitMs, hopeless: () => program.hopeless() },
+    );
+  }
+
+  async #waitUntilBlocked(name: string): Promise<void> {
+    const { program } = this.#envoy(name);
+    await eventually(`${name} answers no more`, async () => (await this.#adminOf(this.#familyOf(name))) === 'silent', {
+      deadlineMs: exitLimitMs,
+      hopeless: () => program.hopeless(),
+    });
+    this.#observations.happened(name, 'is blocked', silenceMs);
+  }
+
+  async #waitUntilClosed(name: string): Promise<void> {
+    await eventually(
+      `${name} takes no more connections`,
+      async () => !(await whoServes(this.#ports.listener)).includes(name),
+      { deadlineMs: exitLimitMs, hopeless: () => this.#envoy(name).program.hopeless() },
+    );
+    this.#observations.happened(name, 'takes no more connections');
+  }
+
+  async #waitForExit(name: string): Promise<void> {
+    const { over } = this.#envoy(name);
+    const inTime = await Promise.race([over.then(() => true), sleep(exitLimitMs, false, { ref: false })]);
+    if (!inTime) throw new Error(`${name} has not exited after ${exitLimitMs} ms`);
+  }
+
+  async #repair(): Promise<void> {
+    const { claim } = this.#families.get('main')!;
+    const repairing = createActor(repairSharedMemory({ binary: envoyBinary() }), { input: { baseId: claim.baseId } });
+    await toPromise(repairing.start());
+  }
+
+  async #settledLook(): Promise<Seen> {
+    const begin = performance.now();
+    let before = '';
+    for (let tries = 0; tries < looksAtMost; tries++) {
+      const seen = await this.#look();
+      const now = JSON.stringify(seen);
+      if (now === before) {
+        this.#lookingMs += performance.now() - begin;
+        return seen;
+      }
+      before = now;
+      await sleep(settledMs);
+    }
+    throw new Error(`what is seen does not settle; last: ${before}`);
+  }
+
+  async #look(): Promise<Seen> {
+    const admins = [...this.#families].map(async ([family, place]) => ({ family, admin: await this.#adminOf(place) }));
+    return { admins: await Promise.all(admins), serving: await whoServes(this.#ports.listener) };
+  }
+
+  async #adminOf({ admin }: FamilyPlace): Promise<AdminSeen> {
+    try {
+      const { body } = await admin.get('/server_info', silenceMs);
+      const info = JSON.parse(body) as ServerInfo;
+      // Proto JSON may leave out a zero, and a false.
+      const epoch = info.command_line_options.restart_epoch ?? 0;
+      return {
+        name: this.#nameOf(admin, epoch),
+        live: info.state === 'LIVE',
+        marked: info.hot_restart_initializing ?? false,
+      };
+    } catch (error) {
+      return error instanceof Error && error.message.includes('no answer in') ? 'silent' : 'nobody';
+    }
+  }
+
+  /** The newest process of this epoch that lives. */
+  #nameOf(admin: AdminClient, epoch: number): string {
+    const named = [...this.#envoys.values()].findLast(
+      ({ start, program }) =>
+        start.epoch === epoch && program.exit === undefined && this.#families.get(start.family)!.admin === admin,
+    );
+    return named?.start.name ?? `an unknown epoch ${epoch}`;
+  }
+
+  #envoy(name: string): RealEnvoy {
+    const found = this.#envoys.get(name);
+    if (found === undefined) throw new Error(`the scenario starts no ${name}`);
+    return found;
+  }
+
+  #familyOf(name: string): FamilyPlace {
+    return this.#families.get(this.#envoy(name).start.family)!;
+  }
+
+  #memoryFile(): string {
+    return `/dev/shm/envoy_shared_memory_${this.#families.get('main')!.claim.baseId * 10}`;
+  }
+}
+
+interface ServerInfo {
+  readonly state: string;
+  readonly hot_restart_initializing?: boolean;
+  readonly command_line_options: { readonly restart_epoch?: number };
+}
+
+/** spec/envoy-hot-restart.md fact 2. */
+function setMark(memoryFile: string): void {
+  const memory = openSync(memoryFile, 'r+');
+  writeSync(memory, Buffer.from([0x01]), 0, 1, 96);
+  closeSync(memory);
+}

@@ -1,0 +1,291 @@
+/** A calibration scenario on the model of Envoy. What the scenario waits for decides what happens next by nature. */
+import { type AnyTransitionDefinition, createActor, fromCallback } from 'xstate';
+import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
+import type { Reception } from '../simulation/simulated-envoy.machine.ts';
+import { envoyOnHost, SimulatedHost, type SimulatedProcess } from '../simulation/simulated-host.ts';
+import { type AdminSeen, type Elapsed, type Observation, Observations } from './observations.ts';
+import type { CalibrationSignal, Family, Scenario, Start, Step } from './scenario.ts';
+
+/** What a run has shown, and which parts of the model it has been through. */
+export interface SimulatedRun {
+  readonly observed: readonly Observation[];
+  readonly receptions: ReadonlySet<Reception>;
+  /** Ids of the model's states. */
+  readonly states: ReadonlySet<string>;
+  /** As {@link transitionName} has them. */
+  readonly transitions: ReadonlySet<string>;
+}
+
+/** `envoy.live.alone: child.went-live → envoy.live.superseded` */
+export function transitionName({ source, eventType, target }: AnyTransitionDefinition): string {
+  const goal = target === undefined ? 'stays' : target.map(({ id }) => id).join();
+  return `${source.id}: ${eventType} → ${goal}`;
+}
+
+const baseIds: Readonly<Record<Family, number>> = { main: 1, beside: 2 };
+/** More than any scenario needs: a model that never comes to it shall not keep us. */
+const happeningsAtMost = 100;
+const lap = 'lap';
+
+/**
+ * Runs a scenario to its end.
+ *
+ * @param envoy the model; a test hands in a broken one.
+ * @throws Error when the model never comes to what the scenario waits for
+ */
+export function runOnModel(scenario: Scenario, envoy = envoyOnHost): SimulatedRun {
+  const run = new ModelRun(envoy);
+  for (const step of scenario.steps) run.take(step);
+  return run;
+}
+
+class ModelRun implements SimulatedRun {
+  readonly receptions = new Set<Reception>();
+  readonly states = new Set<string>();
+  readonly transitions = new Set<string>();
+  readonly #system = new SymbolicSystem();
+  readonly #host: SimulatedHost;
+  readonly #observations: Observations;
+  readonly #starts = new Map<string, { readonly start: Start; readonly pid: number }>();
+  /** Whose chart has just come to its end. */
+  readonly #left: SimulatedProcess[] = [];
+  readonly #families = new Set<Family>();
+
+  constructor(envoy: typeof envoyOnHost) {
+    this.#observations = new Observations(() => this.#lap());
+    this.#system.arm(lap, 0, 'mark');
+    const watch = {
+      spawning: () => {},
+      signalling: () => {},
+      wentLive: () => {},
+      left: (process: SimulatedProcess, end: Parameters<Observations['exited']>[1]) => {
+        this.#left.push(process);
+        this.#observations.exited(this.#nameOf(process), end);
+      },
+    };
+    this.#host = new SimulatedHost(this.#system, watch, 0, envoy);
+  }
+
+  get observed(): readonly Observation[] {
+    return this.#observations.entries;
+  }
+
+  take(step: Step): void {
+    this.#perform(step);
+    this.#settle();
+    this.#bringUp();
+  }
+
+  #perform(step: Step): void {
+    switch (step.step) {
+      case 'start':
+        this.#start(step);
+        return;
+      case 'live':
+        this.#goOnUntil(`${step.name} is live`, () => this.#processOf(step.name)?.live === true, step.name);
+        this.#observations.happened(step.name, 'is live');
+        return;
+      case 'answers':
+        this.#goOnUntil(`${step.name} has the admin port`, () => this.#hasAdmin(step.name));
+        this.#observations.happened(step.name, 'has the admin port');
+        return;
+      case 'blocked':
+        this.#goOnUntil(`${step.name} is blocked`, () => this.#isBlocked(step.name), step.name);
+        this.#observations.happened(step.name, 'is blocked');
+        return;
+      case 'closes':
+        this.#goOnUntil(`${step.name} takes no more connections`, () => this.#living(step.name).closed);
+        this.#observations.happened(step.name, 'takes no more connections');
+        return;
+      case 'exits':
+        this.#goOnUntil(`${step.names.join(' and ')} exit`, () => step.names.every((name) => this.#hasExited(name)));
+        this.#observations.leaveOrderOpen(step.names);
+        return;
+      case 'signal':
+        this.#signal(step.name, step.signal);
+        return;
+      case 'hang':
+        this.#signal(step.name, 'SIGTERM');
+        this.#host.happen(this.#living(step.name), 'envoy.hung');
+        return;
+      case 'drain':
+        this.#observations.did(`listeners of ${step.name} drain`);
+        this.#host.drainListeners(this.#living(step.name), step);
+        return;
+      case 'mark':
+        this.#observations.did('the mark is set');
+        this.#host.leaveMark(baseIds.main, 0);
+        return;
+      case 'repair':
+        this.#observations.did('the mark is cleared');
+        if (!this.#host.repair(baseIds.main)) throw new Error('the model does not allow the repair');
+        return;
+      case 'lose memory':
+        this.#observations.did('the shared memory is removed');
+        this.#host.loseMemory(baseIds.main);
+        return;
+      case 'look':
+        this.#look();
+        return;
+    }
+  }
+
+  #start(start: Start): void {
+    const { name, epoch, family, drainMs, parentShutdownMs } = start;
+    this.#families.add(family);
+    this.#observations.did(`start of ${name}`);
+    this.#starts.set(name, { start, pid: this.#host.spawned + 1 });
+    const process = this.#host.spawn({
+      epoch,
+      baseId: baseIds[family],
+      generation: { files: 0, orders: 0 },
+      effect: createActor(fromCallback(() => {})),
+      drainMs,
+      parentShutdownMs,
+    });
+    this.receptions.add(process.envoy.getSnapshot().context.reception);
+    process.envoy.system.inspect((event) => {
+      if (event.type !== '@xstate.microstep') return;
+      for (const transition of event._transitions) this.transitions.add(transitionName(transition));
+    });
+  }
+
+  #signal(name: string, signal: CalibrationSignal): void {
+    this.#observations.signalled(name, signal);
+    const process = this.#processOf(name);
+    if (process === undefined) return;
+    if (signal === 'SIGSEGV') this.#host.happen(process, 'envoy.crashed');
+    else this.#host.signal(process, signal);
+  }
+
+  #look(): void {
+    const admins = [...this.#families].map((family) => ({ family, admin: this.#adminOf(family) }));
+    const serving = this.#host.processes.filter((process) => this.#host.isAccepting(process));
+    this.#observations.looked({ admins, serving: serving.map((process) => this.#nameOf(process)) });
+  }
+
+  #adminOf(family: Family): AdminSeen {
+    const process = this.#host.processes.find((one) => one.baseId === baseIds[family] && this.#host.hasAdmin(one));
+    if (process === undefined) return 'nobody';
+    if (this.#host.isBlocked(process) || this.#host.isHanging(process)) return 'silent';
+    return { name: this.#nameOf(process), live: process.live, marked: this.#host.seesMark(process) };
+  }
+
+  /** @param awaited whose configuration comes now, where it was only awaited. */
+  #goOnUntil(what: string, isSo: () => boolean, awaited?: string): void {
+    for (let count = 0; !isSo(); count++) {
+      if (count > happeningsAtMost || !this.#letHappen(awaited)) throw new Error(`the model never comes to: ${what}`);
+      this.#settle();
+      this.#bringUp();
+    }
+  }
+
+  /** What is due, before what an Envoy waits for, before the next timer. @returns whether there was anything. */
+  #letHappen(awaited: string | undefined): boolean {
+    for (const process of this.#host.processes) {
+      const { event, withinMs } = this.#host.natureOf(process) ?? {};
+      const configured = this.#nameOf(process) === awaited && this.#configurationOf(process) === 'awaited';
+      if (configured && this.#host.hasAdmin(process) && !process.live) {
+        this.#happen(process, 'envoy.went-live');
+        return true;
+      }
+      if (event !== undefined && withinMs !== undefined) {
+        this.#happen(process, event);
+        return true;
+      }
+    }
+    this.#system.elapse();
+    const [timer] = this.#system.zone.firable();
+    if (timer !== undefined) this.#system.fire(timer);
+    return timer !== undefined;
+  }
+
+  /** A newcomer comes as far as its configuration allows, at once. */
+  #bringUp(): void {
+    for (let process = this.#nextToBringUp(); process !== undefined; process = this.#nextToBringUp()) {
+      const configuration = this.#configurationOf(process);
+      const { event } = this.#host.natureOf(process)!;
+      const fails = event === 'envoy.went-live' ? configuration.endsWith('taken') : configuration === 'broken';
+      this.#happen(process, fails ? 'envoy.failed' : event);
+      this.#settle();
+    }
+  }
+
+  /** Time passes only before what happens by itself: the scenario does its deeds at once. */
+  #happen(process: SimulatedProcess, event: Parameters<SimulatedHost['happen']>[1]): void {
+    this.#system.elapse();
+    this.#host.happen(process, event);
+  }
+
+  #nextToBringUp(): SimulatedProcess | undefined {
+    return this.#host.processes.find((process) => {
+      const nature = this.#host.natureOf(process);
+      if (nature === undefined || nature.withinMs !== undefined) return false;
+      const configuration = this.#configurationOf(process);
+      return nature.event === 'envoy.admin-opened' || (configuration !== 'awaited' && configuration !== 'never there');
+    });
+  }
+
+  /** Once the charts are quiet: who is told what, and what may take how long. */
+  #settle(): void {
+    this.#host.tellNews();
+    for (const process of [...this.#left.splice(0), ...this.#host.processes]) this.#note(process);
+    const due = new Map<string, number>();
+    for (const process of this.#host.processes) {
+      const nature = this.#host.natureOf(process);
+      if (nature?.withinMs !== undefined) due.set(`${nature.event} ${process.pid}`, nature.withinMs);
+    }
+    for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
+    for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
+  }
+
+  #lap(): Elapsed {
+    const elapsed = { least: this.#system.zone.sinceMs(lap), most: this.#system.zone.atMostSinceMs(lap) };
+    this.#system.disarm(lap);
+    this.#system.arm(lap, 0, 'mark');
+    return elapsed;
+  }
+
+  #note(process: SimulatedProcess): void {
+    for (const { id } of process.envoy.getSnapshot()._nodes) this.states.add(id);
+  }
+
+  #hasAdmin(name: string): boolean {
+    const process = this.#processOf(name);
+    return process !== undefined && this.#host.hasAdmin(process);
+  }
+
+  #isBlocked(name: string): boolean {
+    const process = this.#processOf(name);
+    return process !== undefined && this.#host.isBlocked(process);
+  }
+
+  #hasExited(name: string): boolean {
+    return this.#processOf(name) === undefined;
+  }
+
+  #living(name: string): SimulatedProcess {
+    const process = this.#processOf(name);
+    if (process === undefined) throw new Error(`in the model ${name} has exited`);
+    return process;
+  }
+
+  /** Undefined once it has exited. */
+  #processOf(name: string): SimulatedProcess | undefined {
+    const pid = this.#starts.get(name)?.pid;
+    if (pid === undefined) throw new Error(`the scenario starts no ${name}`);
+    return this.#host.processes.find((process) => process.pid === pid);
+  }
+
+  #nameOf({ pid }: SimulatedProcess): string {
+    return this.#startOf(pid).name;
+  }
+
+  #configurationOf({ pid }: SimulatedProcess): Start['configuration'] {
+    return this.#startOf(pid).configuration;
+  }
+
+  #startOf(pid: number): Start {
+    return [...this.#starts.values()].find((one) => one.pid === pid)!.start;
+  }
+}

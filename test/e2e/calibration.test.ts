@@ -1,0 +1,101 @@
+/**
+ * The simulated Envoy against the real one: the same scenarios, the same order of events, the same exits. A model that is
+ * broken on purpose must be noticed by the same comparison.
+ */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { departures, type Observation } from '../calibration/observations.ts';
+import { runOnRealEnvoys } from '../calibration/real-run.ts';
+import type { Scenario } from '../calibration/scenario.ts';
+import { scenarios } from '../calibration/scenarios.ts';
+import { runOnModel } from '../calibration/simulated-run.ts';
+import { leftovers } from '../harness/host-processes.ts';
+import { envoyOnHost } from '../simulation/simulated-host.ts';
+
+/** Most of them mostly wait. */
+const sideBySide = 8;
+
+const testRun = randomUUID();
+const seenOnEnvoy = new Map<Scenario, readonly Observation[] | Error>();
+
+beforeAll(async () => {
+  const waiting = scenarios.values();
+  const runInTurn = async (): Promise<void> => {
+    for (const scenario of waiting) {
+      const run = runOnRealEnvoys(scenario, testRun).catch((error: unknown) => error as Error);
+      seenOnEnvoy.set(scenario, await run);
+    }
+  };
+  await Promise.all(Array.from({ length: sideBySide }, runInTurn));
+});
+
+afterAll(() => {
+  expect(leftovers(testRun, new Set())).toEqual([]);
+});
+
+/** How the model departs from what the real Envoy did in this scenario. */
+function departuresIn(scenario: Scenario, envoy = envoyOnHost): string[] {
+  const seen = seenOnEnvoy.get(scenario)!;
+  if (seen instanceof Error) throw seen;
+  try {
+    return departures(seen, runOnModel(scenario, envoy).observed);
+  } catch (error) {
+    return [(error as Error).message];
+  }
+}
+
+test.each(scenarios)('$name', (scenario) => {
+  expect(departuresIn(scenario)).toEqual([]);
+});
+
+/** An action as the host provides it. */
+type Effect = (actor: { self: { getSnapshot(): { matches(state: string): boolean } } }, params?: unknown) => void;
+const effects = envoyOnHost.implementations.actions as unknown as Record<string, Effect>;
+const withEffect = (name: string, effect: Effect): typeof envoyOnHost =>
+  envoyOnHost.provide({ actions: { [name]: effect } } as never);
+
+describe('the calibration notices a model', () => {
+  // XState's development build warns of what comes too late for an Envoy: broken ones leave at wrong times.
+  beforeAll(() => {
+    vi.spyOn(console, 'warn').mockImplementation(() => {});
+  });
+
+  const noticed = (envoy: typeof envoyOnHost): string[] =>
+    scenarios.filter((scenario) => departuresIn(scenario, envoy).length > 0).map(({ name }) => name);
+
+  test.each(Object.keys(effects))('whose Envoys leave out "%s"', (name) => {
+    expect(noticed(withEffect(name, () => {}))).not.toEqual([]);
+  });
+
+  test('in which a child that is not live ends without its parent (fact 3)', () => {
+    const sendsParentAwayWhenLive: Effect = (actor) => {
+      if (!actor.self.getSnapshot().matches('initializing')) effects.sendParentAway!(actor);
+    };
+    expect(noticed(withEffect('sendParentAway', sendsParentAwayWhenLive))).toEqual([
+      'a child that is not live is told to end while its grandparent drains: only two can be left, and both end',
+      'a child that is not live is told to end: its parent ends, too',
+    ]);
+  });
+
+  test.each([
+    ['a clean end has exit code 1', { code: 0 }, { code: 1 }],
+    ['an abort looks like a kill', { signal: 'SIGABRT' }, { signal: 'SIGKILL' }],
+    ['a refusal is not told apart', { refusedByParent: true }, { refusedByParent: false }],
+  ])('in which %s', (_, usual, wrong) => {
+    const leavesWrong: Effect = (actor, params) => {
+      const { end } = params as { end: object };
+      const isUsual = Object.entries(usual).every(([key, value]) => (end as Record<string, unknown>)[key] === value);
+      effects.leave!(actor, { end: isUsual ? { ...end, ...wrong } : end });
+    };
+    expect(noticed(withEffect('leave', leavesWrong))).not.toEqual([]);
+  });
+
+  test.each([
+    ['drainTime', 20_000],
+    ['parentShutdown', 20_000],
+    ['tenTries', 1_000],
+    ['tenTries', 20_000],
+  ])('whose %s takes %d ms', (delay, ms) => {
+    expect(noticed(envoyOnHost.provide({ delays: { [delay]: ms } } as never))).not.toEqual([]);
+  });
+});
