@@ -23,3 +23,16 @@ await build({
     js: "import { createRequire as chartpilotRequire } from 'node:module'; const require = chartpilotRequire(import.meta.url);",
   },
 });
+// What generated tests import: beside a machine of somebody else's, and with that machine's XState.
+await build({
+  absWorkingDir: root,
+  entryPoints: ['src/debugger/generate/machine-test.ts'],
+  outfile: 'dist/machine-test.mjs',
+  bundle: true,
+  external: ['xstate'],
+  platform: 'node',
+  format: 'esm',
+  target: 'node22',
+  sourcemap: 'linked',
+  logLevel: 'warning',
+});

@@ -1,0 +1,141 @@
+/** Chooses, among everything that a machine was seen to do, the runs that are worth a test. */
+import type { AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import { type Cover, stepLabel } from './suite.ts';
+import { descriptorName, nodeName, type Targets, type TransitionTarget } from './targets.ts';
+import { type Configuration, type Edge, edgesTo, matches, type Walk } from './walk.ts';
+
+/** A run and why it was chosen. */
+export interface Chosen {
+  readonly edges: readonly Edge[];
+  /** What is covered here first, in words. */
+  readonly covers: readonly string[];
+}
+
+export interface Choice {
+  readonly chosen: readonly Chosen[];
+  /** Bounds that cut something off, in words. */
+  readonly bounds: readonly string[];
+}
+
+/** What one edge covers; a name stands for a guard that refuses. */
+type Covered = AnyStateNode | AnyTransitionDefinition | string;
+
+const refusals = (edge: Edge, names: ReadonlyMap<unknown, string>): string[] =>
+  edge.refused.map((definition) => `refused: ${names.get(definition)}`);
+
+/** States and transitions by the fewest of the shortest runs; or every run that comes to no configuration twice. */
+export function choose(walked: Walk, targets: Targets, cover: Cover, limit: number): Choice {
+  if (cover === 'paths') return simplePaths(walked, limit);
+  const names = new Map<Covered, string>(namedTransitions(targets));
+  const coveredBy = (edge: Edge): readonly Covered[] => [...edge.active, ...edge.taken, ...refusals(edge, names)];
+  const wanted =
+    cover === 'states'
+      ? new Map<Covered, string>(targets.states.map((node) => [node, nodeName(node)]))
+      : new Map(names);
+  if (cover === 'transitions') {
+    for (const refusal of walked.edges.flatMap((edge) => refusals(edge, names))) wanted.set(refusal, refusal);
+  }
+  for (const seen of begun(walked)) wanted.delete(seen);
+  return { chosen: fewest(shortestRuns(walked, wanted, coveredBy), wanted, coveredBy), bounds: [] };
+}
+
+const namedTransitions = ({ transitions }: Targets): [Covered, string][] =>
+  transitions.map(({ definition, name }) => [definition, name]);
+
+/** For each wanted thing the first run that covers it: edges come in the order of their distance. */
+function shortestRuns(
+  walked: Walk,
+  wanted: ReadonlyMap<Covered, string>,
+  coveredBy: (edge: Edge) => readonly Covered[],
+): Edge[][] {
+  const found = new Set<Covered>();
+  return walked.edges.flatMap((edge) => {
+    const news = coveredBy(edge).filter((covered) => wanted.has(covered) && !found.has(covered));
+    for (const covered of news) found.add(covered);
+    return news.length === 0 ? [] : [[...edgesTo(edge.from), edge]];
+  });
+}
+
+/** Longer runs pass by what shorter ones are for. */
+function fewest(
+  runs: readonly Edge[][],
+  wanted: ReadonlyMap<Covered, string>,
+  coveredBy: (edge: Edge) => readonly Covered[],
+): Chosen[] {
+  const open = new Set(wanted.keys());
+  const chosen = runs
+    .toSorted((a, b) => b.length - a.length)
+    .flatMap((edges): Chosen[] => {
+      // What its last edge covers is what the run is for: said first.
+      const news = [...new Set(edges.toReversed().flatMap(coveredBy))].filter((covered) => open.has(covered));
+      for (const covered of news) open.delete(covered);
+      return news.length === 0 ? [] : [{ edges, covers: news.map((covered) => wanted.get(covered)!) }];
+    });
+  return chosen.toReversed();
+}
+
+/** Depth first; a run is told when it can be made no longer, so none is the beginning of another. */
+function simplePaths(walked: Walk, limit: number): Choice {
+  const chosen: Chosen[] = [];
+  let more = 0;
+  // Loops, back to the same configuration, are steps of no path: each is told once, at the end of the way to it.
+  const extend = (at: Configuration, edges: readonly Edge[], visited: ReadonlySet<Configuration>): void => {
+    const onward = at.edges.filter(({ to }) => !visited.has(to));
+    if (onward.length === 0 && edges.length > 0) {
+      if (chosen.length >= limit) more++;
+      else chosen.push({ edges, covers: [edges.map(({ step }) => stepLabel(step)).join(', ')] });
+    }
+    for (const edge of onward) {
+      // Counting what is left out must end, too.
+      if (more >= limit) return;
+      extend(edge.to, [...edges, edge], new Set([...visited, edge.to]));
+    }
+  };
+  for (const { first } of walked.starts) extend(first, [], new Set([first]));
+  const left = more >= limit ? `${more} paths or more` : `${more} paths`;
+  return { chosen, bounds: more === 0 ? [] : [`${left} beyond the first ${limit} are left out (--limit)`] };
+}
+
+/** Why something was not covered, as far as the walk can tell. */
+export function whyMissing(walked: Walk, target: TransitionTarget): string {
+  const { source, descriptor, guard } = target;
+  const entered = wasActive(walked, source);
+  if (!entered) return `${nodeName(source)} is never entered${cutOff(walked)}`;
+  if (descriptor.startsWith('xstate.after.')) {
+    return guard === undefined
+      ? `another timer or an earlier transition always comes first${cutOff(walked)}`
+      : `its guard is never true when the time is over${cutOff(walked)}`;
+  }
+  const sent = [...walked.tried].some((tried) => {
+    const [id, type] = [tried.slice(0, source.id.length), tried.slice(source.id.length + 1)];
+    return id === source.id && matches(type, descriptor);
+  });
+  if (descriptor !== '' && !sent) return whyNotSent(descriptor, cutOff(walked));
+  return guard === undefined
+    ? `a transition that is asked first always takes ${descriptorName(descriptor)}${cutOff(walked)}`
+    : `${guard} is never true, or a transition that is asked first takes it, with the samples given${cutOff(walked)}`;
+}
+
+export function whyNeverEntered(walked: Walk): string {
+  return `no step leads to it with the samples given${cutOff(walked)}`;
+}
+
+function whyNotSent(descriptor: string, unless: string): string {
+  if (/^xstate\.(done|error)\.actor\./.test(descriptor))
+    return `no effect of that name runs there, or it has no such outcome${unless}`;
+  if (descriptor.startsWith('xstate.done.state.')) return `its final state is never reached${unless}`;
+  if (descriptor.startsWith('xstate.')) return 'steps of this kind are not generated; give samples of it as an event';
+  return `${descriptor} was never sent there: give samples of it${unless}`;
+}
+
+/** A bound may be the reason. */
+const cutOff = ({ bounds }: Walk): string => (bounds.length === 0 ? '' : ', as far as was looked');
+
+/** What starting alone brings. */
+export function begun({ starts }: Walk): (AnyStateNode | AnyTransitionDefinition)[] {
+  return starts.flatMap(({ active, taken }) => [...active, ...taken]);
+}
+
+export function wasActive({ starts, edges }: Walk, node: AnyStateNode): boolean {
+  return starts.some(({ active }) => active.includes(node)) || edges.some(({ active }) => active.includes(node));
+}

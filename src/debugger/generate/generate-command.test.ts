@@ -1,0 +1,160 @@
+/** `chartpilot generate` as a person runs it, and its vitest files as vitest runs them. */
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { packageRoot } from '../../runtime/package-root.ts';
+import { type GenerateCommandOptions, generateTests } from './generate-command.ts';
+import { ownMachines } from './own-machines.ts';
+
+const root = packageRoot();
+let folder: string;
+
+/** A project of somebody else's, who has installed chartpilot. */
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'chartpilot-generate-'));
+  mkdirSync(join(folder, 'node_modules'));
+  for (const name of ['xstate', 'vitest'])
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
+  symlinkSync(root, join(folder, 'node_modules/chartpilot'));
+  writeFileSync(join(folder, 'package.json'), '{ "name": "cinema", "type": "module" }');
+  for (const part of ['machine', 'samples']) {
+    cpSync(join(root, `examples/generate/reservation.${part}.ts`), join(folder, `reservation.${part}.ts`));
+  }
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+interface Run {
+  readonly code: number;
+  readonly out: string;
+  readonly error: string;
+}
+
+function run(file: string, ...args: string[]): Promise<Run> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [join(root, file), ...args], { cwd: folder }, (failure, out, error) => {
+      resolve({ code: failure === null ? 0 : Number(failure.code), out, error });
+    });
+  });
+}
+
+const chartpilot = (...args: string[]): Promise<Run> => run('src/cli/chartpilot.ts', ...args);
+const vitest = (): Promise<Run> =>
+  run('node_modules/vitest/vitest.mjs', 'run', '--root', folder, '--reporter', 'verbose');
+
+/** Changes the machine in one place. */
+function breakMachine(from: string, to: string): void {
+  const file = join(folder, 'reservation.machine.ts');
+  const text = readFileSync(file, 'utf8');
+  expect(text).toContain(from);
+  writeFileSync(file, text.replace(from, to));
+}
+
+/** The command without the process. */
+async function generated(machine: string, options: Partial<GenerateCommandOptions> = {}): Promise<Run> {
+  let [out, error] = ['', ''];
+  const code = await generateTests(
+    machine,
+    { cover: 'transitions', format: 'json', runtime: 'chartpilot/machine-test', ...options },
+    { out: (text) => (out += text), error: (text) => (error += text) },
+  );
+  return { code, out, error };
+}
+
+describe('a vitest file', () => {
+  test('passes on the machine, and fails when the machine is broken', async () => {
+    const made = await chartpilot('generate', 'reservation.machine.ts', '-o', 'reservation.machine.test.ts');
+    expect(made).toMatchObject({ code: 0, out: '', error: expect.stringContaining('8 of 8 covered') });
+    expect(await vitest()).toMatchObject({ code: 0, out: expect.stringMatching(/Tests .*6 passed/) });
+
+    breakMachine("{ guard: 'mayTryAgain', target: 'waiting', actions: 'countFailure' },", '');
+    breakMachine('holdTime: 600_000', 'holdTime: 60_000');
+    breakMachine('params.seats <= context.maxSeats', 'params.seats <= 99');
+    const { code, out } = await vitest();
+    expect(code).toBe(1);
+    expect(out).toMatch(/Tests .*3 failed.*3 passed/);
+    expect(out).toContain("reservation after pay fails: the state is 'cancelled', expected 'held.waiting'");
+    expect(out).toContain('reservation: a timer fell due before 600000 ms (held.waiting → choosing)');
+    expect(out).toContain("reservation after seats.chosen: the state is 'held.waiting', expected 'choosing'");
+  });
+
+  test('is the one in examples/', async () => {
+    const { out } = await generated(join(root, 'examples/generate/reservation.machine.ts'), { format: 'vitest' });
+    const committed = readFileSync(join(root, 'examples/generate/reservation.machine.test.ts'), 'utf8');
+    const tests = (text: string): string => text.slice(text.indexOf('const start'));
+    expect(tests(out)).toBe(tests(committed));
+  });
+});
+
+describe('machines of chartpilot', () => {
+  test.each(ownMachines.filter(({ name }) => name !== 'supervisor').map(({ name }) => name))(
+    'every transition of %s is covered',
+    async (name) => {
+      const { out } = await generated(name);
+      expect(JSON.parse(out).coverage.transitions.missing).toEqual([]);
+    },
+  );
+});
+
+describe('what cannot be done', () => {
+  test('a name that is none', async () => {
+    await expect(generated('cert-watchr')).rejects.toMatchObject({
+      code: 'FLAG_INVALID',
+      remedy: expect.stringContaining('cert-watcher'),
+    });
+  });
+
+  test('a file that is not there', async () => {
+    await expect(generated('./nowhere.ts')).rejects.toThrow('there is no file');
+  });
+
+  test('an export that is not there: those that are, are named', async () => {
+    const file = join(folder, 'reservation.machine.ts');
+    await expect(generated(file, { export: 'cinema' })).rejects.toThrow(
+      /no such export; its machines are reservationMachine/,
+    );
+  });
+
+  test.each([
+    ['no machine', 'export const machine = 5;', /exports no XState machine; it exports machine/],
+    [
+      'two machines',
+      "import { createMachine } from 'xstate'; export const a = createMachine({}), b = createMachine({});",
+      /several machines: a, b/,
+    ],
+    ['a mistake', 'export const machine = ;', /machine\.ts cannot be loaded: /],
+  ])('a module with %s', async (_, text, message) => {
+    const file = join(folder, 'machine.ts');
+    writeFileSync(file, text);
+    await expect(generated(file)).rejects.toThrow(message);
+  });
+
+  test('samples with mistakes: all of them are told', async () => {
+    const samples = join(folder, 'wrong.samples.ts');
+    writeFileSync(samples, 'export const event = {}; export const outcomes = { pay: 5 };');
+    await expect(generated(join(folder, 'reservation.machine.ts'), { samples })).rejects.toThrow(
+      /the export event is none of .*; outcomes\['pay'\] is neither a list/,
+    );
+  });
+
+  test('a machine that does not start without its input', async () => {
+    const file = join(folder, 'needy.ts');
+    writeFileSync(
+      file,
+      "import { createMachine } from 'xstate'; export default createMachine({ id: 'needy', context: ({ input }) => ({ n: input.n }) });",
+    );
+    await expect(generated(file)).rejects.toMatchObject({
+      message: expect.stringContaining('needy of '),
+      remedy: expect.stringContaining('export `input`'),
+    });
+  });
+
+  test('a sample that cannot be written into a test', async () => {
+    const samples = join(folder, 'dated.samples.ts');
+    writeFileSync(samples, 'export const input = { maxSeats: 4, since: new Date(0) };');
+    await expect(generated(join(folder, 'reservation.machine.ts'), { samples, format: 'vitest' })).rejects.toThrow(
+      'a sample holds a Date, which cannot be written into a test',
+    );
+  });
+});

@@ -1,0 +1,123 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, relative, resolve, sep } from 'node:path';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import type { CommandOutput } from '../check-command.ts';
+import { formatVitest } from './format-vitest.ts';
+import { defaultDepth, defaultLimit, defaultPathDepth, generate } from './generate.ts';
+import { type LoadedMachine, loadMachine } from './load-machine.ts';
+import type { Cover, Share, Suite } from './suite.ts';
+
+export interface GenerateCommandOptions {
+  readonly cover: Cover;
+  readonly format: 'vitest' | 'json';
+  readonly export?: string;
+  readonly samples?: string;
+  readonly limit?: number;
+  readonly depth?: number;
+  /** Standard output unless given. */
+  readonly output?: string;
+  /** What a vitest file imports the runtime from. */
+  readonly runtime: string;
+}
+
+/**
+ * `chartpilot generate`: tests of a machine. What they cover, and what not and why, is told on standard error.
+ *
+ * @returns the exit code: 0 tests were made, 1 there was nothing to test
+ * @throws ChartpilotError when there is no such machine, or no tests can be made of it
+ */
+export async function generateTests(
+  request: string,
+  options: GenerateCommandOptions,
+  output: CommandOutput,
+): Promise<number> {
+  const loaded = await loadMachine({ ...options, machine: request });
+  const suite = suiteOf(loaded, options);
+  const text = options.format === 'json' ? jsonOf(suite) : vitestOf(suite, loaded, request, options);
+  if (options.output === undefined) output.out(text);
+  else write(options.output, text);
+  output.error(`${formatCoverage(suite, options.output)}\n`);
+  return suite.tests.length === 0 ? 1 : 0;
+}
+
+function suiteOf({ machine, samples, file, exportName }: LoadedMachine, options: GenerateCommandOptions): Suite {
+  const { cover, limit = defaultLimit } = options;
+  const depth = options.depth ?? (cover === 'paths' ? defaultPathDepth : defaultDepth);
+  const source = { source: specifier(process.cwd(), file), export: exportName };
+  try {
+    return generate(machine, samples, { cover, limit, depth }, source);
+  } catch (error) {
+    throw new ChartpilotError('MACHINE_INVALID', `${machine.id} of ${file} does not start: ${messageOf(error)}`, {
+      cause: error,
+      remedy: 'if it needs an input, export `input` from a samples module (docs/generating-tests.md)',
+    });
+  }
+}
+
+function jsonOf(suite: Suite): string {
+  return `${JSON.stringify(suite, undefined, 2)}\n`;
+}
+
+function vitestOf(suite: Suite, { file }: LoadedMachine, request: string, options: GenerateCommandOptions): string {
+  const folder = options.output === undefined ? process.cwd() : dirname(resolve(options.output));
+  return formatVitest(suite, {
+    machineImport: specifier(folder, file),
+    runtimeImport: options.runtime,
+    command: commandLine(request, options),
+  });
+}
+
+function commandLine(request: string, { cover, export: name, samples, limit, depth }: GenerateCommandOptions): string {
+  const flags: (readonly [string, string | number | undefined])[] = [
+    ['--export', name],
+    ['--samples', samples],
+    ['--cover', cover],
+    ['--limit', limit],
+    ['--depth', depth],
+  ];
+  return [
+    'chartpilot generate',
+    request,
+    ...flags.flatMap(([flag, value]) => (value === undefined ? [] : [flag, value])),
+  ].join(' ');
+}
+
+/** As an import names a file: relative, with slashes. */
+function specifier(folder: string, file: string): string {
+  const path = relative(folder, file).split(sep).join('/');
+  return path.startsWith('.') ? path : `./${path}`;
+}
+
+function write(path: string, text: string): void {
+  try {
+    mkdirSync(dirname(resolve(path)), { recursive: true });
+    writeFileSync(path, text);
+  } catch (error) {
+    throw new ChartpilotError('FLAG_INVALID', `--output ${path} cannot be written: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** What the tests cover, for a terminal. */
+export function formatCoverage({ machine, tests, coverage }: Suite, file?: string): string {
+  const { states, transitions, explored, bounds, failures } = coverage;
+  const steps = tests.reduce((sum, test) => sum + test.steps.length, 0);
+  const far = explored.complete ? 'every configuration' : 'as far as was needed or allowed';
+  return [
+    `generate: ${machine.id}: ${tests.length} tests, ${steps} steps${file === undefined ? '' : ` → ${file}`}`,
+    `  states       ${share(states)}`,
+    ...missingLines(states),
+    `  transitions  ${share(transitions)}`,
+    ...missingLines(transitions),
+    `  refusals     ${coverage.refusals} guarded transitions are also seen refused`,
+    `  looked at    ${explored.configurations} configurations, ${explored.steps} steps, depth ${explored.depth}: ${far}`,
+    ...bounds.map((bound) => `  bound        ${bound}`),
+    ...failures.map((failure) => `  failed       ${failure}`),
+  ].join('\n');
+}
+
+const share = ({ covered, total }: Share): string => `${covered} of ${total} covered`;
+
+const missingLines = ({ missing }: Share): string[] =>
+  missing.map(({ what, why }) => `    not ${what}\n        ${why}`);

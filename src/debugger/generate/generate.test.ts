@@ -1,0 +1,222 @@
+import { describe, expect, test } from 'vitest';
+import { type AnyStateMachine, assign, createMachine, emit, fromPromise, sendTo, setup } from 'xstate';
+import { type GenerateOptions, generate } from './generate.ts';
+import { departureOf } from './machine-test.ts';
+import type { Samples } from './samples.ts';
+import { type Step, type Suite, stepLabel } from './suite.ts';
+
+const generated = (machine: AnyStateMachine, samples: Samples = {}, options: Partial<GenerateOptions> = {}): Suite =>
+  generate(machine, samples, { cover: 'transitions', limit: 500, depth: 20, ...options }, { source: '', export: '' });
+
+const stepsOf = ({ tests }: Suite): string[] =>
+  tests.map(({ steps }) => steps.map(({ do: step, expect: { state } }) => `${stepLabel(step)} → ${state}`).join(', '));
+
+/** Every test of a suite passes on a machine, or these do not. */
+const departures = (suite: Suite, machine: AnyStateMachine): string[] =>
+  suite.tests.flatMap((each) => departureOf(machine, suite, each) ?? []);
+
+/** A lamp that is switched, and switches itself off. */
+const lamp = (change: { delayMs?: number; offTarget?: string; told?: string } = {}) =>
+  createMachine({
+    id: 'lamp',
+    initial: 'dark',
+    states: {
+      dark: { on: { 'switch.pressed': 'lit' } },
+      lit: {
+        entry: sendTo(({ system }) => system.get('meter'), { type: change.told ?? 'power.used' }),
+        after: { [change.delayMs ?? 1_000]: 'dark' },
+        on: { 'switch.pressed': change.offTarget ?? 'dark', 'bulb.died': 'broken' },
+      },
+      broken: { type: 'final' },
+    },
+  });
+
+describe('what is covered', () => {
+  test('every transition, by the fewest of the shortest runs', () => {
+    expect(stepsOf(generated(lamp()))).toEqual([
+      'switch.pressed → lit, after 1000 → dark',
+      'switch.pressed → lit, bulb.died → broken',
+      'switch.pressed → lit, switch.pressed → dark',
+    ]);
+  });
+
+  test('every state', () => {
+    expect(stepsOf(generated(lamp(), {}, { cover: 'states' }))).toEqual(['switch.pressed → lit, bulb.died → broken']);
+  });
+
+  test('every path that comes to no configuration twice', () => {
+    const three = createMachine({
+      initial: 'a',
+      states: { a: { on: { b: 'b', c: 'c' } }, b: { on: { c: 'c', a: 'a' } }, c: { on: { b: 'b' } } },
+    });
+    const paths = stepsOf(generated(three, {}, { cover: 'paths' }));
+    expect(paths).toEqual(['b → b, c → c', 'c → c, b → b']);
+  });
+
+  test('the outcomes of effects, with the samples given', () => {
+    const machine = setup({ actors: { load: fromPromise<{ rows: number }>(async () => ({ rows: 0 })) } }).createMachine(
+      {
+        initial: 'loading',
+        states: {
+          loading: {
+            invoke: {
+              id: 'load',
+              src: 'load',
+              onDone: [{ guard: ({ event }) => event.output.rows > 0, target: 'full' }, { target: 'empty' }],
+              onError: 'broken',
+            },
+          },
+          full: {},
+          empty: {},
+          broken: {},
+        },
+      },
+    );
+    const samples = { outcomes: { load: [{ output: { rows: 0 } }, { output: { rows: 9 } }, { error: 'no disk' }] } };
+    const suite = generated(machine, samples);
+    expect(suite.coverage.transitions).toMatchObject({ covered: 3, total: 3 });
+    expect(suite.tests.flatMap(({ steps }) => steps.map(({ do: step }) => step))).toContainEqual<Step>({
+      kind: 'error',
+      effect: 'load',
+      message: 'no disk',
+    });
+  });
+
+  test('transitions that XState takes by itself, and states that are only passed', () => {
+    const machine = createMachine({
+      initial: 'a',
+      states: { a: { on: { go: 'choosing' } }, choosing: { always: 'b' }, b: {} },
+    });
+    expect(generated(machine).coverage).toMatchObject({
+      states: { covered: 3, total: 3, missing: [] },
+      transitions: { covered: 2, total: 2, missing: [] },
+    });
+  });
+
+  test('events that are ignored on purpose, and guards that refuse', () => {
+    const machine = createMachine({
+      initial: 'a',
+      states: { a: { on: { noise: {}, go: { guard: ({ event }) => event.ticket === true, target: 'b' } } }, b: {} },
+    });
+    const suite = generated(machine, { events: { go: [{ ticket: true }, { ticket: false }] } });
+    expect(stepsOf(suite).toSorted()).toEqual(['go → a', 'go → b', 'noise → a']);
+    expect(suite.coverage.refusals).toBe(1);
+  });
+
+  test('each of several inputs', () => {
+    const machine = createMachine({
+      context: ({ input }) => ({ lazy: (input as { lazy: boolean }).lazy }),
+      initial: 'a',
+      states: {
+        a: { on: { go: [{ guard: ({ context }) => context.lazy, target: 'bed' }, { target: 'work' }] } },
+        bed: {},
+        work: {},
+      },
+    });
+    expect(generated(machine, { inputs: [{ lazy: true }, { lazy: false }] }).coverage.states.missing).toEqual([]);
+  });
+});
+
+describe('what is not covered is said, and why', () => {
+  const why = (machine: AnyStateMachine, samples: Samples = {}, options: Partial<GenerateOptions> = {}) =>
+    Object.fromEntries(
+      generated(machine, samples, options).coverage.transitions.missing.map((each) => [each.what, each.why]),
+    );
+
+  test('a guard that the samples never make true', () => {
+    const machine = setup({ guards: { isRich: ({ event }) => event.coins === 100 } }).createMachine({
+      initial: 'a',
+      states: { a: { on: { pay: { guard: 'isRich', target: 'b' } } }, b: { on: { go: 'a' } } },
+    });
+    expect(why(machine)).toEqual({
+      'a: pay [isRich] → b': expect.stringContaining('isRich is never true'),
+      'b: go → a': 'b is never entered',
+    });
+  });
+
+  test('a timer that another one forestalls', () => {
+    const machine = createMachine({ initial: 'a', states: { a: { after: { 10: 'b', 20: 'c' } }, b: {}, c: {} } });
+    expect(why(machine)).toEqual({ 'a: after 20 → c': expect.stringContaining('always comes first') });
+  });
+
+  test('a payload that is missing: the machine fails', () => {
+    const machine = createMachine({
+      initial: 'a',
+      states: { a: { on: { pay: { guard: ({ event }) => event.purse.coins > 0, target: 'b' } } }, b: {} },
+    });
+    expect(generated(machine).coverage.failures).toEqual([
+      expect.stringMatching(/^in a, pay: Unable to evaluate guard/),
+    ]);
+  });
+
+  test('a bound that was reached: a counter makes endlessly many configurations', () => {
+    const counter = setup({ types: { context: {} as { n: number } } }).createMachine({
+      context: { n: 0 },
+      initial: 'a',
+      states: {
+        a: {
+          on: {
+            up: { actions: assign({ n: ({ context }) => context.n + 1 }) },
+            far: { guard: ({ context }) => context.n > 99, target: 'b' },
+          },
+        },
+        b: {},
+      },
+    });
+    const { coverage } = generated(counter, {}, { limit: 10 });
+    expect(coverage.explored).toMatchObject({ configurations: 10, complete: false });
+    expect(coverage.bounds).toEqual(['no more than 10 configurations were looked at (--limit)']);
+    expect(coverage.states.missing[0]?.why).toContain('as far as was looked');
+    expect(generated(counter, { relevant: () => undefined }).coverage.explored.configurations).toBe(1);
+  });
+
+  test('paths beyond the limit are counted', () => {
+    const names = [...'abcdef'];
+    const on = Object.fromEntries(names.map((name) => [name, `.${name}`]));
+    const every = createMachine({ initial: 'a', on, states: Object.fromEntries(names.map((name) => [name, {}])) });
+    const suite = generated(every, {}, { cover: 'paths', limit: 20 });
+    expect(suite.tests).toHaveLength(20);
+    expect(suite.coverage.bounds).toEqual(['20 paths or more beyond the first 20 are left out (--limit)']);
+  });
+
+  test('an actor that is spawned in place cannot be stood in for', () => {
+    const machine = createMachine({
+      initial: 'a',
+      states: {
+        a: {
+          on: { go: { target: 'b', actions: assign(({ spawn }) => ({ ref: spawn(fromPromise(async () => 1)) })) } },
+        },
+        b: {},
+      },
+    });
+    expect(generated(machine).coverage.failures).toEqual([expect.stringContaining('name it in setup({ actors })')]);
+  });
+});
+
+describe('a generated test', () => {
+  test('passes on the machine that it was made from', () => {
+    for (const cover of ['states', 'transitions', 'paths'] as const) {
+      expect(departures(generated(lamp(), {}, { cover }), lamp())).toEqual([]);
+    }
+  });
+
+  test.each([
+    ['another target', { offTarget: 'lit' }, /switch.pressed: state is "lit", expected "dark"/],
+    ['a longer delay', { delayMs: 1_001 }, /after 1000: state is "lit", expected "dark"/],
+    ['a shorter delay', { delayMs: 999 }, /a timer fell due before 1000 ms/],
+    ['another message', { told: 'power.wasted' }, /sent is \["power.wasted to meter"\]/],
+  ])('fails on a machine with %s', (_, change, message) => {
+    expect(departures(generated(lamp()), lamp(change)).join('\n')).toMatch(message);
+  });
+
+  test('does not run the effects of named actions, and sees what is emitted', () => {
+    const done: string[] = [];
+    const machine = setup({ actions: { launch: () => done.push('launched') } }).createMachine({
+      initial: 'a',
+      states: { a: { on: { go: { target: 'b', actions: ['launch', emit({ type: 'rocket.left' })] } } }, b: {} },
+    });
+    const [first] = generated(machine).tests;
+    expect(first?.steps[0]?.expect.sent).toEqual(['rocket.left to observers']);
+    expect(done).toEqual([]);
+  });
+});

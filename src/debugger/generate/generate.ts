@@ -1,0 +1,122 @@
+/** Tests of a machine: walked through, chosen from, and told as data. */
+import type { AnyStateMachine } from 'xstate';
+import { begun, type Chosen, choose, wasActive, whyMissing, whyNeverEntered } from './cover.ts';
+import { MachineRun } from './machine-run.ts';
+import type { Samples } from './samples.ts';
+import { withStandIns } from './stand-ins.ts';
+import { type Cover, type Coverage, type GeneratedTest, type Suite, stepLabel, suiteVersion } from './suite.ts';
+import { nodeName, type Targets, targetsOf } from './targets.ts';
+import { type Edge, type Walk, walk } from './walk.ts';
+
+export interface GenerateOptions {
+  readonly cover: Cover;
+  /** Configurations that are looked at, and paths that are told. */
+  readonly limit: number;
+  /** Steps of a test, at most. */
+  readonly depth: number;
+}
+
+export const defaultLimit = 1_000;
+export const defaultDepth = 30;
+/** Paths grow with the power of their length. */
+export const defaultPathDepth = 8;
+
+/**
+ * @param source where the machine came from, for whoever reads the result
+ * @throws Error when the machine fails as it starts
+ */
+export function generate(
+  machine: AnyStateMachine,
+  samples: Samples,
+  options: GenerateOptions,
+  source: { readonly source: string; readonly export: string },
+): Suite {
+  const alone = withStandIns(machine);
+  const targets = targetsOf(alone);
+  const walked = walk(alone, samples, {
+    configurations: options.limit,
+    depth: options.depth,
+    ...(options.cover === 'states' && { enough: untilEntered(targets) }),
+  });
+  const { chosen: candidates, bounds } = choose(walked, targets, options.cover, options.limit);
+  // Another way to a configuration may differ in what `relevant` leaves out: names in events, for one.
+  const chosen = candidates.filter((run) => isRepeatable(alone, walked, run));
+  const dropped = candidates.length - chosen.length;
+  const unlike = `${dropped} paths are left out: what they do depends on what \`relevant\` of the samples leaves out`;
+  return {
+    format: 'chartpilot-tests',
+    version: suiteVersion,
+    machine: { id: machine.id, ...source },
+    cover: options.cover,
+    starts: walked.starts.map(({ input, expect }) => ({ ...(input !== undefined && { input }), expect })),
+    tests: chosen.map(told),
+    coverage: coverageOf(walked, targets, chosen, [...bounds, ...(dropped > 0 ? [unlike] : [])]),
+  };
+}
+
+function isRepeatable(machine: AnyStateMachine, { starts }: Walk, { edges }: Chosen): boolean {
+  const run = new MachineRun(machine, starts[edges[0]!.from.start]!.input);
+  try {
+    return edges.every(({ step, expect }) => {
+      run.take(step);
+      return JSON.stringify(run.outcome()) === JSON.stringify(expect);
+    });
+  } catch {
+    return false;
+  }
+}
+
+function untilEntered({ states }: Targets): (edge: Edge) => boolean {
+  const open = new Set(states);
+  return ({ active }) => {
+    for (const node of active) open.delete(node);
+    return open.size === 0;
+  };
+}
+
+function told({ edges, covers }: Chosen, index: number): GeneratedTest {
+  const subject = covers[0] ?? stepLabel(edges.at(-1)!.step);
+  const more = covers.length > 1 ? ` and ${covers.length - 1} more` : '';
+  return {
+    name: `${index + 1}. ${subject}${more}`,
+    start: edges[0]!.from.start,
+    steps: edges.map(({ step, expect }) => ({ do: step, expect })),
+  };
+}
+
+function coverageOf(walked: Walk, targets: Targets, chosen: readonly Chosen[], bounds: readonly string[]): Coverage {
+  const edges = chosen.flatMap((run) => run.edges);
+  const covered = new Set<unknown>([...begun(walked), ...edges.flatMap(({ active, taken }) => [...active, ...taken])]);
+  const states = targets.states.filter((node) => !covered.has(node));
+  const transitions = targets.transitions.filter(({ definition }) => !covered.has(definition));
+  const refusals = new Set(edges.flatMap(({ refused }) => refused));
+  const took = new Set<unknown>([...begun(walked), ...walked.edges.flatMap(({ taken }) => taken)]);
+  const notWanted = 'these tests do not go there; others would (--cover transitions)';
+  return {
+    states: {
+      total: targets.states.length,
+      covered: targets.states.length - states.length,
+      missing: states.map((node) => ({
+        what: nodeName(node),
+        why: wasActive(walked, node) ? notWanted : whyNeverEntered(walked),
+      })),
+    },
+    transitions: {
+      total: targets.transitions.length,
+      covered: targets.transitions.length - transitions.length,
+      missing: transitions.map((target) => ({
+        what: target.name,
+        why: took.has(target.definition) ? notWanted : walked.enough ? notWanted : whyMissing(walked, target),
+      })),
+    },
+    refusals: refusals.size,
+    explored: {
+      configurations: walked.configurations.length,
+      steps: walked.edges.length,
+      depth: Math.max(0, ...walked.edges.map(({ from }) => from.depth + 1)),
+      complete: !walked.enough && walked.bounds.length === 0,
+    },
+    bounds: [...walked.bounds, ...bounds],
+    failures: walked.failures,
+  };
+}

@@ -1,0 +1,126 @@
+/** Finds the machine that a person means: one of ours by its name, or theirs in a module. */
+import { existsSync } from 'node:fs';
+import { relative, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { AnyStateMachine } from 'xstate';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
+import { ownMachines } from './own-machines.ts';
+import { readSamples, type Samples } from './samples.ts';
+
+export interface LoadedMachine {
+  readonly machine: AnyStateMachine;
+  readonly samples: Samples;
+  /** Absolute path of the module. */
+  readonly file: string;
+  /** Its name there; `default` for the default export. */
+  readonly exportName: string;
+}
+
+export interface MachineRequest {
+  /** A name of ours, or a module's path. */
+  readonly machine: string;
+  readonly export?: string;
+  /** Path of the samples module; by default `NAME.samples.*` beside the machine's `NAME.machine.*` or `NAME.*`. */
+  readonly samples?: string;
+}
+
+type Module = Readonly<Record<string, unknown>>;
+
+const extensions = ['.ts', '.mts', '.js', '.mjs'];
+
+/**
+ * @throws ChartpilotError FLAG_INVALID when there is no such name, file or export; MACHINE_INVALID when what is there is no
+ *   machine, or the module cannot be loaded
+ */
+export async function loadMachine(request: MachineRequest): Promise<LoadedMachine> {
+  const own = ownMachines.find(({ name }) => name === request.machine);
+  const looksLikeFile = /[./\\]/.test(request.machine);
+  if (own !== undefined && !existsSync(resolve(request.machine))) {
+    const machine = await own.load();
+    const samples = request.samples === undefined ? own.samples : await loadSamples(resolve(request.samples));
+    return { machine, samples, file: resolve(packageRoot(), own.file), exportName: own.export };
+  }
+  if (!looksLikeFile) {
+    throw new ChartpilotError('FLAG_INVALID', `no machine of chartpilot is named ${request.machine}`, {
+      remedy: `its machines are ${ownMachines.map(({ name }) => name).join(', ')}; a module of yours is given by its path, ./${request.machine}.machine.ts`,
+    });
+  }
+  const file = resolve(request.machine);
+  if (!existsSync(file)) throw new ChartpilotError('FLAG_INVALID', `there is no file ${file}`);
+  const found = pickMachine(await importModule(file), file, request.export);
+  return { ...found, file, samples: await samplesFor(file, request.samples) };
+}
+
+function pickMachine(
+  module: Module,
+  file: string,
+  wanted: string | undefined,
+): { machine: AnyStateMachine; exportName: string } {
+  const machines = Object.entries(module).filter((entry): entry is [string, AnyStateMachine] => isMachine(entry[1]));
+  const names = machines.map(([name]) => name);
+  const offer = names.length === 0 ? 'it exports no machine' : `its machines are ${names.join(', ')}`;
+  if (wanted !== undefined) {
+    if (!(wanted in module)) {
+      throw new ChartpilotError('FLAG_INVALID', `--export ${wanted}: ${file} has no such export; ${offer}`);
+    }
+    const machine = module[wanted];
+    if (isMachine(machine)) return { machine, exportName: wanted };
+    throw new ChartpilotError('MACHINE_INVALID', `${wanted} of ${file} ${whyNoMachine(machine)}; ${offer}`);
+  }
+  const chosen = machines.find(([name]) => name === 'default') ?? (machines.length === 1 ? machines[0] : undefined);
+  if (chosen !== undefined) return { machine: chosen[1], exportName: chosen[0] };
+  if (machines.length > 1) {
+    throw new ChartpilotError('FLAG_INVALID', `${file} exports several machines: ${names.join(', ')}`, {
+      remedy: `say which with --export ${names[0]}`,
+    });
+  }
+  const exports = Object.keys(module).join(', ') || 'nothing';
+  throw new ChartpilotError('MACHINE_INVALID', `${file} exports no XState machine; it exports ${exports}`, {
+    remedy: 'export what createMachine() or setup().createMachine() returns',
+  });
+}
+
+/** By its shape: the module may have an XState of its own, but one of version 5. */
+function isMachine(value: unknown): value is AnyStateMachine {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'getInitialSnapshot' in value &&
+    'implementations' in value &&
+    'root' in value &&
+    'config' in value
+  );
+}
+
+function whyNoMachine(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return `is a ${value === null ? 'null' : typeof value}, no machine`;
+  if ('transition' in value && 'getInitialSnapshot' in value) return 'is actor logic without states, no machine';
+  return 'initialState' in value ? 'is a machine of XState 4; version 5 is needed' : 'is no XState machine';
+}
+
+async function samplesFor(machineFile: string, given: string | undefined): Promise<Samples> {
+  if (given !== undefined) return loadSamples(resolve(given));
+  const stem = machineFile.replace(/(\.machine)?\.[cm]?[jt]s$/, '');
+  const beside = extensions.map((extension) => `${stem}.samples${extension}`).find((file) => existsSync(file));
+  return beside === undefined ? {} : loadSamples(beside);
+}
+
+async function loadSamples(file: string): Promise<Samples> {
+  if (!existsSync(file)) throw new ChartpilotError('FLAG_INVALID', `--samples: there is no file ${file}`);
+  return readSamples(await importModule(file), relative(process.cwd(), file));
+}
+
+async function importModule(file: string): Promise<Module> {
+  try {
+    return (await import(pathToFileURL(file).href)) as Module;
+  } catch (error) {
+    throw new ChartpilotError('MACHINE_INVALID', `${file} cannot be loaded: ${messageOf(error)}`, {
+      cause: error,
+      ...(/\.[cm]?ts$/.test(file) && {
+        remedy:
+          'Node runs TypeScript whose types can be left out: no enums, no namespaces, imports with their extension',
+      }),
+    });
+  }
+}

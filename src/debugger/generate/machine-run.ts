@@ -1,0 +1,220 @@
+import {
+  type AnyActorRef,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type AnyStateNode,
+  type AnyTransitionDefinition,
+  createActor,
+  fromTransition,
+  type InspectionEvent,
+  setup,
+} from 'xstate';
+import { stateName } from '../../runtime/actor-system.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { settle } from '../explore/scripted-effect.ts';
+import { isStandIn } from './stand-ins.ts';
+import type { Expectation, Step } from './suite.ts';
+import { VirtualTimers } from './virtual-timers.ts';
+
+/** The receiver in {@link Expectation.sent} when a machine emits. */
+const observers = 'observers';
+
+/**
+ * One run of a machine, alone: below a parent that takes every event, among peers that do (`system.get`), with effects
+ * that end when a step says so. The machine comes from `withStandIns`.
+ */
+export class MachineRun {
+  readonly #timers: VirtualTimers;
+  readonly #machine: AnyActorRef;
+  readonly #id: string;
+  /** Of the last step. */
+  #sent: string[] = [];
+  #taken: AnyTransitionDefinition[] = [];
+  #passed = new Set<AnyStateNode>();
+  #failure: unknown;
+
+  constructor(machine: AnyStateMachine, input: unknown) {
+    this.#id = machine.id;
+    const parent = createActor(parentOf(machine), { id: 'parent', input, inspect: (event) => this.#note(event) });
+    parent.subscribe({ error: (error) => this.#fail(error) });
+    this.#timers = new VirtualTimers(parent.system);
+    const registered = parent.system.get;
+    parent.system.get = ((name: never) => registered(name) ?? peer(name)) as typeof registered;
+    parent.start();
+    parent.send({ type: 'begin' });
+    this.#machine = parent.getSnapshot().children.machine as AnyActorRef;
+  }
+
+  get snapshot(): AnyMachineSnapshot {
+    return this.#machine.getSnapshot() as AnyMachineSnapshot;
+  }
+
+  /** Why the machine failed, in words; undefined while it did not. */
+  get failure(): string | undefined {
+    if (this.#failure !== undefined) return messageOf(this.#failure);
+    const inPlace = this.#children().find(([, actor]) => !isStandIn(actor));
+    if (inPlace === undefined) return undefined;
+    return `the actor ${inPlace[0]} is spawned from logic that is written in place: name it in setup({ actors })`;
+  }
+
+  /** The transitions that the last step took, in order. */
+  get taken(): readonly AnyTransitionDefinition[] {
+    return this.#taken;
+  }
+
+  /** State nodes that are active now. */
+  get active(): readonly AnyStateNode[] {
+    return nodesOf(this.snapshot);
+  }
+
+  /** Those, and the ones that the last step went through without stopping. */
+  get passed(): readonly AnyStateNode[] {
+    return [...new Set([...this.#passed, ...this.active])];
+  }
+
+  /** Running effects by their ids. */
+  get effects(): readonly string[] {
+    return this.#children()
+      .filter(([, actor]) => actor.getSnapshot().status === 'active')
+      .map(([id]) => id)
+      .sort();
+  }
+
+  get nextTimers(): { timers: string[]; ms: number } | undefined {
+    return this.#timers.soonest();
+  }
+
+  pendingTimers(): string[] {
+    return this.#timers.pending();
+  }
+
+  /** How the last step ended. */
+  outcome(): Expectation {
+    const { value, status } = this.snapshot;
+    const state = this.failure === undefined ? stateName(value) : `failed: ${this.failure}`;
+    return { state, done: status === 'done', sent: this.#sent, running: this.effects };
+  }
+
+  /** @throws Error when this cannot happen now: no such effect runs, or time passes too fast. */
+  take(step: Step): void {
+    this.#sent = [];
+    this.#taken = [];
+    this.#passed = new Set();
+    switch (step.kind) {
+      case 'event':
+        this.#machine.send(step.event);
+        break;
+      case 'delay':
+        this.#pass(step.ms);
+        break;
+      case 'done':
+        settle(this.#effect(step.effect), { value: step.output });
+        break;
+      case 'error':
+        settle(this.#effect(step.effect), { error: new Error(step.message) });
+        break;
+    }
+  }
+
+  /** Not a millisecond early. */
+  #pass(ms: number): void {
+    const before = stateName(this.snapshot.value);
+    const lastMs = Math.min(1, ms);
+    this.#timers.pass(ms - lastMs);
+    if (this.#taken.length > 0) {
+      const now = stateName(this.snapshot.value);
+      throw new Error(`${this.#id}: a timer fell due before ${ms} ms (${before} → ${now})`);
+    }
+    this.#timers.pass(lastMs);
+  }
+
+  #effect(id: string): AnyActorRef {
+    if (!this.effects.includes(id)) {
+      const running = this.effects.length === 0 ? 'none does' : `what does: ${this.effects.join(', ')}`;
+      throw new Error(`${this.#id}: the effect ${id} does not run in ${stateName(this.snapshot.value)}; ${running}`);
+    }
+    return this.snapshot.children[id] as AnyActorRef;
+  }
+
+  #children(): [string, AnyActorRef][] {
+    const children = this.snapshot.children as Record<string, AnyActorRef | undefined>;
+    return Object.entries(children).flatMap(([id, actor]) => (actor === undefined ? [] : [[id, actor]]));
+  }
+
+  #note(event: InspectionEvent): void {
+    switch (event.type) {
+      case '@xstate.event': {
+        const { sourceRef: source, actorRef: receiver } = event as unknown as {
+          sourceRef?: AnyActorRef;
+          actorRef: AnyActorRef;
+        };
+        if (source === undefined || !isSubject(source) || isSubject(receiver)) break;
+        if (event.event.type.startsWith('xstate.error.')) this.#fail((event.event as { error?: unknown }).error);
+        if (!event.event.type.startsWith('xstate.')) this.#sent.push(`${event.event.type} to ${receiver.id}`);
+        break;
+      }
+      case '@xstate.microstep':
+        if (isSubject(event.actorRef as AnyActorRef)) {
+          this.#taken.push(...event._transitions);
+          for (const node of nodesOf(event.snapshot as AnyMachineSnapshot)) this.#passed.add(node);
+        }
+        break;
+      case '@xstate.action': {
+        const { type, params } = event.action as { type: string; params?: { event?: { type: string } } };
+        if (type === 'xstate.emit' && isSubject(event.actorRef as AnyActorRef)) {
+          this.#sent.push(`${params?.event?.type} to ${observers}`);
+        }
+        break;
+      }
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= error ?? new Error('failed');
+  }
+}
+
+const nodesOf = (snapshot: AnyMachineSnapshot): AnyStateNode[] => snapshot._nodes as AnyStateNode[];
+
+const isSubject = (actor: AnyActorRef): boolean => actor._parent?.id === 'parent' && actor.id === 'machine';
+
+type ParentMachine = ReturnType<typeof makeParent>;
+
+/** Making a machine takes longer than many a run. */
+const parents = new WeakMap<AnyStateMachine, ParentMachine>();
+
+function parentOf(machine: AnyStateMachine): ParentMachine {
+  const parent = parents.get(machine) ?? makeParent(machine);
+  parents.set(machine, parent);
+  return parent;
+}
+
+function makeParent(machine: AnyStateMachine) {
+  return setup({
+    actors: { machine },
+    types: { input: {} as unknown, context: {} as { input: unknown } },
+  }).createMachine({
+    context: ({ input }) => ({ input }),
+    initial: 'not begun',
+    states: {
+      'not begun': { on: { begin: 'at work' } },
+      // A state of its own: what the machine sends while it starts finds its peers and its timers in place.
+      'at work': {
+        invoke: {
+          id: 'machine',
+          src: 'machine',
+          input: ({ context }: { context: { input: unknown } }) => context.input as never,
+        },
+        on: { '*': {} },
+      },
+    },
+  });
+}
+
+/** Somebody whom the machine knows by a system id. */
+function peer(name: string): AnyActorRef {
+  return createActor(
+    fromTransition(() => null, null),
+    { id: name },
+  ).start();
+}

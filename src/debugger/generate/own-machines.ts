@@ -1,0 +1,210 @@
+/** The machines that chartpilot itself is made of, by their names, with samples of what happens to them. */
+import type { AnyStateMachine } from 'xstate';
+import { defaultSettings } from '../../../machines/agent/settings.ts';
+import type { Payload, SampledState, Samples } from './samples.ts';
+
+export interface OwnMachine {
+  readonly name: string;
+  /** Below the package's root. */
+  readonly file: string;
+  readonly export: string;
+  readonly samples: Samples;
+  load(): Promise<AnyStateMachine>;
+}
+
+interface EpochSeen {
+  readonly name: string;
+  readonly epoch: number;
+  readonly baseId?: number;
+  readonly digest?: string;
+  readonly orders?: number;
+}
+
+interface Desired {
+  readonly digest: string;
+  readonly orders: number;
+}
+
+const settings = { ...defaultSettings, watch: { ...defaultSettings.watch, directories: ['certs'] } };
+
+/** What every epoch that the supervisor knows of may tell. */
+const ofEachEpoch =
+  (...payloads: readonly Payload[]) =>
+  ({ context }: SampledState): readonly Payload[] => {
+    const known = context.epochs as readonly EpochSeen[];
+    // Where none is known, a report comes from one that is forgotten.
+    const seen = known.length > 0 ? known : [{ name: 'epoch-9', epoch: 9 }];
+    return seen.flatMap(({ name, epoch }) => payloads.map((payload) => ({ name, epoch, ...payload })));
+  };
+
+const supervisorInput = (change: Partial<typeof settings>) => ({
+  baseIds: [7, 8],
+  settings: { ...settings, retry: { ...settings.retry, budget: 1 }, ...change },
+});
+
+const supervisorSamples: Samples = {
+  inputs: [
+    supervisorInput({}),
+    supervisorInput({ hotRestart: false }),
+    supervisorInput({ restartPolicy: 'exit' }),
+    supervisorInput({ exitOnZeroActiveConnections: true }),
+  ],
+  events: {
+    'config.changed': ({ context }) => {
+      // What it runs already, and something else: more bring nothing new.
+      const now = (context.desired as Desired).digest;
+      const other = { digest: now === 'digest-1' ? 'digest-2' : 'digest-1', files: 1 };
+      return now === '' ? [other] : [other, { digest: now, files: 1 }];
+    },
+    'config.rejected': [{ reason: 'tls.key is not the key of tls.crt' }],
+    'supervisor.restart': [{ reason: 'SIGHUP' }],
+    'supervisor.stop': [{ reason: 'SIGTERM' }],
+    'epoch.started': ofEachEpoch({ pid: 100 }),
+    'epoch.live': ofEachEpoch({ timeToLiveMs: 300 }),
+    'epoch.waiting': ofEachEpoch({ reason: '503 INITIALIZING' }),
+    'epoch.healthy': ofEachEpoch({}),
+    'epoch.drained': ofEachEpoch({}),
+    'epoch.drain-failed': ofEachEpoch({ reason: 'no answer' }),
+    'epoch.overdue': ofEachEpoch({}),
+    'epoch.exited': ofEachEpoch({ code: 0, signal: null }),
+    'epoch.failed': ofEachEpoch(
+      { during: 'serving', code: null, signal: 'SIGSEGV', reason: 'signal SIGSEGV', refusedByParent: false },
+      { during: 'initializing', code: 1, signal: null, reason: 'exit code 1', refusedByParent: true },
+    ),
+  },
+  outcomes: {
+    'start-limiter': [],
+    count: [{ output: 0 }, { output: 3 }, { error: 'the admin interface does not answer' }],
+  },
+  // Epochs are known by their place and not by their number, configurations by whether they are the one that is wanted.
+  relevant: ({ epochs, desired, failures, remedy, miscounts, baseIds }) => [
+    (epochs as readonly EpochSeen[]).map(({ name, epoch, baseId, digest, orders, ...rest }) => ({
+      ...rest,
+      second: baseId === (baseIds as readonly number[])[1],
+      wanted: digest === (desired as Desired).digest && orders === (desired as Desired).orders,
+    })),
+    (desired as Desired).digest === '',
+    failures,
+    remedy,
+    miscounts,
+  ],
+};
+
+const epochSamples: Samples = {
+  input: {
+    epoch: 0,
+    name: 'epoch-0',
+    baseId: 7,
+    validate: true,
+    parentShutdownMs: 60_000,
+    parentGraceMs: 5_000,
+    healthyMs: 60_000,
+  },
+  events: {
+    'epoch.retire': [{ lingerMs: 4_500 }],
+    'process.spawned': [{ pid: 100 }],
+    'process.exited': [
+      { code: null, signal: 'SIGSEGV', lastWords: '', refusedByParent: false, outOfMemory: false },
+      { code: 0, signal: null, lastWords: '', refusedByParent: false, outOfMemory: false },
+    ],
+    'process.failed': [{ reason: 'spawn ENOENT' }],
+    'probe.passed': [{ timeToLiveMs: 300 }],
+    'probe.waiting': [{ reason: '503 INITIALIZING' }],
+  },
+  outcomes: {
+    prepare: [{ output: { configFile: 'envoy-rev0.json' } }, { error: 'Envoy refuses envoy-rev0.json' }],
+    drain: [{ output: undefined }, { error: 'the admin interface does not answer' }],
+  },
+};
+
+const certWatcherSamples: Samples = {
+  input: settings.watch,
+  events: { 'files.changed': [{ path: 'certs/tls.crt' }] },
+  outcomes: {
+    wait: [{ output: { missing: [] } }, { error: 'the directory cannot be read' }],
+    digest: [
+      { output: { digest: 'digest-1', files: ['tls.crt', 'tls.key'], problems: [] } },
+      { output: { digest: 'digest-2', files: ['tls.crt'], problems: ['tls.key is missing'] } },
+      { error: 'the directory cannot be read' },
+    ],
+  },
+};
+
+const statusSamples: Samples = {
+  inputs: [{ port: 15_020 }, { port: 0 }],
+  events: {
+    'http.listening': [{ port: 15_020 }],
+    'http.failed': [{ reason: 'address already in use' }],
+    'readiness.asked': [{ request: 1 }],
+    'envoy.answered': [
+      { request: 1, live: true, detail: 'LIVE' },
+      { request: 1, live: false, detail: 'DRAINING' },
+    ],
+    'serving.began': [{ epoch: 0, baseId: 7 }],
+    'serving.ended': [{ reason: 'Envoy ended' }],
+    'handover.began': [{ epoch: 1, baseId: 7 }],
+  },
+};
+
+const agentSamples: Samples = {
+  input: { settings },
+  events: {
+    'signal.received': [{ signal: 'SIGTERM' }, { signal: 'SIGHUP' }, { signal: 'SIGUSR1' }],
+    'status.listening': [{ port: 15_020 }],
+    'status.failed': [{ reason: 'address already in use' }],
+  },
+  outcomes: {
+    claim: [{ output: { baseId: 7, baseIds: [7, 8], sweptFiles: [] } }, { error: 'no base id is free' }],
+    supervisor: [
+      { output: { ordered: true, attempts: [] } },
+      { output: { ordered: false, attempts: ['epoch 0, serving: signal SIGSEGV'] } },
+      { error: 'the supervisor failed' },
+    ],
+  },
+};
+
+/** In the order in which a person meets them. */
+export const ownMachines: readonly OwnMachine[] = [
+  {
+    name: 'agent',
+    file: 'machines/agent/agent.machine.ts',
+    export: 'agentMachine',
+    samples: agentSamples,
+    load: async () => (await import('../../../machines/agent/agent.machine.ts')).agentMachine,
+  },
+  {
+    name: 'supervisor',
+    file: 'machines/agent/supervisor.machine.ts',
+    export: 'supervisorMachine',
+    samples: supervisorSamples,
+    load: async () => (await import('../../../machines/agent/supervisor.machine.ts')).supervisorMachine,
+  },
+  {
+    name: 'epoch',
+    file: 'machines/agent/epoch.machine.ts',
+    export: 'epochMachine',
+    samples: epochSamples,
+    load: async () => (await import('../../../machines/agent/epoch.machine.ts')).epochMachine,
+  },
+  {
+    name: 'cert-watcher',
+    file: 'machines/agent/cert-watcher.machine.ts',
+    export: 'certWatcherMachine',
+    samples: certWatcherSamples,
+    load: async () => (await import('../../../machines/agent/cert-watcher.machine.ts')).certWatcherMachine,
+  },
+  {
+    name: 'start-limiter',
+    file: 'machines/agent/start-limiter.machine.ts',
+    export: 'startLimiterMachine',
+    samples: { input: { burst: 2, refillMs: 1_000 } },
+    load: async () => (await import('../../../machines/agent/start-limiter.machine.ts')).startLimiterMachine,
+  },
+  {
+    name: 'status',
+    file: 'machines/agent/status.machine.ts',
+    export: 'statusMachine',
+    samples: statusSamples,
+    load: async () => (await import('../../../machines/agent/status.machine.ts')).statusMachine,
+  },
+];

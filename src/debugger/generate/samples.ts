@@ -1,0 +1,85 @@
+import { ChartpilotError } from '../../runtime/errors.ts';
+
+/** A machine's state, as far as samples may depend on it. */
+export interface SampledState {
+  readonly value: unknown;
+  readonly context: Readonly<Record<string, unknown>>;
+}
+
+/** Fields of an event beside its type. */
+export type Payload = Readonly<Record<string, unknown>>;
+
+/** How an effect may end: with an output, or with an error's message. */
+export type Outcome = { readonly output: unknown } | { readonly error: string };
+
+/**
+ * What a person tells about a machine that cannot be read off it: the exports of a samples module. All of it is optional,
+ * and plain data wherever it goes into a test.
+ */
+export interface Samples {
+  /** What the machine is started with. */
+  readonly input?: unknown;
+  /** Several inputs, in place of one: for a machine whose input decides where it may go. */
+  readonly inputs?: readonly unknown[];
+  /**
+   * Payloads per event type; guards and actions run with them. An event type without samples is sent bare. A function
+   * gets the state in which the event would be sent.
+   */
+  readonly events?: Readonly<Record<string, readonly Payload[] | ((state: SampledState) => readonly Payload[])>>;
+  /** How effects end, per id of the invoked or spawned actor; one that is not named ends without output, and fails. */
+  readonly outcomes?: Readonly<Record<string, readonly Outcome[] | ((state: SampledState) => readonly Outcome[])>>;
+  /**
+   * What of the context decides what happens later; all of it by default. Two configurations that agree in it are taken for
+   * one, which keeps counters, logs and names from making endlessly many.
+   */
+  readonly relevant?: (context: Readonly<Record<string, unknown>>) => unknown;
+}
+
+const bare: readonly Payload[] = [{}];
+const endsEitherWay = (id: string): readonly Outcome[] => [{ output: undefined }, { error: `${id} failed` }];
+
+/** One or more; undefined for a machine that takes nothing. */
+export function inputsOf({ input, inputs }: Samples): readonly unknown[] {
+  return inputs ?? [input];
+}
+
+export function payloadsOf(samples: Samples, type: string, state: SampledState): readonly Payload[] {
+  const given = samples.events?.[type];
+  return typeof given === 'function' ? given(state) : (given ?? bare);
+}
+
+export function outcomesOf(samples: Samples, effect: string, state: SampledState): readonly Outcome[] {
+  const given = samples.outcomes?.[effect];
+  return typeof given === 'function' ? given(state) : (given ?? endsEitherWay(effect));
+}
+
+const names = ['input', 'inputs', 'events', 'outcomes', 'relevant'] as const;
+
+/** @throws ChartpilotError MACHINE_INVALID naming every mistake of the module's exports. */
+export function readSamples(module: Readonly<Record<string, unknown>>, file: string): Samples {
+  const mistakes = [
+    ...Object.keys(module)
+      .filter((name) => name !== 'default' && !(names as readonly string[]).includes(name))
+      .map((name) => `the export ${name} is none of ${names.join(', ')}`),
+    ...(['events', 'outcomes'] as const).flatMap((name) => listsIn(module[name], name)),
+    ...(module.inputs === undefined || (Array.isArray(module.inputs) && module.inputs.length > 0)
+      ? []
+      : ['inputs is not a list of one or more']),
+    ...(module.input !== undefined && module.inputs !== undefined ? ['input and inputs are both there'] : []),
+    ...(module.relevant === undefined || typeof module.relevant === 'function' ? [] : ['relevant is not a function']),
+  ];
+  if (mistakes.length > 0) {
+    throw new ChartpilotError('MACHINE_INVALID', `${file}: ${mistakes.join('; ')}`, {
+      remedy: 'docs/generating-tests.md says what a samples module exports',
+    });
+  }
+  return module as Samples;
+}
+
+function listsIn(record: unknown, name: string): string[] {
+  if (record === undefined) return [];
+  if (typeof record !== 'object' || record === null || Array.isArray(record)) return [`${name} is not an object`];
+  return Object.entries(record)
+    .filter(([, value]) => !Array.isArray(value) && typeof value !== 'function')
+    .map(([key]) => `${name}['${key}'] is neither a list nor a function that returns one`);
+}

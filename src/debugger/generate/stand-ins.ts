@@ -1,0 +1,67 @@
+/** A machine made ready to run alone: whatever it starts is a stand-in that does what a test's steps say. */
+import { type AnyActorLogic, type AnyStateMachine, createMachine } from 'xstate';
+import { scriptedPromise } from '../explore/scripted-effect.ts';
+
+/** Runs until a step settles it, and takes every event that it is sent. */
+const standIn = scriptedPromise(() => {}) as AnyActorLogic;
+
+interface Invoke {
+  readonly src: unknown;
+}
+
+interface StateConfig {
+  readonly invoke?: Invoke | readonly Invoke[];
+  readonly states?: Readonly<Record<string, StateConfig>>;
+}
+
+/**
+ * The same statechart with a stand-in for every actor and nothing for every named action that is a plain function: these
+ * are effects. Guards, delays, assigns and everything else that decides stays as it is.
+ */
+export function withStandIns(machine: AnyStateMachine): AnyStateMachine {
+  const { actors, actions, ...rest } = machine.implementations;
+  const inlineActors: Record<string, AnyActorLogic> = {};
+  const config = nameSources(machine.config as StateConfig, machine.id, inlineActors);
+  return createMachine(
+    config as never,
+    {
+      ...rest,
+      actors: { ...mapValues(actors, () => standIn), ...inlineActors },
+      actions: mapValues(actions, (action) => (isBuiltIn(action) ? action : () => {})),
+    } as never,
+  ) as AnyStateMachine;
+}
+
+/** @returns whether an actor is one that steps can settle; not so for logic that an action spawns in place. */
+export function isStandIn(actor: unknown): boolean {
+  return (actor as { logic?: unknown }).logic === standIn;
+}
+
+/** Logic that is written in place of a name gets one. */
+function nameSources(config: StateConfig, place: string, named: Record<string, AnyActorLogic>): StateConfig {
+  const nameSource = (invoke: Invoke, index: number): Invoke => {
+    if (typeof invoke.src === 'string') return invoke;
+    const name = `in place ${index} ${place}`;
+    named[name] = standIn;
+    // XState's own id for it comes from its place, which stays the same.
+    return { ...invoke, src: name };
+  };
+  return {
+    ...config,
+    ...(config.invoke !== undefined && { invoke: [config.invoke].flat().map(nameSource) }),
+    ...(config.states !== undefined && {
+      states: Object.fromEntries(
+        Object.entries(config.states).map(([key, state]) => [key, nameSources(state, `${place}.${key}`, named)]),
+      ),
+    }),
+  };
+}
+
+/** `assign`, `sendTo`, `raise` and their like: XState resolves them, a plain function it calls. */
+function isBuiltIn(action: unknown): boolean {
+  return typeof action === 'function' && 'resolve' in action;
+}
+
+function mapValues<A, B>(record: Readonly<Record<string, A>> | undefined, change: (value: A) => B): Record<string, B> {
+  return Object.fromEntries(Object.entries(record ?? {}).map(([key, value]) => [key, change(value)]));
+}

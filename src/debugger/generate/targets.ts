@@ -1,0 +1,77 @@
+/** What there is to cover of a machine: its states and its transitions, each with a name for people. */
+import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import { timerName } from './virtual-timers.ts';
+
+export interface TransitionTarget {
+  readonly name: string;
+  readonly source: AnyStateNode;
+  readonly descriptor: string;
+  /** The guard as the machine names it; undefined when there is none. */
+  readonly guard: string | undefined;
+  readonly definition: AnyTransitionDefinition;
+}
+
+export interface Targets {
+  readonly states: readonly AnyStateNode[];
+  readonly transitions: readonly TransitionTarget[];
+}
+
+/** History nodes are never entered themselves, and the root always is. */
+export function targetsOf(machine: AnyStateMachine): Targets {
+  const nodes = nodesBelow(machine.root);
+  return {
+    states: nodes.filter((node) => node !== machine.root && node.type !== 'history'),
+    transitions: nodes.flatMap(transitionsOf),
+  };
+}
+
+/** `running.live`; the root is the machine itself. */
+export function nodeName(node: AnyStateNode): string {
+  return node.path.length === 0 ? `(${node.id})` : node.path.join('.');
+}
+
+/** An event's descriptor in words: `after backoff`, `prepare is done`, `always`. */
+export function descriptorName(descriptor: string): string {
+  if (descriptor === '') return 'always';
+  if (descriptor.startsWith('xstate.after.')) return `after ${timerName(descriptor)}`;
+  const [, what, kind, name] = /^xstate\.(done|error|snapshot)\.(actor|state|\w+)\.?(.*)$/.exec(descriptor) ?? [];
+  if (what === 'done') return kind === 'state' ? `${name} is finished` : `${name} is done`;
+  if (what === 'error') return `${name} fails`;
+  return descriptor;
+}
+
+function nodesBelow(node: AnyStateNode): AnyStateNode[] {
+  return [node, ...Object.values(node.states as Record<string, AnyStateNode>).flatMap(nodesBelow)];
+}
+
+function transitionsOf(source: AnyStateNode): TransitionTarget[] {
+  const definitions = [
+    ...[...source.transitions.values()].flat(),
+    ...(source.always ?? []),
+  ] as AnyTransitionDefinition[];
+  const taken = new Map<string, number>();
+  return definitions.map((definition) => {
+    const guard = definition.guard === undefined ? undefined : guardName(definition.guard);
+    const to = definition.target?.map((node) => nodeName(node)).join(' and ') ?? 'stays';
+    const plain = `${nodeName(source)}: ${descriptorName(definition.eventType)}${guard === undefined ? '' : ` [${guard}]`} → ${to}`;
+    const count = (taken.get(plain) ?? 0) + 1;
+    taken.set(plain, count);
+    const name = count === 1 ? plain : `${plain} (${count})`;
+    return { name, source, descriptor: definition.eventType, guard, definition };
+  });
+}
+
+interface GuardParts {
+  readonly name?: string;
+  readonly type?: string;
+  readonly guards?: readonly unknown[];
+  readonly stateValue?: unknown;
+}
+
+function guardName(guard: unknown): string {
+  if (typeof guard === 'string') return guard;
+  const { name, type, guards, stateValue } = guard as GuardParts;
+  if (guards !== undefined) return `${name ?? type}(${guards.map(guardName).join(', ')})`;
+  if (stateValue !== undefined) return `in ${JSON.stringify(stateValue)}`;
+  return type ?? (name === '' ? 'a guard written in place' : (name ?? 'a guard'));
+}

@@ -1,0 +1,69 @@
+import type { AnyActorRef, AnyEventObject } from 'xstate';
+
+type AnyActorSystem = AnyActorRef['system'];
+
+interface Timer {
+  readonly at: number;
+  readonly id: string;
+  readonly source: AnyActorRef;
+  readonly target: AnyActorRef;
+  readonly event: AnyEventObject;
+}
+
+/** The timers of one actor system. No clock runs: time passes when it is told to. */
+export class VirtualTimers {
+  #now = 0;
+  /** In the order in which they were armed. */
+  #armed: readonly Timer[] = [];
+  readonly #system: AnyActorSystem;
+
+  /** Takes the system's timers over, before any is armed. */
+  constructor(system: AnyActorSystem) {
+    this.#system = system;
+    system.scheduler.schedule = (source, target, event, delay, id = '') => {
+      this.#armed = [...this.#armed, { at: this.#now + (delay > 0 ? delay : 0), id, source, target, event }];
+    };
+    system.scheduler.cancel = (source, id) => this.#keep((timer) => timer.source !== source || timer.id !== id);
+    system.scheduler.cancelAll = (source) => this.#keep((timer) => timer.source !== source);
+  }
+
+  /** The timers that fall due next, and in how long. */
+  soonest(): { timers: string[]; ms: number } | undefined {
+    if (this.#armed.length === 0) return undefined;
+    const at = Math.min(...this.#armed.map((timer) => timer.at));
+    const due = this.#armed.filter((timer) => timer.at === at);
+    return { timers: due.map(({ event }) => timerName(event.type)), ms: at - this.#now };
+  }
+
+  /** Every timer, with the time that it has left: part of a configuration's identity. */
+  pending(): string[] {
+    return this.#armed.map(({ at, event }) => `${event.type} ${at - this.#now}`).sort();
+  }
+
+  /** Lets time pass; fires what falls due on the way, soonest first, equal ones in the order of their arming. */
+  pass(ms: number): void {
+    const until = this.#now + ms;
+    for (let next = this.soonest(); next !== undefined && this.#now + next.ms <= until; next = this.soonest()) {
+      this.#now += next.ms;
+      this.#fire(this.#armed.find((timer) => timer.at === this.#now)!);
+    }
+    this.#now = until;
+  }
+
+  #fire(due: Timer): void {
+    this.#keep((timer) => timer !== due);
+    const system = this.#system as AnyActorSystem & {
+      _relay(source: AnyActorRef, target: AnyActorRef, event: AnyEventObject): void;
+    };
+    system._relay(due.source, due.target, due.event);
+  }
+
+  #keep(wanted: (timer: Timer) => boolean): void {
+    this.#armed = this.#armed.filter(wanted);
+  }
+}
+
+/** `xstate.after.<delay>.<state node id>` is known by its delay, a delayed event by its type. */
+export function timerName(eventType: string): string {
+  return eventType.startsWith('xstate.after.') ? (eventType.split('.')[2] ?? eventType) : eventType;
+}

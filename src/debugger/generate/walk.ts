@@ -1,0 +1,268 @@
+/** Walks through a machine: every step that its samples allow, from every configuration, the nearest first. */
+import type { AnyEventObject, AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import { MachineRun } from './machine-run.ts';
+import { inputsOf, outcomesOf, payloadsOf, type SampledState, type Samples } from './samples.ts';
+import { type Expectation, type Step, stepLabel } from './suite.ts';
+
+export interface WalkLimits {
+  /** Configurations. */
+  readonly configurations: number;
+  /** Steps from the first configuration. */
+  readonly depth: number;
+  /** Told of every edge; what is left needs no look when it returns true. */
+  readonly enough?: (edge: Edge) => boolean;
+}
+
+/** A configuration of state, context, effects and timers. */
+export interface Configuration {
+  /** Index of the input that the machine was started with. */
+  readonly start: number;
+  readonly depth: number;
+  readonly edges: readonly Edge[];
+  /** The edge by which it was found; undefined for the first. */
+  readonly found: Edge | undefined;
+}
+
+/** A step from one configuration to another, or back to the same. */
+export interface Edge {
+  readonly from: Configuration;
+  readonly to: Configuration;
+  readonly step: Step;
+  readonly expect: Expectation;
+  readonly taken: readonly AnyTransitionDefinition[];
+  /** Where nothing was taken: the transitions whose guards refused. */
+  readonly refused: readonly AnyTransitionDefinition[];
+  /** State nodes that are active after the step, or were on the way. */
+  readonly active: readonly AnyStateNode[];
+}
+
+export interface Walk {
+  readonly starts: readonly Beginning[];
+  readonly configurations: readonly Configuration[];
+  readonly edges: readonly Edge[];
+  /** `node id event type` of every event that was sent while that state node was active. */
+  readonly tried: ReadonlySet<string>;
+  /** Steps that made the machine fail, in words. */
+  readonly failures: readonly string[];
+  /** Bounds that cut something off, in words. */
+  readonly bounds: readonly string[];
+  /** Stopped by {@link WalkLimits.enough}. */
+  readonly enough: boolean;
+}
+
+/** The machine, started with one of its inputs. */
+export interface Beginning {
+  readonly input: unknown;
+  readonly first: Configuration;
+  readonly expect: Expectation;
+  /** State nodes and transitions that starting alone brings. */
+  readonly active: readonly AnyStateNode[];
+  readonly taken: readonly AnyTransitionDefinition[];
+}
+
+interface Mutable extends Configuration {
+  readonly edges: Edge[];
+}
+
+/**
+ * @param machine from `withStandIns`
+ * @throws Error when the machine fails as it starts
+ */
+export function walk(machine: AnyStateMachine, samples: Samples, limits: WalkLimits): Walk {
+  return new Walker(machine, samples, limits).walk();
+}
+
+class Walker {
+  readonly #machine: AnyStateMachine;
+  readonly #samples: Samples;
+  readonly #limits: WalkLimits;
+  readonly #byKey = new Map<string, Mutable>();
+  readonly #edges: Edge[] = [];
+  readonly #tried = new Set<string>();
+  readonly #failures = new Set<string>();
+  #tooMany = false;
+  #tooDeep = false;
+  #enough = false;
+
+  constructor(machine: AnyStateMachine, samples: Samples, limits: WalkLimits) {
+    this.#machine = machine;
+    this.#samples = samples;
+    this.#limits = limits;
+  }
+
+  walk(): Walk {
+    const starts = inputsOf(this.#samples).map((input, start) => this.#start(input, start));
+    for (const configuration of this.#byKey.values()) {
+      if (this.#enough) break;
+      this.#leave(configuration);
+    }
+    const { configurations, depth } = this.#limits;
+    return {
+      starts,
+      configurations: [...this.#byKey.values()],
+      edges: this.#edges,
+      tried: this.#tried,
+      failures: [...this.#failures],
+      enough: this.#enough,
+      bounds: [
+        ...(this.#tooMany ? [`no more than ${configurations} configurations were looked at (--limit)`] : []),
+        ...(this.#tooDeep ? [`nothing further than ${depth} steps from the start was looked at (--depth)`] : []),
+      ],
+    };
+  }
+
+  #start(input: unknown, start: number): Beginning {
+    const run = new MachineRun(this.#machine, input);
+    if (run.failure !== undefined) throw new Error(run.failure);
+    const seen = { active: run.passed, taken: [...run.taken], expect: run.outcome() };
+    return { input, first: this.#enter(this.#key(run, start), start, undefined), ...seen };
+  }
+
+  #reach(configuration: Configuration): MachineRun {
+    const run = new MachineRun(this.#machine, inputsOf(this.#samples)[configuration.start]);
+    for (const step of stepsTo(configuration)) run.take(step);
+    return run;
+  }
+
+  /** Takes every step that is possible here. */
+  #leave(configuration: Mutable): void {
+    const reached = this.#reach(configuration);
+    const steps = this.#possible(reached);
+    if (steps.length > 0 && configuration.depth >= this.#limits.depth) {
+      this.#tooDeep = true;
+      return;
+    }
+    let run: MachineRun | undefined = reached;
+    for (const step of steps) {
+      run ??= this.#reach(configuration);
+      const before = run.snapshot;
+      const around = surroundings(run);
+      this.#step(configuration, run, step);
+      // An event that is ignored leaves no trace; every other way onward begins anew.
+      const ignored =
+        run.failure === undefined &&
+        run.snapshot.context === before.context &&
+        run.snapshot.children === before.children &&
+        isSame(run.snapshot.value, before.value) &&
+        surroundings(run) === around;
+      if (!ignored) run = undefined;
+    }
+  }
+
+  #step(from: Mutable, run: MachineRun, step: Step): void {
+    const before = run.outcome().state;
+    const type = eventTypeOf(step);
+    for (const node of run.active) this.#tried.add(`${node.id} ${type}`);
+    run.take(step);
+    if (run.failure !== undefined) {
+      this.#failures.add(`in ${before}, ${stepLabel(step)}: ${run.failure}`);
+      return;
+    }
+    const key = this.#key(run, from.start);
+    const known = this.#byKey.get(key);
+    if (known === undefined && this.#byKey.size >= this.#limits.configurations) {
+      this.#tooMany = true;
+      return;
+    }
+    const taken = [...run.taken];
+    const refused = taken.length > 0 ? [] : guardedAt(run.active, type);
+    // Nobody has a use for the event: that is not worth a test.
+    if (taken.length === 0 && refused.length === 0) return;
+    const seen = { from, step, expect: run.outcome(), taken, refused, active: run.passed };
+    const edge: { -readonly [field in keyof Edge]: Edge[field] } = { ...seen, to: from };
+    edge.to = known ?? this.#enter(key, from.start, edge);
+    from.edges.push(edge);
+    this.#edges.push(edge);
+    this.#enough ||= this.#limits.enough?.(edge as Edge) === true;
+  }
+
+  #enter(key: string, start: number, found: Edge | undefined): Mutable {
+    const configuration: Mutable = { start, depth: found === undefined ? 0 : found.from.depth + 1, edges: [], found };
+    this.#byKey.set(key, configuration);
+    return configuration;
+  }
+
+  #possible(run: MachineRun): Step[] {
+    const { snapshot } = run;
+    if (snapshot.status !== 'active') return [];
+    const state: SampledState = { value: snapshot.value, context: snapshot.context };
+    const handled = new Set(run.active.flatMap((node) => [...node.transitions.keys()]));
+    const handles = (type: string): boolean => [...handled].some((descriptor) => matches(type, descriptor));
+    const types = new Set([
+      ...[...handled].filter((type) => type !== '' && !type.startsWith('xstate.') && !type.includes('*')),
+      ...Object.keys(this.#samples.events ?? {}).filter(handles),
+    ]);
+    const events = [...types].flatMap((type) =>
+      payloadsOf(this.#samples, type, state).map((payload): Step => ({ kind: 'event', event: { type, ...payload } })),
+    );
+    const outcomes = run.effects.flatMap((effect) =>
+      outcomesOf(this.#samples, effect, state).flatMap((outcome): Step[] => {
+        if ('error' in outcome) {
+          return handles(`xstate.error.actor.${effect}`) ? [{ kind: 'error', effect, message: outcome.error }] : [];
+        }
+        if (!handles(`xstate.done.actor.${effect}`)) return [];
+        return [{ kind: 'done', effect, ...(outcome.output !== undefined && { output: outcome.output }) }];
+      }),
+    );
+    const next = run.nextTimers;
+    return [...events, ...outcomes, ...(next === undefined ? [] : [{ kind: 'delay' as const, ...next }])];
+  }
+
+  #key(run: MachineRun, start: number): string {
+    const { value, status, context, historyValue } = run.snapshot;
+    const relevant = this.#samples.relevant === undefined ? context : this.#samples.relevant(context);
+    const history = mapNodes(historyValue as Record<string, AnyStateNode[]>);
+    return JSON.stringify([start, value, status, relevant, history, run.effects, run.pendingTimers()], plain);
+  }
+}
+
+/** The shortest way to a configuration. */
+export function edgesTo(configuration: Configuration): Edge[] {
+  const edges: Edge[] = [];
+  for (let edge = configuration.found; edge !== undefined; edge = edge.from.found) edges.unshift(edge);
+  return edges;
+}
+
+const stepsTo = (configuration: Configuration): Step[] => edgesTo(configuration).map(({ step }) => step);
+
+/** The event that a step comes to a machine as; a delay is known by its timers alone. */
+export function eventTypeOf(step: Step): string {
+  switch (step.kind) {
+    case 'event':
+      return (step.event as AnyEventObject).type;
+    case 'done':
+      return `xstate.done.actor.${step.effect}`;
+    case 'error':
+      return `xstate.error.actor.${step.effect}`;
+    case 'delay':
+      return `after ${step.timers.join(' ')}`;
+  }
+}
+
+/** As XState matches: `a.*` is `a` and everything below it. */
+export function matches(type: string, descriptor: string): boolean {
+  if (descriptor === type || descriptor === '*') return true;
+  return descriptor.endsWith('.*') && `${type}.`.startsWith(descriptor.slice(0, -1));
+}
+
+function guardedAt(active: readonly AnyStateNode[], type: string): AnyTransitionDefinition[] {
+  return active
+    .flatMap((node) => [...node.transitions])
+    .filter(([descriptor]) => descriptor !== '' && matches(type, descriptor))
+    .flatMap(([, definitions]) => definitions);
+}
+
+const surroundings = (run: MachineRun): string => [...run.effects, ...run.pendingTimers()].join();
+
+const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+function mapNodes(history: Record<string, AnyStateNode[]>): Record<string, string[]> {
+  return Object.fromEntries(Object.entries(history).map(([id, nodes]) => [id, nodes.map((node) => node.id)]));
+}
+
+/** What JSON would leave out of a context, so that two contexts are not taken for one. */
+function plain(_name: string, value: unknown): unknown {
+  if (value instanceof Map) return ['map', ...value];
+  if (value instanceof Set) return ['set', ...value];
+  return typeof value === 'bigint' || typeof value === 'undefined' ? String(value) : value;
+}

@@ -1,0 +1,196 @@
+/**
+ * The real agent with a stand-in for Envoy, which does on order what a real Envoy cannot be made to do (test/stand-in/).
+ * Facts are those of spec/envoy-hot-restart.md §0.
+ */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type AgentProgram, Mesh } from '../harness/mesh.ts';
+import { Control, standInBinary } from '../stand-in/control.ts';
+import { conclude } from './conclude.ts';
+
+let mesh: Mesh;
+let control: Control;
+let agent: AgentProgram;
+
+beforeAll(async () => {
+  mesh = await Mesh.create({ sidecar: false, watchDelayMs: 100, drainMs: 1_000, parentShutdownMs: 3_000 });
+  await mesh.startDiscovery();
+  mkdirSync(join(mesh.root, 'gateway'), { recursive: true });
+});
+
+beforeEach(async () => {
+  control = await Control.listen(join(mesh.root, 'gateway'));
+});
+
+afterEach(async () => {
+  // Whatever it is doing: a second signal ends it at once. Two in one moment would be one.
+  agent.program.signal('SIGTERM');
+  await sleep(100);
+  await agent.program.stop({ deadlineMs: 15_000 });
+  await control.close();
+});
+
+afterAll(() => conclude(mesh));
+
+function start(...args: string[]): void {
+  agent = mesh.startGateway(['--binaryPath', standInBinary, ...args]);
+}
+
+async function readiness(): Promise<number> {
+  const response = await fetch(`http://127.0.0.1:${agent.statusPort}/healthz/ready`);
+  await response.arrayBuffer();
+  return response.status;
+}
+
+const agentSays = (pattern: RegExp): Promise<string> => agent.program.line(pattern, { deadlineMs: 20_000 });
+
+/** What serves, as the operating system knows it. */
+const envoys = (): string[] => mesh.envoysOf(agent).map(({ epoch }) => `epoch ${epoch}`);
+
+test('an Envoy that is live late is waited for, and the agent is ready when it is', async () => {
+  control.begin = () => ({ live: 'on order' });
+  start();
+  const envoy = await control.epoch(0);
+  await agentSays(/running\.initializing/);
+  expect(await readiness()).toBe(503);
+  await envoy.order({ order: 'live' });
+  await mesh.waitForAgent(agent);
+});
+
+test('a bootstrap that Envoy refuses is told in its words, and never becomes a process', async () => {
+  let refuses = true;
+  control.begin = ({ mode }) =>
+    mode === 'validate' && refuses ? { exit: { code: 1, lastWords: 'no such field: bogus' } } : {};
+  start();
+  await agentSays(/no such field: bogus/);
+  expect(control.serving).toEqual([]);
+  refuses = false;
+  await mesh.waitForAgent(agent);
+  expect(envoys()).toEqual(['epoch 0']);
+});
+
+test('S8: an Envoy that ends with code 0 although nobody told it to is started again, from epoch 0', async () => {
+  start();
+  await mesh.waitForAgent(agent);
+  const first = await control.epoch(0);
+  await first.order({ order: 'exit', code: 0 });
+  await eventually('another Envoy serves', () => control.serving.length === 1 && control.serving[0] !== first);
+  await mesh.waitForAgent(agent);
+  expect(envoys()).toEqual(['epoch 0']);
+});
+
+test('a crash is told with the signal and the last words, also when they stop in the middle of a line', async () => {
+  start();
+  await mesh.waitForAgent(agent);
+  const envoy = await control.epoch(0);
+  await envoy.order({ order: 'print', text: 'Caught Segmentation fault, suspect faulting addr' });
+  await envoy.order({ order: 'crash', signal: 'SIGSEGV' });
+  await agentSays(/signal SIGSEGV: Caught Segmentation fault, suspect faulting addr/);
+  await mesh.waitForAgent(agent);
+});
+
+test('an Envoy that floods its log is read as fast as it writes, and every line is there', async () => {
+  start('--proxyLogLevel', 'info');
+  await mesh.waitForAgent(agent);
+  const envoy = await control.epoch(0);
+  const lines = 15_000;
+  await envoy.order({ order: 'flood', lines });
+  await agentSays(new RegExp(`flood ${lines} of ${lines}`));
+  expect(agent.program.lines.filter((line) => /\bflood \d+ of /.test(line))).toHaveLength(lines);
+  expect(await readiness()).toBe(200);
+});
+
+test('fact 1: a parent that refuses its child is repaired, and the same number is tried again', async () => {
+  start();
+  await mesh.waitForAgent(agent);
+  const parent = await control.epoch(0);
+  await parent.order({ order: 'refuse children' });
+  mesh.renewCertificate();
+  await agentSays(/running\.repairing/);
+  await eventually('epoch 1 serves', async () => (await control.epoch(1)).told.some(({ told }) => told === 'live'));
+  await eventually('the parent has left', () => parent.gone);
+  expect(parent.signals()).toEqual([]);
+  expect(envoys()).toEqual(['epoch 1']);
+});
+
+test('a child that ends before it is live costs nothing: its parent serves, the same number is tried again', async () => {
+  start();
+  await mesh.waitForAgent(agent);
+  const parent = await control.epoch(0);
+  let tries = 0;
+  control.begin = ({ mode }) => (mode === 'serve' && ++tries === 1 ? { live: 'on order' } : {});
+  mesh.renewCertificate();
+  const child = await control.epoch(1);
+  await child.order({ order: 'exit', code: 1, lastWords: 'cannot bind' });
+  expect(await readiness()).toBe(200);
+  await eventually('the parent has left', () => parent.gone, { deadlineMs: 20_000 });
+  expect(tries).toBeGreaterThan(1);
+  expect(envoys()).toEqual(['epoch 1']);
+}, 40_000);
+
+test('fact 4: a draining parent that dies early dooms its child, which is replaced under the second base id', async () => {
+  start();
+  await mesh.waitForAgent(agent);
+  const parent = await control.epoch(0);
+  mesh.renewCertificate();
+  const child = await control.epoch(1);
+  await eventually('epoch 1 is live', () => child.told.some(({ told }) => told === 'live'));
+  await agentSays(/epoch-0.*draining parent/);
+  await parent.order({ order: 'crash', signal: 'SIGKILL' });
+  const replacement = await eventually('another base id serves', () =>
+    control.serving.find(({ hello }) => hello.baseId !== child.hello.baseId),
+  );
+  expect(replacement.hello.epoch).toBe(0);
+  await eventually('the doomed child has left', () => child.gone, { deadlineMs: 15_000 });
+  expect(await readiness()).toBe(200);
+}, 40_000);
+
+test('an admin interface that refuses to drain does not keep the agent from ending', async () => {
+  start();
+  await mesh.waitForAgent(agent);
+  const envoy = await control.epoch(0);
+  await envoy.order({ order: 'admin', behaviour: 'fails' });
+  expect(await agent.program.stop()).toEqual({ code: 0, signal: null });
+  expect(agent.program.output()).toMatch(/drain-failed|answers POST .* with 500/);
+  expect(envoy.signals()).toEqual(['SIGTERM']);
+});
+
+test('an admin interface that holds its answers back is not waited for', async () => {
+  control.begin = () => ({ live: 'on order' });
+  start();
+  const envoy = await control.epoch(0);
+  await envoy.order({ order: 'admin', behaviour: 'holds' });
+  await envoy.order({ order: 'live' });
+  expect(await readiness()).toBe(503);
+  expect(await agent.program.stop({ deadlineMs: 5_000 })).toEqual({ code: 0, signal: null });
+});
+
+test('an Envoy that ignores SIGTERM ends with the second signal to the agent', async () => {
+  control.begin = () => ({ ignores: ['SIGTERM'] });
+  start();
+  await mesh.waitForAgent(agent);
+  const envoy = await control.epoch(0);
+  agent.program.signal('SIGTERM');
+  await eventually('Envoy was told to end', () => envoy.signals().includes('SIGTERM'));
+  expect(envoy.gone).toBe(false);
+  const asked = performance.now();
+  expect(await agent.program.stop()).toEqual({ code: 0, signal: null });
+  expect(performance.now() - asked).toBeLessThan(1_500);
+  expect(envoys()).toEqual([]);
+});
+
+test('an agent that is killed takes the Envoy that ignores SIGTERM along', async () => {
+  control.begin = () => ({ ignores: ['SIGTERM'] });
+  start();
+  await mesh.waitForAgent(agent);
+  const envoy = await control.epoch(0);
+  await agent.program.stop({ signal: 'SIGKILL' });
+  await eventually('the stand-in is gone', () => envoy.gone, { deadlineMs: 2_000 });
+  // The next one sweeps what the dead one left.
+  control.begin = () => ({});
+  start();
+  await mesh.waitForAgent(agent);
+});

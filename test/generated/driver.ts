@@ -1,0 +1,84 @@
+/** Runs a generated suite somewhere, and counts what could not be shown there: nothing is left out silently. */
+import type { GeneratedTest, Step, Suite } from '../../src/debugger/generate/suite.ts';
+import { stepLabel } from '../../src/debugger/generate/suite.ts';
+
+/** One machine in its company, ready for the steps of one test. */
+export interface Session {
+  /**
+   * Makes a step happen, and waits until the machine has taken it.
+   *
+   * @returns the machine's state then
+   * @throws NotShown when the company lets something else happen first, or has no way to it
+   */
+  take(step: Step): Promise<string>;
+  /** Ends all that was started. */
+  end(): Promise<void>;
+}
+
+export interface Driver {
+  readonly name: string;
+  /** Why a test cannot be shown here, known before it is begun. */
+  cannot(test: GeneratedTest): string | undefined;
+  begin(test: GeneratedTest, input: unknown): Promise<Session>;
+}
+
+/** The company is none in which this step comes next. The machine is not to blame. */
+export class NotShown extends Error {}
+
+export interface SuiteReport {
+  readonly driver: string;
+  readonly machine: string;
+  readonly shown: readonly string[];
+  /** Names of tests, by the reason. */
+  readonly notShown: ReadonlyMap<string, readonly string[]>;
+  /** Where a machine did not do what its test expects, in words. */
+  readonly departures: readonly string[];
+  readonly ms: number;
+}
+
+/** One test after the other; a departure does not keep the next from running. */
+export async function runSuite(suite: Suite, driver: Driver): Promise<SuiteReport> {
+  const begun = performance.now();
+  const shown: string[] = [];
+  const departures: string[] = [];
+  const notShown = new Map<string, string[]>();
+  for (const test of suite.tests) {
+    const reason = driver.cannot(test) ?? (await runTest(suite, test, driver));
+    if (reason === undefined) shown.push(test.name);
+    else if (reason.startsWith(departs)) departures.push(`${test.name}: ${reason.slice(departs.length)}`);
+    else notShown.set(reason, [...(notShown.get(reason) ?? []), test.name]);
+  }
+  const ms = Math.round(performance.now() - begun);
+  return { driver: driver.name, machine: suite.machine.id, shown, notShown, departures, ms };
+}
+
+const departs = 'departs: ';
+
+async function runTest(suite: Suite, test: GeneratedTest, driver: Driver): Promise<string | undefined> {
+  const session = await driver.begin(test, suite.starts[test.start]!.input);
+  try {
+    for (const [index, { do: step, expect }] of test.steps.entries()) {
+      const state = await session.take(step);
+      if (state !== expect.state) {
+        return `${departs}step ${index + 1}, ${stepLabel(step)}: the state is ${state}, expected ${expect.state}`;
+      }
+    }
+    return undefined;
+  } catch (error) {
+    if (error instanceof NotShown) return error.message;
+    throw new Error(`${driver.name}, ${test.name}`, { cause: error });
+  } finally {
+    await session.end();
+  }
+}
+
+/** For the test's output: every path that was not shown, counted by the reason. */
+export function formatSuiteReport({ driver, machine, shown, notShown, ms }: SuiteReport): string {
+  const left = [...notShown.values()].reduce((sum, names) => sum + names.length, 0);
+  return [
+    `${machine} with ${driver}: ${shown.length} of ${shown.length + left} generated paths shown, ${(ms / 1000).toFixed(1)} s`,
+    ...[...notShown]
+      .sort(([, a], [, b]) => b.length - a.length)
+      .map(([reason, names]) => `  ${String(names.length).padStart(3)} not: ${reason}`),
+  ].join('\n');
+}

@@ -1,0 +1,110 @@
+/** The epoch's machine in company: its effects are a host's, its orders come as from its supervisor. */
+import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
+import { stepLabel } from '../../src/debugger/generate/suite.ts';
+import type { Driver } from './driver.ts';
+import type { End, Host, HostKind } from './host.ts';
+import { Company, sessionOf, type Ways } from './session.ts';
+
+const name = 'epoch-0';
+
+/**
+ * @param cannot what this kind of host cannot show, beside what nobody can
+ * @param epoch another machine in the epoch's place
+ */
+export function epochDriver(
+  kind: HostKind,
+  cannot: (labels: readonly string[]) => string | undefined = () => undefined,
+  epoch = epochMachine,
+): Driver {
+  return {
+    name: kind.name,
+    cannot: (test) => impossible(labelsOf(test)) ?? cannot(labelsOf(test)),
+    async begin(test, input) {
+      const labels = labelsOf(test);
+      const refused = labels[0] === 'prepare fails';
+      const host = await kind.open({
+        bootstrap: refused ? 'refused' : 'good',
+        spawns: !labels.includes('process.failed'),
+        live: labels.includes('probe.passed'),
+        complains: labels.includes('probe.waiting'),
+      });
+      const machine = epoch.provide({ actors: host.epochEffects });
+      // Envoy checks a bootstrap in a process of its own: only where it is to find something.
+      const epochInput = { ...(input as object), baseId: host.baseIds[0], validate: refused };
+      const company = new Company(machine, name, epochInput);
+      return sessionOf(company, test, {
+        ...waysOf(company, host),
+        patienceMs: kind.patienceMs,
+        end: () => host.close(),
+      });
+    },
+  };
+}
+
+const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((each) => stepLabel(each.do));
+
+function impossible(labels: readonly string[]): string | undefined {
+  const exit = labels.indexOf('process.exited');
+  if (exit >= 0 && !labels.includes('process.spawned')) return 'a process that was never spawned cannot exit';
+  return undefined;
+}
+
+function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
+  let childAttached = false;
+  const order = async (step: Step & { kind: 'event' }, rest: readonly Step[]): Promise<void> => {
+    const { type } = step.event;
+    if (!isLive(company)) return company.machine.send(step.event);
+    if (type === 'epoch.drain' || type === 'epoch.retire') await host.drain(name, drainMeets(rest));
+    // A parent leaves because its child tells it to.
+    if (type === 'epoch.supersede' && !childAttached && rest.some((each) => stepLabel(each) === 'process.exited')) {
+      childAttached = true;
+      await host.attachChild(name);
+    }
+    company.machine.send(step.event);
+  };
+  return {
+    bring(step, rest) {
+      if (step.kind === 'delay') return company.pass(step.ms);
+      if (step.kind !== 'event') return step.effect === 'prepare' ? host.prepare() : undefined;
+      switch (step.event.type) {
+        case 'process.spawned':
+        case 'process.failed':
+          return;
+        case 'process.exited':
+          return host.end(name, endOf(company, step.event.code === 0));
+        case 'probe.passed':
+          return host.live(name);
+        case 'probe.waiting':
+          return host.waits(name);
+        default:
+          // Nothing is awaited that need not be: an order that crosses with a fact must not come late.
+          return /^epoch\.(drain|retire|supersede)$/.test(step.event.type)
+            ? order(step, rest)
+            : company.machine.send(step.event);
+      }
+    },
+    // Whoever waits for an answer of a process that ends learns it first.
+    ignores: ({ type }, step) => type === 'xstate.error.actor.drain' && stepLabel(step) === 'process.exited',
+  };
+}
+
+/** What becomes of the drain orders is what the test says next of them. */
+function drainMeets(rest: readonly Step[]): 'an answer' | 'a refusal' | 'nobody' {
+  const outcome = rest.find((step) => 'effect' in step && step.effect === 'drain');
+  if (outcome === undefined) return 'nobody';
+  return outcome.kind === 'done' ? 'an answer' : 'a refusal';
+}
+
+const isLive = ({ machine }: Company): boolean =>
+  (machine.getSnapshot() as { matches(state: unknown): boolean }).matches({ running: 'live' });
+
+/** Whoever was told to end does; a parent that its child sends away may also die of something else. */
+function endOf({ machine }: Company, withCode0: boolean): End {
+  const snapshot = machine.getSnapshot() as { matches(state: unknown): boolean };
+  if (snapshot.matches({ running: 'ending' }) || snapshot.matches({ running: { retiring: 'told to end' } })) {
+    return 'as told';
+  }
+  if (!withCode0) return 'by a signal';
+  return snapshot.matches({ running: 'draining parent' }) ? 'as told' : 'with code 0';
+}

@@ -1,0 +1,69 @@
+/** Where a session's Envoys are: scripted, or processes. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import type { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { NotShown } from './driver.ts';
+
+type EffectsOf<Machine> = Machine extends { provide(implementations: { actors?: infer Actors }): unknown }
+  ? NonNullable<Actors>
+  : never;
+
+export type EpochEffects = EffectsOf<typeof epochMachine>;
+export type SupervisorEffects = EffectsOf<typeof supervisorMachine>;
+
+/** It goes the way it was sent, or by itself: with code 0, or by a signal of its own. */
+export type End = 'as told' | 'with code 0' | 'by a signal';
+
+/** What a test says beforehand about its Envoys. */
+export interface HostPlan {
+  /** The bootstrap is one that Envoy takes. */
+  readonly bootstrap: 'good' | 'refused';
+  /** There is a binary. */
+  readonly spawns: boolean;
+  /** An Envoy is to be live at some time. */
+  readonly live: boolean;
+  /** A probe that waits is to tell so. */
+  readonly complains: boolean;
+}
+
+export interface Host {
+  /** The first, and the spare one. */
+  readonly baseIds: readonly number[];
+  readonly epochEffects: EpochEffects;
+  readonly supervisorEffects: SupervisorEffects;
+  /** Lets what is held before there is a process go on. */
+  prepare(): void | Promise<void>;
+  /** Epochs are known by their actors' names. */
+  live(name: string): void | Promise<void>;
+  waits(name: string): void | Promise<void>;
+  end(name: string, how: End): void | Promise<void>;
+  /** A child comes up beside it: for a parent that leaves as parents do. */
+  attachChild(name: string): void | Promise<void>;
+  /** What the next drain orders meet. */
+  drain(name: string, meets: 'an answer' | 'a refusal' | 'nobody'): void | Promise<void>;
+  /** The next child is refused by its parent; afterwards that can be repaired, or not. */
+  refuseNext(name: string, repairable: boolean): void | Promise<void>;
+  /** What an Envoy says of its requests in flight; undefined when it does not answer. */
+  requests(name: string, inFlight: number | undefined): void | Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface HostKind {
+  readonly name: string;
+  /** How long what a test brings about may take here. */
+  readonly patienceMs: number;
+  open(plan: HostPlan): Promise<Host>;
+}
+
+export const epochName = ({ epoch, baseId }: { epoch: number; baseId: number }, baseIds: readonly number[]): string =>
+  `epoch-${epoch}${baseId === baseIds[1] ? 'b' : ''}`;
+
+/** Waits for something that may never come here: then the test cannot be shown. */
+export async function awaited<Value>(what: string, look: () => Value | undefined, patienceMs: number): Promise<Value> {
+  const deadline = performance.now() + patienceMs;
+  for (let found = look(); performance.now() < deadline; found = look()) {
+    if (found !== undefined) return found;
+    await sleep(2);
+  }
+  throw new NotShown(`there is no ${what}`);
+}

@@ -1,0 +1,72 @@
+/** What happened to one machine, step by step, as its trace tells. */
+import type { AnyEventObject } from 'xstate';
+import { timerName } from '../../src/debugger/generate/virtual-timers.ts';
+import type { Recorder } from '../../src/runtime/actor-system.ts';
+import type { TraceRecord } from '../../src/runtime/trace.ts';
+
+/** An event or a timer that a machine took. */
+export interface Occurrence {
+  /** `epoch.live`, `xstate.done.actor.prepare`, `after backoff`. */
+  readonly type: string;
+  readonly event: AnyEventObject | undefined;
+  /** Where the machine went with it; undefined when it stayed. */
+  state: string | undefined;
+}
+
+export class Occurrences {
+  readonly #list: Occurrence[] = [];
+  readonly #actor: string;
+  #initial = '';
+  /** Index of the one that the machine is at. */
+  #at = 0;
+  #waiting: (() => void)[] = [];
+
+  constructor(recorder: Recorder, actor: string) {
+    this.#actor = actor;
+    recorder.observe((record) => this.#note(record));
+  }
+
+  at(index: number): Occurrence | undefined {
+    return this.#list[index];
+  }
+
+  get count(): number {
+    return this.#list.length;
+  }
+
+  stateAfter(index: number): string {
+    return this.#list.slice(0, index + 1).findLast(({ state }) => state !== undefined)?.state ?? this.#initial;
+  }
+
+  /** Resolves in the very turn in which the next one comes, or when the time is over. */
+  next(limitMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, limitMs);
+      this.#waiting.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  #note(record: TraceRecord): void {
+    if (record.kind === 'event' && record.to === this.#actor) this.#add(record.event.type, record.event);
+    else if (record.kind === 'timer' && record.actor === this.#actor) this.#add(`after ${record.timer}`, undefined);
+    else if (record.kind === 'transition' && record.actor === this.#actor) this.#move(record.cause, record.to);
+  }
+
+  #add(type: string, event: AnyEventObject | undefined): void {
+    this.#list.push({ type, event, state: undefined });
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  /** An answer may be told before the machine has dealt with what it answers: the cause says which one it is at. */
+  #move(cause: string, to: string): void {
+    if (cause === 'xstate.init') this.#initial = to;
+    const type = cause.startsWith('xstate.after.') ? `after ${timerName(cause)}` : cause;
+    const found = this.#list.findIndex((occurrence, index) => index >= this.#at && occurrence.type === type);
+    if (found >= 0) this.#at = found;
+    const now = this.#list[this.#at];
+    if (now !== undefined) now.state = to;
+  }
+}

@@ -1,0 +1,289 @@
+/** Envoys that are processes: the agent's own effects, and a stand-in or the real Envoy. */
+import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { claimBaseIds } from '../../src/agent/base-ids.ts';
+import { drainListeners } from '../../src/agent/drain-listeners.ts';
+import { type EnvoyFlags, envoyArguments } from '../../src/agent/envoy-args.ts';
+import { envoyProcess } from '../../src/agent/envoy-process.ts';
+import { liveProbe } from '../../src/agent/live-probe.ts';
+import { outOfMemoryCounter } from '../../src/agent/out-of-memory.ts';
+import { prepareEpoch } from '../../src/agent/prepare-epoch.ts';
+import { ProcessTable } from '../../src/agent/process-table.ts';
+import { countRequests } from '../../src/agent/requests-in-flight.ts';
+import { repairSharedMemory } from '../../src/agent/shared-memory.ts';
+import { adminInterfaces, envoyBinary, testFlags } from '../../src/agent/testing/real-envoy.ts';
+import { silentLogger } from '../../src/runtime/log.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { Control, type StandInProcess, standInBinary } from '../stand-in/control.ts';
+import { NotShown } from './driver.ts';
+import { awaited, type End, epochName, type Host, type HostKind, type HostPlan } from './host.ts';
+
+/** What differs between the two binaries. */
+interface Kind {
+  readonly name: string;
+  readonly binary: () => string;
+  /** Takes orders. */
+  readonly obeys: boolean;
+}
+
+/** Long enough that no stand-in is sent away by its child before a test says so. */
+const standInParentShutdownMs = 60_000;
+const complaintMs = 60;
+/** A process starts in half a second, on a busy machine in two; an admin interface that does not answer is given 5 s. */
+const patienceMs = { obedient: 3_000, real: 6_500 };
+const never = 3_600_000;
+
+const patienceOf = ({ obeys }: Kind): number => (obeys ? patienceMs.obedient : patienceMs.real);
+
+export const standInHost = hostKind({ name: 'the stand-in process', binary: () => standInBinary, obeys: true });
+export const realHost = hostKind({ name: 'the real Envoy', binary: envoyBinary, obeys: false });
+
+function hostKind(kind: Kind): HostKind {
+  return { name: kind.name, patienceMs: patienceOf(kind), open: (plan) => ProcessHost.open(kind, plan) };
+}
+
+class ProcessHost implements Host {
+  readonly baseIds: readonly number[];
+  readonly epochEffects: Host['epochEffects'];
+  readonly supervisorEffects: Host['supervisorEffects'];
+  readonly #kind: Kind;
+  readonly #plan: HostPlan;
+  readonly #control: Control | undefined;
+  readonly #flags: EnvoyFlags;
+  readonly #table = new ProcessTable();
+  readonly #folder: string;
+  readonly #silentServer: Server;
+  readonly #stopped = new Set<number>();
+  readonly #children: { kill(signal: NodeJS.Signals): boolean; pid?: number | undefined }[] = [];
+  readonly #release: () => Promise<void>;
+  #prepared = (): void => {};
+
+  static async open(kind: Kind, plan: HostPlan): Promise<ProcessHost> {
+    const folder = await mkdtemp(join(tmpdir(), 'chartpilot-generated-'));
+    const claim = await claimBaseIds({ runDir: join(folder, 'run'), withSpare: true });
+    await mkdir(join(folder, 'etc'));
+    const control = kind.obeys ? await Control.listen(join(folder, 'etc')) : undefined;
+    const [port, sparePort] = (await freePorts(2)) as [number, number];
+    const silentServer = createServer();
+    await new Promise<void>((resolve) => silentServer.listen(0, '127.0.0.1', resolve));
+    const release = async (): Promise<void> => {
+      claim.release();
+      // What was being prepared when the test ended may still be writing.
+      await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    };
+    return new ProcessHost(kind, plan, { folder, claim, control, port, sparePort, silentServer, release });
+  }
+
+  private constructor(
+    kind: Kind,
+    plan: HostPlan,
+    has: {
+      folder: string;
+      claim: { baseIds: readonly number[] };
+      control: Control | undefined;
+      port: number;
+      sparePort: number;
+      silentServer: Server;
+      release: () => Promise<void>;
+    },
+  ) {
+    this.#kind = kind;
+    this.#plan = plan;
+    this.#control = has.control;
+    this.#folder = has.folder;
+    this.#silentServer = has.silentServer;
+    this.#release = has.release;
+    this.baseIds = has.claim.baseIds;
+    this.#flags = { ...testFlags, ...(kind.obeys && { parentShutdownMs: standInParentShutdownMs }) };
+    const mayPrepare = new Promise<void>((resolve) => {
+      this.#prepared = resolve;
+    });
+    if (has.control !== undefined) {
+      has.control.begin = async ({ mode }) => {
+        if (mode === 'serve') return { live: 'on order', ignores: ['SIGTERM'] };
+        await mayPrepare;
+        return plan.bootstrap === 'good' ? {} : { exit: { code: 1, lastWords: 'no such field: bogus' } };
+      };
+    }
+    const admins = adminInterfaces(has.port, has.sparePort);
+    admins.spareIs(this.baseIds[1]);
+    const binary = kind.binary();
+    const common = { guard: [], flags: this.#flags };
+    this.epochEffects = {
+      prepare: prepareEpoch({
+        ...common,
+        // A bootstrap is checked by a process of its own: only where that is to find something.
+        binary: plan.bootstrap === 'good' ? '/bin/true' : binary,
+        admins,
+        configPath: join(has.folder, 'etc'),
+        source: { bootstrap: (port) => this.#bootstrap(port) },
+        discoveryAddress: undefined,
+      }),
+      process: envoyProcess({
+        ...common,
+        binary: plan.spawns ? binary : join(has.folder, 'no-envoy'),
+        table: this.#table,
+        log: silentLogger,
+        outOfMemoryKills: outOfMemoryCounter(),
+      }),
+      probe: liveProbe({
+        admins,
+        discoveryAddress: undefined,
+        startOf: (run) => this.#table.startOf(run),
+        firstComplaintMs: plan.complains ? complaintMs : never,
+        complaintEveryMs: never,
+      }),
+      drainListeners: drainListeners({ admins, role: 'sidecar' }),
+    };
+    this.supervisorEffects = {
+      repair: repairSharedMemory({ binary }),
+      countRequests: countRequests({ admins, ownPorts: [] }),
+    };
+  }
+
+  prepare(): void {
+    this.#prepared();
+  }
+
+  async live(name: string): Promise<void> {
+    if (this.#kind.obeys) await (await this.#standIn(name)).order({ order: 'live' });
+  }
+
+  waits(): void {}
+
+  async end(name: string, how: End): Promise<void> {
+    if (this.#kind.obeys) return this.#orderEnd(name, how);
+    if (how === 'as told' && !this.#isRunning(name)) return;
+    const pid = await this.#pid(name);
+    if (how === 'by a signal') process.kill(pid, 'SIGKILL');
+    if (how === 'with code 0') process.kill(pid, 'SIGTERM');
+    if (this.#stopped.delete(pid)) process.kill(pid, 'SIGCONT');
+  }
+
+  /** A stand-in ignores SIGTERM until it is told: what comes in between has its time. */
+  async #orderEnd(name: string, how: End): Promise<void> {
+    const standIn = how === 'as told' ? this.#known(name) : await this.#standIn(name);
+    await standIn?.order(how === 'by a signal' ? { order: 'crash', signal: 'SIGSEGV' } : { order: 'exit', code: 0 });
+  }
+
+  /** With the real Envoy, the next epoch comes up; it sends its parent away when the time is over. */
+  async attachChild(name: string): Promise<void> {
+    if (this.#kind.obeys) return;
+    const parent = await this.#running(name);
+    const configFile = join(this.#folder, 'etc', 'envoy-rev0.json');
+    const args = envoyArguments(this.#flags, { configFile, epoch: parent.epoch + 1, baseId: parent.baseId });
+    const child = execa(this.#kind.binary(), args, { stdio: 'ignore', reject: false });
+    this.#children.push(child.nodeChildProcess);
+  }
+
+  async drain(name: string, meets: 'an answer' | 'a refusal' | 'nobody'): Promise<void> {
+    if (this.#kind.obeys) {
+      const behaviour = ({ 'an answer': 'answers', 'a refusal': 'fails', nobody: 'holds' } as const)[meets];
+      await (await this.#standIn(name)).order({ order: 'admin', behaviour });
+    } else if (meets !== 'an answer') {
+      // It answers nobody; who asks gives up after a while.
+      const pid = await this.#pid(name);
+      process.kill(pid, 'SIGSTOP');
+      this.#stopped.add(pid);
+    }
+  }
+
+  /** Sets the mark of an initializing epoch (spec/envoy-hot-restart.md fact 2), where a repair finds it; or makes it unfindable. */
+  async refuseNext(name: string, repairable: boolean): Promise<void> {
+    const { baseId } = await this.#running(name);
+    const memory = openSync(`/dev/shm/envoy_shared_memory_${baseId * 10}`, 'r+');
+    try {
+      writeSync(memory, Buffer.from([0x01]), 0, 1, 96);
+      if (!repairable) ftruncateSync(memory, 105);
+    } finally {
+      closeSync(memory);
+    }
+  }
+
+  async requests(name: string, inFlight: number | undefined): Promise<void> {
+    if (!this.#kind.obeys) {
+      // Without listeners it has none, and says so.
+      if (inFlight !== 0) throw new NotShown('Envoy has requests in flight only where there is a client');
+      return;
+    }
+    const standIn = await this.#standIn(name);
+    if (inFlight === undefined) await standIn.order({ order: 'admin', behaviour: 'fails' });
+    else {
+      await standIn.order({ order: 'admin', behaviour: 'answers' });
+      await standIn.order({ order: 'requests', active: inFlight });
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#prepared();
+    for (const pid of this.#stopped) process.kill(pid, 'SIGCONT');
+    await this.#table.endAll();
+    for (const child of this.#children) child.kill('SIGKILL');
+    await this.#control?.close();
+    this.#silentServer.close();
+    await this.#release();
+  }
+
+  /** An Envoy that is to be live has nothing to wait for; one that is not waits for a control plane that never answers. */
+  #bootstrap(adminPort: number): object {
+    const admin = { address: { socket_address: { address: '127.0.0.1', port_value: adminPort } } };
+    const node = { id: 'test', cluster: 'test' };
+    if (this.#plan.bootstrap === 'refused') return { admin, node, bogus: true };
+    if (this.#plan.live || this.#kind.obeys) return { admin, node };
+    const { port } = this.#silentServer.address() as { port: number };
+    return { admin, node, ...waitingFor(port) };
+  }
+
+  async #standIn(name: string): Promise<StandInProcess> {
+    return awaited('stand-in of that epoch', () => this.#known(name), patienceMs.obedient);
+  }
+
+  #known(name: string): StandInProcess | undefined {
+    return this.#control?.serving.findLast(({ hello }) => epochName(hello, this.baseIds) === name);
+  }
+
+  #running(name: string): Promise<{ pid: number; epoch: number; baseId: number }> {
+    const find = () => this.#table.list().find((running) => epochName(running, this.baseIds) === name);
+    return awaited('process of that epoch', find, patienceOf(this.#kind));
+  }
+
+  #isRunning(name: string): boolean {
+    return this.#table.list().some((running) => epochName(running, this.baseIds) === name);
+  }
+
+  async #pid(name: string): Promise<number> {
+    return (await this.#running(name)).pid;
+  }
+}
+
+/** Listeners come from a control plane at that port, and are waited for without end. */
+function waitingFor(port: number): object {
+  const endpoint = { address: { socket_address: { address: '127.0.0.1', port_value: port } } };
+  const cluster = {
+    name: 'control-plane',
+    type: 'STATIC',
+    typed_extension_protocol_options: {
+      'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+        '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+        explicit_http_config: { http2_protocol_options: {} },
+      },
+    },
+    load_assignment: { cluster_name: 'control-plane', endpoints: [{ lb_endpoints: [{ endpoint }] }] },
+  };
+  const grpc = {
+    api_type: 'GRPC',
+    transport_api_version: 'V3',
+    grpc_services: [{ envoy_grpc: { cluster_name: cluster.name } }],
+  };
+  return {
+    static_resources: { clusters: [cluster] },
+    dynamic_resources: {
+      ads_config: grpc,
+      lds_config: { ads: {}, resource_api_version: 'V3', initial_fetch_timeout: '0s' },
+    },
+  };
+}

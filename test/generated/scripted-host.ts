@@ -1,0 +1,100 @@
+/** Envoys that are nothing but what a test says of them. */
+import { type AnyActorRef, fromPromise } from 'xstate';
+import type { ProcessSignal } from '../../machines/agent/protocol.ts';
+import { type Running, report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
+import { NotShown } from './driver.ts';
+import { awaited, epochName, type Host, type HostKind, type HostPlan } from './host.ts';
+
+interface EpochRun {
+  epoch: number;
+  baseId: number;
+}
+
+const baseIds = [7, 8];
+/** Everything answers in the next turn. */
+const patienceMs = 50;
+
+export const scriptedHost: HostKind = { name: 'scripted effects', patienceMs, open: async (plan) => open(plan) };
+
+function open(plan: HostPlan): Host {
+  const processes = new Map<string, AnyActorRef>();
+  const probes = new Map<string, AnyActorRef>();
+  let prepared = (): void => {};
+  const mayPrepare = new Promise<void>((resolve) => {
+    prepared = resolve;
+  });
+  let drains: 'an answer' | 'a refusal' | 'nobody' = 'an answer';
+  let refuses = false;
+  let repairable = true;
+  let inFlight: number | undefined = 0;
+
+  const probe = (name: string): Promise<AnyActorRef> =>
+    awaited('probe of that epoch', () => probes.get(name), patienceMs);
+  const end = (name: string, how: { code: number | null; signal: string | null }, refusedByParent = false): void => {
+    const process = processes.get(name);
+    if (process === undefined) throw new NotShown('there is no process of that epoch');
+    report(process, { type: 'process.exited', ...how, lastWords: '', refusedByParent, outOfMemory: false });
+  };
+  const process = scriptedCallback<ProcessSignal, EpochRun & { configFile: string }>({
+    start: ({ input, self }: Running<EpochRun>) => {
+      const name = epochName(input, baseIds);
+      processes.set(name, self);
+      // As the operating system does: not in the same turn.
+      queueMicrotask(() =>
+        setImmediate(() => {
+          if (!plan.spawns) return report(self, { type: 'process.failed', reason: 'spawn ENOENT' });
+          report(self, { type: 'process.spawned', pid: 100 });
+          if (refuses) {
+            refuses = false;
+            end(name, { code: 1, signal: null }, true);
+          }
+        }),
+      );
+    },
+  });
+  const probing = scriptedCallback<{ type: never }, EpochRun>({
+    start: ({ input, self }: Running<EpochRun>) => void probes.set(epochName(input, baseIds), self),
+  });
+  return {
+    baseIds,
+    epochEffects: {
+      process,
+      probe: probing,
+      prepare: fromPromise<{ configFile: string }, EpochRun & { validate: boolean }>(async () => {
+        await mayPrepare;
+        if (plan.bootstrap === 'refused') throw new Error('no such field: bogus');
+        return { configFile: 'envoy-rev0.json' };
+      }),
+      drainListeners: fromPromise<void, EpochRun & { replaced: boolean }>(async () => {
+        if (drains === 'nobody') await new Promise(() => {});
+        if (drains === 'a refusal') throw new Error('500');
+      }),
+    },
+    supervisorEffects: {
+      repair: fromPromise<void, { baseId: number }>(async () => {
+        if (!repairable) throw new Error('its layout is not known');
+      }),
+      countRequests: fromPromise<number, { baseId: number }>(async () => {
+        if (inFlight === undefined) throw new Error('no answer');
+        return inFlight;
+      }),
+    },
+    prepare: () => prepared(),
+    live: async (name) => report(await probe(name), { type: 'probe.passed', timeToLiveMs: 300 }),
+    waits: async (name) => report(await probe(name), { type: 'probe.waiting', reason: '503 INITIALIZING' }),
+    end: (name, how) =>
+      end(name, how === 'by a signal' ? { code: null, signal: 'SIGSEGV' } : { code: 0, signal: null }),
+    attachChild: () => {},
+    drain: (_, meets) => {
+      drains = meets;
+    },
+    refuseNext: (_, canBeRepaired) => {
+      refuses = true;
+      repairable = canBeRepaired;
+    },
+    requests: (_, active) => {
+      inFlight = active;
+    },
+    close: async () => {},
+  };
+}

@@ -1,0 +1,119 @@
+/** Takes the steps of a test on a machine that runs in company. */
+import { type AnyActorRef, type AnyStateMachine, setup } from 'xstate';
+import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
+import { stepLabel } from '../../src/debugger/generate/suite.ts';
+import { eventTypeOf } from '../../src/debugger/generate/walk.ts';
+import { createRecorder, startRoot } from '../../src/runtime/actor-system.ts';
+import { VirtualClock } from '../simulation/virtual-clock.ts';
+import { NotShown, type Session } from './driver.ts';
+import { type Occurrence, Occurrences } from './occurrences.ts';
+
+/** How the steps of a machine come about in some company. */
+export interface Ways {
+  /** How long what was brought about may take to arrive. */
+  readonly patienceMs: number;
+  /** Makes a step happen; nothing to do for what happens by itself. */
+  bring(step: Step, rest: readonly Step[]): void | Promise<void>;
+  /** What may come before a step, since that step or its company brings it along. */
+  ignores(occurrence: Occurrence, step: Step): boolean;
+  /** Ends the company. */
+  end(): Promise<void>;
+}
+
+/** The machine below a parent that takes what it is told, beside peers that do; its clock is virtual. */
+export class Company {
+  readonly clock = new VirtualClock();
+  readonly machine: AnyActorRef;
+  readonly occurrences: Occurrences;
+  failure: unknown;
+  readonly #root: AnyActorRef;
+
+  /** @param name of the machine's actor; the trace knows it by that */
+  constructor(machine: AnyStateMachine, name: string, input: unknown, peers: readonly string[] = []) {
+    const recorder = createRecorder({ program: 'generated', now: () => this.clock.now() });
+    this.occurrences = new Occurrences(recorder, name);
+    const peer = setup({}).createMachine({ on: { '*': {} } });
+    const parent = setup({ actors: { machine, peer } }).createMachine({
+      on: { '*': {} },
+      invoke: [
+        ...peers.map((id) => ({ id, src: 'peer' as const, systemId: id })),
+        { id: name, src: 'machine' as const, input: () => input as never },
+      ],
+    });
+    this.#root = startRoot(parent, {
+      id: 'parent',
+      input: undefined,
+      recorder,
+      clock: this.clock as never,
+      onError: (error) => {
+        this.failure = error;
+      },
+    }) as AnyActorRef;
+    this.machine = this.#root.getSnapshot().children[name];
+  }
+
+  /** Time passes until a timer of the machine falls due, but no longer than that. */
+  async pass(ms: number): Promise<void> {
+    const until = this.clock.now() + ms;
+    const before = this.occurrences.count;
+    for (let next = this.clock.pending()[0]; next !== undefined && this.clock.now() + next <= until; ) {
+      this.clock.fireNext();
+      if (this.occurrences.count > before) return;
+      await Promise.resolve();
+      next = this.clock.pending()[0];
+    }
+  }
+
+  stop(): void {
+    (this.#root as AnyActorRef & { stop(): void }).stop();
+  }
+}
+
+/** A session of a machine in company. */
+export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Session {
+  const { occurrences } = company;
+  let cursor = 0;
+  let taken = 0;
+  const take = async (step: Step): Promise<string> => {
+    const rest = test.steps.slice(++taken).map((each) => each.do);
+    let brought = false;
+    for (;;) {
+      const occurrence = occurrences.at(cursor);
+      if (occurrence === undefined) {
+        if (!brought) {
+          brought = true;
+          await ways.bring(step, rest);
+        } else {
+          await occurrences.next(ways.patienceMs);
+          if (occurrences.at(cursor) === undefined) throw nothingCame(step);
+        }
+        continue;
+      }
+      cursor++;
+      if (isStep(step, occurrence)) return occurrences.stateAfter(cursor - 1);
+      if (!ways.ignores(occurrence, step)) {
+        throw new NotShown(`${wordsOf(occurrence)} comes before ${wordsOfStep(step)}`);
+      }
+    }
+  };
+  return {
+    take,
+    async end() {
+      company.stop();
+      await ways.end();
+      if (company.failure !== undefined) throw company.failure;
+    },
+  };
+}
+
+/** Events about an epoch must be about the same one. */
+function isStep(step: Step, { type, event }: Occurrence): boolean {
+  if (type !== eventTypeOf(step)) return false;
+  return step.kind !== 'event' || step.event.name === undefined || step.event.name === event?.name;
+}
+
+const nothingCame = (step: Step): NotShown => new NotShown(`nothing brings ${wordsOfStep(step)}`);
+
+/** Without the number of the epoch: reasons are counted. */
+const wordsOfStep = (step: Step): string => stepLabel(step).replaceAll(/epoch-\d+b?/g, 'epoch-N');
+const wordsOf = ({ type }: Occurrence): string => type.replaceAll(/epoch-\d+b?/g, 'epoch-N');

@@ -1,0 +1,54 @@
+/** Generated tests of the agent's machines with scripted effects: in company, and not alone as in their vitest files. */
+import { beforeAll, expect, test, vi } from 'vitest';
+import { createMachine } from 'xstate';
+import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { formatSuiteReport, runSuite } from './driver.ts';
+import { epochDriver } from './epoch-session.ts';
+import { scriptedHost } from './scripted-host.ts';
+import { suiteOf } from './suites.ts';
+import { supervisorDriver } from './supervisor-session.ts';
+import { watcherWithRealFiles, watcherWithScriptedFiles } from './watcher-session.ts';
+
+/** XState's development build warns of every event that comes too late for an actor. */
+beforeAll(() => {
+  vi.spyOn(console, 'warn').mockImplementation(() => {});
+});
+
+test('the epoch does in company what its generated tests expect', async () => {
+  const report = await runSuite(await suiteOf('epoch'), epochDriver(scriptedHost));
+  console.log(formatSuiteReport(report));
+  expect(report.departures).toEqual([]);
+  expect(report.shown.length).toBeGreaterThanOrEqual(30);
+}, 60_000);
+
+test('an epoch that ends where it should drain departs from its generated tests', async () => {
+  const running = epochMachine.config.states!.running!;
+  const live = { ...running.states!.live, on: { ...running.states!.live!.on, 'epoch.drain': 'ending' } };
+  const states = { ...epochMachine.config.states, running: { ...running, states: { ...running.states, live } } };
+  const broken = createMachine({ ...epochMachine.config, states } as never, epochMachine.implementations as never);
+  const driver = epochDriver(scriptedHost, undefined, broken as unknown as typeof epochMachine);
+  const { departures } = await runSuite(await suiteOf('epoch'), driver);
+  expect(departures).toContainEqual(
+    expect.stringMatching(/epoch.drain: the state is running.ending.terminated, expected running.draining$/),
+  );
+});
+
+test('the supervisor does in company what its generated tests expect', async () => {
+  const report = await runSuite(
+    await suiteOf('supervisor'),
+    supervisorDriver(scriptedHost, () => undefined),
+  );
+  console.log(formatSuiteReport(report));
+  expect(report.departures).toEqual([]);
+  expect(report.shown.length).toBeGreaterThanOrEqual(30);
+}, 120_000);
+
+test.each([
+  [watcherWithScriptedFiles, 6],
+  [watcherWithRealFiles, 2],
+])('the certificate watcher does in company what its generated tests expect (%#)', async (driver, atLeast) => {
+  const report = await runSuite(await suiteOf('cert-watcher'), driver);
+  console.log(formatSuiteReport(report));
+  expect(report.departures).toEqual([]);
+  expect(report.shown.length).toBeGreaterThanOrEqual(atLeast);
+});

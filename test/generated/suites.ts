@@ -1,0 +1,24 @@
+/** The suites that are run here: made from the machines as they are now. */
+import { generate } from '../../src/debugger/generate/generate.ts';
+import { ownMachines } from '../../src/debugger/generate/own-machines.ts';
+import type { Suite } from '../../src/debugger/generate/suite.ts';
+
+type Name = 'supervisor' | 'epoch' | 'cert-watcher';
+
+/** Of the supervisor's machine most of what there is, in seconds. */
+const limit = 800;
+const made = new Map<Name, Promise<Suite>>();
+
+/** Transition-covering tests of a machine of ours; made once in a test file. */
+export function suiteOf(name: Name): Promise<Suite> {
+  const suite = made.get(name) ?? make(name);
+  made.set(name, suite);
+  return suite;
+}
+
+async function make(name: Name): Promise<Suite> {
+  const own = ownMachines.find((machine) => machine.name === name);
+  if (own === undefined) throw new Error(`no machine is named ${name}`);
+  const options = { cover: 'transitions', limit, depth: 30 } as const;
+  return generate(await own.load(), own.samples, options, { source: own.file, export: own.export });
+}

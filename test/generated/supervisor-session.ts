@@ -1,0 +1,112 @@
+/** The supervisor's machine in company: its epochs are real machines, their effects a host's; the others' messages are sent. */
+import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import type { SupervisorContext, SupervisorInput } from '../../machines/agent/supervisor.machine.ts';
+import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
+import { stepLabel } from '../../src/debugger/generate/suite.ts';
+import type { Driver } from './driver.ts';
+import type { Host, HostKind } from './host.ts';
+import { Company, sessionOf, type Ways } from './session.ts';
+
+/** A parent that is to leave on time: its time is over. */
+const parentDueMs = 59_000;
+const healthyMs = 60_000;
+
+export function supervisorDriver(kind: HostKind, cannot: (test: GeneratedTest) => string | undefined): Driver {
+  return {
+    name: kind.name,
+    cannot: (test) => impossible(test) ?? cannot(test),
+    async begin(test, input) {
+      const host = await kind.open({ bootstrap: 'good', spawns: true, live: true, complains: false });
+      await host.prepare();
+      const machine = supervisorMachine.provide({
+        actors: {
+          ...host.supervisorEffects,
+          epoch: epochMachine.provide({ actors: host.epochEffects }),
+        },
+      });
+      const supervisorInput = {
+        ...(input as SupervisorInput),
+        baseIds: [...host.baseIds] as SupervisorInput['baseIds'],
+      };
+      const company = new Company(machine, 'supervisor', supervisorInput, ['status']);
+      return sessionOf(company, test, {
+        ...waysOf(company, host),
+        patienceMs: kind.patienceMs,
+        end: () => host.close(),
+      });
+    },
+  };
+}
+
+/** What no company can do, as far as the steps alone tell. */
+function impossible({ steps }: GeneratedTest): string | undefined {
+  let started = false;
+  const alive = new Set<unknown>();
+  for (const { do: step } of steps) {
+    if (step.kind !== 'event') continue;
+    const { type, name } = step.event;
+    if (type === 'start.granted') started = true;
+    if (name === undefined) continue;
+    if (!started || (!alive.has(name) && /^epoch\.(healthy|overdue|drained|drain-failed)$/.test(type))) {
+      return 'an epoch that was not started, or is not live, does not report this';
+    }
+    if (type === 'epoch.live') alive.add(name);
+  }
+  return undefined;
+}
+
+type EpochEvent = Step & { kind: 'event' };
+
+function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
+  const context = (): SupervisorContext => company.machine.getSnapshot().context as SupervisorContext;
+  const phaseOf = (name: string): string | undefined => context().epochs.find((epoch) => epoch.name === name)?.phase;
+  const fate = async (rest: readonly Step[]): Promise<void> => {
+    const next = rest.find((step) => step.kind === 'event' && /^epoch\.(live|failed|exited)$/.test(step.event.type));
+    const serving = context().epochs.findLast(({ phase }) => phase === 'live')?.name;
+    if (next?.kind !== 'event' || next.event.refusedByParent !== true || serving === undefined) return;
+    const repair = rest.find((step) => 'effect' in step && step.effect === 'repair');
+    await host.refuseNext(serving, repair?.kind !== 'error');
+  };
+  /** What a count of requests will find, said before it is asked. */
+  const count = async ([next]: readonly Step[]): Promise<void> => {
+    const serving = context().epochs.findLast(({ phase }) => phase === 'live')?.name;
+    if (next === undefined || !('effect' in next) || next.effect !== 'count' || serving === undefined) return;
+    await host.requests(serving, next.kind === 'done' ? (next.output as number) : undefined);
+  };
+  const aboutEpoch = async ({ event }: EpochEvent): Promise<void> => {
+    const name = event.name as string;
+    const phase = phaseOf(name);
+    switch (event.type) {
+      case 'epoch.live':
+        return host.live(name);
+      case 'epoch.healthy':
+        return company.pass(healthyMs);
+      case 'epoch.overdue':
+        return company.pass(2 * healthyMs);
+      case 'epoch.exited':
+        // A parent that leaves before its time is a failure.
+        if (phase === 'leaving') await company.pass(parentDueMs);
+        return host.end(name, 'as told');
+      case 'epoch.failed':
+        // One that its parent refuses ends of that.
+        return event.refusedByParent === true ? undefined : host.end(name, 'by a signal');
+    }
+  };
+  return {
+    async bring(step, rest) {
+      await count(rest);
+      if (step.kind === 'delay') return company.pass(step.ms);
+      if (step.kind !== 'event') return;
+      const { type } = step.event;
+      if (type === 'start.granted') return;
+      if (type.startsWith('epoch.')) return aboutEpoch(step);
+      if (rest[0] !== undefined && stepLabel(rest[0]) === 'start.granted') await fate(rest);
+      company.machine.send(step.event);
+    },
+    // What epochs tell beside what the test is about, and the end of their machines.
+    ignores: ({ type }) =>
+      /^epoch\.(started|waiting|drained|drain-failed)$/.test(type) ||
+      /^xstate\.(done|snapshot)\.actor\.epoch-/.test(type),
+  };
+}

@@ -1,0 +1,121 @@
+/** The certificate watcher's machine in company: its effects are scripted, or the agent's own on real files. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type AnyActorRef, fromCallback, fromPromise } from 'xstate';
+import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
+import { defaultSettings } from '../../machines/agent/settings.ts';
+import { type CertificateReading, digestDirectories } from '../../src/agent/certificate-files.ts';
+import { watchDirectories } from '../../src/agent/directory-watch.ts';
+import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
+import { silentLogger } from '../../src/runtime/log.ts';
+import { createServerCertificates, renewServerCertificate } from '../certs/server-certificates.ts';
+import { type Driver, NotShown } from './driver.ts';
+import { Company, sessionOf, type Ways } from './session.ts';
+
+/** A change is noticed within milliseconds. */
+const patienceMs = 2_000;
+
+/** Where the files are. */
+interface Files {
+  readonly machine: typeof certWatcherMachine;
+  readonly directories: string[];
+  /** What the next reading finds; said before it reads. */
+  will(read: Step, company: Company): Promise<void>;
+  /** Ends a wait or a reading: both wait for a word of the test. */
+  settle(step: Step, company: Company): void;
+  change(step: Step & { kind: 'event' }, company: Company): Promise<void>;
+  close(): Promise<void>;
+}
+
+export const watcherWithScriptedFiles = driver('scripted effects', async () => ({
+  machine: certWatcherMachine.provide({
+    actors: {
+      waitForFiles: scriptedPromise(() => {}),
+      digestFiles: scriptedPromise(() => {}),
+      watchFiles: fromCallback(() => {}),
+    },
+  }),
+  directories: [],
+  will: async () => {},
+  settle(step, { machine }) {
+    if (step.kind !== 'done' && step.kind !== 'error') return;
+    const effect = machine.getSnapshot().children[step.effect] as AnyActorRef | undefined;
+    if (effect === undefined) throw new Error(`${step.effect} does not run`);
+    settle(effect, step.kind === 'done' ? { value: step.output } : { error: new Error(step.message) });
+  },
+  change: async ({ event }, { machine }) => machine.send(event),
+  close: async () => {},
+}));
+
+export const watcherWithRealFiles = driver('real files', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'chartpilot-watched-'));
+  const certificates = createServerCertificates(folder, ['sample.localhost']);
+  const key = join(certificates.directory, 'tls.key');
+  const held: (() => void)[] = [];
+  const word = (): Promise<void> => new Promise((resolve) => void held.push(resolve));
+  return {
+    machine: certWatcherMachine.provide({
+      actors: {
+        waitForFiles: fromPromise<{ missing: string[] }, { files: string[]; limitMs: number }>(async () => {
+          await word();
+          return { missing: [] };
+        }),
+        digestFiles: fromPromise<CertificateReading, { directories: string[] }>(async ({ input }) => {
+          await word();
+          return digestDirectories(input.directories);
+        }),
+        watchFiles: watchDirectories(silentLogger),
+      },
+    }),
+    directories: [certificates.directory],
+    async will(read, company) {
+      if (read.kind !== 'done') return;
+      const { problems } = read.output as { problems: readonly string[] };
+      if (problems.length === 0) return;
+      await writeFile(key, 'no key');
+      // That is a change, too: the batch that is under way swallows it.
+      await company.occurrences.next(patienceMs);
+    },
+    settle(step) {
+      if (step.kind === 'error') throw new NotShown('what cannot be read counts as empty');
+      held.shift()?.();
+    },
+    change: async () => void renewServerCertificate(certificates),
+    close: () => rm(folder, { recursive: true, force: true }),
+  };
+});
+
+function driver(name: string, open: () => Promise<Files>): Driver {
+  return {
+    name,
+    cannot: () => undefined,
+    async begin(test: GeneratedTest) {
+      const files = await open();
+      const input = { ...defaultSettings.watch, directories: files.directories };
+      const company = new Company(files.machine, 'cert-watcher', input, ['supervisor']);
+      return sessionOf(company, test, waysOf(company, files));
+    },
+  };
+}
+
+function waysOf(company: Company, files: Files): Ways {
+  return {
+    patienceMs,
+    async bring(step, rest) {
+      const reading = rest.find((next) => 'effect' in next);
+      // Whoever reads next begins in this very step.
+      if (reading !== undefined && reading === rest[0] && 'effect' in reading && reading.effect === 'digest') {
+        await files.will(reading, company);
+      }
+      if (step.kind === 'delay') return company.pass(step.ms);
+      if (step.kind !== 'event') return files.settle(step, company);
+      if (step.event.type === 'files.changed') return files.change(step, company);
+      company.machine.send(step.event);
+    },
+    // One change of several files is told more than once.
+    ignores: ({ type, state }) => type === 'files.changed' && state === undefined,
+    end: () => files.close(),
+  };
+}

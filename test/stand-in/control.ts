@@ -1,0 +1,102 @@
+/** The test's side: takes the hellos of stand-ins, tells them how to begin, and orders them about. */
+import { rmSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { eventually } from '../harness/eventually.ts';
+import { readLines } from './lines.ts';
+import { type Beginning, controlSocketName, type Hello, type Order, type Told } from './orders.ts';
+
+/** To be given as `--binaryPath`. */
+export const standInBinary = join(import.meta.dirname, 'envoy');
+
+/** One stand-in that has said hello. */
+export class StandInProcess {
+  readonly hello: Hello;
+  readonly told: Told[] = [];
+  gone = false;
+  readonly #socket: Socket;
+
+  constructor(hello: Hello, socket: Socket) {
+    this.hello = hello;
+    this.#socket = socket;
+    socket.once('close', () => {
+      this.gone = true;
+    });
+  }
+
+  /** Orders something, and waits until it is done, or the process has ended over it. */
+  async order(order: Order): Promise<void> {
+    const before = this.#obeyed();
+    this.#socket.write(`${JSON.stringify(order)}\n`);
+    await eventually(`${order.order} is done`, () => this.gone || this.#obeyed() > before, { everyMs: 2 });
+  }
+
+  /** Paths of the orders that its admin interface took. */
+  adminOrders(): string[] {
+    return this.told.flatMap((told) => (told.told === 'admin' ? [told.path] : []));
+  }
+
+  signals(): string[] {
+    return this.told.flatMap((told) => (told.told === 'signal' ? [told.signal] : []));
+  }
+
+  #obeyed(): number {
+    return this.told.filter(({ told }) => told === 'obeyed').length;
+  }
+}
+
+export class Control {
+  /** Every stand-in that said hello, in order. */
+  readonly seen: StandInProcess[] = [];
+  /** How those begin that come; may be changed at any time. */
+  begin: (hello: Hello) => Beginning | Promise<Beginning> = () => ({});
+  readonly #server: Server;
+  readonly #path: string;
+
+  private constructor(server: Server, path: string) {
+    this.#server = server;
+    this.#path = path;
+  }
+
+  /** @param configFolder where the agent writes Envoy's configuration; the path must fit into 100 characters */
+  static async listen(configFolder: string): Promise<Control> {
+    const path = join(configFolder, controlSocketName);
+    const server = createServer((socket) => control.#meet(socket));
+    const control = new Control(server, path);
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(path, resolve);
+    });
+    return control;
+  }
+
+  /** Those that serve, or mean to, and live. */
+  get serving(): StandInProcess[] {
+    return this.seen.filter(({ hello, gone }) => hello.mode === 'serve' && !gone);
+  }
+
+  /** Waits for a stand-in that serves, of this epoch and, unless it does not matter, of this base id. */
+  async epoch(epoch: number, baseId?: number): Promise<StandInProcess> {
+    return eventually(`epoch ${epoch} says hello`, () =>
+      this.serving.findLast(({ hello }) => hello.epoch === epoch && (baseId ?? hello.baseId) === hello.baseId),
+    );
+  }
+
+  async close(): Promise<void> {
+    await new Promise((resolve) => this.#server.close(resolve));
+    rmSync(this.#path, { force: true });
+  }
+
+  #meet(socket: Socket): void {
+    let process: StandInProcess | undefined;
+    readLines(socket, async (line) => {
+      if (process !== undefined) {
+        process.told.push(JSON.parse(line) as Told);
+        return;
+      }
+      process = new StandInProcess(JSON.parse(line) as Hello, socket);
+      this.seen.push(process);
+      socket.write(`${JSON.stringify(await this.begin(process.hello))}\n`);
+    });
+  }
+}

@@ -1,0 +1,70 @@
+/** Envoy's command line, as far as a supervisor uses it. A flag that Envoy does not know is an error here too. */
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+
+export interface StandInFlags {
+  readonly mode: 'serve' | 'validate';
+  readonly configFile: string;
+  readonly epoch: number;
+  readonly baseId: number;
+  readonly parentShutdownMs: number;
+  readonly drainMs: number;
+}
+
+const text = { type: 'string' } as const;
+const known = {
+  'config-path': { ...text, short: 'c' },
+  mode: text,
+  'restart-epoch': text,
+  'base-id': text,
+  'drain-time-s': text,
+  'parent-shutdown-time-s': text,
+  'drain-strategy': text,
+  'local-address-ip-version': text,
+  'file-flush-interval-msec': text,
+  'file-flush-min-size-kb': text,
+  'log-format': text,
+  'log-level': { ...text, short: 'l' },
+  'component-log-level': text,
+  'config-yaml': text,
+  concurrency: text,
+  version: { type: 'boolean' },
+  'hot-restart-version': { type: 'boolean' },
+} as const;
+
+/** Of the Envoy that it stands in for. */
+export const hotRestartVersion = '11.104';
+
+/** @throws Error as Envoy's parser says it */
+export function parseFlags(args: readonly string[]): StandInFlags | 'version' | 'hot restart version' {
+  const { values } = parseArgs({ args: [...args], options: known, strict: true });
+  if (values.version) return 'version';
+  if (values['hot-restart-version']) return 'hot restart version';
+  return {
+    mode: values.mode === 'validate' ? 'validate' : 'serve',
+    configFile: values['config-path'] ?? '',
+    epoch: Number(values['restart-epoch'] ?? 0),
+    baseId: Number(values['base-id'] ?? 0),
+    parentShutdownMs: Number(values['parent-shutdown-time-s'] ?? 900) * 1_000,
+    drainMs: Number(values['drain-time-s'] ?? 600) * 1_000,
+  };
+}
+
+/** Where a bootstrap puts the admin interface. Throws Envoy's last words when the file is of no use. */
+export function adminAddressOf(configFile: string): { host: string; port: number } {
+  let content: string;
+  try {
+    content = readFileSync(configFile, 'utf8');
+  } catch {
+    throw new Error(`Invalid path: ${configFile}`);
+  }
+  let bootstrap: { admin?: { address?: { socket_address?: { address: string; port_value: number } } } };
+  try {
+    bootstrap = JSON.parse(content);
+  } catch {
+    throw new Error('Unable to parse JSON as proto (INVALID_ARGUMENT)');
+  }
+  const address = bootstrap.admin?.address?.socket_address;
+  if (address === undefined) throw new Error('the bootstrap has no admin address');
+  return { host: address.address, port: address.port_value };
+}

@@ -1,0 +1,206 @@
+/** The stand-in itself: from its command line to its end. */
+import { createConnection, type Socket } from 'node:net';
+import { dirname, join } from 'node:path';
+import { AdminInterface } from './admin.ts';
+import { listenForChild, Parent, SharedMemory } from './family.ts';
+import { adminAddressOf, hotRestartVersion, parseFlags, type StandInFlags } from './flags.ts';
+import { readLines } from './lines.ts';
+import { type Beginning, controlSocketName, type Hello, type Order, type Told } from './orders.ts';
+
+/** A doomed child aborts this long after its parent's early death: 5 s to its next call, and ten tries of 1 s (fact 4). */
+const doomedMs = 15_000;
+/** A child that finds no parent tries ten times, a second apart (§2). Nobody learns anything from waiting that long here. */
+const noParentMs = 300;
+
+function say(level: 'info' | 'warning' | 'error' | 'critical', text: string): void {
+  process.stderr.write(`${new Date().toISOString()}\t${level}\tenvoy main\t${text}\n`);
+}
+
+/** Bare last words, as Envoy ends. */
+function leave(code: number, lastWords?: string): void {
+  if (lastWords === undefined) process.exit(code);
+  process.stderr.write(`${lastWords}\n`, () => process.exit(code));
+}
+
+class StandIn {
+  readonly #flags: StandInFlags;
+  readonly #admin: AdminInterface;
+  readonly #memory: SharedMemory;
+  #control: Socket | undefined;
+  #parent: Parent | undefined;
+  #live = false;
+
+  constructor(flags: StandInFlags) {
+    this.#flags = flags;
+    this.#memory = new SharedMemory(flags.baseId);
+    this.#admin = new AdminInterface(flags, (path) => {
+      this.#tell({ told: 'admin', path });
+      if (path === '/quitquitquit') setImmediate(() => leave(0));
+    });
+  }
+
+  async run(): Promise<void> {
+    const beginning = await this.#report();
+    this.#handleSignals(beginning.ignores ?? []);
+    if (beginning.exit !== undefined) return leave(beginning.exit.code, beginning.exit.lastWords);
+    const { mode, configFile } = this.#flags;
+    const address = adminAddressOf(configFile);
+    if (mode === 'validate') return leave(0, `configuration '${configFile}' OK`);
+    say('info', `initializing epoch ${this.#flags.epoch}`);
+    if (!(await this.#join())) return;
+    if (beginning.noAdmin !== true) await this.#admin.open(address);
+    if (beginning.live !== 'on order') await this.#goLive();
+  }
+
+  /** Says hello, and asks how to begin. Where nobody listens, everything is as usual. */
+  #report(): Promise<Beginning> {
+    const { mode, epoch, baseId, configFile } = this.#flags;
+    const socket = createConnection(join(dirname(configFile), controlSocketName));
+    return new Promise((resolve) => {
+      socket.once('error', () => resolve({}));
+      socket.once('connect', () => {
+        this.#control = socket;
+        const hello: Hello = { pid: process.pid, mode, epoch, baseId, args: process.argv.slice(2) };
+        socket.write(`${JSON.stringify(hello)}\n`);
+        let begun = false;
+        readLines(socket, (line) => {
+          if (begun) void this.#obey(JSON.parse(line) as Order);
+          else resolve(JSON.parse(line) as Beginning);
+          begun = true;
+        });
+      });
+    });
+  }
+
+  /** Takes its place among the epochs of its base id. False when it has ended over it. */
+  async #join(): Promise<boolean> {
+    const { epoch } = this.#flags;
+    try {
+      await listenForChild(this.#flags, {
+        // Its own parent leaves at once when a child comes (fact 5).
+        attached: () => void this.#parent?.ask('terminate'),
+        asked: (request) => this.#serveChild(request),
+      });
+    } catch {
+      leave(1, `unable to bind domain socket with base_id=${this.#flags.baseId}, id=${epoch % 3}, errno=98`);
+      return false;
+    }
+    if (epoch === 0) {
+      this.#memory.create();
+      return true;
+    }
+    if (this.#memory.initializing) {
+      leave(1, 'previous envoy process is still initializing');
+      return false;
+    }
+    this.#memory.initializing = true;
+    try {
+      this.#parent = await Parent.attach(this.#flags, () => this.#doom());
+    } catch {
+      say('warning', 'hot restart sendmsg() connection refused, retrying');
+      setTimeout(() => process.kill(process.pid, 'SIGABRT'), noParentMs);
+      return false;
+    }
+    await this.#parent.ask('give up admin');
+    return true;
+  }
+
+  async #goLive(): Promise<void> {
+    if (this.#live) return;
+    this.#live = true;
+    if (this.#flags.epoch > 0) this.#memory.initializing = false;
+    this.#admin.state = 'LIVE';
+    say('info', 'starting main dispatch loop');
+    this.#tell({ told: 'live' });
+    const parent = this.#parent;
+    await parent?.ask('drain');
+    if (parent !== undefined) setTimeout(() => void parent.ask('terminate'), this.#flags.parentShutdownMs);
+  }
+
+  async #serveChild(request: 'give up admin' | 'drain' | 'terminate'): Promise<void> {
+    if (request === 'give up admin') {
+      say('warning', 'shutting down admin due to child startup');
+      await this.#admin.close();
+    }
+    if (request === 'drain') say('warning', 'closing and draining listeners');
+    if (request === 'terminate') {
+      say('warning', 'shutting down due to child request');
+      setImmediate(() => leave(0));
+    }
+  }
+
+  #doom(): void {
+    say('error', 'hot restart sendmsg() connection refused, retrying');
+    setTimeout(() => process.kill(process.pid, 'SIGABRT'), doomedMs);
+  }
+
+  #handleSignals(ignored: readonly string[]): void {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.on(signal, async () => {
+        this.#tell({ told: 'signal', signal });
+        if (ignored.includes(signal)) return;
+        say('warning', `caught ENVOY_${signal}`);
+        // Also a child that is not live takes its parent along (fact 3).
+        await this.#parent?.ask('terminate');
+        leave(0);
+      });
+    }
+    for (const signal of ['SIGHUP', 'SIGUSR1'] as const) {
+      process.on(signal, () => this.#tell({ told: 'signal', signal }));
+    }
+  }
+
+  async #obey(order: Order): Promise<void> {
+    switch (order.order) {
+      case 'live':
+        await this.#goLive();
+        break;
+      case 'exit':
+        return leave(order.code, order.lastWords);
+      case 'crash':
+        process.removeAllListeners(order.signal);
+        process.kill(process.pid, order.signal);
+        return;
+      case 'print':
+        process.stderr.write(order.text);
+        break;
+      case 'flood':
+        await flood(order.lines);
+        break;
+      case 'admin':
+        this.#admin.behaviour = order.behaviour;
+        break;
+      case 'requests':
+        this.#admin.requestsInFlight = order.active;
+        break;
+      case 'refuse children':
+        this.#memory.initializing = true;
+        break;
+    }
+    this.#tell({ told: 'obeyed' });
+  }
+
+  #tell(told: Told): void {
+    this.#control?.write(`${JSON.stringify(told)}\n`);
+  }
+}
+
+/** Waits whenever nobody reads, as Envoy's threads would. */
+async function flood(lines: number): Promise<void> {
+  for (let line = 1; line <= lines; line++) {
+    const more = process.stderr.write(`${new Date().toISOString()}\tinfo\tenvoy main\tflood ${line} of ${lines}\n`);
+    if (!more) await new Promise((resolve) => process.stderr.once('drain', resolve));
+  }
+}
+
+try {
+  const flags = parseFlags(process.argv.slice(2));
+  if (flags === 'version') process.stdout.write('envoy  version: stand-in\n');
+  // Where Envoy says it.
+  else if (flags === 'hot restart version') process.stderr.write(`${hotRestartVersion}\n`);
+  else await new StandIn(flags).run();
+} catch (error) {
+  const words = error instanceof Error ? error.message : String(error);
+  say('critical', `error \`${words}\` initializing config`);
+  leave(1, words);
+}
