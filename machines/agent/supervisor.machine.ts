@@ -263,15 +263,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
             'epoch.healthy': { guard: 'ofServing', target: 'deciding', actions: 'renewBudget' },
             // The tries that failed say nothing of the Envoy that served.
-            'epoch.failed': [
-              { guard: 'ofServing', target: 'backing off', actions: ['renewBudget', ...servingLost] },
-              {
-                guard: 'ofParentOfServing',
-                target: 'deciding',
-                actions: ['renewBudget', 'doomServing', 'forgetEpoch'],
-              },
-              { actions: 'forgetEpoch' },
-            ],
+            'epoch.failed': { guard: 'ofServing', target: 'backing off', actions: ['renewBudget', ...servingLost] },
           },
         },
         repairing: {
@@ -336,7 +328,10 @@ export const supervisorMachine = supervisorSetup.createMachine({
               invoke: {
                 id: 'count',
                 src: 'countRequests',
-                input: ({ context }) => ({ baseId: newestOf(context.epochs)?.baseId ?? 0 }),
+                // A child that was killed when the drain began may not be gone yet.
+                input: ({ context }) => ({
+                  baseId: (servingOf(context.epochs) ?? newestOf(context.epochs))?.baseId ?? 0,
+                }),
                 onDone: [
                   {
                     guard: { type: 'nothingInFlight', params: ({ event }) => ({ requests: event.output }) },

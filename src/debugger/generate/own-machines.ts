@@ -101,7 +101,10 @@ const epochSamples: Samples = {
     healthyMs: 60_000,
   },
   events: {
-    'epoch.retire': [{ lingerMs: 4_500 }],
+    'epoch.retire': [
+      { lingerMs: 60_000, doomed: false },
+      { lingerMs: 8_500, doomed: true },
+    ],
     'process.spawned': [{ pid: 100 }],
     'process.exited': [
       { code: null, signal: 'SIGSEGV', lastWords: '', refusedByParent: false, outOfMemory: false },
@@ -140,9 +143,9 @@ const statusSamples: Samples = {
       { request: 1, live: true, detail: 'LIVE' },
       { request: 1, live: false, detail: 'DRAINING' },
     ],
-    'serving.began': [{ epoch: 0, baseId: 7 }],
+    'serving.began': [{ name: 'epoch-0', baseId: 7 }],
     'serving.ended': [{ reason: 'Envoy ended' }],
-    'handover.began': [{ epoch: 1, baseId: 7 }],
+    'handover.began': [{ name: 'epoch-1' }],
   },
 };
 
@@ -154,10 +157,10 @@ const agentSamples: Samples = {
     'status.failed': [{ reason: 'address already in use' }],
   },
   outcomes: {
-    claim: [{ output: { baseId: 7, baseIds: [7, 8], sweptFiles: [] } }, { error: 'no base id is free' }],
+    claim: [{ output: { baseIds: [7, 8], sweptFiles: [] } }, { error: 'no base id is free' }],
     supervisor: [
       { output: { ordered: true, attempts: [] } },
-      { output: { ordered: false, attempts: ['epoch 0, serving: signal SIGSEGV'] } },
+      { output: { ordered: false, attempts: ['epoch-0, serving: signal SIGSEGV'] } },
       { error: 'the supervisor failed' },
     ],
   },
