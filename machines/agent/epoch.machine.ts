@@ -38,8 +38,11 @@ interface EpochRun {
   baseId: number;
 }
 
-/** A parent's exit is on time when it comes this much before its parent-shutdown time, as we see it: we poll, Envoy does not. */
-const earlyToleranceMs = 1_000;
+/**
+ * A parent's exit is on time when it comes this much before its parent-shutdown time, as we see it: we poll, Envoy does not,
+ * and a busy host lets us see late that its child is live.
+ */
+const earlyToleranceMs = ({ parentShutdownMs }: EpochInput): number => Math.max(1_000, parentShutdownMs / 10);
 
 /**
  * The life of one Envoy process, from its bootstrap to its exit. It follows orders and reports facts; whether to start
@@ -63,10 +66,11 @@ export const epochMachine = setup({
     drainListeners: promiseEffect<void, EpochRun & { replaced: boolean }>('drainListeners'),
   },
   delays: {
-    parentDue: ({ context }) => Math.max(0, context.parentShutdownMs - earlyToleranceMs),
-    parentOverdue: ({ context }) => context.parentGraceMs + earlyToleranceMs,
+    parentDue: ({ context }) => Math.max(0, context.parentShutdownMs - earlyToleranceMs(context)),
+    parentOverdue: ({ context }) => context.parentGraceMs + earlyToleranceMs(context),
     healthy: ({ context }) => context.healthyMs,
     linger: ({ context }) => context.lingerMs,
+    retirementOverdue: ({ context }) => context.parentGraceMs,
   },
   guards: {
     wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0,
@@ -295,7 +299,7 @@ export const epochMachine = setup({
                 type: 'signal',
                 params: ({ context }) => ({ signal: context.doomed ? 'SIGKILL' : 'SIGTERM' }),
               },
-              after: { parentOverdue: { target: 'overdue', actions: 'reportOverdue' } },
+              after: { retirementOverdue: { target: 'overdue', actions: 'reportOverdue' } },
             },
             overdue: { description: 'Its main thread may be blocked.' },
           },

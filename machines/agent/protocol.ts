@@ -279,7 +279,7 @@ export const seedMessages = [
   { row: '15', event: 'start.granted', from: 'start-limiter', to: 'supervisor', diagram: 'restart' },
   { row: '16', event: 'spawn', from: 'supervisor', to: 'epoch-N', diagram: 'restart' },
   { row: '17', event: 'epoch.exited', from: 'epoch-N', to: 'supervisor', diagram: 'restart' },
-  { row: '18', event: 'signal.received', from: 'agent/signals', to: 'agent', diagram: 'shutdown' },
+  { row: '18', event: 'signal.received', from: 'agent/signals', to: 'agent', diagram: 'signals' },
   { row: '19', event: 'epoch.drain', from: 'supervisor', to: 'epoch-N', diagram: 'shutdown' },
   { row: '20', event: 'timer terminationDrain', from: 'supervisor', to: 'supervisor', diagram: 'shutdown' },
   { row: '21', event: 'epoch.abort', from: 'supervisor', to: 'epoch-N', diagram: 'shutdown' },

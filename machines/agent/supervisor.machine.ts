@@ -84,8 +84,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'config.changed': { guard: 'isNews', actions: ['desire', 'renewBudget'] },
         'supervisor.restart': { actions: ['demandRestart', 'renewBudget'] },
         'epoch.healthy': { guard: 'ofServing', actions: 'renewBudget' },
-        // Only where its child serves: a child that is starting in a dead one's place still needs its parent.
-        'epoch.overdue': { guard: 'isDispensable', actions: 'abortOverdue' },
+        // It has had its time.
+        'epoch.overdue': { actions: 'abortOverdue' },
         'epoch.exited': { actions: 'forgetEpoch' },
         'epoch.failed': [
           {
@@ -206,6 +206,15 @@ export const supervisorMachine = supervisorSetup.createMachine({
                   },
                   { actions: 'forgetEpoch' },
                 ],
+                // Who hangs answers nobody, and its child waits for ever. Both go: nobody may live on without the other.
+                'epoch.overdue': [
+                  {
+                    guard: 'ofParentOfNewest',
+                    target: '#supervisor.running.aborting',
+                    actions: 'abortOverdue',
+                  },
+                  { actions: 'abortOverdue' },
+                ],
                 'epoch.exited': [
                   {
                     guard: 'ofParentOfNewest',
@@ -257,7 +266,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
         },
         'given up on the configuration': {
-          description: 'The old epoch serves. A new configuration, an order, or a minute of health brings a new try.',
+          description: 'The old epoch serves. A new configuration, an order, or a minute of health brings new tries.',
+          after: { healthy: { target: 'deciding', actions: 'renewBudget' } },
           on: {
             'config.changed': { target: 'deciding', actions: ['desire', 'renewBudget'] },
             'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },

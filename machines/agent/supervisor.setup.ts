@@ -114,6 +114,7 @@ export const supervisorSetup = setup({
     },
     recyclingDrain: ({ context }) => Math.min(longestRecyclingDrainMs, context.settings.terminationDrainMs),
     terminationDrain: ({ context }) => context.settings.terminationDrainMs,
+    healthy: ({ context }) => context.settings.healthyMs,
     minimumDrain: ({ context }) => context.settings.minimumDrainMs,
     idlePoll: idlePollMs,
     stopLimit: ({ context }) => context.settings.stopLimitMs,
@@ -139,10 +140,6 @@ export const supervisorSetup = setup({
     ofParentOfNewest: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, newestOf(context.epochs))?.name === event.name,
     newestNeedsNobody: ({ context }) => newestOf(context.epochs)?.epoch === 0,
-    /** A parent must live until its child serves; a replaced epoch is of no use to anybody. */
-    isDispensable: ({ context, event }) =>
-      servingOf(context.epochs) !== undefined ||
-      context.epochs.some((e) => isNamed(event) && e.name === event.name && e.phase === 'retiring'),
     /** Its parent drains, so a new child finds all that it needs, and until then connections are refused. */
     leavesParentBehind: ({ context }) =>
       context.settings.restartPolicy === 'retry' &&
@@ -183,7 +180,7 @@ export const supervisorSetup = setup({
     }),
     countFailure: assign({
       failures: ({ context }) => context.failures + 1,
-      attempts: ({ context, event }) => [...context.attempts, attemptOf(event)].slice(-attemptsKept),
+      attempts: ({ context, event }) => [...context.attempts, attemptOf(event, context)].slice(-attemptsKept),
     }),
     countStartLimit: assign({
       failures: ({ context }) => context.failures + 1,
@@ -332,6 +329,7 @@ function outcomeOf(event: SupervisorEvent, name: string): RestartOutcome {
     case 'epoch.live':
       return 'live';
     case 'epoch.exited':
+    case 'epoch.overdue':
       return 'parent lost';
     case 'epoch.failed':
       if (event.name !== name) return 'parent lost';
@@ -345,6 +343,7 @@ function outcomeOf(event: SupervisorEvent, name: string): RestartOutcome {
   }
 }
 
-function attemptOf(event: SupervisorEvent): string {
-  return event.type === 'epoch.failed' ? `${event.name}, ${event.during}: ${event.reason}` : `ended by ${event.type}`;
+function attemptOf(event: SupervisorEvent, { epochs }: SupervisorContext): string {
+  if (event.type === 'epoch.failed') return `${event.name}, ${event.during}: ${event.reason}`;
+  return `${newestOf(epochs)?.name}: its parent left first`;
 }

@@ -20,6 +20,7 @@ export interface ScriptedProcess {
   name: string;
   epoch: number;
   baseId: number;
+  configFile: string;
   signals: string[];
   /** The admin interface answers 200 for this epoch. */
   live(): void;
@@ -86,14 +87,20 @@ export class AgentWorld {
   released: number[] | undefined;
   /** Whose admin interface the status server uses. */
   adminOf: number | undefined;
+  /** Called while the files are read. */
+  onReading = (): void => {};
   digest = 'digest-0';
   files = ['tls.crt'];
   /** Why Envoy could not use the files. */
   fileProblems: string[] = [];
   readonly readiness: { ready: boolean; reason: string }[] = [];
   envoyLive = true;
+  /** Envoy's admin interface answers when the test says so. */
+  answersLate = false;
+  answer = (): void => {};
   failed: unknown;
   readonly agent: Actor<typeof agentMachine>;
+  #asked = 0;
   #sendSignal: Send = () => {};
   #sendFiles: Send = () => {};
   #sendHttp: Send = () => {};
@@ -193,7 +200,7 @@ export class AgentWorld {
   }
 
   async ask(): Promise<{ ready: boolean; reason: string }> {
-    this.#sendHttp({ type: 'readiness.asked', request: this.readiness.length });
+    this.#sendHttp({ type: 'readiness.asked', request: this.#asked++ });
     await this.settle();
     return this.readiness.at(-1)!;
   }
@@ -201,6 +208,11 @@ export class AgentWorld {
   supervisorState(): string {
     const supervisor = this.#snapshot('supervisor');
     return supervisor === undefined ? 'gone' : stateName(supervisor.value);
+  }
+
+  /** Names of the epochs that are actors: also of those that are over, until they are forgotten. */
+  epochActors(): string[] {
+    return Object.keys(this.#snapshot('supervisor')?.children ?? {}).filter((name) => name.startsWith('epoch-'));
   }
 
   output(): AgentOutput | undefined {
@@ -233,6 +245,7 @@ export class AgentWorld {
         name: `epoch-${input.epoch}${input.baseId === this.#baseIds[0] ? '' : 'b'}`,
         epoch: input.epoch,
         baseId: input.baseId,
+        configFile: input.configFile,
         signals: [],
         live: () => this.#probes.get(keyOf(input))?.({ type: 'probe.passed', timeToLiveMs: 300 }),
         waits: (reason) => this.#probes.get(keyOf(input))?.({ type: 'probe.waiting', reason }),
@@ -284,7 +297,9 @@ export class AgentWorld {
         digestFiles: fromPromise<{ digest: string; files: string[]; problems: string[] }, { directories: string[] }>(
           async () => {
             if (this.digestAnswer !== undefined) throw new Error(this.digestAnswer);
-            return { digest: this.digest, files: this.files, problems: this.fileProblems };
+            const reading = { digest: this.digest, files: this.files, problems: this.fileProblems };
+            this.onReading();
+            return reading;
           },
         ),
       },
@@ -299,8 +314,10 @@ export class AgentWorld {
             if (order.type === 'admin.use') this.adminOf = order.baseId;
             else if (order.type === 'readiness.answer') {
               this.readiness.push({ ready: order.ready, reason: order.reason });
-            } else {
-              sendBack({ type: 'envoy.answered', request: order.request, live: this.envoyLive, detail: '503' });
+            } else if (order.type === 'envoy.ask') {
+              this.answer = () =>
+                sendBack({ type: 'envoy.answered', request: order.request, live: this.envoyLive, detail: '503' });
+              if (!this.answersLate) this.answer();
             }
           });
         }),

@@ -108,7 +108,7 @@ describe('what came of it', () => {
     const world = await AgentWorld.serving();
     world.rejectBootstrap = 'no such field';
     await world.certificate('digest-1');
-    expect(lastEnded(world)).toEqual({
+    expect(lastEnded(world)).toStrictEqual({
       type: 'restart.ended',
       name: 'epoch-1',
       epoch: 1,

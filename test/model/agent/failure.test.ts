@@ -3,7 +3,6 @@ import { AgentWorld } from '../../simulation/agent-world.ts';
 import {
   checkEveryWorld,
   crashed,
-  doomed,
   ends,
   epochsStarted,
   goesLive,
@@ -136,14 +135,19 @@ describe('a crash while the parent drains', () => {
     expect(world.supervisorState()).toBe('running.settled');
   });
 
-  test('keeps the overdue parent while its next child starts', async () => {
+  test('leads to epoch 0 when the parent is overdue before the next child is live: it may hang, and then so does the child', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
-    await world.pass(65_000);
-    expect(world.events('epoch.overdue')).toHaveLength(1);
+    await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual([]);
-    await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    await world.pass(1);
+    expect(world.events('epoch.overdue')).toHaveLength(1);
+    expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
+    await ends(world, world.process('epoch-0'), killed);
+    expect(world.newest().signals).toEqual(['SIGKILL']);
+    await ends(world, world.newest(), killed);
+    await world.pass(1_000);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
   test('leads to epoch 0 when the parent leaves before the next child is live', async () => {
@@ -167,6 +171,33 @@ describe('a crash while the parent drains', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
+  test('waits for its delay, the second time, also when the parent crashes meanwhile', async () => {
+    const world = await handedOver();
+    await ends(world, world.newest(), crashed);
+    await goesLive(world);
+    await ends(world, world.newest(), crashed);
+    await ends(world, world.process('epoch-0'), crashed);
+    expect(world.supervisorState()).toBe('running.backing off');
+    await world.pass(400);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
+  });
+
+  test('and its parent’s end are both in the report of an agent that gives up', async () => {
+    const world = await handedOver({ retry: { budget: 2, firstDelayMs: 200, maxDelayMs: 30_000 } });
+    await ends(world, world.newest(), crashed);
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    await ends(world, world.process('epoch-1'), killed);
+    await world.pass(1_000);
+    await ends(world, world.newest(), { code: 1 });
+    expect(world.output()?.trouble).toEqual([
+      'Envoy could not be kept running',
+      'epoch-1, serving: signal SIGSEGV',
+      'epoch-1: its parent left first',
+      'epoch-0, initializing: exit code 1',
+    ]);
+  });
+
   test('is tried again when the next child fails too', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
@@ -181,140 +212,6 @@ describe('a crash while the parent drains', () => {
     expect(world.output()?.exitCode).toBe(1);
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
-});
-
-describe('the retry budget', () => {
-  test('is renewed by a new certificate, which cuts the delay short; and by a minute of health', async () => {
-    const world = new AgentWorld({ retry: { budget: 3, firstDelayMs: 200, maxDelayMs: 30_000 } });
-    await world.settle();
-    for (const digest of ['a', 'b', 'c']) {
-      await ends(world, world.newest(), { code: 1 });
-      await world.pass(200);
-      await ends(world, world.newest(), { code: 1 });
-      await world.certificate(digest);
-    }
-    expect(world.output()).toBeUndefined();
-    for (let crash = 0; crash < 12; crash++) {
-      world.newest().live();
-      await world.pass(60_000);
-      await ends(world, world.newest(), { code: 1 });
-      await world.pass(200);
-    }
-    expect(world.output()).toBeUndefined();
-  });
-
-  test('is not renewed by less than a minute of health', async () => {
-    const world = await AgentWorld.serving({ retry: { budget: 2, firstDelayMs: 200, maxDelayMs: 30_000 } });
-    for (let crash = 0; crash < 3; crash++) {
-      await world.pass(59_999);
-      await ends(world, world.newest(), { code: 1 });
-      if (crash < 2) await world.nextStart();
-      await goesLive(world);
-    }
-    expect(world.output()?.exitCode).toBe(1);
-    expect(world.started).toHaveLength(3);
-  });
-
-  test('is renewed by SIGHUP, which cuts the delay short', async () => {
-    const world = await AgentWorld.serving();
-    await world.certificate('digest-1');
-    for (let attempt = 0; attempt < 5; attempt++) {
-      await ends(world, world.newest(), { code: 1 });
-      if (attempt < 4) await world.nextStart();
-    }
-    const at = world.clock.now();
-    world.signal('SIGHUP');
-    await world.settle();
-    expect(world.clock.now()).toBe(at);
-    expect(epochsStarted(world)).toEqual([0, 1, 1, 1, 1, 1, 1]);
-    await ends(world, world.newest(), { code: 1 });
-    await world.pass(200);
-    expect(world.started).toHaveLength(8);
-  });
-
-  test('that is exhausted beside a serving epoch ends nothing; a minute of health brings a new try', async () => {
-    const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
-    await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1 });
-    expect(world.supervisorState()).toBe('running.given up on the configuration');
-    expect((await world.ask()).ready).toBe(true);
-    await world.pass(49_999);
-    expect(epochsStarted(world)).toEqual([0, 1]);
-    await world.pass(1);
-    expect(epochsStarted(world)).toEqual([0, 1, 1]);
-  });
-
-  test.each(['a new certificate', 'SIGHUP'])('that is exhausted is renewed by %s', async (trigger) => {
-    const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
-    await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1 });
-    if (trigger === 'SIGHUP') world.signal('SIGHUP');
-    else await world.certificate('digest-2');
-    await world.settle();
-    expect(epochsStarted(world)).toEqual([0, 1, 1]);
-  });
-
-  test('that is exhausted says nothing of the Envoy that serves: its crash has a fresh one', async () => {
-    const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
-    world.rejectBootstrap = 'tls.crt: no start line';
-    await world.certificate('broken');
-    await world.pass(200);
-    expect(world.supervisorState()).toBe('running.given up on the configuration');
-    world.rejectBootstrap = undefined;
-    await ends(world, world.newest(), crashed);
-    expect(world.supervisorState()).toBe('running.backing off');
-    await world.pass(200);
-    expect(epochsStarted(world)).toEqual([0, 0]);
-    await ends(world, world.newest(), crashed);
-    expect(world.output()?.trouble).toEqual([
-      'Envoy could not be kept running',
-      'epoch-0, serving: signal SIGSEGV',
-      'epoch-0, initializing: signal SIGSEGV',
-    ]);
-  });
-
-  test('keeps the last twenty reasons', async () => {
-    const world = new AgentWorld({ retry: { budget: 24, firstDelayMs: 1, maxDelayMs: 1 } });
-    await world.settle();
-    for (let attempt = 0; attempt <= 24; attempt++) {
-      await ends(world, world.newest(), { code: 1, lastWords: `reason ${attempt}` });
-      if (attempt < 24) await world.nextStart();
-    }
-    const told = Array.from({ length: 20 }, (_, i) => `epoch-0, initializing: exit code 1: reason ${i + 5}`);
-    expect(world.output()?.trouble).toEqual(['Envoy could not be kept running', ...told]);
-  });
-
-  test('says how long a start was waited for', async () => {
-    const world = await doomed({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
-    await world.pass(20_000);
-    await ends(world, world.process('epoch-0b'), killed);
-    await ends(world, world.process('epoch-1'), crashed);
-    expect(world.output()?.trouble).toEqual([
-      'Envoy could not be kept running',
-      'epoch-0b: not live within 20000 ms',
-      'epoch-1, serving: signal SIGSEGV',
-    ]);
-  });
-
-  test.each(['a changed configuration', 'SIGHUP'])(
-    'that tries at %s used up is renewed when the Envoy that served meanwhile crashes',
-    async (trigger) => {
-      const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
-      if (trigger === 'SIGHUP') world.signal('SIGHUP');
-      else await world.certificate('digest-1');
-      await world.settle();
-      await ends(world, world.newest(), { code: 1 });
-      await ends(world, world.process('epoch-0'), crashed);
-      await world.pass(200);
-      expect(world.newest().epoch).toBe(0);
-      await ends(world, world.newest(), { code: 1 });
-      expect(world.output()?.trouble).toEqual([
-        'Envoy could not be kept running',
-        'epoch-0, serving: signal SIGSEGV',
-        'epoch-0, initializing: exit code 1',
-      ]);
-    },
-  );
 });
 
 describe('modes', () => {
@@ -382,19 +279,36 @@ describe('pace', () => {
     expect(startedAt).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 1_010, 2_011, 3_012, 4_013, 5_014, 6_015]);
   });
 
-  test('a minute without starts fills the bucket again, and no further', async () => {
-    const world = await AgentWorld.serving({ ...patient, starts: { burst: 2, refillMs: 1_000 } });
+  test('a minute without starts fills the bucket again, token by token, and no further', async () => {
+    const world = await AgentWorld.serving({ ...patient, starts: { burst: 3, refillMs: 1_000 } });
+    const startsAfter = async (crashes: number): Promise<number[]> => {
+      const from = world.clock.now();
+      const after: number[] = [];
+      for (let crash = 0; crash < crashes; crash++) {
+        await ends(world, world.newest(), { code: 1 });
+        world.signal('SIGHUP');
+        await world.nextStart();
+        after.push(world.clock.now() - from);
+      }
+      return after;
+    };
+    // The first start took one of three.
+    expect(await startsAfter(2)).toEqual([0, 0]);
+    await world.pass(2_000);
+    expect(await startsAfter(3)).toEqual([0, 0, 1_000]);
     await world.pass(60_000);
-    const from = world.clock.now();
-    const after: number[] = [];
-    for (let crash = 0; crash < 3; crash++) {
-      await ends(world, world.newest(), { code: 1 });
-      world.signal('SIGHUP');
-      await world.nextStart();
-      after.push(world.clock.now() - from);
-    }
-    expect(after).toEqual([0, 0, 1_000]);
+    expect(await startsAfter(4)).toEqual([0, 0, 0, 1_000]);
   });
+});
+
+test('an epoch that is over is no actor any more', async () => {
+  const world = await handedOver();
+  expect(world.epochActors()).toEqual(['epoch-0', 'epoch-1']);
+  await world.pass(60_000);
+  await ends(world, world.process('epoch-0'));
+  expect(world.epochActors()).toEqual(['epoch-1']);
+  await ends(world, world.process('epoch-1'), crashed);
+  expect(world.epochActors()).toEqual([]);
 });
 
 test('a chart of ours that fails ends the agent, and says so', async () => {

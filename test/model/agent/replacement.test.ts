@@ -192,7 +192,7 @@ describe('the replaced epoch', () => {
 
   test('that does not end on SIGTERM is killed', async () => {
     const world = await replaced();
-    await world.pass(65_999);
+    await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
     await world.pass(1);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM', 'SIGKILL']);
@@ -281,7 +281,7 @@ describe('the replacement', () => {
   test('kills a retired one that is overdue even while nobody serves', async () => {
     const world = await replaced();
     await ends(world, world.process('epoch-0b'), crashed);
-    await world.pass(66_000);
+    await world.pass(65_000);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM', 'SIGKILL']);
   });
 

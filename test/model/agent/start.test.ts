@@ -10,6 +10,7 @@ test('the watcher starts Envoy at once, whatever the files are', async () => {
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.clock.now()).toBe(0);
   expect(world.prepared).toMatchObject([{ epoch: 0, baseId: 7, validate: true }]);
+  expect(world.newest().configFile).toBe('envoy-rev0.json');
 });
 
 test('an Envoy that waits for the control plane while nobody serves is left waiting, and says why', async () => {
@@ -30,6 +31,19 @@ test('a refused bootstrap is tried again, and never becomes a process', async ()
   world.rejectBootstrap = 'envoy-rev0.json: no such field: bogus';
   await world.settle();
   expect(world.supervisorState()).toBe('running.backing off');
+  expect(world.events('epoch.failed')).toEqual([
+    {
+      type: 'epoch.failed',
+      name: 'epoch-0',
+      epoch: 0,
+      during: 'preparing',
+      code: null,
+      signal: null,
+      reason: 'envoy-rev0.json: no such field: bogus',
+      outOfMemory: false,
+      refusedByParent: false,
+    },
+  ]);
   world.rejectBootstrap = undefined;
   await world.pass(200);
   expect(epochsStarted(world)).toEqual([0]);
@@ -77,6 +91,7 @@ test('without a status port the agent does without', async () => {
   const world = await AgentWorld.serving({ statusPort: 0 });
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.events('status.listening')).toEqual([{ type: 'status.listening', port: 0 }]);
+  expect(world.records.some((r) => r.kind === 'spawn' && r.actor === 'status/http')).toBe(false);
 });
 
 test('base ids that cannot be given back do not make an ordered end a failure', async () => {

@@ -110,6 +110,16 @@ describe('limits', () => {
     await world.pass(1);
     expect(world.newest().signals).toEqual(['SIGTERM', 'SIGKILL']);
   });
+
+  test('an Envoy that was killed while it started has no requests to wait for', async () => {
+    const world = new AgentWorld();
+    await world.settle();
+    world.signal('SIGTERM');
+    await world.pass(defaultSettings.stopLimitMs - 1);
+    expect(world.newest().signals).toEqual(['SIGKILL']);
+    await world.pass(1);
+    expect(world.newest().signals).toEqual(['SIGKILL', 'SIGKILL']);
+  });
 });
 
 /** A stop reaches the supervisor in every one of its states; the drain, or the end, begins in the same moment. */
@@ -352,6 +362,22 @@ describe('until no request is in flight', () => {
     await world.pass(5_000);
     expect(world.counted).toEqual([8]);
   });
+
+  test('the epoch that serves is asked while the replacement that was starting is not gone yet', async () => {
+    const world = await tainted({ exitOnZeroActiveConnections: true });
+    world.signal('SIGTERM');
+    await world.pass(5_000);
+    expect(world.counted).toEqual([7]);
+  });
+
+  test('a draining parent that is alone is asked', async () => {
+    const world = await handedOver({ exitOnZeroActiveConnections: true });
+    world.rejectBootstrap = 'no such field';
+    await ends(world, world.newest(), crashed);
+    world.signal('SIGTERM');
+    await world.pass(5_000);
+    expect(world.counted).toEqual([7]);
+  });
 });
 
 describe('other reasons to stop', () => {
@@ -384,6 +410,7 @@ describe('other reasons to stop', () => {
     world.breakStatus('EMFILE');
     world.signal('SIGHUP');
     await world.pass(5_000);
+    expect(world.newest().signals).toEqual(['SIGTERM']);
     await ends(world, world.newest());
     expect(world.output()).toEqual(orderedEnd);
   });

@@ -1,0 +1,104 @@
+/** From a change of a file to a restart: the cert-watcher. */
+import { expect, test } from 'vitest';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import { checkEveryWorld, ends, epochsStarted, goesLive, handedOver } from './scenes.ts';
+
+checkEveryWorld();
+
+test('the first start is not held up by broken files, nor by none at all', async () => {
+  const broken = new AgentWorld();
+  broken.fileProblems = ['tls.crt: no start line'];
+  await broken.settle();
+  expect(epochsStarted(broken)).toEqual([0]);
+
+  const none = new AgentWorld();
+  none.files = [];
+  await none.settle();
+  expect(none.events('config.changed')).toEqual([{ type: 'config.changed', digest: 'digest-0', files: 0 }]);
+});
+
+test('where there were no files, none is what they should be', async () => {
+  const world = new AgentWorld();
+  world.files = [];
+  await world.settle();
+  await goesLive(world);
+  await world.certificate('digest-1');
+  expect(world.events('config.rejected')).toEqual([]);
+  expect(epochsStarted(world)).toEqual([0, 1]);
+});
+
+test('several problems are told in one line', async () => {
+  const world = await AgentWorld.serving();
+  world.fileProblems = ['tls.crt: no start line', 'tls.key: no start line'];
+  await world.certificate('digest-1');
+  expect(world.events('config.rejected')).toMatchObject([{ reason: 'tls.crt: no start line; tls.key: no start line' }]);
+});
+
+test('directories that cannot be read count as empty: Envoy is started, and the next change brings another look', async () => {
+  const world = new AgentWorld();
+  world.digestAnswer = 'EACCES';
+  await world.settle();
+  expect(world.events('config.changed')).toEqual([{ type: 'config.changed', digest: '', files: 0 }]);
+  expect(epochsStarted(world)).toEqual([0]);
+  await goesLive(world);
+  world.digestAnswer = undefined;
+  await world.certificate('digest-1');
+  expect(epochsStarted(world)).toEqual([0, 1]);
+  // In no diagram: the effect that we have reads what it can, and does not fail (src/agent/certificate-files.ts).
+  AgentWorld.made.splice(0);
+});
+
+test('a batch of changes is one change, read ten seconds after the first of them', async () => {
+  const world = await AgentWorld.serving();
+  world.changeFiles('digest-1');
+  await world.pass(9_000);
+  world.changeFiles('digest-2');
+  await world.pass(999);
+  expect(epochsStarted(world)).toEqual([0]);
+  await world.pass(1);
+  expect(epochsStarted(world)).toEqual([0, 1]);
+  await goesLive(world);
+  await world.pass(20_000);
+  expect(world.supervisorState()).toBe('running.settled');
+});
+
+test('files that change while they are read for the first time start Envoy, and are read again', async () => {
+  const world = new AgentWorld();
+  changeDuringNextReading(world, 'digest-1');
+  await world.settle();
+  expect(epochsStarted(world)).toEqual([0]);
+  await world.pass(10_000);
+  expect(world.events('config.changed').map(({ digest }) => digest)).toEqual(['digest-0', 'digest-1']);
+  // The first reading counts: without any file, Envoy would be left without what it has.
+  await goesLive(world);
+  world.files = [];
+  await world.certificate('digest-2');
+  expect(world.events('config.rejected')).toHaveLength(1);
+});
+
+test('files that change while they are read again are not taken before the next reading', async () => {
+  const world = await AgentWorld.serving();
+  changeDuringNextReading(world, 'digest-2');
+  await world.certificate('digest-1');
+  expect(epochsStarted(world)).toEqual([0]);
+  await world.pass(10_000);
+  expect(world.events('config.changed').map(({ digest }) => digest)).toEqual(['digest-0', 'digest-2']);
+});
+
+test('what was rejected and is put right as it was is no change', async () => {
+  const world = await handedOver();
+  world.fileProblems = ['tls.key is not the key of tls.crt'];
+  await world.certificate('digest-2');
+  world.fileProblems = [];
+  await world.certificate('digest-1');
+  await world.pass(60_000);
+  await ends(world, world.process('epoch-0'));
+  expect(epochsStarted(world)).toEqual([0, 1]);
+});
+
+function changeDuringNextReading(world: AgentWorld, digest: string): void {
+  world.onReading = () => {
+    world.onReading = () => {};
+    world.changeFiles(digest);
+  };
+}

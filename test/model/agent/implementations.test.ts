@@ -1,0 +1,35 @@
+/** What the charts are given from outside. */
+import { describe, expect, test } from 'vitest';
+import { type AnyActorLogic, type AnyStateMachine, createActor, StateMachine } from 'xstate';
+import { agentMachine } from '../../../machines/agent/agent.machine.ts';
+import { certWatcherMachine } from '../../../machines/agent/cert-watcher.machine.ts';
+import { epochMachine } from '../../../machines/agent/epoch.machine.ts';
+import { defaultSettings } from '../../../machines/agent/settings.ts';
+import { statusMachine } from '../../../machines/agent/status.machine.ts';
+import { supervisorMachine } from '../../../machines/agent/supervisor.machine.ts';
+
+const machines: AnyStateMachine[] = [agentMachine, supervisorMachine, epochMachine, certWatcherMachine, statusMachine];
+
+describe.each(machines.map((machine) => [machine.id, machine] as const))('%s', (_, machine) => {
+  const effects = Object.entries(machine.implementations.actors as Record<string, AnyActorLogic>).filter(
+    ([, logic]) => !(logic instanceof StateMachine),
+  );
+
+  test.each(effects)('without its effect %s it fails, and says what is missing', async (name, logic) => {
+    const error = await new Promise((resolve) => {
+      const actor = createActor(logic, { input: {} });
+      actor.subscribe({ error: resolve });
+      actor.start();
+    });
+    expect(error).toEqual(new Error(`effect ${name} was not provided`));
+  });
+});
+
+test('an agent that is told nothing restarts Envoy hot, tries again, stops after a fixed time, and watches nothing', () => {
+  expect(defaultSettings).toMatchObject({
+    restartPolicy: 'retry',
+    hotRestart: true,
+    exitOnZeroActiveConnections: false,
+    watch: { directories: [], requiredFiles: [] },
+  });
+});

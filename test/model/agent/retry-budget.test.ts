@@ -1,0 +1,159 @@
+import { describe, expect, test } from 'vitest';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import { checkEveryWorld, crashed, doomed, ends, epochsStarted, goesLive, killed } from './scenes.ts';
+
+checkEveryWorld();
+
+describe('the retry budget', () => {
+  test('is renewed by a new certificate, which cuts the delay short; and by a minute of health', async () => {
+    const world = new AgentWorld({ retry: { budget: 3, firstDelayMs: 200, maxDelayMs: 30_000 } });
+    await world.settle();
+    for (const digest of ['a', 'b', 'c']) {
+      await ends(world, world.newest(), { code: 1 });
+      await world.pass(200);
+      await ends(world, world.newest(), { code: 1 });
+      await world.certificate(digest);
+    }
+    expect(world.output()).toBeUndefined();
+    for (let crash = 0; crash < 12; crash++) {
+      world.newest().live();
+      await world.pass(60_000);
+      await ends(world, world.newest(), { code: 1 });
+      await world.pass(200);
+    }
+    expect(world.output()).toBeUndefined();
+  });
+
+  test('is not renewed by less than a minute of health', async () => {
+    const world = await AgentWorld.serving({ retry: { budget: 2, firstDelayMs: 200, maxDelayMs: 30_000 } });
+    for (let crash = 0; crash < 3; crash++) {
+      await world.pass(59_999);
+      await ends(world, world.newest(), { code: 1 });
+      if (crash < 2) await world.nextStart();
+      await goesLive(world);
+    }
+    expect(world.output()?.exitCode).toBe(1);
+    expect(world.started).toHaveLength(3);
+  });
+
+  test('is not renewed by the same certificate again, which cuts no delay short', async () => {
+    const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 30_000, maxDelayMs: 30_000 } });
+    await world.certificate('digest-1');
+    await ends(world, world.newest(), { code: 1 });
+    await world.certificate('digest-1');
+    await world.pass(19_999);
+    expect(epochsStarted(world)).toEqual([0, 1]);
+    await world.pass(1);
+    await ends(world, world.newest(), { code: 1 });
+    expect(world.supervisorState()).toBe('running.given up on the configuration');
+  });
+
+  test('is renewed by SIGHUP, which cuts the delay short', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    for (let attempt = 0; attempt < 5; attempt++) {
+      await ends(world, world.newest(), { code: 1 });
+      if (attempt < 4) await world.nextStart();
+    }
+    const at = world.clock.now();
+    world.signal('SIGHUP');
+    await world.settle();
+    expect(world.clock.now()).toBe(at);
+    expect(epochsStarted(world)).toEqual([0, 1, 1, 1, 1, 1, 1]);
+    await ends(world, world.newest(), { code: 1 });
+    await world.pass(200);
+    expect(world.started).toHaveLength(8);
+  });
+
+  test('that is exhausted beside a serving epoch ends nothing; each minute of health brings new tries', async () => {
+    const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
+    await world.certificate('digest-1');
+    await ends(world, world.newest(), { code: 1 });
+    expect(world.supervisorState()).toBe('running.given up on the configuration');
+    expect((await world.ask()).ready).toBe(true);
+    for (const { tries, afterMs } of [
+      // Of the serving epoch's first minute, ten seconds are over.
+      { tries: [0, 1, 1], afterMs: 50_000 },
+      { tries: [0, 1, 1, 1], afterMs: 60_000 },
+      { tries: [0, 1, 1, 1, 1], afterMs: 60_000 },
+    ]) {
+      await world.pass(afterMs - 1);
+      expect(epochsStarted(world)).toEqual(tries.slice(0, -1));
+      await world.pass(1);
+      expect(epochsStarted(world)).toEqual(tries);
+      await ends(world, world.newest(), { code: 1 });
+    }
+  });
+
+  test.each(['a new certificate', 'SIGHUP'])('that is exhausted is renewed by %s', async (trigger) => {
+    const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
+    await world.certificate('digest-1');
+    await ends(world, world.newest(), { code: 1 });
+    if (trigger === 'SIGHUP') world.signal('SIGHUP');
+    else await world.certificate('digest-2');
+    await world.settle();
+    expect(epochsStarted(world)).toEqual([0, 1, 1]);
+  });
+
+  test('that is exhausted says nothing of the Envoy that serves: its crash has a fresh one', async () => {
+    const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
+    world.rejectBootstrap = 'tls.crt: no start line';
+    await world.certificate('broken');
+    await world.pass(200);
+    expect(world.supervisorState()).toBe('running.given up on the configuration');
+    world.rejectBootstrap = undefined;
+    await ends(world, world.newest(), crashed);
+    expect(world.supervisorState()).toBe('running.backing off');
+    await world.pass(200);
+    expect(epochsStarted(world)).toEqual([0, 0]);
+    await ends(world, world.newest(), crashed);
+    expect(world.output()?.trouble).toEqual([
+      'Envoy could not be kept running',
+      'epoch-0, serving: signal SIGSEGV',
+      'epoch-0, initializing: signal SIGSEGV',
+    ]);
+  });
+
+  test('keeps the last twenty reasons', async () => {
+    const world = new AgentWorld({ retry: { budget: 24, firstDelayMs: 1, maxDelayMs: 1 } });
+    await world.settle();
+    for (let attempt = 0; attempt <= 24; attempt++) {
+      await ends(world, world.newest(), { code: 1, lastWords: `reason ${attempt}` });
+      if (attempt < 24) await world.nextStart();
+    }
+    const told = Array.from({ length: 20 }, (_, i) => `epoch-0, initializing: exit code 1: reason ${i + 5}`);
+    expect(world.output()?.trouble).toEqual(['Envoy could not be kept running', ...told]);
+  });
+
+  test('says how long a start was waited for', async () => {
+    const world = await doomed({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
+    await world.pass(20_000);
+    await ends(world, world.process('epoch-0b'), killed);
+    await ends(world, world.process('epoch-1'), crashed);
+    expect(world.output()?.trouble).toEqual([
+      'Envoy could not be kept running',
+      'epoch-0b: not live within 20000 ms',
+      'epoch-1, serving: signal SIGSEGV',
+    ]);
+  });
+
+  test.each(['a changed configuration', 'SIGHUP'])(
+    'that tries at %s used up is renewed when the Envoy that served meanwhile crashes',
+    async (trigger) => {
+      const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
+      if (trigger === 'SIGHUP') world.signal('SIGHUP');
+      else await world.certificate('digest-1');
+      await world.settle();
+      await ends(world, world.newest(), { code: 1 });
+      await ends(world, world.process('epoch-0'), crashed);
+      await world.pass(200);
+      expect(world.newest().epoch).toBe(0);
+      await ends(world, world.newest(), { code: 1 });
+      expect(world.output()?.trouble).toEqual([
+        'Envoy could not be kept running',
+        'epoch-0, serving: signal SIGSEGV',
+        'epoch-0, initializing: exit code 1',
+      ]);
+    },
+  );
+});

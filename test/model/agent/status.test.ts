@@ -1,0 +1,81 @@
+/** What a readiness probe is told, from the first moment to the last. */
+import { expect, test } from 'vitest';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import { checkEveryWorld, crashed, ends, goesLive, handedOver, tainted } from './scenes.ts';
+
+checkEveryWorld();
+
+const ready = { ready: true, reason: '' };
+
+test('not ready before an Envoy serves, ready when its admin interface says so', async () => {
+  const world = new AgentWorld();
+  await world.settle();
+  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy has not been started' });
+  await goesLive(world);
+  expect(await world.ask()).toEqual(ready);
+  world.envoyLive = false;
+  expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's admin interface says: 503" });
+  expect(world.events('envoy.ask')).toEqual([
+    { type: 'envoy.ask', request: 1 },
+    { type: 'envoy.ask', request: 2 },
+  ]);
+});
+
+test('each answer names the call that it answers', async () => {
+  const world = await AgentWorld.serving();
+  await world.ask();
+  await world.certificate('digest-1');
+  await world.ask();
+  await ends(world, world.newest(), { code: 1 });
+  await ends(world, world.process('epoch-0'), crashed);
+  await world.ask();
+  await world.pass(400);
+  world.signal('SIGTERM');
+  await world.ask();
+  expect(world.events('readiness.answer')).toEqual([
+    { type: 'readiness.answer', request: 0, ready: true, reason: '' },
+    { type: 'readiness.answer', request: 1, ready: true, reason: '' },
+    { type: 'readiness.answer', request: 2, ready: false, reason: 'Envoy ended' },
+    { type: 'readiness.answer', request: 3, ready: false, reason: 'the agent is stopping' },
+  ]);
+});
+
+test('an answer that comes during a hand-over is the child’s, and does not count', async () => {
+  const world = await AgentWorld.serving();
+  world.answersLate = true;
+  world.envoyLive = false;
+  await world.ask();
+  await world.certificate('digest-1');
+  world.answer();
+  expect(world.readiness).toEqual([ready]);
+});
+
+test('an answer that comes when the agent stops does not count', async () => {
+  const world = await AgentWorld.serving();
+  world.answersLate = true;
+  await world.ask();
+  world.signal('SIGTERM');
+  world.answer();
+  expect(world.readiness).toEqual([{ ready: false, reason: 'the agent is stopping' }]);
+});
+
+test('each hand-over is told with the name of who comes, each change of who serves with its name and base id', async () => {
+  const world = await tainted();
+  await goesLive(world);
+  expect(world.events('handover.began')).toEqual([
+    { type: 'handover.began', name: 'epoch-1' },
+    { type: 'handover.began', name: 'epoch-0b' },
+  ]);
+  expect(world.events('serving.began')).toEqual([
+    { type: 'serving.began', name: 'epoch-0', baseId: 7 },
+    { type: 'serving.began', name: 'epoch-0b', baseId: 8 },
+  ]);
+});
+
+test('the end of a draining parent is nobody’s business', async () => {
+  const world = await handedOver();
+  await world.pass(60_000);
+  await ends(world, world.process('epoch-0'));
+  expect(world.events('serving.ended')).toEqual([]);
+  expect(await world.ask()).toEqual(ready);
+});
