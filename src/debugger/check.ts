@@ -116,6 +116,32 @@ export class TraceChecker {
     };
   }
 
+  /**
+   * Takes note of how things stand; the function that is returned brings that back, as often as it is called: one checker can
+   * follow runs that begin alike.
+   */
+  save(): () => void {
+    const monitors = this.#monitors.map((monitor) => monitor.save());
+    const messages = this.#messages.save();
+    const departures = this.#departures.length;
+    const counts = structuredClone(this.#counts);
+    const before = this.#before;
+    const lastSeq = this.#lastSeq;
+    return () => {
+      for (const restore of monitors) restore();
+      messages();
+      this.#departures.length = departures;
+      Object.assign(this.#counts, structuredClone(counts));
+      this.#before = before;
+      this.#lastSeq = lastSeq;
+    };
+  }
+
+  /** Identity: two checkers with the same key judge the same of all that may follow. */
+  key(): string {
+    return this.#monitors.map((monitor) => monitor.key()).join('|');
+  }
+
   #countLost(seq: number): void {
     const lost = seq - this.#lastSeq - 1;
     this.#lastSeq = seq;

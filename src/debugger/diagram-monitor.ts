@@ -64,6 +64,28 @@ export class DiagramMonitor {
     return { ...this.#counts, live: this.#live.size };
   }
 
+  /** Takes note of how things stand; the function that is returned brings that back, as often as it is called. */
+  save(): () => void {
+    const live = [...this.#live].map((activation) => ({ activation, was: { ...activation } }));
+    const counts = { ...this.#counts };
+    const seen = this.#seenSinceLoss === undefined ? undefined : [...this.#seenSinceLoss];
+    return () => {
+      this.#live.clear();
+      this.#byNumber.clear();
+      for (const { activation, was } of live) {
+        this.#live.add(Object.assign(activation, was));
+        this.#index(activation);
+      }
+      Object.assign(this.#counts, counts);
+      this.#seenSinceLoss = seen === undefined ? undefined : new Set(seen);
+    };
+  }
+
+  /** Identity: where the live activations stand. */
+  key(): string {
+    return [...this.#live].map(({ cuts }) => cuts.map(({ n, term }) => `${n} ${term.id}`).join()).join(';');
+  }
+
   /** Offers a message to the live activations, and begins one if none takes it. */
   take(message: Message, { steps, interruptions }: Concern): { accepted: boolean; refusals: Refusal[] } {
     const refusals: Refusal[] = [];
@@ -172,13 +194,17 @@ export class DiagramMonitor {
   #stand(activation: Activation, cuts: readonly Cut[]): void {
     this.#forget(activation);
     activation.cuts = cuts;
-    for (const { n } of cuts) {
-      this.#seenSinceLoss?.add(n);
+    for (const { n } of cuts) this.#seenSinceLoss?.add(n);
+    this.#index(activation);
+    if (cuts.every((cut) => cut.term === this.contract.terms.empty)) this.#end(activation, 'completed');
+  }
+
+  #index(activation: Activation): void {
+    for (const { n } of activation.cuts) {
       const peers = this.#byNumber.get(n);
       if (peers === undefined) this.#byNumber.set(n, new Set([activation]));
       else peers.add(activation);
     }
-    if (cuts.every((cut) => cut.term === this.contract.terms.empty)) this.#end(activation, 'completed');
   }
 
   #end(activation: Activation, how: 'completed' | 'interrupted'): void {

@@ -21,6 +21,15 @@ export const unknownParent = '?';
 export class MessageReader {
   readonly #parents = new Map<string, string>();
 
+  /** Takes note of who is whose parent; the function that is returned brings that back. */
+  save(): () => void {
+    const parents = [...this.#parents];
+    return () => {
+      this.#parents.clear();
+      for (const [actor, parent] of parents) this.#parents.set(actor, parent);
+    };
+  }
+
   /** The message in a record; undefined for records that are none (transitions, effects, ends without success). */
   read(record: TraceRecord): Message | undefined {
     const { seq, t } = record;

@@ -157,11 +157,12 @@ export function createRecorder(options: RecorderOptions): Recorder {
     }
   };
 
-  const ended = new WeakSet<AnyActorRef>();
-  const onEnd = (ref: AnyActorRef, snapshot: unknown): void => {
+  /** Final snapshots that were told of, not actors: an explorer lets an actor live again. */
+  const ended = new WeakSet<object>();
+  const onEnd = (ref: AnyActorRef, snapshot: object): void => {
     const { status, output, error } = snapshot as { status?: string; output?: unknown; error?: unknown };
-    if (status === undefined || status === 'active' || ended.has(ref)) return;
-    ended.add(ref);
+    if (status === undefined || status === 'active' || ended.has(snapshot)) return;
+    ended.add(snapshot);
     record({
       kind: 'stop',
       actor: actorName(ref),

@@ -8,22 +8,29 @@ import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { type Exploration, explore, findShortest } from '../../src/debugger/explore/explorer.ts';
 import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
 import type { World } from '../../src/debugger/explore/world.ts';
-import type { Bounds } from '../simulation/exploration-world.ts';
+import { type Bounds, explorationSettings } from '../simulation/exploration-bounds.ts';
 import { exploreAgent } from '../simulation/explore-agent.ts';
 import { noChartFails, triggersAreApplied } from '../simulation/invariants/converging.ts';
+import { agentEndsForAReason, nobodyForgotten, nobodyLeftBehind, stopEnds } from '../simulation/invariants/ending.ts';
+import type { Invariant } from '../simulation/invariants/invariant.ts';
 import {
-  agentEndsForAReason,
-  nobodyForgotten,
-  nobodyLeftBehind,
+  doomedIsReplaced,
   noSignalToDrainingParent,
   noSignalToNeededParent,
   onlyKillTheUnborn,
+  replacedHasItsTime,
   servingIsKept,
-  stopEnds,
-} from '../simulation/invariants/ending.ts';
-import type { Invariant } from '../simulation/invariants/invariant.ts';
-import { noDrainCutByStart, noGap, noSecondBeginning, oneNotLive } from '../simulation/invariants/starting.ts';
+} from '../simulation/invariants/keeping.ts';
+import {
+  fewProcesses,
+  noDrainCutByStart,
+  noGap,
+  noSecondBeginning,
+  oneNotLive,
+} from '../simulation/invariants/starting.ts';
+import { eachStartIsToldOnce } from '../simulation/invariants/telling.ts';
 
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
 beforeAll(() => {
@@ -34,33 +41,47 @@ const bounds = (triggers: number, faults: number, stops: Bounds['stops']): Bound
 const figures = ({ outcome, states, edges, depth, found }: Exploration) => ({ outcome, states, edges, depth, found });
 
 describe('the agent', () => {
-  test.each([bounds(0, 2, 2), bounds(1, 0, 2), bounds(2, 0, 0)])(
+  test.each([bounds(0, 2, 2), bounds(1, 0, 2)])(
     'breaks no invariant and comes to rest, whatever happens within $triggers triggers, $faults faults, $stops stops',
-    (within) => {
-      const result = explore(() => exploreAgent(within).begin());
-      expect(result.found).toBeUndefined();
-      expect(result.outcome).toBe('complete');
-      expect(result.states).toBeGreaterThan(200);
+    (within) => expectComplete(explore(() => exploreAgent(within).begin())),
+    60_000,
+  );
+
+  test('and in every run within a trigger, a fault and a stop it conforms to the sequence diagrams, too', () => {
+    expectComplete(explore(() => exploreAgent(bounds(1, 1, 1)).beginChecked()));
+  }, 60_000);
+
+  test.each([
+    ['with one base id', { baseIds: [7] }],
+    ['with hot restart off', { settings: { ...explorationSettings, hotRestart: false } }],
+    ['that ends with its Envoy', { settings: { ...explorationSettings, restartPolicy: 'exit' as const } }],
+  ])(
+    '%s it breaks none either',
+    (_, options) => {
+      expectComplete(explore(() => exploreAgent(bounds(1, 1, 0), options).begin()));
     },
     60_000,
   );
 
   test('does so also when states are told apart by the times between deadlines', () => {
-    const result = explore(() => exploreAgent(bounds(1, 0, 0), { exactTimes: true }).begin());
-    expect(result.found).toBeUndefined();
-    expect(result.outcome).toBe('complete');
+    expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { exactTimes: true }).begin()));
   });
 
-  test('passes through every state in conformity with the sequence diagrams', () => {
-    const agent = exploreAgent(bounds(0, 2, 1));
-    const { runs } = explore(() => agent.begin());
-    for (const run of runs()) expect(agent.conformance(run).departures, run.join(' ')).toEqual([]);
+  test('conforms in every run also where runs that lead to the same state are told apart', () => {
+    expectComplete(explore(() => exploreAgent(bounds(1, 0, 1)).beginChecked({ everyRun: true })));
   });
 });
+
+function expectComplete(result: Exploration): void {
+  expect(result.found).toBeUndefined();
+  expect(result.outcome).toBe('complete');
+  expect(result.states).toBeGreaterThan(200);
+}
 
 /** Epoch 1 has taken over from epoch 0, which drains. */
 const handedOver = 'prepared:0 hup admin:0 live:0 seen:0 prepared:1 admin:1 live:1 seen:1';
 const refills = 'tick:start-limiter.refill tick:start-limiter.refill';
+const twoTokens = { ...explorationSettings, starts: { ...explorationSettings.starts, burst: 2 } };
 
 test.each([
   ['a HUP before the first configuration', 'hup'],
@@ -81,11 +102,11 @@ test.each([
   ],
   [
     'a parent that is overdue while a second child takes over',
-    `${handedOver} crash:1 tick:start-limiter.refill tick:supervisor.backoff prepared:1 admin:1 ${refills} ` +
-      'tick:epoch-0.parentDue live:1 tick:epoch-0.parentOverdue seen:1',
+    `${handedOver} crash:1 tick:start-limiter.refill prepared:1 admin:1 ${refills} ` +
+      'tick:epoch-0.parentDue live:1 tick:epoch-0.parentOverdue exit:0 exit:1',
   ],
 ])('%s has its place in the sequence diagrams', (_, run) => {
-  expect(exploreAgent(bounds(3, 3, 2)).conformance(run.split(' ')).departures).toEqual([]);
+  expect(exploreAgent(bounds(3, 3, 2), { settings: twoTokens }).conformance(run.split(' ')).departures).toEqual([]);
 });
 
 describe('the explorer', () => {
@@ -100,9 +121,17 @@ describe('the explorer', () => {
     expect(figures(findShortest(() => agent.begin()))).toEqual(figures(explore(() => agent.begin())));
   });
 
+  test('finds the same states with two threads as with one', () => {
+    const { begin, helper } = exploreAgent(bounds(1, 0, 0), { exactTimes: true });
+    const inTwo = exploreInTwo(begin, helper);
+    const alone = explore(() => begin());
+    expect(figures(inTwo)).toEqual(figures(alone));
+  });
+
   test('says when it could not see everything', () => {
     const agent = exploreAgent(bounds(1, 1, 1));
     expect(explore(() => agent.begin(), { states: 50 }).outcome).toBe('limit');
+    expect(exploreInTwo(agent.begin, agent.helper, { states: 50 }).outcome).toBe('limit');
   });
 });
 
@@ -125,7 +154,12 @@ const broken: Record<string, Broken> = {
     within: bounds(1, 0, 0),
     machines: epoch({
       actions: {
-        reportStarted: sendParent(({ context }) => ({ type: 'epoch.live', epoch: context.epoch, timeToLiveMs: 0 })),
+        reportStarted: sendParent(({ context }) => ({
+          type: 'epoch.live',
+          name: context.name,
+          epoch: context.epoch,
+          timeToLiveMs: 0,
+        })),
       },
     }),
   },
@@ -145,6 +179,31 @@ const broken: Record<string, Broken> = {
     finds: noDrainCutByStart,
     within: bounds(2, 0, 0),
     machines: supervisor({ guards: { parentStillLeaving: () => false } }),
+  },
+  'a supervisor that starts a third epoch while the first one leaves': {
+    finds: fewProcesses,
+    within: bounds(2, 0, 0),
+    machines: supervisor({ guards: { parentStillLeaving: () => false } }),
+  },
+  'an epoch that ends as soon as it is replaced': {
+    finds: replacedHasItsTime,
+    within: bounds(1, 1, 0),
+    machines: epoch({ delays: { linger: 0 } }),
+  },
+  'a supervisor that drains the serving epoch instead of replacing it': {
+    finds: servingIsKept,
+    within: bounds(1, 1, 0),
+    machines: supervisor({ guards: { mustRestartInFull: ({ context }) => context.epochs.some((e) => e.doomed) } }),
+  },
+  'a supervisor that thinks nothing of the early death of a parent': {
+    finds: doomedIsReplaced,
+    within: bounds(1, 1, 0),
+    machines: supervisor({ guards: { ofParentOfServing: () => false } }),
+  },
+  'a supervisor that does not tell how a start ended': {
+    finds: eachStartIsToldOnce,
+    within: bounds(0, 1, 0),
+    machines: supervisor({ actions: { reportRestart: () => {} } }),
   },
   'an epoch that has no patience with a draining parent': {
     finds: noSignalToDrainingParent,
@@ -170,7 +229,7 @@ const broken: Record<string, Broken> = {
     finds: nobodyForgotten,
     within: bounds(1, 0, 0),
     machines: supervisor({
-      actions: { supersedeParent: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-0')) },
+      actions: { supersedeOthers: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-0')) },
     }),
   },
   'an agent that does not wait for the last exit': {
@@ -180,7 +239,7 @@ const broken: Record<string, Broken> = {
       ...supervisor({ delays: { reapLimit: 0 } }),
       change: (agent) =>
         agent.provide({
-          actors: { releaseBaseId: scriptedPromise(({ self }) => settle(self, { value: undefined })) },
+          actors: { releaseBaseIds: scriptedPromise(({ self }) => settle(self, { value: undefined })) },
         }),
     },
   },
@@ -197,7 +256,7 @@ const broken: Record<string, Broken> = {
   'an agent that waits for ever for its base id': {
     finds: stopEnds,
     within: bounds(0, 0, 1),
-    machines: { change: (agent) => agent.provide({ actors: { releaseBaseId: scriptedPromise(() => {}) } }) },
+    machines: { change: (agent) => agent.provide({ actors: { releaseBaseIds: scriptedPromise(() => {}) } }) },
   },
   'an action that throws': {
     finds: noChartFails,

@@ -21,19 +21,21 @@ export interface EffectWorld {
   listening(effect: 'signals' | 'files', self: AnyActorRef | undefined): void;
   /** What the watched files hash to. */
   readFiles(): string;
+  /** Why Envoy could not use them. */
+  fileProblems?(): string[];
   preparing(call: Running<EpochRun>): void;
   notPreparing(call: Running<EpochRun>): void;
   spawn(effect: Running<EpochRun>): void;
   signal(effect: Running<EpochRun>, signal: ProcessSignal['signal']): void;
   /** The effect is stopped: nobody waits for the process any more. */
   abandon(effect: Running<EpochRun>): void;
-  probing(effect: Running<{ epoch: number }>, on: boolean): void;
+  probing(effect: Running<EpochRun>, on: boolean): void;
   /** Whether the orders arrived. */
-  drain(epoch: number): boolean;
-  /** Clears the mark of an epoch that died before it was live; whether that was safe. */
-  repair(baseId: number): boolean;
+  drain(run: EpochRun & { replaced: boolean }): boolean;
+  /** Clears the mark of an epoch that died before it was live, if that is safe. */
+  repair(call: Running<{ baseId: number }>): void;
   /** Every Envoy is ended; answers when the last is gone. */
-  release(call: Running<{ baseId: number }>): void;
+  release(call: Running<{ baseIds: readonly number[] }>): void;
 }
 
 /** The world that a system's actors live in. */
@@ -63,17 +65,17 @@ export const agentMachines: AgentMachines = {
 
 export type ScriptedAgent = typeof agentMachine;
 
-export function scriptedAgent(machines: AgentMachines = agentMachines): ScriptedAgent {
+export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds = [7, 8]): ScriptedAgent {
   return machines.agent.provide({
     actors: {
       signals: scriptedCallback<{ type: never }, undefined>({
         start: (effect) => world(effect).listening('signals', effect.self),
         stop: (effect) => world(effect).listening('signals', undefined),
       }),
-      claimBaseId: scriptedPromise<{ baseId: number; sweptFiles: string[] }, undefined>(({ self }) =>
-        settle(self, { value: { baseId: 7, sweptFiles: [] } }),
+      claimBaseIds: scriptedPromise<{ baseIds: number[]; sweptFiles: string[] }, undefined>(({ self }) =>
+        settle(self, { value: { baseIds, sweptFiles: [] } }),
       ),
-      releaseBaseId: scriptedPromise<void, { baseId: number }>((call) => world(call).release(call)),
+      releaseBaseIds: scriptedPromise<void, { baseIds: number[] }>((call) => world(call).release(call)),
       status: machines.status.provide({
         actors: {
           http: scriptedCallback({
@@ -86,10 +88,8 @@ export function scriptedAgent(machines: AgentMachines = agentMachines): Scripted
       supervisor: machines.supervisor.provide({
         actors: {
           epoch: scriptedEpoch(machines.epoch),
-          repair: scriptedPromise<void, { baseId: number }>((call) => {
-            const repaired = world(call).repair(call.input.baseId);
-            settle(call.self, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
-          }),
+          repair: scriptedPromise<void, { baseId: number }>((call) => world(call).repair(call)),
+          countRequests: scriptedPromise<number, { baseId: number }>((call) => settle(call.self, { value: 0 })),
         },
       }),
     },
@@ -107,7 +107,10 @@ function scriptedWatcher(certWatcher: typeof certWatcherMachine): typeof certWat
         stop: (effect) => world(effect).listening('files', undefined),
       }),
       digestFiles: scriptedPromise<{ digest: string; files: string[]; problems: string[] }, { directories: string[] }>(
-        (call) => settle(call.self, { value: { digest: world(call).readFiles(), files: ['tls.crt'], problems: [] } }),
+        (call) => {
+          const digest = world(call).readFiles();
+          settle(call.self, { value: { digest, files: ['tls.crt'], problems: world(call).fileProblems?.() ?? [] } });
+        },
       ),
     },
   });
@@ -125,12 +128,12 @@ function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
         receive: (effect, { signal }) => world(effect).signal(effect, signal),
         stop: (effect) => world(effect).abandon(effect),
       }),
-      probe: scriptedCallback<{ type: never }, { epoch: number }>({
+      probe: scriptedCallback<{ type: never }, EpochRun>({
         start: (effect) => world(effect).probing(effect, true),
         stop: (effect) => world(effect).probing(effect, false),
       }),
-      drainListeners: scriptedPromise<void, { epoch: number }>((call) => {
-        const arrived = world(call).drain(call.input.epoch);
+      drainListeners: scriptedPromise<void, EpochRun & { replaced: boolean }>((call) => {
+        const arrived = world(call).drain(call.input);
         settle(call.self, arrived ? { value: undefined } : { error: new Error('connection refused') });
       }),
     },

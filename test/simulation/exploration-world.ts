@@ -1,110 +1,56 @@
 /**
  * The agent's real statecharts on a simulated host, with all that is not determined as a choice: what the world asks of the
- * agent (`cert`, `hup`, `term`), what Envoy does in its own time (`live:1`), what goes wrong (`crash:0`), and which of the
+ * agent (`cert`, `hup`, `term`), what Envoy does in its own time (`live:1`), what goes wrong (`crash:0b`), and which of the
  * deadlines that may be next is next (`tick:supervisor.backoff`). Time is a zone: all timings at once.
  */
-import type { AnyActorRef, InspectionEvent, SnapshotFrom } from 'xstate';
-import type { agentMachine } from '../../machines/agent/agent.machine.ts';
+import type { AnyActorRef } from 'xstate';
 import type { ProcessSignal } from '../../machines/agent/protocol.ts';
-import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
-import { stateName } from '../../src/runtime/actor-system.ts';
+import { type Bounds, type ExplorationOptions, explorationBaseIds, explorationSettings } from './exploration-bounds.ts';
+import { choicesIn, happenings, isSeen, natureNames } from './exploration-choices.ts';
 import { type EffectWorld, type ScriptedAgent, worldOf } from './exploration-effects.ts';
+import { type AgentSnapshot, Oversight } from './exploration-oversight.ts';
+import { byRank, firstState, keyOfActor, keyOfState, type WorldState } from './exploration-state.ts';
 import { invariants } from './invariants/all.ts';
-import type { Invariant, Observed } from './invariants/invariant.ts';
 import { SimulatedHost, type SimulatedProcess } from './simulated-host.ts';
-
-/** How much of each kind a run may hold. */
-export interface Bounds {
-  /** Changed certificates and SIGHUPs. */
-  readonly triggers: number;
-  /** Crashes, refused bootstraps, failed spawns, processes that do not end. */
-  readonly faults: number;
-  /** SIGTERMs: 1 a stop, 2 a stop that may lose its patience. */
-  readonly stops: 0 | 1 | 2;
-}
-
-export interface ExplorationOptions {
-  readonly settings?: AgentSettings;
-  readonly invariants?: readonly Invariant[];
-  /** Two states whose deadlines lie at other distances are two, though their order may be the same. */
-  readonly exactTimes?: boolean;
-  readonly inspect?: (event: InspectionEvent) => void;
-}
-
-/** As in production, but for counters: a bucket of two tokens, and a budget of one retry. */
-export const explorationSettings: AgentSettings = {
-  ...defaultSettings,
-  retry: { ...defaultSettings.retry, budget: 1 },
-  starts: { ...defaultSettings.starts, burst: 2 },
-};
 
 /** A probe comes by so often, and hears the answer (src/agent/live-probe.ts). */
 const probeMs = 300;
 
-interface WorldState {
-  readonly triggers: number;
-  readonly faults: number;
-  readonly stops: number;
-  readonly files: number;
-  /** The files as the agent last read them. */
-  readonly filesRead: number;
-  readonly orders: number;
-  /** Epochs begun, and live ones lost, since the last trigger: the most that can have failed. */
-  readonly tries: number;
-  readonly stop: 'not ordered' | 'ordered' | 'deadline passed';
-  /** Calls of `prepare` that are not answered, by epoch. */
-  readonly preparing: ReadonlyMap<number, AnyActorRef>;
-  readonly probes: ReadonlyMap<number, AnyActorRef>;
-  readonly releasing: AnyActorRef | undefined;
-  readonly signals: AnyActorRef | undefined;
-  readonly watch: AnyActorRef | undefined;
-  /** The next start fails: the operating system has no process to give. */
-  readonly unspawnable: boolean;
-  readonly violations: readonly Violation[];
+interface Run {
+  readonly epoch: number;
+  readonly baseId: number;
 }
-
-type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
 
 export class ExplorationWorld implements World, EffectWorld {
   readonly #system = new SymbolicSystem();
   readonly #host: SimulatedHost;
   readonly #agent: AnyActorRef;
-  readonly #invariants: readonly Invariant[];
-  readonly #settings: AgentSettings;
+  readonly #oversight: Oversight;
+  readonly #firstBaseId: number | undefined;
   readonly #exactTimes: boolean;
+  readonly #mostFailures: number;
   #state: WorldState;
   #choices: readonly Choice[] | undefined;
 
   constructor(agent: ScriptedAgent, bounds: Bounds, options: ExplorationOptions = {}) {
+    const { settings = explorationSettings, baseIds = explorationBaseIds, inspect } = options;
     this.#exactTimes = options.exactTimes ?? false;
-    this.#settings = options.settings ?? explorationSettings;
-    this.#invariants = options.invariants ?? invariants;
-    this.#state = {
-      ...bounds,
-      files: 0,
-      filesRead: 0,
-      orders: 0,
-      tries: 0,
-      stop: 'not ordered',
-      preparing: new Map(),
-      probes: new Map(),
-      releasing: undefined,
-      signals: undefined,
-      watch: undefined,
-      unspawnable: false,
-      violations: [],
-    };
+    this.#firstBaseId = baseIds[0];
+    this.#mostFailures = settings.retry.budget + 1;
+    this.#state = firstState(bounds);
     // Time spent is no part of a state, only of a trace.
-    if (options.inspect !== undefined) this.#system.arm(beginning, 0, 'mark');
-    this.#host = new SimulatedHost(this.#system, this.#watchOver(), this.#settings.parentShutdownMs);
+    if (options.timed === true) this.#system.arm(beginning, 0, 'mark');
+    this.#oversight = this.#beginOversight({ settings, baseIds, invariants: options.invariants ?? invariants });
+    this.#host = new SimulatedHost(this.#system, this.#oversight.hostWatch, settings.parentShutdownMs);
     this.#agent = this.#system.start(agent, {
       id: 'agent',
-      input: { settings: this.#settings },
-      inspect: options.inspect,
+      input: { settings },
+      inspect,
       created: (root) => worldOf.set(root.system, this),
+      overhear: (event) => this.#oversight.hear(event),
     });
     this.#settle();
   }
@@ -135,7 +81,7 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   choices(): readonly Choice[] {
-    this.#choices ??= [...this.#list()];
+    this.#choices ??= this.#isOver() ? [] : [...choicesIn(this.#situation())];
     return this.#choices;
   }
 
@@ -148,11 +94,10 @@ export class ExplorationWorld implements World, EffectWorld {
 
   key(): string {
     const time = this.#exactTimes ? this.#system.zone.key() : this.#system.zone.orderKey();
-    const actors = [...this.#system.actors()].map(keyOfActor).join('\n');
-    const s = this.#state;
-    const calls = `${[...s.preparing.keys()]}/${[...s.probes.keys()]}/${s.releasing !== undefined}`;
-    const wanted = `${s.files}.${s.filesRead}.${s.orders} ${Math.min(s.tries, this.#settings.retry.budget + 1)}`;
-    return `${s.triggers} ${s.faults} ${s.stops} ${s.stop}|${wanted}|${calls}|${this.#host.key()}|${time}|${actors}`;
+    const { ending } = this;
+    let key = `${keyOfState(this.#state, this.#mostFailures)}|${this.#host.key(ending)}|${time}|`;
+    for (const actor of this.#system.actors()) key += keyOfActor(actor, ending);
+    return ending ? key : byRank(key);
   }
 
   save(): () => void {
@@ -175,28 +120,39 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   readFiles(): string {
-    const { files, filesRead } = this.#state;
-    if (files !== filesRead) this.#set({ filesRead: files, tries: this.#triesUnderWay() });
+    const { files, filesRead, spoiled } = this.#state;
+    if (spoiled) return 'unusable';
+    if (files !== filesRead) this.#set({ filesRead: files, failures: 0 });
     return `files-${files}`;
   }
 
-  preparing({ input, self }: Running<{ epoch: number }>): void {
-    this.#set({ preparing: new Map(this.#state.preparing).set(input.epoch, self), tries: this.#state.tries + 1 });
+  fileProblems(): string[] {
+    return this.#state.spoiled ? ['tls.crt: not a certificate'] : [];
   }
 
-  notPreparing({ input, self }: Running<{ epoch: number }>): void {
-    if (this.#state.preparing.get(input.epoch) === self)
-      this.#set({ preparing: less(this.#state.preparing, input.epoch) });
+  preparing({ input, self }: Running<Run>): void {
+    this.#host.noteTry(input.baseId);
+    this.#set({ preparing: new Map(this.#state.preparing).set(this.#nameOf(input), self) });
   }
 
-  spawn({ input, self }: Running<{ epoch: number; baseId: number }>): void {
+  notPreparing({ input, self }: Running<Run>): void {
+    const { preparing } = this.#state;
+    const name = this.#nameOf(input);
+    if (preparing.get(name) !== self) return;
+    this.#set({ preparing: less(preparing, name) });
+    this.#oversight.noteCalledOff();
+  }
+
+  spawn({ input, self }: Running<Run>): void {
     if (this.#state.unspawnable) {
+      this.#host.noteNoProcess(input.baseId);
       report(self, { type: 'process.failed', reason: 'EAGAIN' });
       return;
     }
-    const { files, orders } = this.#state;
+    const { files, filesRead, spoiled, wanted } = this.#state;
+    const generation = { files: spoiled ? filesRead : files, orders: wanted.orders };
     const { epoch, baseId } = input;
-    const { pid } = this.#host.spawn({ epoch, baseId, generation: { files, orders }, effect: self });
+    const { pid } = this.#host.spawn({ epoch, baseId, generation, effect: self });
     report(self, { type: 'process.spawned', pid });
   }
 
@@ -210,21 +166,25 @@ export class ExplorationWorld implements World, EffectWorld {
     if (process !== undefined) this.#host.kill(process);
   }
 
-  probing({ input, self }: Running<{ epoch: number }>, on: boolean): void {
+  probing({ input, self }: Running<Run>, on: boolean): void {
     const { probes } = this.#state;
-    if (on) this.#set({ probes: new Map(probes).set(input.epoch, self) });
-    else if (probes.get(input.epoch) === self) this.#set({ probes: less(probes, input.epoch) });
+    const name = this.#nameOf(input);
+    if (on) this.#set({ probes: new Map(probes).set(name, self) });
+    else if (probes.get(name) === self) this.#set({ probes: less(probes, name) });
   }
 
-  drain(epoch: number): boolean {
-    const process = this.#host.processes.find((other) => other.epoch === epoch && this.#host.hasAdmin(other));
-    if (process === undefined || this.#host.isDoomed(process)) return false;
-    this.#check((invariant, observed) => invariant.draining?.(process, observed));
+  drain({ epoch, baseId, replaced }: Run & { replaced: boolean }): boolean {
+    const process = this.#host.processes.find(
+      (other) => other.epoch === epoch && other.baseId === baseId && this.#host.hasAdmin(other),
+    );
+    if (process === undefined || this.#host.isBlocked(process)) return false;
+    this.#oversight.judge((invariant, observed) => invariant.draining?.(process, observed));
+    if (replaced) this.#host.drainListeners(process);
     return true;
   }
 
-  repair(baseId: number): boolean {
-    return this.#host.repair(baseId);
+  repair({ input, self }: Running<{ baseId: number }>): void {
+    this.#set({ repairing: { call: self, baseId: input.baseId } });
   }
 
   release({ self }: Running<unknown>): void {
@@ -234,71 +194,65 @@ export class ExplorationWorld implements World, EffectWorld {
 
   // ---- what happens
 
-  *#list(): Generator<Choice> {
-    const s = this.#state;
-    if (this.#agent.getSnapshot().status !== 'active' || s.violations.length > 0) return;
-    if (s.triggers > 0 && s.stop === 'not ordered' && !this.#agentEnds()) {
-      if (s.watch !== undefined) yield bounded('cert');
-      yield bounded('hup');
-    }
-    if (s.stops > 0) yield bounded('term');
-    for (const epoch of s.preparing.keys()) {
-      yield free(`prepared:${epoch}`);
-      if (s.faults > 0) {
-        yield bounded(`refuse:${epoch}`);
-        yield bounded(`unspawnable:${epoch}`);
-      }
-    }
-    for (const process of this.#host.processes) yield* this.#ofProcess(process);
-    for (const timer of this.#system.zone.firable()) yield free(`tick:${timer}`);
-  }
-
-  *#ofProcess(process: SimulatedProcess): Generator<Choice> {
-    const { label } = process;
-    const nature = this.#host.natureOf(process);
-    if (nature !== undefined) yield free(`${natureNames[nature.event]}:${label}`);
-    if (this.#isSeen(process)) yield free(`seen:${label}`);
-    if (this.#state.faults === 0) return;
-    if (this.#host.mayHang(process)) yield bounded(`hang:${label}`);
-    if (nature?.withinMs === undefined || this.#host.isDoomed(process)) yield bounded(`crash:${label}`);
-  }
-
   #perform(kind: string, subject: string): void {
-    const s = this.#state;
     switch (kind) {
       case 'cert':
-        this.#set({ triggers: s.triggers - 1, files: s.files + 1 });
-        if (s.watch !== undefined) report(s.watch, { type: 'files.changed', path: 'tls.crt' });
+      case 'spoil':
+        this.#changeFiles(kind === 'spoil');
         return;
       case 'hup':
-        this.#set({ triggers: s.triggers - 1, orders: s.orders + 1, tries: this.#triesUnderWay() });
-        this.#raise('SIGHUP');
+        this.#demandRestart();
         return;
       case 'term':
-        this.#set({ stops: s.stops - 1, stop: s.stop === 'not ordered' ? 'ordered' : 'deadline passed' });
-        if (s.stop === 'not ordered') this.#system.arm('stop deadline', this.#settings.terminationDrainMs, 'mark');
-        else this.#system.disarm('stop deadline');
+        this.#set({ stops: this.#state.stops - 1 });
+        this.#oversight.orderStop();
         this.#raise('SIGTERM');
         return;
       case 'prepared':
       case 'unspawnable':
-        this.#prepared(Number(subject), kind === 'unspawnable');
+        this.#prepared(subject, kind === 'unspawnable');
         return;
       case 'refuse':
         this.#spendFault();
-        settle(this.#takeCall(Number(subject)), { error: new Error('no such field: bogus') });
+        this.#oversight.noteFailure();
+        settle(this.#takeCall(subject), { error: new Error('no such field: bogus') });
+        return;
+      case 'repaired':
+      case 'unrepaired':
+        this.#repaired(kind === 'repaired');
         return;
       case 'tick':
+        // A minute of health is as good as a trigger.
+        if (subject.endsWith('.healthy')) this.#set({ failures: 0 });
         this.#system.fire(subject);
         return;
       case 'seen':
         this.#system.disarm(`probe of ${subject}`);
         this.#host.noteSeen(this.#host.byLabel(subject));
-        report(this.#state.probes.get(this.#host.byLabel(subject).epoch)!, { type: 'probe.passed', timeToLiveMs: 300 });
+        report(this.#state.probes.get(subject)!, { type: 'probe.passed', timeToLiveMs: 300 });
         return;
       default:
         this.#happen(kind, this.#host.byLabel(subject));
     }
+  }
+
+  /** Unusable files put an end to a change that was not read before; what was read last goes on being wanted. */
+  #changeFiles(spoiled: boolean): void {
+    const { watch, wanted } = this.#state;
+    if (spoiled) {
+      this.#spendFault();
+      this.#set({ spoiled, wanted: { ...wanted, files: this.#state.filesRead } });
+    } else {
+      const files = this.#state.files + 1;
+      this.#set({ triggers: this.#state.triggers - 1, files, spoiled, wanted: { ...wanted, files } });
+    }
+    if (watch !== undefined) report(watch, { type: 'files.changed', path: 'tls.crt' });
+  }
+
+  #demandRestart(): void {
+    const { triggers, wanted } = this.#state;
+    this.#set({ triggers: triggers - 1, wanted: { ...wanted, orders: wanted.orders + 1 }, failures: 0 });
+    this.#raise('SIGHUP');
   }
 
   #happen(kind: string, process: SimulatedProcess): void {
@@ -308,16 +262,27 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#host.happen(process, event);
   }
 
-  #prepared(epoch: number, unspawnable: boolean): void {
-    if (unspawnable) this.#spendFault();
+  #prepared(name: string, unspawnable: boolean): void {
+    if (unspawnable) {
+      this.#spendFault();
+      this.#oversight.noteFailure();
+    }
     this.#set({ unspawnable });
-    settle(this.#takeCall(epoch), { value: { configFile: `envoy-rev${epoch}.json` } });
+    settle(this.#takeCall(name), { value: { configFile: `envoy-rev${name}.json` } });
     this.#set({ unspawnable: false });
   }
 
-  #takeCall(epoch: number): AnyActorRef {
-    const call = this.#state.preparing.get(epoch)!;
-    this.#set({ preparing: less(this.#state.preparing, epoch) });
+  #repaired(wanted: boolean): void {
+    const { call, baseId } = this.#state.repairing!;
+    this.#set({ repairing: undefined });
+    if (!wanted) this.#spendFault();
+    const repaired = wanted && this.#host.repair(baseId);
+    settle(call, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
+  }
+
+  #takeCall(name: string): AnyActorRef {
+    const call = this.#state.preparing.get(name)!;
+    this.#set({ preparing: less(this.#state.preparing, name) });
     return call;
   }
 
@@ -329,15 +294,6 @@ export class ExplorationWorld implements World, EffectWorld {
     if (this.#state.signals !== undefined) report(this.#state.signals, { type: 'signal.received', signal });
   }
 
-  /** What may still fail of what was begun before. */
-  #triesUnderWay(): number {
-    return this.#state.preparing.size + this.#host.processes.filter(({ seen }) => !seen).length;
-  }
-
-  #isSeen(process: SimulatedProcess): boolean {
-    return this.#state.probes.has(process.epoch) && process.live && this.#host.hasAdmin(process) && !process.sentAway;
-  }
-
   /** Once the actors are quiet: the release that waits, the deadlines of nature, time, and what must always hold. */
   #settle(): void {
     this.#host.tellNews();
@@ -347,12 +303,12 @@ export class ExplorationWorld implements World, EffectWorld {
       settle(releasing, { value: undefined });
     }
     this.#armNature();
-    this.#notePassedDeadlines();
+    this.#oversight.noteTime();
     this.#system.elapse();
     this.#choices = undefined;
-    this.#check((invariant, observed) => invariant.always?.(observed));
+    this.#oversight.judge((invariant, observed) => invariant.always?.(observed));
     if (!this.choices().some((choice) => choice.free)) {
-      this.#check((invariant, observed) => invariant.atRest?.(observed));
+      this.#oversight.judge((invariant, observed) => invariant.atRest?.(observed));
     }
   }
 
@@ -361,73 +317,46 @@ export class ExplorationWorld implements World, EffectWorld {
     for (const process of this.#host.processes) {
       const nature = this.#host.natureOf(process);
       if (nature?.withinMs !== undefined) due.set(`${natureNames[nature.event]} of ${process.label}`, nature.withinMs);
-      if (this.#isSeen(process)) due.set(`probe of ${process.label}`, probeMs);
+      if (isSeen(process, this.#state, this.#host)) due.set(`probe of ${process.label}`, probeMs);
     }
     for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
     for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
   }
 
-  #notePassedDeadlines(): void {
-    if (this.#system.zone.hasPassed('stop deadline')) {
-      this.#system.disarm('stop deadline');
-      this.#set({ stop: 'deadline passed' });
-    }
-    for (const name of this.#system.zone.names('mark')) {
-      const gone = name.startsWith('patience with ') && !this.#host.processes.some((p) => patienceWith(p) === name);
-      if (gone) this.#system.disarm(name);
-    }
-  }
-
-  #watchOver() {
-    return {
-      spawning: (newcomer: { epoch: number; baseId: number }) =>
-        this.#check((invariant, observed) => invariant.spawning?.(newcomer, observed)),
-      signalling: (process: SimulatedProcess, signal: ProcessSignal['signal']) =>
-        this.#check((invariant, observed) => invariant.signalling?.(process, signal, observed)),
-      wentLive: ({ epoch, baseId }: SimulatedProcess) => {
-        const parent = this.#host.processes.find((p) => p.baseId === baseId && p.epoch === epoch - 1);
-        if (parent === undefined) return;
-        const { parentShutdownMs, parentGraceMs } = this.#settings;
-        // Anew for a child that starts in a dead one's place.
-        this.#system.disarm(patienceWith(parent));
-        this.#system.arm(patienceWith(parent), parentShutdownMs + parentGraceMs, 'mark');
+  #beginOversight(options: ConstructorParameters<typeof Oversight>[1]): Oversight {
+    const world = this;
+    const watched = {
+      system: this.#system,
+      get host() {
+        return world.#host;
       },
-      left: ({ live, sentAway }: SimulatedProcess) => {
-        if (live && !sentAway) this.#set({ tries: this.#state.tries + 1 });
+      get state() {
+        return world.#state;
       },
+      get agent() {
+        return world.#agent?.getSnapshot() as AgentSnapshot | undefined;
+      },
+      change: (change: Partial<WorldState>) => this.#set(change),
     };
+    return new Oversight(watched, options);
   }
 
-  #check(ask: (invariant: Invariant, observed: Observed) => string | undefined): void {
-    const observed = this.#observed();
-    for (const invariant of this.#invariants) {
-      const detail = ask(invariant, observed);
-      if (detail !== undefined) {
-        this.#set({ violations: [...this.#state.violations, { invariant: invariant.name, detail }] });
-      }
-    }
-  }
-
-  #observed(): Observed {
-    const { files, orders, tries, stop } = this.#state;
-    const snapshot = this.#agent?.getSnapshot() as AgentSnapshot | undefined;
+  #situation() {
     return {
+      state: this.#state,
       host: this.#host,
-      wanted: { files, orders },
-      triesSinceTrigger: tries,
-      retryBudget: this.#settings.retry.budget,
-      stopOrdered: stop !== 'not ordered',
-      stopDeadlinePassed: stop === 'deadline passed' || this.#system.zone.hasPassed('stop deadline'),
-      isOverdue: (parent) => this.#system.zone.hasPassed(patienceWith(parent)),
-      agentEnds: this.#agentEnds(),
-      agentExitCode: snapshot?.status === 'done' ? snapshot.output?.exitCode : undefined,
-      failures: this.#system.failures,
+      zone: this.#system.zone,
+      agentEnds: this.#oversight.agentEnds,
     };
   }
 
-  #agentEnds(): boolean {
-    const snapshot = this.#agent?.getSnapshot() as AgentSnapshot | undefined;
-    return snapshot !== undefined && !snapshot.matches('claiming a base id') && !snapshot.matches('at work');
+  #isOver(): boolean {
+    return this.#agent.getSnapshot().status !== 'active' || this.#state.violations.length > 0;
+  }
+
+  /** As the supervisor calls its actor, without `epoch-`. */
+  #nameOf({ epoch, baseId }: Run): string {
+    return baseId === this.#firstBaseId ? `${epoch}` : `${epoch}b`;
   }
 
   #set(change: Partial<WorldState>): void {
@@ -437,42 +366,7 @@ export class ExplorationWorld implements World, EffectWorld {
 
 const beginning = 'beginning';
 
-const free = (name: string): Choice => ({ name, free: true });
-const bounded = (name: string): Choice => ({ name, free: false });
-const patienceWith = ({ label }: SimulatedProcess): string => `patience with ${label}`;
-
-const natureNames = {
-  'envoy.admin-opened': 'admin',
-  'envoy.went-live': 'live',
-  'envoy.ended': 'exit',
-  'envoy.called-parent': 'call',
-} as const;
-
-const happenings: Readonly<Record<string, Parameters<SimulatedHost['happen']>[1]>> = {
-  admin: 'envoy.admin-opened',
-  live: 'envoy.went-live',
-  exit: 'envoy.ended',
-  call: 'envoy.called-parent',
-  crash: 'envoy.crashed',
-  hang: 'envoy.hung',
-};
-
-/** What is constant, or says only how things came to be. */
-const history = new Set(['settings', 'attempts', 'trouble', 'reason', 'configFile']);
-const keys = new WeakMap<object, string>();
-
-function keyOfActor(actor: AnyActorRef): string {
-  const snapshot = actor.getSnapshot() as { status: string; value?: never; context?: object };
-  if (snapshot.value === undefined) return '';
-  const known = keys.get(snapshot);
-  if (known !== undefined) return known;
-  const context = JSON.stringify(snapshot.context, (name, value: unknown) => (history.has(name) ? undefined : value));
-  const key = `${actor.id} ${snapshot.status} ${stateName(snapshot.value)} ${context}`;
-  keys.set(snapshot, key);
-  return key;
-}
-
-function less<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key): ReadonlyMap<Key, Value> {
+function less<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
   const rest = new Map(map);
   rest.delete(key);
   return rest;

@@ -129,6 +129,7 @@ export class SimulatedHost {
           supersededSeen: false,
           sentAway: false,
           closed: false,
+          parentCrashed: false,
           successorTried: false,
           successorDied: false,
         };
@@ -249,6 +250,7 @@ export class SimulatedHost {
   }
 
   noteSeen(process: SimulatedProcess): void {
+    this.#watch.seen?.(process);
     this.#change(process, { seen: true });
     const parent = this.#parentOf(process);
     if (parent !== undefined) this.#change(parent, { supersededSeen: true });
@@ -264,7 +266,8 @@ export class SimulatedHost {
   /** There was no process for an Envoy with this base id: what was to be replaced by it, and has not long to live, is lost. */
   noteNoProcess(baseId: number): void {
     for (const other of this.processes) {
-      if (other.baseId !== baseId && this.isDoomed(other)) this.#change(other, { successorDied: true });
+      if (other.baseId !== baseId && (this.isDoomed(other) || other.parentCrashed))
+        this.#change(other, { successorDied: true });
     }
   }
 
@@ -305,7 +308,7 @@ export class SimulatedHost {
     this.#system.forget(process.envoy);
     this.giveUpAdmin(process);
     this.#watch.left(process, end);
-    this.#noteDeath(process);
+    this.#noteDeath(process, end);
     this.#news.push(() => {
       for (const child of this.#peers(process.baseId)) {
         if (isChildOf(child, process)) child.envoy.send({ type: 'parent.died' });
@@ -349,7 +352,8 @@ export class SimulatedHost {
     if (memory === undefined) return 'no shared memory';
     if (memory.initializing !== undefined) return 'refused';
     const parent = this.#peers(baseId).find((peer) => peer.epoch % 3 === (epoch - 1) % 3);
-    if (parent === undefined) return 'no parent';
+    // A killed one does not answer, and is gone before the newcomer has had its say.
+    if (parent === undefined || parent.envoy.getSnapshot().matches('killed')) return 'no parent';
     return this.isDoomed(parent) || this.isHanging(parent) ? 'no answer' : 'accepted';
   }
 
@@ -384,10 +388,13 @@ export class SimulatedHost {
     return this.processes.filter((process) => process.baseId === baseId);
   }
 
-  #noteDeath({ baseId, seen, sentAway }: SimulatedProcess): void {
-    // One that was live for a moment between two probes was not live as far as anybody knows.
-    if (seen || sentAway) return;
-    for (const other of this.processes) if (other.baseId !== baseId) this.#change(other, { successorDied: true });
+  #noteDeath(process: SimulatedProcess, { code }: ProcessEnd): void {
+    for (const other of this.processes) {
+      if (isChildOf(other, process) && other.baseId === process.baseId && code !== 0)
+        this.#change(other, { parentCrashed: true });
+      if (other.baseId !== process.baseId && !process.seen && !process.sentAway)
+        this.#change(other, { successorDied: true });
+    }
   }
 
   #parentOf(process: SimulatedProcess): SimulatedProcess | undefined {
@@ -413,9 +420,9 @@ export class SimulatedHost {
 }
 
 function startKey({ generation, successorTried, successorDied }: SimulatedProcess): string {
-  return `${generation.files}.${generation.orders}${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
+  return `f${generation.files};o${generation.orders};${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
 }
 
-function lifeKey({ live, seen, supersededSeen, sentAway, closed }: SimulatedProcess): string {
-  return `${live ? 'L' : ''}${seen ? 'S' : ''}${supersededSeen ? 'P' : ''}${sentAway ? 'E' : ''}${closed ? 'C' : ''}`;
+function lifeKey({ live, seen, supersededSeen, sentAway, closed, parentCrashed }: SimulatedProcess): string {
+  return `${parentCrashed ? 'O' : ''}${live ? 'L' : ''}${seen ? 'S' : ''}${supersededSeen ? 'P' : ''}${sentAway ? 'E' : ''}${closed ? 'C' : ''}`;
 }

@@ -30,9 +30,11 @@ export interface SimulatedProcess {
   readonly sentAway: boolean;
   /** Was told to close its listeners. */
   readonly closed: boolean;
+  /** Its parent ended in disorder: whether before its time or after, nobody outside can be sure. */
+  readonly parentCrashed: boolean;
   /** Since it was doomed, an Envoy of another base id was prepared or started: to take its place. */
   readonly successorTried: boolean;
-  /** An Envoy of another base id was started beside it, and died on its own before it was live. */
+  /** An Envoy of another base id was started beside it, and died on its own before it was seen to be live. */
   readonly successorDied: boolean;
 }
 
@@ -53,6 +55,8 @@ export interface HostWatch {
   spawning(newcomer: { epoch: number; baseId: number }): void;
   signalling(process: SimulatedProcess, signal: EnvoySignal): void;
   wentLive(process: SimulatedProcess): void;
+  /** Its supervisor is about to be told that it is live. */
+  seen?(process: SimulatedProcess): void;
   left(process: SimulatedProcess, end: ProcessEnd): void;
 }
 

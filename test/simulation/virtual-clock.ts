@@ -26,6 +26,13 @@ export class VirtualClock {
     return [...this.#timers.values()].map(({ at }) => at - this.#now).sort((a, b) => a - b);
   }
 
+  /** When the next timer is due, in milliseconds since the clock was made. */
+  soonest(): number | undefined {
+    let soonest: number | undefined;
+    for (const { at } of this.#timers.values()) if (soonest === undefined || at < soonest) soonest = at;
+    return soonest;
+  }
+
   /** Jumps to the soonest deadline and fires that one timer; false when none is armed. */
   fireNext(): boolean {
     let soonest: number | undefined;

@@ -1,7 +1,9 @@
+import { availableParallelism } from 'node:os';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { type TraceSink, traceFile } from '../../runtime/trace.ts';
 import type { CommandOutput } from '../check-command.ts';
 import { type Exploration, explore } from './explorer.ts';
+import { exploreInTwo, type Helper } from './two-explorers.ts';
 import type { World } from './world.ts';
 
 /** What can be explored. */
@@ -9,6 +11,8 @@ export interface ExplorationSubject {
   readonly bounds: Readonly<Record<string, number>>;
   /** A world in its first state. */
   begin(): World;
+  /** Makes that world in a second thread. */
+  readonly helper: Helper;
   /** The run that these choices are, as a trace. */
   writeTrace(path: readonly string[], sink: TraceSink): void;
 }
@@ -34,7 +38,8 @@ export function exploreWithin(
     ...(options.limit !== undefined && { states: options.limit }),
     ...(options.minutes !== undefined && { ms: options.minutes * 60_000 }),
   };
-  const result = explore(() => subject.begin(), limits);
+  const begin = (): World => subject.begin();
+  const result = availableParallelism() > 1 ? exploreInTwo(begin, subject.helper, limits) : explore(begin, limits);
   const trace = result.found === undefined ? undefined : options.trace;
   if (trace !== undefined && result.found !== undefined) subject.writeTrace(result.found.path, openSink(trace));
   const { bounds } = subject;

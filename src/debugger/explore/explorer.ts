@@ -2,8 +2,8 @@
  * Every state of a world. Depth first, because then only the states on the way are kept and not those at the edge; a
  * violation is then looked for again breadth first, which gives a shortest path to it.
  */
-import { hash } from 'node:crypto';
-import { StateGraph } from './state-graph.ts';
+import { type EdgeList, StateGraph } from './state-graph.ts';
+import { SeenHere, type SeenStates } from './state-table.ts';
 import type { Choice, Violation, World } from './world.ts';
 
 export interface Limits {
@@ -53,31 +53,79 @@ export function findShortest(begin: () => World, limits: Limits = {}): Explorati
 interface Node {
   readonly state: number;
   readonly restore: () => void;
-  readonly choices: readonly Choice[];
+  choices: readonly Choice[];
   readonly spawned: number;
   /** Of the next choice to try. */
   next: number;
 }
 
-class Search {
+/** A state, and those of its choices that are still to be tried. */
+export interface Task {
+  readonly path: readonly string[];
+  readonly state: number;
+  readonly choices: readonly Choice[];
+}
+
+/** Another search through the same states. */
+export interface Company {
+  /** It has nothing to do. */
+  readonly isIdle: boolean;
+  /** It has found a violation. */
+  readonly isDone: boolean;
+  give(task: Task): void;
+}
+
+export class Search {
   readonly #world: World;
   readonly #limits: Limits;
   readonly #startedAt = performance.now();
   readonly #graph = new StateGraph();
-  readonly #seen = new Map<string, number>();
+  readonly #seen: SeenStates;
+  readonly #backToRoot: () => void;
   found: Counterexample | undefined;
 
-  constructor(world: World, limits: Limits) {
+  constructor(world: World, limits: Limits, seen: SeenStates = new SeenHere()) {
     this.#world = world;
     this.#limits = limits;
+    this.#seen = seen;
+    this.#backToRoot = world.save();
   }
 
+  get edges(): EdgeList {
+    return this.#graph.toEdges();
+  }
+
+  /** What another search has found out. */
+  join(edges: EdgeList, found: Counterexample | undefined): void {
+    this.#graph.addEdges(edges);
+    this.found ??= found;
+  }
+
+  /** Everything from the beginning. */
   depthFirst(): Exploration['outcome'] {
-    const root = this.#root();
-    const way = root === undefined ? [] : [root];
+    const outcome = this.walk(this.#root());
+    return outcome === 'complete' ? this.conclude() : outcome;
+  }
+
+  /** What another search has left to do. */
+  takeOver({ path, state, choices }: Task, company: Company): Exploration['outcome'] {
+    this.#backToRoot();
+    for (const choice of path) this.#world.apply(choice);
+    return this.walk({ ...this.#node(state), choices }, company, path);
+  }
+
+  begin(company: Company): Exploration['outcome'] {
+    return this.walk(this.#root(), company);
+  }
+
+  /** Depth first from a node at which the world stands. */
+  walk(start: Node | undefined, company?: Company, before: readonly string[] = []): Exploration['outcome'] {
+    const way = start === undefined ? [] : [start];
     /** The node that the world stands at. */
-    let at = root;
+    let at = start;
     while (way.length > 0) {
+      if (company?.isDone === true) return 'complete';
+      if (company?.isIdle === true) share(way, before, company);
       const node = way.at(-1)!;
       if (node.next === node.choices.length) {
         way.pop();
@@ -88,15 +136,14 @@ class Search {
       at = undefined;
       const child = this.#follow(node);
       if (this.found !== undefined) {
-        const path = way.map(({ choices, next }) => choices[next - 1]!.name);
-        this.found = { ...this.found, path, shortest: false };
+        this.found = { ...this.found, path: [...before, ...namesOn(way)], shortest: false };
         return 'violation';
       }
       if (child === undefined) continue;
       way.push(child);
       at = child;
     }
-    return this.#conclude();
+    return this.found === undefined ? 'complete' : 'violation';
   }
 
   breadthFirst(): Exploration['outcome'] {
@@ -109,6 +156,7 @@ class Search {
           node.restore();
           const child = this.#follow(node);
           if (this.found !== undefined) {
+            this.#graph.states = this.#seen.size;
             const path = [...this.#graph.shortestPathTo(node.state), node.choices[node.next - 1]!.name];
             this.found = { ...this.found, path, shortest: true };
             return 'violation';
@@ -119,10 +167,11 @@ class Search {
       }
       edge = beyond;
     }
-    return this.#conclude();
+    return this.conclude();
   }
 
   report(outcome: Exploration['outcome']): Exploration {
+    this.#graph.states = this.#seen.size;
     return {
       outcome,
       states: this.#seen.size,
@@ -140,9 +189,7 @@ class Search {
       this.found = { path: [], shortest: true, violations };
       return undefined;
     }
-    const state = this.#graph.addState();
-    this.#seen.set(digest(this.#world), state);
-    return this.#node(state);
+    return this.#node(this.#seen.claim(this.#world.key()).state);
   }
 
   #node(state: number): Node {
@@ -158,14 +205,10 @@ class Search {
       this.found = { path: [], shortest: false, violations: this.#world.violations };
       return undefined;
     }
-    const key = digest(this.#world);
-    const known = this.#seen.get(key);
-    const state = known ?? this.#graph.addState();
+    const { state, isNew } = this.#seen.claim(this.#world.key());
     const spawns = this.#world.spawned > node.spawned;
     this.#graph.addEdge(node.state, state, { choice, spawns, ending: this.#world.ending });
-    if (known !== undefined) return undefined;
-    this.#seen.set(key, state);
-    return this.#node(state);
+    return isNew ? this.#node(state) : undefined;
   }
 
   #exhausted(): boolean {
@@ -174,7 +217,8 @@ class Search {
   }
 
   /** All states are known: what remains is whether some run never comes to rest. */
-  #conclude(): Exploration['outcome'] {
+  conclude(): Exploration['outcome'] {
+    this.#graph.states = this.#seen.size;
     if (this.found !== undefined) return 'violation';
     const livelock = this.#graph.findLivelock();
     if (livelock === undefined) return 'complete';
@@ -184,7 +228,20 @@ class Search {
   }
 }
 
-/** 128 bits instead of a text of a kilobyte. */
-function digest(world: World): string {
-  return hash('md5', world.key(), 'base64');
+/** The choices that were taken on a way. */
+const namesOn = (way: readonly Node[]): string[] => way.map(({ choices, next }) => choices[next - 1]!.name);
+
+/** Gives away what is left to do at the node that is nearest to the beginning: the most. */
+function share(way: readonly Node[], before: readonly string[], company: Company): void {
+  const depth = way.findIndex(({ next, choices }) => next < choices.length);
+  const node = way[depth];
+  // Who has a single choice left at a single node would only hand over its own work.
+  if (node === undefined || (depth === way.length - 1 && node.choices.length - node.next < 2)) return;
+  const kept = depth === way.length - 1 ? node.next + 1 : node.next;
+  company.give({
+    path: [...before, ...namesOn(way.slice(0, depth))],
+    state: node.state,
+    choices: node.choices.slice(kept),
+  });
+  node.choices = node.choices.slice(0, kept);
 }

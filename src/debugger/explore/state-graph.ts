@@ -17,6 +17,10 @@ class Numbers {
   at(index: number): number {
     return this.#values[index]!;
   }
+
+  toArray(): Int32Array {
+    return this.#values.slice(0, this.length);
+  }
 }
 
 interface EdgeFacts {
@@ -24,6 +28,15 @@ interface EdgeFacts {
   /** A process was started on the way. */
   readonly spawns: boolean;
   readonly ending: boolean;
+}
+
+/** The edges that one thread has seen: plain data. */
+export interface EdgeList {
+  readonly names: readonly string[];
+  readonly from: Int32Array;
+  readonly to: Int32Array;
+  readonly choice: Int32Array;
+  readonly facts: Int32Array;
 }
 
 const none = -1;
@@ -45,9 +58,26 @@ export class StateGraph {
     return this.#from.length;
   }
 
-  /** The first one is the root. */
-  addState(): number {
-    return this.#states++;
+  /** States have the numbers below this; the root is 0. */
+  set states(states: number) {
+    this.#states = states;
+  }
+
+  /** For another thread. */
+  toEdges(): EdgeList {
+    const [from, to, choice, facts] = [this.#from, this.#to, this.#choice, this.#facts].map((part) => part.toArray());
+    return { names: this.#names, from: from!, to: to!, choice: choice!, facts: facts! };
+  }
+
+  /** From another thread. */
+  addEdges({ names, from, to, choice, facts }: EdgeList): void {
+    const numbers = names.map((name) => this.#name(name));
+    for (let edge = 0; edge < from.length; edge++) {
+      this.#from.push(from[edge]!);
+      this.#to.push(to[edge]!);
+      this.#choice.push(numbers[choice[edge]!]!);
+      this.#facts.push(facts[edge]!);
+    }
   }
 
   addEdge(from: number, to: number, { choice, spawns, ending }: EdgeFacts): void {

@@ -14,6 +14,7 @@ interface ActorInside {
   _processingStatus: number;
   readonly sessionId: string;
   readonly systemId: string | undefined;
+  readonly observers: ReadonlySet<unknown>;
   /** A new one, not yet at work, once the actor has ended. */
   readonly mailbox: { start(): void };
 }
@@ -42,9 +43,46 @@ export interface RootOptions {
   readonly inspect?: ((event: InspectionEvent) => void) | undefined;
   /** Called before the root starts: its effects may look for their world by its system. */
   readonly created?: (root: AnyActorRef) => void;
+  /** Told of every event that an actor sends to the root, before the root is. */
+  readonly overhear?: (event: AnyEventObject) => void;
 }
 
-export class SymbolicSystem {
+/** Where root actors are started. */
+export interface ActorHome {
+  start(logic: AnyActorLogic, options: RootOptions): AnyActorRef;
+  /** Nothing of a root that is over need be kept. */
+  forget(root: AnyActorRef): void;
+}
+
+/** Calls back with what a machine failed of, the root itself or one below it. */
+export function onChartFailure(root: AnyActorRef, tell: (failure: string) => void): void {
+  const system = systemOf(root);
+  const relay = system._relay;
+  system._relay = (source, target, event) => {
+    if (event.type.startsWith('xstate.error.actor.') && isMachine(source)) tell(failureOf(source, event.error));
+    relay(source, target, event);
+  };
+  onRootFailure(root, tell);
+}
+
+/** Hears every event that an actor sends to the root, before the root does. */
+export function listenAt(root: AnyActorRef, overhear: (event: AnyEventObject) => void): void {
+  const system = systemOf(root);
+  const relay = system._relay;
+  system._relay = (source, target, event) => {
+    if (target === root) overhear(event);
+    relay(source, target, event);
+  };
+}
+
+function onRootFailure(root: AnyActorRef, tell: (failure: string) => void): void {
+  root.subscribe({ error: (error: unknown) => tell(failureOf(root, error)) });
+}
+
+const failureOf = (actor: AnyActorRef, error: unknown): string =>
+  `${actor.id}: ${error instanceof Error ? error.message : String(error)}`;
+
+export class SymbolicSystem implements ActorHome {
   #zone = Zone.empty;
   #timers: ReadonlyMap<string, Timer> = new Map();
   #roots: readonly AnyActorRef[] = [];
@@ -52,7 +90,7 @@ export class SymbolicSystem {
   #failures: readonly string[] = [];
 
   /** Starts a root actor; several share one time. */
-  start(logic: AnyActorLogic, { id, input, inspect, created }: RootOptions): AnyActorRef {
+  start(logic: AnyActorLogic, { id, input, inspect, created, overhear }: RootOptions): AnyActorRef {
     const root = createActor(logic, { id, input, ...(inspect !== undefined && { inspect }) }) as AnyActorRef;
     const scheduler = root.system.scheduler;
     scheduler.schedule = (source, target, event, delay, timer) => this.#schedule(source, target, event, delay, timer);
@@ -60,13 +98,8 @@ export class SymbolicSystem {
     scheduler.cancelAll = (source) => {
       for (const [name, timer] of this.#timers) if (timer.source === source) this.#drop(name);
     };
-    const system = systemOf(root);
-    const relay = system._relay;
-    system._relay = (source, target, event) => {
-      if (event.type.startsWith('xstate.error.actor.') && isMachine(source)) this.#fail(source, event.error);
-      relay(source, target, event);
-    };
-    this.#watch(root);
+    onChartFailure(root, this.#fail);
+    if (overhear !== undefined) listenAt(root, overhear);
     this.#roots = [...this.#roots, root];
     created?.(root);
     root.start();
@@ -114,29 +147,13 @@ export class SymbolicSystem {
     const timers = this.#timers;
     const roots = this.#roots;
     const failures = this.#failures;
-    const actors = [...this.actors()].map((actor) => {
-      const { _snapshot: snapshot, _processingStatus: status } = inside(actor);
-      return { actor, snapshot, status };
-    });
+    const notes = this.#notesOfActors();
     return () => {
-      for (const actor of this.actors()) systemOf(actor)._unregister(actor);
+      this.#bringBack(notes);
       this.#zone = zone;
       this.#timers = timers;
       this.#roots = roots;
       this.#failures = failures;
-      for (const { actor, snapshot, status } of actors) {
-        const was = inside(actor);
-        const revived = was._processingStatus !== status;
-        was._snapshot = snapshot;
-        was._processingStatus = status;
-        if (status !== running) continue;
-        // An actor that ends drops its observers and its mailbox.
-        if (revived && actor._parent === undefined) this.#watch(actor);
-        if (revived) was.mailbox.start();
-        const system = systemOf(actor);
-        system._register(was.sessionId, actor);
-        if (was.systemId !== undefined) system._set(was.systemId, actor);
-      }
     };
   }
 
@@ -145,15 +162,39 @@ export class SymbolicSystem {
     for (const root of this.#roots) yield* family(root);
   }
 
-  #watch(root: AnyActorRef): void {
-    root.subscribe({
-      error: (error: unknown) => this.#fail(root, error),
-    });
+  #notesOfActors(): ReadonlyMap<AnyActorRef, Note> {
+    const notes = new Map<AnyActorRef, Note>();
+    for (const actor of this.actors()) {
+      const { _snapshot: snapshot, _processingStatus: status } = inside(actor);
+      notes.set(actor, { snapshot, status });
+    }
+    return notes;
   }
 
-  #fail(actor: AnyActorRef, error: unknown): void {
-    this.#failures = [...this.#failures, `${actor.id}: ${error instanceof Error ? error.message : String(error)}`];
+  #bringBack(notes: ReadonlyMap<AnyActorRef, Note>): void {
+    for (const actor of this.actors()) if (!notes.has(actor)) retire(actor);
+    for (const [actor, { snapshot, status }] of notes) {
+      const was = inside(actor);
+      const revived = was._processingStatus !== status;
+      was._snapshot = snapshot;
+      if (!revived) continue;
+      was._processingStatus = status;
+      if (status !== running) {
+        systemOf(actor)._unregister(actor);
+        continue;
+      }
+      // An actor that ends drops its observers and its mailbox.
+      if (actor._parent === undefined && was.observers.size === 0) onRootFailure(actor, this.#fail);
+      was.mailbox.start();
+      const system = systemOf(actor);
+      system._register(was.sessionId, actor);
+      if (was.systemId !== undefined) system._set(was.systemId, actor);
+    }
   }
+
+  readonly #fail = (failure: string): void => {
+    this.#failures = [...this.#failures, failure];
+  };
 
   #schedule(source: AnyActorRef, target: AnyActorRef, event: AnyEventObject, delay: number, id = event.type): void {
     const timer = { source, target, event, id };
@@ -179,8 +220,23 @@ export class SymbolicSystem {
   }
 }
 
-/** XState's `ProcessingStatus.Running`. */
+/** What is noted of an actor. */
+interface Note {
+  readonly snapshot: unknown;
+  readonly status: number;
+}
+
+/** XState's `ProcessingStatus`. */
 const running = 1;
+const stopped = 2;
+
+/** An actor that does not exist in the state that is brought back: nobody may wake it. */
+function retire(actor: AnyActorRef): void {
+  const was = inside(actor);
+  if (was._processingStatus !== stopped) systemOf(actor)._unregister(actor);
+  was._processingStatus = stopped;
+  was._snapshot = { ...(was._snapshot as object), status: 'stopped' };
+}
 
 function isMachine(actor: AnyActorRef): boolean {
   return 'machine' in actor.getSnapshot();

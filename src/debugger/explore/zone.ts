@@ -121,13 +121,15 @@ export class Zone {
     return this.#bound(0, this.#indexOf(name));
   }
 
-  /** Identity: all that is known of the future. */
+  /** Identity: all that is known of the future. How long ago a mark was is of no consequence. */
   key(): string {
-    const order = this.#sorted();
+    const all = this.#sorted();
+    const order = all.filter((i) => !this.#isPast(i));
     let key = '';
-    for (const i of order) {
+    for (const i of all) {
       key += i === 0 ? 'now' : this.#deadlines[i - 1]!.name;
-      for (const j of order) if (i !== j) key += `,${this.#bound(i, j)}`;
+      if (this.#isPast(i)) key += '!';
+      else for (const j of order) if (i !== j) key += `,${this.#bound(i, j)}`;
       key += ';';
     }
     return key;
@@ -138,8 +140,8 @@ export class Zone {
     const order = this.#sorted().filter((i) => i !== 0);
     let key = '';
     for (const i of order) {
-      const { name, kind } = this.#deadlines[i - 1]!;
-      key += kind === 'mark' ? `${name}${this.#bound(i, 0) <= 0 ? '!' : ''}` : name;
+      const { name } = this.#deadlines[i - 1]!;
+      key += this.#isPast(i) ? `${name}!` : name;
       for (const j of order) if (i !== j) key += this.#bound(j, i) >= 0 ? '+' : '-';
       key += ';';
     }
@@ -164,6 +166,10 @@ export class Zone {
       if (this.#deadlines[j - 1]!.kind !== 'mark' && this.#bound(j, index) < 0) return false;
     }
     return true;
+  }
+
+  #isPast(i: number): boolean {
+    return i > 0 && this.#deadlines[i - 1]!.kind === 'mark' && this.#bound(i, 0) <= 0;
   }
 
   #sorted(): number[] {

@@ -1,16 +1,16 @@
 import { noChartFails, triggersAreApplied } from './converging.ts';
+import { agentEndsForAReason, nobodyForgotten, nobodyLeftBehind, stopEnds } from './ending.ts';
+import type { Invariant } from './invariant.ts';
 import {
-  agentEndsForAReason,
-  nobodyForgotten,
-  nobodyLeftBehind,
+  doomedIsReplaced,
   noSignalToDrainingParent,
   noSignalToNeededParent,
   onlyKillTheUnborn,
+  replacedHasItsTime,
   servingIsKept,
-  stopEnds,
-} from './ending.ts';
-import type { Invariant } from './invariant.ts';
-import { noDrainCutByStart, noGap, noSecondBeginning, oneNotLive } from './starting.ts';
+} from './keeping.ts';
+import { fewProcesses, noDrainCutByStart, noGap, noSecondBeginning, oneNotLive } from './starting.ts';
+import { eachStartIsToldOnce } from './telling.ts';
 
 /** What holds of the agent whatever happens (issue: exploration; spec/envoy-hot-restart.md §9). */
 export const invariants: readonly Invariant[] = [
@@ -19,13 +19,17 @@ export const invariants: readonly Invariant[] = [
   noGap,
   noSecondBeginning,
   noDrainCutByStart,
+  fewProcesses,
   noSignalToDrainingParent,
   noSignalToNeededParent,
+  replacedHasItsTime,
   onlyKillTheUnborn,
   servingIsKept,
+  doomedIsReplaced,
   nobodyForgotten,
   nobodyLeftBehind,
   agentEndsForAReason,
   triggersAreApplied,
+  eachStartIsToldOnce,
   stopEnds,
 ];

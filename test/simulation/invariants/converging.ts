@@ -15,7 +15,7 @@ export const triggersAreApplied: Invariant = {
     if (stopOrdered || agentExitCode !== undefined || triesSinceTrigger > retryBudget) return undefined;
     const serving = host.processes.filter((process) => host.isServing(process));
     const applied = serving.some(
-      ({ generation }) => generation.files === wanted.files && generation.orders === wanted.orders,
+      ({ generation }) => generation.files >= wanted.files && generation.orders === wanted.orders,
     );
     if (applied) return undefined;
     return `certificate ${wanted.files} and restart order ${wanted.orders} are not applied; serving: ${listOf(serving)}`;

@@ -1,3 +1,5 @@
+import type { AgentSettings } from '../../../machines/agent/settings.ts';
+import type { ProcessEnd } from '../simulated-envoy.machine.ts';
 import type { EnvoySignal, SimulatedHost, SimulatedProcess } from '../simulated-host.ts';
 
 /** What an invariant looks at: the host, and what the outside has asked of the agent. Never the agent's own belief. */
@@ -5,7 +7,7 @@ export interface Observed {
   readonly host: SimulatedHost;
   /** What the agent should run by now. */
   readonly wanted: { readonly files: number; readonly orders: number };
-  /** Epochs begun, and live ones lost, since the agent was last given something new to do: the most that can have failed. */
+  /** Starts that may have failed, and live epochs lost, since the agent was last given something new to do: the most. */
   readonly triesSinceTrigger: number;
   readonly retryBudget: number;
   /** A signal told the agent to end. */
@@ -20,6 +22,12 @@ export interface Observed {
   readonly agentExitCode: number | undefined;
   /** Charts that failed. */
   readonly failures: readonly string[];
+  /** There is no other way than a restart in full: hot restart is off, or there is one base id only. */
+  readonly restartsInFull?: boolean;
+  /** As it was told. */
+  readonly policy?: Pick<AgentSettings, 'hotRestart' | 'restartPolicy'>;
+  /** The start that the supervisor has told of as decided and not as over. */
+  readonly restart?: string | undefined;
 }
 
 /** One thing that must never be. Each function answers what is wrong, in words, or nothing. */
@@ -31,6 +39,10 @@ export interface Invariant {
   signalling?(process: SimulatedProcess, signal: EnvoySignal, observed: Observed): string | undefined;
   /** The agent orders an Envoy to drain. */
   draining?(process: SimulatedProcess, observed: Observed): string | undefined;
+  /** A process has ended. */
+  leaving?(process: SimulatedProcess, end: ProcessEnd, observed: Observed): string | undefined;
+  /** The supervisor tells the agent of a start. */
+  telling?(what: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
   /** Something happened, and all is quiet again. */
   always?(observed: Observed): string | undefined;
   /** Nothing more will happen by itself. */

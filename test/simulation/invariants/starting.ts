@@ -1,10 +1,10 @@
 import { type Invariant, listOf } from './invariant.ts';
 
-/** Envoy accepts one newcomer at a time (spec/envoy-hot-restart.md §2). */
+/** Envoy accepts one newcomer at a time (spec/envoy-hot-restart.md §2); and one is enough, whatever its base id. */
 export const oneNotLive: Invariant = {
   name: 'never two epochs that are not live',
-  spawning({ epoch, baseId }, { host }) {
-    const others = host.processes.filter((process) => process.baseId === baseId && !process.live);
+  spawning({ epoch }, { host }) {
+    const others = host.processes.filter((process) => !process.live);
     return others.length === 0 ? undefined : `epoch ${epoch} is started while ${listOf(others)} is not live`;
   },
 };
@@ -36,5 +36,16 @@ export const noDrainCutByStart: Invariant = {
       (process) => process.baseId === baseId && process.epoch === epoch - 2 && host.isDraining(process),
     );
     return draining === undefined ? undefined : `epoch ${epoch} is started while epoch ${draining.label} drains`;
+  },
+};
+
+/** Each costs 65 MB (§1); and of one base id Envoy has names for a parent and its child (fact 5). */
+export const fewProcesses: Invariant = {
+  name: 'never more than three processes, nor more than two of one base id',
+  always({ host }) {
+    const { processes } = host;
+    const ofOne = (baseId: number): number => processes.filter((process) => process.baseId === baseId).length;
+    const tooMany = processes.length > 3 || processes.some(({ baseId }) => ofOne(baseId) > 2);
+    return tooMany ? `alive: ${listOf(processes)}` : undefined;
   },
 };

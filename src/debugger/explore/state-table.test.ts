@@ -1,0 +1,40 @@
+import { describe, expect, test } from 'vitest';
+import { SeenHere, SharedStates } from './state-table.ts';
+
+describe.each([
+  ['of one thread', () => new SeenHere()],
+  ['that threads share', () => new SharedStates(1_000)],
+])('a table of states %s', (_, make) => {
+  test('numbers states as they come, and knows them again', () => {
+    const states = make();
+    expect(states.claim('a')).toEqual({ state: 0, isNew: true });
+    expect(states.claim('b')).toEqual({ state: 1, isNew: true });
+    expect(states.claim('a')).toEqual({ state: 0, isNew: false });
+    expect(states.size).toBe(2);
+  });
+
+  test('tells a great many apart', () => {
+    const states = make();
+    const keys = Array.from({ length: 1_000 }, (_, i) => `state ${i}`);
+    expect(keys.map((key) => states.claim(key).state)).toEqual(keys.map((_, i) => i));
+    expect(keys.every((key, i) => states.claim(key).state === i)).toBe(true);
+  });
+});
+
+describe('a table that threads share', () => {
+  test('is one table for all that have its memory', () => {
+    const here = new SharedStates(100);
+    const there = new SharedStates(here.buffer);
+    expect(here.claim('a')).toEqual({ state: 0, isNew: true });
+    expect(there.claim('a')).toEqual({ state: 0, isNew: false });
+    expect(there.claim('b').isNew).toBe(true);
+    expect(here.size).toBe(2);
+  });
+
+  test('says when it is full', () => {
+    const states = new SharedStates(4);
+    expect(() => {
+      for (let i = 0; i < 10; i++) states.claim(`state ${i}`);
+    }).toThrow('there is no room for more than');
+  });
+});

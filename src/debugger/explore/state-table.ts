@@ -1,0 +1,83 @@
+import { hash } from 'node:crypto';
+
+/** Where a search keeps which states it has seen. */
+export interface SeenStates {
+  readonly size: number;
+  /** The state's number, in the order in which states were first seen; `isNew` when this is that time. */
+  claim(key: string): { readonly state: number; readonly isNew: boolean };
+}
+
+/** 128 bits of a key instead of a text of a kilobyte. */
+export class SeenHere implements SeenStates {
+  readonly #numbers = new Map<string, number>();
+
+  get size(): number {
+    return this.#numbers.size;
+  }
+
+  claim(key: string): { state: number; isNew: boolean } {
+    const digest = hash('md5', key, 'base64');
+    const known = this.#numbers.get(digest);
+    if (known !== undefined) return { state: known, isNew: false };
+    const state = this.#numbers.size;
+    this.#numbers.set(digest, state);
+    return { state, isNew: true };
+  }
+}
+
+const wordsOfKey = 4;
+const empty = 0;
+const beingWritten = -1;
+
+/** The same in memory that threads share: a hash table with open addressing; of two that come at once, one is first. */
+export class SharedStates implements SeenStates {
+  readonly buffer: SharedArrayBuffer;
+  readonly #count: Int32Array;
+  /** Number of the state plus one. */
+  readonly #numbers: Int32Array;
+  readonly #keys: Int32Array;
+  readonly #slots: number;
+
+  /** @param room for how many states, or the buffer of another thread's */
+  constructor(room: number | SharedArrayBuffer) {
+    const slots = typeof room === 'number' ? 2 ** Math.ceil(Math.log2(room * 2)) : (room.byteLength / 4 - 1) / 5;
+    this.buffer = typeof room === 'number' ? new SharedArrayBuffer(4 * (1 + slots * (1 + wordsOfKey))) : room;
+    this.#slots = slots;
+    this.#count = new Int32Array(this.buffer, 0, 1);
+    this.#numbers = new Int32Array(this.buffer, 4, slots);
+    this.#keys = new Int32Array(this.buffer, 4 * (1 + slots));
+  }
+
+  get size(): number {
+    return Atomics.load(this.#count, 0);
+  }
+
+  /** @throws RangeError when there is no room left */
+  claim(key: string): { state: number; isNew: boolean } {
+    // Half of the slots stay empty: searches stay short, and threads that come at once find one.
+    if (this.size > this.#slots / 2) throw new RangeError(`there is no room for more than ${this.size} states`);
+    const digest = hash('md5', key, 'buffer');
+    const words = [0, 4, 8, 12].map((at) => digest.readInt32LE(at));
+    for (let slot = words[0]! & (this.#slots - 1); ; slot = (slot + 1) & (this.#slots - 1)) {
+      const was = Atomics.compareExchange(this.#numbers, slot, empty, beingWritten);
+      if (was === empty) return { state: this.#write(slot, words), isNew: true };
+      const number = was === beingWritten ? this.#awaitNumber(slot) : was;
+      if (words.every((word, i) => this.#keys[slot * wordsOfKey + i] === word))
+        return { state: number - 1, isNew: false };
+    }
+  }
+
+  #write(slot: number, words: readonly number[]): number {
+    this.#keys.set(words, slot * wordsOfKey);
+    const state = Atomics.add(this.#count, 0, 1);
+    Atomics.store(this.#numbers, slot, state + 1);
+    return state;
+  }
+
+  #awaitNumber(slot: number): number {
+    for (;;) {
+      const number = Atomics.load(this.#numbers, slot);
+      if (number !== beingWritten) return number;
+    }
+  }
+}

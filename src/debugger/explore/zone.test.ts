@@ -1,0 +1,149 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type DeadlineKind, Zone } from './zone.ts';
+
+describe('a zone', () => {
+  test('lets that timer be next which is due first, and any of those that are due together', () => {
+    const zone = Zone.empty.arm('late', 300).arm('soon', 100).arm('as soon', 100).elapse();
+    expect(zone.firable()).toEqual(['soon', 'as soon']);
+  });
+
+  test('knows after one timer has fired how far off the others are', () => {
+    const zone = Zone.empty.arm('late', 300).arm('soon', 100).elapse().fire('soon').arm('between', 199).elapse();
+    expect(zone.firable()).toEqual(['between']);
+    expect(zone.fire('between').arm('after', 2).elapse().firable()).toEqual(['late']);
+  });
+
+  test('does not know when something was armed that came at a time of its own', () => {
+    const zone = Zone.empty.arm('first', 100).elapse().arm('second', 50).elapse();
+    expect(zone.firable()).toEqual(['first', 'second']);
+  });
+
+  test('lets no timer fire while something must happen before it', () => {
+    const zone = Zone.empty.arm('timer', 100).arm('an exit', 50, 'within').elapse();
+    expect(zone.firable()).toEqual([]);
+    expect(zone.cancel('an exit').elapse().firable()).toEqual(['timer']);
+  });
+
+  test('lets a timer fire before something that may take longer', () => {
+    const zone = Zone.empty.arm('timer', 100).arm('an exit', 150, 'within').elapse();
+    expect(zone.firable()).toEqual(['timer']);
+    expect(zone.fire('timer').has('an exit')).toBe(true);
+  });
+
+  test('does not stop time at a mark, and knows when it has surely passed', () => {
+    const zone = Zone.empty.arm('patience', 100, 'mark').arm('timer', 150).elapse();
+    expect(zone.hasPassed('patience')).toBe(false);
+    const later = zone.fire('timer');
+    expect(later.hasPassed('patience')).toBe(true);
+    expect(later.sinceMs('patience')).toBe(50);
+    expect(zone.sinceMs('patience')).toBe(-100);
+  });
+
+  test('forgets what is cancelled, and does not mind what is not there', () => {
+    const zone = Zone.empty.arm('a', 1).arm('b', 2).elapse();
+    expect(zone.cancel('a').names('exact')).toEqual(['b']);
+    expect(zone.cancel('c')).toBe(zone);
+  });
+
+  test('has one deadline of a name', () => {
+    expect(() => Zone.empty.arm('a', 1).arm('a', 2)).toThrow("a deadline named 'a' is there already");
+  });
+
+  test('is the same for the order of its deadlines, whatever lies between them and in whatever sequence they were armed', () => {
+    const near = Zone.empty.arm('a', 100).arm('b', 200).elapse();
+    const far = Zone.empty.arm('b', 900).arm('a', 100).elapse();
+    expect(near.orderKey()).toBe(far.orderKey());
+    expect(near.key()).not.toBe(far.key());
+    expect(near.orderKey()).not.toBe(Zone.empty.arm('a', 200).arm('b', 100).elapse().orderKey());
+    expect(near.orderKey()).not.toBe(Zone.empty.arm('a', 100).arm('b', 100).elapse().orderKey());
+  });
+
+  test('is not the same before and after a mark has passed', () => {
+    const before = Zone.empty.arm('mark', 0, 'mark').arm('timer', 10);
+    const after = Zone.empty.arm('mark', 1, 'mark').arm('timer', 10);
+    expect(before.orderKey()).not.toBe(after.orderKey());
+  });
+});
+
+interface Step {
+  readonly deed: 'arm' | 'cancel' | 'fire';
+  readonly kind: DeadlineKind;
+  readonly ms: number;
+  /** How much of the time that the deadlines leave goes by before it. */
+  readonly share: number;
+  readonly which: number;
+}
+
+const step = fc.record<Step>({
+  deed: fc.constantFrom('arm', 'arm', 'cancel', 'fire', 'fire'),
+  kind: fc.constantFrom<DeadlineKind>('exact', 'exact', 'within', 'mark'),
+  ms: fc.integer({ min: 0, max: 20 }),
+  share: fc.constantFrom(0, 0.25, 0.5, 1),
+  which: fc.nat(1000),
+});
+
+/** One timing, with its zone beside it. */
+class Timing {
+  now = 0;
+  zone = Zone.empty;
+  readonly due = new Map<string, { at: number; kind: DeadlineKind }>();
+  #armed = 0;
+
+  get soonest(): number {
+    return Math.min(...[...this.due.values()].filter(({ kind }) => kind !== 'mark').map(({ at }) => at));
+  }
+
+  take({ deed, kind, ms, share, which }: Step): void {
+    if (deed === 'fire') this.#fire(which);
+    else {
+      const left = this.soonest - this.now;
+      this.now += share * (Number.isFinite(left) ? left : 10);
+      if (deed === 'arm') this.#arm(ms, kind);
+      else this.#cancel(which);
+    }
+    this.zone = this.zone.elapse();
+  }
+
+  #arm(ms: number, kind: DeadlineKind): void {
+    const name = `deadline ${this.#armed++}`;
+    this.due.set(name, { at: this.now + ms, kind });
+    this.zone = this.zone.arm(name, ms, kind);
+  }
+
+  #cancel(which: number): void {
+    const name = [...this.due.keys()][which % Math.max(1, this.due.size)];
+    if (name === undefined) return;
+    this.due.delete(name);
+    this.zone = this.zone.cancel(name);
+  }
+
+  #fire(which: number): void {
+    const first = [...this.due].filter(([, { at, kind }]) => kind === 'exact' && at === this.soonest);
+    const name = first[which % Math.max(1, first.length)]?.[0];
+    if (name === undefined) return;
+    expect(this.zone.firable()).toContain(name);
+    this.now = this.soonest;
+    this.due.delete(name);
+    this.zone = this.zone.fire(name);
+  }
+}
+
+test('whatever happens in some timing may happen in the zone, and what the zone is sure of is so in every timing', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30, size: 'max' }), (steps) => {
+      const timing = new Timing();
+      for (const one of steps) {
+        timing.take(one);
+        const { zone, now, due } = timing;
+        for (const [name, { at, kind }] of due) {
+          expect(zone.has(name)).toBe(true);
+          if (zone.hasPassed(name)) expect(at).toBeLessThanOrEqual(now);
+          if (kind === 'mark') expect(zone.sinceMs(name)).toBeLessThanOrEqual(now - at);
+          if (kind === 'exact' && at === timing.soonest) expect(zone.firable()).toContain(name);
+        }
+      }
+    }),
+    { numRuns: 2_000 },
+  );
+});

@@ -1,0 +1,172 @@
+/**
+ * Random schedules of faults and triggers against the agent's real statecharts, under virtual time (docs/benchmarks.md has the
+ * long run). And the other way round: machines that are broken on purpose, which must be caught by a short schedule.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { assign, enqueueActions, sendTo } from 'xstate';
+import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { openTrace } from '../../src/debugger/read-trace.ts';
+import { traceFile } from '../../src/runtime/trace.ts';
+import type { AgentMachines } from '../simulation/exploration-effects.ts';
+import { noChartFails, triggersAreApplied } from '../simulation/invariants/converging.ts';
+import { agentEndsForAReason } from '../simulation/invariants/ending.ts';
+import type { Invariant } from '../simulation/invariants/invariant.ts';
+import { noSignalToDrainingParent, onlyKillTheUnborn, servingIsKept } from '../simulation/invariants/keeping.ts';
+import { noDrainCutByStart, noGap } from '../simulation/invariants/starting.ts';
+import { randomAgent } from '../simulation/random-effects.ts';
+import { type Finding, formatFinding, search, writeRandomTrace } from '../simulation/random-search.ts';
+import { SearchThread } from '../soak/search-thread.ts';
+
+/** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
+beforeAll(() => {
+  vi.spyOn(console, 'warn').mockImplementation(() => {});
+});
+
+const folder = mkdtempSync(join(tmpdir(), 'chartpilot-random-'));
+let keepsTraces = false;
+afterAll(() => {
+  if (!keepsTraces) rmSync(folder, { recursive: true });
+});
+
+/** In words, with its trace written; for the message of a test that fails. */
+function told(finding: Finding | undefined): string {
+  if (finding === undefined) return '';
+  keepsTraces = true;
+  const path = join(folder, `seed-${finding.seed}.trace`);
+  writeRandomTrace(finding.schedule, traceFile(path));
+  return formatFinding(finding, path);
+}
+
+describe('10,000 schedules of faults and triggers', () => {
+  const thread = new SearchThread();
+  afterAll(() => thread.end());
+
+  test.each([1, 2, 3, 4])(
+    'break no invariant, and the agent recovers or ends as told (seed %i)',
+    async (seed) => {
+      const { figures, finding } = await thread.search({ seed, runs: 2_500 });
+      expect(told(finding)).toBe('');
+      expect(figures.schedules).toBe(2_500);
+      expect(figures.checked).toBeGreaterThan(200);
+      expect(figures.spawned).toBeGreaterThan(5_000);
+    },
+    120_000,
+  );
+});
+
+interface Broken {
+  machines: Partial<AgentMachines>;
+  finds: Invariant;
+  /** The longest schedule that it may take. */
+  steps: number;
+}
+
+const supervisor = (broken: Parameters<typeof supervisorMachine.provide>[0]) => ({
+  supervisor: supervisorMachine.provide(broken),
+});
+const epoch = (broken: Parameters<typeof epochMachine.provide>[0]) => ({ epoch: epochMachine.provide(broken) });
+
+const broken: Record<string, Broken> = {
+  'F1: a failed epoch counts': {
+    finds: noGap,
+    steps: 2,
+    machines: supervisor({ actions: { forgetEpoch: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-1')) } }),
+  },
+  'a supervisor that does not wait for the parent to leave': {
+    finds: noDrainCutByStart,
+    steps: 3,
+    machines: supervisor({ guards: { parentStillLeaving: () => false } }),
+  },
+  'an epoch that has no patience with a draining parent': {
+    finds: noSignalToDrainingParent,
+    steps: 2,
+    machines: epoch({ delays: { parentDue: 0, parentOverdue: 0 } }),
+  },
+  'an epoch that ends whatever it ends by SIGTERM': {
+    finds: onlyKillTheUnborn,
+    steps: 2,
+    machines: epoch({ actions: { signal: sendTo('process', { type: 'process.signal', signal: 'SIGTERM' }) } }),
+  },
+  'a supervisor that ends the serving epoch to start the next one': {
+    finds: servingIsKept,
+    steps: 2,
+    machines: supervisor({ actions: { tellHandover: sendTo('epoch-0', { type: 'epoch.abort' }) } }),
+  },
+  'an agent that gives up at the third failure': {
+    finds: agentEndsForAReason,
+    steps: 4,
+    machines: supervisor({ guards: { budgetExhausted: ({ context }) => context.failures > 2 } }),
+  },
+  'a supervisor that takes no configuration for news': {
+    finds: triggersAreApplied,
+    steps: 2,
+    machines: supervisor({ guards: { isNews: () => false } }),
+  },
+  'an action that throws after a repair': {
+    finds: noChartFails,
+    steps: 2,
+    machines: supervisor({
+      actions: {
+        rememberRepair: () => {
+          throw new Error('a bug');
+        },
+      },
+    }),
+  },
+  'a supervisor that forgets all epochs when one has failed': {
+    finds: triggersAreApplied,
+    steps: 3,
+    machines: supervisor({ actions: { forgetEpoch: assign({ epochs: [] }) } }),
+  },
+};
+
+describe('caught by a short schedule:', () => {
+  test.each(Object.entries(broken))(
+    '%s',
+    (_, { finds, steps, machines }) => {
+      const agent = randomAgent(machines);
+      const { finding } = search({ seed: 1, runs: 3_000, agent, invariants: [finds], checkEvery: 0 });
+      expect(finding?.violations[0]?.invariant).toBe(finds.name);
+      expect(finding?.schedule.steps.length).toBeLessThanOrEqual(steps);
+    },
+    60_000,
+  );
+});
+
+describe('a finding', () => {
+  const agent = randomAgent(supervisor({ guards: { parentStillLeaving: () => false } }));
+  const options = { seed: 7, runs: 3_000, agent, invariants: [noDrainCutByStart], checkEvery: 0 };
+  let finding: Finding;
+  beforeAll(() => {
+    finding = search(options).finding!;
+  });
+
+  test('comes again by its seed and path', () => {
+    const again = search({ ...options, path: finding.path });
+    expect(again.finding).toEqual(finding);
+    expect(again.figures.schedules).toBe(0);
+  });
+
+  test('is told with its seed, its path, its steps and its trace', () => {
+    const text = formatFinding(finding, 'run.trace');
+    expect(text).toContain(`violated: ${noDrainCutByStart.name}`);
+    expect(text).toContain('trace: run.trace');
+    expect(text).toContain(`again: npm run test:soak -- --seed 7 --path ${finding.path}`);
+    expect(text.match(/^ +\d+ {2}after /gm)).toHaveLength(finding.schedule.steps.length);
+  });
+
+  test('is written as a trace that the debugger reads', async () => {
+    const path = join(folder, 'finding.trace');
+    writeRandomTrace(finding.schedule, traceFile(path), agent);
+    const reading = await openTrace(path);
+    const starts: string[] = [];
+    for await (const record of reading.records) {
+      if (record.kind === 'spawn' && record.machine === 'epoch') starts.push(record.actor);
+    }
+    expect(starts.slice(0, 3)).toEqual(['epoch-0', 'epoch-1', 'epoch-2']);
+  });
+});

@@ -1,0 +1,38 @@
+/** Root actors on a clock that a test moves: one timing at a time, where `SymbolicSystem` has all of them at once. */
+import { type AnyActorLogic, type AnyActorRef, createActor } from 'xstate';
+import {
+  type ActorHome,
+  listenAt,
+  onChartFailure,
+  type RootOptions,
+} from '../../src/debugger/explore/symbolic-system.ts';
+
+/** What XState needs of a clock. */
+export interface Clock {
+  setTimeout(fire: () => void, ms: number): number;
+  clearTimeout(id: number): void;
+}
+
+export class ConcreteSystem implements ActorHome {
+  readonly #clock: Clock;
+  readonly #failures: string[];
+
+  /** @param failures filled with the machines that fail, and why */
+  constructor(clock: Clock, failures: string[]) {
+    this.#clock = clock;
+    this.#failures = failures;
+  }
+
+  start(logic: AnyActorLogic, { id, input, inspect, created, overhear }: RootOptions): AnyActorRef {
+    const clock = this.#clock as never;
+    const root = createActor(logic, { id, input, clock, ...(inspect !== undefined && { inspect }) }) as AnyActorRef;
+    onChartFailure(root, (failure) => this.#failures.push(failure));
+    if (overhear !== undefined) listenAt(root, overhear);
+    created?.(root);
+    root.start();
+    return root;
+  }
+
+  /** Nothing is kept of a root. */
+  forget(): void {}
+}

@@ -1,0 +1,89 @@
+/** Who may be ended, when, and how. */
+import type { SimulatedProcess } from '../simulated-host.ts';
+import { type Invariant, listOf, named, type Observed } from './invariant.ts';
+
+/** Its requests still run, and a child whose parent dies before its time is doomed (fact 4). */
+export const noSignalToDrainingParent: Invariant = {
+  name: 'never an ending signal to a draining parent before its time',
+  signalling(process, signal, observed) {
+    if (signal === 'SIGUSR1' || !observed.host.isDraining(process) || process.sentAway) return undefined;
+    // A child that was killed between two probes may have been live.
+    if (!process.supersededSeen) return undefined;
+    if (observed.stopDeadlinePassed || observed.isOverdue(process)) return undefined;
+    return `${signal} to ${named(process)}, which drains`;
+  },
+};
+
+/** A child that is not live needs its parent: without it, it calls ten times and aborts (§2). */
+export const noSignalToNeededParent: Invariant = {
+  name: 'never an ending signal to the parent of an epoch that is on its way',
+  signalling(process, signal, { host, stopOrdered, isOverdue }) {
+    if (signal === 'SIGUSR1' || stopOrdered || process.sentAway) return undefined;
+    // It may hang, and its child would wait for ever.
+    if (isOverdue(process)) return undefined;
+    const child = host.processes.find(
+      ({ epoch, baseId, live, sentAway }) =>
+        baseId === process.baseId && epoch === process.epoch + 1 && !live && !sentAway,
+    );
+    return child === undefined ? undefined : `${signal} to ${named(process)}, whose child ${named(child)} is starting`;
+  },
+};
+
+/** On SIGTERM it takes its parent along (fact 3). */
+export const onlyKillTheUnborn: Invariant = {
+  name: 'never SIGTERM to an epoch that is not live',
+  signalling(process, signal) {
+    return signal === 'SIGTERM' && !process.live ? `SIGTERM to ${named(process)}, which is not live` : undefined;
+  },
+};
+
+/**
+ * Its requests have the time that a parent's would have. One that is doomed, or may be, has less; and one that cannot be told to
+ * close its listeners takes connections until it is ended.
+ */
+export const replacedHasItsTime: Invariant = {
+  name: 'never an ending signal to a replaced epoch before its time',
+  signalling(process, signal, { host, stopOrdered, isOverdue }) {
+    if (signal === 'SIGUSR1' || stopOrdered || !process.closed) return undefined;
+    if (host.isDoomed(process) || process.parentCrashed) return undefined;
+    return isOverdue(process)
+      ? undefined
+      : `${signal} to ${named(process)}, which was replaced and lets requests finish`;
+  },
+};
+
+/**
+ * Only a stop ends an epoch that serves before another one does. Where there is no other way, a restart in full: with one
+ * base id, or when its replacement has died.
+ */
+export const servingIsKept: Invariant = {
+  name: 'never a serving epoch given up for one that is not live',
+  signalling(process, signal, observed) {
+    if (signal === 'SIGUSR1') return undefined;
+    return givenUp(`${signal} to ${named(process)}`, process, observed);
+  },
+  draining(process, observed) {
+    return givenUp(`a drain order to ${named(process)}`, process, observed);
+  },
+};
+
+function givenUp(deed: string, process: SimulatedProcess, observed: Observed): string | undefined {
+  const { host, stopOrdered } = observed;
+  // Between two probes nobody can know that it is live.
+  if (stopOrdered || !host.isServing(process) || !process.seen) return undefined;
+  if (observed.policy?.hotRestart === false) return undefined;
+  const takesNoChild = host.isDoomed(process) || process.parentCrashed || host.isStuck(process.baseId);
+  if (takesNoChild && (observed.restartsInFull === true || process.successorDied)) return undefined;
+  const better = host.processes.some((other) => other !== process && host.isServing(other));
+  return better ? undefined : `${deed}, which serves; alive: ${listOf(host.processes)}`;
+}
+
+/** Its main thread blocks 5 s after its parent's death at the latest, and it aborts 10 s later (fact 4): time to begin. */
+export const doomedIsReplaced: Invariant = {
+  name: 'a doomed epoch is replaced before it aborts',
+  leaving(process, { signal }, { stopOrdered, restartsInFull }) {
+    if (signal !== 'SIGABRT' || !process.seen || process.sentAway || process.successorTried) return undefined;
+    if (stopOrdered || restartsInFull === true) return undefined;
+    return `${named(process)} has aborted, and nobody was started in its place`;
+  },
+};

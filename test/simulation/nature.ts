@@ -1,0 +1,31 @@
+/** How long things take that are in nobody's hands: drawn within what was measured, the same for the same seed. */
+export class Nature {
+  readonly #seed: number;
+
+  /** @param seed 0: everything in the middle of its range */
+  constructor(seed: number) {
+    this.#seed = seed;
+  }
+
+  /** Between nothing and the longest; both ends are hit now and then. `what` names the occasion. */
+  within(longestMs: number, what: string): number {
+    const drawn = this.#draw(what) * 1.2 - 0.1;
+    return Math.round(Math.min(1, Math.max(0, drawn)) * longestMs);
+  }
+
+  /** Mostly short, seldom the longest. */
+  upTo(longestMs: number, what: string): number {
+    return Math.round(this.#draw(what) ** 3 * longestMs);
+  }
+
+  /** In [0, 1). */
+  #draw(what: string): number {
+    if (this.#seed === 0) return 0.5;
+    // FNV-1a over the occasion, then a finalizer that spreads its bits.
+    let hash = 0x811c9dc5 ^ this.#seed;
+    for (let i = 0; i < what.length; i++) hash = Math.imul(hash ^ what.charCodeAt(i), 0x01000193);
+    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+    return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
+  }
+}

@@ -1,0 +1,49 @@
+import { describe, expect, test } from 'vitest';
+import { PacedClock } from './paced-clock.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+function clocks(): { below: VirtualClock; paced: PacedClock; fired: number[]; at: (ms: number) => number } {
+  const below = new VirtualClock();
+  const paced = new PacedClock(below);
+  const fired: number[] = [];
+  return { below, paced, fired, at: (ms) => paced.setTimeout(() => fired.push(below.now()), ms) };
+}
+
+describe('a paced clock', () => {
+  test('keeps time with the one below it until it is told otherwise', () => {
+    const { below, paced, fired, at } = clocks();
+    at(100);
+    below.advance(200);
+    expect(fired).toEqual([100]);
+    expect(paced.now()).toBe(200);
+  });
+
+  test('at half the pace fires its timers after twice the time', () => {
+    const { below, paced, fired, at } = clocks();
+    paced.setPace(0.5);
+    at(100);
+    below.advance(1_000);
+    expect(fired).toEqual([200]);
+    expect(paced.now()).toBe(500);
+  });
+
+  test('counts what is left of an armed timer at the new pace', () => {
+    const { below, paced, fired, at } = clocks();
+    at(100);
+    below.advance(60);
+    paced.setPace(2);
+    below.advance(100);
+    expect(fired).toEqual([80]);
+    expect(paced.now()).toBe(260);
+  });
+
+  test('does not fire a timer that was cleared, before a change of pace or after it', () => {
+    const { below, paced, fired, at } = clocks();
+    paced.clearTimeout(at(10));
+    const timer = at(50);
+    paced.setPace(3);
+    paced.clearTimeout(timer);
+    below.advance(1_000);
+    expect(fired).toEqual([]);
+  });
+});

@@ -1,0 +1,61 @@
+import type { VirtualClock } from './virtual-clock.ts';
+
+interface PacedTimer {
+  /** In this clock's own time. */
+  readonly dueMs: number;
+  readonly fire: () => void;
+  underlying: number;
+}
+
+/** A clock that runs slower or faster than the one below it: a program that gets too little CPU, or a machine's bad crystal. */
+export class PacedClock {
+  readonly #below: VirtualClock;
+  readonly #timers = new Map<number, PacedTimer>();
+  #nextId = 1;
+  /** Own milliseconds per millisecond below. */
+  #pace = 1;
+  #ownAnchorMs = 0;
+  #belowAnchorMs: number;
+
+  constructor(below: VirtualClock) {
+    this.#below = below;
+    this.#belowAnchorMs = below.now();
+  }
+
+  /** Milliseconds since the clock was made, as it counts them. */
+  readonly now = (): number => this.#ownAnchorMs + (this.#below.now() - this.#belowAnchorMs) * this.#pace;
+
+  setTimeout(fire: () => void, ms: number): number {
+    const id = this.#nextId++;
+    const timer: PacedTimer = { dueMs: this.now() + Math.max(0, ms), fire, underlying: 0 };
+    this.#timers.set(id, timer);
+    this.#arm(id, timer);
+    return id;
+  }
+
+  clearTimeout(id: number): void {
+    const timer = this.#timers.get(id);
+    if (timer === undefined) return;
+    this.#below.clearTimeout(timer.underlying);
+    this.#timers.delete(id);
+  }
+
+  /** From now on; timers that are armed come sooner or later by it. */
+  setPace(pace: number): void {
+    this.#ownAnchorMs = this.now();
+    this.#belowAnchorMs = this.#below.now();
+    this.#pace = pace;
+    for (const [id, timer] of this.#timers) {
+      this.#below.clearTimeout(timer.underlying);
+      this.#arm(id, timer);
+    }
+  }
+
+  #arm(id: number, timer: PacedTimer): void {
+    const ms = Math.max(0, timer.dueMs - this.now()) / this.#pace;
+    timer.underlying = this.#below.setTimeout(() => {
+      this.#timers.delete(id);
+      timer.fire();
+    }, ms);
+  }
+}

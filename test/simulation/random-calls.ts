@@ -1,0 +1,32 @@
+import type { AnyActorRef } from 'xstate';
+import { settle } from '../../src/debugger/explore/scripted-effect.ts';
+import type { VirtualClock } from './virtual-clock.ts';
+
+/** Effects that take their time: one thing at a time for each, and nothing once it is stopped. */
+export class Calls {
+  readonly #clock: VirtualClock;
+  readonly #timers = new Map<AnyActorRef, number>();
+
+  constructor(clock: VirtualClock) {
+    this.#clock = clock;
+  }
+
+  later(call: AnyActorRef, ms: number, then: () => void): void {
+    this.forget(call);
+    const fire = () => {
+      this.#timers.delete(call);
+      if (call.getSnapshot().status === 'active') then();
+    };
+    this.#timers.set(call, this.#clock.setTimeout(fire, ms));
+  }
+
+  answer(call: AnyActorRef, result: Parameters<typeof settle>[1], ms = 0): void {
+    this.later(call, ms, () => settle(call, result));
+  }
+
+  forget(call: AnyActorRef): void {
+    const timer = this.#timers.get(call);
+    if (timer !== undefined) this.#clock.clearTimeout(timer);
+    this.#timers.delete(call);
+  }
+}

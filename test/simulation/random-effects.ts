@@ -1,0 +1,64 @@
+/** The agent's machines for random runs: as for the explorer, with the effects that may be slow or fail here and not there. */
+import type { AnyActorRef } from 'xstate';
+import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
+import { statusMachine } from '../../machines/agent/status.machine.ts';
+import { type Running, scriptedCallback, scriptedPromise } from '../../src/debugger/explore/scripted-effect.ts';
+import {
+  type AgentMachines,
+  agentMachines,
+  type EffectWorld,
+  type ScriptedAgent,
+  scriptedAgent,
+  worldOf,
+} from './exploration-effects.ts';
+
+/** What the effects ask beyond what an explorer is asked. */
+export interface RandomEffectWorld extends EffectWorld {
+  claiming(call: AnyActorRef): void;
+  waitingForFiles(call: AnyActorRef, on: boolean): void;
+  reading(call: AnyActorRef, on: boolean): void;
+  serveStatus(http: AnyActorRef, on: boolean): void;
+  statusOrder(http: AnyActorRef, order: { type: string; request?: number }): void;
+}
+
+const world = ({ system }: Running<unknown>): RandomEffectWorld => worldOf.get(system) as RandomEffectWorld;
+
+/** Made once for a set of machines: `provide` forgets what XState memorized. */
+export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgent {
+  const { certWatcher = certWatcherMachine, status = statusMachine } = machines;
+  return scriptedAgent({ ...agentMachines, ...machines }).provide({
+    actors: {
+      claimBaseIds: scriptedPromise<{ baseIds: number[]; sweptFiles: string[] }, undefined>((call) =>
+        world(call).claiming(call.self),
+      ),
+      certWatcher: certWatcher.provide({
+        actors: {
+          waitForFiles: scriptedPromise<{ missing: string[] }, { files: string[]; limitMs: number }>(
+            (call) => world(call).waitingForFiles(call.self, true),
+            (call) => world(call).waitingForFiles(call.self, false),
+          ),
+          watchFiles: scriptedCallback<{ type: never }, { directories: string[] }>({
+            start: (effect) => world(effect).listening('files', effect.self),
+            stop: (effect) => world(effect).listening('files', undefined),
+          }),
+          digestFiles: scriptedPromise<
+            { digest: string; files: string[]; problems: string[] },
+            { directories: string[] }
+          >(
+            (call) => world(call).reading(call.self, true),
+            (call) => world(call).reading(call.self, false),
+          ),
+        },
+      }),
+      status: status.provide({
+        actors: {
+          http: scriptedCallback({
+            start: (effect) => world(effect).serveStatus(effect.self, true),
+            receive: (effect, order) => world(effect).statusOrder(effect.self, order),
+            stop: (effect) => world(effect).serveStatus(effect.self, false),
+          }),
+        },
+      }),
+    },
+  });
+}

@@ -1,0 +1,115 @@
+/** What comes of itself for the Envoys of a host, and when: drawn within what was measured. */
+import type { AnyActorRef } from 'xstate';
+import { report } from '../../src/debugger/explore/scripted-effect.ts';
+import type { Nature } from './nature.ts';
+import type { SimulatedHost, SimulatedProcess } from './simulated-host.ts';
+import type { VirtualClock } from './virtual-clock.ts';
+
+/** Measured upper ends (spec/envoy-hot-restart.md §1), and how often a probe comes by (src/agent/live-probe.ts). */
+const longest = { adminMs: 400, liveMs: 2_500, probeMs: 300 };
+
+export interface EnvoyTimesOptions {
+  readonly host: SimulatedHost;
+  readonly clock: VirtualClock;
+  readonly nature: Nature;
+  /** Who asks this Envoy whether it is live. */
+  probeOf(process: SimulatedProcess): AnyActorRef | undefined;
+  /** How much longer than others this one needs until it is live. */
+  slownessOf(pid: number): number;
+}
+
+/** What lasts, and bears on them. */
+export interface Circumstances {
+  readonly sourcesAway: boolean;
+  readonly deafToSigterm: boolean;
+}
+
+interface Arranged {
+  readonly pid: number;
+  readonly event: string;
+  readonly timer: number;
+}
+
+export class EnvoyTimes {
+  readonly #options: EnvoyTimesOptions;
+  /** By process and kind. */
+  readonly #arranged = new Map<string, Arranged>();
+
+  constructor(options: EnvoyTimesOptions) {
+    this.#options = options;
+  }
+
+  /** Sees to it that what comes next for each process will come, and that nothing else does. */
+  arrange(circumstances: Circumstances): void {
+    const { processes } = this.#options.host;
+    for (const process of processes) this.#arrange(process, circumstances);
+    for (const [key, { pid, timer }] of this.#arranged) {
+      if (processes.some((process) => process.pid === pid)) continue;
+      this.#options.clock.clearTimeout(timer);
+      this.#arranged.delete(key);
+    }
+  }
+
+  #arrange(process: SimulatedProcess, { sourcesAway, deafToSigterm }: Circumstances): void {
+    const { host, nature } = this.#options;
+    const { pid } = process;
+    if (deafToSigterm && host.mayHang(process)) host.happen(process, 'envoy.hung');
+    const next = host.natureOf(process)?.event;
+    const waits = next === 'envoy.went-live' && sourcesAway;
+    if (next === undefined || waits) this.#disarm(`${pid}`);
+    else {
+      const draw = () => this.#delayOf(process);
+      this.#arm({ key: `${pid}`, pid, event: next, draw, happen: () => host.happen(process, next) });
+    }
+    if (!this.#isSeen(process)) this.#disarm(`${pid} seen`);
+    else {
+      const draw = () => nature.within(longest.probeMs, `seen ${pid}`);
+      this.#arm({ key: `${pid} seen`, pid, event: 'seen', draw, happen: () => this.#see(process) });
+    }
+  }
+
+  /** Drawn once for an event: what else happens meanwhile does not put it off. */
+  #arm(plan: { key: string; pid: number; event: string; draw: () => number; happen: () => void }): void {
+    const { key, pid, event, draw, happen } = plan;
+    if (this.#arranged.get(key)?.event === event) return;
+    this.#disarm(key);
+    const fire = () => {
+      this.#arranged.delete(key);
+      happen();
+    };
+    this.#arranged.set(key, { pid, event, timer: this.#options.clock.setTimeout(fire, draw()) });
+  }
+
+  #disarm(key: string): void {
+    const arranged = this.#arranged.get(key);
+    if (arranged === undefined) return;
+    this.#options.clock.clearTimeout(arranged.timer);
+    this.#arranged.delete(key);
+  }
+
+  #delayOf(process: SimulatedProcess): number {
+    const { host, nature, slownessOf } = this.#options;
+    const { event, withinMs = 0 } = host.natureOf(process)!;
+    const { pid } = process;
+    switch (event) {
+      case 'envoy.admin-opened':
+        return 20 + nature.upTo(longest.adminMs, `admin ${pid}`);
+      case 'envoy.went-live':
+        return 5 + nature.upTo(longest.liveMs, `live ${pid}`) + slownessOf(pid);
+      default:
+        return nature.within(withinMs, `${event} ${pid}`);
+    }
+  }
+
+  #isSeen(process: SimulatedProcess): boolean {
+    const { host, probeOf } = this.#options;
+    return probeOf(process) !== undefined && process.live && host.hasAdmin(process) && !process.sentAway;
+  }
+
+  #see(process: SimulatedProcess): void {
+    const probe = this.#options.probeOf(process);
+    if (probe === undefined) return;
+    this.#options.host.noteSeen(process);
+    report(probe, { type: 'probe.passed', timeToLiveMs: 300 });
+  }
+}

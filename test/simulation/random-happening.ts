@@ -1,0 +1,105 @@
+/** Does to a world what a step of a schedule says. */
+import type { Gap, Happening, Step, Whom } from './random-schedule.ts';
+import type { RandomWorld } from './random-world.ts';
+import type { SimulatedProcess } from './simulated-host.ts';
+
+export function take({ gap, happens }: Step, world: RandomWorld): void {
+  waitFor(gap, world);
+  if (!world.isOver) world.act(() => happen(happens, world));
+}
+
+function waitFor(gap: Gap, world: RandomWorld): void {
+  if ('ms' in gap) world.pass(gap.ms);
+  else for (let i = 0; i < gap.events && !world.isOver && world.next(); i++);
+}
+
+function happen(happening: Happening, world: RandomWorld): void {
+  const { ledger, host } = world;
+  switch (happening.what) {
+    case 'certificate':
+      world.changeFiles('fine');
+      break;
+    case 'certificate reverted':
+      world.changeFiles('as before');
+      break;
+    case 'certificate half written':
+      world.changeFiles('half written');
+      break;
+    case 'certificate missing':
+      world.changeFiles('missing');
+      break;
+    case 'SIGHUP':
+      ledger.demandRestart();
+      world.raise('SIGHUP');
+      break;
+    case 'SIGUSR1':
+      world.raise('SIGUSR1');
+      break;
+    case 'SIGTERM':
+    case 'SIGINT':
+      ledger.orderStop();
+      world.raise(happening.what);
+      break;
+    case 'quit':
+      endByHttp({ type: 'quit.requested' }, world);
+      break;
+    case 'status server broken':
+      endByHttp({ type: 'http.failed', reason: 'EBADF' }, world);
+      break;
+    case 'ready?':
+      world.http({ type: 'readiness.asked', request: 1 });
+      break;
+    case 'crash':
+    case 'oom':
+      for (const process of victims(happening.whom, world)) kill(process, happening.what, world);
+      break;
+    case 'slow start':
+      world.slowerMs = happening.ms;
+      break;
+    case 'bootstrap refused':
+      world.refusals++;
+      break;
+    case 'stuck':
+      for (const { live, baseId, epoch } of host.processes.slice(-1)) if (live) host.leaveMark(baseId, epoch + 1);
+      break;
+    case 'pace':
+      world.paced.setPace(100 / happening.percent);
+      break;
+    default:
+      world.begin(happening.what, happening.forMs);
+  }
+}
+
+/** An agent that ends already is not hurried by these. */
+function endByHttp(event: { type: string; reason?: string }, world: RandomWorld): void {
+  if (!world.hasHttp) return;
+  if (world.ledger.stop === 'not ordered') world.ledger.orderStop();
+  world.http(event);
+}
+
+function kill(process: SimulatedProcess, by: 'crash' | 'oom', { host }: RandomWorld): void {
+  // A parent that is killed while it ends as it was told looks to the agent like one that died before its time.
+  if (process.sentAway && process.supersededSeen) return;
+  if (by === 'crash') {
+    host.happen(process, 'envoy.crashed');
+    return;
+  }
+  // By the kernel: at once, and without a word from the agent.
+  process.envoy.send({ type: 'signal.sent', signal: 'SIGKILL' });
+  process.envoy.send({ type: 'envoy.ended' });
+}
+
+/** One at the most. */
+function victims(whom: Whom, { host }: RandomWorld): readonly SimulatedProcess[] {
+  const { processes } = host;
+  switch (whom) {
+    case 'newest':
+      return processes.slice(-1);
+    case 'oldest':
+      return processes.slice(0, 1);
+    case 'serving':
+      return processes.filter((process) => host.isServing(process)).slice(-1);
+    case 'starting':
+      return processes.filter(({ live }) => !live).slice(-1);
+  }
+}

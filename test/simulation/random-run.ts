@@ -1,0 +1,139 @@
+/** One schedule, from its beginning to its end, under all invariants. */
+import { join } from 'node:path';
+import { TraceChecker } from '../../src/debugger/check.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import type { Violation } from '../../src/debugger/explore/world.ts';
+import { formatDeparture } from '../../src/debugger/report-text.ts';
+import { createRecorder, type Recorder } from '../../src/runtime/actor-system.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import type { TraceSink } from '../../src/runtime/trace.ts';
+import type { ScriptedAgent } from './exploration-effects.ts';
+import { invariants as allInvariants } from './invariants/all.ts';
+import { agentEndsForAReason } from './invariants/ending.ts';
+import type { Invariant } from './invariants/invariant.ts';
+import { doomedIsReplaced, replacedHasItsTime, servingIsKept } from './invariants/keeping.ts';
+import { take } from './random-happening.ts';
+import { type Schedule, settingsKinds } from './random-schedule.ts';
+import { RandomWorld } from './random-world.ts';
+
+export interface RandomRunOptions {
+  readonly agent: ScriptedAgent;
+  /** All, unless told otherwise. */
+  readonly invariants?: readonly Invariant[];
+  /** Holds the run against the sequence diagrams. */
+  readonly checked?: boolean;
+  /** Where the run is written as a trace. */
+  readonly sink?: TraceSink;
+}
+
+export interface RandomRun {
+  readonly violations: readonly Violation[];
+  /** Milliseconds of virtual time. */
+  readonly virtualMs: number;
+  /** Envoys that were started. */
+  readonly spawned: number;
+  readonly exitCode: number | undefined;
+}
+
+/** What is said of a run that departs from the diagrams. */
+const conformity = 'the trace conforms to the sequence diagrams';
+/** More than the longest way to rest: ten retries, each with a start that is not live in time. */
+const mostEventsToRest = 5_000;
+/** The agent's wait for exits, and what effects take to answer. */
+const reapMs = 11_000;
+
+export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
+  let world: RandomWorld | undefined;
+  const recorder = recorderFor(options, () => world?.clock.now() ?? 0);
+  const departures = options.checked === true ? watchConformity(recorder) : undefined;
+  world = new RandomWorld(options.agent, schedule, {
+    invariants: applicable(options.invariants ?? allInvariants, schedule),
+    ...(recorder !== undefined && { inspect: recorder.inspect }),
+  });
+  for (const step of schedule.steps) if (!world.isOver) take(step, world);
+  if (schedule.ending === 'in peace') endInPeace(world);
+  endByStop(world);
+  recorder?.close();
+  return {
+    violations: [...world.ledger.violations, ...(departures?.() ?? [])],
+    virtualMs: world.clock.now(),
+    spawned: world.host.spawned,
+    exitCode: world.agent.output?.exitCode,
+  };
+}
+
+/** The settings may want what is forbidden otherwise; and a clock may be too wrong for what has to be known. */
+function applicable(invariants: readonly Invariant[], { settings, steps }: Schedule): readonly Invariant[] {
+  const lifted = new Set<Invariant>();
+  if (settings === 'restartPolicy exit') lifted.add(agentEndsForAReason);
+  if (settings === 'hotRestart off') lifted.add(servingIsKept);
+  // Whether a parent died before its time, and so whether its child is doomed, is told by the agent's clock.
+  if (steps.some(({ happens }) => happens.what === 'pace' && Math.abs(happens.percent - 100) > 1)) {
+    for (const invariant of [servingIsKept, doomedIsReplaced, replacedHasItsTime]) lifted.add(invariant);
+  }
+  return invariants.filter((invariant) => !lifted.has(invariant));
+}
+
+/** The faults are over: what was wanted is served. An agent that may have given that up gets something new to do. */
+function endInPeace(world: RandomWorld): void {
+  if (world.isOver) return;
+  world.act(() => world.cease());
+  rest(world);
+  if (world.isOver || world.ledger.stop !== 'not ordered' || !world.ledger.mayHaveGivenUp) return;
+  world.act(() => world.changeFiles('fine'));
+  rest(world);
+}
+
+function endByStop(world: RandomWorld): void {
+  const { ledger, paced } = world;
+  if (!world.isOver) {
+    const { terminationDrainMs, stopLimitMs } = settingsKinds[world.schedule.settings];
+    const deadlineMs = paced.now() + terminationDrainMs + stopLimitMs + reapMs;
+    world.act(() => {
+      ledger.orderStop();
+      world.raise('SIGTERM');
+    });
+    rest(world);
+    if (paced.now() > deadlineMs)
+      ledger.accuse('a stop ends in time', `it took ${paced.now() - deadlineMs} ms too long`);
+  }
+  const { output } = world.agent;
+  if (ledger.stop === 'not ordered' && output?.trouble.length === 0) {
+    ledger.accuse('an agent that ends by itself says why', `exit code ${output.exitCode}, no report`);
+  }
+}
+
+/** Until nothing more comes by itself. */
+function rest(world: RandomWorld): void {
+  let events = 0;
+  while (!world.isOver && world.next()) {
+    if (++events > mostEventsToRest) {
+      world.ledger.accuse('no livelock', `no rest after ${mostEventsToRest} events`);
+      return;
+    }
+  }
+  if (world.ledger.violations.length === 0) {
+    world.ledger.judge((invariant, observed) => invariant.atRest?.(observed));
+  }
+}
+
+function recorderFor({ checked, sink }: RandomRunOptions, now: () => number): Recorder | undefined {
+  if (checked !== true && sink === undefined) return undefined;
+  return createRecorder({ program: 'pilot-agent', now, ...(sink !== undefined && { sinks: [sink] }) });
+}
+
+const diagrams = () => {
+  loaded ??= loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
+  return loaded;
+};
+let loaded: ReturnType<typeof loadDiagrams> | undefined;
+
+function watchConformity(recorder: Recorder | undefined): () => Violation[] {
+  const checker = new TraceChecker(diagrams());
+  recorder?.observe(checker.feed);
+  return () => {
+    const [first] = checker.report().departures;
+    if (first === undefined) return [];
+    return [{ invariant: conformity, detail: formatDeparture(first, diagrams()) }];
+  };
+}

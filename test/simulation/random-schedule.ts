@@ -1,0 +1,170 @@
+/**
+ * A schedule: what happens to the agent, its Envoys and their host, and when. fast-check draws it and makes it shorter; the
+ * same schedule always gives the same run.
+ */
+import fc from 'fast-check';
+import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
+
+/** Settings that change what the agent has to do. All counters are those of production. */
+export const settingsKinds = {
+  'as shipped': defaultSettings,
+  'short times': {
+    ...defaultSettings,
+    drainMs: 1_000,
+    parentShutdownMs: 4_000,
+    watch: { ...defaultSettings.watch, delayMs: 500 },
+  },
+  'restartPolicy exit': { ...defaultSettings, restartPolicy: 'exit' },
+  'hotRestart off': { ...defaultSettings, hotRestart: false },
+} satisfies Record<string, AgentSettings>;
+
+/** Which process is meant, of those that live then. */
+export type Whom = 'newest' | 'oldest' | 'serving' | 'starting';
+
+/** A fault that lasts. */
+export type Lasting =
+  /** Nothing can be written: no bootstrap. */
+  | 'disk full'
+  /** Control plane and certificate source: an Envoy that starts has to wait for them. */
+  | 'sources away'
+  /** No drain order reaches Envoy. */
+  | 'admin unheard'
+  /** The mark of a dead child in shared memory cannot be cleared. */
+  | 'no repair'
+  /** An Envoy that is told to end does not. */
+  | 'deaf to SIGTERM'
+  /** The operating system has no process to give. */
+  | 'no processes';
+
+export type Happening =
+  | { readonly what: 'certificate' | 'certificate reverted' | 'certificate half written' | 'certificate missing' }
+  | { readonly what: 'SIGHUP' | 'SIGUSR1' | 'SIGTERM' | 'SIGINT' | 'quit' | 'ready?' }
+  /** `oom`: SIGKILL by the kernel. */
+  | { readonly what: 'crash' | 'oom'; readonly whom: Whom }
+  | { readonly what: Lasting; readonly forMs: number }
+  /** The next Envoy needs so much longer until it is live. */
+  | { readonly what: 'slow start'; readonly ms: number }
+  /** The next bootstrap is refused by Envoy's own check. */
+  | { readonly what: 'bootstrap refused' }
+  /** Somebody else left the mark of an initializing Envoy in shared memory. */
+  | { readonly what: 'stuck' }
+  /** The agent's timers take so much of their time from here on. */
+  | { readonly what: 'pace'; readonly percent: number }
+  | { readonly what: 'status server broken' };
+
+/** Until a step: so much time, or so many things that come of themselves. */
+export type Gap = { readonly ms: number } | { readonly events: number };
+
+export interface Step {
+  readonly gap: Gap;
+  readonly happens: Happening;
+}
+
+export interface Schedule {
+  readonly settings: keyof typeof settingsKinds;
+  readonly beginning: 'in order' | 'one base id' | 'no files' | 'half written' | 'no base id' | 'status port taken';
+  /** What every measured time in the host's hands is drawn from; 0: all in the middle of their ranges. */
+  readonly nature: number;
+  readonly steps: readonly Step[];
+  /** `in peace`: the faults cease, all must be well again, then a stop. `in trouble`: a stop right then. */
+  readonly ending: 'in peace' | 'in trouble';
+}
+
+const plain = <What extends string>(...whats: What[]) => fc.constantFrom(...whats).map((what) => ({ what }));
+
+const lasting = fc.record({
+  what: fc.constantFrom<Lasting>(
+    'disk full',
+    'sources away',
+    'admin unheard',
+    'no repair',
+    'deaf to SIGTERM',
+    'no processes',
+  ),
+  forMs: fc.oneof(fc.integer({ min: 1, max: 5_000 }), fc.integer({ min: 1, max: 600_000 })),
+});
+
+const death = fc.record({
+  what: fc.constantFrom('crash' as const, 'oom' as const),
+  whom: fc.constantFrom<Whom>('newest', 'oldest', 'serving', 'starting'),
+});
+
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  { weight: 20, arbitrary: plain('certificate') },
+  { weight: 14, arbitrary: plain('SIGHUP') },
+  { weight: 6, arbitrary: plain('certificate reverted', 'certificate half written', 'certificate missing') },
+  { weight: 3, arbitrary: plain('SIGUSR1', 'ready?') },
+  { weight: 26, arbitrary: death },
+  { weight: 12, arbitrary: lasting },
+  {
+    weight: 6,
+    arbitrary: fc.record({ what: fc.constant('slow start' as const), ms: fc.integer({ min: 0, max: 90_000 }) }),
+  },
+  { weight: 5, arbitrary: plain('bootstrap refused') },
+  { weight: 4, arbitrary: plain('stuck') },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      what: fc.constant('pace' as const),
+      percent: fc.oneof(fc.integer({ min: 95, max: 105 }), fc.integer({ min: 20, max: 1_000 })),
+    }),
+  },
+  { weight: 1, arbitrary: plain('SIGTERM', 'SIGINT', 'quit', 'status server broken') },
+);
+
+const gap: fc.Arbitrary<Gap> = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ events: fc.integer({ min: 0, max: 12 }) }) },
+  { weight: 2, arbitrary: fc.record({ ms: fc.integer({ min: 0, max: 1_500 }) }) },
+  { weight: 3, arbitrary: fc.record({ ms: fc.integer({ min: 0, max: 20_000 }) }) },
+  { weight: 2, arbitrary: fc.record({ ms: fc.integer({ min: 0, max: 90_000 }) }) },
+  { weight: 1, arbitrary: fc.record({ ms: fc.integer({ min: 0, max: 1_800_000 }) }) },
+);
+
+const step = fc.record({ gap, happens: happening });
+
+/** Most are short: they shrink to what is short anyway. */
+const steps = fc.oneof(
+  { weight: 60, arbitrary: fc.array(step, { maxLength: 6, size: 'max' }) },
+  { weight: 7, arbitrary: fc.array(step, { maxLength: 24, size: 'max' }) },
+  { weight: 1, arbitrary: fc.array(step, { maxLength: 120, size: 'max' }) },
+);
+
+/** Any schedule. */
+export const schedules: fc.Arbitrary<Schedule> = fc.record({
+  settings: fc.oneof(
+    { weight: 6, arbitrary: fc.constant('as shipped' as const) },
+    { weight: 2, arbitrary: fc.constant('short times' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('restartPolicy exit' as const, 'hotRestart off' as const) },
+  ),
+  beginning: fc.oneof(
+    { weight: 30, arbitrary: fc.constant('in order' as const) },
+    { weight: 3, arbitrary: fc.constantFrom('one base id' as const, 'no files' as const, 'half written' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('no base id' as const, 'status port taken' as const) },
+  ),
+  nature: fc.nat({ max: 0x7fffffff }),
+  steps,
+  ending: fc.oneof(
+    { weight: 4, arbitrary: fc.constant('in peace' as const) },
+    { weight: 1, arbitrary: fc.constant('in trouble' as const) },
+  ),
+});
+
+/** A schedule for people: a line a step. */
+export function formatSchedule({ settings, beginning, nature, steps, ending }: Schedule): string {
+  return [
+    `settings: ${settings}; beginning: ${beginning}; nature ${nature}`,
+    ...steps.map(
+      ({ gap, happens }, i) => `  ${String(i + 1).padStart(3)}  ${formatGap(gap)}: ${formatHappening(happens)}`,
+    ),
+    `ending: ${ending}`,
+  ].join('\n');
+}
+
+function formatGap(gap: Gap): string {
+  if ('ms' in gap) return `after ${gap.ms} ms`;
+  return `after ${gap.events} events`;
+}
+
+function formatHappening({ what, ...rest }: Happening): string {
+  return [what, ...Object.entries(rest).map(([name, value]) => `${name} ${value}`)].join(', ');
+}

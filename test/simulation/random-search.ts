@@ -1,0 +1,86 @@
+/** Looks for a schedule that does harm, and makes it as short as it gets. */
+import fc from 'fast-check';
+import type { Violation } from '../../src/debugger/explore/world.ts';
+import type { TraceSink } from '../../src/runtime/trace.ts';
+import type { ScriptedAgent } from './exploration-effects.ts';
+import type { Invariant } from './invariants/invariant.ts';
+import { randomAgent } from './random-effects.ts';
+import { run } from './random-run.ts';
+import { formatSchedule, type Schedule, schedules } from './random-schedule.ts';
+
+export interface SearchOptions {
+  readonly seed: number;
+  /** Schedules at the most. */
+  readonly runs: number;
+  /** Where a failing search ended, to go there at once: fast-check's path. */
+  readonly path?: string;
+  readonly agent?: ScriptedAgent;
+  readonly invariants?: readonly Invariant[];
+  /** One of so many is held against the sequence diagrams: that takes twice as long. Default 10; 0: none. */
+  readonly checkEvery?: number;
+}
+
+export interface SearchFigures {
+  readonly schedules: number;
+  readonly checked: number;
+  /** Envoys started. */
+  readonly spawned: number;
+  readonly virtualMs: number;
+}
+
+export interface Finding {
+  readonly seed: number;
+  readonly path: string;
+  readonly schedule: Schedule;
+  readonly violations: readonly Violation[];
+}
+
+export interface SearchResult {
+  readonly figures: SearchFigures;
+  readonly finding?: Finding;
+}
+
+export const defaultCheckEvery = 10;
+
+/** Runs schedules until one breaks an invariant, which is then shrunk. The same options give the same result. */
+export function search(options: SearchOptions): SearchResult {
+  const { seed, path, invariants, agent = randomAgent(), checkEvery = defaultCheckEvery } = options;
+  const figures = { schedules: 0, checked: 0, spawned: 0, virtualMs: 0 };
+  let shrinking = false;
+  const judge = (schedule: Schedule): readonly Violation[] => {
+    // By what is drawn, so that a schedule is judged the same whenever it comes.
+    const checked = checkEvery > 0 && schedule.nature % checkEvery === 0;
+    const { violations, spawned, virtualMs } = run(schedule, { agent, checked, ...(invariants && { invariants }) });
+    shrinking ||= violations.length > 0;
+    if (!shrinking) {
+      figures.schedules++;
+      figures.checked += checked ? 1 : 0;
+      figures.spawned += spawned;
+      figures.virtualMs += virtualMs;
+    }
+    return violations;
+  };
+  const details = fc.check(
+    fc.property(schedules, (schedule) => judge(schedule).length === 0),
+    { seed, numRuns: options.runs, ...(path !== undefined && { path, endOnFailure: true }) },
+  );
+  const schedule = details.counterexample?.[0];
+  if (!details.failed || schedule === undefined) return { figures };
+  const finding = { seed, path: details.counterexamplePath ?? '', schedule, violations: judge(schedule) };
+  return { figures, finding };
+}
+
+/** What a person needs: what is wrong, by which schedule, and the command that does it again. */
+export function formatFinding({ seed, path, schedule, violations }: Finding, trace: string): string {
+  return [
+    ...violations.map(({ invariant, detail }) => `violated: ${invariant}\n  ${detail}`),
+    formatSchedule(schedule),
+    `trace: ${trace}`,
+    `again: npm run test:soak -- --seed ${seed} --path ${path}`,
+  ].join('\n');
+}
+
+/** A schedule's run as a trace: for `chartpilot check`, `chartpilot trace` and the visualizer. */
+export function writeRandomTrace(schedule: Schedule, sink: TraceSink, agent: ScriptedAgent = randomAgent()): void {
+  run(schedule, { agent, sink });
+}

@@ -1,0 +1,334 @@
+/**
+ * The agent's real statecharts on a simulated host, with concrete times: each timer when it is due, and what is in nobody's
+ * hands (a start, an exit, a probe's answer) at a time drawn within what was measured. Faults are switched on and off from
+ * outside.
+ */
+import type { AnyActorRef, InspectionEvent } from 'xstate';
+import type { ProcessSignal } from '../../machines/agent/protocol.ts';
+import type { AgentSettings } from '../../machines/agent/settings.ts';
+import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { ConcreteSystem } from './concrete-system.ts';
+import { type ScriptedAgent, worldOf } from './exploration-effects.ts';
+import type { Invariant } from './invariants/invariant.ts';
+import { Nature } from './nature.ts';
+import { PacedClock } from './paced-clock.ts';
+import { Calls } from './random-calls.ts';
+import type { RandomEffectWorld } from './random-effects.ts';
+import { EnvoyTimes } from './random-envoys.ts';
+import { CertificateFiles } from './random-files.ts';
+import { type AgentSnapshot, Ledger } from './random-ledger.ts';
+import { type Lasting, type Schedule, settingsKinds } from './random-schedule.ts';
+import { SimulatedHost } from './simulated-host.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+export interface RandomWorldOptions {
+  readonly invariants: readonly Invariant[];
+  readonly inspect?: (event: InspectionEvent) => void;
+}
+
+type Run = { epoch: number; baseId: number };
+
+/** What the real effects take. */
+const longest = { claimMs: 50, readMs: 50, repairMs: 20, prepareMs: 900 };
+/** src/agent/live-probe.ts */
+const complaintMs = { first: 5_000, next: 30_000 };
+
+const keyOf = ({ epoch, baseId }: Run): string => `${baseId}/${epoch}`;
+
+export class RandomWorld implements RandomEffectWorld {
+  readonly clock = new VirtualClock();
+  /** The agent's own. */
+  readonly paced = new PacedClock(this.clock);
+  readonly host: SimulatedHost;
+  readonly ledger: Ledger;
+  readonly #failures: string[] = [];
+  readonly #agents = new ConcreteSystem(this.paced, this.#failures);
+  readonly #envoys = new ConcreteSystem(this.clock, this.#failures);
+  readonly #agent: AnyActorRef;
+  readonly schedule: Schedule;
+  readonly #settings: AgentSettings;
+  readonly #nature: Nature;
+  readonly #lasting = new Set<Lasting>();
+  readonly #calls = new Calls(this.clock);
+  readonly #files = new CertificateFiles();
+  readonly #times: EnvoyTimes;
+  readonly #preparing = new Set<AnyActorRef>();
+  readonly #probes = new Map<string, AnyActorRef>();
+  readonly #slow = new Map<number, number>();
+  readonly #occasions = new Map<string, number>();
+  #signals: AnyActorRef | undefined;
+  #watch: AnyActorRef | undefined;
+  #http: AnyActorRef | undefined;
+  #waiting: AnyActorRef | undefined;
+  #releasing: AnyActorRef | undefined;
+  /** Bootstraps that will be refused, and by how much the next Envoy is slower. */
+  refusals = 0;
+  slowerMs = 0;
+
+  constructor(agent: ScriptedAgent, schedule: Schedule, { invariants, inspect }: RandomWorldOptions) {
+    const { beginning, nature } = schedule;
+    const settings = settingsKinds[schedule.settings];
+    this.schedule = schedule;
+    this.#settings = settings;
+    this.#nature = new Nature(nature);
+    this.ledger = new Ledger({ invariants, settings, baseIds: this.#baseIds, clock: this.paced }, () => ({
+      host: this.host,
+      agent: this.#agent?.getSnapshot() as AgentSnapshot | undefined,
+      failures: this.#failures,
+      preparing: this.#preparing.size,
+    }));
+    this.host = new SimulatedHost(this.#envoys, this.ledger.watch(), settings.parentShutdownMs);
+    this.#times = new EnvoyTimes({
+      host: this.host,
+      clock: this.clock,
+      nature: this.#nature,
+      probeOf: (process) => this.#probes.get(keyOf(process)),
+      slownessOf: (pid) => this.#slow.get(pid) ?? 0,
+    });
+    if (beginning === 'no files') this.changeFiles('missing');
+    if (beginning === 'half written') this.changeFiles('half written');
+    // An agent that cannot begin has to end.
+    if (beginning === 'no base id' || beginning === 'status port taken') this.ledger.orderStop();
+    this.#agent = this.#agents.start(agent, {
+      id: 'agent',
+      input: { settings },
+      inspect,
+      overhear: this.ledger.hear,
+      created: (root) => worldOf.set(root.system, this),
+    });
+    this.#settle();
+  }
+
+  get #baseIds(): number[] {
+    return this.schedule.beginning === 'one base id' ? [7] : [7, 8];
+  }
+
+  get agent(): AgentSnapshot {
+    return this.#agent.getSnapshot() as AgentSnapshot;
+  }
+
+  /** The agent has ended, or something is wrong. */
+  get isOver(): boolean {
+    return this.agent.status !== 'active' || this.ledger.violations.length > 0;
+  }
+
+  // ---- time
+
+  /** Lets the next thing happen that comes by itself; false when nothing does. */
+  next(): boolean {
+    const fired = this.clock.fireNext();
+    this.#settle();
+    return fired;
+  }
+
+  pass(ms: number): void {
+    const until = this.clock.now() + ms;
+    for (
+      let due = this.clock.soonest();
+      due !== undefined && due <= until && !this.isOver;
+      due = this.clock.soonest()
+    ) {
+      this.next();
+    }
+    if (!this.isOver) this.clock.advance(until - this.clock.now());
+  }
+
+  // ---- what is done from outside; `act` lets the consequences follow
+
+  act(deed: () => void): void {
+    deed();
+    this.#settle();
+  }
+
+  raise(signal: string): void {
+    if (this.#signals !== undefined) report(this.#signals, { type: 'signal.received', signal });
+  }
+
+  /** An HTTP call at the status port, or its server's end. */
+  http(event: { type: string; reason?: string; request?: number }): void {
+    if (this.#http !== undefined) report(this.#http, event);
+  }
+
+  get hasHttp(): boolean {
+    return this.#http !== undefined;
+  }
+
+  changeFiles(to: Parameters<CertificateFiles['change']>[0]): void {
+    this.#files.change(to, Math.max(0, ...this.host.processes.map(({ generation }) => generation.files)));
+    this.ledger.content = this.#files.content;
+    if (this.#watch !== undefined) report(this.#watch, { type: 'files.changed', path: 'tls.crt' });
+    if (to !== 'missing' && this.#waiting !== undefined) this.#calls.answer(this.#waiting, { value: { missing: [] } });
+  }
+
+  begin(fault: Lasting, forMs: number): void {
+    this.#lasting.add(fault);
+    this.clock.setTimeout(() => this.#lasting.delete(fault), forMs);
+  }
+
+  /** Every fault is over, for good. */
+  cease(): void {
+    this.refusals = 0;
+    this.slowerMs = 0;
+    this.#lasting.clear();
+    this.paced.setPace(1);
+    if (this.#files.state !== 'fine') this.changeFiles('fine');
+  }
+
+  // ---- what the effects ask
+
+  claiming(call: AnyActorRef): void {
+    const result =
+      this.schedule.beginning === 'no base id'
+        ? { error: new Error('every base id is taken') }
+        : { value: { baseIds: this.#baseIds, sweptFiles: [] } };
+    this.#calls.answer(call, result, this.#nature.upTo(longest.claimMs, 'claim'));
+  }
+
+  listening(effect: 'signals' | 'files', self: AnyActorRef | undefined): void {
+    if (effect === 'signals') this.#signals = self;
+    else this.#watch = self;
+  }
+
+  serveStatus(http: AnyActorRef, on: boolean): void {
+    this.#http = on ? http : undefined;
+    if (!on) return;
+    if (this.schedule.beginning === 'status port taken') report(http, { type: 'http.failed', reason: 'EADDRINUSE' });
+    else report(http, { type: 'http.listening', port: 15020 });
+  }
+
+  statusOrder(http: AnyActorRef, order: { type: string; request?: number }): void {
+    if (order.type !== 'envoy.ask') return;
+    const { request } = order;
+    const live = this.host.processes.some((process) => process.live && this.host.hasAdmin(process));
+    const ms = this.#nature.upTo(20, this.#occasion('ask'));
+    this.clock.setTimeout(() => report(http, { type: 'envoy.answered', request, live, detail: '503' }), ms);
+  }
+
+  waitingForFiles(call: AnyActorRef, on: boolean): void {
+    this.#waiting = on ? call : undefined;
+    if (!on) this.#calls.forget(call);
+    else if (this.#files.state !== 'missing') this.#calls.answer(call, { value: { missing: [] } });
+    else this.#calls.answer(call, { value: { missing: ['tls.crt'] } }, this.#settings.watch.requiredFilesLimitMs);
+  }
+
+  readFiles(): string {
+    return this.#files.read().digest;
+  }
+
+  reading(call: AnyActorRef, on: boolean): void {
+    if (!on) {
+      this.#calls.forget(call);
+      return;
+    }
+    const reading = this.#files.read();
+    const endReading = this.#files.beginReading();
+    this.#calls.later(call, this.#nature.upTo(longest.readMs, this.#occasion('read')), () => {
+      if (endReading()) this.ledger.beginAnew();
+      settle(call, { value: reading });
+    });
+  }
+
+  preparing({ input, self }: Running<Run>): void {
+    this.host.noteTry(input.baseId);
+    this.#preparing.add(self);
+    this.ledger.tries++;
+    this.#calls.later(self, 3 + this.#nature.upTo(longest.prepareMs, this.#occasion('prepare')), () => {
+      this.#preparing.delete(self);
+      settle(self, this.#bootstrap());
+    });
+  }
+
+  notPreparing({ self }: Running<Run>): void {
+    this.#preparing.delete(self);
+    this.#calls.forget(self);
+  }
+
+  spawn({ input: { epoch, baseId }, self }: Running<Run>): void {
+    if (this.#lasting.has('no processes')) {
+      report(self, { type: 'process.failed', reason: 'spawn EAGAIN' });
+      return;
+    }
+    const generation = { files: this.ledger.content, orders: this.ledger.orders };
+    const { pid } = this.host.spawn({ epoch, baseId, generation, effect: self });
+    this.#slow.set(pid, this.slowerMs);
+    this.slowerMs = 0;
+    report(self, { type: 'process.spawned', pid });
+  }
+
+  signal({ self }: Running<unknown>, signal: ProcessSignal['signal']): void {
+    const process = this.host.ofEffect(self);
+    if (process !== undefined) this.host.signal(process, signal);
+  }
+
+  abandon({ self }: Running<unknown>): void {
+    const process = this.host.ofEffect(self);
+    if (process !== undefined) this.host.kill(process);
+  }
+
+  probing({ input, self }: Running<Run>, on: boolean): void {
+    const key = keyOf(input);
+    if (on) {
+      this.#probes.set(key, self);
+      this.#complain(self, complaintMs.first);
+    } else if (this.#probes.get(key) === self) {
+      this.#probes.delete(key);
+      this.#calls.forget(self);
+    }
+  }
+
+  drain({ replaced, ...run }: Run & { replaced: boolean }): boolean {
+    if (this.#lasting.has('admin unheard')) return false;
+    const process = this.host.processes.find((other) => keyOf(other) === keyOf(run) && this.host.hasAdmin(other));
+    if (process === undefined || this.host.isBlocked(process)) return false;
+    this.ledger.judge((invariant, observed) => invariant.draining?.(process, observed));
+    if (replaced) this.host.drainListeners(process);
+    return true;
+  }
+
+  repair({ input, self }: Running<{ baseId: number }>): void {
+    const repaired = !this.#lasting.has('no repair') && this.host.repair(input.baseId);
+    settle(self, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
+  }
+
+  release({ self }: Running<unknown>): void {
+    this.#releasing = self;
+    for (const process of this.host.processes) this.host.kill(process);
+  }
+
+  // ---- how it goes on
+
+  #bootstrap(): { value: unknown } | { error: Error } {
+    if (this.#lasting.has('disk full')) return { error: new Error('ENOSPC: no space left on device') };
+    if (this.refusals === 0) return { value: { configFile: 'envoy.json' } };
+    this.refusals--;
+    return { error: new Error('no such field: bogus') };
+  }
+
+  #settle(): void {
+    this.host.tellNews();
+    if (this.#releasing !== undefined && this.host.processes.length === 0) {
+      const call = this.#releasing;
+      this.#releasing = undefined;
+      settle(call, { value: undefined });
+    }
+    this.#times.arrange({
+      sourcesAway: this.#lasting.has('sources away'),
+      deafToSigterm: this.#lasting.has('deaf to SIGTERM'),
+    });
+    this.ledger.judgeAlways();
+  }
+
+  #complain(probe: AnyActorRef, ms: number): void {
+    this.#calls.later(probe, ms, () => {
+      report(probe, { type: 'probe.waiting', reason: 'Envoy is initializing' });
+      this.#complain(probe, complaintMs.next);
+    });
+  }
+
+  /** The n-th of its kind: what is drawn for it does not hang on what else happened. */
+  #occasion(what: string): string {
+    const n = (this.#occasions.get(what) ?? 0) + 1;
+    this.#occasions.set(what, n);
+    return `${what} ${n}`;
+  }
+}

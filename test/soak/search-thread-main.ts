@@ -1,0 +1,9 @@
+/** What a {@link SearchThread} runs: takes batches, answers with what came of them. */
+import { parentPort } from 'node:worker_threads';
+import { randomAgent } from '../simulation/random-effects.ts';
+import { search } from '../simulation/random-search.ts';
+import type { Batch } from './search-thread.ts';
+
+const agent = randomAgent();
+
+parentPort?.on('message', (batch: Batch) => parentPort?.postMessage(search({ ...batch, agent })));

@@ -1,0 +1,30 @@
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import type { SearchOptions, SearchResult } from '../simulation/random-search.ts';
+
+export type Batch = Pick<SearchOptions, 'seed' | 'runs'>;
+
+/** A search of random schedules on a thread of its own, with XState as in production: its development build takes longer. */
+export class SearchThread {
+  readonly #worker = new Worker(fileURLToPath(new URL('./search-thread-main.ts', import.meta.url)), {
+    execArgv: [],
+    // Snapshots are many and live for a moment.
+    resourceLimits: { maxYoungGenerationSizeMb: 64 },
+  });
+
+  /** One batch at a time. */
+  search(batch: Batch): Promise<SearchResult> {
+    return new Promise((resolve, reject) => {
+      this.#worker.once('error', reject);
+      this.#worker.once('message', (result: SearchResult) => {
+        this.#worker.off('error', reject);
+        resolve(result);
+      });
+      this.#worker.postMessage(batch);
+    });
+  }
+
+  async end(): Promise<void> {
+    await this.#worker.terminate();
+  }
+}
