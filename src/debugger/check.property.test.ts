@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { TraceRecord } from '../runtime/trace.ts';
-import { checkTrace } from './check.ts';
+import { checkTrace, TraceChecker } from './check.ts';
 import { parseDiagram } from './diagram/parse.ts';
 
 /** A diagram as a tree; each arrow gets a type of its own when it is written down. */
@@ -102,6 +102,24 @@ test('every run of a diagram is accepted, and every part from its begin', () => 
       const diagram = diagramOf(lines);
       expect(checkTrace([diagram], recordsOf(types)).departures).toEqual([]);
       expect(checkTrace([diagram], recordsOf(types.slice(0, cut % (types.length + 1)))).departures).toEqual([]);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a checker that is brought back judges what follows as if nothing had been in between', () => {
+  fc.assert(
+    fc.property(plan, draws, draws, fc.nat(), (tree, drawn, otherwise, cut) => {
+      const { lines, run } = write(tree, counter());
+      const records = recordsOf([...run(choices(drawn)), ...run(choices(otherwise)), 'step.1']);
+      const at = cut % (records.length + 1);
+      const checker = new TraceChecker([diagramOf(lines)]);
+      for (const record of records.slice(0, at)) checker.feed(record);
+      const restore = checker.save();
+      for (const record of recordsOf(run(choices(otherwise)))) checker.feed({ ...record, seq: at + record.seq });
+      restore();
+      for (const record of records.slice(at)) checker.feed(record);
+      expect(checker.report()).toEqual(checkTrace([diagramOf(lines)], records));
     }),
     { numRuns: 500 },
   );
