@@ -51,17 +51,18 @@ test('the cost of a fault is summed up over all load runs, with the failures by 
   });
 });
 
+const result: FaultResult = {
+  fault: 'kill',
+  subject: 'pilot-agent',
+  total: 900,
+  failed: 3,
+  refusedMs: 250,
+  servedAfterMs: 1_234.5,
+  failedByKind: 'ka 3/400',
+  worstSecond: { total: 90, failed: 2 },
+};
+
 test('the table has a row for each fault, the subjects beside each other, and the notes below', () => {
-  const result: FaultResult = {
-    fault: 'kill',
-    subject: 'pilot-agent',
-    total: 900,
-    failed: 3,
-    refusedMs: 250,
-    servedAfterMs: 1_234.5,
-    failedByKind: 'ka 3/400',
-    worstSecond: { total: 90, failed: 2 },
-  };
   const table = formatFaultTable(
     [
       result,
@@ -81,21 +82,11 @@ test('the table has a row for each fault, the subjects beside each other, and th
 });
 
 test('a goal is missed by what a fault cost beyond it', () => {
-  const result: FaultResult = {
-    fault: 'kill',
-    subject: 'pilot-agent',
-    total: 900,
-    failed: 3,
-    refusedMs: 250,
-    servedAfterMs: 10,
-    failedByKind: 'ka 3/400',
-    worstSecond: { total: 1_000, failed: 3 },
-  };
   expect(shortfalls(result, {})).toEqual([]);
-  expect(shortfalls(result, { failed: 3, refusedMs: 250, failedShareOfNew: 0.003 })).toEqual([]);
-  expect(shortfalls(result, { failed: 2, refusedMs: 200, failedShareOfNew: 0.002 })).toEqual([
+  expect(shortfalls(result, { failed: 3, refusedMs: 250, failedShareOfNew: 0.03 })).toEqual([]);
+  expect(shortfalls(result, { failed: 2, refusedMs: 200, failedShareOfNew: 0.02 })).toEqual([
     'kill: 3 failed, the goal is 2',
     'kill: refused for 250 ms, the goal is 200 ms',
-    'kill: 3 of 1000 new connections of one second failed, the goal is 0.2 %',
+    'kill: 2 of 90 new connections of one second failed, the goal is 2 %',
   ]);
 });

@@ -1,5 +1,5 @@
 /** The agent as `chartpilot explore` and its tests see it: worlds, and runs written down as traces. */
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { type CheckReport, TraceChecker } from '../../src/debugger/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import type { ExplorationSubject } from '../../src/debugger/explore/explore-command.ts';
@@ -11,6 +11,9 @@ import { type Bounds, type ExplorationOptions, explorationBaseIds } from './expl
 import { type ConformanceOptions, ConformingWorld } from './exploration-conformance.ts';
 import { type AgentMachines, agentMachines, type ScriptedAgent, scriptedAgent } from './exploration-effects.ts';
 import { ExplorationWorld } from './exploration-world.ts';
+
+/** Beside this file, also in the bundle. */
+const helperModule = new URL(`./explore-helper${extname(import.meta.filename)}`, import.meta.url);
 
 /** What a helper in another thread is told. */
 export interface ExplorationOrder {
@@ -54,7 +57,7 @@ export function exploreAgent(
   };
   return {
     bounds: { ...bounds },
-    helper: { module: new URL('./explore-helper.ts', import.meta.url), world: order },
+    helper: { module: helperModule, world: order },
     begin,
     beginChecked: (more) => new ConformingWorld(({ inspect }) => begin({ inspect }), diagrams, more),
     conformance: (path) => follow(path, []),
