@@ -64,7 +64,9 @@ export class Occurrences {
   #move(cause: string, to: string): void {
     if (cause === 'xstate.init') this.#initial = to;
     const type = cause.startsWith('xstate.after.') ? `after ${timerName(cause)}` : cause;
-    const found = this.#list.findIndex((occurrence, index) => index >= this.#at && occurrence.type === type);
+    const found = this.#list.findIndex(
+      (occurrence, index) => index >= this.#at && occurrence.type === type && occurrence.state === undefined,
+    );
     if (found >= 0) this.#at = found;
     const now = this.#list[this.#at];
     if (now !== undefined) now.state = to;

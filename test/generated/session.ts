@@ -90,7 +90,10 @@ export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Se
         continue;
       }
       cursor++;
-      if (isStep(step, occurrence)) return occurrences.stateAfter(cursor - 1);
+      if (isStep(step, occurrence)) {
+        if (!tellsTheSame(step, occurrence)) throw new NotShown(`${wordsOfStep(step)} comes for another reason`);
+        return occurrences.stateAfter(cursor - 1);
+      }
       if (!ways.ignores(occurrence, step)) {
         throw new NotShown(`${wordsOf(occurrence)} comes before ${wordsOfStep(step)}`);
       }
@@ -110,6 +113,13 @@ export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Se
 function isStep(step: Step, { type, event }: Occurrence): boolean {
   if (type !== eventTypeOf(step)) return false;
   return step.kind !== 'event' || step.event.name === undefined || step.event.name === event?.name;
+}
+
+/** What decides what the supervisor does about a failure. */
+function tellsTheSame(step: Step, { event }: Occurrence): boolean {
+  return (
+    step.kind !== 'event' || step.event.type !== 'epoch.failed' || step.event.refusedByParent === event?.refusedByParent
+  );
 }
 
 const nothingCame = (step: Step): NotShown => new NotShown(`nothing brings ${wordsOfStep(step)}`);
