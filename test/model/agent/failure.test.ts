@@ -142,6 +142,7 @@ describe('a crash while the parent drains', () => {
     expect(world.process('epoch-0').signals).toEqual([]);
     await world.pass(1);
     expect(world.events('epoch.overdue')).toHaveLength(1);
+    expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'parent lost' });
     expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
     await ends(world, world.process('epoch-0'), killed);
     expect(world.newest().signals).toEqual(['SIGKILL']);
