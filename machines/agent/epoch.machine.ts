@@ -246,20 +246,11 @@ export const epochMachine = setup({
               description: 'It may leave at any time: its child tells it to, and then it exits with 0.',
               after: { parentOverdue: { target: 'overdue', actions: 'reportOverdue' } },
               on: {
-                'process.exited': [
-                  {
-                    guard: 'wasNotTold',
-                    target: '#epoch.over',
-                    actions: { type: 'reportFailed', params: ({ event }) => failure('draining', event) },
-                  },
-                  {
-                    target: '#epoch.over',
-                    actions: {
-                      type: 'reportExited',
-                      params: ({ event }) => ({ code: event.code, signal: event.signal }),
-                    },
-                  },
-                ],
+                'process.exited': {
+                  guard: 'wasNotTold',
+                  target: '#epoch.over',
+                  actions: { type: 'reportFailed', params: ({ event }) => failure('draining', event) },
+                },
               },
             },
             overdue: {

@@ -204,25 +204,18 @@ export const supervisorMachine = supervisorSetup.createMachine({
                     target: '#supervisor.running.aborting',
                     actions: ['countFailure', 'forgetEpoch'],
                   },
-                  { actions: 'forgetEpoch' },
                 ],
                 // Who hangs answers nobody, and its child waits for ever. Both go: nobody may live on without the other.
-                'epoch.overdue': [
-                  {
-                    guard: 'ofParentOfNewest',
-                    target: '#supervisor.running.aborting',
-                    actions: 'abortOverdue',
-                  },
-                  { actions: 'abortOverdue' },
-                ],
-                'epoch.exited': [
-                  {
-                    guard: 'ofParentOfNewest',
-                    target: '#supervisor.running.aborting',
-                    actions: ['countFailure', 'forgetEpoch'],
-                  },
-                  { actions: 'forgetEpoch' },
-                ],
+                'epoch.overdue': {
+                  guard: 'ofParentOfNewest',
+                  target: '#supervisor.running.aborting',
+                  actions: 'abortOverdue',
+                },
+                'epoch.exited': {
+                  guard: 'ofParentOfNewest',
+                  target: '#supervisor.running.aborting',
+                  actions: ['countFailure', 'forgetEpoch'],
+                },
               },
             },
           },

@@ -50,6 +50,16 @@ export async function runBench(options: MeshOptions, run: (bench: Bench) => Prom
   return { problems, refusedTraces };
 }
 
+/** Ends this process with a benchmark's exit code: 2 when it could not be done at all. */
+export async function exitWith(main: () => Promise<number>): Promise<never> {
+  try {
+    process.exit(await main());
+  } catch (error) {
+    print(messageOf(error));
+    process.exit(2);
+  }
+}
+
 /** Resolves at the first signal to end; a second one ends at once, with everything that was started. */
 function interruption(): Promise<'interrupted'> {
   const { promise, resolve } = Promise.withResolvers<'interrupted'>();

@@ -1,10 +1,9 @@
 /** `npm run bench:faults`: what faults cost with pilot-agent and with a plain supervisor; see the usage. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { messageOf } from '../../src/runtime/errors.ts';
 import type { Mesh } from '../harness/mesh.ts';
 import type { ClientPlan } from '../load/plan.ts';
-import { type Bench, print, runBench } from './bench-run.ts';
+import { type Bench, exitWith, print, runBench } from './bench-run.ts';
 import { type Fault, faults, type Inflicted, inFlight, servesCertificate } from './fault-list.ts';
 import { costOf, type FaultResult, formatFaultTable, shortfalls } from './fault-table.ts';
 import {
@@ -143,9 +142,4 @@ async function main(): Promise<number> {
   return wrong.length === 0 ? 0 : 1;
 }
 
-try {
-  process.exit(await main());
-} catch (error) {
-  print(messageOf(error));
-  process.exit(2);
-}
+await exitWith(main);

@@ -1,6 +1,5 @@
 /** `npm run bench:restarts`: hot restarts in a row under load; see the usage. */
 import { parseArgs } from 'node:util';
-import { messageOf } from '../../src/runtime/errors.ts';
 import type { TraceLine } from '../../src/runtime/trace.ts';
 import { eventually } from '../harness/eventually.ts';
 import { followTrace } from '../harness/follow-trace.ts';
@@ -10,7 +9,7 @@ import type { LoadRun } from '../load/load-process.ts';
 import type { ClientPlan } from '../load/plan.ts';
 import { formatReport } from '../load/report.ts';
 import { type AgentUsage, settledUsage } from './agent-usage.ts';
-import { type Bench, print, runBench, wholeNumber } from './bench-run.ts';
+import { type Bench, exitWith, print, runBench, wholeNumber } from './bench-run.ts';
 import { formatRestartRun, formatUsage, growthRule, problemsOf, type RestartRun } from './restart-figures.ts';
 
 const usageText = `Usage: npm run bench:restarts -- [--restarts N] [--requests-seconds S] [--drain D] [--parent-shutdown P]
@@ -175,9 +174,4 @@ async function main(): Promise<number> {
   return wrong.length === 0 ? 0 : 1;
 }
 
-try {
-  process.exit(await main());
-} catch (error) {
-  print(messageOf(error));
-  process.exit(2);
-}
+await exitWith(main);
