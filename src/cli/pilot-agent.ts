@@ -1,5 +1,6 @@
 /** `pilot-agent`: the sidecar's entrypoint (spec/agent.md §1). */
 import { Command, CommanderError, Option } from 'commander';
+import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import { runAgent } from '../agent/agent-system.ts';
 import { findOrInstallEnvoy } from '../agent/envoy-binary.ts';
 import type { ProxyFlags } from '../agent/proxy-flags.ts';
@@ -7,7 +8,7 @@ import { type ProxyOptions, resolveProxyOptions } from '../agent/proxy-options.t
 import { proxyConfigToJson } from '../model/proxy-config.ts';
 import { createRecorder, type Recorder } from '../runtime/actor-system.ts';
 import { ChartpilotError, explainError, messageOf } from '../runtime/errors.ts';
-import { traceFile } from '../runtime/trace.ts';
+import { traceFile } from '../runtime/trace-file.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags } from './commands/log-flags.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand, versionLine } from './commands/version.ts';
@@ -137,7 +138,11 @@ async function run(program: Parameters<typeof runAgent>[0], trace: string | unde
 
 function openRecorder(trace: string | undefined): Recorder {
   try {
-    return createRecorder({ program: 'pilot-agent', sinks: trace === undefined ? [] : [traceFile(trace)] });
+    return createRecorder({
+      program: 'pilot-agent',
+      machines: [agentMachine],
+      sinks: trace === undefined ? [] : [traceFile(trace)],
+    });
   } catch (error) {
     throw new ChartpilotError('FLAG_INVALID', `--trace ${trace}: ${messageOf(error)}`);
   }

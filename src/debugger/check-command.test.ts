@@ -60,7 +60,15 @@ const greet = event('a', 'b-3', 'b.greet');
 const greeted = event('b-3', 'a', 'b.greeted');
 
 function trace(name: string, bodies: TraceBody[], program = 'world'): string {
-  const header = { kind: 'header', version: 1, program, pid: 1, startedAt: '2026-01-01T00:00:00.000Z' } as const;
+  const header = {
+    kind: 'header',
+    version: 2,
+    program,
+    pid: 1,
+    startedAt: '2026-01-01T00:00:00.000Z',
+    level: 'standard',
+    machines: [],
+  } as const;
   const lines = [header, ...bodies.map((body, i) => ({ seq: i + 1, t: i * 10, ...body }))];
   writeFileSync(join(folder, name), lines.map(formatTraceLine).join(''));
   return name;
@@ -157,7 +165,7 @@ describe('chartpilot check', () => {
 test('chartpilot trace prints a record a line', async () => {
   const bodies: TraceBody[] = [
     { kind: 'spawn', actor: 'a', machine: 'greeter' },
-    { kind: 'transition', actor: 'a', from: '', to: 'polite', cause: 'xstate.init' },
+    { kind: 'transition', actor: 'a', from: '', to: 'polite', on: 'xstate.init' },
     { kind: 'event', from: 'outside', to: 'a', event: { type: 'a.wake', why: 'morning' } },
     { kind: 'timer', actor: 'a', timer: 'yawn' },
     { kind: 'effect', actor: 'a', effect: 'waveHand' },

@@ -17,10 +17,16 @@ function happening(record: TraceRecord): string {
       const { type, ...payload } = record.event;
       return `${record.from} → ${record.to}: ${type}${shortJson(payload)}`;
     }
+    case 'timer-started':
+      return `${record.actor}: timer ${record.timer} runs, ${record.ms} ms`;
     case 'timer':
       return `${record.actor}: timer ${record.timer}`;
     case 'transition':
-      return `${record.actor}: [${record.from}] → [${record.to}] on ${record.cause}`;
+      return `${record.actor}: [${record.from}] → [${record.to}] on ${record.on}`;
+    case 'step':
+      return `${record.actor}: stays, on ${record.on}${record.change === undefined ? '' : shortJson(record.change)}`;
+    case 'log':
+      return `${record.actor}: ${record.level}: ${record.text}`;
     case 'effect':
       return `${record.actor}: does ${record.effect}${shortJson(record.params)}`;
     case 'stop':

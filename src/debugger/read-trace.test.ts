@@ -3,15 +3,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ChartpilotError } from '../runtime/errors.ts';
-import { formatTraceLine, type TraceHeader, type TraceRecord, traceFile } from '../runtime/trace.ts';
+import { formatTraceLine, type TraceHeader, type TraceRecord } from '../runtime/trace.ts';
+import { traceFile } from '../runtime/trace-file.ts';
 import { openTrace } from './read-trace.ts';
 
 const header: TraceHeader = {
   kind: 'header',
-  version: 1,
+  version: 2,
   program: 'pilot-agent',
   pid: 7,
   startedAt: '2026-01-01T00:00:00.000Z',
+  level: 'standard',
+  machines: [],
 };
 const event = (seq: number, type = 'a.b'): TraceRecord => ({
   seq,
@@ -91,7 +94,7 @@ describe('a trace file', () => {
     ['', ':1: the file is empty'],
     ['hello\n', ':1: the first line is no trace header: the line is not JSON'],
     [eventLine, ':1: the first line is a event record, not the header'],
-    [formatTraceLine({ ...header, version: 99 }), ":1: the format's version is 99, this program reads version 1"],
+    [formatTraceLine({ ...header, version: 99 }), ":1: the format's version is 99, this program reads version 2"],
     [`${headerLine}{"kind"\n${eventLine}`, ':2: the line is not JSON'],
     [`${headerLine}[]\n`, ':2: no record has the kind undefined'],
     [`${headerLine}null\n`, ':2: the line is not a JSON object'],

@@ -1,16 +1,26 @@
 import type { TraceLine } from '../runtime/trace.ts';
 
-type Fields = Readonly<Record<string, 'string' | 'number' | 'string?' | 'event'>>;
+type Fields = Readonly<Record<string, 'string' | 'number' | 'string?' | 'event' | 'list'>>;
 
 const stamp: Fields = { seq: 'number', t: 'number' };
 const formOf: Readonly<Record<TraceLine['kind'], Fields>> = {
-  header: { version: 'number', program: 'string', pid: 'number', startedAt: 'string' },
+  header: {
+    version: 'number',
+    program: 'string',
+    pid: 'number',
+    startedAt: 'string',
+    level: 'string',
+    machines: 'list',
+  },
   spawn: { ...stamp, actor: 'string', parent: 'string?', machine: 'string?' },
   event: { ...stamp, from: 'string', to: 'string', event: 'event' },
+  'timer-started': { ...stamp, actor: 'string', timer: 'string', state: 'string', ms: 'number' },
   timer: { ...stamp, actor: 'string', timer: 'string' },
-  transition: { ...stamp, actor: 'string', from: 'string', to: 'string', cause: 'string' },
+  transition: { ...stamp, actor: 'string', from: 'string', to: 'string', on: 'string' },
+  step: { ...stamp, actor: 'string', on: 'string' },
   effect: { ...stamp, actor: 'string', effect: 'string' },
   stop: { ...stamp, actor: 'string', status: 'string', error: 'string?' },
+  log: { ...stamp, actor: 'string', level: 'string', text: 'string' },
 };
 const checks = new Map(Object.entries(formOf).map(([kind, fields]) => [kind, Object.entries(fields)]));
 const endings: ReadonlySet<unknown> = new Set(['done', 'stopped', 'error']);
@@ -40,6 +50,7 @@ export function parseTraceLine(text: string): TraceLine | string {
 
 function hasForm(value: unknown, form: Fields[string]): boolean {
   if (form === 'string?') return value === undefined || typeof value === 'string';
+  if (form === 'list') return Array.isArray(value);
   if (form !== 'event') return typeof value === form;
   return typeof value === 'object' && value !== null && typeof (value as { type?: unknown }).type === 'string';
 }

@@ -7,6 +7,8 @@ import {
   type ActorOptions,
   type AnyActorLogic,
   type AnyActorRef,
+  type AnyStateMachine,
+  type AnyTransitionDefinition,
   createActor,
   type InspectionEvent,
   type SnapshotFrom,
@@ -14,7 +16,17 @@ import {
   type StateValue,
 } from 'xstate';
 import { messageOf } from './errors.ts';
-import { type TraceBody, type TracedEvent, type TraceRecord, type TraceSink, traceVersion } from './trace.ts';
+import { type Redact, redactor, secretsIn } from './redact.ts';
+import { machinesOf, statechartOf, timerName, transitionNumbers } from './statechart.ts';
+import {
+  type TraceBody,
+  type TracedEvent,
+  type TraceLevel,
+  type TraceRecord,
+  type TraceSink,
+  traceVersion,
+} from './trace.ts';
+import { changesOf } from './trace-state.ts';
 
 /** Milliseconds since an origin that never moves backwards. */
 export type MonotonicClock = () => number;
@@ -35,6 +47,12 @@ export interface RecorderOptions {
   now?: MonotonicClock;
   startedAt?: Date;
   pid?: number;
+  /** The machines that run, for the header; those that they start by name come along. */
+  machines?: readonly AnyStateMachine[];
+  /** `standard` unless said otherwise. */
+  level?: TraceLevel;
+  /** Texts that no sink is given; what looks like a secret is left out anyway. */
+  secrets?: readonly string[];
 }
 
 /**
@@ -43,31 +61,56 @@ export interface RecorderOptions {
  */
 export function actorName(ref: AnyActorRef): string {
   const parent = ref._parent;
-  return parent === undefined || isMachine(ref) ? ref.id : `${actorName(parent)}/${ref.id}`;
+  return parent === undefined || machineOf(ref) !== undefined ? ref.id : `${actorName(parent)}/${ref.id}`;
 }
 
-function isMachine(ref: AnyActorRef): boolean {
-  return (ref as AnyActorRef & { logic?: unknown }).logic instanceof StateMachine;
+function machineOf(ref: AnyActorRef): AnyStateMachine | undefined {
+  const { logic } = ref as AnyActorRef & { logic?: unknown };
+  return logic instanceof StateMachine ? logic : undefined;
 }
 
-/** `serving.settled`; parallel regions joined with ` | `, in the order of the definition. */
+/** `serving.settled`; the paths of parallel regions joined with ` | `, in the order of the definition. */
 export function stateName(value: StateValue | undefined): string {
-  if (value === undefined) return '';
-  if (typeof value === 'string') return value;
-  return Object.entries(value)
-    .map(([state, inner]) => {
-      const rest = stateName(inner);
-      return rest === '' ? state : `${state}.${rest}`;
-    })
-    .join(' | ');
+  return value === undefined ? '' : leavesOf(value).join(' | ');
 }
 
-/** Turns XState's inspection events into trace records. Cheap: no snapshot is copied, no context is read. */
+function leavesOf(value: StateValue): string[] {
+  if (typeof value === 'string') return [value];
+  return Object.entries(value).flatMap(([state, inner]) => {
+    const leaves = inner === undefined ? [] : leavesOf(inner);
+    return leaves.length === 0 ? [state] : leaves.map((leaf) => `${state}.${leaf}`);
+  });
+}
+
+/** What a step changes. */
+interface MachineState {
+  readonly value?: StateValue;
+  readonly context?: unknown;
+}
+
+/** What the recorder knows of an actor. */
+interface Known {
+  readonly name: string;
+  readonly machine: AnyStateMachine | undefined;
+  readonly spawned: number;
+  state: string;
+  context: unknown;
+  /** Delivered and not yet done with, in the order of delivery: the first is what the actor is at. */
+  readonly inbox: { readonly event: object; readonly seq: number }[];
+}
+
+/** Turns XState's inspection events into trace records. */
 export function createRecorder(options: RecorderOptions): Recorder {
+  const { machines = [], level = 'standard' } = options;
   const sinks = options.sinks ?? [];
   const now = options.now ?? monotonic();
   const observers = new Set<(record: TraceRecord) => void>();
-  const states = new WeakMap<AnyActorRef, string>();
+  const known = new WeakMap<AnyActorRef, Known>();
+  // Observers see what passed; what leaves for a file or a viewer is made safe first.
+  const redact: Redact = redactor({
+    full: level === 'full',
+    secrets: options.secrets ?? secretsIn(process.env),
+  });
   let seq = 0;
 
   for (const sink of sinks) {
@@ -77,50 +120,129 @@ export function createRecorder(options: RecorderOptions): Recorder {
       program: options.program,
       pid: options.pid ?? process.pid,
       startedAt: (options.startedAt ?? new Date()).toISOString(),
+      level,
+      machines: machinesOf(...machines).map(statechartOf),
     });
   }
 
-  const record = (body: TraceBody): void => {
+  const record = (body: TraceBody): number => {
     const line: TraceRecord = { seq: ++seq, t: Math.round(now() * 1000) / 1000, ...body };
-    for (const sink of sinks) sink.write(line);
+    if (sinks.length > 0) {
+      const safe = redact(line);
+      for (const sink of sinks) sink.write(safe);
+    }
     for (const observer of observers) observer(line);
+    return line.seq;
+  };
+
+  const knownOf = (ref: AnyActorRef): Known => {
+    const found = known.get(ref);
+    if (found !== undefined) return found;
+    const made: Known = {
+      name: actorName(ref),
+      machine: machineOf(ref),
+      spawned: 0,
+      state: '',
+      context: undefined,
+      inbox: [],
+    };
+    known.set(ref, made);
+    return made;
+  };
+
+  /** What a chart is at: the answer to it is recorded with its number. An effect does what it does in its own time. */
+  const causeOf = (ref: AnyActorRef | undefined): { cause?: number } => {
+    const sender = ref === undefined ? undefined : known.get(ref);
+    if (sender?.machine === undefined) return {};
+    const cause = sender.inbox[0]?.seq ?? sender.spawned;
+    return cause === 0 ? {} : { cause };
   };
 
   const onSpawn = (ref: AnyActorRef): void => {
     const parent = ref._parent;
-    const logic = (ref as AnyActorRef & { logic?: unknown }).logic;
-    record({
+    const machine = machineOf(ref);
+    const name = actorName(ref);
+    const { input } = (ref as AnyActorRef & { options?: { input?: unknown } }).options ?? {};
+    const spawned = record({
       kind: 'spawn',
-      actor: actorName(ref),
+      actor: name,
       ...(parent !== undefined && { parent: actorName(parent) }),
-      ...(logic instanceof StateMachine && { machine: logic.id }),
+      ...(machine !== undefined && { machine: machine.id }),
+      ...(input !== undefined && { input }),
+      ...causeOf(parent),
     });
+    known.set(ref, { name, machine, spawned, state: '', context: undefined, inbox: [] });
   };
 
   const onEvent = (to: AnyActorRef, from: AnyActorRef | undefined, event: TracedEvent): void => {
     // What a promise tells itself; its parent hears of it by xstate.done.actor.
-    if (event.type === 'xstate.init' || event.type.startsWith('xstate.promise.')) return;
-    if (event.type.startsWith('xstate.after.')) {
-      // xstate.after.<delay>.<state node id>: the delay's name is what the machine calls it.
-      record({ kind: 'timer', actor: actorName(to), timer: event.type.split('.')[2] ?? event.type });
+    if (event.type.startsWith('xstate.promise.')) return;
+    const receiver = knownOf(to);
+    if (event.type === 'xstate.init') {
+      if (receiver.machine !== undefined) receiver.inbox.push({ event, seq: receiver.spawned });
+      return;
+    }
+    const timer = timerName(event.type);
+    if (timer !== undefined) {
+      receiver.inbox.push({ event, seq: record({ kind: 'timer', actor: receiver.name, timer }) });
       return;
     }
     // XState tells of the end of an actor only when its parent has reacted to it: told here, the end comes before that.
     if (from !== undefined && /^xstate\.(done|error)\.actor\./.test(event.type)) onEnd(from, from.getSnapshot());
-    record({
+    const delivered = record({
       kind: 'event',
-      from: from === undefined ? 'outside' : actorName(from),
-      to: actorName(to),
+      from: from === undefined ? 'outside' : knownOf(from).name,
+      to: receiver.name,
       event: plain(event),
+      ...causeOf(from),
     });
+    if (receiver.machine !== undefined) receiver.inbox.push({ event, seq: delivered });
   };
 
-  const onState = (ref: AnyActorRef, value: StateValue | undefined, cause: string): void => {
-    const to = stateName(value);
-    const from = states.get(ref) ?? '';
-    if (to === from) return;
-    states.set(ref, to);
-    record({ kind: 'transition', actor: actorName(ref), from, to, cause });
+  const onStep = (
+    ref: AnyActorRef,
+    snapshot: MachineState,
+    on: string,
+    transitions: readonly AnyTransitionDefinition[],
+  ): void => {
+    const actor = knownOf(ref);
+    if (actor.machine === undefined) return;
+    const to = stateName(snapshot.value);
+    const from = actor.state;
+    const change = changesOf(actor.context, snapshot.context);
+    const taken = takenNumbers(actor.machine, transitions);
+    if (to === from && change.length === 0 && taken.length === 0) return;
+    actor.state = to;
+    actor.context = snapshot.context;
+    const step = {
+      actor: actor.name,
+      on,
+      ...causeOf(ref),
+      ...(taken.length > 0 && { taken }),
+      ...(change.length > 0 && { change }),
+    };
+    record(to === from ? { kind: 'step', ...step } : { kind: 'transition', from, to, ...step });
+  };
+
+  const onAction = (ref: AnyActorRef, { type, params }: { type: string; params?: unknown }): void => {
+    if (!type.startsWith('xstate.')) {
+      record({
+        kind: 'effect',
+        actor: knownOf(ref).name,
+        effect: type,
+        ...(params !== undefined && { params }),
+        ...causeOf(ref),
+      });
+      return;
+    }
+    if (type !== 'xstate.raise') return;
+    const { event, delay } = params as { event: { type: string }; delay?: number };
+    const timer = timerName(event.type);
+    if (timer === undefined || delay === undefined) return;
+    const actor = knownOf(ref);
+    // xstate.after.<delay>.<machine's id>.<state's path>
+    const state = event.type.slice(`xstate.after.${timer}.${actor.machine?.id ?? ''}.`.length);
+    record({ kind: 'timer-started', actor: actor.name, timer, state, ms: delay, ...causeOf(ref) });
   };
 
   const inspect = (event: InspectionEvent): void => {
@@ -135,20 +257,14 @@ export function createRecorder(options: RecorderOptions): Recorder {
           onEvent(ref, event.sourceRef as AnyActorRef | undefined, event.event as TracedEvent);
           break;
         case '@xstate.microstep':
-          onState(ref, stateOf(event.snapshot), event.event.type);
+          onStep(ref, event.snapshot as MachineState, event.event.type, event._transitions);
           break;
         case '@xstate.action':
-          if (!event.action.type.startsWith('xstate.')) {
-            record({
-              kind: 'effect',
-              actor: actorName(ref),
-              effect: event.action.type,
-              ...(event.action.params !== undefined && { params: event.action.params }),
-            });
-          }
+          onAction(ref, event.action);
           break;
         case '@xstate.snapshot':
-          onState(ref, stateOf(event.snapshot), event.event.type);
+          onStep(ref, event.snapshot as MachineState, event.event.type, []);
+          doneWith(knownOf(ref), event.event);
           onEnd(ref, event.snapshot);
           break;
       }
@@ -185,13 +301,25 @@ export function createRecorder(options: RecorderOptions): Recorder {
   };
 }
 
+/** Transitions that do something: what a chart says that it ignores is none. */
+function takenNumbers(machine: AnyStateMachine, transitions: readonly AnyTransitionDefinition[]): number[] {
+  if (transitions.length === 0) return [];
+  const numbers = transitionNumbers(machine);
+  return transitions.flatMap((transition) => {
+    if (transition.target === undefined && transition.actions.length === 0) return [];
+    return numbers.get(transition) ?? [];
+  });
+}
+
+/** Forgets an event that an actor has reacted to, and those before it that it will never get to. */
+function doneWith({ inbox }: Known, event: object): void {
+  const at = inbox.findIndex((delivered) => delivered.event === event);
+  if (at >= 0) inbox.splice(0, at + 1);
+}
+
 /** An error in an event is an Error object, which JSON shows as `{}`: keep its message. */
 function plain(event: TracedEvent): TracedEvent {
   return event.error instanceof Error ? { ...event, error: event.error.message } : event;
-}
-
-function stateOf(snapshot: unknown): StateValue | undefined {
-  return (snapshot as { value?: StateValue }).value;
 }
 
 function monotonic(): MonotonicClock {

@@ -14,15 +14,15 @@ function narrated(outputLevel = 'default:info'): { recorder: ReturnType<typeof c
 
 test('a transition is one line with its cause in plain words', () => {
   const { recorder, lines } = narrated();
-  recorder.record({ kind: 'transition', actor: 'supervisor', from: '', to: 'idle', cause: 'xstate.init' });
+  recorder.record({ kind: 'transition', actor: 'supervisor', from: '', to: 'idle', on: 'xstate.init' });
   recorder.record({
     kind: 'transition',
     actor: 'supervisor',
     from: 'backing off',
     to: 'deciding',
-    cause: 'xstate.after.backoff.supervisor.running.backing off',
+    on: 'xstate.after.backoff.supervisor.running.backing off',
   });
-  recorder.record({ kind: 'transition', actor: 'agent', from: 'a', to: 'b', cause: 'xstate.done.actor.claim' });
+  recorder.record({ kind: 'transition', actor: 'agent', from: 'a', to: 'b', on: 'xstate.done.actor.claim' });
   expect(lines).toEqual([
     'info default supervisor: idle (start)',
     'info default supervisor: backing off → deciding (after backoff)',
@@ -62,7 +62,7 @@ test('actors that are many are told only to those who debug', () => {
   const quietly = narrated();
   const debugging = narrated('default:debug');
   for (const { recorder } of [quietly, debugging]) {
-    recorder.record({ kind: 'transition', actor: 'ads-connection-7', from: 'a', to: 'b', cause: 'x' });
+    recorder.record({ kind: 'transition', actor: 'ads-connection-7', from: 'a', to: 'b', on: 'x' });
   }
   expect(quietly.lines).toEqual([]);
   expect(debugging.lines).toHaveLength(1);
@@ -73,8 +73,8 @@ test('a transition tells what its cause said, in short and without secrets', () 
   const digest = '0123456789abcdef0123456789abcdef';
   const event = { type: 'config.changed', digest, files: 3, token: 'x', list: [1] };
   recorder.record({ kind: 'event', from: 'cert-watcher', to: 'supervisor', event });
-  recorder.record({ kind: 'transition', actor: 'supervisor', from: 'a', to: 'b', cause: 'config.changed' });
-  recorder.record({ kind: 'transition', actor: 'status', from: 'c', to: 'd', cause: 'config.changed' });
+  recorder.record({ kind: 'transition', actor: 'supervisor', from: 'a', to: 'b', on: 'config.changed' });
+  recorder.record({ kind: 'transition', actor: 'status', from: 'c', to: 'd', on: 'config.changed' });
   expect(lines).toEqual([
     'info default supervisor: a → b (config.changed digest=0123456789ab… files=3 token=[redacted])',
     'info default status: c → d (config.changed)',

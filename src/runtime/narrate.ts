@@ -1,7 +1,8 @@
 /** Tells in the log what the statecharts do: one line for each transition, and one for each thing that went wrong. */
 import type { Recorder } from './actor-system.ts';
 import type { Logger } from './log.ts';
-import { redact, type TraceRecord } from './trace.ts';
+import { redactor } from './redact.ts';
+import type { TraceRecord } from './trace.ts';
 
 export interface Narration {
   /** Actors whose transitions are told at debug level only: the many that are alike. */
@@ -20,6 +21,7 @@ export interface Telling {
 /** The same trouble is passed from an effect to its machine to that one's parent: told once. */
 const repetitionMs = 200;
 const longestFact = 24;
+const redact = redactor();
 
 /**
  * Tells what a recorder sees.
@@ -32,8 +34,8 @@ export function narrate(recorder: Recorder, log: Logger, { quiet = () => false, 
   return recorder.observe((record) => {
     if (record.kind === 'event') delivered = record;
     if (record.kind === 'transition') {
-      const { actor, from, to, cause } = record;
-      const why = [causeInWords(cause), factsOf(delivered, actor, cause)].filter(Boolean).join(' ');
+      const { actor, from, to, on } = record;
+      const why = [causeInWords(on), factsOf(delivered, actor, on)].filter(Boolean).join(' ');
       log[quiet(actor) ? 'debug' : 'info'](`${actor}: ${from === '' ? '' : `${from} → `}${to} (${why})`);
       return;
     }
@@ -80,7 +82,7 @@ function factsOf(delivered: TraceRecord | undefined, actor: string, cause: strin
       ([key, value]) => key !== 'type' && key !== 'actorId' && (typeof value === 'string' || typeof value === 'number'),
     )
     .filter(([, value]) => value !== '')
-    .map(([key, value]) => `${key}=${shortened(redact(key, value))}`)
+    .map(([key, value]) => `${key}=${shortened(redact({ [key]: value })[key])}`)
     .join(' ');
 }
 

@@ -2,10 +2,10 @@
  * The trace: newline-delimited JSON, one line per thing that happened between actors. The debugger, the sequence check
  * and the tests read it; `docs/trace-format.md` describes it for others.
  */
-import { closeSync, openSync, renameSync, writeSync } from 'node:fs';
+import type { Statechart } from './statechart.ts';
 
 /** Raised when a reader of the old format could misread the new one. */
-export const traceVersion = 1;
+export const traceVersion = 2;
 
 /** An event as it passed: its type, and its plain-data payload. */
 export interface TracedEvent {
@@ -22,6 +22,39 @@ export interface TraceHeader {
   pid: number;
   /** Wall clock at `t` = 0, ISO 8601: the only wall-clock time in the file. */
   startedAt: string;
+  /** `standard`: long texts and lists are cut. `full`: they are not, and the trace can be replayed whatever is in it. */
+  level: TraceLevel;
+  /** Definitions of the machines that run, so that the trace can be drawn without the code that wrote it. */
+  machines: readonly Statechart[];
+  /** Who lived before the first record, in the order of their spawns: after a rotation, or when a ring has run over. */
+  actors?: readonly ActorSnapshot[];
+}
+
+export type TraceLevel = 'standard' | 'full';
+
+/** What is known of a living actor. */
+export interface ActorSnapshot {
+  readonly actor: string;
+  readonly parent?: string;
+  /** Its definition's id; absent for effects. */
+  readonly machine?: string;
+  /** Active states; empty for effects, and for a chart that has not begun. */
+  readonly state: string;
+  readonly context?: unknown;
+  /** Running timers. */
+  readonly timers?: readonly RunningTimer[];
+  /** `seq` and `t` of its spawn. */
+  readonly spawned: number;
+  readonly spawnedAt: number;
+}
+
+export interface RunningTimer {
+  readonly timer: string;
+  /** Path of the state that it belongs to: it ends with it. */
+  readonly state: string;
+  readonly ms: number;
+  /** `t` when it was started. */
+  readonly startedAt: number;
 }
 
 /** What every other line has: a number that only grows, and monotonic milliseconds since the program started. */
@@ -30,24 +63,51 @@ export interface TraceStamp {
   t: number;
 }
 
+/**
+ * One change of a context. `path` is a JSON Pointer (RFC 6901) below the context; the empty one is the whole of it. Without
+ * `value` the field is gone. Lists are replaced as a whole.
+ */
+export interface ContextChange {
+  path: string;
+  value?: unknown;
+}
+
+/** What a chart did because of one event. */
+interface Step {
+  actor: string;
+  /** The event's type, as XState calls it. */
+  on: string;
+  /** `seq` of the event, timer or spawn that it is the answer to. */
+  cause?: number;
+  /** Numbers of the transitions in the machine's definition; absent at the start. */
+  taken?: number[];
+  change?: ContextChange[];
+}
+
 export type TraceBody =
   /** An actor came to be. `machine` is its definition's id; absent for effects. */
-  | { kind: 'spawn'; actor: string; parent?: string; machine?: string }
-  /** An event was delivered. `from` is `outside` when no actor sent it. */
-  | { kind: 'event'; from: string; to: string; event: TracedEvent }
+  | { kind: 'spawn'; actor: string; parent?: string; machine?: string; input?: unknown; cause?: number }
+  /** An event was delivered. `from` is `outside` when no actor sent it; `cause`: what made a chart send it. */
+  | { kind: 'event'; from: string; to: string; event: TracedEvent; cause?: number }
+  /** A named delay of the actor runs now, as long as `state` is active. */
+  | { kind: 'timer-started'; actor: string; timer: string; state: string; ms: number; cause?: number }
   /** A named delay of the actor elapsed. */
   | { kind: 'timer'; actor: string; timer: string }
   /** The actor's active states changed; a state's name is its path, regions are joined with ` | `. */
-  | { kind: 'transition'; actor: string; from: string; to: string; cause: string }
+  | ({ kind: 'transition'; from: string; to: string } & Step)
+  /** It took a transition, or its context changed, and its states stayed. */
+  | ({ kind: 'step' } & Step)
   /** The actor performed a named action that touches the world. */
-  | { kind: 'effect'; actor: string; effect: string; params?: unknown }
+  | { kind: 'effect'; actor: string; effect: string; params?: unknown; cause?: number }
   /** The actor ended. */
-  | { kind: 'stop'; actor: string; status: 'done' | 'stopped' | 'error'; output?: unknown; error?: string };
+  | { kind: 'stop'; actor: string; status: 'done' | 'stopped' | 'error'; output?: unknown; error?: string }
+  /** A process that the actor runs wrote a line. */
+  | { kind: 'log'; actor: string; level: 'debug' | 'info' | 'warn' | 'error'; text: string };
 
 export type TraceRecord = TraceBody & TraceStamp;
 export type TraceLine = TraceHeader | TraceRecord;
 
-/** Somewhere records go: a file, a ring in memory, a live viewer. Must not throw and must not wait. */
+/** Somewhere records go: a file, a ring in memory. Must not throw and must not wait. Lines are redacted already. */
 export interface TraceSink {
   write(line: TraceLine): void;
   /** Everything written so far is on its way out when this returns. */
@@ -55,91 +115,7 @@ export interface TraceSink {
   close(): void;
 }
 
-const secretKey = /passw|secret|token|private.?key|authorization|credential/i;
-const longestText = 2_000;
-
-/** Keeps secrets out of a trace whatever a machine's author forgot: by the field's name, and by what PEM looks like. */
-export function redact(key: string, value: unknown): unknown {
-  if (typeof value !== 'string') return value;
-  if (secretKey.test(key) || value.includes('-----BEGIN ') || value.startsWith('Bearer ')) return '[redacted]';
-  return value.length > longestText ? `${value.slice(0, longestText)}… (${value.length} characters)` : value;
-}
-
 /** One line of a trace file, with its newline. */
 export function formatTraceLine(line: TraceLine): string {
-  return `${JSON.stringify(line, redact)}\n`;
-}
-
-export interface TraceFileOptions {
-  /** The file is renamed to `<path>.1` and begun anew when it would grow past this. Default 64 MiB. */
-  maxBytes?: number;
-}
-
-/**
- * Appends lines to a file. Lines of one turn of the event loop are written together, synchronously: a crash of the
- * program loses at most the turn in which it crashed and leaves whole lines.
- */
-export function traceFile(path: string, options: TraceFileOptions = {}): TraceSink {
-  const maxBytes = options.maxBytes ?? 64 * 1024 * 1024;
-  let fd = openSync(path, 'w', 0o600);
-  let header: TraceHeader | undefined;
-  let size = 0;
-  let pending: string[] = [];
-  let scheduled: NodeJS.Immediate | undefined;
-
-  const flush = (): void => {
-    scheduled = undefined;
-    if (pending.length === 0) return;
-    const bytes = Buffer.from(pending.join(''));
-    pending = [];
-    if (size > 0 && size + bytes.length > maxBytes) rotate();
-    writeAll(bytes);
-  };
-  let cut = false;
-  const writeAll = (bytes: Buffer): void => {
-    // A full disk must not take the supervisor down: the trace has a gap then, Envoy does not. A line that was cut is
-    // ended before the next one, so that only it is lost.
-    try {
-      const whole = cut ? Buffer.concat([Buffer.from('\n'), bytes]) : bytes;
-      const written = writeSync(fd, whole);
-      size += written;
-      cut = written < whole.length;
-    } catch {
-      cut = true;
-    }
-  };
-  const rotate = (): void => {
-    closeSync(fd);
-    renameSync(path, `${path}.1`);
-    fd = openSync(path, 'w', 0o600);
-    size = 0;
-    if (header !== undefined) writeAll(Buffer.from(formatTraceLine(header)));
-  };
-  return {
-    write(line) {
-      if (line.kind === 'header') header = line;
-      pending.push(formatTraceLine(line));
-      scheduled ??= setImmediate(flush);
-    },
-    flush,
-    close() {
-      if (scheduled !== undefined) clearImmediate(scheduled);
-      flush();
-      closeSync(fd);
-    },
-  };
-}
-
-/** Keeps the last `capacity` records in memory. */
-export function traceRing(capacity: number): TraceSink & { lines(): TraceLine[] } {
-  const lines: TraceLine[] = [];
-  return {
-    write(line) {
-      lines.push(line);
-      if (lines.length > capacity) lines.shift();
-    },
-    lines: () => [...lines],
-    flush() {},
-    close() {},
-  };
+  return `${JSON.stringify(line)}\n`;
 }

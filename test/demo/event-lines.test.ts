@@ -7,7 +7,15 @@ const stamp = { seq: 1, t: 1_000 };
 
 function linesOf(...bodies: TraceBody[]): (string | undefined)[] {
   const toText = eventLines('gateway');
-  toText({ kind: 'header', version: 1, program: 'pilot-agent', pid: 1, startedAt: startedAt.toISOString() });
+  toText({
+    kind: 'header',
+    version: 1,
+    program: 'pilot-agent',
+    pid: 1,
+    startedAt: startedAt.toISOString(),
+    level: 'standard',
+    machines: [],
+  });
   return bodies.map((body) => toText({ ...stamp, ...body }));
 }
 
@@ -17,13 +25,13 @@ test('a state change is one line: when, whose, from where to where, and why', ()
     actor: 'epoch-1',
     from: 'running',
     to: 'over',
-    cause: 'process.exited',
+    on: 'process.exited',
   });
   expect(line).toMatch(/^12:01:03\.345 {2}gateway +epoch-1 +running → over +\(process\.exited\)$/);
 });
 
 test('an actor that comes to be starts in its first state', () => {
-  const [line] = linesOf({ kind: 'transition', actor: 'epoch-1', from: '', to: 'preparing', cause: 'xstate.init' });
+  const [line] = linesOf({ kind: 'transition', actor: 'epoch-1', from: '', to: 'preparing', on: 'xstate.init' });
   expect(line).toMatch(/epoch-1 +starts → preparing +\(start\)$/);
 });
 
@@ -33,7 +41,7 @@ test('of parallel regions only those that changed are told', () => {
     actor: 'push',
     from: 'requests.none | contexts.free',
     to: 'requests.none | contexts.building',
-    cause: 'push.request',
+    on: 'push.request',
   });
   expect(line).toContain(' contexts.free → contexts.building ');
   expect(line).not.toContain('requests');

@@ -13,7 +13,7 @@ export function eventLines(program: string): (line: TraceLine) => string | undef
   return (line) => {
     if (line.kind === 'header') startedAt = Date.parse(line.startedAt);
     if (line.kind !== 'transition') return undefined;
-    return `${clockTime(startedAt + line.t)}  ${program.padEnd(15)} ${line.actor.padEnd(20)} ${changeOf(line.from, line.to)}   (${causeInWords(line.cause)})`;
+    return `${clockTime(startedAt + line.t)}  ${program.padEnd(15)} ${line.actor.padEnd(20)} ${changeOf(line.from, line.to)}   (${causeInWords(line.on)})`;
   };
 }
 

@@ -52,7 +52,7 @@ export class Occurrences {
   #note(record: TraceRecord): void {
     if (record.kind === 'event' && record.to === this.#actor) this.#add(record.event.type, record.event);
     else if (record.kind === 'timer' && record.actor === this.#actor) this.#add(`after ${record.timer}`, undefined);
-    else if (record.kind === 'transition' && record.actor === this.#actor) this.#move(record.cause, record.to);
+    else if (record.kind === 'transition' && record.actor === this.#actor) this.#move(record.on, record.to);
   }
 
   #add(type: string, event: AnyEventObject | undefined): void {

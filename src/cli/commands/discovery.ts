@@ -1,10 +1,12 @@
 /** `pilot-discovery discovery`: the control plane (spec/discovery.md §1.1, §1.2). */
 import { Command, Option } from 'commander';
+import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
+import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/discovery-options.ts';
 import { runDiscovery } from '../../discovery/discovery-system.ts';
 import { createRecorder, type Recorder } from '../../runtime/actor-system.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { traceFile } from '../../runtime/trace.ts';
+import { traceFile } from '../../runtime/trace-file.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags } from './log-flags.ts';
 import { versionLine } from './version.ts';
 
@@ -130,7 +132,11 @@ function unknownFlags(args: readonly string[]): string[] {
 
 function openRecorder(trace: string | undefined): Recorder {
   try {
-    return createRecorder({ program: 'pilot-discovery', sinks: trace === undefined ? [] : [traceFile(trace)] });
+    return createRecorder({
+      program: 'pilot-discovery',
+      machines: [discoveryMachine, adsConnectionMachine],
+      sinks: trace === undefined ? [] : [traceFile(trace)],
+    });
   } catch (error) {
     throw new ChartpilotError('FLAG_INVALID', `--trace ${trace}: ${messageOf(error)}`);
   }

@@ -1,0 +1,171 @@
+/**
+ * A machine's definition as data: what a trace carries, so that it can be drawn and read years later without the code
+ * that wrote it (`docs/trace-format.md`).
+ */
+import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
+
+/** Flat: parents, targets and what a trace has taken are numbers of places in these lists. */
+export interface Statechart {
+  readonly id: string;
+  /** In the order of the definition, each after its parent; the machine itself is the first. */
+  readonly states: readonly StatechartState[];
+  readonly transitions: readonly StatechartTransition[];
+}
+
+export interface StatechartState {
+  /** As in traces: `running.settled`; empty for the machine itself. */
+  readonly path: string;
+  /** Number of its parent; absent for the machine itself. */
+  readonly parent?: number;
+  readonly type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history';
+  /** Number of the state that is entered first, in a compound state. */
+  readonly initial?: number;
+  readonly description?: string;
+  /** Names of actions. */
+  readonly entry?: readonly string[];
+  readonly exit?: readonly string[];
+  /** Actors that run while the state is active. */
+  readonly invoke?: readonly { readonly id: string; readonly src: string }[];
+}
+
+export interface StatechartTransition {
+  /** Number of the state. */
+  readonly source: number;
+  /** Numbers of states; empty when it stays where it is. */
+  readonly targets: readonly number[];
+  readonly kind: 'event' | 'timer' | 'always' | 'done' | 'error';
+  /** The event's type, the delay's name, the id of the actor that is done or failed; `always` has none. */
+  readonly on: string;
+  /** In words: `ofServing and not refusedByParent`. */
+  readonly guard?: string;
+  readonly actions?: readonly string[];
+  readonly description?: string;
+}
+
+interface Described {
+  readonly statechart: Statechart;
+  readonly numbers: ReadonlyMap<AnyTransitionDefinition, number>;
+}
+
+const described = new WeakMap<AnyStateMachine, Described>();
+
+/** The definition of a machine. The same definition gives the same data, whatever effects were provided. */
+export function statechartOf(machine: AnyStateMachine): Statechart {
+  return describe(machine).statechart;
+}
+
+/** The numbers of transitions in {@link Statechart.transitions}. */
+export function transitionNumbers(machine: AnyStateMachine): ReadonlyMap<AnyTransitionDefinition, number> {
+  return describe(machine).numbers;
+}
+
+/** A machine and all machines that it may start by name, each once, in that order. */
+export function machinesOf(...roots: readonly AnyStateMachine[]): AnyStateMachine[] {
+  const found = new Map<string, AnyStateMachine>();
+  const visit = (machine: AnyStateMachine): void => {
+    if (found.has(machine.id)) return;
+    found.set(machine.id, machine);
+    for (const logic of Object.values(machine.implementations.actors)) if (isMachine(logic)) visit(logic);
+  };
+  for (const root of roots) visit(root);
+  return [...found.values()];
+}
+
+function isMachine(logic: unknown): logic is AnyStateMachine {
+  return typeof logic === 'object' && logic !== null && 'implementations' in logic && 'root' in logic;
+}
+
+function describe(machine: AnyStateMachine): Described {
+  const known = described.get(machine);
+  if (known !== undefined) return known;
+  const nodes = nodesBelow(machine.root);
+  const numberOf = new Map(nodes.map((node, number) => [node, number]));
+  const definitions = nodes.flatMap((node) => [...[...node.transitions.values()].flat(), ...(node.always ?? [])]);
+  const made: Described = {
+    statechart: {
+      id: machine.id,
+      states: nodes.map((node) => describeState(node, numberOf)),
+      transitions: definitions.map((definition) => describeTransition(definition, numberOf)),
+    },
+    numbers: new Map(definitions.map((definition, number) => [definition, number])),
+  };
+  described.set(machine, made);
+  return made;
+}
+
+function nodesBelow(node: AnyStateNode): AnyStateNode[] {
+  return [node, ...Object.values(node.states).flatMap(nodesBelow)];
+}
+
+function describeState(node: AnyStateNode, numberOf: ReadonlyMap<AnyStateNode, number>): StatechartState {
+  const first = node.type === 'compound' ? node.initial.target?.[0] : undefined;
+  const initial = first === undefined ? undefined : numberOf.get(first);
+  const invoke = node.invoke.map(({ id, src }) => ({ id, src: typeof src === 'string' ? src : 'in place' }));
+  return {
+    path: node.path.join('.'),
+    ...(node.parent !== undefined && { parent: numberOf.get(node.parent)! }),
+    type: node.type,
+    ...(initial !== undefined && { initial }),
+    ...(node.description !== undefined && { description: node.description }),
+    ...withNames('entry', node.entry),
+    ...withNames('exit', node.exit),
+    ...(invoke.length > 0 && { invoke }),
+  };
+}
+
+function describeTransition(
+  definition: AnyTransitionDefinition,
+  numberOf: ReadonlyMap<AnyStateNode, number>,
+): StatechartTransition {
+  const { source, target, guard, actions, description } = definition;
+  return {
+    source: numberOf.get(source)!,
+    targets: (target ?? []).map((node) => numberOf.get(node)!),
+    ...trigger(definition.eventType),
+    ...(guard !== undefined && { guard: guardInWords(guard) }),
+    ...withNames('actions', actions),
+    ...(description !== undefined && { description }),
+  };
+}
+
+function trigger(eventType: string): Pick<StatechartTransition, 'kind' | 'on'> {
+  if (eventType === '') return { kind: 'always', on: '' };
+  const timer = timerName(eventType);
+  if (timer !== undefined) return { kind: 'timer', on: timer };
+  const [, how, actor] = /^xstate\.(done|error)\.(?:actor|state)\.(.+)$/.exec(eventType) ?? [];
+  return how === undefined ? { kind: 'event', on: eventType } : { kind: how as 'done' | 'error', on: actor! };
+}
+
+/** The delay's name in `xstate.after.<delay>.<state node id>`, as XState calls the event of an elapsed delay. */
+export function timerName(eventType: string): string | undefined {
+  return eventType.startsWith('xstate.after.') ? eventType.split('.')[2] : undefined;
+}
+
+function withNames<Key extends string>(key: Key, actions: readonly unknown[]): { [K in Key]?: string[] } {
+  // The delays of `after` and the actors of `invoke` are actions to XState; they are told otherwise.
+  const names = actions.filter((action) => !isOfRuntime(action)).map(nameOf);
+  return (names.length > 0 ? { [key]: names } : {}) as { [K in Key]?: string[] };
+}
+
+function isOfRuntime(action: unknown): boolean {
+  const type = typeof action === 'function' ? (action as { type?: unknown }).type : undefined;
+  if (type === 'xstate.cancel') return true;
+  const { event } = (action ?? {}) as { event?: { type?: unknown } };
+  return type === 'xstate.raise' && String(event?.type).startsWith('xstate.after.');
+}
+
+function nameOf(implementation: unknown): string {
+  if (typeof implementation === 'string') return implementation;
+  const { type, name } = implementation as { type?: unknown; name?: unknown };
+  if (typeof type === 'string') return type.replace(/^xstate\./, '');
+  return typeof name === 'string' && name !== '' ? name : 'in place';
+}
+
+function guardInWords(guard: unknown): string {
+  if (typeof guard !== 'function') return nameOf(guard);
+  const { guards, stateValue } = guard as { guards?: readonly unknown[]; stateValue?: unknown };
+  if (stateValue !== undefined) return `in ${typeof stateValue === 'string' ? stateValue : JSON.stringify(stateValue)}`;
+  if (guards === undefined) return nameOf(guard);
+  const words = guards.map(guardInWords);
+  return guard.name === 'not' ? `not ${words[0]}` : words.join(` ${guard.name} `);
+}

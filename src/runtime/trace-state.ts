@@ -1,0 +1,152 @@
+/** Where every actor stands after some records of a trace: the fold that rotation, the ring and the debugger share. */
+import type { ActorSnapshot, ContextChange, RunningTimer, TraceHeader, TraceRecord } from './trace.ts';
+
+/** Actors are replaced, never changed: a copy of the state costs one map. */
+export class TraceState {
+  readonly #actors: Map<string, ActorSnapshot>;
+
+  private constructor(actors: Iterable<readonly [string, ActorSnapshot]>) {
+    this.#actors = new Map(actors);
+  }
+
+  /** Before the first record of a trace. */
+  static of(header: Pick<TraceHeader, 'actors'>): TraceState {
+    return new TraceState((header.actors ?? []).map((actor) => [actor.actor, actor]));
+  }
+
+  /** Living actors by their names, in the order of their spawns. */
+  get actors(): ReadonlyMap<string, ActorSnapshot> {
+    return this.#actors;
+  }
+
+  copy(): TraceState {
+    return new TraceState(this.#actors);
+  }
+
+  apply(record: TraceRecord): void {
+    switch (record.kind) {
+      case 'spawn':
+        this.#spawn(record);
+        break;
+      case 'transition':
+        this.#change(record.actor, (actor) => ({
+          ...actor,
+          state: record.to,
+          ...changedContext(actor, record.change),
+          ...withTimers((actor.timers ?? []).filter(({ state }) => isActive(state, record.to))),
+        }));
+        break;
+      case 'step':
+        if (record.change !== undefined) {
+          this.#change(record.actor, (actor) => ({ ...actor, ...changedContext(actor, record.change) }));
+        }
+        break;
+      case 'timer-started':
+        this.#startTimer(record);
+        break;
+      case 'timer':
+        this.#change(record.actor, (actor) => ({
+          ...actor,
+          ...withTimers((actor.timers ?? []).filter(({ timer }) => timer !== record.timer)),
+        }));
+        break;
+      case 'stop':
+        this.#actors.delete(record.actor);
+        break;
+    }
+  }
+
+  #spawn({ actor, parent, machine, seq, t }: TraceRecord & { kind: 'spawn' }): void {
+    // The place of an actor that had the name before is not its place.
+    this.#actors.delete(actor);
+    this.#actors.set(actor, {
+      actor,
+      ...(parent !== undefined && { parent }),
+      ...(machine !== undefined && { machine }),
+      state: '',
+      spawned: seq,
+      spawnedAt: t,
+    });
+  }
+
+  #startTimer({ actor, timer, state, ms, t }: TraceRecord & { kind: 'timer-started' }): void {
+    this.#change(actor, (snapshot) => ({
+      ...snapshot,
+      timers: [
+        ...(snapshot.timers ?? []).filter((other) => other.timer !== timer || other.state !== state),
+        { timer, state, ms, startedAt: t },
+      ],
+    }));
+  }
+
+  #change(name: string, next: (actor: ActorSnapshot) => ActorSnapshot): void {
+    const actor = this.#actors.get(name);
+    if (actor !== undefined) this.#actors.set(name, next(actor));
+  }
+}
+
+/** Whether a state, given by its path, is among the active ones (`pushing.requests.none | pushing.contexts.free`). */
+export function isActive(path: string, active: string): boolean {
+  if (path === '' || active === path) return true;
+  return active.split(' | ').some((leaf) => leaf === path || leaf.startsWith(`${path}.`));
+}
+
+/** A context with changes made to it. */
+export function applyChanges(context: unknown, changes: readonly ContextChange[]): unknown {
+  return changes.reduce((whole, { path, ...rest }) => {
+    const keys = path === '' ? [] : path.slice(1).split('/').map(unescaped);
+    return withValue(whole, keys, rest);
+  }, context);
+}
+
+function withValue(whole: unknown, [key, ...rest]: readonly string[], change: { value?: unknown }): unknown {
+  if (key === undefined) return change.value;
+  const fields = typeof whole === 'object' && whole !== null ? { ...(whole as Record<string, unknown>) } : {};
+  if (rest.length > 0) fields[key] = withValue(fields[key], rest, change);
+  else if ('value' in change) fields[key] = change.value;
+  else delete fields[key];
+  return fields;
+}
+
+function changedContext(actor: ActorSnapshot, change: readonly ContextChange[] | undefined): { context?: unknown } {
+  return change === undefined ? {} : { context: applyChanges(actor.context, change) };
+}
+
+function withTimers(timers: readonly RunningTimer[]): { timers: readonly RunningTimer[] } {
+  return { timers };
+}
+
+/** What became of a context: the fields that are another value now. Lists are compared as a whole. */
+export function changesOf(before: unknown, after: unknown): ContextChange[] {
+  const changes: ContextChange[] = [];
+  collect(before, after, '', changes);
+  return changes;
+}
+
+function collect(before: unknown, after: unknown, path: string, changes: ContextChange[]): void {
+  if (Object.is(before, after)) return;
+  if (!isRecord(before) || !isRecord(after)) {
+    changes.push(after === undefined ? { path } : { path, value: after });
+    return;
+  }
+  for (const [key, value] of Object.entries(after)) {
+    if (!Object.is(before[key], value)) collect(before[key], value, `${path}/${escaped(key)}`, changes);
+  }
+  for (const key of Object.keys(before)) {
+    if (before[key] !== undefined && !(key in after)) changes.push({ path: `${path}/${escaped(key)}` });
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function escaped(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+function unescaped(key: string): string {
+  return key.replaceAll('~1', '/').replaceAll('~0', '~');
+}
