@@ -26,7 +26,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: ['{machines,src,test}/**/*.test.ts'], exclude: ['test/e2e/**'] },
+        test: { name: 'unit', include: ['{machines,src,test,visualize}/**/*.test.ts'], exclude: ['test/e2e/**'] },
       },
       {
         extends: true,

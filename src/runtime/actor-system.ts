@@ -179,7 +179,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
     if (event.type.startsWith('xstate.promise.')) return;
     const receiver = knownOf(to);
     if (event.type === 'xstate.init') {
-      if (receiver.machine !== undefined) receiver.inbox.push({ event, seq: receiver.spawned });
+      // Its parent may have sent it something before it began; it begins first.
+      if (receiver.machine !== undefined) receiver.inbox.unshift({ event, seq: receiver.spawned });
       return;
     }
     const timer = timerName(event.type);
@@ -240,8 +241,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
     const timer = timerName(event.type);
     if (timer === undefined || delay === undefined) return;
     const actor = knownOf(ref);
-    // xstate.after.<delay>.<machine's id>.<state's path>
-    const state = event.type.slice(`xstate.after.${timer}.${actor.machine?.id ?? ''}.`.length);
+    // xstate.after.<delay>.<the state's id>
+    const stateId = event.type.slice(`xstate.after.${timer}.`.length);
+    const state = actor.machine?.getStateNodeById(stateId).path.join('.') ?? '';
     record({ kind: 'timer-started', actor: actor.name, timer, state, ms: delay, ...causeOf(ref) });
   };
 

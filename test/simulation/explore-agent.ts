@@ -42,7 +42,12 @@ export function exploreAgent(
   const begin: AgentExploration['begin'] = (more = {}) => new ExplorationWorld(agent, bounds, { ...options, ...more });
   const follow = (path: readonly string[], sinks: readonly TraceSink[]): CheckReport => {
     let world: ExplorationWorld | undefined;
-    const recorder = createRecorder({ program: 'pilot-agent', sinks, now: () => world?.earliestTime ?? 0 });
+    const recorder = createRecorder({
+      program: 'pilot-agent',
+      machines: [agent],
+      sinks,
+      now: () => world?.earliestTime ?? 0,
+    });
     const checker = new TraceChecker(diagrams);
     recorder.observe(checker.feed);
     world = begin({ inspect: recorder.inspect, timed: true });

@@ -117,9 +117,14 @@ function rest(world: RandomWorld): void {
   }
 }
 
-function recorderFor({ checked, sink }: RandomRunOptions, now: () => number): Recorder | undefined {
+function recorderFor({ agent, checked, sink }: RandomRunOptions, now: () => number): Recorder | undefined {
   if (checked !== true && sink === undefined) return undefined;
-  return createRecorder({ program: 'pilot-agent', now, ...(sink !== undefined && { sinks: [sink] }) });
+  return createRecorder({
+    program: 'pilot-agent',
+    now,
+    machines: [agent],
+    ...(sink !== undefined && { sinks: [sink] }),
+  });
 }
 
 const diagrams = () => {

@@ -1,0 +1,28 @@
+/** What the page gets from its server, or finds in itself when it is a single file. */
+
+/** A trace that can be opened. */
+export interface Source {
+  /** What a person calls it: `sidecar`, `agent.trace`. */
+  readonly name: string;
+  readonly kind: 'file' | 'live';
+  /** The file's path, or `host:port` of the program. */
+  readonly place: string;
+}
+
+/** What belongs to a trace beside its records. */
+export interface Session {
+  /** The picture of each machine in the trace's header, as SVG text, by the machine's id. */
+  readonly charts: Readonly<Record<string, string>>;
+  /** The sequence diagrams that the trace is held against; none for a program whose diagrams are not known. */
+  readonly diagrams: readonly { readonly file: string; readonly text: string }[];
+}
+
+/** Paths below the page's address. */
+export const sourcesPath = 'sources.json';
+export const sessionPath = (source: number): string => `session/${source}.json`;
+export const tracePath = (source: number): string => `trace/${source}`;
+
+/** Ids of the `<script>` elements of a page that has everything in itself. */
+export const sourcesElement = 'chartpilot-sources';
+export const sessionElement = (source: number): string => `chartpilot-session-${source}`;
+export const traceElement = (source: number): string => `chartpilot-trace-${source}`;
