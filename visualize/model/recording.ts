@@ -68,9 +68,13 @@ export class Recording {
     return undefined;
   }
 
-  /** Where every actor stands when the record at this place has happened. Not to be changed. */
+  /** Where every actor stands when the record at this place has happened. Not to be changed; another place, another object. */
   stateAt(index: number): TraceState {
-    if (index === this.#records.length - 1) return this.#newest;
+    if (index === this.#cached.index) return this.#cached.state;
+    if (index === this.#records.length - 1) {
+      this.#cached = { index, state: this.#newest.copy() };
+      return this.#cached.state;
+    }
     const checkpoint = Math.floor((index + 1) / checkpointEvery);
     const near = this.#cached.index <= index && this.#cached.index >= checkpoint * checkpointEvery;
     const state = near ? this.#cached.state.copy() : this.#checkpoints[checkpoint]!.copy();
