@@ -159,3 +159,15 @@ export const adsCatalogue = [
   { type: 'timer closingTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'stream.closed', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
 ] as const;
+
+/**
+ * The ordinary run of an xDS stream: each passes once for every proxy and type of every push. A trace leaves them out unless
+ * all is asked for; what is out of the ordinary (`request.judged`, an end, a change of state) is in every trace.
+ */
+export const routineMessages = [
+  'push.order',
+  'request.received',
+  'response.sent',
+  'response.skipped',
+  'responses.send',
+] as const satisfies readonly (StreamReport | StreamOrder | PushToClient)['type'][];

@@ -51,6 +51,8 @@ export interface RecorderOptions {
   machines?: readonly AnyStateMachine[];
   /** `standard` unless said otherwise. */
   level?: TraceLevel;
+  /** Types of events that are not recorded, nor the steps that they cause where no state changes. */
+  omits?: readonly string[];
   /** Texts that no sink is given; what looks like a secret is left out anyway. */
   secrets?: readonly string[];
 }
@@ -94,6 +96,8 @@ interface Known {
   readonly machine: AnyStateMachine | undefined;
   readonly spawned: number;
   state: string;
+  value: StateValue | undefined;
+  /** As it was when it was recorded last. */
   context: unknown;
   /** Delivered and not yet done with, in the order of delivery: the first is what the actor is at. */
   readonly inbox: { readonly event: object; readonly seq: number }[];
@@ -102,6 +106,7 @@ interface Known {
 /** Turns XState's inspection events into trace records. */
 export function createRecorder(options: RecorderOptions): Recorder {
   const { machines = [], level = 'standard' } = options;
+  const omitted: ReadonlySet<string> = new Set(options.omits);
   const sinks = options.sinks ?? [];
   const now = options.now ?? monotonic();
   const observers = new Set<(record: TraceRecord) => void>();
@@ -122,6 +127,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       startedAt: (options.startedAt ?? new Date()).toISOString(),
       level,
       machines: machinesOf(...machines).map(statechartOf),
+      ...(omitted.size > 0 && { omits: [...omitted] }),
     });
   }
 
@@ -143,6 +149,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       machine: machineOf(ref),
       spawned: 0,
       state: '',
+      value: undefined,
       context: undefined,
       inbox: [],
     };
@@ -171,7 +178,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       ...(input !== undefined && { input }),
       ...causeOf(parent),
     });
-    known.set(ref, { name, machine, spawned, state: '', context: undefined, inbox: [] });
+    known.set(ref, { name, machine, spawned, state: '', value: undefined, context: undefined, inbox: [] });
   };
 
   const onEvent = (to: AnyActorRef, from: AnyActorRef | undefined, event: TracedEvent): void => {
@@ -181,6 +188,10 @@ export function createRecorder(options: RecorderOptions): Recorder {
     if (event.type === 'xstate.init') {
       // Its parent may have sent it something before it began; it begins first.
       if (receiver.machine !== undefined) receiver.inbox.unshift({ event, seq: receiver.spawned });
+      return;
+    }
+    if (omitted.has(event.type)) {
+      if (receiver.machine !== undefined) receiver.inbox.push({ event, seq: 0 });
       return;
     }
     const timer = timerName(event.type);
@@ -208,8 +219,12 @@ export function createRecorder(options: RecorderOptions): Recorder {
   ): void => {
     const actor = knownOf(ref);
     if (actor.machine === undefined) return;
-    const to = stateName(snapshot.value);
+    const sameStates = snapshot.value === actor.value;
+    if (sameStates && (snapshot.context === actor.context || omitted.has(on)) && transitions.length === 0) return;
+    const to = sameStates ? actor.state : stateName(snapshot.value);
     const from = actor.state;
+    actor.value = snapshot.value;
+    if (to === from && omitted.has(on)) return;
     const change = changesOf(actor.context, snapshot.context);
     const taken = takenNumbers(actor.machine, transitions);
     if (to === from && change.length === 0 && taken.length === 0) return;
