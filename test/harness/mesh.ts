@@ -138,6 +138,11 @@ export class Mesh {
     return { host: '127.0.0.1', port: this.ports.sidecarEgress, authority: sampleHost };
   }
 
+  /** Where the control plane serves xDS. */
+  get xdsPort(): number {
+    return this.#controlPorts.xds;
+  }
+
   /** Where each program's log lies. */
   get logDirectory(): string {
     return join(this.root, 'logs');

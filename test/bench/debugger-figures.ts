@@ -1,0 +1,54 @@
+/** What tracing costs. Pure. */
+
+export interface DebuggerRun {
+  /** Of one core, beside the same agent without a trace. */
+  readonly steadyShare: number;
+  readonly stormShare: number;
+  /** Hot restarts that the agents of the storm made, each. */
+  readonly stormRestarts: readonly number[];
+  readonly connections: number;
+  /** Of one push to all connections, in milliseconds of the control plane's CPU. */
+  readonly pushCpuMs: number;
+  readonly pushRecords: number;
+  /** Of one record, as measured with the records of that push. */
+  readonly recordCostUs: number;
+  /** What looking at the messages costs that are not recorded, in milliseconds for the same push. */
+  readonly omittedCostMs: number;
+}
+
+/** Shares of one core, and of a push. */
+export const goals = { steady: 0.01, storm: 0.05, push: 0.03 } as const;
+
+/** What the records of a push cost, as a share of its CPU. */
+export const pushShare = ({ pushRecords, recordCostUs, pushCpuMs }: DebuggerRun): number =>
+  (pushRecords * recordCostUs) / 1_000 / pushCpuMs;
+
+/** Every goal that was missed, one sentence each. */
+export function problemsOf(run: DebuggerRun): string[] {
+  const [traced = 0, plain = 0] = run.stormRestarts;
+  return [
+    ...missed('tracing an agent that has nothing to do', run.steadyShare, goals.steady, 'of a core'),
+    ...missed('tracing an agent in a restart storm', run.stormShare, goals.storm, 'of a core'),
+    ...missed('recording a push', pushShare(run), goals.push, "of the push's CPU"),
+    ...(Math.min(traced, plain) < 2 ? [`no storm: ${traced} and ${plain} restarts`] : []),
+    ...(run.pushCpuMs > 0 ? [] : ['the push took no CPU that could be measured']),
+  ];
+}
+
+/** The closing line. */
+export function formatDebuggerRun(run: DebuggerRun): string {
+  const { stormRestarts, connections, pushCpuMs, pushRecords, recordCostUs, omittedCostMs } = run;
+  return [
+    `tracing costs an agent ${percent(run.steadyShare)} of a core in steady state (goal ${percent(goals.steady)})`,
+    `${percent(run.stormShare)} in a storm of ${stormRestarts[0]} restarts (goal ${percent(goals.storm)})`,
+    `a push to ${connections} connections: ${pushRecords} records × ${recordCostUs.toFixed(1)} µs = ` +
+      `${percent(pushShare(run))} of ${pushCpuMs.toFixed(0)} ms CPU (goal ${percent(goals.push)})`,
+    `messages that are left out: ${omittedCostMs.toFixed(1)} ms, ${percent(omittedCostMs / pushCpuMs)}`,
+  ].join('; ');
+}
+
+function missed(what: string, share: number, goal: number, unit: string): string[] {
+  return share < goal ? [] : [`${what} costs ${percent(share)} ${unit}, the goal is ${percent(goal)}`];
+}
+
+const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
