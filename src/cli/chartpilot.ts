@@ -1,15 +1,16 @@
 /** `chartpilot`: the debugger's command line. */
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { type CheckCommandOptions, checkTraces } from '../debugger/check-command.ts';
+import { Command, CommanderError, Option } from 'commander';
 import type { ExploreCommandOptions } from '../debugger/explore/explore-command.ts';
 import type { GenerateCommandOptions } from '../debugger/generate/generate-command.ts';
-import { formatRecord } from '../debugger/print-trace.ts';
-import { openTrace } from '../debugger/read-trace.ts';
 import { ChartpilotError, explainError, isSystemError } from '../runtime/errors.ts';
 import { packageRoot } from '../runtime/package-root.ts';
+import { checkCommand } from './commands/check.ts';
+import { replayCommand } from './commands/replay.ts';
+import { traceCommand } from './commands/trace.ts';
+import { visualizeCommand } from './commands/visualize.ts';
+import { wholeNumber } from './commands/whole-number.ts';
 
 const output = {
   out: (text: string) => void process.stdout.write(text),
@@ -26,42 +27,10 @@ function program(): Command {
     .version(version())
     .showHelpAfterError("(run 'chartpilot --help' or 'chartpilot COMMAND --help')")
     .exitOverride();
-  chartpilot
-    .command('check')
-    .summary('check traces against the sequence diagrams')
-    .description(
-      'Checks each trace against the sequence diagrams and shows every message that departs from them, with the record ' +
-        "and the diagram's line. The rotated part of a trace (TRACE.1) is read first when it is of the same run.\n\n" +
-        'Exit code: 0 all traces accepted, 1 a trace departs, 2 a file could not be read or a flag is wrong.',
-    )
-    .argument('<trace...>', 'trace files, each checked for itself')
-    .option(
-      '--diagrams <dir>',
-      'folder of *.mmd files, or one file (default: those of the program that wrote the trace)',
-    )
-    .addOption(new Option('--format <format>', 'how to print the result').choices(['text', 'json']).default('text'))
-    .addHelpText(
-      'after',
-      '\nExample:\n  pilot-agent proxy sidecar --trace agent.trace …\n  chartpilot check agent.trace',
-    )
-    .action(async (traces: string[], options: CheckCommandOptions) => {
-      process.exitCode = await checkTraces(traces, options, output);
-    });
-  chartpilot
-    .command('trace')
-    .summary('print a trace for reading')
-    .description(
-      'Prints a trace, one record a line: its number, milliseconds since the program started, and what happened.',
-    )
-    .argument('<trace>', 'trace file')
-    .action(async (path: string) => {
-      const reading = await openTrace(path);
-      for await (const record of reading.records) {
-        if (!process.stdout.write(`${formatRecord(record)}\n`)) await once(process.stdout, 'drain');
-      }
-      const cutOff = reading.cutOff();
-      if (cutOff !== undefined) output.error(`${cutOff}: the last line is half written\n`);
-    });
+  for (const command of [visualizeCommand(output), checkCommand(output), traceCommand(output), replayCommand(output)]) {
+    // addCommand does not, unlike command(): a wrong flag would end the process with another exit code.
+    chartpilot.addCommand(command.copyInheritedSettings(chartpilot));
+  }
   chartpilot
     .command('explore')
     .summary('explore every state of the agent within bounds')
@@ -71,12 +40,12 @@ function program(): Command {
         'leads to it.\n\n' +
         'Exit code: 0 nothing is wrong in what was seen, 1 a violation, 2 a flag is wrong.',
     )
-    .option('--triggers <n>', 'changed certificates and SIGHUPs in a run', count, 2)
-    .option('--faults <n>', 'crashes, refused bootstraps, failed spawns and hanging processes in a run', count, 2)
-    .option('--stop [n]', 'a run may hold a SIGTERM, or n of them (at most 2)', count)
+    .option('--triggers <n>', 'changed certificates and SIGHUPs in a run', wholeNumber, 2)
+    .option('--faults <n>', 'crashes, refused bootstraps, failed spawns and hanging processes in a run', wholeNumber, 2)
+    .option('--stop [n]', 'a run may hold a SIGTERM, or n of them (at most 2)', wholeNumber)
     .option('--exact-times', 'tell states apart by the times between deadlines, not only by their order')
-    .option('--limit <states>', 'give up after so many states', count)
-    .option('--minutes <n>', 'give up after so long', count)
+    .option('--limit <states>', 'give up after so many states', wholeNumber)
+    .option('--minutes <n>', 'give up after so long', wholeNumber)
     .option('--trace <file>', 'write the run that leads to a violation as a trace')
     .addOption(new Option('--format <format>', 'how to print the result').choices(['text', 'json']).default('text'))
     .action(async (options: ExploreFlags) => {
@@ -103,8 +72,8 @@ function program(): Command {
         .choices(['states', 'transitions', 'paths'])
         .default('transitions'),
     )
-    .option('--limit <n>', 'configurations looked at, and paths told, at most (default: 1000)', count)
-    .option('--depth <n>', 'steps in a test, at most (default: 30; of a path 8)', count)
+    .option('--limit <n>', 'configurations looked at, and paths told, at most (default: 1000)', wholeNumber)
+    .option('--depth <n>', 'steps in a test, at most (default: 30; of a path 8)', wholeNumber)
     .addOption(new Option('--format <format>', 'what to print').choices(['vitest', 'json']).default('vitest'))
     .option('-o, --output <file>', 'where to write the tests (default: standard output)')
     .option('--runtime <module>', 'what a vitest file imports the runtime from', 'chartpilot/machine-test')
@@ -125,11 +94,6 @@ interface ExploreFlags extends ExploreCommandOptions {
   /** `true` without a number: one. */
   readonly stop?: number | true;
   readonly exactTimes?: boolean;
-}
-
-function count(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('It is not a whole number.');
-  return Number(text);
 }
 
 // The reader of a pipe may leave (`chartpilot trace x | head`).

@@ -125,8 +125,73 @@ describe('chartpilot check', () => {
     writeFileSync(join(folder, name), line + line.slice(0, 20), { flag: 'a' });
     const { code, out } = await check([name], { diagrams: 'diagrams' });
     expect(code).toBe(0);
-    expect(out).toContain('cut:7: the last line is half written and was left out');
+    expect(out).toContain('cut:7: the line is half written and was left out');
     expect(out).toContain('4 records are missing in the trace');
+  });
+
+  test('prints JSON for what could not be read, too', async () => {
+    writeFileSync(join(folder, 'broken'), 'hello\n');
+    const { code, out, error } = await check(['nowhere', 'broken', trace('good', [greet])], {
+      diagrams: 'diagrams',
+      format: 'json',
+    });
+    expect(code).toBe(2);
+    expect(JSON.parse(out)).toMatchObject([
+      { trace: 'nowhere', verdict: 'unreadable', error: { code: 'FILE_UNREADABLE' } },
+      { trace: 'broken', verdict: 'unreadable', error: { code: 'TRACE_INVALID' } },
+      { trace: 'good', verdict: 'accepted', cutOff: [] },
+    ]);
+    expect(error.split('\n')).toHaveLength(3);
+  });
+
+  test('draws the messages around the first departure', async () => {
+    const bodies = [
+      ...Array.from({ length: 50 }, () => [greet, greeted]).flat(),
+      greeted,
+      greet,
+      greeted,
+      greet,
+      greeted,
+    ];
+    const { code, out } = await check([trace('bad', bodies)], { diagrams: 'diagrams', format: 'mermaid', around: 2 });
+    expect(code).toBe(1);
+    expect(out).toBe(
+      `%% bad: departs from the sequence diagrams (world, started 2026-01-01T00:00:00.000Z)
+%% 105 records, 1 departures
+sequenceDiagram
+  participant a as a
+  participant b_3 as b-3
+  note over a,b_3: 98 messages before this are not shown
+  a->>b_3: b.greet (record 99, 980 ms)
+  b_3->>a: b.greeted (record 100, 990 ms)
+  rect rgba(220, 50, 50, 0.25)
+    b_3->>a: b.greeted (record 101, 1000 ms)
+    note over b_3,a: record 101 came where no diagram allows it (diagrams/greet.mmd:5): b-3 → a: b.greeted<br/>expected:<br/>a → b-N: b.greet (diagrams/greet.mmd:4)
+  end
+  a->>b_3: b.greet (record 102, 1010 ms)
+  b_3->>a: b.greeted (record 103, 1020 ms)
+  note over a,b_3: 2 messages after this are not shown
+`,
+    );
+  });
+
+  test('draws the whole of a short run that is accepted, without what is ignored by rule', async () => {
+    const others = event('b-3/effect', 'b-3', 'effect.happened');
+    const { code, out } = await check([trace('good', [greet, others, greeted])], {
+      diagrams: 'diagrams',
+      format: 'mermaid',
+    });
+    expect(code).toBe(0);
+    expect(out).toContain('b_3->>a: b.greeted (record 3, 20 ms)');
+    expect(out).not.toMatch(/effect|note|rect/);
+    const empty = await check([trace('empty', [])], { diagrams: 'diagrams', format: 'mermaid' });
+    expect(empty.out).toContain('note over nobody: no message that a diagram speaks about');
+  });
+
+  test('names the actors that it ignores by rule', async () => {
+    const other = (n: number) => event(`c-${n}/effect`, 'a', 'c.called');
+    const { out } = await check([trace('good', [greet, other(1), other(2)])], { diagrams: 'diagrams' });
+    expect(out).toContain("0 of XState's own, 2 of actors in no diagram (c-N/effect 2), 0 spawns");
   });
 
   test("finds the diagrams of this package's programs by itself, from any folder", async () => {
@@ -162,33 +227,13 @@ describe('chartpilot check', () => {
   });
 });
 
-test('chartpilot trace prints a record a line', async () => {
-  const bodies: TraceBody[] = [
-    { kind: 'spawn', actor: 'a', machine: 'greeter' },
-    { kind: 'transition', actor: 'a', from: '', to: 'polite', on: 'xstate.init' },
-    { kind: 'event', from: 'outside', to: 'a', event: { type: 'a.wake', why: 'morning' } },
-    { kind: 'timer', actor: 'a', timer: 'yawn' },
-    { kind: 'effect', actor: 'a', effect: 'waveHand' },
-    { kind: 'stop', actor: 'a', status: 'error', error: 'fell asleep' },
-  ];
-  const { code, out } = await chartpilot('trace', trace('t', bodies));
-  expect(code).toBe(0);
-  expect(out).toBe(
-    [
-      '      1         0.000  outside → a: spawn (machine greeter)',
-      '      2        10.000  a: [] → [polite] on xstate.init',
-      '      3        20.000  outside → a: a.wake {"why":"morning"}',
-      '      4        30.000  a: timer yawn',
-      '      5        40.000  a: does waveHand',
-      '      6        50.000  a: error fell asleep',
-      '',
-    ].join('\n'),
-  );
-});
-
 test.each([
-  [['check', 'good', '--format', 'xml'], 'Allowed choices are text, json.'],
+  [['check', 'good', '--format', 'xml'], 'Allowed choices are text, json, mermaid.'],
   [['check'], "missing required argument 'trace'"],
+  [['check', 'good', '--format', 'mermaid', '--around', 'many'], 'It is not a whole number.'],
+  [['check', 'one', 'two', '--format', 'mermaid'], '--format mermaid draws one trace\n  → name one trace at a time'],
+  [['trace', 'good', '--kind', 'event,dance'], "No record has the kind 'dance'."],
+  [['trace', 'good', '--from', '-3'], 'It is not a whole number.'],
   [['trace', 'nowhere'], 'chartpilot: a file cannot be read: nowhere: it does not exist'],
 ])('chartpilot exits 2 with one clear paragraph: %j', async (args, message) => {
   const { code, out, error } = await chartpilot(...args);

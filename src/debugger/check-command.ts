@@ -1,16 +1,21 @@
 import { join, relative } from 'node:path';
-import { ChartpilotError, explainError } from '../runtime/errors.ts';
+import { ChartpilotError, type ErrorCode, explainError } from '../runtime/errors.ts';
 import { packageRoot } from '../runtime/package-root.ts';
 import { type CheckReport, TraceChecker } from './check.ts';
 import type { Diagram } from './diagram/diagram.ts';
 import { loadDiagrams } from './diagram/load.ts';
+import { JudgedMessages } from './message-kinds.ts';
+import { MessageWindow } from './message-window.ts';
 import { openTrace, type TraceReading } from './read-trace.ts';
 import { formatReport } from './report-text.ts';
+import { sequenceMermaid } from './sequence-mermaid.ts';
 
 export interface CheckCommandOptions {
   /** A folder of diagrams, or one; the program's own when absent. */
   diagrams?: string;
-  format: 'text' | 'json';
+  format: 'text' | 'json' | 'mermaid';
+  /** Messages that `mermaid` shows before and after the first departure. Default 20. */
+  around?: number;
 }
 
 export interface CommandOutput {
@@ -24,19 +29,28 @@ const bundled: Readonly<Record<string, string>> = {
   'pilot-discovery': 'machines/discovery/sequences',
 };
 
-/** What one trace is found to be; `--format json` prints a list of these. */
+/** What one trace is found to be; `--format json` prints a list of these and of `UnreadableTrace`. */
 interface CheckedTrace extends CheckReport {
   trace: string;
+  verdict: 'accepted' | 'departs';
   /** All files that the trace was read from, oldest first. */
   files: string[];
   program: string;
   startedAt: string;
-  /** Where the last line is half written. */
-  cutOff?: string;
+  /** `file:line` of lines that are half written and were left out. */
+  cutOff: readonly string[];
 }
 
+interface UnreadableTrace {
+  trace: string;
+  verdict: 'unreadable';
+  error: { code: ErrorCode; message: string; remedy?: string };
+}
+
+const aroundDefault = 20;
+
 /**
- * `chartpilot check`: checks each trace for itself.
+ * `chartpilot check`: checks each trace for itself. What could not be read is told as an error whatever the format.
  *
  * @returns the exit code: 0 all accepted, 1 some trace departs, 2 something could not be read (the others are still told).
  */
@@ -45,38 +59,77 @@ export async function checkTraces(
   options: CheckCommandOptions,
   { out, error }: CommandOutput,
 ): Promise<number> {
-  const results: CheckedTrace[] = [];
-  let unreadable = false;
+  if (options.format === 'mermaid' && traces.length > 1) {
+    throw new ChartpilotError('FLAG_INVALID', '--format mermaid draws one trace', {
+      remedy: 'name one trace at a time',
+    });
+  }
+  const results: (CheckedTrace | UnreadableTrace)[] = [];
   for (const path of traces) {
     try {
-      const reading = await openTrace(path);
-      const diagrams = diagramsFor(reading.header.program, path, options.diagrams);
-      const result = await checkOne(path, reading, diagrams);
+      const { result, text } = await checkOne(path, options);
       results.push(result);
-      if (options.format === 'text') out(`${formatResult(result, diagrams)}\n`);
+      if (text !== undefined) out(text);
     } catch (cause) {
       if (!(cause instanceof ChartpilotError)) throw cause;
-      unreadable = true;
+      const { code, message, remedy } = cause;
+      results.push({
+        trace: path,
+        verdict: 'unreadable',
+        error: { code, message, ...(remedy !== undefined && { remedy }) },
+      });
       error(`chartpilot: ${explainError(cause)}\n`);
     }
   }
   if (options.format === 'json') out(`${JSON.stringify(results, undefined, 2)}\n`);
-  if (unreadable) return 2;
-  return results.some((result) => result.departures.length > 0) ? 1 : 0;
+  const verdicts = new Set(results.map(({ verdict }) => verdict));
+  if (verdicts.has('unreadable')) return 2;
+  return verdicts.has('departs') ? 1 : 0;
 }
 
-async function checkOne(path: string, reading: TraceReading, diagrams: readonly Diagram[]): Promise<CheckedTrace> {
-  const checker = new TraceChecker(diagrams);
-  for await (const record of reading.records) checker.feed(record);
-  const { program, startedAt } = reading.header;
-  const cutOff = reading.cutOff();
+/** Checks a trace; `text` is what is printed of it alone. */
+async function checkOne(path: string, options: CheckCommandOptions): Promise<{ result: CheckedTrace; text?: string }> {
+  const reading = await openTrace(path);
+  try {
+    const diagrams = diagramsFor(reading.header.program, path, options.diagrams);
+    if (options.format === 'mermaid') return await drawOne(path, reading, diagrams, options.around ?? aroundDefault);
+    const checker = new TraceChecker(diagrams, reading.header);
+    for await (const record of reading.records) checker.feed(record);
+    const result = resultOf(path, reading, checker);
+    return { result, ...(options.format === 'text' && { text: `${formatResult(result, diagrams)}\n` }) };
+  } finally {
+    await reading.close();
+  }
+}
+
+async function drawOne(
+  path: string,
+  reading: TraceReading,
+  diagrams: readonly Diagram[],
+  around: number,
+): Promise<{ result: CheckedTrace; text: string }> {
+  const checker = new TraceChecker(diagrams, reading.header);
+  const judged = new JudgedMessages(diagrams, reading.header);
+  const window = new MessageWindow(around);
+  for await (const record of reading.records) {
+    const departures = checker.feed(record);
+    const message = judged.read(record);
+    if (message !== undefined) window.add(message, departures);
+  }
+  const result = resultOf(path, reading, checker);
+  return { result, text: formatDrawing(result, window) };
+}
+
+function resultOf(path: string, reading: TraceReading, checker: TraceChecker): CheckedTrace {
+  const report = checker.report();
   return {
     trace: path,
+    verdict: report.departures.length === 0 ? 'accepted' : 'departs',
     files: reading.files,
-    program,
-    startedAt,
-    ...(cutOff !== undefined && { cutOff }),
-    ...checker.report(),
+    program: reading.header.program,
+    startedAt: reading.header.startedAt,
+    cutOff: reading.cutOff(),
+    ...report,
   };
 }
 
@@ -94,10 +147,38 @@ function diagramsFor(program: string, trace: string, given: string | undefined):
 }
 
 function formatResult(result: CheckedTrace, diagrams: readonly Diagram[]): string {
-  const verdict = result.departures.length === 0 ? 'accepted' : 'departs from the sequence diagrams';
   return [
-    `${result.files.join(' + ')}: ${verdict} (${result.program}, started ${result.startedAt})`,
-    ...(result.cutOff === undefined ? [] : [`${result.cutOff}: the last line is half written and was left out`]),
+    inOneLine(result),
+    ...result.cutOff.map((place) => `${place}: the line is half written and was left out`),
     formatReport(result, diagrams),
   ].join('\n');
+}
+
+function inOneLine({ files, verdict, program, startedAt }: CheckedTrace): string {
+  const found = verdict === 'accepted' ? 'accepted' : 'departs from the sequence diagrams';
+  return `${files.join(' + ')}: ${found} (${program}, started ${startedAt})`;
+}
+
+function formatDrawing(result: CheckedTrace, window: MessageWindow): string {
+  const { departures, messages, leftOut } = window;
+  const { counts } = result;
+  const after = [
+    ...(leftOut.after > 0 ? [`${leftOut.after} messages after this are not shown`] : []),
+    ...(counts.departures > departures.length
+      ? [`${counts.departures - departures.length} more departures among them`]
+      : []),
+  ];
+  return sequenceMermaid({
+    about: [
+      inOneLine(result),
+      `${counts.records} records, ${counts.departures} departures`,
+      ...(counts.lost > 0 ? [`${counts.lost} records are missing in the trace`] : []),
+    ],
+    messages,
+    departures,
+    ...(leftOut.before > 0 && { above: `${leftOut.before} messages before this are not shown` }),
+    ...(messages.length === 0
+      ? { below: 'no message that a diagram speaks about' }
+      : after.length > 0 && { below: after.join(', ') }),
+  });
 }

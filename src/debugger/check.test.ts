@@ -3,6 +3,7 @@ import type { TraceBody, TraceRecord } from '../runtime/trace.ts';
 import { checkTrace, type Departure, TraceChecker } from './check.ts';
 import type { Diagram } from './diagram/diagram.ts';
 import { parseDiagram } from './diagram/parse.ts';
+import { departureInWords } from './report-text.ts';
 
 const restart = parseDiagram(
   `sequenceDiagram
@@ -240,7 +241,12 @@ describe('a trace that follows the diagrams', () => {
       ),
     );
     expect(report.departures).toEqual([]);
+    expect(report.ignoredActors).toEqual([
+      { series: 'epoch-N/process', messages: 1 },
+      { series: 'outside', messages: 1 },
+    ]);
     expect(report.counts).toEqual({
+      departures: 0,
       records: 6,
       accepted: 0,
       ignored: { unknownActor: 2, internal: 1, notInDiagrams: 2 },
@@ -336,6 +342,79 @@ describe('a departure', () => {
     expect(checker.feed(first!)).toEqual([]);
     expect(checker.feed(second!)).toEqual([]);
     expect(checker.feed(third!).map(brief)).toEqual(['out-of-order 3: epoch.supersede (restart.mmd:11)']);
+  });
+});
+
+describe('a report', () => {
+  test('keeps the first thousand departures and counts the others', () => {
+    const { departures, counts } = checkTrace(
+      [shutdown],
+      trace(...Array.from({ length: 1_500 }, () => 'supervisor>agent supervisor.stopped')),
+    );
+    expect(departures).toHaveLength(1_000);
+    expect(departures.at(-1)!.message.seq).toBe(1_000);
+    expect(counts.departures).toBe(1_500);
+  });
+
+  test('tells a departure in a sentence, with what was expected and where', () => {
+    const { departures } = checkTrace([shutdown], trace('supervisor>agent supervisor.stopped', 'agent>supervisor a.b'));
+    expect(departures.map(departureInWords)).toEqual([
+      {
+        headline: 'record 1 came where no diagram allows it (shutdown.mmd:5): supervisor → agent: supervisor.stopped',
+        expected: ['agent → supervisor: supervisor.stop (shutdown.mmd:4)'],
+      },
+      { headline: 'record 2 is in no diagram, though both its ends are: agent → supervisor: a.b', expected: [] },
+    ]);
+  });
+
+  test('names the series of actors that no diagram knows, most messages first', () => {
+    const rare = Array.from({ length: 300 }, (_, i) => `x${i}>agent a.b`);
+    const { ignoredActors, counts } = checkTrace(
+      [shutdown],
+      trace('epoch-1/probe>agent a.b', 'agent>epoch-22/probe a.b', 'p>q a.b', ...rare),
+    );
+    expect(ignoredActors.slice(0, 3)).toEqual([
+      { series: 'others', messages: 103 },
+      { series: 'epoch-N/probe', messages: 2 },
+      { series: 'p', messages: 1 },
+    ]);
+    expect(counts.ignored.unknownActor).toBe(303);
+  });
+});
+
+describe('a trace that begins in the middle', () => {
+  test('gives the end of an actor to the parent that the header names', () => {
+    const living = { actor: 'epoch-0', parent: 'supervisor', machine: 'epoch', state: 'x', spawned: 1, spawnedAt: 0 };
+    const ended: TraceRecord[] = [{ seq: 9, t: 1, kind: 'stop', actor: 'epoch-0', status: 'done' }];
+    expect(checkTrace([restart], ended, { actors: [living] }).counts.accepted).toBe(1);
+    const stranger = { ...living, parent: 'stranger' };
+    const { counts } = checkTrace([restart], ended, { actors: [stranger] });
+    expect(counts).toMatchObject({ accepted: 0, ignored: { unknownActor: 1 } });
+  });
+
+  test('may belong to activations of many numbers; a fault is found when one of them is certain', () => {
+    const ask = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} request.received`;
+    const answer = (n: number): string => `ads-connection-${n}>ads-connection-${n}/stream response.sent`;
+    const late = (...steps: string[]): TraceRecord[] =>
+      trace(...steps).map((record) => ({ ...record, seq: record.seq + 100 }));
+    expect(departuresOf([connection], late(answer(1), ask(2), ask(1), answer(2), answer(1)))).toEqual([]);
+    expect(departuresOf([connection], late(answer(1), ask(2), ask(1), ask(2)))).toEqual([
+      'out-of-order 104: request.received (connection.mmd:8)',
+    ]);
+    expect(
+      departuresOf([connection], late(answer(1), 'ads-server>ads-connection-9 connection.opened', answer(9))),
+    ).toEqual(['out-of-order 103: response.sent (connection.mmd:7)']);
+  });
+
+  test('is followed from where a checker was brought back to', () => {
+    const late = trace(...restartFrom(0), ...restartFrom(1), ...restartFrom(2)).slice(5);
+    const checker = new TraceChecker([restart]);
+    for (const record of late.slice(0, 4)) checker.feed(record);
+    const restore = checker.save();
+    for (const record of late.slice(8)) checker.feed(record);
+    restore();
+    for (const record of late.slice(4)) checker.feed(record);
+    expect(checker.report()).toEqual(checkTrace([restart], late));
   });
 });
 

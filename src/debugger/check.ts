@@ -1,10 +1,10 @@
-/** Checks a trace against sequence diagrams, as live sequence charts are read: `docs/sequence-diagrams.md`. */
-import type { TraceRecord } from '../runtime/trace.ts';
-import { bindEnds, contractOf, type ExpectedMessage, expectedMessage, type Step } from './contract.ts';
-import type { Diagram, Interruption } from './diagram/diagram.ts';
-import { type Binding, matchName, type NamePattern } from './diagram/name-pattern.ts';
-import { type ActivationCounts, type Concern, DiagramMonitor, type Refusal } from './diagram-monitor.ts';
+/** Checks a trace against sequence diagrams, as live sequence charts are read: `docs/sequence-diagrams.md`. Runs in a browser. */
+import type { TraceHeader, TraceRecord } from '../runtime/trace.ts';
+import { contractOf, type ExpectedMessage, expectedMessage } from './contract.ts';
+import type { Diagram } from './diagram/diagram.ts';
+import { type ActivationCounts, DiagramMonitor, type Refusal } from './diagram-monitor.ts';
 import { type Message, MessageReader } from './message.ts';
+import { type MessageKind, MessageKinds } from './message-kinds.ts';
 
 export interface Departure {
   /**
@@ -31,8 +31,10 @@ export interface Departure {
 }
 
 export interface CheckReport {
+  /** The first ones; `counts.departures` is how many there are. */
   departures: Departure[];
   counts: {
+    departures: number;
     /** Records read, messages or not. */
     records: number;
     /** Messages that some activation took, began with, or was interrupted by. */
@@ -42,76 +44,71 @@ export interface CheckReport {
     /** Records that are missing in the trace: before its first one, or in between. */
     lost: number;
   };
+  /** The actors that no diagram names, by series (`epoch-N/process`), with how many messages they had; most first. */
+  ignoredActors: { series: string; messages: number }[];
   diagrams: ({ file: string } & ActivationCounts)[];
 }
 
 /** Messages kept for showing what came before a departure. */
 const remembered = 4;
-/** Names and types repeat; a trace of many connections must still not fill the memory. */
-const maxCached = 50_000;
-
-/** What is known of all messages with the same ends and type. */
-interface Kind {
-  concerns: [DiagramMonitor, Concern][];
-  /** Whether an arrow of some diagram says it, whatever the state of things. */
-  declared: boolean;
-}
-
+/** Departures that are kept: a live check of a faulty program may go on for days. */
+const maxKept = 1_000;
+/** Series of ignored actors that are told apart. */
+const maxSeries = 200;
+const otherSeries = 'others';
+const noDeparture: readonly Departure[] = [];
 /**
  * Follows a trace record by record; also while it is written (`recorder.observe(checker.feed)`). A checker serves one
  * trace.
  */
 export class TraceChecker {
   readonly #monitors: readonly DiagramMonitor[];
-  readonly #names: readonly NamePattern[];
-  readonly #arrows = new Map<string, { monitor: DiagramMonitor; symbol: number }[]>();
-  readonly #interruptions: readonly { monitor: DiagramMonitor; interruption: Interruption }[];
-  readonly #messages = new MessageReader();
-  readonly #kinds = new Map<string, Kind>();
-  readonly #known = new Map<string, boolean>();
+  readonly #kinds: MessageKinds;
+  readonly #messages: MessageReader;
   readonly #departures: Departure[] = [];
-  readonly #counts: CheckReport['counts'] = {
+  readonly #counts = {
+    departures: 0,
     records: 0,
     accepted: 0,
-    ignored: { internal: 0, unknownActor: 0, notInDiagrams: 0 },
+    internal: 0,
+    unknownActor: 0,
+    notInDiagrams: 0,
     lost: 0,
   };
-  #before: Message[] = [];
+  readonly #ignoredActors = new Map<string, number>();
+  #before: readonly Message[] = [];
   #lastSeq = 0;
 
-  constructor(diagrams: readonly Diagram[]) {
+  /** @param header of a trace that does not begin with the program's start: who lived then, and who is whose parent. */
+  constructor(diagrams: readonly Diagram[], header: Pick<TraceHeader, 'actors'> = {}) {
     this.#monitors = diagrams.map((diagram) => new DiagramMonitor(contractOf(diagram)));
-    this.#names = diagrams.flatMap((diagram) => diagram.participants.map((participant) => participant.name));
-    this.#interruptions = this.#monitors.flatMap((monitor) =>
-      monitor.contract.diagram.interruptions.map((interruption) => ({ monitor, interruption })),
-    );
-    for (const monitor of this.#monitors) {
-      monitor.contract.alphabet.forEach(({ type }, symbol) => {
-        const same = this.#arrows.get(type);
-        if (same === undefined) this.#arrows.set(type, [{ monitor, symbol }]);
-        else same.push({ monitor, symbol });
-      });
-    }
+    this.#kinds = new MessageKinds(this.#monitors);
+    this.#messages = new MessageReader(header.actors);
   }
 
   /** Takes the next record; answers the departures that it is. */
   readonly feed = (record: TraceRecord): readonly Departure[] => {
     this.#counts.records++;
-    this.#countLost(record.seq);
+    if (record.seq !== this.#lastSeq + 1) this.#countLost(record.seq);
+    this.#lastSeq = record.seq;
     const message = this.#messages.read(record);
-    const departures = message === undefined ? [] : this.#check(message);
+    const departures = message === undefined ? noDeparture : this.#check(message);
     if (record.kind === 'stop' && record.status !== 'done') {
       for (const monitor of this.#monitors) monitor.actorEnded(record.actor);
     }
-    this.#departures.push(...departures);
+    if (departures.length > 0) this.#keep(departures);
     return departures;
   };
 
   /** How things stand after the records so far. That activations are live is no fault: a trace may end at any time. */
   report(): CheckReport {
+    const { internal, unknownActor, notInDiagrams, ...counts } = this.#counts;
     return {
       departures: [...this.#departures],
-      counts: structuredClone(this.#counts),
+      counts: { ...counts, ignored: { internal, unknownActor, notInDiagrams } },
+      ignoredActors: [...this.#ignoredActors]
+        .map(([series, messages]) => ({ series, messages }))
+        .sort((a, b) => b.messages - a.messages),
       diagrams: this.#monitors.map((monitor) => ({ file: monitor.contract.diagram.file, ...monitor.counts() })),
     };
   }
@@ -124,14 +121,17 @@ export class TraceChecker {
     const monitors = this.#monitors.map((monitor) => monitor.save());
     const messages = this.#messages.save();
     const departures = this.#departures.length;
-    const counts = structuredClone(this.#counts);
+    const counts = { ...this.#counts };
+    const ignoredActors = [...this.#ignoredActors];
     const before = this.#before;
     const lastSeq = this.#lastSeq;
     return () => {
       for (const restore of monitors) restore();
       messages();
       this.#departures.length = departures;
-      Object.assign(this.#counts, structuredClone(counts));
+      Object.assign(this.#counts, counts);
+      this.#ignoredActors.clear();
+      for (const [series, count] of ignoredActors) this.#ignoredActors.set(series, count);
       this.#before = before;
       this.#lastSeq = lastSeq;
     };
@@ -144,42 +144,52 @@ export class TraceChecker {
 
   #countLost(seq: number): void {
     const lost = seq - this.#lastSeq - 1;
-    this.#lastSeq = seq;
     if (lost <= 0) return;
     this.#counts.lost += lost;
     for (const monitor of this.#monitors) monitor.recordsLost();
   }
 
+  #keep(departures: readonly Departure[]): void {
+    this.#counts.departures += departures.length;
+    this.#departures.push(...departures.slice(0, maxKept - this.#departures.length));
+  }
+
   #check(message: Message): readonly Departure[] {
-    const kind = this.#kindOf(message);
-    let accepted = false;
+    const kind = this.#kinds.of(message);
+    const { concerns, standing } = kind;
+    if (concerns.length === 0 && standing !== 'undeclared') {
+      this.#ignore(kind);
+      return noDeparture;
+    }
+    let places = 0;
+    let confirm: (() => void) | undefined;
     const departures: Departure[] = [];
-    for (const [monitor, concern] of kind.concerns) {
+    for (const [monitor, concern] of concerns) {
       const taken = monitor.take(message, concern);
-      accepted ||= taken.accepted;
+      if (taken.accepted) places++;
+      confirm ??= taken.confirm;
       for (const refusal of taken.refusals) departures.push(this.#outOfOrder(message, monitor, refusal));
     }
-    const undeclared = kind.declared ? undefined : this.#undeclared(message);
-    if (undeclared !== undefined) departures.push(undeclared);
+    const accepted = places > 0;
+    // After a loss of records: the message would be a fault if this activation were not live.
+    if (places === 1) confirm?.();
+    if (standing === 'undeclared')
+      departures.push({ kind: 'undeclared', message, expected: [], before: [...this.#before] });
     else if (accepted) this.#counts.accepted++;
-    else if (!kind.declared) this.#ignore(message);
+    else if (standing !== 'declared') this.#ignore(kind);
     else if (departures.length === 0) departures.push(this.#unexpected(message, kind));
-    if (kind.declared || departures.length > 0) this.#before = [...this.#before.slice(1 - remembered), message];
+    if (standing === 'declared' || departures.length > 0)
+      this.#before = [...this.#before.slice(1 - remembered), message];
     return departures;
   }
 
-  /** Whether an interruption speaks about it or not: what passes between participants has its place in a diagram. */
-  #undeclared(message: Message): Departure | undefined {
-    const { from, to, type } = message;
-    if (!isEvent(type) || isInternal(type) || !this.#isKnown(from) || !this.#isKnown(to)) return undefined;
-    return { kind: 'undeclared', message, expected: [], before: this.#before };
-  }
-
-  #ignore({ from, to, type }: Message): void {
-    const { ignored } = this.#counts;
-    if (isInternal(type)) ignored.internal++;
-    else if (!this.#isKnown(from) || !this.#isKnown(to)) ignored.unknownActor++;
-    else ignored.notInDiagrams++;
+  #ignore({ standing, unknown }: MessageKind): void {
+    if (standing === 'declared' || standing === 'undeclared') return;
+    this.#counts[standing]++;
+    for (const name of unknown) {
+      const series = this.#ignoredActors.has(name) || this.#ignoredActors.size < maxSeries ? name : otherSeries;
+      this.#ignoredActors.set(series, (this.#ignoredActors.get(series) ?? 0) + 1);
+    }
   }
 
   #outOfOrder(message: Message, monitor: DiagramMonitor, refusal: Refusal): Departure {
@@ -190,11 +200,11 @@ export class TraceChecker {
       message,
       diagram: { file, line: expected[0]?.line ?? 1, ...(n !== 'free' && { n }), startedAt, lastAccepted },
       expected,
-      before: this.#before,
+      before: [...this.#before],
     };
   }
 
-  #unexpected(message: Message, kind: Kind): Departure {
+  #unexpected(message: Message, kind: MessageKind): Departure {
     const speaking = kind.concerns.filter(([, { steps }]) => steps.length > 0);
     const [monitor, { steps }] = speaking[0]!;
     const { symbol, n } = steps[0]!;
@@ -204,63 +214,18 @@ export class TraceChecker {
       message,
       diagram: { file: expectedMessage(monitor.contract, symbol, line, n).file, line },
       expected: speaking.flatMap(([other, concern]) => other.expected(concern.steps.map((step) => step.n))),
-      before: this.#before,
+      before: [...this.#before],
     };
-  }
-
-  #kindOf(message: Message): Kind {
-    const key = `${message.type} ${message.from} ${message.to}`;
-    const known = this.#kinds.get(key);
-    if (known !== undefined) return known;
-    const kind = this.#classify(message);
-    if (this.#kinds.size >= maxCached) this.#kinds.clear();
-    this.#kinds.set(key, kind);
-    return kind;
-  }
-
-  #classify(message: Message): Kind {
-    const concerns = new Map<DiagramMonitor, { steps: Step[]; interruptions: Binding[] }>();
-    const concern = (monitor: DiagramMonitor) => {
-      const found = concerns.get(monitor) ?? { steps: [], interruptions: [] };
-      concerns.set(monitor, found);
-      return found;
-    };
-    let declared = false;
-    for (const { monitor, symbol } of this.#arrows.get(message.type) ?? []) {
-      const n = bindEnds(monitor.contract.alphabet[symbol]!, message);
-      if (n === undefined) continue;
-      concern(monitor).steps.push({ symbol, n });
-      declared = true;
-    }
-    for (const { monitor, interruption } of this.#interruptions) {
-      if (interruption.type !== '*' && interruption.type !== message.type) continue;
-      const n = bindEnds(interruption, message);
-      if (n !== undefined) concern(monitor).interruptions.push(n);
-    }
-    return { concerns: [...concerns], declared };
-  }
-
-  #isKnown(actor: string): boolean {
-    const known = this.#known.get(actor) ?? this.#names.some((name) => matchName(name, actor) !== undefined);
-    if (this.#known.size >= maxCached) this.#known.clear();
-    this.#known.set(actor, known);
-    return known;
   }
 }
 
-/** Checks a whole trace. */
-export function checkTrace(diagrams: readonly Diagram[], records: Iterable<TraceRecord>): CheckReport {
-  const checker = new TraceChecker(diagrams);
+/** Checks a whole trace; `header` as the checker's. */
+export function checkTrace(
+  diagrams: readonly Diagram[],
+  records: Iterable<TraceRecord>,
+  header: Pick<TraceHeader, 'actors'> = {},
+): CheckReport {
+  const checker = new TraceChecker(diagrams, header);
   for (const record of records) checker.feed(record);
   return checker.report();
-}
-
-/** Spawns, timers and ends are checked where a diagram names them; a machine may have others. */
-function isEvent(type: string): boolean {
-  return type !== 'spawn' && type !== 'done' && !type.startsWith('timer ');
-}
-
-/** What XState tells actors itself, except that an actor failed: nobody expecting that is a fault worth knowing. */
-function isInternal(type: string): boolean {
-  return type.startsWith('xstate.') && !type.startsWith('xstate.error.');
 }

@@ -20,6 +20,8 @@ export interface Contract {
   readonly start: Term;
   /** The alphabet: every message that the diagram speaks about. */
   readonly alphabet: readonly MessageSymbol[];
+  /** Sets of symbols that messages have been, by their numbers. */
+  readonly symbolSets: Map<string, ReadonlySet<number>>;
 }
 
 /** A way in which a message is one of the alphabet's: which symbol, and what N is then. */
@@ -55,7 +57,7 @@ export function contractOf(diagram: Diagram): Contract {
     alphabet[symbol]!.lines.push(line);
     return symbol;
   });
-  return { diagram, terms, start, alphabet };
+  return { diagram, terms, start, alphabet, symbolSets: new Map() };
 }
 
 /** What N must be for a message to have these ends; undefined when it has not. */
@@ -63,6 +65,46 @@ export function bindEnds(ends: { from: NamePattern; to: NamePattern }, message: 
   const from = matchName(ends.from, message.from);
   if (from === undefined || message.to === unknownParent) return from;
   return joinBindings(from, matchName(ends.to, message.to));
+}
+
+/** What a message is to a diagram. Messages with the same ends and type share one. */
+export interface Concern {
+  /** The ways in which it is in the alphabet. */
+  readonly steps: readonly Step[];
+  /** What N is in the activations that it may interrupt. */
+  readonly interruptions: readonly Binding[];
+  /** Both of it: what N is in the activations that may be concerned. */
+  readonly numbers: readonly Binding[];
+  /** The symbols of the steps without a number. */
+  readonly plain: ReadonlySet<number> | undefined;
+  /** By N: the symbols that need that number; and all that the message is to an activation that has it. */
+  readonly numbered: ReadonlyMap<Binding, { readonly alone: ReadonlySet<number>; readonly all: ReadonlySet<number> }>;
+}
+
+export function concernOf(contract: Contract, steps: readonly Step[], interruptions: readonly Binding[]): Concern {
+  const symbolsAt = (...numbers: Binding[]): ReadonlySet<number> =>
+    symbolSet(
+      contract,
+      steps.filter(({ n }) => numbers.includes(n)).map(({ symbol }) => symbol),
+    );
+  const numbers = [...new Set(steps.map(({ n }) => n))];
+  return {
+    steps,
+    interruptions,
+    numbers: [...new Set([...numbers, ...interruptions])],
+    plain: numbers.includes('free') ? symbolsAt('free') : undefined,
+    numbered: new Map(
+      numbers.filter((n) => n !== 'free').map((n) => [n, { alone: symbolsAt(n), all: symbolsAt(n, 'free') }]),
+    ),
+  };
+}
+
+/** The same set for the same symbols: derivatives are remembered by it. */
+function symbolSet({ symbolSets }: Contract, symbols: readonly number[]): ReadonlySet<number> {
+  const key = [...symbols].sort((a, b) => a - b).join(' ');
+  const known = symbolSets.get(key) ?? new Set(symbols);
+  symbolSets.set(key, known);
+  return known;
 }
 
 /** How a message changes an activation's cuts. */
@@ -83,13 +125,13 @@ export interface AdvanceOptions {
 }
 
 /**
- * Moves each cut over a message, which is all of `steps`. A cut whose N is fixed knows its alphabet; one whose N is open
- * is concerned by a numbered message only when that is the next, and is bound by it.
+ * Moves each cut over a message. A cut whose N is fixed knows its alphabet; one whose N is open is concerned by a numbered
+ * message only when that is the next, and is bound by it.
  */
 export function advance(
   contract: Contract,
   cuts: readonly Cut[],
-  steps: readonly Step[],
+  { plain, numbered }: Concern,
   options: AdvanceOptions = {},
 ): Advance {
   const { skipping = false, mayBind = true } = options;
@@ -105,23 +147,17 @@ export function advance(
   };
   for (const cut of cuts) {
     // A completed reading has no alphabet any more.
-    const offered = cut.term === terms.empty ? [] : steps;
-    if (cut.n !== 'free') {
-      const symbols = symbolsOf(offered.filter((step) => step.n === 'free' || step.n === cut.n));
-      if (symbols.size === 0) next.push(cut);
-      else if (!derive(cut.term, cut.n, symbols)) died = true;
+    if (cut.term === terms.empty) {
+      next.push(cut);
       continue;
     }
-    const plain = symbolsOf(offered.filter((step) => step.n === 'free'));
-    let moved = plain.size > 0 && derive(cut.term, 'free', plain);
-    if (mayBind) {
-      for (const n of new Set(offered.map((step) => step.n))) {
-        if (n === 'free') continue;
-        if (derive(cut.term, n, symbolsOf(offered.filter((step) => step.n === n)))) moved = true;
-      }
+    const known = cut.n === 'free' ? plain : (numbered.get(cut.n)?.all ?? plain);
+    let moved = known !== undefined && derive(cut.term, cut.n, known);
+    if (cut.n === 'free' && mayBind) {
+      for (const [n, { alone }] of numbered) if (derive(cut.term, n, alone)) moved = true;
     }
     if (moved) continue;
-    if (plain.size === 0) next.push(cut);
+    if (known === undefined) next.push(cut);
     else died = true;
   }
   const distinct = distinctCuts(next);
@@ -145,10 +181,6 @@ export function expectedAt(contract: Contract, cuts: readonly Cut[]): ExpectedMe
 export function expectedMessage(contract: Contract, symbol: number, line: number, n: Binding): ExpectedMessage {
   const { from, to, type } = contract.alphabet[symbol]!;
   return { file: contract.diagram.file, line, from: nameAt(from, n), to: nameAt(to, n), type };
-}
-
-function symbolsOf(steps: readonly Step[]): ReadonlySet<number> {
-  return new Set(steps.map((step) => step.symbol));
 }
 
 function distinctCuts(cuts: readonly Cut[]): readonly Cut[] {

@@ -1,4 +1,5 @@
-import { advance, type Contract, type Cut, type ExpectedMessage, expectedAt, type Step } from './contract.ts';
+import { type Activation, type Doubt, isInterrupted, isNumbered, openCuts, placeOf } from './activation.ts';
+import { advance, type Concern, type Contract, type Cut, type ExpectedMessage, expectedAt } from './contract.ts';
 import { type Binding, matchName, type NamePattern } from './diagram/name-pattern.ts';
 import type { Message } from './message.ts';
 
@@ -16,30 +17,23 @@ export interface ActivationCounts {
 export interface Refusal {
   expected: ExpectedMessage[];
   n: Binding;
-  /** The record that began the activation. */
+  /** The record that began the activation, or made its being certain. */
   startedAt: number;
   /** The last record that it accepted. */
   lastAccepted: number;
 }
 
-interface Activation {
-  cuts: readonly Cut[];
-  startedAt: number;
-  lastAccepted: number;
-  /** Records of the trace were lost while it was live: it may have moved on, or have ended. */
-  blinded: boolean;
+/** What became of a message. */
+export interface Taken {
+  readonly accepted: boolean;
+  readonly refusals: readonly Refusal[];
+  /** To be called when the message has a place here and in no other diagram: what is doubtful may be certain then. */
+  readonly confirm?: () => void;
 }
 
-/** What a message is to a diagram. */
-export interface Concern {
-  /** The ways in which it is in the alphabet. */
-  steps: readonly Step[];
-  /** What N is in the activations that it may interrupt. */
-  interruptions: readonly Binding[];
-}
-
-/** Of the live activations, those whose next messages are told; thousands may be live. */
+/** Live activations whose next messages are told. */
 const maxShown = 5;
+const none: readonly Activation[] = [];
 
 /** Follows the activations of one diagram through a trace. */
 export class DiagramMonitor {
@@ -49,8 +43,8 @@ export class DiagramMonitor {
   /** Activations by what N may be in them. */
   readonly #byNumber = new Map<Binding, Set<Activation>>();
   readonly #counts = { started: 0, completed: 0, interrupted: 0 };
-  /** After a loss of records: the numbers whose activations have been seen since. Undefined when nothing was lost. */
-  #seenSinceLoss: Set<Binding> | undefined;
+  /** Undefined when nothing was lost. */
+  #doubt: Doubt | undefined;
 
   constructor(contract: Contract) {
     this.contract = contract;
@@ -61,14 +55,15 @@ export class DiagramMonitor {
   }
 
   counts(): ActivationCounts {
-    return { ...this.#counts, live: this.#live.size };
+    const isCounted = ({ startedAt }: Activation): boolean => startedAt > 0;
+    return { ...this.#counts, live: [...this.#live].filter(isCounted).length };
   }
 
   /** Takes note of how things stand; the function that is returned brings that back, as often as it is called. */
   save(): () => void {
     const live = [...this.#live].map((activation) => ({ activation, was: { ...activation } }));
     const counts = { ...this.#counts };
-    const seen = this.#seenSinceLoss === undefined ? undefined : [...this.#seenSinceLoss];
+    const doubt = this.#doubt === undefined ? undefined : { ...this.#doubt, seen: [...this.#doubt.seen] };
     return () => {
       this.#live.clear();
       this.#byNumber.clear();
@@ -77,46 +72,54 @@ export class DiagramMonitor {
         this.#index(activation);
       }
       Object.assign(this.#counts, counts);
-      this.#seenSinceLoss = seen === undefined ? undefined : new Set(seen);
+      this.#doubt = doubt === undefined ? undefined : { ...doubt, seen: new Set(doubt.seen) };
     };
   }
 
   /** Identity: where the live activations stand. */
   key(): string {
-    return [...this.#live].map(({ cuts }) => cuts.map(({ n, term }) => `${n} ${term.id}`).join()).join(';');
+    return [...this.#live].map(placeOf).join(';');
   }
 
   /** Offers a message to the live activations, and begins one if none takes it. */
-  take(message: Message, { steps, interruptions }: Concern): { accepted: boolean; refusals: Refusal[] } {
+  take(message: Message, concern: Concern): Taken {
     const refusals: Refusal[] = [];
     let taken = false;
     let interrupted = false;
-    for (const activation of this.#concerned([...steps.map((step) => step.n), ...interruptions])) {
+    const unseen = this.#doubt !== undefined && this.#takeUnseen(concern);
+    const inDoubt: Activation[] = [];
+    for (const activation of this.#concerned(concern.numbers)) {
       // A number that is already spoken for binds no other activation.
-      const moved = advance(this.contract, activation.cuts, steps, { mayBind: !taken });
+      const moved = advance(this.contract, activation.cuts, concern, { mayBind: !taken });
       if (moved.outcome === 'accepted') {
         this.#moveOn(activation, moved.cuts, message);
-        taken = true;
-      } else if (
-        activation.cuts.some((cut) => interruptions.some((n) => n === 'free' || cut.n === 'free' || n === cut.n))
-      ) {
+        if (activation.doubtful) inDoubt.push(activation);
+        else taken = true;
+      } else if (isInterrupted(activation, concern)) {
         this.#end(activation, 'interrupted');
         interrupted = true;
       } else if (moved.outcome === 'unconcerned') {
         this.#stand(activation, moved.cuts);
-      } else if (activation.blinded) {
-        if (this.#catchUp(activation, steps, message)) taken = true;
-        else this.#end(activation, 'interrupted');
-      } else if (activation.cuts.some((cut) => cut.term.optional) && this.#opening(steps).length > 0) {
+      } else if (activation.doubtful) {
+        this.#end(activation, 'interrupted');
+      } else if (activation.cuts.some((cut) => cut.term.optional) && this.#opening(concern).length > 0) {
         this.#end(activation, 'completed');
       } else {
         refusals.push(this.#refusal(activation));
         // One fault, one departure: go on from where the message would have been right, or as if it had not come.
-        this.#catchUp(activation, steps, message);
+        this.#catchUp(activation, concern, message);
       }
     }
-    const begun = !taken && refusals.length === 0 && this.#begin(steps, message);
-    return { accepted: taken || interrupted || begun, refusals };
+    const doubtful = unseen || inDoubt.length > 0;
+    const begun = !taken && refusals.length === 0 ? this.#begin(concern, message, doubtful) : undefined;
+    if (begun !== undefined && doubtful) inDoubt.push(begun);
+    const accepted = taken || interrupted || doubtful || begun !== undefined;
+    if (taken || interrupted || unseen || inDoubt.length === 0) return { accepted, refusals };
+    // Those that are over with it have been a place for it, too.
+    const left = inDoubt.filter((activation) => this.#live.has(activation));
+    const distinct = this.#distinct(left);
+    if (distinct.length !== 1 || left.length < inDoubt.length) return { accepted, refusals };
+    return { accepted, refusals, confirm: () => this.#confirm(distinct[0]!) };
   }
 
   /** An actor was stopped or failed: what an activation tells of it cannot go on. */
@@ -124,6 +127,7 @@ export class DiagramMonitor {
     for (const pattern of this.#numbered) {
       const n = matchName(pattern, name);
       if (n === undefined) continue;
+      this.#doubt?.seen.add(n);
       for (const activation of [...(this.#byNumber.get(n) ?? [])]) {
         const cuts = activation.cuts.filter((cut) => cut.n !== n);
         if (cuts.length === 0) this.#end(activation, 'interrupted');
@@ -134,8 +138,12 @@ export class DiagramMonitor {
 
   /** Records were lost: live activations may have moved or ended meanwhile, and others may be half done. */
   recordsLost(): void {
-    this.#seenSinceLoss = new Set();
-    for (const activation of this.#live) activation.blinded = true;
+    for (const activation of [...this.#live]) this.#end(activation, 'interrupted');
+    const { terms, start } = this.contract;
+    const anywhere: Cut = { n: 'free', term: terms.rest(start) };
+    const numbered = isNumbered(this.contract);
+    this.#doubt = { cuts: numbered ? [anywhere] : [], seen: new Set() };
+    this.#doubtful(numbered ? openCuts(this.contract) : [anywhere]);
   }
 
   /** What would have been right: the next arrows of live activations, those with these numbers if any, and the first ones. */
@@ -150,31 +158,83 @@ export class DiagramMonitor {
   }
 
   /** Activations that a message with these numbers may concern; those whose N is fixed come first. */
-  #concerned(numbers: readonly Binding[]): Activation[] {
-    if (this.#live.size === 0) return [];
-    const open = this.#byNumber.get('free') ?? new Set<Activation>();
+  #concerned(numbers: readonly Binding[]): readonly Activation[] {
+    if (this.#live.size === 0) return none;
+    const open = this.#open();
+    if (open.length === 0 && numbers.length === 1 && numbers[0] !== 'free') {
+      const bound = this.#byNumber.get(numbers[0]!);
+      return bound === undefined ? none : [...bound];
+    }
     const bound = numbers.includes('free')
       ? [...this.#live]
       : numbers.flatMap((n) => [...(this.#byNumber.get(n) ?? [])]);
-    return [...new Set(bound.filter((activation) => !open.has(activation))), ...open];
+    if (open.length === 0) return [...new Set(bound)];
+    return [...new Set(bound.filter((activation) => !open.includes(activation))), ...open];
+  }
+
+  /** Those whose N may still be anything, oldest first: a number binds one of them only. */
+  #open(): readonly Activation[] {
+    const open = this.#byNumber.get('free');
+    if (open === undefined) return none;
+    return open.size === 1 ? [...open] : [...open].sort((a, b) => a.startedAt - b.startedAt);
   }
 
   /** The cuts after a message that may be the first; none when it may not. */
-  #opening(steps: readonly Step[], skipping = false): readonly Cut[] {
-    const { outcome, cuts } = advance(this.contract, [this.#start], steps, { skipping });
+  #opening(concern: Concern): readonly Cut[] {
+    const { outcome, cuts } = advance(this.contract, [this.#start], concern);
     return outcome === 'accepted' ? cuts : [];
   }
 
-  #begin(steps: readonly Step[], message: Message): boolean {
-    // After a loss an activation is joined half-way, but each only once: then its begin is to be seen.
-    const mayJoin = steps.some(({ n }) => this.#seenSinceLoss?.has(n) === false);
-    const cuts = this.#opening(steps, mayJoin);
-    if (cuts.length === 0) return false;
-    const activation: Activation = { cuts: [], startedAt: message.seq, lastAccepted: message.seq, blinded: false };
+  #begin(concern: Concern, message: Message, doubtful: boolean): Activation | undefined {
+    const cuts = this.#opening(concern);
+    if (cuts.length === 0) return undefined;
     this.#counts.started++;
+    const activation: Activation = { cuts: [], startedAt: message.seq, lastAccepted: message.seq, doubtful };
     this.#live.add(activation);
     this.#moveOn(activation, cuts, message);
-    return true;
+    return activation;
+  }
+
+  /** Follows what may be live since before a loss. It counts as started when it is certain. */
+  #doubtful(cuts: readonly Cut[]): void {
+    if (cuts.length === 0) return;
+    const activation: Activation = { cuts: [], startedAt: 0, lastAccepted: 0, doubtful: true };
+    this.#live.add(activation);
+    this.#stand(activation, cuts);
+  }
+
+  /** Offers a message to what has not been seen since a loss; answers whether that may take it. */
+  #takeUnseen(concern: Concern): boolean {
+    const { cuts, seen } = this.#doubt!;
+    const numbers = [...concern.numbered.keys()].filter((n) => !seen.has(n));
+    for (const n of numbers) this.#doubtful(cuts.map(({ term }) => ({ n, term })));
+    const plain = concern.plain === undefined ? undefined : advance(this.contract, cuts, concern, { mayBind: false });
+    const isInterrupted = concern.interruptions.includes('free') && plain?.outcome !== 'accepted';
+    for (const n of numbers) seen.add(n);
+    for (const n of concern.interruptions) seen.add(n);
+    this.#doubt = { cuts: isInterrupted ? [] : (plain?.cuts ?? cuts), seen };
+    return plain?.outcome === 'accepted';
+  }
+
+  /** Doubtful activations at the same place are one; that whose beginning was seen, if any. */
+  #distinct(activations: readonly Activation[]): readonly Activation[] {
+    const byPlace = new Map<string, Activation>();
+    for (const activation of activations) {
+      const place = placeOf(activation);
+      const same = byPlace.get(place);
+      const kept = same === undefined || same.startedAt < activation.startedAt ? activation : same;
+      const left = kept === activation ? same : activation;
+      if (left !== undefined) this.#end(left, 'interrupted');
+      byPlace.set(place, kept);
+    }
+    return [...byPlace.values()];
+  }
+
+  #confirm(activation: Activation): void {
+    activation.doubtful = false;
+    if (activation.startedAt > 0) return;
+    activation.startedAt = activation.lastAccepted;
+    this.#counts.started++;
   }
 
   #moveOn(activation: Activation, cuts: readonly Cut[], message: Message): void {
@@ -182,20 +242,22 @@ export class DiagramMonitor {
     this.#stand(activation, cuts);
   }
 
-  #catchUp(activation: Activation, steps: readonly Step[], message: Message): boolean {
-    const { outcome, cuts } = advance(this.contract, activation.cuts, steps, { skipping: true });
+  #catchUp(activation: Activation, concern: Concern, message: Message): boolean {
+    const { outcome, cuts } = advance(this.contract, activation.cuts, concern, { skipping: true });
     if (outcome !== 'accepted') return false;
-    activation.blinded = false;
     this.#moveOn(activation, cuts, message);
     return true;
   }
 
   /** Puts an activation where it now stands; when nothing can follow, it is over. */
   #stand(activation: Activation, cuts: readonly Cut[]): void {
-    this.#forget(activation);
-    activation.cuts = cuts;
-    for (const { n } of cuts) this.#seenSinceLoss?.add(n);
-    this.#index(activation);
+    const [before] = activation.cuts;
+    if (activation.cuts.length === 1 && cuts.length === 1 && before!.n === cuts[0]!.n) activation.cuts = cuts;
+    else {
+      this.#forget(activation);
+      activation.cuts = cuts;
+      this.#index(activation);
+    }
     if (cuts.every((cut) => cut.term === this.contract.terms.empty)) this.#end(activation, 'completed');
   }
 
@@ -208,7 +270,8 @@ export class DiagramMonitor {
   }
 
   #end(activation: Activation, how: 'completed' | 'interrupted'): void {
-    this.#counts[how]++;
+    // What was doubtful to its end was never counted as started.
+    if (activation.startedAt > 0) this.#counts[how]++;
     this.#forget(activation);
     this.#live.delete(activation);
   }

@@ -1,4 +1,4 @@
-import type { TraceRecord } from '../runtime/trace.ts';
+import type { ActorSnapshot, TraceRecord } from '../runtime/trace.ts';
 
 /** A trace's record as sequence diagrams see it: something that passed from one actor to another. */
 export interface Message {
@@ -20,6 +20,11 @@ export const unknownParent = '?';
 /** Reads messages out of the records of one trace, in order: the end of an actor goes to the parent that its spawn named. */
 export class MessageReader {
   readonly #parents = new Map<string, string>();
+
+  /** @param living actors before the first record, as a header tells them. */
+  constructor(living: readonly ActorSnapshot[] = []) {
+    for (const { actor, parent = outside } of living) this.#parents.set(actor, parent);
+  }
 
   /** Takes note of who is whose parent; the function that is returned brings that back. */
   save(): () => void {

@@ -1,41 +1,121 @@
-import type { TraceRecord } from '../runtime/trace.ts';
+/** Records in words for a terminal. */
+import type { ContextChange, TraceRecord } from '../runtime/trace.ts';
+import type { CauseChain, CauseKind, CauseLink, CauseOrigin } from './cause-chain.ts';
 
-const longestPayload = 120;
+export interface PrintOptions {
+  /** The trace's `startedAt`: times are then of the clock (UTC), not milliseconds since the start. */
+  readonly startedAt?: string;
+}
 
-/** A record in one line for people: its number, milliseconds since the start, and what happened. */
-export function formatRecord(record: TraceRecord): string {
-  return `${String(record.seq).padStart(7)} ${record.t.toFixed(3).padStart(13)}  ${happening(record)}`;
+const longestPayload = 160;
+/** Of one value of a change, so that several can be seen. */
+const longestValue = 60;
+
+/** A record in one line: its number, when it happened, what happened, and the number of the record that is its cause. */
+export function formatRecord(record: TraceRecord, options: PrintOptions = {}): string {
+  const cause = 'cause' in record && record.cause !== undefined ? `  ← ${record.cause}` : '';
+  return `${place(record, options)}  ${inOneLine(happening(record))}${cause}`;
+}
+
+/** A record and why it happened, nearest cause first, a line each. */
+export function formatCauses(record: TraceRecord, { links, origin }: CauseChain, options: PrintOptions = {}): string[] {
+  const steps = links.map((link, i) => {
+    const step = stepBack(link, i === 0 ? record : links[i - 1]!.record);
+    return `${place(link.record, options)}  ← ${inOneLine(`${step}${happening(link.record)}`)}`;
+  });
+  return [
+    `${place(record, options)}  ${inOneLine(happening(record))}`,
+    ...steps,
+    `${' '.repeat(place(record, options).length)}  ${origins[origin]}`,
+  ];
+}
+
+const stepsBack: Readonly<Record<Exclude<CauseKind, 'told' | 'spawned'>, string>> = {
+  cause: '',
+  'timer-started': 'the timer was started: ',
+  'ended-by': 'in this step: ',
+};
+
+const origins: Readonly<Record<CauseOrigin, string>> = {
+  outside: 'That came from outside: no actor sent it.',
+  start: 'That was its start; nothing is known before it.',
+  lost: 'The trace tells nothing of the cause of that.',
+  long: '… and so on.',
+};
+
+function stepBack({ how }: CauseLink, of: TraceRecord): string {
+  if (how !== 'told' && how !== 'spawned') return stepsBack[how];
+  const effect = of.kind === 'event' ? of.from : 'actor' in of ? of.actor : '';
+  return how === 'told' ? `${effect} did it on its own; it was last told: ` : `${effect} did it on its own, since: `;
+}
+
+function place({ seq, t }: TraceRecord, { startedAt }: PrintOptions): string {
+  const time = startedAt === undefined ? t.toFixed(3).padStart(13) : clock(startedAt, t);
+  return `${String(seq).padStart(7)} ${time}`;
+}
+
+function clock(startedAt: string, t: number): string {
+  const at = Date.parse(startedAt) + t;
+  return Number.isFinite(at) && Math.abs(at) < 8.64e15 ? new Date(at).toISOString() : `${t.toFixed(3)} ms`;
 }
 
 function happening(record: TraceRecord): string {
   switch (record.kind) {
     case 'spawn': {
       const machine = record.machine === undefined ? '' : ` (machine ${record.machine})`;
-      return `${record.parent ?? 'outside'} → ${record.actor}: spawn${machine}`;
+      return `${record.parent ?? 'outside'} → ${record.actor}: spawn${machine}${payload(record.input)}`;
     }
     case 'event': {
-      const { type, ...payload } = record.event;
-      return `${record.from} → ${record.to}: ${type}${shortJson(payload)}`;
+      const { type, ...rest } = record.event;
+      return `${record.from} → ${record.to}: ${type}${payload(rest)}`;
     }
     case 'timer-started':
-      return `${record.actor}: timer ${record.timer} runs, ${record.ms} ms`;
+      return `${record.actor}: timer ${record.timer} runs for ${duration(record.ms)}${record.state === '' ? '' : ` in [${record.state}]`}`;
     case 'timer':
-      return `${record.actor}: timer ${record.timer}`;
+      return `${record.actor}: timer ${record.timer} elapsed`;
     case 'transition':
-      return `${record.actor}: [${record.from}] → [${record.to}] on ${record.on}`;
+      return `${record.actor}: [${record.from}] → [${record.to}] on ${trigger(record.on)}${changes(record.change)}`;
     case 'step':
-      return `${record.actor}: stays, on ${record.on}${record.change === undefined ? '' : shortJson(record.change)}`;
+      return `${record.actor}: stays, on ${trigger(record.on)}${changes(record.change)}`;
     case 'log':
-      return `${record.actor}: ${record.level}: ${record.text}`;
+      return `${record.actor} wrote ${record.level === 'info' ? '' : `(${record.level}) `}│ ${record.text}`;
     case 'effect':
-      return `${record.actor}: does ${record.effect}${shortJson(record.params)}`;
+      return `${record.actor}: does ${record.effect}${payload(record.params)}`;
     case 'stop':
-      return `${record.actor}: ${record.status}${shortJson(record.output)}${record.error === undefined ? '' : ` ${record.error}`}`;
+      return `${record.actor}: ${record.status}${payload(record.output)}${record.error === undefined ? '' : ` ${record.error}`}`;
   }
 }
 
-function shortJson(value: unknown): string {
+/** XState's name of an elapsed delay repeats the state that it belongs to. */
+function trigger(on: string): string {
+  return on.replace(/^xstate\.after\.([^.]+)\..*$/, 'timer $1');
+}
+
+/** What became of a context: `tokens = 9, limit is gone`. */
+function changes(change: readonly ContextChange[] | undefined): string {
+  if (!Array.isArray(change) || change.length === 0) return '';
+  const told = (change as readonly ContextChange[]).map(({ path, ...rest }) => {
+    const field = path === '' ? 'context' : String(path).replace(/^\//, '');
+    return 'value' in rest ? `${field} = ${short(JSON.stringify(rest.value), longestValue)}` : `${field} is gone`;
+  });
+  return `  (${short(told.join(', '), longestPayload)})`;
+}
+
+function payload(value: unknown): string {
   const text = value === undefined ? '{}' : JSON.stringify(value);
-  if (text === '{}') return '';
-  return text.length > longestPayload ? ` ${text.slice(0, longestPayload)}…` : ` ${text}`;
+  return text === '{}' ? '' : ` ${short(text, longestPayload)}`;
+}
+
+function short(text: string, longest: number): string {
+  return text.length > longest ? `${text.slice(0, longest)}…` : text;
+}
+
+function duration(ms: number): string {
+  return ms >= 1_000 ? `${ms / 1_000} s` : `${ms} ms`;
+}
+
+/** A process may write anything: what would move the cursor or colour the terminal is left out. */
+function inOneLine(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what it is about.
+  return text.replaceAll(/\u001b\[[0-9;?]*[A-Za-z]/g, '').replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ');
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -39,7 +39,7 @@ function file(name: string, text: string): string {
   return path;
 }
 
-async function read(path: string): Promise<{ seqs: number[]; files: string[]; cutOff: string | undefined }> {
+async function read(path: string): Promise<{ seqs: number[]; files: string[]; cutOff: readonly string[] }> {
   const reading = await openTrace(path);
   const seqs: number[] = [];
   for await (const record of reading.records) seqs.push(record.seq);
@@ -76,12 +76,12 @@ describe('a trace file', () => {
 
   test('may end in half a line, and says so', async () => {
     const path = file('t', headerLine + eventLine + formatTraceLine(event(2)).slice(0, 30));
-    expect(await read(path)).toEqual({ seqs: [1], files: [path], cutOff: `${path}:3` });
+    expect(await read(path)).toEqual({ seqs: [1], files: [path], cutOff: [`${path}:3`] });
   });
 
   test('may lack only its last newline', async () => {
     const path = file('t', headerLine + eventLine.trimEnd());
-    expect(await read(path)).toEqual({ seqs: [1], files: [path], cutOff: undefined });
+    expect(await read(path)).toEqual({ seqs: [1], files: [path], cutOff: [] });
   });
 
   test('may hold two rotated parts put together', async () => {
@@ -95,6 +95,7 @@ describe('a trace file', () => {
     ['hello\n', ':1: the first line is no trace header: the line is not JSON'],
     [eventLine, ':1: the first line is a event record, not the header'],
     [formatTraceLine({ ...header, version: 99 }), ":1: the format's version is 99, this program reads version 2"],
+    ['{"kind":"header","version":1,"program":"x","pid":1,"startedAt":""}\n', ":1: the format's version is 1, this"],
     [`${headerLine}{"kind"\n${eventLine}`, ':2: the line is not JSON'],
     [`${headerLine}[]\n`, ':2: no record has the kind undefined'],
     [`${headerLine}null\n`, ':2: the line is not a JSON object'],
@@ -116,6 +117,54 @@ describe('a trace file', () => {
     const error = await refusal(path);
     expect(error.code).toBe('TRACE_INVALID');
     expect(error.message).toContain(path + message);
+  });
+
+  test('has half a line in the middle where a full disk cut it, and says so', async () => {
+    const half = formatTraceLine(event(2)).slice(0, 30);
+    const later = formatTraceLine(event(7));
+    const path = file('t', `${headerLine}${eventLine}${half}\n\n${later}${half}\n`);
+    expect(await read(path)).toEqual({ seqs: [1, 7], files: [path], cutOff: [`${path}:3`, `${path}:6`] });
+  });
+
+  test('has two broken lines one after the other only when it is no trace any more', async () => {
+    const path = file('t', `${headerLine}{"seq"\n{"seq"\n${formatTraceLine(event(7))}`);
+    expect((await refusal(path)).message).toContain(`${path}:2: the line is not JSON`);
+  });
+
+  test.each([
+    ['of an older format', '{"kind":"header","version":1,"program":"pilot-agent","pid":7,"startedAt":"2026"}\n'],
+    ['that is empty', ''],
+  ])('leaves out a rotated part %s', async (_, text) => {
+    file('t.1', text);
+    expect((await read(file('t', headerLine + eventLine))).seqs).toEqual([1]);
+  });
+
+  test('begins with what its oldest part says of who lived', async () => {
+    const living = { actor: 'a', state: '', spawned: 1, spawnedAt: 0 };
+    file('t.1', formatTraceLine({ ...header, actors: [living] }) + formatTraceLine(event(3)));
+    const path = file('t', headerLine + formatTraceLine(event(4)));
+    const reading = await openTrace(path);
+    expect(reading.header.actors).toEqual([living]);
+    for await (const _ of reading.records);
+  });
+
+  test('that is rotated while it is opened is not read twice', async () => {
+    const path = file('t', headerLine + eventLine);
+    linkSync(path, `${path}.1`);
+    // The same file under both names, for good: as if each look came in the middle of a rotation.
+    expect((await refusal(path)).message).toContain('record 1 comes after record 1');
+    setTimeout(() => {
+      rmSync(path);
+      file('t', headerLine + formatTraceLine(event(2)));
+    }, 0);
+    expect((await read(path)).seqs.at(-1)).toBe(2);
+  });
+
+  test('of a former version is refused with what to do', async () => {
+    const path = file('t', '{"kind":"header","version":1,"program":"x","pid":1,"startedAt":""}\n');
+    expect((await refusal(path)).remedy).toBe(
+      'read it with the chartpilot of the release that wrote it, or record the run again with this one',
+    );
   });
 
   test('that does not exist is named', async () => {

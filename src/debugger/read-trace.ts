@@ -1,135 +1,125 @@
-import { createReadStream, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, isSystemError, messageOf } from '../runtime/errors.ts';
-import { type TraceHeader, type TraceRecord, traceVersion } from '../runtime/trace.ts';
-import { parseTraceLine } from './trace-line.ts';
+import type { TraceHeader, TraceRecord } from '../runtime/trace.ts';
+import { TracePart } from './trace-part.ts';
 
 /** A trace that is being read, oldest record first. */
 export interface TraceReading {
+  /** Of the oldest part: `actors` are those that lived before the first record. */
   header: TraceHeader;
   /** The files that it is in: the rotated one, if it is there and of the same run, comes first. */
   files: string[];
   /** Throws TRACE_INVALID at a line that is none. To be read once. */
   records: AsyncIterable<TraceRecord>;
-  /** `file:line` of a last line that was only half written, as a crash leaves it; known when all is read. */
-  cutOff: () => string | undefined;
+  /** `file:line` of the lines that were only half written, as a crash or a full disk leaves them; known when all is read. */
+  cutOff: () => readonly string[];
+  /** For whoever does not read the records to their end. */
+  close: () => Promise<void>;
 }
+
+/** Stands for standard input where a trace file is named. */
+export const standardInput = '-';
 
 /**
  * Opens a trace file, and the part that rotation has set aside (`<path>.1`) when it belongs to the same run. Reads as
- * it goes: a trace may be larger than the memory.
+ * it goes: a trace may be larger than the memory. It may still be written to: it ends where it ended when it was read.
  *
+ * @param path `-` is standard input, which has no rotated part.
  * @throws ChartpilotError FILE_UNREADABLE or TRACE_INVALID (not a trace, or of another version).
  */
 export async function openTrace(path: string): Promise<TraceReading> {
-  const newest = await TraceFile.open(path);
-  const rotated = existsSync(`${path}.1`) ? await TraceFile.open(`${path}.1`) : undefined;
-  const parts = rotated !== undefined && sameRun(rotated.header, newest.header) ? [rotated, newest] : [newest];
-  if (rotated !== undefined && parts.length === 1) await rotated.close();
+  const parts =
+    path === standardInput ? [await TracePart.begin('standard input', process.stdin)] : await openParts(path);
   return {
-    header: newest.header,
-    files: parts.map((part) => part.path),
+    header: parts[0]!.header,
+    files: parts.map((part) => part.name),
     records: inOrder(parts),
-    cutOff: () => newest.cutOff,
+    cutOff: () => parts.flatMap((part) => part.cutOff),
+    close: () => closeAll(parts),
   };
 }
 
-async function* inOrder(parts: readonly TraceFile[]): AsyncGenerator<TraceRecord> {
-  let last = 0;
-  for (const part of parts) {
-    for await (const record of part.records()) {
-      if (record.seq <= last) throw part.invalid(`record ${record.seq} comes after record ${last}`);
-      last = record.seq;
-      yield record;
-    }
-  }
-}
-
-function sameRun(a: TraceHeader, b: TraceHeader): boolean {
-  return a.program === b.program && a.pid === b.pid && a.startedAt === b.startedAt;
-}
-
-class TraceFile {
-  readonly path: string;
-  readonly #lines: AsyncGenerator<Line>;
-  #header: TraceHeader | undefined;
-  #line = 0;
-  cutOff: string | undefined;
-
-  private constructor(path: string) {
-    this.path = path;
-    this.#lines = linesOf(path);
-  }
-
-  static async open(path: string): Promise<TraceFile> {
-    const file = new TraceFile(path);
-    try {
-      const { value: first } = await file.#lines.next();
-      file.#line = 1;
-      file.#header = file.#readHeader(first?.text);
-    } catch (error) {
-      await file.close();
-      if (error instanceof ChartpilotError) throw error;
-      const why = isSystemError(error, 'ENOENT') ? 'it does not exist' : messageOf(error);
-      throw new ChartpilotError('FILE_UNREADABLE', `${path}: ${why}`, { cause: error });
-    }
-    return file;
-  }
-
-  get header(): TraceHeader {
-    return this.#header!;
-  }
-
-  async *records(): AsyncGenerator<TraceRecord> {
-    for await (const { text, whole } of this.#lines) {
-      this.#line++;
-      const line = parseTraceLine(text);
-      if (typeof line === 'string') {
-        if (whole) throw this.invalid(line);
-        this.cutOff = `${this.path}:${this.#line}`;
-      } else if (line.kind !== 'header') {
-        yield line;
-      } else if (!sameRun(line, this.header)) {
-        throw this.invalid('a second header: another run begins here; split the file');
+async function* inOrder(parts: readonly TracePart[]): AsyncGenerator<TraceRecord> {
+  let last: number | undefined;
+  try {
+    for (const part of parts) {
+      for await (const record of part.records(last)) {
+        last = record.seq;
+        yield record;
       }
     }
+  } finally {
+    await closeAll(parts);
   }
+}
 
-  invalid(why: string): ChartpilotError {
-    return new ChartpilotError('TRACE_INVALID', `${this.path}:${this.#line}: ${why}`);
-  }
+async function closeAll(parts: readonly { close: () => Promise<unknown> }[]): Promise<void> {
+  for (const part of parts) await part.close();
+}
 
-  close(): Promise<unknown> {
-    return this.#lines.return(undefined);
-  }
+/** A program may rotate the file between two looks at it: begin again then. It does that once in 64 MiB. */
+const maxTries = 5;
+const betweenTriesMs = 10;
 
-  #readHeader(text: string | undefined): TraceHeader {
-    if (text === undefined) throw this.invalid('the file is empty');
-    const line = parseTraceLine(text);
-    if (typeof line === 'string') throw this.invalid(`the first line is no trace header: ${line}`);
-    if (line.kind !== 'header') throw this.invalid(`the first line is a ${line.kind} record, not the header`);
-    if (line.version !== traceVersion) {
-      throw new ChartpilotError(
-        'TRACE_INVALID',
-        `${this.path}:1: the format's version is ${line.version}, this program reads version ${traceVersion}`,
-        { remedy: 'use the chartpilot of the release that wrote the trace' },
-      );
+async function openParts(path: string): Promise<TracePart[]> {
+  for (let tries = 1; ; tries++) {
+    const newest = await opened(path);
+    const rotated = existsSync(`${path}.1`) ? await opened(`${path}.1`) : undefined;
+    const moved = rotated !== undefined && (await isSameFile(newest, rotated));
+    if (moved && tries < maxTries) {
+      await closeAll([newest, rotated]);
+      await sleep(betweenTriesMs);
+      continue;
     }
-    return line;
+    let part: TracePart;
+    try {
+      part = await begun(path, newest);
+    } catch (error) {
+      await rotated?.close();
+      throw error;
+    }
+    const older = rotated === undefined ? undefined : await olderPart(`${path}.1`, rotated, part.header);
+    return older === undefined ? [part] : [older, part];
   }
 }
 
-interface Line {
-  text: string;
-  /** Whether its newline is there. */
-  whole: boolean;
+/** The rotated part, unless it is of another run: an older one, perhaps in another format. */
+async function olderPart(name: string, file: FileHandle, header: TraceHeader): Promise<TracePart | undefined> {
+  try {
+    const part = await begun(name, file);
+    if (part.isOfRun(header)) return part;
+    await part.close();
+  } catch (error) {
+    if (!(error instanceof ChartpilotError && error.code === 'TRACE_INVALID')) throw error;
+  }
+  return undefined;
 }
 
-async function* linesOf(path: string): AsyncGenerator<Line> {
-  let rest = '';
-  for await (const chunk of createReadStream(path, { encoding: 'utf8', highWaterMark: 256 * 1024 })) {
-    const lines = (rest + chunk).split('\n');
-    rest = lines.pop()!;
-    for (const text of lines) yield { text, whole: true };
+async function begun(name: string, file: FileHandle): Promise<TracePart> {
+  try {
+    return await TracePart.begin(name, file.createReadStream({ encoding: 'utf8', highWaterMark: 256 * 1024 }));
+  } catch (error) {
+    await file.close().catch(() => {});
+    throw error instanceof ChartpilotError ? error : unreadable(name, error);
   }
-  if (rest !== '') yield { text: rest, whole: false };
+}
+
+async function opened(path: string): Promise<FileHandle> {
+  try {
+    return await open(path);
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+async function isSameFile(a: FileHandle, b: FileHandle): Promise<boolean> {
+  const [one, other] = await Promise.all([a.stat(), b.stat()]);
+  return one.ino === other.ino && one.dev === other.dev;
+}
+
+function unreadable(path: string, cause: unknown): ChartpilotError {
+  const why = isSystemError(cause, 'ENOENT') ? 'it does not exist' : messageOf(cause);
+  return new ChartpilotError('FILE_UNREADABLE', `${path}: ${why}`, { cause });
 }

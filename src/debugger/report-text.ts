@@ -7,6 +7,8 @@ import type { Message } from './message.ts';
 const maxExpected = 8;
 /** The departures that are told in full: the first is what matters, later ones often follow from it. */
 const maxDepartures = 10;
+/** The series of ignored actors that are named. */
+const maxSeries = 12;
 
 /** What a person reads about a departure: the trace and the diagram, side by side in words. */
 export function formatDeparture(departure: Departure, diagrams: readonly Diagram[]): string {
@@ -15,26 +17,44 @@ export function formatDeparture(departure: Departure, diagrams: readonly Diagram
   return [headline(departure), '  the trace', ...trace, ...diagramSide(departure, diagrams)].join('\n');
 }
 
+/** What a person hears first of a departure: one sentence, and the messages that were expected instead, with their places. */
+export function departureInWords(departure: Departure): { headline: string; expected: string[] } {
+  const { message, expected } = departure;
+  return {
+    headline: `${headline(departure)}: ${formatEnds(message)}`,
+    expected: expected.map((next) => `${formatEnds(next)} (${next.file}:${next.line})`),
+  };
+}
+
 /** A report for a terminal. */
 export function formatReport(report: CheckReport, diagrams: readonly Diagram[]): string {
   const { departures, counts } = report;
-  const { internal, unknownActor, notInDiagrams } = counts.ignored;
   const shown = departures.slice(0, maxDepartures);
-  const width = Math.max(...report.diagrams.map(({ file }) => file.length));
+  const width = Math.max(0, ...report.diagrams.map(({ file }) => file.length));
   return [
     ...shown.map(
-      (departure, i) => `departure ${i + 1} of ${departures.length}: ${formatDeparture(departure, diagrams)}\n`,
+      (departure, i) => `departure ${i + 1} of ${counts.departures}: ${formatDeparture(departure, diagrams)}\n`,
     ),
-    ...(shown.length < departures.length ? [`… and ${departures.length - shown.length} more departures\n`] : []),
+    ...(shown.length < counts.departures ? [`… and ${counts.departures - shown.length} more departures\n`] : []),
     ...(counts.lost > 0
       ? [`${counts.lost} records are missing in the trace; activations that they belong to were joined half-way\n`]
       : []),
     ...report.diagrams.map(({ file, started, completed, interrupted, live }) =>
       `${file.padEnd(width)}  ${started} ${started === 1 ? 'activation' : 'activations'}: ${completed} completed, ${interrupted} interrupted, ${live} live`.trim(),
     ),
-    `${counts.records} records: ${counts.accepted} messages accepted, ${departures.length} departures; ignored by rule: ` +
-      `${internal} of XState's own, ${unknownActor} of actors in no diagram, ${notInDiagrams} spawns, timers and ends in no diagram`,
+    `${counts.records} records: ${counts.accepted} messages accepted, ${counts.departures} departures; ${ignored(report)}`,
   ].join('\n');
+}
+
+/** What no rule concerns, and whose it is: a participant that a diagram misspells is among them. */
+function ignored({ counts, ignoredActors }: CheckReport): string {
+  const { internal, unknownActor, notInDiagrams } = counts.ignored;
+  const actors = ignoredActors.slice(0, maxSeries).map(({ series, messages }) => `${series} ${messages}`);
+  if (ignoredActors.length > maxSeries) actors.push('…');
+  return (
+    `ignored by rule: ${internal} of XState's own, ${unknownActor} of actors in no diagram` +
+    `${actors.length === 0 ? '' : ` (${actors.join(', ')})`}, ${notInDiagrams} spawns, timers and ends in no diagram`
+  );
 }
 
 function headline({ kind, message, diagram }: Departure): string {

@@ -1,4 +1,4 @@
-import type { TraceLine } from '../runtime/trace.ts';
+import type { TraceLine, TraceRecord } from '../runtime/trace.ts';
 
 type Fields = Readonly<Record<string, 'string' | 'number' | 'string?' | 'event' | 'list'>>;
 
@@ -23,7 +23,12 @@ const formOf: Readonly<Record<TraceLine['kind'], Fields>> = {
   log: { ...stamp, actor: 'string', level: 'string', text: 'string' },
 };
 const checks = new Map(Object.entries(formOf).map(([kind, fields]) => [kind, Object.entries(fields)]));
+/** All but the header. */
+export const recordKinds = Object.keys(formOf).filter((kind) => kind !== 'header') as TraceRecord['kind'][];
 const endings: ReadonlySet<unknown> = new Set(['done', 'stopped', 'error']);
+
+/** What is wrong with a line that was not written to its end. */
+export const notJson = 'the line is not JSON';
 
 /** A line of a trace; or, in words, why it is none. */
 export function parseTraceLine(text: string): TraceLine | string {
@@ -31,7 +36,7 @@ export function parseTraceLine(text: string): TraceLine | string {
   try {
     line = JSON.parse(text);
   } catch {
-    return 'the line is not JSON';
+    return notJson;
   }
   if (typeof line !== 'object' || line === null) return 'the line is not a JSON object';
   const record = line as Record<string, unknown>;

@@ -11,14 +11,11 @@ import { parseDiagram } from './parse.ts';
  * @throws ChartpilotError FILE_UNREADABLE, or DIAGRAM_INVALID with the mistakes of all files.
  */
 export function loadDiagrams(path: string, shownAs = path): Diagram[] {
-  const files = isFolder(path)
-    ? namesIn(path).map((name) => [join(path, name), join(shownAs, name)])
-    : [[path, shownAs]];
   const diagrams: Diagram[] = [];
   const problems: string[] = [];
-  for (const [file, shown] of files as [string, string][]) {
+  for (const { file, text } of diagramTexts(path, shownAs)) {
     try {
-      diagrams.push(parseDiagram(readText(file), shown));
+      diagrams.push(parseDiagram(text, file));
     } catch (error) {
       if (!(error instanceof ChartpilotError && error.code === 'DIAGRAM_INVALID')) throw error;
       problems.push(error.message.slice(error.message.indexOf(': ') + 2));
@@ -30,6 +27,12 @@ export function loadDiagrams(path: string, shownAs = path): Diagram[] {
     });
   }
   return diagrams;
+}
+
+/** The same diagrams as they are written. */
+export function diagramTexts(path: string, shownAs = path): { readonly file: string; readonly text: string }[] {
+  if (!isFolder(path)) return [{ file: shownAs, text: readText(path) }];
+  return namesIn(path).map((name) => ({ file: join(shownAs, name), text: readText(join(path, name)) }));
 }
 
 function isFolder(path: string): boolean {

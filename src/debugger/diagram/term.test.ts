@@ -220,3 +220,33 @@ test('a word is allowed exactly when it begins a word of the diagram, and may en
     { numRuns: 300 },
   );
 });
+
+test('what is left of a diagram whose beginning was not seen is what is left at any of its places', () => {
+  const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: longest });
+  fc.assert(
+    fc.property(anyFragment, fc.array(word, { minLength: 10, maxLength: 10 }), (fragment, texts) => {
+      const pool = new TermPool();
+      const start = pool.fromFragment(fragment, ({ type }) => letters.indexOf(type));
+      const symbols = letters.map((_, i) => new Set([i]));
+      const places = new Set([start]);
+      for (const place of places) {
+        fc.pre(places.size < 200);
+        for (const symbol of symbols) for (const left of pool.after(place, symbol)) places.add(left);
+      }
+      const leftOf = (begin: Iterable<Term>, text: string): Term[] =>
+        [...text].reduce<Term[]>(
+          (terms, letter) => [
+            ...new Set(terms.flatMap((term) => [...pool.after(term, symbols[letters.indexOf(letter)]!)])),
+          ],
+          [...begin],
+        );
+      for (const text of texts) {
+        const [rest, anywhere] = [leftOf([pool.rest(start)], text), leftOf(places, text)];
+        expect(rest.length > 0).toBe(anywhere.length > 0);
+        expect(rest.some((term) => term.optional)).toBe(anywhere.some((term) => term.optional));
+      }
+      expect(pool.rest(start).optional).toBe(true);
+    }),
+    { numRuns: 300 },
+  );
+});

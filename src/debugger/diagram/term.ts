@@ -33,6 +33,8 @@ export interface NextArrow {
 /** Makes, keeps and derives the terms of one diagram. */
 export class TermPool {
   readonly #interned = new Map<string, Term>();
+  /** Derivatives by the set of symbols: a trace asks the same few again and again, with the same sets. */
+  readonly #derived = new WeakMap<ReadonlySet<number>, Map<Term, ReadonlySet<Term>>>();
   readonly empty: Term = this.#intern('empty', { op: 'empty' }, true);
 
   /** The term of a diagram's body. */
@@ -91,8 +93,35 @@ export class TermPool {
     return this.#intern(`par ${ids(branches)}`, { op: 'par', branches }, branches.every(isOptional));
   }
 
+  /** What may be left when any beginning of a term has passed unseen, all of it and nothing of it included. */
+  rest(term: Term): Term {
+    switch (term.op) {
+      case 'empty':
+        return term;
+      case 'message':
+        return this.alt([term, this.empty]);
+      case 'sequence':
+        return this.alt([this.sequence(this.rest(term.first), term.then), this.rest(term.then)]);
+      case 'alt':
+        return this.alt(term.branches.map((branch) => this.rest(branch)));
+      case 'loop':
+        return this.sequence(this.rest(term.body), term);
+      case 'par':
+        return this.par(term.branches.map((branch) => this.rest(branch)));
+    }
+  }
+
   /** What may be left after the next message, which is one of these symbols; none when it may not be next. */
   after(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
+    const derived = this.#derived.get(symbols) ?? new Map<Term, ReadonlySet<Term>>();
+    const known = derived.get(term);
+    if (known !== undefined) return known;
+    const left = this.#derive(term, symbols);
+    this.#derived.set(symbols, derived.set(term, left));
+    return left;
+  }
+
+  #derive(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
     switch (term.op) {
       case 'empty':
         return new Set();

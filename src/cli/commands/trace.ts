@@ -1,0 +1,55 @@
+/** `chartpilot trace TRACE`: prints a trace for reading. */
+import { once } from 'node:events';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { CommandOutput } from '../../debugger/check-command.ts';
+import { printTrace, type TraceCommandOptions } from '../../debugger/trace-command.ts';
+import { recordKinds } from '../../debugger/trace-line.ts';
+import type { TraceRecord } from '../../runtime/trace.ts';
+import { wholeNumber } from './whole-number.ts';
+
+/** Records go to standard output, no faster than its reader takes them; errors to `output`. */
+export function traceCommand(output: CommandOutput): Command {
+  return new Command('trace')
+    .summary('print a trace for reading, or why something happened')
+    .description(
+      'Prints a trace, one record a line: its number, milliseconds since the program started, what happened, and the number ' +
+        'of the record that caused it. With --why, the chain of causes of one record.\n\n' +
+        'Exit code: 0 printed, 2 the file could not be read or a flag is wrong.',
+    )
+    .argument('<trace>', 'trace file; - is standard input')
+    .option('--actor <name>', 'only this actor and its effects; epoch-N is any epoch; may be repeated', another)
+    .option('--kind <kinds>', `only these kinds of records, with commas (${recordKinds.join(', ')})`, kindsIn)
+    .option('--from <seq>', 'begin with this record', wholeNumber)
+    .option('--to <seq>', 'end with this record', wholeNumber)
+    .option('--why <seq>', 'print why this record happened, back to where it began', wholeNumber)
+    .option('--clock', 'times of the clock (UTC) instead of milliseconds since the start')
+    .addOption(
+      new Option('--format <format>', 'json: one record a line, as in the file')
+        .choices(['text', 'json'])
+        .default('text'),
+    )
+    .addHelpText(
+      'after',
+      '\nExample:\n  chartpilot trace agent.trace --clock --actor supervisor --kind transition\n  chartpilot trace agent.trace --why 57',
+    )
+    .action((path: string, options: TraceCommandOptions) =>
+      printTrace(path, options, { out: printOut, error: output.error }),
+    );
+}
+
+function another(name: string, names: readonly string[] = []): readonly string[] {
+  return [...names, name];
+}
+
+function kindsIn(text: string, before: readonly TraceRecord['kind'][] = []): readonly TraceRecord['kind'][] {
+  const kinds = text.split(',').map((kind) => {
+    const known = recordKinds.find((candidate) => candidate === kind.trim());
+    if (known === undefined) throw new InvalidArgumentError(`No record has the kind '${kind}'.`);
+    return known;
+  });
+  return [...before, ...kinds];
+}
+
+async function printOut(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+}

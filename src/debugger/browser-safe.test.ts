@@ -1,0 +1,30 @@
+/** The page checks and explains traces in the browser with the very same code. */
+import { join } from 'node:path';
+import { build } from 'esbuild';
+import { expect, test } from 'vitest';
+import { packageRoot } from '../runtime/package-root.ts';
+
+const pure = [
+  'cause-chain',
+  'check',
+  'diagram/parse',
+  'message',
+  'message-kinds',
+  'message-window',
+  'report-text',
+  'sequence-mermaid',
+  'trace-line',
+];
+
+test.each(pure)('%s needs nothing that a browser has not', async (name) => {
+  const { outputFiles } = await build({
+    entryPoints: [join(packageRoot(), 'src/debugger', `${name}.ts`)],
+    bundle: true,
+    write: false,
+    // Fails on every import of a Node module.
+    platform: 'browser',
+    format: 'esm',
+    logLevel: 'silent',
+  });
+  expect(outputFiles[0]!.text).not.toMatch(/\b(process|Buffer|require|setImmediate|__dirname)\b\s*[.([]/);
+});

@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest';
+import type { TraceBody, TraceRecord } from '../runtime/trace.ts';
+import { causeChain, type RecordList, spawnOf } from './cause-chain.ts';
+
+function listOf(bodies: readonly TraceBody[], firstSeq = 1): RecordList {
+  const records = bodies.map((body, i): TraceRecord => ({ seq: firstSeq + i, t: i, ...body }));
+  return {
+    records,
+    indexOf: (seq) => (records[seq - firstSeq]?.seq === seq ? seq - firstSeq : undefined),
+  };
+}
+
+/** `how seq` of each link, and where it ends. */
+function why(list: RecordList, seq: number): string[] {
+  const { links, origin } = causeChain(list, list.indexOf(seq)!);
+  return [...links.map(({ how, record }) => `${how} ${record.seq}`), origin];
+}
+
+const event = (from: string, to: string, type: string, cause?: number): TraceBody => ({
+  kind: 'event',
+  from,
+  to,
+  event: { type },
+  ...(cause !== undefined && { cause }),
+});
+
+const run = listOf([
+  /* 1 */ { kind: 'spawn', actor: 'supervisor', machine: 'supervisor' },
+  /* 2 */ { kind: 'transition', actor: 'supervisor', from: '', to: 'idle', on: 'xstate.init', cause: 1 },
+  /* 3 */ event('outside', 'supervisor', 'supervisor.start'),
+  /* 4 */ { kind: 'spawn', actor: 'epoch-0', parent: 'supervisor', machine: 'epoch', cause: 3 },
+  /* 5 */ { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0', cause: 4 },
+  /* 6 */ event('epoch-0/process', 'epoch-0', 'process.spawned'),
+  /* 7 */ { kind: 'timer-started', actor: 'epoch-0', timer: 'liveLimit', state: 'starting', ms: 100, cause: 6 },
+  /* 8 */ { kind: 'timer-started', actor: 'supervisor', timer: 'liveLimit', state: 'x', ms: 100, cause: 3 },
+  /* 9 */ { kind: 'timer', actor: 'epoch-0', timer: 'liveLimit' },
+  /* 10 */ event('epoch-0', 'epoch-0/process', 'process.kill', 9),
+  /* 11 */ { kind: 'transition', actor: 'epoch-0', from: 'starting', to: 'killing', on: 'after', cause: 9 },
+  /* 12 */ event('epoch-0/process', 'epoch-0', 'process.exited'),
+  /* 13 */ { kind: 'log', actor: 'epoch-0/process', level: 'info', text: 'bye' },
+  /* 14 */ { kind: 'transition', actor: 'epoch-0', from: 'killing', to: 'gone', on: 'process.exited', cause: 12 },
+  /* 15 */ { kind: 'stop', actor: 'epoch-0', status: 'done' },
+  /* 16 */ { kind: 'stop', actor: 'epoch-0/process', status: 'stopped' },
+]);
+
+describe('the causes of a record', () => {
+  test('are what its chart answered, back to the world outside', () => {
+    expect(why(run, 4)).toEqual(['cause 3', 'outside']);
+    expect(why(run, 2)).toEqual(['cause 1', 'start']);
+  });
+
+  test('go from a timer to what started that timer, not another of its name', () => {
+    expect(why(run, 11)).toEqual([
+      'cause 9',
+      'timer-started 7',
+      'cause 6',
+      'spawned 5',
+      'cause 4',
+      'cause 3',
+      'outside',
+    ]);
+  });
+
+  test('pass through an effect: what it was told last, or its spawn when it was told nothing', () => {
+    expect(why(run, 6)).toEqual(['spawned 5', 'cause 4', 'cause 3', 'outside']);
+    expect(why(run, 12).slice(0, 3)).toEqual(['told 10', 'cause 9', 'timer-started 7']);
+    expect(why(run, 13)[0]).toBe('told 10');
+  });
+
+  test('of an end are the step that it came with: its own, or that of the parent that stopped it', () => {
+    expect(why(run, 15).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
+    expect(why(run, 16).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
+  });
+
+  test('of the end of an effect that ended by itself are what it was told, or its spawn', () => {
+    const list = listOf([
+      { kind: 'spawn', actor: 'a', machine: 'a' },
+      { kind: 'spawn', actor: 'a/claim', parent: 'a', cause: 1 },
+      { kind: 'stop', actor: 'a/claim', status: 'done' },
+    ]);
+    expect(why(list, 3)).toEqual(['spawned 2', 'cause 1', 'start']);
+  });
+
+  test('that are not in the trace any more are said to be lost', () => {
+    const rotated = listOf([event('a', 'b', 'b.greet', 99), event('b/effect', 'b', 'b.heard')], 100);
+    expect(why(rotated, 100)).toEqual(['lost']);
+    expect(why(rotated, 101)).toEqual(['lost']);
+    expect(why(listOf([{ kind: 'timer', actor: 'a', timer: 't' }]), 1)).toEqual(['lost']);
+    expect(why(listOf([{ kind: 'stop', actor: 'a', status: 'stopped' }]), 1)).toEqual(['lost']);
+    expect(causeChain(rotated, 7)).toEqual({ links: [], origin: 'lost' });
+  });
+
+  test('end in a trace that names a later or the same record as a cause, too', () => {
+    const mad = listOf([event('a', 'b', 'b.one', 2), event('b', 'a', 'a.two', 1), event('a', 'b', 'b.three', 3)]);
+    expect(why(mad, 1)).toEqual(['lost']);
+    expect(why(mad, 2)).toEqual(['cause 1', 'lost']);
+    expect(why(mad, 3)).toEqual(['lost']);
+  });
+
+  test('are told up to a number that somebody may read', () => {
+    const pingPong = listOf(
+      Array.from({ length: 1_000 }, (_, i) => event('a', 'b', 'b.ping', i === 0 ? undefined : i)),
+    );
+    const { links, origin } = causeChain(pingPong, 999);
+    expect({ length: links.length, origin }).toEqual({ length: 200, origin: 'long' });
+  });
+});
+
+test('an effect is traced to the spawn that it lives by now', () => {
+  const list = listOf([
+    { kind: 'spawn', actor: 'a/probe', parent: 'a' },
+    { kind: 'stop', actor: 'a/probe', status: 'done' },
+    { kind: 'spawn', actor: 'a/probe', parent: 'a' },
+    event('a/probe', 'a', 'probe.passed'),
+    { kind: 'spawn', actor: 'a/probe', parent: 'a' },
+  ]);
+  expect(spawnOf(list, 'a/probe', 3)?.record.seq).toBe(3);
+  expect(spawnOf(list, 'nobody', 3)).toBeUndefined();
+});

@@ -1,0 +1,138 @@
+/** Why something happened, as far as a trace tells: `docs/trace-format.md` says which records have a cause. Runs in a browser. */
+import type { TraceRecord } from '../runtime/trace.ts';
+
+/** Records in the order of their numbers, and where one of them is. */
+export interface RecordList {
+  readonly records: readonly TraceRecord[];
+  /** The place of a record, given its `seq`; undefined when it is not there. */
+  indexOf(seq: number): number | undefined;
+}
+
+/** One step back. `how` says what the record is to the one that was reached before it (first: the one that was asked about). */
+export interface CauseLink {
+  /** Its place in the list. */
+  readonly index: number;
+  readonly record: TraceRecord;
+  readonly how: CauseKind;
+}
+
+export type CauseKind =
+  /** It was the answer of a chart to this event, timer or spawn. */
+  | 'cause'
+  /** It is the timer that this record started. */
+  | 'timer-started'
+  /** An effect did it in its own time; this is the last that the effect had been told. */
+  | 'told'
+  /** An effect did it in its own time, and was told nothing since it was spawned: by this. */
+  | 'spawned'
+  /** An actor ended; this is the step in which it came to its end, or in which its parent stopped it. */
+  | 'ended-by';
+
+/**
+ * Where a chain ends. `outside`: with an event that no actor sent. `start`: with a root actor. `lost`: its next record is
+ * not in the trace. `long`: it has more links than anybody reads.
+ */
+export type CauseOrigin = 'outside' | 'start' | 'lost' | 'long';
+
+export interface CauseChain {
+  /** Nearest first: each is earlier than the one before it. */
+  readonly links: readonly CauseLink[];
+  readonly origin: CauseOrigin;
+}
+
+const maxLinks = 200;
+
+/** The chain of causes of the record at a place. Costs one look at each earlier record at the most. */
+export function causeChain(list: RecordList, index: number): CauseChain {
+  const links: CauseLink[] = [];
+  let at = index;
+  while (links.length < maxLinks) {
+    const next = causeOf(list, at);
+    if (typeof next === 'string') return { links, origin: next };
+    links.push(next);
+    at = next.index;
+  }
+  return { links, origin: 'long' };
+}
+
+/** The spawn of the actor that lives under a name at a place: for an effect, who it works for. */
+export function spawnOf({ records }: RecordList, actor: string, index: number): CauseLink | undefined {
+  const found = lastBefore(records, index + 1, (record) => record.kind === 'spawn' && record.actor === actor);
+  return found === undefined ? undefined : { index: found, record: records[found]!, how: 'spawned' };
+}
+
+/** One step back. */
+function causeOf(list: RecordList, index: number): CauseLink | CauseOrigin {
+  const record = list.records[index];
+  if (record === undefined) return 'lost';
+  if ('cause' in record && record.cause !== undefined) {
+    // Written by a broken program, a cause may be later; the chain must end all the same.
+    return at(list, record.cause < record.seq ? list.indexOf(record.cause) : undefined, 'cause');
+  }
+  switch (record.kind) {
+    case 'timer':
+      return at(list, startOfTimer(list, record, index), 'timer-started');
+    case 'event':
+      return record.from === 'outside' ? 'outside' : ownDoing(list, record.from, index);
+    case 'spawn':
+      return record.parent === undefined ? 'start' : 'lost';
+    case 'stop':
+      return endOf(list, record, index);
+    case 'log':
+      return ownDoing(list, record.actor, index);
+    default:
+      return 'lost';
+  }
+}
+
+function startOfTimer(
+  { records }: RecordList,
+  { actor, timer }: TraceRecord & { kind: 'timer' },
+  index: number,
+): number | undefined {
+  return lastBefore(
+    records,
+    index,
+    (earlier) => earlier.kind === 'timer-started' && earlier.actor === actor && earlier.timer === timer,
+  );
+}
+
+/** What an effect does has no cause in the trace: what it was told last, else its spawn, is the nearest to one. */
+function ownDoing(list: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
+  const found = lastBefore(
+    list.records,
+    index,
+    (earlier) =>
+      (earlier.kind === 'event' && earlier.to === effect) || (earlier.kind === 'spawn' && earlier.actor === effect),
+  );
+  return at(list, found, found !== undefined && list.records[found]!.kind === 'spawn' ? 'spawned' : 'told');
+}
+
+function endOf(
+  list: RecordList,
+  { actor, status }: TraceRecord & { kind: 'stop' },
+  index: number,
+): CauseLink | CauseOrigin {
+  const spawn = spawnOf(list, actor, index)?.record as (TraceRecord & { kind: 'spawn' }) | undefined;
+  const ender = status === 'stopped' ? spawn?.parent : actor;
+  if (status !== 'stopped' && spawn !== undefined && spawn.machine === undefined) return ownDoing(list, actor, index);
+  const step = lastBefore(
+    list.records,
+    index,
+    (earlier) => (earlier.kind === 'transition' || earlier.kind === 'step') && earlier.actor === ender,
+  );
+  return at(list, step, 'ended-by');
+}
+
+function at({ records }: RecordList, index: number | undefined, how: CauseKind): CauseLink | CauseOrigin {
+  return index === undefined ? 'lost' : { index, record: records[index]!, how };
+}
+
+function lastBefore(
+  records: readonly TraceRecord[],
+  index: number,
+  wanted: (record: TraceRecord) => boolean,
+): number | undefined {
+  for (let place = Math.min(index, records.length) - 1; place >= 0; place--) if (wanted(records[place]!)) return place;
+  return undefined;
+}

@@ -1,0 +1,71 @@
+/** A trace that begins in the middle (after a rotation, out of a ring) or has a hole, held against the real diagrams. */
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { writeRandomTrace } from '../../test/simulation/random-search.ts';
+import { packageRoot } from '../runtime/package-root.ts';
+import type { TraceHeader, TraceRecord } from '../runtime/trace.ts';
+import { TraceState } from '../runtime/trace-state.ts';
+import { checkTrace } from './check.ts';
+import { loadDiagrams } from './diagram/load.ts';
+
+const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
+let records: TraceRecord[];
+
+/** Hot restarts, a crash, a refused configuration, a drain: in virtual time. */
+beforeAll(() => {
+  records = [];
+  const after = (ms: number, happens: object) => ({ gap: { ms }, happens });
+  const schedule = {
+    settings: 'short times',
+    beginning: 'in order',
+    nature: 0,
+    ending: 'in peace',
+    steps: [
+      after(5_000, { what: 'certificate' }),
+      after(20_000, { what: 'crash', whom: 'serving' }),
+      after(15_000, { what: 'bootstrap refused' }),
+      after(1, { what: 'certificate' }),
+      after(20_000, { what: 'SIGHUP' }),
+    ],
+  } as unknown as Parameters<typeof writeRandomTrace>[0];
+  writeRandomTrace(schedule, {
+    write: (line) => {
+      if (line.kind !== 'header') records.push(line);
+    },
+    flush: () => {},
+    close: () => {},
+  });
+});
+
+/** The first departure, if any. */
+function departureOf(trace: readonly TraceRecord[], header: Pick<TraceHeader, 'actors'> = {}): string | undefined {
+  const [first] = checkTrace(diagrams, trace, header).departures;
+  return first === undefined ? undefined : `${first.kind} ${first.message.seq} ${first.message.type}`;
+}
+
+test('wherever a trace begins, what is right is no departure', () => {
+  expect(records.length).toBeGreaterThan(200);
+  const state = TraceState.of({});
+  for (const [k, record] of records.entries()) {
+    if (k % 5 === 0) expect(departureOf(records.slice(k), { actors: [...state.actors.values()] })).toBeUndefined();
+    state.apply(record);
+  }
+});
+
+test('wherever records are missing, what is right behind it is no departure', () => {
+  for (let k = 1; k < records.length; k += 13) {
+    for (const length of [1, 7, 40]) {
+      expect(departureOf(records.toSpliced(k, length))).toBeUndefined();
+    }
+  }
+});
+
+test('what is wrong is still found where the trace begins some time before it', () => {
+  const at = records.findIndex(({ kind }, i) => {
+    const record = records[i]!;
+    return i > 120 && kind === 'event' && record.kind === 'event' && record.event.type === 'epoch.live';
+  });
+  const missing = records.toSpliced(at, 1).map((record, i) => ({ ...record, seq: i + 1 }));
+  expect(departureOf(missing)).toBeDefined();
+  expect(departureOf(missing.slice(at - 60))).toBeDefined();
+});

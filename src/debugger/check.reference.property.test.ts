@@ -1,0 +1,374 @@
+/**
+ * The check against another reading of `docs/sequence-diagrams.md`: one that writes out all words of a diagram and looks at
+ * every activation at every message. It is slow and short; both must find the same first departure.
+ */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { TraceRecord } from '../runtime/trace.ts';
+import { TraceChecker } from './check.ts';
+import type { Arrow, Diagram, Fragment } from './diagram/diagram.ts';
+import { namePattern } from './diagram/name-pattern.ts';
+
+const longestTrace = 7;
+const actors = ['s', 'epoch-N', 'epoch-N+1'];
+
+/** `from>to type` of what is sent; `actor stopped` of an end. */
+type Happening = { from: string; to: string; type: string } | { stopped: string };
+
+// ——— the words of a diagram: which arrows may follow each other, each arrow being a letter of its own ———
+
+interface Words {
+  /** Beginnings of words, up to the longest trace; and whole words. */
+  begins: Set<string>;
+  whole: Set<string>;
+}
+
+const letterOf = (arrow: Arrow): string => String.fromCharCode(64 + arrow.line);
+
+function wordsOf(fragment: Fragment): Set<string> {
+  switch (fragment.kind) {
+    case 'arrow':
+      return new Set([letterOf(fragment)]);
+    case 'sequence':
+      return fragment.items.map(wordsOf).reduce(concatenated, new Set(['']));
+    case 'alt':
+      return new Set(fragment.branches.flatMap((branch) => [...wordsOf(branch)]));
+    case 'opt':
+      return new Set(['', ...wordsOf(fragment.body)]);
+    case 'loop': {
+      const once = new Set(['', ...wordsOf(fragment.body)]);
+      return Array.from({ length: longestTrace + 1 }, () => once).reduce(concatenated, new Set(['']));
+    }
+    case 'par':
+      return fragment.branches.map(wordsOf).reduce(shuffled, new Set(['']));
+  }
+}
+
+/** Longer ones than any trace are cut, and marked: they are no whole words. */
+const cut = (word: string): string => (word.length > longestTrace + 1 ? `${word.slice(0, longestTrace + 1)}…` : word);
+
+function concatenated(first: Set<string>, second: Set<string>): Set<string> {
+  return new Set([...first].flatMap((x) => (x.endsWith('…') ? [x] : [...second].map((y) => cut(x + y)))));
+}
+
+function shuffled(first: Set<string>, second: Set<string>): Set<string> {
+  fc.pre(first.size * second.size < 2_000);
+  return new Set([...first].flatMap((x) => [...second].flatMap((y) => shuffles(x, y).map(cut))));
+}
+
+function shuffles(x: string, y: string): string[] {
+  if (x === '' || y === '') return [x + y];
+  const [a, b] = [[...x], [...y]];
+  return [
+    ...shuffles(a.slice(1).join(''), y).map((w) => a[0]! + w),
+    ...shuffles(x, b.slice(1).join('')).map((w) => b[0]! + w),
+  ];
+}
+
+function languageOf(body: Fragment): Words {
+  const words = [...wordsOf(body)];
+  return {
+    begins: new Set(words.flatMap((word) => Array.from({ length: word.length + 1 }, (_, i) => word.slice(0, i)))),
+    whole: new Set(words),
+  };
+}
+
+// ——— the rules of the page, one after the other ———
+
+/** One way to see where an activation is: its N, and the arrows that it has taken. */
+interface Reading {
+  n: number | undefined;
+  taken: string;
+}
+
+interface Line {
+  from: string;
+  to: string;
+  type: string;
+  letter: string;
+}
+
+const nameAt = (pattern: string, n: number): string => pattern.replace('N+1', String(n + 1)).replace('N', String(n));
+const numbers = [0, 1, 2, 3, 4];
+
+class Reference {
+  readonly #words: Words;
+  readonly #arrows: Line[];
+  readonly #interruptions: Line[];
+  #live: Reading[][] = [];
+  readonly counts = { started: 0, completed: 0, interrupted: 0 };
+
+  constructor(body: Fragment, arrows: Arrow[], interruptions: Line[]) {
+    this.#words = languageOf(body);
+    this.#arrows = arrows.map((arrow) => ({
+      from: arrow.from.text,
+      to: arrow.to.text,
+      type: arrow.type,
+      letter: letterOf(arrow),
+    }));
+    this.#interruptions = interruptions;
+  }
+
+  get live(): number {
+    return this.#live.length;
+  }
+
+  /** What it is that the message departs from. */
+  take(message: { from: string; to: string; type: string }): 'out-of-order' | 'unexpected' | undefined {
+    let taken = false;
+    let interrupted = false;
+    let refused = false;
+    const isOpen = (activation: Reading[]): boolean => activation.some(({ n }) => n === undefined);
+    const order = [...this.#live.filter((a) => !isOpen(a)), ...this.#live.filter(isOpen)];
+    for (const activation of order) {
+      const { moved, left } = this.#advance(activation, message, !taken);
+      if (moved) {
+        this.#replace(activation, left);
+        taken = true;
+      } else if (this.#interrupts(activation, message)) {
+        this.#replace(activation, undefined);
+        this.counts.interrupted++;
+        interrupted = true;
+      } else if (left.length > 0) {
+        this.#replace(activation, left);
+      } else if (
+        activation.some(({ taken: word }) => this.#words.whole.has(word)) &&
+        this.#opening(message).length > 0
+      ) {
+        this.#replace(activation, undefined);
+        this.counts.completed++;
+      } else {
+        refused = true;
+      }
+    }
+    if (refused) return 'out-of-order';
+    if (taken) return undefined;
+    const opening = this.#opening(message);
+    if (opening.length > 0) {
+      const activation: Reading[] = [];
+      this.counts.started++;
+      this.#live.push(activation);
+      this.#replace(activation, opening);
+      return undefined;
+    }
+    const isOfAlphabet = numbers.some((n) => this.#letters(message, n).length > 0);
+    return interrupted || !isOfAlphabet ? undefined : 'unexpected';
+  }
+
+  stopped(actor: string): void {
+    for (const activation of [...this.#live]) {
+      const left = activation.filter(
+        ({ n }) => n === undefined || (nameAt('epoch-N', n) !== actor && nameAt('epoch-N+1', n) !== actor),
+      );
+      if (left.length === activation.length) continue;
+      if (left.length > 0) this.#replace(activation, left);
+      else {
+        this.#replace(activation, undefined);
+        this.counts.interrupted++;
+      }
+    }
+  }
+
+  /** The arrows that the message is when N is this; when N is open, those without it. */
+  #letters(message: { from: string; to: string; type: string }, n: number | undefined): string[] {
+    return this.#arrows.flatMap((arrow) => (fits(arrow, message, n) ? [arrow.letter] : []));
+  }
+
+  #advance(
+    readings: readonly Reading[],
+    message: { from: string; to: string; type: string },
+    mayBind: boolean,
+  ): { moved: boolean; left: Reading[] } {
+    const next: Reading[] = [];
+    let moved = false;
+    for (const { n, taken } of readings) {
+      const goOn = (letters: string[], as: number | undefined): boolean => {
+        const on = letters.filter((letter) => this.#words.begins.has(taken + letter));
+        for (const letter of on) next.push({ n: as, taken: taken + letter });
+        return on.length > 0;
+      };
+      if (this.#isOver(taken)) {
+        next.push({ n, taken });
+        continue;
+      }
+      const own = this.#letters(message, n);
+      let went = goOn(own, n);
+      if (n === undefined && mayBind) {
+        for (const bound of numbers) {
+          const bindsIt = this.#letters(message, bound).filter((letter) => !own.includes(letter));
+          if (goOn(bindsIt, bound)) went = true;
+        }
+      }
+      moved ||= went;
+      // What is none of its letters does not concern it.
+      if (!went && own.length === 0) next.push({ n, taken });
+    }
+    return { moved, left: next };
+  }
+
+  #opening(message: { from: string; to: string; type: string }): Reading[] {
+    const { moved, left } = this.#advance([{ n: undefined, taken: '' }], message, true);
+    return moved ? left : [];
+  }
+
+  #interrupts(activation: readonly Reading[], message: { from: string; to: string; type: string }): boolean {
+    return activation.some(({ n }) =>
+      this.#interruptions.some((line) =>
+        n === undefined ? numbers.some((any) => fits(line, message, any)) : fits(line, message, n),
+      ),
+    );
+  }
+
+  #isOver(taken: string): boolean {
+    return ![...this.#words.begins].some((word) => word.length > taken.length && word.startsWith(taken));
+  }
+
+  /** Puts an activation where it now stands, if anywhere. */
+  #replace(activation: Reading[], left: readonly Reading[] | undefined): void {
+    if (left !== undefined && !left.every(({ taken }) => this.#isOver(taken))) {
+      activation.splice(0, activation.length, ...left);
+      return;
+    }
+    if (left !== undefined) this.counts.completed++;
+    this.#live = this.#live.filter((other) => other !== activation);
+  }
+}
+
+function fits(
+  line: Omit<Line, 'letter'>,
+  message: { from: string; to: string; type: string },
+  n: number | undefined,
+): boolean {
+  if (line.type !== message.type) return false;
+  const name = (pattern: string): string => (n === undefined ? pattern : nameAt(pattern, n));
+  return name(line.from) === message.from && name(line.to) === message.to;
+}
+
+// ——— random diagrams and traces ———
+
+const ends = fc.constantFrom<[string, string]>(
+  ['s', 'epoch-N'],
+  ['epoch-N', 's'],
+  ['s', 'epoch-N+1'],
+  ['epoch-N+1', 's'],
+  ['s', 't'],
+);
+const type = fc.constantFrom('x.a', 'x.b');
+
+type Shape =
+  | { op: 'arrow'; ends: [string, string]; type: string }
+  | { op: Exclude<Fragment['kind'], 'arrow'>; inner: Shape[] };
+const { shape } = fc.letrec<{ shape: Shape }>((tie) => {
+  const node = (op: Exclude<Fragment['kind'], 'arrow'>, least: number, most: number) =>
+    fc.array(tie('shape'), { minLength: least, maxLength: most }).map((inner): Shape => ({ op, inner }));
+  return {
+    shape: fc.oneof(
+      { maxDepth: 3, withCrossShrink: true },
+      { weight: 4, arbitrary: fc.record({ op: fc.constant('arrow' as const), ends, type }) },
+      { weight: 4, arbitrary: node('sequence', 2, 3) },
+      { weight: 1, arbitrary: node('alt', 2, 2) },
+      { weight: 1, arbitrary: node('par', 2, 2) },
+      { weight: 1, arbitrary: node('opt', 1, 1) },
+      { weight: 1, arbitrary: node('loop', 1, 1) },
+    ),
+  };
+});
+
+function build(shapeOf: Shape, arrows: Arrow[]): Fragment {
+  if (shapeOf.op === 'arrow') {
+    const [from, to] = shapeOf.ends;
+    const arrow: Arrow = {
+      kind: 'arrow',
+      from: namePattern(from)!,
+      to: namePattern(to)!,
+      type: shapeOf.type,
+      line: arrows.length + 1,
+    };
+    arrows.push(arrow);
+    return arrow;
+  }
+  const inner = shapeOf.inner.map((child) => build(child, arrows));
+  switch (shapeOf.op) {
+    case 'sequence':
+      return { kind: 'sequence', items: inner };
+    case 'alt':
+    case 'par':
+      return { kind: shapeOf.op, branches: inner };
+    default:
+      return { kind: shapeOf.op, body: inner[0]! };
+  }
+}
+
+const epoch = fc.constantFrom('epoch-0', 'epoch-1', 'epoch-2');
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ from: fc.constant('s'), to: epoch, type }) },
+  { weight: 6, arbitrary: fc.record({ from: epoch, to: fc.constant('s'), type }) },
+  { weight: 4, arbitrary: fc.record({ from: fc.constant('s'), to: fc.constant('t'), type }) },
+  { weight: 1, arbitrary: epoch.map((stopped) => ({ stopped })) },
+);
+const interruption = fc
+  .record({ ends, type })
+  .map(({ ends: [from, to], type: of }) => ({ from, to, type: of, letter: '' }));
+
+function diagramOf(body: Fragment, interruptions: readonly Line[]): Diagram {
+  return {
+    file: 'random.mmd',
+    source: [],
+    participants: [...actors, 't'].map((id) => ({ id, name: namePattern(id)! })),
+    body,
+    interruptions: interruptions.map(({ from, to, type: of }) => ({
+      from: namePattern(from)!,
+      to: namePattern(to)!,
+      type: of,
+      line: 1,
+    })),
+  };
+}
+
+function recordOf(what: Happening, seq: number): TraceRecord {
+  if ('stopped' in what) return { seq, t: seq, kind: 'stop', actor: what.stopped, status: 'stopped' };
+  return { seq, t: seq, kind: 'event', from: what.from, to: what.to, event: { type: what.type } };
+}
+
+test('the check and a reading that looks at all words of a diagram find the same first departure', () => {
+  const seen = { accepted: 0, 'out-of-order': 0, unexpected: 0, undeclared: 0, completed: 0, interrupted: 0 };
+  fc.assert(
+    fc.property(
+      shape,
+      fc.array(interruption, { maxLength: 1 }),
+      fc.array(happening, { minLength: 2, maxLength: longestTrace }),
+      (drawn, interruptions, trace) => {
+        const arrows: Arrow[] = [];
+        const body = build(drawn, arrows);
+        fc.pre(arrows.length <= 6);
+        const reference = new Reference(body, arrows, interruptions);
+        const checker = new TraceChecker([diagramOf(body, interruptions)]);
+        for (const [i, what] of trace.entries()) {
+          const found = checker.feed(recordOf(what, i + 1));
+          const kinds = [...new Set(found.map(({ kind }) => kind))];
+          if ('stopped' in what) {
+            expect(found).toEqual([]);
+            reference.stopped(what.stopped);
+          } else {
+            const spokenOf = numbers.some((n) => arrows.some((arrow) => fits(asLine(arrow), what, n)));
+            const kind = reference.take(what);
+            expect(kinds).toEqual(spokenOf ? (kind === undefined ? [] : [kind]) : ['undeclared']);
+          }
+          for (const kind of kinds) seen[kind]++;
+          // Behind a fault the check goes on as well as it can; no rule says how.
+          if (kinds.length > 0) return;
+          const [counts] = checker.report().diagrams;
+          expect(counts).toEqual({ file: 'random.mmd', ...reference.counts, live: reference.live });
+        }
+        seen.accepted++;
+        seen.completed += reference.counts.completed;
+        seen.interrupted += reference.counts.interrupted;
+      },
+    ),
+    { numRuns: 3_000 },
+  );
+  // All that can happen has happened.
+  for (const times of Object.values(seen)) expect(times).toBeGreaterThan(0);
+});
+
+const asLine = ({ from, to, type: of }: Arrow): Omit<Line, 'letter'> => ({ from: from.text, to: to.text, type: of });

@@ -1,0 +1,14 @@
+/** The programs whose sequence diagrams are in this package. */
+import { join } from 'node:path';
+import { packageRoot } from '../../runtime/package-root.ts';
+
+const folders: Readonly<Record<string, string>> = {
+  'pilot-agent': 'machines/agent/sequences',
+  'pilot-discovery': 'machines/discovery/sequences',
+};
+
+/** The folder of a program's diagrams, by the name in its traces; undefined for a program of somebody else's. */
+export function bundledDiagrams(program: string): string | undefined {
+  const folder = Object.hasOwn(folders, program) ? folders[program] : undefined;
+  return folder === undefined ? undefined : join(packageRoot(), folder);
+}

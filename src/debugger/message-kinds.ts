@@ -1,0 +1,153 @@
+/** What each message is to the diagrams, by its ends and its type alone: looked up once, whatever the state of things. */
+import type { TraceHeader, TraceRecord } from '../runtime/trace.ts';
+import { bindEnds, type Concern, concernOf, contractOf, type Step } from './contract.ts';
+import type { Diagram, Interruption } from './diagram/diagram.ts';
+import { type Binding, matchName, type NamePattern } from './diagram/name-pattern.ts';
+import { DiagramMonitor } from './diagram-monitor.ts';
+import { type Message, MessageReader } from './message.ts';
+
+/** What is known of all messages with the same ends and type. */
+export interface MessageKind {
+  readonly concerns: readonly (readonly [DiagramMonitor, Concern])[];
+  /**
+   * `declared`: an arrow of some diagram says it. `undeclared`: none does, though both its ends take part in diagrams. The
+   * others are ignored by rule: XState's own, those of actors that no diagram names, spawns and such that no diagram names.
+   */
+  readonly standing: 'declared' | 'undeclared' | 'internal' | 'unknownActor' | 'notInDiagrams';
+  /** Series of actors that no diagram names (`epoch-N/process`) at its ends. */
+  readonly unknown: readonly string[];
+}
+
+/** Names and types repeat; a trace of many connections must still not fill the memory. */
+const maxCached = 50_000;
+
+/** What is known of all messages of a type. */
+interface TypeKind {
+  readonly arrows: readonly { readonly monitor: DiagramMonitor; readonly symbol: number }[];
+  readonly interruptions: readonly { readonly monitor: DiagramMonitor; readonly interruption: Interruption }[];
+  readonly byEnds: Map<string, MessageKind>;
+}
+
+export class MessageKinds {
+  readonly #monitors: readonly DiagramMonitor[];
+  readonly #names: readonly NamePattern[];
+  readonly #types = new Map<string, TypeKind>();
+  readonly #known = new Map<string, boolean>();
+  #cached = 0;
+
+  constructor(monitors: readonly DiagramMonitor[]) {
+    this.#monitors = monitors;
+    this.#names = monitors.flatMap(({ contract }) => contract.diagram.participants.map(({ name }) => name));
+  }
+
+  of(message: Message): MessageKind {
+    const type = this.#typeOf(message.type);
+    const ends = `${message.from} ${message.to}`;
+    const known = type.byEnds.get(ends);
+    if (known !== undefined) return known;
+    if (this.#cached++ >= maxCached) this.#forget();
+    const kind = this.#classify(message, type);
+    type.byEnds.set(ends, kind);
+    return kind;
+  }
+
+  /** Whether an actor takes part in a diagram. */
+  isKnown(actor: string): boolean {
+    let known = this.#known.get(actor);
+    if (known === undefined) {
+      known = this.#names.some((name) => matchName(name, actor) !== undefined);
+      if (this.#known.size >= maxCached) this.#known.clear();
+      this.#known.set(actor, known);
+    }
+    return known;
+  }
+
+  #forget(): void {
+    this.#cached = 0;
+    this.#types.clear();
+  }
+
+  #typeOf(type: string): TypeKind {
+    const known = this.#types.get(type);
+    if (known !== undefined) return known;
+    const kind: TypeKind = {
+      arrows: this.#monitors.flatMap((monitor) =>
+        monitor.contract.alphabet.flatMap((arrow, symbol) => (arrow.type === type ? [{ monitor, symbol }] : [])),
+      ),
+      interruptions: this.#monitors.flatMap((monitor) =>
+        monitor.contract.diagram.interruptions
+          .filter((interruption) => interruption.type === '*' || interruption.type === type)
+          .map((interruption) => ({ monitor, interruption })),
+      ),
+      byEnds: new Map(),
+    };
+    this.#types.set(type, kind);
+    return kind;
+  }
+
+  #classify(message: Message, type: TypeKind): MessageKind {
+    const parts = new Map<DiagramMonitor, { steps: Step[]; interruptions: Binding[] }>();
+    const partOf = (monitor: DiagramMonitor) => {
+      const found = parts.get(monitor) ?? { steps: [], interruptions: [] };
+      parts.set(monitor, found);
+      return found;
+    };
+    let declared = false;
+    for (const { monitor, symbol } of type.arrows) {
+      const n = bindEnds(monitor.contract.alphabet[symbol]!, message);
+      if (n === undefined) continue;
+      partOf(monitor).steps.push({ symbol, n });
+      declared = true;
+    }
+    for (const { monitor, interruption } of type.interruptions) {
+      const n = bindEnds(interruption, message);
+      if (n !== undefined) partOf(monitor).interruptions.push(n);
+    }
+    const concerns = [...parts].map(
+      ([monitor, { steps, interruptions }]) => [monitor, concernOf(monitor.contract, steps, interruptions)] as const,
+    );
+    return declared ? { concerns, standing: 'declared', unknown: [] } : { concerns, ...this.#unspoken(message) };
+  }
+
+  /** What a message is that no arrow says: an interruption may concern it, but what passes between participants has its place. */
+  #unspoken({ from, to, type }: Message): Pick<MessageKind, 'standing' | 'unknown'> {
+    if (isInternal(type)) return { standing: 'internal', unknown: [] };
+    const unknown = [from, to].filter((end) => !this.isKnown(end));
+    if (unknown.length > 0) return { standing: 'unknownActor', unknown: [...new Set(unknown.map(seriesOf))] };
+    return { standing: isEvent(type) ? 'undeclared' : 'notInDiagrams', unknown: [] };
+  }
+}
+
+/** Reads those messages out of the records of one trace that a check judges: the others are ignored by rule. */
+export class JudgedMessages {
+  readonly #messages: MessageReader;
+  readonly #kinds: MessageKinds;
+
+  /** @param header of the trace, as `TraceChecker` takes it. */
+  constructor(diagrams: readonly Diagram[], header: Pick<TraceHeader, 'actors'> = {}) {
+    this.#messages = new MessageReader(header.actors);
+    this.#kinds = new MessageKinds(diagrams.map((diagram) => new DiagramMonitor(contractOf(diagram))));
+  }
+
+  read(record: TraceRecord): Message | undefined {
+    const message = this.#messages.read(record);
+    if (message === undefined) return undefined;
+    const { standing } = this.#kinds.of(message);
+    return standing === 'declared' || standing === 'undeclared' ? message : undefined;
+  }
+}
+
+/** Spawns, timers and ends are checked where a diagram names them; a machine may have others. */
+function isEvent(type: string): boolean {
+  return type !== 'spawn' && type !== 'done' && !type.startsWith('timer ');
+}
+
+/** What XState tells actors itself, except that an actor failed: nobody expecting that is a fault worth knowing. */
+function isInternal(type: string): boolean {
+  return type.startsWith('xstate.') && !type.startsWith('xstate.error.');
+}
+
+/** `epoch-3/process` is one of `epoch-N/process`. */
+function seriesOf(actor: string): string {
+  return actor.replaceAll(/-\d+[a-z]?(?=\/|$)/g, '-N');
+}

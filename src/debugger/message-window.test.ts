@@ -1,0 +1,44 @@
+import { describe, expect, test } from 'vitest';
+import type { Departure } from './check.ts';
+import type { Message } from './message.ts';
+import { MessageWindow } from './message-window.ts';
+
+const departure = (message: Message): Departure => ({ kind: 'undeclared', message, expected: [], before: [] });
+
+/** Numbers of the messages kept, of the departures kept, and how many are left out. */
+function kept(around: number, messages: number, departing: readonly number[]) {
+  const window = new MessageWindow(around);
+  for (let seq = 1; seq <= messages; seq++) {
+    const message = { seq, t: seq, from: 'a', to: 'b', type: 'x.y' };
+    window.add(message, departing.includes(seq) ? [departure(message)] : []);
+  }
+  return {
+    messages: window.messages.map(({ seq }) => seq),
+    departures: window.departures.map(({ message }) => message.seq),
+    ...window.leftOut,
+  };
+}
+const range = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+
+describe('the messages that a picture shows', () => {
+  test('are all of a short run without a departure', () => {
+    expect(kept(2, 5, [])).toEqual({ messages: range(1, 5), departures: [], before: 0, after: 0 });
+    expect(kept(2, 0, [])).toEqual({ messages: [], departures: [], before: 0, after: 0 });
+  });
+
+  test('are the first 200 of a long run without a departure', () => {
+    expect(kept(3, 5_000, [])).toEqual({ messages: range(1, 200), departures: [], before: 0, after: 4_800 });
+  });
+
+  test.each([1, 2, 3, 10, 199, 205, 206, 207, 208, 1_000])('are those around a departure at %i', (at) => {
+    const from = Math.max(1, at - 3);
+    const { messages, departures, before, after } = kept(3, 1_100, [at, at + 2, at + 9]);
+    expect(messages).toEqual(range(from, at + 3));
+    expect(departures).toEqual([at, at + 2]);
+    expect({ before, after }).toEqual({ before: from - 1, after: 1_100 - at - 3 });
+  });
+
+  test('may be the departure alone', () => {
+    expect(kept(0, 500, [400, 401])).toEqual({ messages: [400], departures: [400], before: 399, after: 100 });
+  });
+});

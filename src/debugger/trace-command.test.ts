@@ -1,0 +1,155 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ChartpilotError } from '../runtime/errors.ts';
+import { formatTraceLine, type TraceBody, type TraceHeader, type TraceRecord } from '../runtime/trace.ts';
+import { printTrace, type TraceCommandOptions } from './trace-command.ts';
+
+const header: TraceHeader = {
+  kind: 'header',
+  version: 2,
+  program: 'pilot-agent',
+  pid: 7,
+  startedAt: '2026-03-01T03:12:00.000Z',
+  level: 'standard',
+  machines: [],
+};
+const event = (from: string, to: string, type: string, cause?: number): TraceBody => ({
+  kind: 'event',
+  from,
+  to,
+  event: { type },
+  ...(cause !== undefined && { cause }),
+});
+const bodies: TraceBody[] = [
+  /* 1 */ { kind: 'spawn', actor: 'supervisor', machine: 'supervisor' },
+  /* 2 */ event('outside', 'supervisor', 'supervisor.start'),
+  /* 3 */ { kind: 'spawn', actor: 'epoch-0', parent: 'supervisor', machine: 'epoch', cause: 2 },
+  /* 4 */ { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0', cause: 3 },
+  /* 5 */ { kind: 'timer-started', actor: 'epoch-0', timer: 'liveLimit', state: 'starting', ms: 100, cause: 3 },
+  /* 6 */ { kind: 'timer', actor: 'epoch-0', timer: 'liveLimit' },
+  /* 7 */ event('epoch-0', 'epoch-0/process', 'process.kill', 6),
+  /* 8 */ event('epoch-0/process', 'epoch-0', 'process.exited'),
+  /* 9 */ { kind: 'stop', actor: 'epoch-0/process', status: 'done' },
+  /* 10 */ event('epoch-10', 'supervisor', 'epoch.live'),
+];
+
+let path: string;
+beforeEach(() => {
+  path = join(mkdtempSync(join(tmpdir(), 'chartpilot-print-')), 'a.trace');
+  writeFileSync(
+    path,
+    [header, ...bodies.map((body, i) => ({ seq: i + 1, t: i, ...body }))].map(formatTraceLine).join(''),
+  );
+});
+afterEach(() => rmSync(join(path, '..'), { recursive: true }));
+
+async function printed(options: Partial<TraceCommandOptions> = {}): Promise<{ out: string; error: string }> {
+  const run = { out: '', error: '' };
+  await printTrace(
+    path,
+    { format: 'text', ...options },
+    {
+      out: async (text) => {
+        // A slow reader.
+        await new Promise(setImmediate);
+        run.out += text;
+      },
+      error: (text) => {
+        run.error += text;
+      },
+    },
+  );
+  return run;
+}
+
+/** Numbers of the records that are printed. */
+async function shown(options: Partial<TraceCommandOptions>): Promise<number[]> {
+  return (await printed(options)).out
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => Number(line.slice(0, 7)));
+}
+
+describe('what is printed', () => {
+  test('is every record, a line each', async () => {
+    expect(await shown({})).toEqual(bodies.map((_, i) => i + 1));
+  });
+
+  test('is what concerns some actors and their effects', async () => {
+    expect(await shown({ actor: ['epoch-0'] })).toEqual([3, 4, 5, 6, 7, 8, 9]);
+    expect(await shown({ actor: ['epoch-0/process'] })).toEqual([4, 7, 8, 9]);
+    expect(await shown({ actor: ['epoch-N'] })).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(await shown({ actor: ['epoch-10', 'outside'] })).toEqual([2, 10]);
+    expect(await shown({ actor: ['nobody'] })).toEqual([]);
+  });
+
+  test('is what lies between two records, and is of some kinds', async () => {
+    expect(await shown({ from: 3, to: 5 })).toEqual([3, 4, 5]);
+    expect(await shown({ from: 9, to: 99 })).toEqual([9, 10]);
+    expect(await shown({ kind: ['timer', 'stop'] })).toEqual([6, 9]);
+    expect(await shown({ kind: ['event'], actor: ['supervisor'], from: 3 })).toEqual([10]);
+  });
+
+  test('may have the times of the clock', async () => {
+    expect((await printed({ from: 2, to: 2, clock: true })).out).toBe(
+      '      2 2026-03-01T03:12:00.001Z  outside → supervisor: supervisor.start\n',
+    );
+  });
+
+  test('is JSON for other programs, as in the file', async () => {
+    const lines = (await printed({ format: 'json', kind: ['timer', 'stop'] })).out.trim().split('\n');
+    expect(lines.map((line) => (JSON.parse(line) as TraceRecord).seq)).toEqual([6, 9]);
+  });
+
+  test('is told to lack a line that is half written', async () => {
+    writeFileSync(path, '{"seq":11,', { flag: 'a' });
+    const { out, error } = await printed();
+    expect(out.trimEnd().split('\n')).toHaveLength(10);
+    expect(error).toBe(`${path}:12: the line is half written and was left out\n`);
+  });
+});
+
+describe('why a record happened', () => {
+  test('is told back to where it began', async () => {
+    const { out } = await printed({ why: 8 });
+    expect(out).toBe(
+      [
+        '      8         7.000  epoch-0/process → epoch-0: process.exited',
+        '      7         6.000  ← epoch-0/process did it on its own; it was last told: epoch-0 → epoch-0/process: process.kill',
+        '      6         5.000  ← epoch-0: timer liveLimit elapsed',
+        '      5         4.000  ← the timer was started: epoch-0: timer liveLimit runs for 100 ms in [starting]',
+        '      3         2.000  ← supervisor → epoch-0: spawn (machine epoch)',
+        '      2         1.000  ← outside → supervisor: supervisor.start',
+        '                       That came from outside: no actor sent it.',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  test('is JSON for other programs', async () => {
+    const { record, causes, origin } = JSON.parse((await printed({ why: 9, format: 'json' })).out);
+    expect(record.seq).toBe(9);
+    expect(causes.map((link: { how: string; record: TraceRecord }) => `${link.how} ${link.record.seq}`)).toEqual([
+      'told 7',
+      'cause 6',
+      'timer-started 5',
+      'cause 3',
+      'cause 2',
+    ]);
+    expect(origin).toBe('outside');
+  });
+
+  test.each([
+    [{ why: 0 }, '--why 0: ', 'has no such record, but those from 1 to 1 and more'],
+    [{ why: 99 }, '--why 99: ', 'has no such record, but those from 1 to 10'],
+    [{ actor: ['epoch-N-1'] }, "--actor epoch-N-1 is no actor's name", ''],
+  ])('is refused where the flag is wrong: %j', async (options, what, detail) => {
+    const error = await printed(options).catch((cause: unknown) => cause);
+    expect(error).toBeInstanceOf(ChartpilotError);
+    expect((error as ChartpilotError).code).toBe('FLAG_INVALID');
+    expect((error as Error).message).toContain(what);
+    expect((error as Error).message).toContain(detail);
+  });
+});

@@ -1,0 +1,114 @@
+import { ChartpilotError } from '../runtime/errors.ts';
+import { formatTraceLine, type TraceHeader, type TraceRecord } from '../runtime/trace.ts';
+import { causeChain, type RecordList } from './cause-chain.ts';
+import { matchName, type NamePattern, namePattern } from './diagram/name-pattern.ts';
+import { formatCauses, formatRecord, type PrintOptions } from './print-trace.ts';
+import { openTrace } from './read-trace.ts';
+
+export interface TraceCommandOptions {
+  /** Only records of these actors, and of the effects below them; `epoch-N` is any epoch. */
+  readonly actor?: readonly string[];
+  readonly kind?: readonly TraceRecord['kind'][];
+  /** The first and the last record, by their numbers. */
+  readonly from?: number;
+  readonly to?: number;
+  /** The record whose causes are printed, instead of all records. */
+  readonly why?: number;
+  /** Times of the clock instead of milliseconds since the start. */
+  readonly clock?: boolean;
+  readonly format: 'text' | 'json';
+}
+
+export interface TraceOutput {
+  /** Resolves when more may be printed: a trace may be larger than the memory, its reader slow. */
+  out: (text: string) => void | Promise<void>;
+  error: (text: string) => void;
+}
+
+/**
+ * `chartpilot trace`: prints records, or why one of them happened.
+ *
+ * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID, or FLAG_INVALID (no actor has such a name; no such record).
+ */
+export async function printTrace(
+  path: string,
+  options: TraceCommandOptions,
+  { out, error }: TraceOutput,
+): Promise<void> {
+  const actors = options.actor?.map(patternOf);
+  const reading = await openTrace(path);
+  if (options.why !== undefined) {
+    await out(await whyText(path, options.why, reading, options));
+    return;
+  }
+  const print = printOptions(reading.header, options);
+  const { from = 0, to = Number.POSITIVE_INFINITY } = options;
+  const kinds = options.kind === undefined ? undefined : new Set<string>(options.kind);
+  for await (const record of reading.records) {
+    if (record.seq < from) continue;
+    if (record.seq > to) break;
+    if (kinds?.has(record.kind) === false) continue;
+    if (actors !== undefined && !namesOf(record).some((name) => isOneOf(actors, name))) continue;
+    await out(options.format === 'json' ? formatTraceLine(record) : `${formatRecord(record, print)}\n`);
+  }
+  for (const place of reading.cutOff()) error(`${place}: the line is half written and was left out\n`);
+}
+
+async function whyText(
+  path: string,
+  seq: number,
+  { header, records }: { header: TraceHeader; records: AsyncIterable<TraceRecord> },
+  options: TraceCommandOptions,
+): Promise<string> {
+  const list = await recordsUntil(records, seq);
+  const index = list.indexOf(seq);
+  if (index === undefined) {
+    const [first, last] = [list.records[0], list.records.at(-1)];
+    const has =
+      first === undefined ? 'none' : `those from ${first.seq} to ${last!.seq}${last!.seq > seq ? ' and more' : ''}`;
+    throw new ChartpilotError('FLAG_INVALID', `--why ${seq}: ${path} has no such record, but ${has}`);
+  }
+  const record = list.records[index]!;
+  const chain = causeChain(list, index);
+  if (options.format === 'text') {
+    return `${formatCauses(record, chain, printOptions(header, options)).join('\n')}\n`;
+  }
+  const links = chain.links.map(({ how, record: cause }) => ({ how, record: cause }));
+  return `${JSON.stringify({ record, causes: links, origin: chain.origin }, undefined, 2)}\n`;
+}
+
+/** The records up to a number, and the one behind it when there is none with that number. */
+async function recordsUntil(records: AsyncIterable<TraceRecord>, seq: number): Promise<RecordList> {
+  const list: TraceRecord[] = [];
+  const places = new Map<number, number>();
+  for await (const record of records) {
+    places.set(record.seq, list.push(record) - 1);
+    if (record.seq >= seq) break;
+  }
+  return { records: list, indexOf: (number) => places.get(number) };
+}
+
+function printOptions({ startedAt }: TraceHeader, { clock = false }: TraceCommandOptions): PrintOptions {
+  return clock ? { startedAt } : {};
+}
+
+function patternOf(name: string): NamePattern {
+  const pattern = namePattern(name);
+  if (pattern !== undefined) return pattern;
+  throw new ChartpilotError('FLAG_INVALID', `--actor ${name} is no actor's name`, {
+    remedy: 'write it as traces do: epoch-1, epoch-1/process, or epoch-N for any epoch',
+  });
+}
+
+function namesOf(record: TraceRecord): string[] {
+  if (record.kind === 'event') return [record.from, record.to];
+  return record.kind === 'spawn' && record.parent !== undefined ? [record.actor, record.parent] : [record.actor];
+}
+
+/** Whether an actor is meant, or one that it is an effect of. */
+function isOneOf(patterns: readonly NamePattern[], actor: string): boolean {
+  const path = actor.split('/');
+  return path.some((_, i) =>
+    patterns.some((pattern) => matchName(pattern, path.slice(0, i + 1).join('/')) !== undefined),
+  );
+}
