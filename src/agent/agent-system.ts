@@ -11,10 +11,12 @@ import { type Recorder, startRoot, whenDone } from '../runtime/actor-system.ts';
 import { ChartpilotError, explainError, messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import { narrate } from '../runtime/narrate.ts';
+import { chooseRunDir } from '../runtime/run-dir.ts';
+import type { TraceEndpoint } from '../runtime/trace-endpoint.ts';
 import { localAddresses } from './addresses.ts';
 import { AdminInterfaces } from './admin-interfaces.ts';
 import { AgentMetrics } from './agent-metrics.ts';
-import { type ClaimedBaseIds, chooseRunDir, claimBaseIds } from './base-ids.ts';
+import { type ClaimedBaseIds, claimBaseIds } from './base-ids.ts';
 import { buildBootstrap } from './bootstrap.ts';
 import { digestFiles, waitForFiles } from './certificate-files.ts';
 import { controlPlaneTls } from './control-plane-tls.ts';
@@ -41,6 +43,8 @@ export interface AgentProgram {
   readonly binary: string;
   readonly log: Logger;
   readonly recorder: Recorder;
+  /** Offered at the status port; absent: not at all. Who made it ends it. */
+  readonly trace?: TraceEndpoint;
 }
 
 /**
@@ -108,7 +112,7 @@ class SafetyNet {
 const ignore = (): void => {};
 
 async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: AgentMetrics) {
-  const { options, log } = program;
+  const { options, log, trace } = program;
   const { config, envoyStatusPort, envoyPrometheusPort } = options;
   const admins = new AdminInterfaces({
     host: localAddresses(options.addresses).localhost,
@@ -134,7 +138,9 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         await net.table.endAll();
         net.claim?.release();
       }),
-      status: statusMachine.provide({ actors: { http: statusServer({ admins, metrics, log: log.scope('status') }) } }),
+      status: statusMachine.provide({
+        actors: { http: statusServer({ admins, metrics, log: log.scope('status'), ...(trace && { trace }) }) },
+      }),
       supervisor: supervisorMachine.provide({
         actors: {
           epoch: await epochWithEffects(program, net.table, admins),
@@ -153,7 +159,8 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   });
 }
 
-async function epochWithEffects({ options, binary, log }: AgentProgram, table: ProcessTable, admins: AdminInterfaces) {
+async function epochWithEffects(program: AgentProgram, table: ProcessTable, admins: AdminInterfaces) {
+  const { options, binary, log, recorder } = program;
   const { config, role } = options;
   const flags = envoyFlags(options);
   const guard = await parentDeathGuard();
@@ -168,6 +175,7 @@ async function epochWithEffects({ options, binary, log }: AgentProgram, table: P
         guard,
         flags,
         table,
+        recorder,
         log: log.scope('envoy'),
         outOfMemoryKills: outOfMemoryCounter(),
       }),

@@ -7,12 +7,12 @@
  * a death, that the shared memory was ours.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ChartpilotError, isSystemError, messageOf } from '../runtime/errors.ts';
+import { ChartpilotError, isSystemError } from '../runtime/errors.ts';
+import { ensureRunDir } from '../runtime/run-dir.ts';
 
 export interface BaseIdOptions {
   /** Directory of the lock files. */
@@ -42,21 +42,6 @@ interface Owner {
 const lastBaseId = 65_535;
 const sharedMemoryDirDefault = '/dev/shm';
 const sweepPollMs = 25;
-
-/** `--runDir`, else `/run/chartpilot` where that can be written, else a directory of this user's below the temporary one. */
-export function chooseRunDir(flag: string | undefined): string {
-  if (flag !== undefined) return flag;
-  const shared = '/run/chartpilot';
-  try {
-    mkdirSync(shared, { recursive: true });
-    const probe = join(shared, `.probe-${process.pid}`);
-    writeFileSync(probe, '');
-    rmSync(probe);
-    return shared;
-  } catch {
-    return join(tmpdir(), `chartpilot-${process.getuid?.() ?? 0}`);
-  }
-}
 
 /**
  * Sweeps what dead agents left behind, then takes a base id that nobody on this host uses.
@@ -107,21 +92,6 @@ export async function claimBaseIds(options: BaseIdOptions & { readonly withSpare
       spare?.release();
     },
   };
-}
-
-function ensureRunDir(runDir: string): void {
-  try {
-    mkdirSync(runDir, { recursive: true, mode: 0o700 });
-    // A directory below the common temporary one may have been put there by somebody else.
-    if (runDir.startsWith(tmpdir()) && process.getuid?.() !== statSync(runDir).uid) {
-      throw new Error('it belongs to another user');
-    }
-  } catch (error) {
-    throw new ChartpilotError('FILE_UNREADABLE', `run directory ${runDir}: ${messageOf(error)}`, {
-      remedy: 'Name a directory that this user may write with --runDir.',
-      cause: error,
-    });
-  }
 }
 
 /** All ids, beginning at a place that differs from agent to agent: those that start together do not meet at each id. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Logger } from '../runtime/log.ts';
-import { EnvoyOutput, parseEnvoyLine } from './envoy-log.ts';
+import { type EnvoyLogLine, EnvoyOutput, parseEnvoyLine } from './envoy-log.ts';
 
 function recordingLog(): { log: Logger; lines: string[] } {
   const lines: string[] = [];
@@ -27,7 +27,7 @@ test('a line of Envoy is level, component and text', () => {
 
 test('every line reaches the log with Envoy’s level; a bare line has the level of the one before it', () => {
   const { log, lines } = recordingLog();
-  const output = new EnvoyOutput(log, run);
+  const output = new EnvoyOutput(log, { run });
   output.line(line('trace', 'a'));
   output.line(line('warning', 'b'));
   output.line('  c');
@@ -35,9 +35,21 @@ test('every line reaches the log with Envoy’s level; a bare line has the level
   expect(lines).toEqual(['debug a', 'warn b', 'warn   c']);
 });
 
+test('every line is told of to whoever keeps them', () => {
+  const told: EnvoyLogLine[] = [];
+  const output = new EnvoyOutput(recordingLog().log, { onLine: (entry) => told.push(entry) });
+  output.line(line('critical', 'bad'));
+  output.line('at 1:19');
+  output.line('');
+  expect(told).toEqual([
+    { level: 'error', component: 'main', text: 'bad' },
+    { level: 'error', text: 'at 1:19' },
+  ]);
+});
+
 describe('last words', () => {
   const lastWordsAfter = (...lines: string[]): string => {
-    const output = new EnvoyOutput(recordingLog().log, run);
+    const output = new EnvoyOutput(recordingLog().log, { run });
     for (const each of lines) output.line(each);
     return output.lastWords();
   };
@@ -62,14 +74,14 @@ describe('last words', () => {
 
   test('are nothing when the last line is too old to be about the end', () => {
     let now = 0;
-    const output = new EnvoyOutput(recordingLog().log, run, () => now);
+    const output = new EnvoyOutput(recordingLog().log, { run, now: () => now });
     output.line(line('error', 'a probe failed'));
     now = 60_000;
     expect(output.lastWords()).toBe('');
   });
 
   test('tell when the parent refused the child', () => {
-    const output = new EnvoyOutput(recordingLog().log, run);
+    const output = new EnvoyOutput(recordingLog().log, { run });
     expect(output.refusedByParent).toBe(false);
     output.line('previous envoy process is still initializing');
     expect(output.refusedByParent).toBe(true);

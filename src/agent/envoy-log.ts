@@ -32,19 +32,28 @@ const longestLastWords = 400;
 const lastWordsAgeMs = 5_000;
 const refusal = 'previous envoy process is still initializing';
 
+export interface EnvoyOutputOptions {
+  /** Whose lines they are, for the log. */
+  readonly run?: { readonly epoch: number; readonly baseId: number };
+  /** Told of every line. */
+  readonly onLine?: (line: EnvoyLogLine) => void;
+  readonly now?: () => number;
+}
+
 /** Reads the output of one process. Every line goes to the log with Envoy's own level. */
 export class EnvoyOutput {
   readonly #log: Logger;
-  readonly #run: { readonly epoch: number; readonly baseId: number } | undefined;
+  readonly #run: EnvoyOutputOptions['run'];
+  readonly #onLine: (line: EnvoyLogLine) => void;
   readonly #now: () => number;
   #level: Level = 'info';
   #last: { text: string; weight: number; at: number } | undefined;
   #refused = false;
 
-  /** @param run whose lines they are, for the log */
-  constructor(log: Logger, run?: { readonly epoch: number; readonly baseId: number }, now: () => number = Date.now) {
+  constructor(log: Logger, { run, onLine = () => {}, now = Date.now }: EnvoyOutputOptions = {}) {
     this.#log = log;
     this.#run = run;
+    this.#onLine = onLine;
     this.#now = now;
   }
 
@@ -62,10 +71,12 @@ export class EnvoyOutput {
     if (line.trim() === '') return;
     const parsed = parseEnvoyLine(line);
     // A line without a prefix continues the one before it: a list, a stack, the bare message of an error.
-    const { level, component, text }: EnvoyLogLine = parsed ?? { level: this.#level, text: line };
+    const entry: EnvoyLogLine = parsed ?? { level: this.#level, text: line };
+    const { level, component, text } = entry;
     this.#level = level;
     this.#refused ||= text.includes(refusal);
     this.#remember(text, weightOf(level, text, parsed === undefined));
+    this.#onLine(entry);
     this.#log[level](text, { epoch: this.#run?.epoch, baseId: this.#run?.baseId, component });
   }
 

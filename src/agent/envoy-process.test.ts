@@ -5,6 +5,7 @@ import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
 import type { ProcessExited, ProcessSignal } from '../../machines/agent/protocol.ts';
 import { createLogger } from '../runtime/log.ts';
+import type { TraceBody } from '../runtime/trace.ts';
 import { createAdminClient } from './admin-client.ts';
 import { claimBaseId } from './base-ids.ts';
 import { envoyProcess } from './envoy-process.ts';
@@ -22,6 +23,8 @@ beforeAll(async () => {
 interface Running {
   readonly table: ProcessTable;
   readonly log: string[];
+  /** What was recorded of it. */
+  readonly records: TraceBody[];
   readonly adminPort: number;
   order(signal: ProcessSignal['signal']): void;
   event<T extends EventObject>(type: T['type']): Promise<T>;
@@ -37,12 +40,14 @@ async function run(
   const adminPort = await freePort();
   const table = new ProcessTable();
   const log: string[] = [];
+  const records: TraceBody[] = [];
   const events: EventObject[] = [];
   const logic = envoyProcess({
     binary: options.binary ?? envoyBinary(),
     flags: testFlags,
     table,
     guard,
+    recorder: { record: (body) => records.push(body) },
     outOfMemoryKills: options.outOfMemoryKills ?? (() => undefined),
     log: createLogger({ write: (line) => log.push(line) }).scope('envoy'),
   });
@@ -58,7 +63,7 @@ async function run(
     },
     on: { '*': { actions: ({ event }) => void events.push(event) } },
   });
-  const actor = createActor(parent).start();
+  const actor = createActor(parent, { id: 'epoch-0' }).start();
   onTestFinished(async () => {
     actor.stop();
     await table.endAll();
@@ -68,6 +73,7 @@ async function run(
   return {
     table,
     log,
+    records,
     adminPort,
     order: (signal) => actor.getSnapshot().children.process!.send({ type: 'process.signal', signal }),
     async event<T extends EventObject>(type: T['type']): Promise<T> {
@@ -97,6 +103,17 @@ test('an Envoy is spawned, lives, and ends by SIGTERM with code 0', async () => 
   envoy.order('SIGTERM');
   expect(await envoy.event('process.exited')).toMatchObject({ code: 0, signal: null, refusedByParent: false });
   expect(envoy.table.list()).toEqual([]);
+});
+
+test('what an Envoy says is recorded under the name of its actor, until the actor is stopped', async () => {
+  const envoy = await run();
+  await live(envoy);
+  const main = { kind: 'log', actor: 'epoch-0/process', level: 'info', component: 'main' };
+  expect(envoy.records).toContainEqual({ ...main, text: expect.stringContaining('starting main dispatch loop') });
+  const before = envoy.records.length;
+  envoy.stop();
+  while (envoy.table.list().length > 0) await sleep(10);
+  expect(envoy.records.length).toBe(before);
 });
 
 test('an Envoy that refuses its bootstrap tells why with its last words', async () => {

@@ -4,12 +4,14 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
-import { fromCallback } from 'xstate';
+import { type AnyActorRef, fromCallback } from 'xstate';
 import type { ProcessExited, ProcessFailed, ProcessSignal, ProcessSpawned } from '../../machines/agent/protocol.ts';
+import { actorName, type Recorder } from '../runtime/actor-system.ts';
 import { messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
 import { EnvoyOutput } from './envoy-log.ts';
+import { EnvoyLogRecords } from './envoy-log-records.ts';
 import type { OutOfMemoryCounter } from './out-of-memory.ts';
 import { openOutputChannels } from './output-channels.ts';
 import type { ProcessTable } from './process-table.ts';
@@ -20,6 +22,8 @@ export interface EnvoyProcessEnvironment {
   readonly flags: EnvoyFlags;
   readonly log: Logger;
   readonly table: ProcessTable;
+  /** Envoy's own lines go into the trace; what users let it write, access logs, does not. */
+  readonly recorder?: Pick<Recorder, 'record'>;
   /** From {@link parentDeathGuard}. */
   readonly guard: readonly string[];
   /** Of the control group that Envoys live in. */
@@ -33,11 +37,16 @@ const outputGraceMs = 200;
 
 export function envoyProcess(environment: EnvoyProcessEnvironment) {
   return fromCallback<ProcessSignal, { epoch: number; baseId: number; configFile: string }>(
-    ({ input, sendBack, receive }) => {
+    ({ input, sendBack, receive, self }) => {
       let listening = true;
-      const process = runEnvoy(environment, input, (report) => {
-        if (listening) sendBack(report);
+      const actor = actorName(self as AnyActorRef);
+      const records = new EnvoyLogRecords((line) => {
+        if (listening) environment.recorder?.record({ kind: 'log', actor, ...line });
       });
+      const report = (event: ProcessReport): void => {
+        if (listening) sendBack(event);
+      };
+      const process = runEnvoy(environment, input, { report, records });
       receive(({ signal }) => process.kill(signal));
       return () => {
         listening = false;
@@ -50,7 +59,7 @@ export function envoyProcess(environment: EnvoyProcessEnvironment) {
 function runEnvoy(
   { binary, flags, log, table, guard, outOfMemoryKills }: EnvoyProcessEnvironment,
   run: { epoch: number; baseId: number; configFile: string },
-  report: (event: ProcessReport) => void,
+  { report, records }: { report: (event: ProcessReport) => void; records: EnvoyLogRecords },
 ): { kill(signal: NodeJS.Signals): void } {
   const problem = whyNotExecutable(binary);
   if (problem !== undefined) {
@@ -77,7 +86,7 @@ function runEnvoy(
   subprocess.catch(() => {});
   const child = subprocess.nodeChildProcess;
   table.add(child, run);
-  const output = new EnvoyOutput(log, run);
+  const output = new EnvoyOutput(log, { run, onLine: (line) => records.take(line) });
   const outputEnds = Promise.all([
     readLines(channels.stderr.stream ?? child.stderr, (line) => output.line(line)),
     // Envoy's own log goes to stderr: here is only what users let it write, access logs.
@@ -98,6 +107,7 @@ function runEnvoy(
     // Its last words may still be in the pipe; a pipe that somebody else holds open must not keep us waiting.
     await Promise.race([outputEnds, sleep(outputGraceMs, undefined, { ref: false })]);
     over = true;
+    records.end();
     const { refusedByParent } = output;
     // Who is killed says nothing (spec/agent.md §2.6 F12).
     const killed = signal === 'SIGKILL' && !killedByUs ? byWhom(killsBefore, outOfMemoryKills()) : undefined;

@@ -5,11 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
 import type { AdminUse, EnvoyAsk, ReadinessAnswer } from '../../machines/agent/protocol.ts';
-import { createLogger } from '../runtime/log.ts';
+import { readDebuggerToken } from '../runtime/debugger-access.ts';
+import { createLogger, silentLogger } from '../runtime/log.ts';
+import { header } from '../runtime/testing/random-records.ts';
+import { TraceEndpoint } from '../runtime/trace-endpoint.ts';
+import { TraceRing } from '../runtime/trace-ring.ts';
 import type { AdminInterfaces } from './admin-interfaces.ts';
 import { AgentMetrics } from './agent-metrics.ts';
 import { statusServer } from './status-server.ts';
-import { adminInterfaces, freePort } from './testing/real-envoy.ts';
+import { adminInterfaces, freePort, temporaryFolder } from './testing/real-envoy.ts';
 
 type Told = EventObject & Record<string, unknown>;
 
@@ -19,6 +23,7 @@ async function serving(options: {
   port?: number;
   host?: string;
   admins?: AdminInterfaces;
+  trace?: TraceEndpoint;
 }): Promise<{ url: string; told: Told[]; log: string[]; order: (order: AdminUse) => void; stop: () => void }> {
   const told: Told[] = [];
   const log: string[] = [];
@@ -27,6 +32,7 @@ async function serving(options: {
     metrics: new AgentMetrics(),
     log: createLogger({ write: (line) => log.push(line) }).scope('status'),
     host: options.host ?? '127.0.0.1',
+    ...(options.trace && { trace: options.trace }),
   });
   const parent = setup({ actors: { http } }).createMachine({
     invoke: { id: 'http', src: 'http', input: { port: options.port ?? 0 } },
@@ -172,4 +178,49 @@ test('a readiness call that nobody answers is answered when the server ends', as
   while (!told.some((event) => event.type === 'readiness.asked')) await sleep(5);
   stop();
   expect(await answer).toBe(503);
+});
+
+test('the trace is streamed to who has the token, beyond the end of the status port', async () => {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const ring = new TraceRing(10);
+  ring.write(header);
+  const trace = new TraceEndpoint({ ring, mode: 'on', runDir: folder.path, log: silentLogger });
+  const { url, stop } = await serving({ trace });
+  const refused = await fetch(`${url}/debug/trace`);
+  expect([refused.status, await refused.text()]).toEqual([401, expect.stringContaining(folder.path)]);
+
+  const token = readDebuggerToken(Number(new URL(url).port), { runDir: folder.path });
+  const authorization = `Bearer ${token}`;
+  const now = await fetch(`${url}/debug/trace?follow=false`, { headers: { authorization } });
+  expect(await now.text()).toBe(`${JSON.stringify(header)}\n`);
+
+  const live = (await fetch(`${url}/debug/trace`, { headers: { authorization } })).text();
+  stop();
+  await sleep(50);
+  // What happens while the agent goes down is what one wants to see.
+  ring.write({ seq: 1, t: 0, kind: 'effect', actor: 'agent', effect: 'last' });
+  await trace.end();
+  expect(await live).toContain('"last"');
+  expect(readDebuggerToken(Number(new URL(url).port), { runDir: folder.path })).toBeUndefined();
+});
+
+test('at most four debuggers watch', async () => {
+  const ring = new TraceRing(10);
+  ring.write(header);
+  const trace = new TraceEndpoint({ ring, mode: 'open', runDir: '/nonexistent', log: silentLogger });
+  const { url } = await serving({ trace });
+  const stopped = new AbortController();
+  const watch = () => fetch(`${url}/debug/trace`, { signal: stopped.signal });
+  const answers = await Promise.all([watch(), watch(), watch(), watch()]);
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  const fifth = await watch();
+  expect([fifth.status, await fifth.text()]).toEqual([503, expect.stringContaining('detach one')]);
+  stopped.abort();
+  while ((await fetch(`${url}/debug/trace?follow=false`)).status !== 200) await sleep(10);
+});
+
+test('without the debugger there is no such path', async () => {
+  const { url } = await serving({});
+  expect((await fetch(`${url}/debug/trace`)).status).toBe(404);
 });

@@ -1,5 +1,6 @@
 /** The http effect of the status actor (spec/agent.md §6.1–6.3): the agent's own port. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { fromCallback } from 'xstate';
 import type {
   AdminUse,
@@ -13,6 +14,7 @@ import type {
 } from '../../machines/agent/protocol.ts';
 import { isSystemError, messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
+import { type TraceEndpoint, tracePath } from '../runtime/trace-endpoint.ts';
 import type { AdminClient } from './admin-client.ts';
 import type { AdminInterfaces } from './admin-interfaces.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
@@ -21,6 +23,8 @@ export interface StatusServerEnvironment {
   readonly admins: AdminInterfaces;
   readonly metrics: AgentMetrics;
   readonly log: Logger;
+  /** Absent: the trace is not offered. */
+  readonly trace?: TraceEndpoint;
   /** All addresses unless said otherwise. */
   readonly host?: string;
 }
@@ -55,6 +59,8 @@ class StatusEndpoint {
   readonly #environment: StatusServerEnvironment;
   readonly #report: (event: Report) => void;
   readonly #server: Server;
+  /** Connections that end with this server; those of debuggers last as long as the program. */
+  readonly #sockets = new Set<Socket>();
   /** Readiness calls that wait for the status actor's word, by their number. */
   readonly #waiting = new Map<number, { response: ServerResponse; limit: NodeJS.Timeout }>();
   /** That of the serving epoch. */
@@ -73,6 +79,10 @@ class StatusEndpoint {
         if (!response.headersSent) send(response, 500, 'internal error\n');
       });
     });
+    this.#server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
   }
 
   listen(port: number): void {
@@ -81,6 +91,7 @@ class StatusEndpoint {
     this.#server.on('listening', () => {
       const address = this.#server.address();
       const bound = typeof address === 'object' && address !== null ? address.port : port;
+      this.#environment.trace?.opened(bound);
       this.#report({ type: 'http.listening', port: bound });
     });
     this.#server.listen(host === undefined ? { port } : { port, host });
@@ -94,7 +105,9 @@ class StatusEndpoint {
     this.#waiting.clear();
     this.#server.close();
     // Kept-alive connections of probes would hold the process; answers on their way are small and written already.
-    setImmediate(() => this.#server.closeAllConnections());
+    setImmediate(() => {
+      for (const socket of this.#sockets) socket.destroy();
+    });
   }
 
   answer({ request, ready, reason }: ReadinessAnswer): void {
@@ -122,7 +135,7 @@ class StatusEndpoint {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = (request.url ?? '/').split('?', 1)[0];
+    const path = (request.url ?? '/').split('?', 1)[0]!;
     switch (path) {
       case '/healthz/ready':
         this.#readiness(response);
@@ -134,8 +147,11 @@ class StatusEndpoint {
       case '/quitquitquit':
         this.#quit(request, response);
         return;
+      case tracePath:
+        this.#trace(request, response);
+        return;
       default:
-        send(response, 404, `no such path: ${path}\n`);
+        send(response, 404, noSuchPath(path));
     }
   }
 
@@ -177,6 +193,22 @@ class StatusEndpoint {
     }
   }
 
+  #trace(request: IncomingMessage, response: ServerResponse): void {
+    const { trace } = this.#environment;
+    if (trace === undefined) {
+      send(response, 404, noSuchPath(tracePath));
+      return;
+    }
+    const { method = 'GET', headers, socket, url = '' } = request;
+    const answer = trace.answer({ method, headers, peer: socket }, new URLSearchParams(url.split('?', 2)[1]));
+    if ('stream' in answer) {
+      this.#sockets.delete(socket);
+      answer.stream(response);
+    } else {
+      response.writeHead(answer.status, answer.headers).end(answer.body);
+    }
+  }
+
   #quit(request: IncomingMessage, response: ServerResponse): void {
     if (!isLoopback(request.socket.remoteAddress)) send(response, 403, 'only from this host\n');
     else if (request.method !== 'POST') send(response, 405, 'POST only\n');
@@ -185,6 +217,10 @@ class StatusEndpoint {
       this.#report({ type: 'quit.requested' });
     }
   }
+}
+
+function noSuchPath(path: string): string {
+  return `no such path: ${path}\n`;
 }
 
 function send(response: ServerResponse, status: number, body: string): void {

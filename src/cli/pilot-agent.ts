@@ -6,19 +6,16 @@ import { findOrInstallEnvoy } from '../agent/envoy-binary.ts';
 import type { ProxyFlags } from '../agent/proxy-flags.ts';
 import { type ProxyOptions, resolveProxyOptions } from '../agent/proxy-options.ts';
 import { proxyConfigToJson } from '../model/proxy-config.ts';
-import { createRecorder, type Recorder } from '../runtime/actor-system.ts';
-import { ChartpilotError, explainError, messageOf } from '../runtime/errors.ts';
-import { traceFile } from '../runtime/trace-file.ts';
+import { explainError } from '../runtime/errors.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags } from './commands/log-flags.ts';
+import { addRecordingFlags, openRecording, type RecordingFlags } from './commands/recording.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand, versionLine } from './commands/version.ts';
 
 /** A set-up that cannot work. The reference's −1. */
 const setUpFailed = 255;
 
-interface CommandFlags extends ProxyFlags, LogFlags {
-  readonly trace?: string;
-}
+interface CommandFlags extends ProxyFlags, LogFlags, RecordingFlags {}
 
 function pilotAgent(): Command {
   return new Command('pilot-agent')
@@ -77,9 +74,8 @@ function proxyCommand(): Command {
     .option('--watchCerts <dir,…>', 'a change of a certificate in there restarts Envoy hot')
     .option('--watchDelay <duration>', 'from a change to the restart, default 10s')
     .option('--restartPolicy <policy>', 'an Envoy that ends: retry (default), or exit with it')
-    .option('--hotRestart <on|off>', 'off: drain and start anew instead; default on')
-    .option('--trace <file>', 'record what the statecharts do');
-  addLogFlags(command);
+    .option('--hotRestart <on|off>', 'off: drain and start anew instead; default on');
+  addLogFlags(addRecordingFlags(command));
   for (const flag of rareFlags) command.addOption(new Option(flag).hideHelp());
   return command
     .addHelpText(
@@ -119,11 +115,12 @@ async function proxy(args: readonly string[], flags: CommandFlags): Promise<numb
   const envoy = await findOrInstallEnvoy({ ...search, env: process.env }, { env: process.env, progress });
   log.info(`Envoy is ${envoy.path}`, { by: envoy.by });
 
-  const recorder = openRecorder(flags.trace);
+  const { runDir } = options;
+  const recording = openRecording({ program: 'pilot-agent', machines: [agentMachine], flags, runDir, log });
   try {
-    return await run({ options, binary: envoy.path, log, recorder }, flags.trace);
+    return await run({ options, binary: envoy.path, log, ...recording }, flags.trace);
   } finally {
-    recorder.close();
+    await recording.close();
   }
 }
 
@@ -134,18 +131,6 @@ async function run(program: Parameters<typeof runAgent>[0], trace: string | unde
   const place = trace === undefined ? '' : `\n  → what led to it: chartpilot trace ${trace}`;
   process.stderr.write(`pilot-agent: ${[what, ...details].join('\n  ')}${place}\n`);
   return exitCode;
-}
-
-function openRecorder(trace: string | undefined): Recorder {
-  try {
-    return createRecorder({
-      program: 'pilot-agent',
-      machines: [agentMachine],
-      sinks: trace === undefined ? [] : [traceFile(trace)],
-    });
-  } catch (error) {
-    throw new ChartpilotError('FLAG_INVALID', `--trace ${trace}: ${messageOf(error)}`);
-  }
 }
 
 /** The role stands before flags that we do not know, or after them. */

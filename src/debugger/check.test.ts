@@ -3,7 +3,7 @@ import type { TraceBody, TraceRecord } from '../runtime/trace.ts';
 import { checkTrace, type Departure, TraceChecker } from './check.ts';
 import type { Diagram } from './diagram/diagram.ts';
 import { parseDiagram } from './diagram/parse.ts';
-import { departureInWords } from './report-text.ts';
+import { departureInWords, formatReport } from './report-text.ts';
 
 const restart = parseDiagram(
   `sequenceDiagram
@@ -469,4 +469,23 @@ test('many activations at once do not slow the check down', () => {
   expect(report.departures).toEqual([]);
   expect(report.diagrams[0]?.live).toBe(10_000);
   expect(process.cpuUsage(start).user / 1000).toBeLessThan(3_000);
+});
+
+test('a diagram that speaks about messages which the trace leaves out is not checked, and that is said', () => {
+  const about = parseDiagram(
+    'sequenceDiagram\n participant a\n participant b\n a->>b: a.asks\n b->>a: b.answers',
+    'ask.mmd',
+  );
+  const other = parseDiagram(
+    'sequenceDiagram\n participant a\n participant c\n a->>c: c.begin\n c->>a: c.ended',
+    'c.mmd',
+  );
+  const checker = new TraceChecker([about, other], { omits: ['b.answers'] });
+  checker.feed({ seq: 1, t: 1, kind: 'event', from: 'a', to: 'b', event: { type: 'a.asks' } });
+  checker.feed({ seq: 2, t: 2, kind: 'event', from: 'a', to: 'b', event: { type: 'a.asks' } });
+  checker.feed({ seq: 3, t: 3, kind: 'event', from: 'c', to: 'a', event: { type: 'c.ended' } });
+  const report = checker.report();
+  expect(report.notChecked).toEqual([{ file: 'ask.mmd', omitted: ['b.answers'] }]);
+  expect(report.departures.map(({ message }) => message.type)).toEqual(['c.ended']);
+  expect(formatReport(report, [about, other])).toContain('ask.mmd  not checked: the trace leaves out b.answers');
 });

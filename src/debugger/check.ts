@@ -1,6 +1,6 @@
 /** Checks a trace against sequence diagrams, as live sequence charts are read: `docs/sequence-diagrams.md`. Runs in a browser. */
 import type { TraceHeader, TraceRecord } from '../runtime/trace.ts';
-import { contractOf, type ExpectedMessage, expectedMessage } from './contract.ts';
+import { type Contract, contractOf, type ExpectedMessage, expectedMessage } from './contract.ts';
 import type { Diagram } from './diagram/diagram.ts';
 import { type ActivationCounts, DiagramMonitor, type Refusal } from './diagram-monitor.ts';
 import { type Message, MessageReader } from './message.ts';
@@ -47,6 +47,8 @@ export interface CheckReport {
   /** The actors that no diagram names, by series (`epoch-N/process`), with how many messages they had; most first. */
   ignoredActors: { series: string; messages: number }[];
   diagrams: ({ file: string } & ActivationCounts)[];
+  /** Diagrams that the trace is not held against: it leaves out messages that they speak about. */
+  notChecked: { file: string; omitted: string[] }[];
 }
 
 /** Messages kept for showing what came before a departure. */
@@ -57,6 +59,7 @@ const maxKept = 1_000;
 const maxSeries = 200;
 const otherSeries = 'others';
 const noDeparture: readonly Departure[] = [];
+
 /**
  * Follows a trace record by record; also while it is written (`recorder.observe(checker.feed)`). A checker serves one
  * trace.
@@ -76,12 +79,23 @@ export class TraceChecker {
     lost: 0,
   };
   readonly #ignoredActors = new Map<string, number>();
+  readonly #notChecked: CheckReport['notChecked'];
   #before: readonly Message[] = [];
   #lastSeq = 0;
 
-  /** @param header of a trace that does not begin with the program's start: who lived then, and who is whose parent. */
-  constructor(diagrams: readonly Diagram[], header: Pick<TraceHeader, 'actors'> = {}) {
-    this.#monitors = diagrams.map((diagram) => new DiagramMonitor(contractOf(diagram)));
+  /** @param header tells who lived before the first record, and who is whose parent; and what is left out. */
+  constructor(diagrams: readonly Diagram[], header: Pick<TraceHeader, 'actors' | 'omits'> = {}) {
+    const contracts = diagrams.map(contractOf);
+    const missing = ({ alphabet }: Contract): string[] => [
+      ...new Set(alphabet.flatMap(({ type }) => (header.omits?.includes(type) === true ? [type] : []))),
+    ];
+    this.#monitors = contracts.flatMap((contract) =>
+      missing(contract).length > 0 ? [] : new DiagramMonitor(contract),
+    );
+    this.#notChecked = contracts.flatMap((contract) => {
+      const omitted = missing(contract);
+      return omitted.length === 0 ? [] : [{ file: contract.diagram.file, omitted }];
+    });
     this.#kinds = new MessageKinds(this.#monitors);
     this.#messages = new MessageReader(header.actors);
   }
@@ -110,6 +124,7 @@ export class TraceChecker {
         .map(([series, messages]) => ({ series, messages }))
         .sort((a, b) => b.messages - a.messages),
       diagrams: this.#monitors.map((monitor) => ({ file: monitor.contract.diagram.file, ...monitor.counts() })),
+      notChecked: [...this.#notChecked],
     };
   }
 

@@ -42,6 +42,10 @@ export function formatReport(report: CheckReport, diagrams: readonly Diagram[]):
     ...report.diagrams.map(({ file, started, completed, interrupted, live }) =>
       `${file.padEnd(width)}  ${started} ${started === 1 ? 'activation' : 'activations'}: ${completed} completed, ${interrupted} interrupted, ${live} live`.trim(),
     ),
+    ...report.notChecked.map(
+      ({ file, omitted }) =>
+        `${file}  not checked: the trace leaves out ${omitted.join(', ')} (record with --traceLevel full)`,
+    ),
     `${counts.records} records: ${counts.accepted} messages accepted, ${counts.departures} departures; ${ignored(report)}`,
   ].join('\n');
 }

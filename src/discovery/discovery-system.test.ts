@@ -14,9 +14,12 @@ import { loadDiagrams } from '../debugger/diagram/load.ts';
 import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import { createRecorder } from '../runtime/actor-system.ts';
-import { createLogger } from '../runtime/log.ts';
+import { readDebuggerToken } from '../runtime/debugger-access.ts';
+import { createLogger, silentLogger } from '../runtime/log.ts';
 import { packageRoot } from '../runtime/package-root.ts';
-import type { TraceRecord } from '../runtime/trace.ts';
+import type { TraceLine, TraceRecord } from '../runtime/trace.ts';
+import { TraceEndpoint } from '../runtime/trace-endpoint.ts';
+import { TraceRing } from '../runtime/trace-ring.ts';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from './discovery-options.ts';
 import { runDiscovery } from './discovery-system.ts';
 
@@ -39,6 +42,7 @@ class ControlPlane {
   readonly lines: string[] = [];
   readonly records: TraceRecord[] = [];
   readonly ended: Promise<DiscoveryOutput>;
+  readonly trace: TraceEndpoint;
   readonly #signals = new EventEmitter();
   readonly #clients: AdsTestClient[] = [];
   readonly #streams: SotwStream[] = [];
@@ -47,7 +51,9 @@ class ControlPlane {
     running.push(this);
     mkdirSync(join(this.root, 'config'));
     for (const [name, text] of Object.entries(files)) this.write(name, text);
-    const recorder = createRecorder({ program: 'pilot-discovery' });
+    const ring = new TraceRing(1_000);
+    const recorder = createRecorder({ program: 'pilot-discovery', sinks: [ring] });
+    this.trace = new TraceEndpoint({ ring, mode: 'on', runDir: this.root, log: silentLogger });
     recorder.observe((record) => this.records.push(record));
     const options = resolveDiscoveryOptions(
       {
@@ -64,7 +70,14 @@ class ControlPlane {
       { PILOT_MAX_REQUESTS_PER_SECOND: '1000' },
     );
     const log = createLogger({ write: (line) => this.lines.push(line.trimEnd()) });
-    this.ended = runDiscovery({ options, log, recorder, version: 'test', signals: this.#signals as never });
+    this.ended = runDiscovery({
+      options,
+      log,
+      recorder,
+      version: 'test',
+      trace: this.trace,
+      signals: this.#signals as never,
+    });
   }
 
   static async serving(flags: DiscoveryFlags = {}, files?: Record<string, string>): Promise<ControlPlane> {
@@ -107,6 +120,13 @@ class ControlPlane {
       stream,
       clusters: response.resources.map(({ value }) => fromBinary(ClusterSchema, value).name),
     };
+  }
+
+  /** The stream of the trace, as it is given to who has the token. */
+  async watch(query = ''): Promise<Response> {
+    const address = this.#address('http.listening');
+    const token = readDebuggerToken(Number(address.split(':').at(-1)), { runDir: this.root });
+    return fetch(`http://${address}/debug/trace${query}`, { headers: { authorization: `Bearer ${token}` } });
   }
 
   troubles(): string[] {
@@ -379,5 +399,35 @@ describe('the pages', () => {
     ]) {
       expect(text.split('\n')).toContain(line);
     }
+  });
+});
+
+describe('the trace of the control plane', () => {
+  const linesOf = (text: string): TraceLine[] =>
+    text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as TraceLine);
+
+  it('is offered at its HTTP ports to who has the token', async () => {
+    const plane = await ControlPlane.serving();
+    expect((await plane.get('/debug/trace')).status).toBe(401);
+    const response = await plane.watch('?follow=false');
+    expect(response.headers.get('content-type')).toBe('application/x-ndjson');
+    const [first, ...records] = linesOf(await response.text());
+    expect(first).toMatchObject({ kind: 'header', program: 'pilot-discovery' });
+    expect(records).toContainEqual(expect.objectContaining({ kind: 'spawn', actor: 'discovery' }));
+  });
+
+  it('reaches its readers to the last record when the control plane ends, and does not keep it from ending', async () => {
+    const plane = await ControlPlane.serving();
+    const watched = (await plane.watch()).text();
+    const start = performance.now();
+    plane.signal();
+    expect(await plane.ended).toMatchObject({ exitCode: 0 });
+    await plane.trace.end();
+    // Its --shutdownDuration, which it would take for a request that goes on, is 2 s.
+    expect(performance.now() - start).toBeLessThan(1_000);
+    expect(linesOf(await watched).at(-1)).toMatchObject({ kind: 'stop', actor: 'discovery', status: 'done' });
   });
 });

@@ -12,6 +12,7 @@ import { type Recorder, startRoot, whenDone } from '../runtime/actor-system.ts';
 import { explainError, messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import { narrate } from '../runtime/narrate.ts';
+import { type StreamAnswer, type TraceEndpoint, tracePath } from '../runtime/trace-endpoint.ts';
 import { type AdsServer, createAdsServer } from './ads-server.ts';
 import { ConfigDirectory } from './config-directory.ts';
 import { answerDebug } from './debug-endpoints.ts';
@@ -33,6 +34,8 @@ export interface DiscoveryProgram {
   readonly recorder: Recorder;
   /** One line, for `/version`. */
   readonly version: string;
+  /** Offered at every HTTP port; absent: not at all. Who made it ends it. */
+  readonly trace?: TraceEndpoint;
   /** The source of signals; the process itself unless a test says otherwise. */
   readonly signals?: Pick<NodeJS.Process, 'on' | 'off'>;
 }
@@ -175,14 +178,16 @@ class ControlPlane {
   }
 
   #httpEffect() {
+    const { options, trace } = this.#program;
     return fromCallback<HttpOrder, undefined>(({ receive, sendBack }) => {
       const servers = new HttpServers(
         (request) => this.#answer(request, () => sendBack({ type: 'push.wanted' })),
-        this.#program.options.grpcAddress === undefined ? { grpcPort: () => this.#grpcPort } : {},
+        options.grpcAddress === undefined ? { grpcPort: () => this.#grpcPort } : {},
       );
       const open = async (): Promise<void> => {
         try {
-          const opened = await servers.open(this.#program.options.httpAddresses);
+          const opened = await servers.open(options.httpAddresses);
+          if (options.servesDebug) for (const { port } of opened) trace?.opened(port);
           sendBack({ type: 'http.listening', addresses: opened.map(formatAddress) });
         } catch (error) {
           sendBack({ type: 'http.failed', reason: inOneLine(error) });
@@ -208,12 +213,14 @@ class ControlPlane {
     });
   }
 
-  async #answer(request: HttpRequest, pushAll: () => void): Promise<HttpAnswer> {
-    const { path } = request;
+  async #answer(request: HttpRequest, pushAll: () => void): Promise<HttpAnswer | StreamAnswer> {
+    const { path, query } = request;
+    const { trace } = this.#program;
     if (path === '/ready') return { status: this.#isServing ? 200 : 503, body: '' };
     if (path === '/version') return { status: 200, body: `${this.#program.version}\n` };
     if (path === '/metrics') return { status: 200, ...(await this.metrics.text()) };
     const { clusterId, servesDebug } = this.#program.options;
+    if (servesDebug && trace !== undefined && path === tracePath) return trace.answer(request, query);
     const debug = answerDebug(
       {
         state: this.#state,

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -54,6 +55,26 @@ describe('HttpServers', () => {
     await expect(fetch(urls[0]!)).rejects.toThrow();
     expect(await running).toBe('late');
     await closed;
+  });
+
+  it('leaves a stream to itself: closing neither waits for it nor ends it', async () => {
+    let response: ServerResponse | undefined;
+    const { servers, urls } = await serve(({ path }) =>
+      path === '/stream'
+        ? {
+            stream: (taken) => {
+              response = taken;
+              taken.write('a');
+            },
+          }
+        : { status: 200, body: '' },
+    );
+    await (await fetch(`${urls[0]}/`)).text();
+    const streamed = (await fetch(`${urls[0]}/stream`)).text();
+    await servers.close();
+    servers.cut();
+    response!.end('b');
+    expect(await streamed).toBe('ab');
   });
 
   it('opens nothing when one of the ports is in use, and says which', async () => {

@@ -1,7 +1,14 @@
 /** The HTTP side of the control plane: one handler behind one or more ports (spec/discovery.md §1.3, §9.1). */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { ChartpilotError, isSystemError, messageOf } from '../runtime/errors.ts';
+import type { StreamAnswer } from '../runtime/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from './listen-address.ts';
 import { sharedPort } from './shared-port.ts';
 
@@ -11,6 +18,9 @@ export interface HttpRequest {
   readonly query: URLSearchParams;
   /** Whether the caller is on this host. */
   readonly local: boolean;
+  readonly headers: IncomingHttpHeaders;
+  /** Both ends of the connection. */
+  readonly peer: { readonly remoteAddress?: string | undefined; readonly localAddress?: string | undefined };
 }
 
 export interface HttpAnswer {
@@ -19,9 +29,11 @@ export interface HttpAnswer {
   readonly body: string | object;
   /** Of a text; `text/plain` unless given. */
   readonly contentType?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
-export type HttpHandler = (request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>;
+/** The connection of a {@link StreamAnswer} is the stream's: closing or cutting the servers neither ends nor awaits it. */
+export type HttpHandler = (request: HttpRequest) => HttpAnswer | StreamAnswer | Promise<HttpAnswer | StreamAnswer>;
 
 const idleMs = 90_000;
 const readMs = 30_000;
@@ -37,8 +49,10 @@ export class HttpServers {
   readonly #options: HttpServersOptions;
   readonly #http: Server[] = [];
   readonly #listeners: NetServer[] = [];
+  /** Connections of requests that are answered at once, or idle. */
   readonly #sockets = new Set<Socket>();
-  #isClosing = false;
+  /** Set while the servers close: resolved when the last connection is gone. */
+  #closing: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(handler: HttpHandler, options: HttpServersOptions = {}) {
     this.#handler = handler;
@@ -64,14 +78,11 @@ export class HttpServers {
 
   /** Takes no more connections; resolves when the running requests are answered. */
   async close(): Promise<void> {
-    this.#isClosing = true;
-    const closed = this.#listeners.splice(0).map((listener) => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      listener.close(() => resolve());
-      return promise;
-    });
+    this.#closing ??= Promise.withResolvers<void>();
+    for (const listener of this.#listeners.splice(0)) listener.close();
     for (const server of this.#http) server.closeIdleConnections();
-    await Promise.all(closed);
+    if (this.#sockets.size === 0) this.#closing.resolve();
+    await this.#closing.promise;
   }
 
   /** Closes everything at once. */
@@ -88,7 +99,7 @@ export class HttpServers {
     const listener = grpcPort === undefined ? server : sharedPort(server, grpcPort);
     listener.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
+      socket.once('close', () => this.#release(socket));
     });
     const { promise, resolve, reject } = Promise.withResolvers<ListenAddress>();
     listener.once('error', (error) => reject(listenError(address, error)));
@@ -100,19 +111,19 @@ export class HttpServers {
     return promise;
   }
 
+  #release(socket: Socket): void {
+    this.#sockets.delete(socket);
+    if (this.#sockets.size === 0) this.#closing?.resolve();
+  }
+
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://localhost');
     request.resume();
-    let answer: HttpAnswer;
-    try {
-      answer = await this.#handler({
-        method: request.method ?? 'GET',
-        path: url.pathname,
-        query: url.searchParams,
-        local: isLoopback(request.socket.remoteAddress ?? ''),
-      });
-    } catch (error) {
-      answer = { status: 500, body: `${messageOf(error)}\n` };
+    const answer = await this.#answerOf(request, url);
+    if ('stream' in answer) {
+      this.#release(request.socket);
+      answer.stream(response);
+      return;
     }
     const { status, body } = answer;
     const [text, type] =
@@ -120,9 +131,26 @@ export class HttpServers {
         ? [body, answer.contentType ?? 'text/plain; charset=utf-8']
         : [`${JSON.stringify(body, undefined, url.searchParams.has('pretty') ? 2 : undefined)}\n`, 'application/json'];
     // Kept alive, the connection would keep the port from closing.
-    if (this.#isClosing) response.setHeader('connection', 'close');
-    response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text) });
+    if (this.#closing !== undefined) response.setHeader('connection', 'close');
+    const length = Buffer.byteLength(text);
+    response.writeHead(status, { ...answer.headers, 'content-type': type, 'content-length': length });
     response.end(request.method === 'HEAD' ? undefined : text);
+  }
+
+  async #answerOf(request: IncomingMessage, url: URL): Promise<HttpAnswer | StreamAnswer> {
+    const { method = 'GET', headers, socket } = request;
+    try {
+      return await this.#handler({
+        method,
+        path: url.pathname,
+        query: url.searchParams,
+        local: isLoopback(socket.remoteAddress ?? ''),
+        headers,
+        peer: socket,
+      });
+    } catch (error) {
+      return { status: 500, body: `${messageOf(error)}\n` };
+    }
   }
 }
 

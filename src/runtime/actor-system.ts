@@ -12,15 +12,16 @@ import {
   createActor,
   type InspectionEvent,
   type SnapshotFrom,
-  StateMachine,
   type StateValue,
 } from 'xstate';
 import { messageOf } from './errors.ts';
-import { type Redact, redactor, secretsIn } from './redact.ts';
-import { machinesOf, statechartOf, timerName, transitionNumbers } from './statechart.ts';
+import { type Redact, redactor } from './redact.ts';
+import { secretsIn } from './secret-texts.ts';
+import { isMachine, machinesOf, statechartOf, timerName, transitionNumbers } from './statechart.ts';
 import {
   type TraceBody,
   type TracedEvent,
+  type TraceHeader,
   type TraceLevel,
   type TraceRecord,
   type TraceSink,
@@ -68,7 +69,7 @@ export function actorName(ref: AnyActorRef): string {
 
 function machineOf(ref: AnyActorRef): AnyStateMachine | undefined {
   const { logic } = ref as AnyActorRef & { logic?: unknown };
-  return logic instanceof StateMachine ? logic : undefined;
+  return isMachine(logic) ? logic : undefined;
 }
 
 /** `serving.settled`; the paths of parallel regions joined with ` | `, in the order of the definition. */
@@ -95,6 +96,10 @@ interface Known {
   readonly name: string;
   readonly machine: AnyStateMachine | undefined;
   readonly spawned: number;
+  /** It has done what its start led to. */
+  begun: boolean;
+  /** What its parent stops it for: an actor that is at work ends later. */
+  stoppedFor?: { readonly cause?: number; readonly during?: number };
   state: string;
   value: StateValue | undefined;
   /** As it was when it was recorded last. */
@@ -105,7 +110,7 @@ interface Known {
 
 /** Turns XState's inspection events into trace records. */
 export function createRecorder(options: RecorderOptions): Recorder {
-  const { machines = [], level = 'standard' } = options;
+  const { machines = [], level = 'standard', startedAt = new Date() } = options;
   const omitted: ReadonlySet<string> = new Set(options.omits);
   const sinks = options.sinks ?? [];
   const now = options.now ?? monotonic();
@@ -118,17 +123,19 @@ export function createRecorder(options: RecorderOptions): Recorder {
   });
   let seq = 0;
 
-  for (const sink of sinks) {
-    sink.write({
+  if (sinks.length > 0) {
+    // The same for all sinks: by it, the parts of one run are known.
+    const header: TraceHeader = {
       kind: 'header',
       version: traceVersion,
       program: options.program,
       pid: options.pid ?? process.pid,
-      startedAt: (options.startedAt ?? new Date()).toISOString(),
+      startedAt: startedAt.toISOString(),
       level,
       machines: machinesOf(...machines).map(statechartOf),
       ...(omitted.size > 0 && { omits: [...omitted] }),
-    });
+    };
+    for (const sink of sinks) sink.write(header);
   }
 
   const record = (body: TraceBody): number => {
@@ -148,6 +155,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       name: actorName(ref),
       machine: machineOf(ref),
       spawned: 0,
+      begun: false,
       state: '',
       value: undefined,
       context: undefined,
@@ -161,7 +169,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const causeOf = (ref: AnyActorRef | undefined): { cause?: number } => {
     const sender = ref === undefined ? undefined : known.get(ref);
     if (sender?.machine === undefined) return {};
-    const cause = sender.inbox[0]?.seq ?? sender.spawned;
+    // At rest it does nothing; what it had sent with a delay has no cause in the trace.
+    const cause = sender.inbox[0]?.seq ?? (sender.begun ? 0 : sender.spawned);
     return cause === 0 ? {} : { cause };
   };
 
@@ -178,7 +187,16 @@ export function createRecorder(options: RecorderOptions): Recorder {
       ...(input !== undefined && { input }),
       ...causeOf(parent),
     });
-    known.set(ref, { name, machine, spawned, state: '', value: undefined, context: undefined, inbox: [] });
+    known.set(ref, {
+      name,
+      machine,
+      spawned,
+      begun: false,
+      state: '',
+      value: undefined,
+      context: undefined,
+      inbox: [],
+    });
   };
 
   const onEvent = (to: AnyActorRef, from: AnyActorRef | undefined, event: TracedEvent): void => {
@@ -251,6 +269,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       });
       return;
     }
+    if (type === 'xstate.stopChild' && params !== undefined) onStopOrder(knownOf(params as AnyActorRef), ref);
     if (type !== 'xstate.raise') return;
     const { event, delay } = params as { event: { type: string }; delay?: number };
     const timer = timerName(event.type);
@@ -260,6 +279,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
     const stateId = event.type.slice(`xstate.after.${timer}.`.length);
     const state = actor.machine?.getStateNodeById(stateId).path.join('.') ?? '';
     record({ kind: 'timer-started', actor: actor.name, timer, state, ms: delay, ...causeOf(ref) });
+  };
+
+  const onStopOrder = (child: Known, by: AnyActorRef): void => {
+    const during = child.inbox[0]?.seq ?? 0;
+    child.stoppedFor = { ...causeOf(by), ...(during > 0 && { during }) };
   };
 
   const inspect = (event: InspectionEvent): void => {
@@ -302,6 +326,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       status: status as 'done' | 'stopped' | 'error',
       ...(output !== undefined && { output }),
       ...(error !== undefined && { error: messageOf(error) }),
+      ...(status === 'stopped' && knownOf(ref).stoppedFor),
     });
   };
 
@@ -329,9 +354,10 @@ function takenNumbers(machine: AnyStateMachine, transitions: readonly AnyTransit
 }
 
 /** Forgets an event that an actor has reacted to, and those before it that it will never get to. */
-function doneWith({ inbox }: Known, event: object): void {
-  const at = inbox.findIndex((delivered) => delivered.event === event);
-  if (at >= 0) inbox.splice(0, at + 1);
+function doneWith(actor: Known, event: object): void {
+  actor.begun = true;
+  const at = actor.inbox.findIndex((delivered) => delivered.event === event);
+  if (at >= 0) actor.inbox.splice(0, at + 1);
 }
 
 /** An error in an event is an Error object, which JSON shows as `{}`: keep its message. */

@@ -1,4 +1,5 @@
 /** Makes what goes into a trace safe and small: no secret, no endless text, no endless list. */
+import { isSecretName, patternOfSecrets, redacted, withoutSecretLooks } from './secret-texts.ts';
 
 export interface RedactOptions {
   /** Keep long texts and long lists: a replay needs all of them. Secrets are left out all the same. */
@@ -7,80 +8,120 @@ export interface RedactOptions {
   readonly secrets?: readonly string[];
 }
 
-const secretKey = /passw|secret|token|private.?key|authorization|credential|api.?key/i;
 const longestText = 2_000;
 const longestList = 16;
 const deepest = 12;
-const redacted = '[redacted]';
+/** Numbers with fewer digits count something: tokens of a bucket, attempts. */
+const shortestSecretNumber = 100_000;
+/** Names of actors, states and fields come again and again: what became of them is remembered. */
+const longestRemembered = 80;
+const maxRemembered = 4_096;
 
-/** What secrets look like inside a text, each with what is kept of it. */
-const secretPatterns: readonly (readonly [RegExp, string])[] = [
-  [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*-----|$)/g, redacted],
-  [/\b(Bearer|Basic)\s+[\w.~+/=-]{8,}/gi, `$1 ${redacted}`],
-  [/\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g, redacted],
-  [
-    /\b([\w.-]*(?:passw(?:or)?d|secret|token|api[-_]?key)[\w.-]*["']?\s*[:=]\s*["']?)[^\s"',;&}]{4,}/gi,
-    `$1${redacted}`,
-  ],
-];
-/** Most texts hold none of the words that the patterns begin with: one look is enough for them. */
-const suspicious = /-----BEGIN|bearer|basic|eyJ|passw|secret|token|api[-_]?key/i;
-const shortestSecret = 6;
+/** What is known of a field's name. */
+interface Key {
+  readonly text: string;
+  /** Whether everything below it is secret. */
+  readonly isSecret: boolean;
+}
 
-/** Redacts a value; what is unchanged is returned as it is. */
+/** Redacts a value without changing it; what is unchanged is returned as it is. */
 export type Redact = <T>(value: T) => T;
 
 /** A function that leaves out of any plain data what must not be in a trace. */
 export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Redact {
-  const known = secrets.filter((secret) => secret.length >= shortestSecret).sort((a, b) => b.length - a.length);
+  const known = patternOfSecrets(secrets);
+  const safe = (text: string): string => withoutSecretLooks(known === undefined ? text : text.replace(known, redacted));
+  const safeShort = remembering(safe);
+  const keyOf = remembering((name): Key => ({ text: safe(name), isSecret: isSecretName(name) }));
 
-  const text = (key: string, value: string): string => {
-    if (value !== '' && secretKey.test(key)) return redacted;
-    let safe = value;
-    for (const secret of known) if (safe.includes(secret)) safe = safe.replaceAll(secret, redacted);
-    if (suspicious.test(safe)) for (const [pattern, kept] of secretPatterns) safe = safe.replaceAll(pattern, kept);
-    return full || safe.length <= longestText ? safe : `${safe.slice(0, longestText)}… (${safe.length} characters)`;
+  const text = (value: string, isSecret: boolean): string => {
+    if (isSecret && value !== '') return redacted;
+    const whole = value.length <= longestRemembered ? safeShort(value) : safe(value);
+    return full || whole.length <= longestText ? whole : `${whole.slice(0, longestText)}… (${whole.length} characters)`;
   };
 
-  const list = (key: string, value: readonly unknown[], depth: number): unknown => {
+  const list = (value: readonly unknown[], isSecret: boolean, depth: number): unknown => {
     const kept = full || value.length <= longestList ? value : value.slice(0, longestList);
+    const below = isSecret || isSecretPair(value);
     let changed = kept !== value;
-    const items = kept.map((item) => {
-      const safe = walk(key, item, depth);
-      changed ||= safe !== item;
-      return safe;
+    const items = kept.map((item, index) => {
+      const safeItem = walk(item, below && !(index === 0 && !isSecret), depth);
+      changed ||= safeItem !== item;
+      return safeItem;
     });
     if (kept !== value) items.push(`… (${value.length} items)`);
     return changed ? items : value;
   };
 
-  const record = (value: object, depth: number): unknown => {
+  const record = (value: object, isSecret: boolean, depth: number): unknown => {
+    const named = isSecret ? undefined : secretFieldOf(value);
     let copy: Record<string, unknown> | undefined;
-    for (const [key, item] of Object.entries(value)) {
-      const safe = walk(key, item, depth);
-      if (safe === item) continue;
+    for (const [name, item] of Object.entries(value)) {
+      const key = keyOf(name);
+      const safeItem = walk(item, isSecret || key.isSecret || name === named, depth);
+      if (safeItem === item && key.text === name) continue;
       copy ??= { ...value };
-      copy[key] = safe;
+      if (key.text !== name) delete copy[name];
+      copy[key.text] = safeItem;
     }
     return copy ?? value;
   };
 
-  const walk = (key: string, value: unknown, depth: number): unknown => {
-    if (typeof value === 'string') return text(key, value);
-    if (typeof value !== 'object' || value === null) return typeof value === 'bigint' ? String(value) : value;
+  const walk = (value: unknown, isSecret: boolean, depth: number): unknown => {
+    switch (typeof value) {
+      case 'string':
+        return text(value, isSecret);
+      case 'number':
+        return isSecret && Math.abs(value) >= shortestSecretNumber ? redacted : value;
+      case 'bigint':
+        return text(String(value), isSecret);
+      case 'function':
+        // JSON leaves it out; a toJSON would speak for what was looked at.
+        return undefined;
+      case 'object':
+        return value === null ? null : object(value, isSecret, depth);
+      default:
+        return value;
+    }
+  };
+
+  const object = (value: object, isSecret: boolean, depth: number): unknown => {
     if (depth >= deepest) return '[deep]';
-    if (Array.isArray(value)) return list(key, value, depth + 1);
-    if (value instanceof Error) return text(key, value.message);
+    if (Array.isArray(value)) return list(value, isSecret, depth + 1);
+    if (value instanceof Error) return text(value.message, isSecret);
     const prototype: unknown = Object.getPrototypeOf(value);
-    if (prototype === Object.prototype || prototype === null) return record(value, depth + 1);
+    if (prototype === Object.prototype || prototype === null) return record(value, isSecret, depth + 1);
     // Charts hold plain data. What a foreign machine holds beside it is named, not walked through.
     const { constructor } = value as { constructor?: { name?: string } };
     return `[${constructor?.name || 'object'}]`;
   };
-  return <T>(value: T): T => walk('', value, 0) as T;
+  return <T>(value: T): T => walk(value, false, 0) as T;
 }
 
-/** The values of environment variables whose names say that they are secret. */
-export function secretsIn(env: Readonly<Record<string, string | undefined>>): string[] {
-  return Object.entries(env).flatMap(([name, value]) => (value !== undefined && secretKey.test(name) ? [value] : []));
+/** A function of a text that is computed once for each, while there are not too many. */
+function remembering<Result>(compute: (text: string) => Result): (text: string) => Result {
+  const results = new Map<string, Result>();
+  return (text) => {
+    const remembered = results.get(text);
+    if (remembered !== undefined) return remembered;
+    if (results.size >= maxRemembered) results.clear();
+    const result = compute(text);
+    results.set(text, result);
+    return result;
+  };
+}
+
+/** The field that holds what another one names: `value` of a context's change or of an environment variable. */
+function secretFieldOf(value: object): 'value' | undefined {
+  const { path, name, key } = value as { path?: unknown; name?: unknown; key?: unknown };
+  const names = [...(typeof path === 'string' ? path.split('/') : []), name, key];
+  return names.some((each) => typeof each === 'string' && isSecretName(each)) ? 'value' : undefined;
+}
+
+/** `['authorization', 'Basic …']`, as lists of headers and variables have them. */
+function isSecretPair(list: readonly unknown[]): boolean {
+  const [name] = list;
+  return (
+    list.length === 2 && typeof name === 'string' && /^[a-z-]{1,80}$|^[A-Z_\d]{1,80}$/.test(name) && isSecretName(name)
+  );
 }

@@ -71,7 +71,8 @@ export function machinesOf(...roots: readonly AnyStateMachine[]): AnyStateMachin
   return [...found.values()];
 }
 
-function isMachine(logic: unknown): logic is AnyStateMachine {
+/** By its shape: a machine of somebody else's may be of an XState of its own. */
+export function isMachine(logic: unknown): logic is AnyStateMachine {
   return typeof logic === 'object' && logic !== null && 'implementations' in logic && 'root' in logic;
 }
 

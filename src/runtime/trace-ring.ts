@@ -54,6 +54,11 @@ export class TraceRing implements TraceSink {
     return (this.#records[this.#dropped]?.seq ?? 1) - 1;
   }
 
+  /** The number of the newest record. */
+  get end(): number {
+    return this.#records.at(-1)?.seq ?? 0;
+  }
+
   /** Calls back after every record; returns how to stop that. Listeners must be quick and must not throw. */
   listen(listener: () => void): () => void {
     this.#listeners.add(listener);

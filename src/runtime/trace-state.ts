@@ -125,6 +125,7 @@ export function changesOf(before: unknown, after: unknown): ContextChange[] {
 
 function collect(before: unknown, after: unknown, path: string, changes: ContextChange[]): void {
   if (Object.is(before, after)) return;
+  if (Array.isArray(before) && Array.isArray(after) && isSameList(before, after)) return;
   if (!isRecord(before) || !isRecord(after)) {
     changes.push(after === undefined ? { path } : { path, value: after });
     return;
@@ -133,8 +134,13 @@ function collect(before: unknown, after: unknown, path: string, changes: Context
     if (!Object.is(before[key], value)) collect(before[key], value, `${path}/${escaped(key)}`, changes);
   }
   for (const key of Object.keys(before)) {
-    if (before[key] !== undefined && !(key in after)) changes.push({ path: `${path}/${escaped(key)}` });
+    if (before[key] !== undefined && !Object.hasOwn(after, key)) changes.push({ path: `${path}/${escaped(key)}` });
   }
+}
+
+/** A list that was made anew with what it held is no change. */
+function isSameList(before: readonly unknown[], after: readonly unknown[]): boolean {
+  return before.length === after.length && before.every((item, i) => changesOf(item, after[i]).length === 0);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -101,10 +101,18 @@ export type TraceBody =
   | ({ kind: 'step' } & Step)
   /** The actor performed a named action that touches the world. */
   | { kind: 'effect'; actor: string; effect: string; params?: unknown; cause?: number }
-  /** The actor ended. */
-  | { kind: 'stop'; actor: string; status: 'done' | 'stopped' | 'error'; output?: unknown; error?: string }
-  /** A process that the actor runs wrote a line. */
-  | { kind: 'log'; actor: string; level: 'debug' | 'info' | 'warn' | 'error'; text: string };
+  /** The actor ended. `cause`: what its parent stopped it for. `during`: what it was at then; it ended when done with that. */
+  | {
+      kind: 'stop';
+      actor: string;
+      status: 'done' | 'stopped' | 'error';
+      output?: unknown;
+      error?: string;
+      cause?: number;
+      during?: number;
+    }
+  /** A process that the actor runs wrote a line; `component`: the part of it that speaks. */
+  | { kind: 'log'; actor: string; level: 'debug' | 'info' | 'warn' | 'error'; component?: string; text: string };
 
 export type TraceRecord = TraceBody & TraceStamp;
 export type TraceLine = TraceHeader | TraceRecord;

@@ -66,7 +66,7 @@ async function main(): Promise<number> {
   const { problems } = await runBench(times, async ({ mesh }) => {
     writeServices(mesh, settings.services);
     await mesh.startSamples();
-    const discovery = await mesh.startDiscovery(['--debugger', 'open']);
+    const discovery = await mesh.startDiscovery(['--debugger', 'open', '--traceLevel', 'standard']);
     Object.assign(run, await measureAgents(mesh, settings));
     Object.assign(run, await measurePush(mesh, discovery, settings));
   });

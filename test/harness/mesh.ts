@@ -62,6 +62,7 @@ export interface AgentProgram {
 export interface DiscoveryProgram {
   readonly program: Program;
   readonly httpPort: number;
+  readonly monitoringPort: number;
   readonly traceFile: string;
 }
 
@@ -199,7 +200,7 @@ export class Mesh {
       traceFile,
     }).concat(extraArgs);
     const program = this.#keep(Program.start('pilot-discovery', { ...this.#surroundings('pilot-discovery'), args }));
-    this.discovery = { program, httpPort: http, traceFile };
+    this.discovery = { program, httpPort: http, monitoringPort: monitoring, traceFile };
     await this.#ready('the control plane is ready', program, http, '/ready');
     return this.discovery;
   }

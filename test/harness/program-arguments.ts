@@ -21,7 +21,8 @@ export function discoveryArguments(settings: DiscoveryArguments): string[] {
     ...['--monitoringAddr', `127.0.0.1:${settings.monitoringPort}`],
     '--secureGRPCAddr=',
     '--httpsAddr=',
-    ...['--trace', settings.traceFile],
+    // Streams are checked message by message: at the standard level their routine is left out.
+    ...['--trace', settings.traceFile, '--traceLevel', 'full'],
   ];
 }
 

@@ -1,18 +1,16 @@
 /** `pilot-discovery discovery`: the control plane (spec/discovery.md §1.1, §1.2). */
 import { Command, Option } from 'commander';
 import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
+import { routineMessages } from '../../../machines/discovery/ads-protocol.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/discovery-options.ts';
 import { runDiscovery } from '../../discovery/discovery-system.ts';
-import { createRecorder, type Recorder } from '../../runtime/actor-system.ts';
-import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { traceFile } from '../../runtime/trace-file.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags } from './log-flags.ts';
+import { addRecordingFlags, openRecording, type RecordingFlags } from './recording.ts';
 import { versionLine } from './version.ts';
 
-interface CommandFlags extends DiscoveryFlags, LogFlags {
-  readonly trace?: string;
-}
+interface CommandFlags extends DiscoveryFlags, LogFlags, RecordingFlags {}
 
 /** Taken as the reference takes them, and of no effect yet: what they are about is not there. */
 const flagsWithoutEffect = [
@@ -75,8 +73,7 @@ export function discoveryCommand(): Command {
     .option('--keepaliveTimeout <duration>', 'for the answer to a ping, default 10s')
     .option('--keepaliveMaxServerConnectionAge <duration>', 'then a proxy must connect anew, default never');
   command.optionsGroup('What is told:');
-  command.option('--trace <file>', 'record what the statecharts do');
-  addLogFlags(command);
+  addLogFlags(addRecordingFlags(command));
   for (const flag of flagsWithoutEffect) command.addOption(new Option(flag).hideHelp());
   return command
     .usage('[flags]')
@@ -110,13 +107,19 @@ async function discovery(args: readonly string[], flags: CommandFlags): Promise<
   log.info(`pilot-discovery ${version}`, { pid: process.pid });
   log.info('flags', flags);
   if (unknown.length > 0) log.warn('flags that mean nothing here are ignored', { flags: unknown });
-  const recorder = openRecorder(flags.trace);
+  const recording = openRecording({
+    program: 'pilot-discovery',
+    machines: [discoveryMachine, adsConnectionMachine],
+    routine: routineMessages,
+    flags,
+    log,
+  });
   try {
-    const { exitCode, trouble } = await runDiscovery({ options, log, recorder, version });
+    const { exitCode, trouble } = await runDiscovery({ options, log, version, ...recording });
     for (const reason of trouble) process.stderr.write(`pilot-discovery: ${reason}\n`);
     return exitCode;
   } finally {
-    recorder.close();
+    await recording.close();
   }
 }
 
@@ -128,16 +131,4 @@ function unknownFlags(args: readonly string[]): string[] {
     throw new ChartpilotError('FLAG_INVALID', `discovery takes no arguments, and ${JSON.stringify(stray)} is one`);
   }
   return flags;
-}
-
-function openRecorder(trace: string | undefined): Recorder {
-  try {
-    return createRecorder({
-      program: 'pilot-discovery',
-      machines: [discoveryMachine, adsConnectionMachine],
-      sinks: trace === undefined ? [] : [traceFile(trace)],
-    });
-  } catch (error) {
-    throw new ChartpilotError('FLAG_INVALID', `--trace ${trace}: ${messageOf(error)}`);
-  }
 }

@@ -1,0 +1,103 @@
+import { expect, test } from 'vitest';
+import type { EnvoyLogLine } from './envoy-log.ts';
+import { EnvoyLogRecords } from './envoy-log-records.ts';
+
+/** Lines at moments of the test's clock, and what is recorded of them. */
+function recording(): {
+  at: (ms: number) => void;
+  take: (...texts: string[]) => void;
+  end: () => void;
+  texts: string[];
+} {
+  let now = 0;
+  const texts: string[] = [];
+  const records = new EnvoyLogRecords(
+    ({ text }) => texts.push(text),
+    () => now,
+  );
+  return {
+    at: (ms) => {
+      now = ms;
+    },
+    take: (...lines) => {
+      for (const text of lines) records.take({ level: 'info', text });
+    },
+    end: () => records.end(),
+    texts,
+  };
+}
+
+const many = (count: number): string[] => Array.from({ length: count }, (_, index) => `line ${index}`);
+
+test('a line is recorded with its level and component', () => {
+  const recorded: EnvoyLogLine[] = [];
+  new EnvoyLogRecords((line) => recorded.push(line)).take({ level: 'warn', component: 'config', text: 'a' });
+  expect(recorded).toEqual([{ level: 'warn', component: 'config', text: 'a' }]);
+});
+
+test('after a burst of 200, a hundred lines a second are recorded and the others are counted', () => {
+  const { at, take, texts } = recording();
+  take(...many(500));
+  expect(texts).toEqual(many(200));
+  at(500);
+  take(...many(60));
+  expect(texts).toHaveLength(250);
+  at(1_000);
+  take('after a second');
+  expect(texts.slice(250)).toEqual(['… 310 lines left out', 'after a second']);
+});
+
+test('the count of lines left out is told once a second in a flood, not between any two lines', () => {
+  const { at, take, texts } = recording();
+  for (let ms = 0; ms < 10_000; ms++) {
+    at(ms);
+    take('a', 'b');
+  }
+  const counts = texts.filter((text) => text.endsWith('left out'));
+  expect(counts.length).toBeGreaterThanOrEqual(8);
+  expect(counts.length).toBeLessThanOrEqual(10);
+  expect(texts.length - counts.length).toBeGreaterThanOrEqual(1_190);
+  expect(texts.length - counts.length).toBeLessThanOrEqual(1_200);
+});
+
+test('what was left out before the end of the process is told at its end', () => {
+  const { take, end, texts } = recording();
+  take(...many(203));
+  end();
+  expect(texts.at(-1)).toBe('… 3 lines left out');
+  end();
+  expect(texts).toHaveLength(201);
+});
+
+test('a private key that goes over several lines is not recorded line by line', () => {
+  const { take, texts } = recording();
+  take(
+    'before',
+    '-----BEGIN EC PRIVATE KEY-----',
+    'MHcCAQEEIBkg',
+    'AwEHoUQDQgAE',
+    '-----END EC PRIVATE KEY-----',
+    'after',
+  );
+  // The first line is for the redaction that follows.
+  expect(texts).toEqual(['before', '-----BEGIN EC PRIVATE KEY-----', 'after']);
+});
+
+test('a key that breaks off ends where Envoy speaks again; one in a single line ends there', () => {
+  const recorded: string[] = [];
+  const records = new EnvoyLogRecords(({ text }) => recorded.push(text));
+  const main = { level: 'info', component: 'main' } as const;
+  records.take({ ...main, text: '-----BEGIN PRIVATE KEY-----' });
+  records.take({ level: 'info', text: 'MHcCAQEEIBkg' });
+  records.take({ ...main, text: 'started' });
+  records.take({ level: 'info', text: 'a list' });
+  records.take({ ...main, text: '"-----BEGIN PRIVATE KEY-----\\nMHc\\n-----END PRIVATE KEY-----\\n"' });
+  records.take({ level: 'info', text: 'another list' });
+  expect(recorded.filter((text) => !text.includes('BEGIN'))).toEqual(['started', 'a list', 'another list']);
+});
+
+test('a very long line is cut between words', () => {
+  const { take, texts } = recording();
+  take(`${'word '.repeat(3_276)}${'x'.repeat(10_000)}`, 'y'.repeat(20_000));
+  expect(texts).toEqual([`${'word '.repeat(3_276)}… (26380 characters)`, '… (20000 characters)']);
+});

@@ -1,0 +1,84 @@
+/** What a program tells of itself: flags for the trace file and the debugger, and what they ask for. */
+import type { Command } from 'commander';
+import type { AnyStateMachine } from 'xstate';
+import { createRecorder, type Recorder } from '../../runtime/actor-system.ts';
+import { type DebuggerMode, debuggerModes } from '../../runtime/debugger-access.ts';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { chooseRunDir } from '../../runtime/run-dir.ts';
+import type { TraceSink } from '../../runtime/trace.ts';
+import { TraceEndpoint } from '../../runtime/trace-endpoint.ts';
+import { traceFile } from '../../runtime/trace-file.ts';
+import { TraceRing } from '../../runtime/trace-ring.ts';
+
+export interface RecordingFlags {
+  readonly trace?: string;
+  readonly traceLevel?: string;
+  readonly debugger?: string;
+}
+
+export function addRecordingFlags(command: Command): Command {
+  return command
+    .option('--trace <file>', 'record what the statecharts do')
+    .option('--traceLevel <level>', 'standard (default), or full: nothing is cut, no routine left out')
+    .option('--debugger <mode>', 'who may watch from this host: on (with a token, default), open, off');
+}
+
+export interface Recording {
+  readonly recorder: Recorder;
+  /** Absent with `--debugger off`. */
+  readonly trace?: TraceEndpoint;
+  /** The program is over. Whoever watches gets the rest. */
+  close(): Promise<void>;
+}
+
+/** Hours of quiet life, or minutes of trouble. */
+const recordsKept = 20_000;
+const levels = ['standard', 'full'] as const;
+
+/** @throws ChartpilotError FLAG_INVALID */
+export function openRecording(options: {
+  readonly program: string;
+  readonly machines: readonly AnyStateMachine[];
+  /** Types of events that are recorded at level `full` only. */
+  readonly routine?: readonly string[];
+  readonly flags: RecordingFlags;
+  /** Of `--runDir`. */
+  readonly runDir?: string | undefined;
+  readonly log: Logger;
+}): Recording {
+  const { program, machines, flags, log } = options;
+  const level = oneOf(levels, '--traceLevel', flags.traceLevel ?? 'standard');
+  const mode: DebuggerMode = oneOf(debuggerModes, '--debugger', flags.debugger ?? 'on');
+  const sinks: TraceSink[] = flags.trace ? [openTraceFile(flags.trace)] : [];
+  const settings = { program, machines, level, omits: level === 'full' ? [] : (options.routine ?? []) };
+  if (mode === 'off') {
+    const recorder = createRecorder({ ...settings, sinks });
+    return { recorder, close: async () => recorder.close() };
+  }
+  const ring = new TraceRing(recordsKept);
+  const recorder = createRecorder({ ...settings, sinks: [...sinks, ring] });
+  const trace = new TraceEndpoint({ ring, mode, runDir: chooseRunDir(options.runDir), log: log.scope('debugger') });
+  return {
+    recorder,
+    trace,
+    async close() {
+      await trace.end();
+      recorder.close();
+    },
+  };
+}
+
+function openTraceFile(path: string): TraceSink {
+  try {
+    return traceFile(path);
+  } catch (error) {
+    throw new ChartpilotError('FLAG_INVALID', `--trace ${path}: ${messageOf(error)}`);
+  }
+}
+
+function oneOf<Value extends string>(values: readonly Value[], flag: string, text: string): Value {
+  const value = values.find((candidate) => candidate === text);
+  if (value !== undefined) return value;
+  throw new ChartpilotError('FLAG_INVALID', `${flag} ${text}: expected ${values.join(', ')}`);
+}

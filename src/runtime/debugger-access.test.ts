@@ -1,0 +1,163 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { type Caller, DebuggerAccess, readDebuggerToken } from './debugger-access.ts';
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-access-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const port = 15_020;
+
+/** An access whose port is open, and its token. */
+function opened(runDir = temporaryFolder()): { access: DebuggerAccess; token: string; file: string } {
+  const access = new DebuggerAccess({ mode: 'on', runDir });
+  access.announce(port);
+  const file = join(runDir, `debugger-${port}.token`);
+  return { access, token: readFileSync(file, 'utf8').trim(), file };
+}
+
+/** Somebody at this host's terminal; what a test says is otherwise. */
+function caller(headers: Caller['headers'] = {}, peer: Caller['peer'] = {}): Caller {
+  return {
+    method: 'GET',
+    headers: { host: 'localhost:15020', ...headers },
+    peer: { remoteAddress: '127.0.0.1', localAddress: '127.0.0.1', ...peer },
+  };
+}
+
+describe('without a token', () => {
+  const access = new DebuggerAccess({ mode: 'open', runDir: '/nonexistent' });
+
+  test.each([
+    ['by name', { host: 'localhost' }, {}],
+    ['by name, whatever its case', { host: 'LocalHost:1' }, {}],
+    ['by IPv4 address', { host: '127.0.0.1:15020' }, {}],
+    ['by IPv6 address', { host: '[::1]:15020' }, { remoteAddress: '::1', localAddress: '::1' }],
+    ['at a socket for both families', {}, { remoteAddress: '::ffff:127.0.0.1', localAddress: '::ffff:127.0.0.1' }],
+    ['from the address bar of a browser', { 'sec-fetch-site': 'none' }, {}],
+    ['from a page of the same origin', { 'sec-fetch-site': 'same-origin' }, {}],
+  ])('this host may read: %s', (_, headers, peer) => {
+    expect(access.refusalOf(caller(headers, peer))).toBeUndefined();
+  });
+
+  test.each([
+    ['another host', {}, { remoteAddress: '192.0.2.7', localAddress: '192.0.2.1' }, /only from this host/],
+    ['this host by its outer address', {}, { remoteAddress: '192.0.2.1', localAddress: '192.0.2.1' }, /loopback/],
+    ['what Envoy lets through from outside', {}, { remoteAddress: '127.0.0.6', localAddress: '10.0.0.1' }, /loopback/],
+    ['an address that only begins like loopback', {}, { remoteAddress: '::ffff:1271.0.0.1' }, /loopback/],
+    ['a connection that is gone', {}, { remoteAddress: undefined }, /loopback/],
+    ['a foreign name', { host: 'evil.example:15020' }, {}, /names localhost/],
+    ['a foreign name that begins well', { host: 'localhost.evil.example' }, {}, /names localhost/],
+    ['a name with user information', { host: 'localhost:1@evil.example' }, {}, /names localhost/],
+    ['no name', { host: undefined }, {}, /names localhost/],
+    ['a page of another web site', { origin: 'https://evil.example' }, {}, /web site/],
+    ['a page of another port', { origin: 'http://localhost:3000' }, {}, /web site/],
+    ['a page that hides its origin', { origin: 'null' }, {}, /web site/],
+    ['an image on another web site', { 'sec-fetch-site': 'cross-site' }, {}, /web site/],
+    ['a page of a sibling site', { 'sec-fetch-site': 'same-site' }, {}, /web site/],
+    ['a proxy', { 'x-forwarded-for': '192.0.2.7' }, {}, /proxy/],
+  ])('%s may not, and is told why', (_, headers, peer, why) => {
+    const refusal = access.refusalOf(caller(headers as Caller['headers'], peer));
+    expect(refusal).toMatchObject({ status: 403, body: expect.stringMatching(why) });
+    expect(refusal?.body.trimEnd()).not.toContain('\n');
+  });
+
+  test('nobody may do anything but read', () => {
+    expect(access.refusalOf({ ...caller(), method: 'POST' })).toMatchObject({ status: 405 });
+  });
+});
+
+describe('with a token', () => {
+  test('who has it may read; who does not is told where it is, not what it is', () => {
+    const { access, token, file } = opened();
+    expect(token).toMatch(/^[\w-]{43}$/);
+    expect(access.refusalOf(caller({ authorization: `Bearer ${token}` }))).toBeUndefined();
+    const wrong = ['', `Bearer ${token.slice(1)}`, `Bearer ${token}x`, `Basic ${token}`, token, 'Bearer '];
+    for (const authorization of [undefined, ...wrong]) {
+      const refusal = access.refusalOf(caller({ authorization }));
+      expect(refusal, authorization).toMatchObject({ status: 401, headers: { 'www-authenticate': /^Bearer/ } });
+      expect(refusal?.body).toContain(file);
+      expect(refusal?.body).not.toContain(token);
+    }
+  });
+
+  test('it does not help who comes from elsewhere', () => {
+    const { access, token } = opened();
+    const authorization = `Bearer ${token}`;
+    expect(access.refusalOf(caller({ authorization, host: 'evil.example' }))).toMatchObject({ status: 403 });
+    expect(access.refusalOf(caller({ authorization, origin: 'https://evil.example' }))?.status).toBe(403);
+    expect(access.refusalOf(caller({ authorization }, { remoteAddress: '192.0.2.7' }))?.status).toBe(403);
+  });
+
+  test('each run has another one', () => {
+    expect(opened().token).not.toBe(opened().token);
+  });
+});
+
+describe('the token file', () => {
+  test('is for the owner only, whatever a dead program left in its place', () => {
+    const runDir = temporaryFolder();
+    const elsewhere = join(temporaryFolder(), 'stolen');
+    writeFileSync(elsewhere, '');
+    const left = join(runDir, `debugger-${port}.token`);
+    symlinkSync(elsewhere, left);
+    symlinkSync(elsewhere, `${left}.${process.pid}`);
+    const { token, file } = opened(runDir);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readFileSync(elsewhere, 'utf8')).toBe('');
+    expect(readDebuggerToken(port, { runDir })).toBe(token);
+  });
+
+  test('is removed at the end, unless it is the next program’s already', () => {
+    const runDir = temporaryFolder();
+    const first = opened(runDir);
+    const second = opened(runDir);
+    first.access.withdraw();
+    expect(readDebuggerToken(port, { runDir })).toBe(second.token);
+    second.access.withdraw();
+    expect(readDebuggerToken(port, { runDir })).toBeUndefined();
+  });
+
+  test('is written for every port', () => {
+    const runDir = temporaryFolder();
+    const { access, token } = opened(runDir);
+    access.announce(8_080);
+    expect(readDebuggerToken(8_080, { runDir })).toBe(token);
+    access.withdraw();
+    expect(readDebuggerToken(8_080, { runDir })).toBeUndefined();
+  });
+
+  test('is not there for a program that wants none', () => {
+    const runDir = temporaryFolder();
+    new DebuggerAccess({ mode: 'open', runDir }).announce(port);
+    expect(readDebuggerToken(port, { runDir })).toBeUndefined();
+  });
+
+  test('is found without being told where, the newest of all that this user may read', () => {
+    const unused = 1;
+    const own = join(tmpdir(), `chartpilot-${process.getuid!()}`);
+    mkdirSync(own, { recursive: true, mode: 0o700 });
+    const { access, token } = opened(own);
+    access.announce(unused);
+    onTestFinished(() => access.withdraw());
+    const other = join(tmpdir(), 'chartpilot-4294967294');
+    mkdirSync(other);
+    onTestFinished(() => rmSync(other, { recursive: true }));
+    writeFileSync(join(other, `debugger-${unused}.token`), 'of-a-dead-program\n');
+    utimesSync(join(other, `debugger-${unused}.token`), 1, 1);
+    expect(readDebuggerToken(unused)).toBe(token);
+  });
+});

@@ -1,0 +1,241 @@
+import { generateKeyPairSync } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { redactor } from './redact.ts';
+import { secretsIn } from './secret-texts.ts';
+
+const redact = redactor();
+const { privateKey } = generateKeyPairSync('ec', {
+  namedCurve: 'P-256',
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+});
+const keyBody = privateKey.split('\n')[1]!;
+const jwt = `eyJhbGciOiJSUzI1NiJ9.${Buffer.from('{"sub":"demo"}').toString('base64url')}.c2lnbmF0dXJlLXRoYXQtaXMtbG9uZw`;
+
+describe('a text', () => {
+  test.each([
+    ['a private key', `before ${privateKey} after`, 'before [redacted]\n after', keyBody],
+    ['a key that breaks off', `key: ${privateKey.slice(0, 90)}`, 'key: [redacted]', keyBody.slice(0, 40)],
+    ['a key with escaped line ends', JSON.stringify({ inline: privateKey }), '{"inline":"[redacted]\\n"}', keyBody],
+    ['a key in base64', Buffer.from(privateKey).toString('base64'), '[redacted]', 'LS0tLS1CRUdJTi'],
+    ['a bearer token', 'Authorization was Bearer abc-def_0123', 'Authorization was Bearer [redacted]', 'abc-def'],
+    ['basic credentials', 'sent Basic dXNlcjpodW50ZXIy to it', 'sent Basic [redacted] to it', 'dXNlcjpodW50ZXIy'],
+    ['a JSON Web Token', `it was ${jwt}.`, 'it was [redacted]', 'eyJ'],
+    ['a header line', 'Cookie: a=1; session=xyz\nHost: demo', 'Cookie: [redacted]\nHost: demo', 'session'],
+    ['a header as Envoy prints it', "'x-api-key', 'k3y-of-demo'", "'x-api-key', '[redacted]'", 'k3y'],
+    ['a variable', 'DB_PASSWORD=hunter22 LANG=C', 'DB_PASSWORD=[redacted] LANG=C', 'hunter22'],
+    ['a quoted value', 'password: "correct horse" x', 'password: "[redacted]" x', 'horse'],
+    ['a value with a quote in it', '{"password":"a\\"bcd","b":1}', '{"password":"[redacted]","b":1}', 'bcd'],
+    [
+      'JSON in JSON',
+      '"{\\"token\\":\\"abcd1234\\",\\"b\\":1}"',
+      '"{\\"token\\":\\"[redacted]\\",\\"b\\":1}"',
+      'abcd1234',
+    ],
+    ['a password in a URL', 'at https://demo:hunter22@host/x', 'at https://demo:[redacted]@host/x', 'hunter22'],
+    ['a token of a well-known service', 'with ghp_0123456789abcdef', 'with [redacted]', '0123456789'],
+  ])('loses %s', (_, text, expected, secret) => {
+    expect(text).toContain(secret);
+    expect(redact(text)).toBe(expected);
+    expect(redactor({ full: true })(text)).toBe(expected);
+  });
+
+  test.each([
+    'basic configuration of a cluster',
+    'xstate.after.parentDue.epoch.running',
+    'waiting for /etc/certs/tls.key: token is there',
+    '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----',
+    `inline bytes ${Buffer.from('-----BEGIN CERTIFICATE-----\nMIIB').toString('base64')}`,
+    '4f3c2b1a0d9e8f7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a',
+    'tokenFile=/var/run/secrets/tokens/istio-token',
+    'https://127.0.0.1:15020/debug/trace',
+  ])('stays when no secret is in it: %s', (text) => {
+    expect(redact(text)).toBe(text);
+  });
+
+  test('is cut at the standard level, with its length; never before its secrets are out', () => {
+    const long = `${'x '.repeat(995)}DB_PASSWORD=hunter22hunter22 ${'y'.repeat(5_000)}`;
+    const safe = redact(long);
+    expect(safe).toMatch(/… \(\d+ characters\)$/);
+    expect(safe.length).toBeLessThan(2_030);
+    expect(safe).not.toContain('hunter');
+    expect(redactor({ full: true })(long)).toBe(long.replace('hunter22hunter22', '[redacted]'));
+  });
+
+  test('that is made to take long does not', () => {
+    const nasty = [
+      'a.'.repeat(100_000).concat('token'),
+      'eyJaaaaaaaa-'.repeat(20_000),
+      '-----BEGIN '.repeat(20_000),
+      `password${'"'.repeat(100_000)}`,
+      `password: "${'\\'.repeat(100_000)}`,
+      'bearer '.repeat(30_000),
+      'token'.repeat(40_000),
+      '://a:'.repeat(40_000),
+      'basic aaaaaaaaa'.repeat(20_000),
+      `Basic ${'a'.repeat(200_000)}`,
+    ];
+    const start = performance.now();
+    for (const text of nasty) redactor({ full: true })(text);
+    expect(performance.now() - start).toBeLessThan(2_000);
+  });
+});
+
+describe('a value', () => {
+  test('is redacted by the name of its field, with all that is below it', () => {
+    const value = {
+      password: 'a',
+      apiKey: 'k',
+      credentials: { user: 'demo', list: ['x', { deep: 'y' }], pin: 12_345_678 },
+      tokens: 5,
+      hasToken: true,
+      tokenFile: '/var/run/token',
+      authorization: '',
+    };
+    expect(redact(value)).toEqual({
+      password: '[redacted]',
+      apiKey: '[redacted]',
+      credentials: { user: '[redacted]', list: ['[redacted]', { deep: '[redacted]' }], pin: '[redacted]' },
+      tokens: 5,
+      hasToken: true,
+      tokenFile: '/var/run/token',
+      authorization: '',
+    });
+  });
+
+  test('is redacted by a name that stands beside it: a change of a context, a variable, a header', () => {
+    const value = {
+      change: [
+        { path: '/env/DB_PASSWORD', value: 'abc' },
+        { path: '/tokens', value: 4 },
+        { path: '/epoch', value: 'abc' },
+      ],
+      env: [{ name: 'API_TOKEN', value: 'abc' }],
+      headers: [
+        ['authorization', 'abc'],
+        ['host', 'abc'],
+      ],
+      actions: ['takeToken', 'grant'],
+    };
+    expect(redact(value)).toEqual({
+      change: [{ path: '/env/DB_PASSWORD', value: '[redacted]' }, value.change[1], value.change[2]],
+      env: [{ name: 'API_TOKEN', value: '[redacted]' }],
+      headers: [
+        ['authorization', '[redacted]'],
+        ['host', 'abc'],
+      ],
+      actions: ['takeToken', 'grant'],
+    });
+  });
+
+  test('that is a secret of the environment is found wherever it is, however it is written', () => {
+    const secret = 'pa"ss/wörd+1';
+    const { DB_PASSWORD, ...rest } = { DB_PASSWORD: secret, PATH: '/bin' };
+    const safe = redactor({ secrets: secretsIn({ DB_PASSWORD, ...rest }) })({
+      a: `x${secret}x`,
+      json: JSON.stringify({ secret: [secret] }).slice(10),
+      url: `/?q=${encodeURIComponent(secret)}&x`,
+      base64: Buffer.from(secret).toString('base64').replace(/=*$/, ''),
+      [`key ${secret}`]: { nested: [[secret]] },
+      path: '/bin',
+    });
+    expect(safe).toEqual({
+      a: 'x[redacted]x',
+      json: '["[redacted]"]}',
+      url: '/?q=[redacted]&x',
+      base64: '[redacted]',
+      'key [redacted]': { nested: [['[redacted]']] },
+      path: '/bin',
+    });
+  });
+
+  test('a secret of several lines is found line by line', () => {
+    const safe = redactor({ secrets: secretsIn({ TLS_PRIVATE_KEY: privateKey }) });
+    for (const line of privateKey.split('\n').filter((each) => each.length >= 16 && !each.startsWith('-'))) {
+      expect(safe(`  ${line}`)).toBe('  [redacted]');
+    }
+  });
+
+  test('lists are cut at the standard level, with their length, and redacted at both', () => {
+    const list = Array.from({ length: 40 }, (_, index) => (index === 3 ? 'Bearer abcdefgh1' : `item ${index}`));
+    expect(redact({ list }).list).toEqual([
+      ...list.slice(0, 3),
+      'Bearer [redacted]',
+      ...list.slice(4, 16),
+      '… (40 items)',
+    ]);
+    expect(redactor({ full: true })({ list }).list).toEqual(list.with(3, 'Bearer [redacted]'));
+  });
+
+  test('an Error is its message, redacted; what is no plain data is named; what is too deep is left out', () => {
+    const deep = JSON.parse(`${'{"a":'.repeat(20)}1${'}'.repeat(20)}`) as object;
+    expect(redact({ error: new Error('refused: token=abcd1234') })).toEqual({ error: 'refused: token=[redacted]' });
+    expect(redact({ at: new URL('http://a:b@c'), map: new Map([['password', 'abc']]), big: 10n })).toEqual({
+      at: '[URL]',
+      map: '[Map]',
+      big: '10',
+    });
+    expect(JSON.stringify(redact(deep))).toContain('[deep]');
+    expect(JSON.stringify(redact({ toJSON: () => 'secret words' }))).toBe('{}');
+  });
+
+  test('that goes round in circles ends', () => {
+    const circle: { self?: object } = {};
+    circle.self = circle;
+    expect(JSON.stringify(redact(circle))).toContain('[deep]');
+  });
+
+  test('is never changed, and is the same object when nothing had to be left out', () => {
+    const clean = { a: { b: [1, 'two', null, undefined, true] }, c: 'text' };
+    expect(redact(clean)).toBe(clean);
+    const dirty = Object.freeze({ kept: clean, list: Object.freeze([Object.freeze({ password: 'abc' })]) });
+    const safe = redact(dirty);
+    expect(safe.kept).toBe(clean);
+    expect(safe.list).toEqual([{ password: '[redacted]' }]);
+    expect(dirty.list[0]!.password).toBe('abc');
+  });
+
+  test('whatever it is: known secrets are gone, the input is as before, and redacting again changes nothing', () => {
+    const secret = 'hunter22!';
+    const safe = redactor({ secrets: [secret] });
+    const text = fc.oneof(
+      fc.string(),
+      fc.constant(secret),
+      fc.string().map((around) => `${around}${secret}${around}`),
+    );
+    const values = fc.letrec((tie) => ({
+      value: fc.oneof({ maxDepth: 4 }, text, fc.integer(), fc.boolean(), fc.array(tie('value')), tie('record')),
+      record: fc.dictionary(fc.oneof(fc.constantFrom('token', 'a', 'value', 'path'), fc.string()), tie('value')),
+    })).value;
+    fc.assert(
+      fc.property(values, (value) => {
+        const before = JSON.stringify(value);
+        const once = safe(value);
+        expect(JSON.stringify(value)).toBe(before);
+        expect(JSON.stringify(once) ?? '').not.toContain(secret);
+        // A list that was cut is one longer than a list may be: it would be cut again.
+        if (!before.includes(' items)')) expect(safe(once)).toEqual(once);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+test('secrets of the environment are known by their names; switches, durations and places are none', () => {
+  const env = {
+    DB_PASSWORD: 'one-secret',
+    MYSQL_PWD: 'two-secret',
+    API_TOKEN: 'three-secret',
+    AWS_SECRET_ACCESS_KEY: 'four/secret',
+    ISTIO_META_CLIENT_SECRET: 'five-secret',
+    DATABASE_URL: 'postgres://demo:six-secret@host/db',
+    PWD: '/work/here',
+    SECRET_TTL: '24h0m0s',
+    TOKEN_FILE: '/var/run/token',
+    ENABLE_TOKEN: 'true',
+    HOME: '/root',
+  };
+  const words = ['one', 'two', 'three', 'four', 'five', 'six'];
+  expect(secretsIn(env)).toEqual(words.map((word) => `${word}${word === 'four' ? '/' : '-'}secret`));
+});

@@ -1,0 +1,43 @@
+/** Where programs of this host leave what others of their user must find: locks of base ids, tokens of the debugger. */
+import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ChartpilotError, messageOf } from './errors.ts';
+
+/** Where services keep such files, if this user may write there. */
+export const sharedRunDir = '/run/chartpilot';
+
+/** `--runDir`, else `/run/chartpilot` where that can be written, else a directory of this user's below the temporary one. */
+export function chooseRunDir(flag: string | undefined): string {
+  if (flag !== undefined) return flag;
+  try {
+    mkdirSync(sharedRunDir, { recursive: true });
+    const probe = join(sharedRunDir, `.probe-${process.pid}`);
+    writeFileSync(probe, '');
+    rmSync(probe);
+    return sharedRunDir;
+  } catch {
+    return ownRunDir();
+  }
+}
+
+/** The one of this user's below the temporary directory. */
+export function ownRunDir(): string {
+  return join(tmpdir(), `chartpilot-${process.getuid?.() ?? 0}`);
+}
+
+/** Makes the directory where it is missing. @throws ChartpilotError FILE_UNREADABLE when it cannot be used */
+export function ensureRunDir(runDir: string): void {
+  try {
+    mkdirSync(runDir, { recursive: true, mode: 0o700 });
+    // A directory below the common temporary one may have been put there by somebody else.
+    if (runDir.startsWith(tmpdir()) && process.getuid?.() !== statSync(runDir).uid) {
+      throw new Error('it belongs to another user');
+    }
+  } catch (error) {
+    throw new ChartpilotError('FILE_UNREADABLE', `run directory ${runDir}: ${messageOf(error)}`, {
+      remedy: 'Name a directory that this user may write with --runDir.',
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,101 @@
+/** What secrets look like: by the name of what holds them, and inside a text. */
+
+export const redacted = '[redacted]';
+
+const words =
+  'passw(?:or)?d|passwd|passphrase|secret|token|api[-_.]?key|access[-_.]?key|private[-_.]?key|credential|authorization|cookie';
+const secretWord = new RegExp(`${words}|[_-](?:pass|pwd)$|^pass(?:code)?$`, 'i');
+/** `tokenFile`, `credentialName`: where the secret is, not what it is. */
+const reference = /(?:name|file|path|dir|directory|type|policy|provider|audience)s?$/i;
+
+/** Whether a field or variable of this name holds a secret. */
+export function isSecretName(name: string): boolean {
+  return secretWord.test(name) && !reference.test(name);
+}
+
+type Pattern = readonly [RegExp, string | ((...groups: string[]) => string)];
+
+// Repetitions are bounded where they could begin anywhere: a text made for it must not hold up the program.
+const patterns: readonly Pattern[] = [
+  [/-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,60}-----|$)/g, redacted],
+  // The same in base64, as JSON shows bytes; certificates look alike, and stay.
+  [/LS0tLS1CRUdJTi[A-Za-z0-9+/]*={0,2}/g, (pem) => (decoded(pem).includes('PRIVATE KEY') ? redacted : pem)],
+  [/\b(Bearer|bearer|BEARER)\s{1,8}[\w.~+/=-]{8,}/g, `$1 ${redacted}`],
+  [/\b(Basic|basic|BASIC)\s{1,8}(?=[\w+/=-]*[A-Z0-9])[\w+/=-]{8,}/g, `$1 ${redacted}`],
+  // JSON Web Tokens: base64url of `{"`, and what hangs on it.
+  [/\beyJ[\w-]{8,}(?:\.[\w-]*){0,4}/g, redacted],
+  [/\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-)[\w-]{10,}/g, redacted],
+  [/(:\/\/[^\s/:@]{0,64}:)[^\s/@]+@/g, `$1${redacted}@`],
+  // Whole lines of HTTP.
+  [/\b((?:proxy-)?authorization|(?:set-)?cookie)(["']?\s{0,4}[:=]\s{0,4})[^\s"'][^\r\n"']*/gi, `$1$2${redacted}`],
+  // As Envoy prints headers: 'x-api-key', 'value'
+  [new RegExp(`((?:${words})[\\w.-]{0,64}["'],\\s{0,4}["'])[^"'\\n]+`, 'gi'), `$1${redacted}`],
+  // name = "value", also in JSON, and in JSON inside JSON
+  [
+    new RegExp(
+      `((?:${words})[\\w.-]{0,64})(\\\\?["']?\\s{0,4}[:=]\\s{0,4})(\\\\?["'])(?:(?!\\3)(?:\\\\.|[^\\\\]))+`,
+      'gi',
+    ),
+    (all, name, is, quote) => (reference.test(name!) ? all! : `${name}${is}${quote}${redacted}`),
+  ],
+  [
+    new RegExp(`((?:${words})[\\w.-]{0,64})(\\\\?["']?\\s{0,4}[:=]\\s{0,4})[^\\s"',;&}\\\\[]{4,}`, 'gi'),
+    (all, name, is) => (reference.test(name!) ? all! : `${name}${is}${redacted}`),
+  ],
+];
+/** Most texts hold none of the words that the patterns begin with: one look is enough for them. */
+const suspicious = new RegExp(
+  `-----BEGIN|LS0tLS1CRUdJTi|bearer|basic|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|://[^\\s/@]{0,200}@|${words}`,
+  'i',
+);
+
+/** A text without what looks like a secret in it. */
+export function withoutSecretLooks(text: string): string {
+  if (!suspicious.test(text)) return text;
+  return patterns.reduce((safe, [pattern, kept]) => safe.replace(pattern, kept as string), text);
+}
+
+function decoded(base64: string): string {
+  return Buffer.from(base64, 'base64').toString('latin1');
+}
+
+/** What stands in a text by chance must stay readable. */
+const shortestSecret = 6;
+const shortestLine = 16;
+
+/** Finds these texts, also as JSON, a URL or base64 would write them; undefined: there are none to find. */
+export function patternOfSecrets(secrets: readonly string[]): RegExp | undefined {
+  const forms = secrets.flatMap((secret) => {
+    const trimmed = secret.trim();
+    // A key of several lines may come line by line.
+    const lines = trimmed.split(/\r?\n/).filter((line) => line.length >= shortestLine && !line.startsWith('-----'));
+    return [trimmed, ...(lines.length > 1 ? lines : [])].flatMap(spellings);
+  });
+  const distinct = [...new Set(forms)].filter((form) => form.length >= shortestSecret);
+  if (distinct.length === 0) return undefined;
+  const longestFirst = distinct.sort((a, b) => b.length - a.length);
+  return new RegExp(longestFirst.map((form) => form.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
+}
+
+function spellings(text: string): string[] {
+  if (text.length < shortestSecret) return [];
+  return [
+    text,
+    JSON.stringify(text).slice(1, -1),
+    encodeURIComponent(text.toWellFormed()),
+    Buffer.from(text).toString('base64').replace(/=+$/, ''),
+  ];
+}
+
+/** The values of environment variables that are secret by their names, and passwords in the URLs of others. */
+export function secretsIn(env: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(env).flatMap(([name, value = '']) => {
+    if (isSecretName(name)) return isSetting(value) ? [] : [value];
+    return [...value.matchAll(/:\/\/[^\s/:@]{0,64}:([^\s/@]+)@/g)].map(([, password]) => password!);
+  });
+}
+
+/** A switch or a duration (`SECRET_TTL=24h`), which would stand in a text by chance. */
+function isSetting(value: string): boolean {
+  return /^(?:true|false|(?:\d+(?:\.\d+)?(?:ms|[smhd]))+)$/.test(value);
+}

@@ -1,0 +1,265 @@
+/**
+ * The trace of an agent and its control plane in a run full of secrets: none of them is in the files or in what a
+ * debugger is sent; the debugger's stream is for this host and its user only; whoever watches holds nobody up.
+ */
+import { createPrivateKey, randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readDebuggerToken } from '../../src/runtime/debugger-access.ts';
+import type { TraceLine, TraceRecord } from '../../src/runtime/trace.ts';
+import { createAuthority } from '../certs/authority.ts';
+import { replaceFiles } from '../certs/certificate-directory.ts';
+import { eventually } from '../harness/eventually.ts';
+import { type Mesh, sampleHost, startMesh } from '../harness/mesh.ts';
+import { probe } from '../harness/probe.ts';
+import { answerTo, linesOf, stuckViewer, Viewer } from '../harness/trace-viewer.ts';
+import { conclude } from './conclude.ts';
+
+const random = (): string => randomBytes(18).toString('base64url');
+const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+const ownKey = createAuthority().privateKey;
+const env = {
+  DB_PASSWORD: `pässword "${random()}"`,
+  API_TOKEN: random(),
+  AWS_SECRET_ACCESS_KEY: `${random()}/+${random()}`,
+  ISTIO_META_CLIENT_SECRET: random(),
+  DATABASE_URL: `postgres://demo:${random()}@127.0.0.1/db`,
+  TLS_PRIVATE_KEY: ownKey,
+};
+/** In a file beside the certificates; a client sends it through Envoy. */
+const fileToken = `${encoded({ alg: 'RS256' })}.${encoded({ sub: random() })}.${random()}`;
+const cookie = random();
+
+/** What must not be found, by what it is. */
+const secrets = new Map<string, string>([
+  ['DB_PASSWORD', env.DB_PASSWORD.split('"')[1]!],
+  ['API_TOKEN', env.API_TOKEN],
+  ['half of AWS_SECRET_ACCESS_KEY', env.AWS_SECRET_ACCESS_KEY.split('/')[0]!],
+  ['ISTIO_META_CLIENT_SECRET', env.ISTIO_META_CLIENT_SECRET],
+  ['the password of DATABASE_URL', env.DATABASE_URL.split(/[:@]/)[2]!],
+  ['the token file', fileToken.split('.')[1]!],
+  ['its signature', fileToken.split('.')[2]!],
+  ['a cookie', cookie],
+]);
+
+function addKey(what: string, pem: string): void {
+  const lines = pem.split('\n').filter((line) => line.length >= 16 && !line.startsWith('-----'));
+  for (const [index, line] of lines.entries()) secrets.set(`line ${index + 1} of ${what}`, line);
+  const number = createPrivateKey(pem).export({ format: 'jwk' }).d!;
+  secrets.set(`the number of ${what}`, number);
+  secrets.set(`the number of ${what} in hexadecimal`, Buffer.from(number, 'base64url').toString('hex'));
+}
+
+function found(text: string): string[] {
+  return [...secrets].filter(([, secret]) => text.includes(secret)).map(([what]) => what);
+}
+
+/** A request through the gateway with all that a client may send by way of identification. */
+async function sendIdentified(port: number): Promise<void> {
+  const headers = {
+    host: sampleHost,
+    authorization: `Bearer ${fileToken}`,
+    cookie: `session=${cookie}`,
+    'x-api-key': env.API_TOKEN,
+    'x-access-token': env.ISTIO_META_CLIENT_SECRET,
+  };
+  // Nothing beside these tells what they are.
+  const bare = [env.API_TOKEN, env.DB_PASSWORD, env.AWS_SECRET_ACCESS_KEY, env.DATABASE_URL].map(encodeURIComponent);
+  const path = `/${bare.join('/')}?password=${env.ISTIO_META_CLIENT_SECRET}`;
+  const [status] = await answerTo(port, headers, { path });
+  expect(status).toBe(200);
+}
+
+describe('a run with secrets all around', () => {
+  let mesh: Mesh;
+  let port: number;
+  const viewers: Viewer[] = [];
+
+  beforeAll(async () => {
+    mesh = await startMesh({
+      sidecar: false,
+      drainMs: 1_000,
+      parentShutdownMs: 2_000,
+      env,
+      agentArgs: ['--proxyLogLevel', 'debug'],
+    });
+    port = mesh.gateway!.statusPort;
+    viewers.push(await Viewer.attach(port), await Viewer.attach(mesh.discovery!.httpPort));
+    const { directory, authorityDirectory } = mesh.certificates;
+    addKey('the first certificate', readFileSync(join(directory, 'tls.key'), 'utf8'));
+    addKey('the authority', readFileSync(join(authorityDirectory, 'ca.key'), 'utf8'));
+    addKey('TLS_PRIVATE_KEY', ownKey);
+    writeFileSync(join(directory, 'token'), fileToken);
+  });
+
+  afterAll(() => conclude(mesh));
+
+  test('goes through a restart by a certificate, one that is refused for its key, and requests', async () => {
+    const { program } = mesh.gateway!;
+    const { directory } = mesh.certificates;
+    const serial = mesh.renewCertificate();
+    const key = readFileSync(join(directory, 'tls.key'), 'utf8');
+    addKey('the second certificate', key);
+    await eventually('the new certificate is served', async () => {
+      return (await probe(mesh.httpsTarget)).serialNumber === serial;
+    });
+    const isOver = (line: TraceLine): boolean => line.kind === 'stop' && line.actor === 'epoch-0';
+    await eventually('the first Envoy is gone', () => viewers[0]!.lines.some(isOver), { deadlineMs: 30_000 });
+    const from = program.lines.length;
+    replaceFiles(directory, { 'tls.key': key.replace(/\n(?=[^-])/, '\nAAAA') });
+    await program.line(/config\.rejected.*tls\.key/, { fromLine: from });
+    // Envoy says more at its debug level than the trace takes: in a quiet moment it takes all.
+    await sleep(2_000);
+    await sendIdentified(mesh.ports.http);
+    await eventually('Envoy’s words about the request are sent to the debugger', () =>
+      viewers[0]!.text.includes('x-api-key'),
+    );
+  });
+
+  test('an agent’s trace holds Envoy’s words about what the client sent, and not what it was', () => {
+    const texts = viewers[0]!.lines.flatMap((line) => (line.kind === 'log' ? line.text : []));
+    expect(texts).toContain("'authorization', '[redacted]'");
+    expect(texts).toContain("'x-api-key', '[redacted]'");
+    expect(texts).toContain("'cookie', '[redacted]'");
+    expect(texts.some((text) => text.includes('?password=[redacted]'))).toBe(true);
+    expect(texts.some((text) => text.includes('/[redacted]/[redacted]/[redacted]/postgres'))).toBe(true);
+  });
+
+  test('neither what was sent to debuggers nor the files hold any of the secrets', () => {
+    const files = mesh.traceFiles.map((file) => readFileSync(file, 'utf8'));
+    expect(files).toHaveLength(2);
+    for (const text of [...files, ...viewers.map((viewer) => viewer.text)]) {
+      expect(text.length).toBeGreaterThan(10_000);
+      expect(found(text)).toEqual([]);
+    }
+    // The search finds what is there.
+    expect(found(JSON.stringify({ x: `${env.API_TOKEN} ${ownKey}` })).length).toBeGreaterThanOrEqual(3);
+  });
+
+  test('the token of the debugger is in no trace and no log either', () => {
+    const token = readDebuggerToken(port)!;
+    const texts = [...mesh.traceFiles.map((file) => readFileSync(file, 'utf8')), mesh.gateway!.program.output()];
+    for (const text of texts) expect(text).not.toContain(token);
+  });
+
+  test('what the agent itself logs holds none of the secrets, and what Envoy logs at its debug level no key', () => {
+    // Envoy was told to say everything, and says it there.
+    const isSaid = (line: string): boolean => line.includes('\tenvoy\t');
+    const own = mesh.gateway!.program.lines.filter((line) => !isSaid(line)).join('\n');
+    expect(found(own)).toEqual([]);
+    const keys = found(mesh.gateway!.program.output()).filter((what) => /^(line|the number) /.test(what));
+    expect(keys).toEqual([]);
+  });
+
+  test('a debugger’s records are the file’s, to the last one, and SIGTERM waits for no debugger', async () => {
+    const { program, traceFile } = mesh.gateway!;
+    await program.stop();
+    const exitedAt = Date.now();
+    await eventually('the answer is over', () => viewers[0]!.isWhole !== undefined);
+    expect(viewers[0]!.isWhole).toBe(true);
+    const [header, ...records] = linesOf(readFileSync(traceFile, 'utf8'));
+    expect(viewers[0]!.lines).toEqual([header, ...records]);
+    const last = records.at(-1) as TraceRecord;
+    expect(last).toMatchObject({ kind: 'stop', actor: 'agent', status: 'done' });
+    const endedAt = header?.kind === 'header' ? Date.parse(header.startedAt) + last.t : 0;
+    expect(exitedAt - endedAt).toBeLessThan(1_000);
+    expect(readDebuggerToken(port)).toBeUndefined();
+  });
+});
+
+describe('the stream of a live agent', () => {
+  let mesh: Mesh;
+  let port: number;
+  let authorization: string;
+  const external = Object.values(networkInterfaces())
+    .flat()
+    .find((address) => address?.family === 'IPv4' && !address.internal)?.address;
+
+  beforeAll(async () => {
+    mesh = await startMesh({ sidecar: false, drainMs: 1_000, parentShutdownMs: 2_000 });
+    port = mesh.gateway!.statusPort;
+    authorization = `Bearer ${readDebuggerToken(port)}`;
+  });
+
+  afterAll(() => conclude(mesh));
+
+  test.each([
+    ['no token', {}, 401, /Authorization: Bearer/],
+    ['a wrong token', { authorization: `Bearer ${random()}` }, 401, /debugger-\d+\.token/],
+    ['a foreign name of this host', { host: 'evil.example' }, 403, /names localhost/],
+    ['a page of another web site', { origin: 'https://evil.example' }, 403, /web site/],
+    ['an element of another web site', { 'sec-fetch-site': 'cross-site' }, 403, /web site/],
+  ])('is refused to %s', async (_, headers, status, why) => {
+    const others: Record<string, string> = status === 403 ? { authorization } : {};
+    const [answered, text] = await answerTo(port, { ...others, ...(headers as Record<string, string>) });
+    expect([answered, text]).toEqual([status, expect.stringMatching(why)]);
+    expect(text).not.toContain(authorization.slice(7));
+  });
+
+  test.skipIf(external === undefined)(
+    'is refused by any but the loopback address, with the right token too',
+    async () => {
+      const headers = { authorization, host: `localhost:${port}` };
+      const [status, text] = await answerTo(port, headers, { host: external! });
+      expect([status, text]).toEqual([403, expect.stringContaining('only from this host')]);
+      // The port is open there: for readiness.
+      expect((await answerTo(port, {}, { host: external!, path: '/healthz/ready' }))[0]).toBe(200);
+    },
+  );
+
+  test('goes on for its readers, whatever others do not read: those slow nothing down, and are cut off', async () => {
+    const alone = await readinessMs(port, 400);
+    const stuck = await Promise.all(Array.from({ length: 3 }, () => stuckViewer(port, authorization)));
+    const viewer = await Viewer.attach(port);
+    expect((await answerTo(port, { authorization }))[0]).toBe(503);
+    const watched = await readinessMs(port, 400);
+    // A ratio, with room for what else the machine does.
+    expect(watched).toBeLessThan(2 * alone + 2);
+
+    await eventually(
+      'the stuck ones are cut off',
+      async () => {
+        await readinessMs(port, 400);
+        return (await answerTo(port, { authorization }, { path: '/debug/trace?follow=false' }))[0] === 200;
+      },
+      { deadlineMs: 120_000, everyMs: 0 },
+    );
+    const last = viewer.lines.at(-1) as TraceRecord;
+    expect(last.seq).toBeGreaterThan(20_000);
+    expect(viewer.isWhole).toBeUndefined();
+    expect(viewer.lines.length).toBe(last.seq + 1);
+    for (const socket of stuck) socket.destroy();
+  });
+
+  test('does not keep the agent from ending when one does not read', async () => {
+    const { program, traceFile } = mesh.gateway!;
+    const stuck = await stuckViewer(port, authorization);
+    await readinessMs(port, 2_000);
+    await program.stop();
+    const exitedAt = Date.now();
+    const [header, ...records] = linesOf(readFileSync(traceFile, 'utf8'));
+    const endedAt = header?.kind === 'header' ? Date.parse(header.startedAt) + (records.at(-1) as TraceRecord).t : 0;
+    expect(exitedAt - endedAt).toBeLessThan(1_500);
+    stuck.destroy();
+  });
+});
+
+/** Median of the time of one readiness call, eight at a time. */
+async function readinessMs(port: number, count: number): Promise<number> {
+  const times: number[] = [];
+  const caller = async (): Promise<void> => {
+    while (times.length < count) {
+      const start = performance.now();
+      const response = await fetch(`http://127.0.0.1:${port}/healthz/ready`);
+      await response.text();
+      expect(response.status).toBe(200);
+      times.push(performance.now() - start);
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, caller));
+  return times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
+}

@@ -1,0 +1,68 @@
+/** Who watches a live program, in tests: as a debugger does, or as nobody should. */
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readDebuggerToken } from '../../src/runtime/debugger-access.ts';
+import type { TraceLine } from '../../src/runtime/trace.ts';
+
+/** A debugger without a picture: keeps what it is sent. */
+export class Viewer {
+  text = '';
+  /** Whether the answer came to its proper end; undefined while it goes on. */
+  isWhole: boolean | undefined;
+
+  /** @param port of the program, which has written its token */
+  static async attach(port: number): Promise<Viewer> {
+    const viewer = new Viewer();
+    const response = await ask(port, { authorization: `Bearer ${readDebuggerToken(port)}` });
+    if (response.statusCode !== 200) throw new Error(`the stream is refused with ${response.statusCode}`);
+    response.setEncoding('utf8').on('data', (chunk: string) => (viewer.text += chunk));
+    response.on('end', () => (viewer.isWhole ??= true));
+    response.on('error', () => (viewer.isWhole ??= false));
+    return viewer;
+  }
+
+  get lines(): TraceLine[] {
+    return linesOf(this.text);
+  }
+}
+
+/** A request on a connection of its own, as it is given: with any `Host`. */
+export async function ask(
+  port: number,
+  headers: Record<string, string> = {},
+  { path = '/debug/trace', host = '127.0.0.1' } = {},
+): Promise<IncomingMessage> {
+  const asked = request({ host, port, path, headers, agent: false });
+  asked.on('error', () => {});
+  asked.end();
+  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  return response;
+}
+
+export async function answerTo(...args: Parameters<typeof ask>): Promise<[status: number | undefined, text: string]> {
+  const response = await ask(...args);
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8')) text += chunk as string;
+  return [response.statusCode, text];
+}
+
+/** Whole lines of a trace. */
+export function linesOf(text: string): TraceLine[] {
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as TraceLine);
+}
+
+/** Somebody who asks for the stream and never reads. */
+export async function stuckViewer(port: number, authorization: string): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  socket.pause();
+  socket.write(`GET /debug/trace HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\n\r\n`);
+  await sleep(100);
+  return socket;
+}
