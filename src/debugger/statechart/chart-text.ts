@@ -1,0 +1,121 @@
+/** What a picture of a statechart says in words, and how its words are put into lines. */
+import type { Statechart, StatechartState, StatechartTransition } from '../../runtime/statechart.ts';
+import { type Font, textWidth } from './text-width.ts';
+
+/** What a word is, for its colour. */
+export type WordRole = 'name' | 'keyword' | 'event' | 'timer' | 'guard' | 'action';
+
+export interface Word {
+  readonly text: string;
+  readonly role: WordRole;
+}
+
+export type Line = readonly Word[];
+
+export const nameFont: Font = { size: 13, bold: true };
+export const textFont: Font = { size: 12 };
+
+/** What a person calls the state: the last part of its path; the machine's id for the machine itself. */
+export function stateName(chart: Statechart, state: StatechartState): string {
+  if (state.parent === undefined) return chart.id;
+  const { path } = chart.states[state.parent]!;
+  return path === '' ? state.path : state.path.slice(path.length + 1);
+}
+
+/** Where it stays and does nothing, an event is ignored: said in the definition, left out of a picture. */
+export function isIgnored({ targets, actions = [] }: StatechartTransition): boolean {
+  return targets.length === 0 && actions.length === 0;
+}
+
+/** What makes a transition happen: `config.changed`, `after backoff`, `repair done`; `always` without a guard. */
+export function triggerWords(chart: Statechart, transition: StatechartTransition): Word[] {
+  const { kind, on } = transition;
+  if (kind === 'event') return [{ text: on === '*' ? 'any event' : on, role: 'event' }];
+  if (kind === 'timer') return words('timer', `after ${delayInWords(on)}`);
+  if (kind === 'always') return [];
+  const how = kind === 'done' ? 'done' : 'failed';
+  if (on === '*') return words('event', `any actor ${how}`);
+  const isOfState = on === chart.id || on.startsWith(`${chart.id}.`);
+  return words('event', isOfState ? how : `${on} ${how}`);
+}
+
+/** `config.changed [isNews]`: what an arrow says. What it does besides is in its title. */
+export function transitionWords(chart: Statechart, transition: StatechartTransition): Word[] {
+  const trigger = triggerWords(chart, transition);
+  if (transition.guard !== undefined) return [...trigger, ...words('guard', `[${transition.guard}]`)];
+  return trigger.length > 0 ? trigger : words('guard', '[otherwise]');
+}
+
+/** `epoch.exited / forgetEpoch`: what a state does without being left. */
+export function internalWords(chart: Statechart, transition: StatechartTransition): Word[] {
+  return [...transitionWords(chart, transition), ...actionWords('/', transition.actions ?? [])];
+}
+
+export function entryWords({ entry = [] }: StatechartState): Word[] {
+  return entry.length === 0 ? [] : actionWords('entry /', entry);
+}
+
+export function exitWords({ exit = [] }: StatechartState): Word[] {
+  return exit.length === 0 ? [] : actionWords('exit /', exit);
+}
+
+/** `runs repair`; with the name of the logic where that says more: `runs context (buildContext)`. */
+export function invokeWords({ invoke = [] }: StatechartState): Word[][] {
+  return invoke.map(({ id, src }) => {
+    const said = src === 'in place' || squeezed(src) === squeezed(id);
+    return [...words('keyword', 'runs'), ...words('event', said ? id : `${id} (${src})`)];
+  });
+}
+
+/** All of a transition in one line, for a title: with its description, and its place where others are tried before it. */
+export function transitionTitle(chart: Statechart, number: number): string {
+  const transition = chart.transitions[number]!;
+  const { source, targets, kind, on, description } = transition;
+  const name = (state: number): string => chart.states[state]!.path || chart.id;
+  const to = targets.length === 0 ? '' : ` → ${targets.map(name).join(' and ')}`;
+  const tried = chart.transitions.filter((other) => other.source === source && other.kind === kind && other.on === on);
+  const place = tried.length < 2 ? '' : `\nNumber ${tried.indexOf(transition) + 1} of ${tried.length} that are tried.`;
+  const text = internalWords(chart, transition).map((word) => word.text);
+  return `${name(source)}${to}\n${text.join(' ')}${place}${description === undefined ? '' : `\n${description}`}`;
+}
+
+/** Breaks words into lines that are no wider than this, unless a single word is. */
+export function wrap(text: readonly Word[], maxWidth: number, font: Font): Line[] {
+  const space = textWidth(' ', font);
+  const lines: Word[][] = [];
+  let width = 0;
+  for (const word of text) {
+    const wordWidth = textWidth(word.text, font);
+    const last = lines.at(-1);
+    if (last !== undefined && width + space + wordWidth <= maxWidth) {
+      last.push(word);
+      width += space + wordWidth;
+    } else {
+      lines.push([word]);
+      width = wordWidth;
+    }
+  }
+  return lines;
+}
+
+export function lineWidth(line: Line, font: Font): number {
+  return textWidth(line.map(({ text }) => text).join(' '), font);
+}
+
+export function words(role: WordRole, text: string): Word[] {
+  return text.split(' ').map((part) => ({ text: part, role }));
+}
+
+function actionWords(before: string, actions: readonly string[]): Word[] {
+  return actions.length === 0 ? [] : [...words('keyword', before), ...words('action', actions.join(', '))];
+}
+
+/** A delay without a name is its milliseconds. */
+function delayInWords(delay: string): string {
+  return /^\d+$/.test(delay) ? `${delay} ms` : delay;
+}
+
+/** `cert-watcher` and `certWatcher` are one name. */
+function squeezed(name: string): string {
+  return name.replaceAll(/[-_ ]/g, '').toLowerCase();
+}

@@ -1,0 +1,27 @@
+import type { Statechart } from '../../runtime/statechart.ts';
+import { layoutStatechart } from './layout.ts';
+import { renderStatechart } from './svg.ts';
+
+/** By definition: a layout takes up to a second, and the machines of most traces are the same. */
+const drawn = new Map<string, Promise<string>>();
+/** More than the machines of both programs; whoever opens traces of many versions does not fill the memory. */
+const maxDrawn = 64;
+
+/** The picture of each machine as SVG text, by the machine's id. */
+export async function chartsOf(machines: readonly Statechart[]): Promise<Record<string, string>> {
+  const charts = machines.map(async (chart) => [chart.id, await chartOf(chart)] as const);
+  return Object.fromEntries(await Promise.all(charts));
+}
+
+/** The picture of one machine; the same text for the same definition. */
+export function chartOf(chart: Statechart): Promise<string> {
+  const key = JSON.stringify(chart);
+  const known = drawn.get(key);
+  if (known !== undefined) return known;
+  const made = layoutStatechart(chart).then((layout) => renderStatechart(chart, layout));
+  // What fails is tried again.
+  made.catch(() => drawn.delete(key));
+  if (drawn.size >= maxDrawn) drawn.delete(drawn.keys().next().value!);
+  drawn.set(key, made);
+  return made;
+}

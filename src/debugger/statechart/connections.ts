@@ -1,0 +1,71 @@
+/** The arrows of a statechart, and the room that their words take. */
+import type { Statechart } from '../../runtime/statechart.ts';
+import { type Line, lineWidth, textFont, transitionWords, wrap } from './chart-text.ts';
+import type { ArrowLabel, Box } from './layout.ts';
+import { lineHeight } from './state-header.ts';
+
+/** Transitions that share their ends share an arrow. */
+export interface Connection {
+  readonly source: number;
+  readonly target: number;
+  readonly labels: readonly ConnectionLabel[];
+}
+
+export interface ConnectionLabel {
+  readonly transition: number;
+  readonly lines: readonly Line[];
+}
+
+const maxLabelWidth = 170;
+const labelMargin = 4;
+/** Between the labels of one arrow, so that a person sees where one ends. */
+const labelGap = 3;
+
+/** The arrows of a chart, in the order of its transitions. */
+export function connectionsOf(chart: Statechart): Connection[] {
+  const connections = new Map<string, Connection & { labels: ConnectionLabel[] }>();
+  chart.transitions.forEach((transition, number) => {
+    const lines = wrap(transitionWords(chart, transition), maxLabelWidth, textFont);
+    for (const target of transition.targets) {
+      const { source } = transition;
+      const key = `${source} ${target}`;
+      const connection = connections.get(key) ?? { source, target, labels: [] };
+      connection.labels.push({ transition: number, lines });
+      connections.set(key, connection);
+    }
+  });
+  return [...connections.values()];
+}
+
+/** Of all labels of an arrow together. */
+export function labelRoom({ labels }: Connection): { width: number; height: number } {
+  const widths = labels.flatMap(({ lines }) => lines.map((line) => lineWidth(line, textFont)));
+  const heights = labels.map(({ lines }) => lines.length * lineHeight);
+  return {
+    width: Math.ceil(Math.max(...widths)) + 2 * labelMargin,
+    height: heights.reduce((sum, height) => sum + height, 0) + labelGap * (labels.length - 1),
+  };
+}
+
+/** The boxes of an arrow's labels within the room that was left for them, from top to bottom. */
+export function labelBoxes({ labels }: Connection, room: Box): ArrowLabel[] {
+  let y = room.y;
+  return labels.map(({ transition, lines }) => {
+    const height = lines.length * lineHeight;
+    const label = { transition, lines, x: room.x, y: Math.round(y * 10) / 10, width: room.width, height };
+    y += height + labelGap;
+    return label;
+  });
+}
+
+/** Whether the target comes before the source in the definition: life goes down the picture, and up where it goes back. */
+export function leadsBack(chart: Statechart, { source, target }: Connection): boolean {
+  // States that lie inside one another are neither before nor after.
+  const isNested = ancestorsOf(chart, source).includes(target) || ancestorsOf(chart, target).includes(source);
+  return target < source && !isNested;
+}
+
+export function ancestorsOf(chart: Statechart, state: number): number[] {
+  const { parent } = chart.states[state]!;
+  return parent === undefined ? [] : [parent, ...ancestorsOf(chart, parent)];
+}

@@ -1,0 +1,107 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { agentMachine } from '../../../machines/agent/agent.machine.ts';
+import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
+import { machinesOf, type Statechart, statechartOf } from '../../runtime/statechart.ts';
+import { formatTraceLine, traceVersion } from '../../runtime/trace.ts';
+import { type DiagramCommandOptions, drawDiagram } from './diagram-command.ts';
+import { namedMachines } from './named-machines.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'chartpilot-diagram-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function drawn(machine?: string, options: Partial<DiagramCommandOptions> = {}): Promise<string> {
+  let printed = '';
+  const output = {
+    out: (text: string) => {
+      printed += text;
+    },
+    error: () => {},
+  };
+  await drawDiagram(machine, { format: 'mermaid', ...options }, output);
+  return printed;
+}
+
+function traceOf(...machines: Statechart[]): string {
+  const file = join(folder, `${machines.map(({ id }) => id).join('-')}.trace`);
+  const header = { kind: 'header', version: traceVersion, program: 'pilot-agent', pid: 1, level: 'standard' } as const;
+  writeFileSync(file, formatTraceLine({ ...header, startedAt: '2026-11-21T03:12:00.000Z', machines }));
+  return file;
+}
+
+describe('chartpilot diagram', () => {
+  test('lists the machines of both programs with their files', async () => {
+    const lines = (await drawn()).trimEnd().split('\n');
+    expect(lines.map((line) => line.split(/ +/)[0])).toEqual(namedMachines.map(({ name }) => name));
+    for (const line of lines) expect(existsSync(join(packageRoot(), line.split(/ +/)[1]!)), line).toBe(true);
+  });
+
+  test('can name every machine that the programs run', () => {
+    const ids = [...machinesOf(agentMachine), ...machinesOf(discoveryMachine)].map(({ id }) => id);
+    expect(namedMachines.map(({ name }) => name)).toEqual(expect.arrayContaining(ids));
+  });
+
+  test('prints a machine as mermaid, as a picture, or as data', async () => {
+    expect(await drawn('start-limiter')).toMatch(/^stateDiagram-v2\n/);
+    expect(await drawn('start-limiter', { format: 'svg' })).toMatch(/^<svg .*data-machine="start-limiter"/);
+    const { load } = namedMachines.find(({ name }) => name === 'start-limiter')!;
+    expect(JSON.parse(await drawn('start-limiter', { format: 'json' }))).toEqual(statechartOf(await load()));
+  });
+
+  test('writes to a file, in a folder that need not be there', async () => {
+    const output = join(folder, 'deep/er/push.mmd');
+    expect(await drawn('push', { output })).toBe('');
+    expect(readFileSync(output, 'utf8')).toBe(await drawn('push'));
+  });
+
+  test("draws a person's own machine", async () => {
+    const module = join(packageRoot(), 'examples/generate/reservation.machine.ts');
+    expect(await drawn(module)).toMatch(/^stateDiagram-v2\n/);
+    await expect(drawn(module, { export: 'nothing' })).rejects.toMatchObject({ code: 'FLAG_INVALID' });
+  });
+
+  test('takes a machine from a trace as it was then', async () => {
+    const before: Statechart = { id: 'epoch', states: [{ path: '', type: 'atomic' }], transitions: [] };
+    const from = traceOf(before, { ...before, id: 'of-another-release' });
+    expect(await drawn(undefined, { from })).toBe('epoch\nof-another-release\n');
+    expect(JSON.parse(await drawn('epoch', { from, format: 'json' }))).toEqual(before);
+    await expect(drawn('push', { from })).rejects.toMatchObject({
+      code: 'FLAG_INVALID',
+      remedy: 'its machines are epoch, of-another-release',
+    });
+  });
+
+  test('says which names there are when there is no such one', async () => {
+    await expect(drawn('supervisr')).rejects.toMatchObject({
+      code: 'FLAG_INVALID',
+      remedy: expect.stringContaining('ads-connection'),
+    });
+  });
+
+  test('opens the page with the machine and without any run', async () => {
+    let address = '';
+    let seen: () => void = () => {};
+    const enough = new Promise<void>((resolve) => {
+      seen = resolve;
+    });
+    const printed = new Promise<void>((resolve) => {
+      const output = {
+        out: (text: string) => {
+          address = text.trim();
+          resolve();
+        },
+        error: () => {},
+      };
+      void drawDiagram('status', { format: 'mermaid', open: true, browser: false, enough }, output);
+    });
+    await printed;
+    const trace = await (await fetch(new URL('trace/0', address))).text();
+    expect(JSON.parse(trace)).toMatchObject({ kind: 'header', program: 'diagram', machines: [{ id: 'status' }] });
+    const session = (await (await fetch(new URL('session/0.json', address))).json()) as { charts: object };
+    expect(Object.keys(session.charts)).toEqual(['status']);
+    seen();
+  });
+});

@@ -1,0 +1,113 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { type Statechart, statechartOf } from '../../runtime/statechart.ts';
+import { formatTraceLine, traceVersion } from '../../runtime/trace.ts';
+import type { CommandOutput } from '../check-command.ts';
+import { openTrace } from '../read-trace.ts';
+import { memorySource } from '../visualize/memory-source.ts';
+import { type ServePageOptions, servePage } from '../visualize/serve-page.ts';
+import { chartOf } from './charts.ts';
+import { formatMermaid } from './mermaid.ts';
+import { findMachine, namedMachines } from './named-machines.ts';
+
+export interface DiagramCommandOptions extends Pick<ServePageOptions, 'enough'> {
+  readonly format: 'mermaid' | 'svg' | 'json';
+  readonly export?: string;
+  /** Trace whose machines are drawn. */
+  readonly from?: string;
+  /** Standard output unless given. */
+  readonly output?: string;
+  /** Show it in the page instead. */
+  readonly open?: boolean;
+  /** Start the person's browser then. Unless given, it is. */
+  readonly browser?: boolean;
+}
+
+/**
+ * `chartpilot diagram`: draws a machine; without one it lists those that there are.
+ *
+ * @throws ChartpilotError when there is no such machine, its trace cannot be read, or the file cannot be written.
+ */
+export async function drawDiagram(
+  machine: string | undefined,
+  options: DiagramCommandOptions,
+  output: CommandOutput,
+): Promise<void> {
+  const { from, open, browser = true, enough } = options;
+  const recorded = from === undefined ? undefined : await machinesOfTrace(from);
+  if (open === true) {
+    const charts =
+      machine === undefined ? (recorded ?? (await ownCharts())) : [await chartNamed(machine, recorded, options)];
+    const name = machine ?? from ?? 'machines of chartpilot';
+    await servePage(
+      { sources: [headerOnly(name, charts)], open: browser, ...(enough !== undefined && { enough }) },
+      output,
+    );
+  } else if (machine === undefined) {
+    output.out(recorded === undefined ? listOwn() : recorded.map(({ id }) => `${id}\n`).join(''));
+  } else {
+    const text = await textOf(await chartNamed(machine, recorded, options), options.format);
+    if (options.output === undefined) output.out(text);
+    else write(options.output, text);
+  }
+}
+
+async function machinesOfTrace(path: string): Promise<readonly Statechart[]> {
+  const reading = await openTrace(path);
+  await reading.close();
+  return reading.header.machines;
+}
+
+async function chartNamed(
+  machine: string,
+  recorded: readonly Statechart[] | undefined,
+  options: DiagramCommandOptions,
+): Promise<Statechart> {
+  if (recorded === undefined) return statechartOf(await findMachine(machine, options.export));
+  const found = recorded.find(({ id }) => id === machine);
+  if (found !== undefined) return found;
+  throw new ChartpilotError('FLAG_INVALID', `no machine of ${options.from} is named ${machine}`, {
+    remedy:
+      recorded.length === 0 ? 'it carries no machines' : `its machines are ${recorded.map(({ id }) => id).join(', ')}`,
+  });
+}
+
+async function ownCharts(): Promise<Statechart[]> {
+  return (await Promise.all(namedMachines.map(({ load }) => load()))).map(statechartOf);
+}
+
+function listOwn(): string {
+  const longest = Math.max(...namedMachines.map(({ name }) => name.length));
+  return namedMachines.map(({ name, file }) => `${name.padEnd(longest)}  ${file}\n`).join('');
+}
+
+async function textOf(chart: Statechart, format: DiagramCommandOptions['format']): Promise<string> {
+  if (format === 'svg') return chartOf(chart);
+  return format === 'json' ? `${JSON.stringify(chart, undefined, 2)}\n` : formatMermaid(chart);
+}
+
+/** A trace in which nothing has happened yet. */
+function headerOnly(name: string, machines: readonly Statechart[]): ReturnType<typeof memorySource> {
+  const header = formatTraceLine({
+    kind: 'header',
+    version: traceVersion,
+    program: 'diagram',
+    pid: process.pid,
+    startedAt: new Date().toISOString(),
+    level: 'standard',
+    machines,
+  });
+  return memorySource(name, header);
+}
+
+function write(path: string, text: string): void {
+  try {
+    mkdirSync(dirname(resolve(path)), { recursive: true });
+    writeFileSync(path, text);
+  } catch (error) {
+    throw new ChartpilotError('FLAG_INVALID', `--output ${path} cannot be written: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,113 @@
+/** A statechart as the graph that ELK lays out: its options are what makes the pictures readable. */
+import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs/lib/elk-api.js';
+import type { Statechart } from '../../runtime/statechart.ts';
+import { type Connection, labelRoom, leadsBack } from './connections.ts';
+import type { StateHeader } from './state-header.ts';
+
+const markerSize = 10;
+const minLeafWidth = 60;
+const border = 16;
+
+export const stateId = (state: number): string => `state ${state}`;
+export const markerId = (parent: number): string => `marker ${parent}`;
+export const arrowId = (connection: number): string => `arrow ${connection}`;
+export const markerArrowId = (parent: number): string => `marker arrow ${parent}`;
+
+/** Each level of the hierarchy is laid out with its own options, so every state that has children is given them. */
+const levelOptions: LayoutOptions = {
+  'elk.algorithm': 'layered',
+  'elk.direction': 'DOWN',
+  'elk.edgeRouting': 'ORTHOGONAL',
+  'elk.layered.nodePlacement.strategy': 'NETWORK_SIMPLEX',
+  'elk.layered.thoroughness': '20',
+  'elk.spacing.nodeNode': '24',
+  'elk.spacing.edgeNode': '14',
+  'elk.spacing.edgeEdge': '12',
+  'elk.spacing.edgeLabel': '2',
+  'elk.layered.spacing.nodeNodeBetweenLayers': '18',
+  'elk.layered.spacing.edgeNodeBetweenLayers': '12',
+  'elk.layered.spacing.edgeEdgeBetweenLayers': '10',
+};
+
+const rootOptions: LayoutOptions = {
+  ...levelOptions,
+  'elk.hierarchyHandling': 'INCLUDE_CHILDREN',
+  'elk.json.shapeCoords': 'ROOT',
+  'elk.json.edgeCoords': 'ROOT',
+  'elk.padding': padding(border),
+  // 0 would take the time of day.
+  'elk.randomSeed': '1',
+};
+
+/** @param wider how much wider each state is made than what lies in it needs: ELK heeds no least width of a parent */
+export function elkGraph(
+  chart: Statechart,
+  headers: readonly StateHeader[],
+  wider: readonly number[],
+  connections: readonly Connection[],
+): ElkNode {
+  const arrows = connections.map((connection, number) => arrowEdge(chart, connection, number));
+  return {
+    id: 'chart',
+    layoutOptions: rootOptions,
+    children: [stateNode(chart, headers, wider, 0)],
+    edges: [...markerEdges(chart), ...arrows],
+  };
+}
+
+function stateNode(
+  chart: Statechart,
+  headers: readonly StateHeader[],
+  wider: readonly number[],
+  number: number,
+): ElkNode {
+  const { width, height } = headers[number]!;
+  const { type, initial, parent } = chart.states[number]!;
+  // Regions begin at one height.
+  const ofRegion = parent !== undefined && chart.states[parent]!.type === 'parallel' ? { 'elk.alignment': 'TOP' } : {};
+  const id = stateId(number);
+  const children = chart.states.flatMap((state, child) =>
+    state.parent === number ? [stateNode(chart, headers, wider, child)] : [],
+  );
+  if (children.length === 0) {
+    return { id, width: Math.max(width, minLeafWidth), height, layoutOptions: ofRegion };
+  }
+  const marker = { id: markerId(number), width: markerSize, height: markerSize };
+  return {
+    id,
+    children: type === 'compound' && initial !== undefined ? [marker, ...children] : children,
+    layoutOptions: {
+      ...levelOptions,
+      ...ofRegion,
+      'elk.padding': padding(height + border / 2, border + wider[number]! / 2),
+    },
+  };
+}
+
+function markerEdges(chart: Statechart): ElkExtendedEdge[] {
+  return chart.states.flatMap(({ type, initial }, number) =>
+    type === 'compound' && initial !== undefined
+      ? [{ id: markerArrowId(number), sources: [markerId(number)], targets: [stateId(initial)] }]
+      : [],
+  );
+}
+
+/**
+ * What leads back is given to ELK the other way round: then there are no cycles for it to break at places of its own choice.
+ * (Its options that keep the order of the model fail on charts with arrows across levels.)
+ */
+function arrowEdge(chart: Statechart, connection: Connection, number: number): ElkExtendedEdge {
+  const { source, target } = connection;
+  const [from, to] = leadsBack(chart, connection) ? [target, source] : [source, target];
+  const label = {
+    // ELK leaves out what has no text.
+    text: 'label',
+    ...labelRoom(connection),
+    layoutOptions: { 'elk.edgeLabels.inline': 'true', 'elk.edgeLabels.placement': 'CENTER' },
+  };
+  return { id: arrowId(number), sources: [stateId(from)], targets: [stateId(to)], labels: [label] };
+}
+
+function padding(top: number, side: number = border): string {
+  return `[top=${top},left=${side},bottom=${border},right=${side}]`;
+}

@@ -1,0 +1,133 @@
+/** A statechart as a mermaid `stateDiagram-v2`, for places that draw mermaid: issues, wikis, READMEs. */
+import type { Statechart, StatechartTransition } from '../../runtime/statechart.ts';
+import {
+  entryWords,
+  exitWords,
+  internalWords,
+  invokeWords,
+  isIgnored,
+  stateName,
+  transitionWords,
+  type Word,
+} from './chart-text.ts';
+import { ancestorsOf } from './connections.ts';
+
+/** The text of the diagram, with its last newline. Ignored events are left out. */
+export function formatMermaid(chart: Statechart): string {
+  const lines = ['stateDiagram-v2', ...bodyOf(chart, 0, '  ')];
+  return `${lines.join('\n')}\n`;
+}
+
+/** What lies directly in a state: its states, then the arrows between them. Mermaid wants each arrow where both ends are. */
+function bodyOf(chart: Statechart, number: number, indent: string): string[] {
+  const { type, initial } = chart.states[number]!;
+  const children = numbersOf(chart.states, ({ parent }) => parent === number);
+  const regions = children.map((child) => declaration(chart, child, indent));
+  return [
+    ...(initial === undefined || type !== 'compound' ? [] : [`${indent}[*] --> ${idOf(chart, initial)}`]),
+    ...(type === 'parallel'
+      ? regions.flatMap((lines, index) => (index === 0 ? lines : [`${indent}--`, ...lines]))
+      : regions.flat()),
+    ...(leadsInside(chart, number)
+      ? [
+          `${indent}state "anywhere in ${clean(stateName(chart, chart.states[number]!))}" as ${anywhereIn(chart, number)}`,
+        ]
+      : []),
+    ...chart.transitions.flatMap((transition) => arrowsIn(chart, number, transition, indent)),
+  ];
+}
+
+function declaration(chart: Statechart, number: number, indent: string): string[] {
+  const state = chart.states[number]!;
+  const id = idOf(chart, number);
+  const name = `state "${clean(stateName(chart, state))}" as ${id}`;
+  const isParent = chart.states.some(({ parent }) => parent === number);
+  return [
+    ...(isParent
+      ? [`${indent}${name} {`, ...bodyOf(chart, number, `${indent}  `), `${indent}}`]
+      : [`${indent}${name}`]),
+    ...(state.type === 'final' ? [`${indent}${id} --> [*]`] : []),
+    ...noteOf(chart, number, indent),
+  ];
+}
+
+/** What the state is, and what happens in it without leaving it. */
+function noteOf(chart: Statechart, number: number, indent: string): string[] {
+  const state = chart.states[number]!;
+  const inside = chart.transitions.filter(
+    (transition) => transition.source === number && transition.targets.length === 0 && !isIgnored(transition),
+  );
+  const rows = [
+    ...invokeWords(state),
+    entryWords(state),
+    exitWords(state),
+    ...inside.map((transition) => internalWords(chart, transition)),
+  ].filter((words) => words.length > 0);
+  const text = [...(state.description === undefined ? [] : [state.description]), ...rows.map(sentence)];
+  if (text.length === 0) return [];
+  return [
+    `${indent}note right of ${idOf(chart, number)}`,
+    ...text.map((line) => `${indent}  ${clean(line)}`),
+    `${indent}end note`,
+  ];
+}
+
+function arrowsIn(chart: Statechart, number: number, transition: StatechartTransition, indent: string): string[] {
+  const { source, targets } = transition;
+  return targets
+    .filter((target) => homeOf(chart, source, target) === number)
+    .map((target) => {
+      const actions = transition.actions === undefined ? '' : ` / ${transition.actions.join(', ')}`;
+      const label = clean(sentence(transitionWords(chart, transition)) + actions);
+      const from = source === number ? anywhereIn(chart, source) : idOf(chart, source);
+      return `${indent}${from} --> ${idOf(chart, target)} : ${label}`;
+    });
+}
+
+/** The innermost state that both lie in; the source, when it leads to what lies in it. */
+function homeOf(chart: Statechart, source: number, target: number): number {
+  const around = ancestorsOf(chart, target);
+  return [source, ...ancestorsOf(chart, source)].find((state) => around.includes(state)) ?? 0;
+}
+
+/** Mermaid draws no arrow from a state to what lies in it: it gets a source of its own there. */
+function leadsInside(chart: Statechart, number: number): boolean {
+  return chart.transitions.some(
+    ({ source, targets }) => source === number && targets.some((target) => homeOf(chart, source, target) === number),
+  );
+}
+
+function anywhereIn(chart: Statechart, number: number): string {
+  return `${idOf(chart, number)}_anywhere`;
+}
+
+/** Mermaid's ids are words. The number makes one that is the state's own. */
+function idOf(chart: Statechart, number: number): string {
+  const { path } = chart.states[number]!;
+  return `s${number}_${(path || chart.id).replaceAll(/\W+/g, '_')}`;
+}
+
+function sentence(words: readonly Word[]): string {
+  return words.map(({ text }) => text).join(' ');
+}
+
+const codes: Readonly<Record<string, string>> = {
+  '#': '#35;',
+  ';': '#59;',
+  ':': '#58;',
+  '"': '#quot;',
+  '<': '#lt;',
+  '>': '#gt;',
+  '{': '#123;',
+  '}': '#125;',
+  '%': '#37;',
+};
+
+/** Text in which nothing is mermaid's own. */
+function clean(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').replaceAll(/[#;:"<>{}%]/g, (character) => codes[character]!);
+}
+
+function numbersOf<Item>(items: readonly Item[], isOne: (item: Item) => boolean): number[] {
+  return items.flatMap((item, number) => (isOne(item) ? [number] : []));
+}

@@ -1,0 +1,65 @@
+/** The machines of both programs, by the names that their actors have. */
+import type { AnyStateMachine } from 'xstate';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { loadMachine } from '../generate/load-machine.ts';
+import { ownMachines } from '../generate/own-machines.ts';
+
+export interface NamedMachine {
+  readonly name: string;
+  /** Below the package's root. */
+  readonly file: string;
+  load(): Promise<AnyStateMachine>;
+}
+
+/** In the order in which a person meets them. */
+export const namedMachines: readonly NamedMachine[] = [
+  ...ownMachines,
+  {
+    name: 'discovery',
+    file: 'machines/discovery/discovery.machine.ts',
+    load: async () => (await import('../../../machines/discovery/discovery.machine.ts')).discoveryMachine,
+  },
+  {
+    name: 'mesh-config',
+    file: 'machines/discovery/mesh-config.machine.ts',
+    load: async () => (await import('../../../machines/discovery/mesh-config.machine.ts')).meshConfigMachine,
+  },
+  {
+    name: 'config-controller',
+    file: 'machines/discovery/config-controller.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/config-controller.machine.ts')).configControllerMachine,
+  },
+  {
+    name: 'service-registry',
+    file: 'machines/discovery/service-registry.machine.ts',
+    load: async () => (await import('../../../machines/discovery/service-registry.machine.ts')).serviceRegistryMachine,
+  },
+  {
+    name: 'push',
+    file: 'machines/discovery/push.machine.ts',
+    load: async () => (await import('../../../machines/discovery/push.machine.ts')).pushMachine,
+  },
+  {
+    name: 'ads-connection',
+    file: 'machines/discovery/ads-connection.machine.ts',
+    load: async () => (await import('../../../machines/discovery/ads-connection.machine.ts')).adsConnectionMachine,
+  },
+];
+
+/**
+ * A machine of ours by its name, or one of a module by the module's path.
+ *
+ * @throws ChartpilotError FLAG_INVALID when there is no such name, file or export; MACHINE_INVALID when what is there is none
+ */
+export async function findMachine(request: string, exportName?: string): Promise<AnyStateMachine> {
+  const named = namedMachines.find(({ name }) => name === request);
+  if (named !== undefined) return named.load();
+  if (!/[./\\]/.test(request)) {
+    throw new ChartpilotError('FLAG_INVALID', `no machine of chartpilot is named ${request}`, {
+      remedy: `its machines are ${namedMachines.map(({ name }) => name).join(', ')}; a module of yours is given by its path, ./${request}.machine.ts`,
+    });
+  }
+  const { machine } = await loadMachine({ machine: request, ...(exportName !== undefined && { export: exportName }) });
+  return machine;
+}

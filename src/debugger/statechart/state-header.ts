@@ -1,0 +1,75 @@
+/** What is written at the top of a state's box, and how much room it takes. */
+import type { Statechart } from '../../runtime/statechart.ts';
+import {
+  entryWords,
+  exitWords,
+  internalWords,
+  invokeWords,
+  isIgnored,
+  type Line,
+  lineWidth,
+  nameFont,
+  stateName,
+  textFont,
+  type Word,
+  words,
+  wrap,
+} from './chart-text.ts';
+
+export interface HeaderRow {
+  /** Number of the transition, when it tells one that stays in the state. */
+  readonly transition?: number;
+  readonly lines: readonly Line[];
+  /** Of its top, from the top of the box. */
+  readonly y: number;
+}
+
+export interface StateHeader {
+  readonly name: readonly Line[];
+  readonly rows: readonly HeaderRow[];
+  /** With its margins. */
+  readonly width: number;
+  readonly height: number;
+}
+
+export const margin = 10;
+export const nameHeight = 18;
+export const lineHeight = 16;
+const gapBelowName = 6;
+const maxWidth = { leaf: 190, parent: 340 };
+
+export function stateHeader(chart: Statechart, number: number): StateHeader {
+  const state = chart.states[number]!;
+  const isParent = chart.states.some(({ parent }) => parent === number);
+  const width = isParent ? maxWidth.parent : maxWidth.leaf;
+  const name = wrap(words('name', stateName(chart, state)), width, nameFont);
+  const below = margin + name.length * nameHeight;
+  const rows: HeaderRow[] = [];
+  let y = below + gapBelowName;
+  for (const { text, transition } of rowTexts(chart, number)) {
+    const lines = wrap(text, width, textFont);
+    rows.push({ lines, y, ...(transition !== undefined && { transition }) });
+    y += lines.length * lineHeight;
+  }
+  const widths = [
+    ...name.map((line) => lineWidth(line, nameFont)),
+    ...rows.flatMap(({ lines }) => lines.map((line) => lineWidth(line, textFont))),
+  ];
+  return {
+    name,
+    rows,
+    width: Math.ceil(Math.max(...widths)) + 2 * margin,
+    height: (rows.length > 0 ? y : below) + margin,
+  };
+}
+
+function rowTexts(chart: Statechart, number: number): { text: readonly Word[]; transition?: number }[] {
+  const state = chart.states[number]!;
+  const internal = chart.transitions.flatMap((transition, index) =>
+    transition.source === number && transition.targets.length === 0 && !isIgnored(transition)
+      ? [{ text: internalWords(chart, transition), transition: index }]
+      : [],
+  );
+  const own = [...invokeWords(state), entryWords(state), exitWords(state)].filter((text) => text.length > 0);
+  return [...own.map((text) => ({ text })), ...internal];
+}

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { assign, setup } from 'xstate';
+import { type Statechart, statechartOf } from '../../runtime/statechart.ts';
+import { chartOf, chartsOf } from './charts.ts';
+import { layoutStatechart } from './layout.ts';
+
+const machine = setup({
+  types: { events: {} as { type: 'go' } | { type: 'note' } | { type: 'ignored' } },
+  actions: { tell: () => {}, rememberIt: assign({}) },
+  guards: { isFine: () => true },
+  delays: { patience: 100 },
+}).createMachine({
+  id: 'ferry',
+  initial: 'at the pier',
+  states: {
+    'at the pier': {
+      description: 'Waits for <cars> & people.',
+      entry: 'tell',
+      on: {
+        go: { target: 'under way', guard: 'isFine', actions: 'rememberIt', description: 'Off it goes.' },
+        note: { actions: 'rememberIt' },
+        ignored: {},
+      },
+      after: { patience: 'under way' },
+    },
+    'under way': { type: 'parallel', states: { engine: {}, deck: {} }, on: { go: 'sunk' } },
+    sunk: { type: 'final' },
+  },
+});
+const chart = statechartOf(machine);
+const numberOf = (kind: string, on: string): number =>
+  chart.transitions.findIndex((transition) => transition.kind === kind && transition.on === on);
+const picture = await chartOf(chart);
+
+/** The element with all in it; groups of a picture lie flat. */
+function group(attribute: string): string {
+  const start = picture.lastIndexOf('<g ', picture.indexOf(attribute));
+  return picture.indexOf(attribute) < 0 ? '' : picture.slice(start, picture.indexOf('\n</g>', start));
+}
+
+describe('the picture of a statechart', () => {
+  test('names its machine, for a page and for who hears it', () => {
+    expect(picture).toMatch(
+      /^<svg [^>]*class="statechart" data-machine="ferry" [^>]*role="img" aria-label="Statechart of ferry">/,
+    );
+  });
+
+  test('has every state with its number, path, type and description', () => {
+    for (const [number, { path, type }] of chart.states.entries()) {
+      expect(group(`data-state="${number}"`)).toContain(`class="state ${type}`);
+      expect(group(`data-state="${number}"`)).toContain(`data-path="${path}"`);
+    }
+    expect(group('data-path="at the pier"')).toContain('Waits for &lt;cars&gt; &amp; people.</title>');
+    expect(group('data-path="at the pier"')).toContain('tell');
+    expect(group('data-path="under way.deck"')).toContain('class="state atomic region"');
+  });
+
+  test('has an arrow for each transition that leads somewhere, with its words', () => {
+    const go = group(`data-transition="${numberOf('event', 'go')}"`);
+    expect(go).toContain('class="transition event"');
+    expect(go).toContain('[isFine]');
+    expect(go).toMatch(/<title>at the pier → under way\ngo \[isFine\] \/ rememberIt\nOff it goes\.<\/title>/);
+    expect(go).toMatch(/<path class="arrow" d="M[\d.]+ [\d.]+/);
+  });
+
+  test('gives transitions between the same states the same way', () => {
+    const end = (text: string) => /class="head" d="([^"]+)"/.exec(text)?.[1];
+    const timer = group(`data-transition="${numberOf('timer', 'patience')}"`);
+    expect(end(timer)).toBeDefined();
+    expect(end(timer)).toBe(end(group(`data-transition="${numberOf('event', 'go')}"`)));
+  });
+
+  test('interrupts an arrow where its words are', () => {
+    const way = /class="arrow" d="([^"]+)"/.exec(group(`data-transition="${numberOf('timer', 'patience')}"`))![1]!;
+    expect(way.match(/M/g)).toHaveLength(2);
+  });
+
+  test('has a countdown where a timer leads away, over its label', async () => {
+    const number = numberOf('timer', 'patience');
+    const { arrows } = await layoutStatechart(chart);
+    const label = arrows.flatMap(({ labels }) => labels).find(({ transition }) => transition === number)!;
+    expect(group(`data-transition="${number}"`)).toContain(
+      `<rect class="countdown" x="${label.x}" y="${label.y}" width="${label.width}" height="${label.height}"`,
+    );
+    expect(picture.match(/class="countdown"/g)).toHaveLength(1);
+  });
+
+  test('tells what happens without leaving a state inside of it, and leaves out what is ignored', () => {
+    expect(group(`data-transition="${numberOf('event', 'note')}"`)).toContain('class="internal event"');
+    expect(picture).not.toContain('ignored');
+  });
+
+  test('lets the page choose the colours and has its own for light and dark', () => {
+    for (const name of ['ink', 'line', 'box', 'active', 'active-ink', 'taken', 'muted']) {
+      expect(picture.match(new RegExp(`var\\(--chart-${name},#[0-9a-f]{6}\\)`, 'g'))).toHaveLength(2);
+      expect(picture).not.toContain(`--chart-${name}:`);
+    }
+  });
+
+  test('is well-formed whatever the names are', async () => {
+    const odd: Statechart = {
+      id: 'a"b<c>&',
+      states: [
+        { path: '', type: 'compound', initial: 1 },
+        { path: '</g><script>', parent: 0, type: 'atomic' },
+      ],
+      transitions: [{ source: 1, targets: [0], kind: 'event', on: '"><b>', guard: 'x < y' }],
+    };
+    const text = await chartOf(odd);
+    expect(text).not.toMatch(/<script|<b>|x < y/);
+    expect(text).toContain('data-machine="a&quot;b&lt;c&gt;&amp;"');
+  });
+});
+
+describe('the pictures of several machines', () => {
+  test('come by id, and the same definition is drawn once', async () => {
+    const copy = JSON.parse(JSON.stringify(chart)) as Statechart;
+    const charts = await chartsOf([chart, { ...copy, id: 'other' }]);
+    expect(Object.keys(charts)).toEqual(['ferry', 'other']);
+    expect(chartOf(copy)).toBe(chartOf(chart));
+  });
+});

@@ -1,0 +1,128 @@
+/** A laid-out statechart as SVG: what the page lights, and what the docs show. */
+import type { Statechart, StatechartState } from '../../runtime/statechart.ts';
+import { type Line, stateName, transitionTitle } from './chart-text.ts';
+import { cutPath } from './cut-path.ts';
+import type { Arrow, ArrowLabel, Box, ChartLayout, InitialMarker, Point, StateBox } from './layout.ts';
+import { type HeaderRow, lineHeight, margin, nameHeight } from './state-header.ts';
+import { svgStyle } from './svg-style.ts';
+
+const cornerRadius = 6;
+const headLength = 8;
+
+/**
+ * The picture, with everything in it that a page needs to light it: `g.state[data-state]`, `g.transition[data-transition]`,
+ * `g.internal[data-transition]` with the numbers of the definition.
+ */
+export function renderStatechart(chart: Statechart, layout: ChartLayout): string {
+  const { width, height, states, arrows, markers } = layout;
+  const headers = states.map(headerText);
+  const label = `Statechart of ${chart.id}`;
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" class="statechart" data-machine="${escape(chart.id)}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escape(label)}">`,
+    `<style>${svgStyle}</style>`,
+    `<rect class="paper" width="${width}" height="${height}"/>`,
+    ...states.map((box, number) => renderState(chart, box, number)),
+    ...markers.map(renderMarker),
+    ...arrows.map((arrow) => renderArrow(chart, arrow, headers)),
+    '</svg>\n',
+  ].join('\n');
+}
+
+function renderState(chart: Statechart, box: StateBox, number: number): string {
+  const state = chart.states[number]!;
+  const { header, x, y } = box;
+  return [
+    `<g class="${stateClasses(chart, state)}" data-state="${number}" data-path="${escape(state.path)}">`,
+    `<title>${escape([stateName(chart, state), state.description].filter(Boolean).join('\n'))}</title>`,
+    `<rect class="box" ${rect(box)} rx="${cornerRadius + 2}"/>`,
+    ...(state.type === 'final' ? [`<rect class="inner" ${rect(inside(box, 3))} rx="${cornerRadius}"/>`] : []),
+    ...header.name.map((line, index) => text(line, x + margin, y + margin + index * nameHeight + 13, 'name')),
+    ...header.rows.map((row) => renderRow(chart, row, box)),
+    '</g>',
+  ].join('\n');
+}
+
+function stateClasses(chart: Statechart, { type, parent }: StatechartState): string {
+  const isRegion = parent !== undefined && chart.states[parent]!.type === 'parallel';
+  return ['state', type, ...(isRegion ? ['region'] : [])].join(' ');
+}
+
+function renderRow(chart: Statechart, { transition, lines, y }: HeaderRow, box: Box): string {
+  const texts = lines.map((line, index) => text(line, box.x + margin, box.y + y + index * lineHeight + 12));
+  if (transition === undefined) return texts.join('\n');
+  return [
+    `<g class="internal ${chart.transitions[transition]!.kind}" data-transition="${transition}">`,
+    `<title>${escape(transitionTitle(chart, transition))}</title>`,
+    ...texts,
+    '</g>',
+  ].join('\n');
+}
+
+function renderMarker(marker: InitialMarker): string {
+  const radius = marker.width / 2;
+  const dot = `<circle class="dot" cx="${marker.x + radius}" cy="${marker.y + radius}" r="${radius}"/>`;
+  return `<g class="initial">${dot}${arrowPaths(marker.points)}</g>`;
+}
+
+/** Each transition has the way for itself, to be lit alone; of those that are not lit one is seen. */
+function renderArrow(chart: Statechart, arrow: Arrow, headers: readonly Box[]): string {
+  const transitions = arrow.labels.map((label) => renderTransition(chart, arrow, label, headers));
+  return ['<g class="way">', ...transitions, '</g>'].join('\n');
+}
+
+function renderTransition(chart: Statechart, arrow: Arrow, label: ArrowLabel, headers: readonly Box[]): string {
+  const { kind } = chart.transitions[label.transition]!;
+  const centre = label.x + label.width / 2;
+  return [
+    `<g class="transition ${kind}" data-transition="${label.transition}">`,
+    `<title>${escape(transitionTitle(chart, label.transition))}</title>`,
+    arrowPaths(arrow.points, [arrow.room, ...headers]),
+    ...(kind === 'timer' ? [`<rect class="countdown" ${rect(label)} rx="3"/>`] : []),
+    ...label.lines.map((line, index) => text(line, centre, label.y + index * lineHeight + 12, 'label')),
+    '</g>',
+  ].join('\n');
+}
+
+function arrowPaths(points: readonly Point[], texts: readonly Box[] = []): string {
+  return `<path class="arrow" d="${cutPath(points, texts).map(pathData).join('')}"/><path class="head" d="${headData(points)}"/>`;
+}
+
+function pathData(points: readonly Point[]): string {
+  return points.map(({ x, y }, index) => `${index === 0 ? 'M' : 'L'}${x} ${y}`).join('');
+}
+
+function headData(points: readonly Point[]): string {
+  const tip = points.at(-1)!;
+  const before = points.at(-2)!;
+  const length = Math.hypot(tip.x - before.x, tip.y - before.y) || 1;
+  const along = { x: (tip.x - before.x) / length, y: (tip.y - before.y) / length };
+  const at = (back: number, side: number) =>
+    `${tip.x - along.x * back - along.y * side} ${tip.y - along.y * back + along.x * side}`;
+  return `M${at(0, 0)}L${at(headLength, 4)}L${at(headLength, -4)}Z`;
+}
+
+function text(line: Line, x: number, y: number, kind?: 'name' | 'label'): string {
+  const attributes = `x="${x}" y="${y}"${kind === undefined ? '' : ` class="${kind}"`}${kind === 'label' ? ' text-anchor="middle"' : ''}`;
+  const spans = line.map(
+    (word) => `<tspan class="${word.role === 'timer' ? 'timer-text' : word.role}">${escape(word.text)}</tspan>`,
+  );
+  return `<text ${attributes}>${kind === 'name' ? escape(line.map((word) => word.text).join(' ')) : spans.join(' ')}</text>`;
+}
+
+/** Where the words at the top of a state are. */
+function headerText({ x, y, header }: StateBox): Box {
+  const side = margin - 3;
+  return { x: x + side, y: y + side, width: header.width - 2 * side, height: header.height - 2 * side };
+}
+
+function inside({ x, y, width, height }: Box, by: number): Box {
+  return { x: x + by, y: y + by, width: width - 2 * by, height: height - 2 * by };
+}
+
+function rect({ x, y, width, height }: Box): string {
+  return `x="${x}" y="${y}" width="${width}" height="${height}"`;
+}
+
+function escape(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}
