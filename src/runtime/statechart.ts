@@ -168,5 +168,7 @@ function guardInWords(guard: unknown): string {
   if (stateValue !== undefined) return `in ${typeof stateValue === 'string' ? stateValue : JSON.stringify(stateValue)}`;
   if (guards === undefined) return nameOf(guard);
   const words = guards.map(guardInWords);
-  return guard.name === 'not' ? `not ${words[0]}` : words.join(` ${guard.name} `);
+  // A bundler may have numbered the name.
+  const how = guard.name.replace(/\d+$/, '');
+  return how === 'not' ? `not ${words[0]}` : words.join(` ${how} `);
 }

@@ -10,10 +10,11 @@ import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { formatReport } from '../../src/debugger/report-text.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { AdsWorld, type AdsWorldOptions, type Seen } from '../simulation/ads-world.ts';
+import { replayDifference } from '../simulation/replayed.ts';
 
 const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences/ads.mmd'));
 
-/** Whatever a test did: its trace conforms to the diagram, no chart failed, and the context is plain data. */
+/** Whatever a test did: its trace conforms to the diagram and can be replayed, no chart failed, and the context is plain data. */
 afterEach(() => {
   for (const world of AdsWorld.made.splice(0)) {
     expect(world.failed).toBeUndefined();
@@ -21,6 +22,7 @@ afterEach(() => {
     expect(JSON.parse(JSON.stringify(context))).toEqual(context);
     const report = checkTrace(diagrams, world.records);
     expect(report.departures, formatReport(report, diagrams)).toEqual([]);
+    expect(replayDifference(world.records, adsConnectionMachine)).toBe('');
   }
 });
 

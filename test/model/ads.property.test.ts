@@ -5,9 +5,11 @@
 
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
+import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
 import { clusterType, endpointType, isByName, routeType } from '../../machines/discovery/ads-types.ts';
 import { isOutstanding } from '../../machines/discovery/ads-watch.ts';
 import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
+import { replayDifference } from '../simulation/replayed.ts';
 
 const types = [clusterType, endpointType, routeType];
 const names = ['a', 'b', 'c'];
@@ -245,6 +247,7 @@ describe.each([
             expect(has.get(name), `${name} of ${type}`).toBe(should);
           }
         }
+        expect(replayDifference(client.world.records, adsConnectionMachine)).toBe('');
         AdsWorld.made.splice(0);
       }),
       { numRuns: 200 },

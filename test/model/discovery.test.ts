@@ -12,6 +12,7 @@ import { TraceChecker } from '../../src/debugger/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { DiscoveryWorld, problem, readingOf } from '../simulation/discovery-world.ts';
+import { replayDifference } from '../simulation/replayed.ts';
 import { leaves, spokenOf } from './chart.ts';
 
 const serving = 'at work.operating.serving';
@@ -27,6 +28,7 @@ afterAll(() => {
     // An effect that throws is a bug, and no diagram speaks of bugs.
     const departures = checker.report().departures.filter(({ message }) => !message.type.startsWith('xstate.error.'));
     expect(departures).toEqual([]);
+    expect(replayDifference(world.records, discoveryMachine)).toBe('');
   }
 });
 

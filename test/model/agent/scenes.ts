@@ -5,22 +5,25 @@
  */
 import { join } from 'node:path';
 import { afterEach, expect } from 'vitest';
+import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import type { AgentSettings } from '../../../machines/agent/settings.ts';
 import { checkTrace } from '../../../src/debugger/check.ts';
 import { loadDiagrams } from '../../../src/debugger/diagram/load.ts';
 import { formatReport } from '../../../src/debugger/report-text.ts';
 import { packageRoot } from '../../../src/runtime/package-root.ts';
 import { AgentWorld, type ScriptedProcess, scriptedBaseIds } from '../../simulation/agent-world.ts';
+import { replayDifference } from '../../simulation/replayed.ts';
 
 const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
 
-/** Whatever a test of the file did: no chart failed, its trace conforms to the diagrams, every decision came to its end. */
+/** Whatever a test of the file did: no chart failed, its trace conforms to the diagrams and can be replayed, every decision came to its end. */
 export function checkEveryWorld(): void {
   afterEach(() => {
     for (const world of AgentWorld.made.splice(0)) {
       expect(world.failed).toBeUndefined();
       const report = checkTrace(diagrams, world.records);
       if (report.departures.length > 0) expect.fail(formatReport(report, diagrams));
+      expect(replayDifference(world.records, agentMachine)).toBe('');
       expectDecisionsToEnd(world);
     }
   });

@@ -1,0 +1,120 @@
+import type { ContextChange, TraceRecord } from '../../runtime/trace.ts';
+
+/** What the redactor writes where something was left out: any value may have been there. */
+const leftOut = '[redacted]';
+const tooDeep = '[deep]';
+const cutList = /^… \((\d+) items\)$/;
+const cutText = /… \(\d+ characters\)$/;
+
+/** How many items a list had that a trace cut, from its last item; undefined for a list that is whole. */
+export function lengthBeforeCut(list: readonly unknown[]): number | undefined {
+  const last = list.at(-1);
+  const [, length] = (typeof last === 'string' && cutList.exec(last)) || [];
+  return length === undefined ? undefined : Number(length);
+}
+
+/** Whether a trace cut a text. */
+export function isCutText(text: string): boolean {
+  return cutText.test(text);
+}
+
+/** The fields of each kind of record that a replay has to bring again. Numbers, times and causes are not among them. */
+const comparedFields = {
+  spawn: ['actor', 'parent', 'machine', 'input'],
+  event: ['from', 'to', 'event'],
+  'timer-started': ['actor', 'timer', 'state', 'ms'],
+  timer: ['actor', 'timer'],
+  transition: ['actor', 'from', 'to', 'on', 'change'],
+  step: ['actor', 'on', 'change'],
+  effect: ['actor', 'effect', 'params'],
+  stop: ['actor', 'status', 'output', 'error'],
+  log: [],
+} as const satisfies Record<TraceRecord['kind'], readonly string[]>;
+
+/**
+ * The first field in which a replayed record is another than the recorded one, as a JSON Pointer (`/event/epoch`);
+ * undefined when they are the same. What the recording left out or cut is the same as anything.
+ */
+export function differingField(recorded: TraceRecord, replayed: TraceRecord): string | undefined {
+  if (recorded.kind !== replayed.kind) return '/kind';
+  const [before, after] = [recorded, replayed] as unknown as Record<string, unknown>[];
+  for (const field of comparedFields[recorded.kind]) {
+    const difference =
+      field === 'change'
+        ? differingChange(before![field], after![field])
+        : differingPlace(before![field], after![field], `/${field}`);
+    if (difference !== undefined) return difference;
+  }
+  return undefined;
+}
+
+/** The order in which fields of a context were assigned is of no consequence. */
+function differingChange(recorded: unknown, replayed: unknown): string | undefined {
+  const before = new Map(((recorded ?? []) as ContextChange[]).map((change) => [change.path, change]));
+  const after = new Map(((replayed ?? []) as ContextChange[]).map((change) => [change.path, change]));
+  for (const path of new Set([...before.keys(), ...after.keys()])) {
+    const [was, is] = [before.get(path), after.get(path)];
+    if (was === undefined || is === undefined) return `/change${path}`;
+    const difference = differingPlace(was.value, is.value, `/change${path}`);
+    if (difference !== undefined) return difference;
+  }
+  return undefined;
+}
+
+function differingPlace(recorded: unknown, replayed: unknown, place: string): string | undefined {
+  if (Object.is(recorded, replayed)) return undefined;
+  if (typeof recorded === 'string') return isSameText(recorded, replayed) ? undefined : place;
+  if (Array.isArray(recorded)) return differingItem(recorded, replayed, place);
+  if (isRecord(recorded)) {
+    if (!isRecord(replayed)) return place;
+    for (const key of new Set([...Object.keys(recorded), ...Object.keys(replayed)])) {
+      const difference = differingPlace(recorded[key], replayed[key], `${place}/${escaped(key)}`);
+      if (difference !== undefined) return difference;
+    }
+    return undefined;
+  }
+  // As JSON has it: there is no NaN, and no minus zero.
+  return JSON.stringify(recorded) === JSON.stringify(replayed) ? undefined : place;
+}
+
+function differingItem(recorded: readonly unknown[], replayed: unknown, place: string): string | undefined {
+  if (!Array.isArray(replayed)) return place;
+  const isCut = lengthBeforeCut(recorded) !== undefined;
+  const known = isCut ? recorded.length - 1 : recorded.length;
+  for (let i = 0; i < known; i++) {
+    // JSON writes null for what is not there.
+    const difference = differingPlace(recorded[i], replayed[i] ?? null, `${place}/${i}`);
+    if (difference !== undefined) return difference;
+  }
+  return isCut || replayed.length === known ? undefined : `${place}/${known}`;
+}
+
+function isSameText(recorded: string, replayed: unknown): boolean {
+  if (recorded === leftOut || recorded === tooDeep) return true;
+  if (typeof replayed !== 'string') return false;
+  const kept = recorded.replace(cutText, '');
+  const parts = kept.split(leftOut);
+  if (parts.length === 1) return kept === recorded ? recorded === replayed : replayed.startsWith(kept);
+  return hasParts(replayed, parts, kept !== recorded);
+}
+
+/** Whether a text is these parts with anything between them, and anything behind them if it was cut. */
+function hasParts(text: string, [first = '', ...rest]: readonly string[], isCut: boolean): boolean {
+  if (!text.startsWith(first)) return false;
+  const last = isCut ? '' : (rest.pop() ?? '');
+  let at = first.length;
+  for (const part of rest) {
+    const found = text.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  return isCut || (text.endsWith(last) && text.length - last.length >= at);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function escaped(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1');
+}

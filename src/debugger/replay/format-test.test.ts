@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { TraceHeader, TraceRecord } from '../../runtime/trace.ts';
+import { formatReplayTest } from './format-test.ts';
+
+const header: TraceHeader = {
+  ...{ kind: 'header', version: 2, program: 'pilot-agent', pid: 1, level: 'full' },
+  startedAt: '2026-11-21T03:12:00.000Z',
+  machines: [{ id: 'agent', states: [], transitions: [] }],
+};
+const texts = ['plain', `it's "quoted" \\ and \\"both\\"`, '</script> \u2028 é', 'two\nlines'];
+const records = texts.map(
+  (text, i): TraceRecord => ({ seq: i + 1, t: i, kind: 'log', actor: 'a', level: 'info', text }),
+);
+
+/** Runs the text of a test file with a runtime that notes what it is given. */
+async function run(source: string): Promise<{ name: string; lines: string[] }> {
+  const body = source.replaceAll(/^import .*$/gm, '').replaceAll('import.meta.url', "'file:///'");
+  let name = '';
+  let deed = async (): Promise<void> => {};
+  const seen: string[][] = [];
+  const parameters = ['test', 'expect', 'replayLines', 'readFileSync'];
+  const file = new Function(...parameters, body) as (...given: unknown[]) => void;
+  file(
+    (said: string, done: typeof deed) => {
+      name = said;
+      deed = done;
+    },
+    expect,
+    async (lines: string[]) => {
+      seen.push(lines);
+      return {};
+    },
+  );
+  await deed();
+  return { name, lines: seen[0]! };
+}
+
+test('the test replays the lines of the trace as they were', async () => {
+  const { source, trace } = formatReplayTest({ header, records, name: "a restart's story" });
+  expect(trace).toBeUndefined();
+  expect(source).toContain("import { replayLines } from 'chartpilot/replay-test';");
+  const { name, lines } = await run(source);
+  expect(name).toBe("a restart's story");
+  const [first, ...others] = lines.map((line) => JSON.parse(line) as unknown);
+  // The machines are the replay's own.
+  expect(first).toEqual({ ...header, machines: [] });
+  expect(others).toEqual(records);
+  // It may be shown in a page.
+  expect(source).not.toContain('</script>');
+});
+
+test('up to the chosen record', async () => {
+  const { lines } = await run(formatReplayTest({ header, records, name: 'x', upTo: 2 }).source);
+  expect(lines).toHaveLength(3);
+});
+
+test('a long trace lies in a file beside it, which the test names', () => {
+  const text = 'x'.repeat(250_000);
+  const long = [{ ...records[0]!, text }] as TraceRecord[];
+  const { source, trace } = formatReplayTest({ header, records: long, name: 'A restart, at 03:12!' });
+  expect(trace?.name).toBe('a-restart-at-03-12.trace');
+  expect(source).toContain("readFileSync(new URL('./a-restart-at-03-12.trace', import.meta.url), 'utf8')");
+  expect(source).not.toContain(text);
+  expect(trace?.text.split('\n').map((line) => line.length > 0)).toEqual([true, true, false]);
+});
+
+test('it needs nothing that a browser does not have', () => {
+  const source = readFileSync(join(import.meta.dirname, 'format-test.ts'), 'utf8');
+  expect([...source.matchAll(/^import (type )?.* from '(.*)';$/gm)].map(([, , from]) => from)).toEqual([
+    '../../runtime/trace.ts',
+  ]);
+});

@@ -1,0 +1,141 @@
+/** The part of the outside world in a replay: what it did when the trace was recorded, it does again. */
+import type { AnyActorRef } from 'xstate';
+import type { TraceRecord } from '../../runtime/trace.ts';
+import { givenAgain } from './recorded-value.ts';
+import type { Recording } from './recording.ts';
+import type { ReplayedActors } from './replayed-actors.ts';
+
+export class Outside {
+  readonly #recording: Recording;
+  readonly #actors: ReplayedActors;
+  readonly #warn: (warning: string) => void;
+
+  constructor(recording: Recording, actors: ReplayedActors, warn: (warning: string) => void) {
+    this.#recording = recording;
+    this.#actors = actors;
+    this.#warn = warn;
+  }
+
+  /** Whether a record is of its doing, and no machine's. */
+  did(at: number): boolean {
+    const record = this.#recording.records[at]!;
+    switch (record.kind) {
+      case 'spawn':
+        return record.parent === undefined;
+      case 'event':
+        return !isEnd(record.event.type) && !this.#isMachine(this.#actors.find(record.from));
+      case 'timer':
+        return true;
+      case 'stop': {
+        const actor = this.#actors.find(record.actor);
+        if (record.status === 'stopped') return this.#stoppedRoot(at) !== undefined;
+        return actor !== undefined && this.#actors.isEffect(actor);
+      }
+      default:
+        return false;
+    }
+  }
+
+  /** Does again what a record tells. @returns why that could not be; undefined when it could, or when there is nothing to give. */
+  give(at: number): string | undefined {
+    const record = this.#recording.records[at]!;
+    switch (record.kind) {
+      case 'spawn':
+        if (record.parent !== undefined) return undefined;
+        this.#actors.startRoot(record.actor, this.#recording.machineOf(record), this.#restored(record, 'input'));
+        return undefined;
+      case 'event':
+        return this.#giveEvent(record);
+      case 'timer': {
+        const actor = this.#actors.find(record.actor);
+        const elapsed = actor !== undefined && this.#actors.elapse(actor, record.timer);
+        return elapsed ? undefined : `the timer ${record.timer} of ${record.actor} does not run`;
+      }
+      case 'stop':
+        return this.#giveEnd(record, at);
+      default:
+        return undefined;
+    }
+  }
+
+  /** Whether a record is of an effect that is about to begin, and will do it then. */
+  awaitsItsMoment(at: number): boolean {
+    const record = this.#recording.records[at]!;
+    const effect = this.#actors.find(record.kind === 'event' ? record.from : subjectOf(record));
+    return effect !== undefined && this.#actors.isEffect(effect) && !this.#actors.hasStarted(effect);
+  }
+
+  #giveEvent(record: TraceRecord & { kind: 'event' }): string | undefined {
+    const from = this.#actors.find(record.from);
+    const to = this.#actors.find(record.to);
+    if (isEnd(record.event.type)) return undefined;
+    if (to === undefined) return `there is no ${record.to}`;
+    if (from !== undefined && this.#isMachine(from)) {
+      this.#actors.deliverDelayed(from, to, record.event.type);
+      return undefined;
+    }
+    if (from !== undefined && from.getSnapshot().status !== 'active') return `${record.from} has ended`;
+    const event = this.#restored(record, 'event') as { type: string };
+    this.#actors.deliver(record.from, to, this.#withError(event));
+    return undefined;
+  }
+
+  /** An error is in a trace by its message. */
+  #withError(event: { type: string }): { type: string } {
+    const { error } = event as { error?: unknown };
+    return typeof error === 'string' && event.type.startsWith('xstate.') ? { ...event, ...errorOf(error) } : event;
+  }
+
+  #giveEnd(record: TraceRecord & { kind: 'stop' }, at: number): string | undefined {
+    const actor = this.#actors.find(record.actor);
+    if (actor === undefined) return `there is no ${record.actor}`;
+    if (record.status === 'stopped') {
+      const root = this.#stoppedRoot(at);
+      if (root !== undefined) this.#actors.stopRoot(root);
+      return undefined;
+    }
+    if (!this.#actors.isEffect(actor)) return undefined;
+    if (actor.getSnapshot().status !== 'active') return `${record.actor} has ended`;
+    if (record.status === 'done') this.#actors.settle(actor, { value: this.#restored(record, 'output') });
+    else this.#actors.settle(actor, this.#rejection(record, at));
+    return undefined;
+  }
+
+  /** Told to the parent as it was thrown, if that was no Error. */
+  #rejection({ error = '' }: TraceRecord & { kind: 'stop' }, at: number): { error: unknown } {
+    const next = this.#recording.records[at + 1];
+    const told = next?.kind === 'event' && isEnd(next.event.type) ? next.event.error : undefined;
+    return told === undefined || typeof told === 'string' ? errorOf(error) : { error: told };
+  }
+
+  /** The root that is stopped from outside, when the ends that follow each other here are those of its tree. */
+  #stoppedRoot(at: number): AnyActorRef | undefined {
+    const name = this.#recording.rootStoppedAt(at);
+    const root = name === undefined ? undefined : this.#actors.find(name);
+    return root?._parent === undefined && root?.getSnapshot().status === 'active' ? root : undefined;
+  }
+
+  #isMachine(actor: AnyActorRef | undefined): boolean {
+    return actor !== undefined && !this.#actors.isEffect(actor);
+  }
+
+  #restored(record: TraceRecord, field: 'input' | 'event' | 'output'): unknown {
+    const { [field]: value } = record as unknown as Record<string, unknown>;
+    return givenAgain(value, (place) => {
+      this.#warn(`record ${record.seq}: /${field}${place} was cut in the trace`);
+    });
+  }
+}
+
+/** The end of an actor, as its parent hears of it: it comes with the end itself. */
+function isEnd(eventType: string): boolean {
+  return /^xstate\.(done|error)\.actor\./.test(eventType);
+}
+
+function errorOf(message: string): { error: Error } {
+  return { error: new Error(message) };
+}
+
+function subjectOf(record: TraceRecord): string {
+  return record.kind === 'event' ? record.to : record.actor;
+}

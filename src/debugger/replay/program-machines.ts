@@ -1,0 +1,14 @@
+import type { AnyStateMachine } from 'xstate';
+import { agentMachine } from '../../../machines/agent/agent.machine.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
+import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
+
+const roots: Readonly<Record<string, readonly AnyStateMachine[]>> = {
+  'pilot-agent': [agentMachine],
+  'pilot-discovery': [discoveryMachine, adsConnectionMachine],
+};
+
+/** The root machines of a program of this package, by the name in its traces; none for anybody else's. */
+export function machinesOfProgram(program: string): readonly AnyStateMachine[] {
+  return Object.hasOwn(roots, program) ? roots[program]! : [];
+}

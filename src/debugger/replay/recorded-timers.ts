@@ -1,0 +1,65 @@
+import type { AnyActorRef, AnyEventObject } from 'xstate';
+import { timerName } from '../../runtime/statechart.ts';
+
+interface Timer {
+  readonly at: number;
+  readonly id: string;
+  readonly source: AnyActorRef;
+  readonly target: AnyActorRef;
+  readonly event: AnyEventObject;
+}
+
+/** The timers of the replayed actors. None ever fires by itself: the recording says which one, and when. */
+export class RecordedTimers {
+  readonly #armed = new Map<AnyActorRef, Timer[]>();
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Takes the timers of an actor system over, before any is armed. */
+  takeOver({ scheduler }: AnyActorRef['system']): void {
+    scheduler.schedule = (source, target, event, delay, id = '') => {
+      const timer = { at: this.#now() + Math.max(0, delay), id, source, target, event };
+      this.#armed.set(source, [...(this.#armed.get(source) ?? []), timer]);
+    };
+    scheduler.cancel = (source, id) => this.#keep(source, (timer) => timer.id !== id);
+    scheduler.cancelAll = (source) => this.#armed.delete(source);
+  }
+
+  /** Lets a named delay of an actor elapse. @returns whether it was armed. */
+  elapse(actor: AnyActorRef, timer: string): boolean {
+    return this.#fire(actor, ({ event }) => timerName(event.type) === timer);
+  }
+
+  /** Delivers an event that an actor sent with a delay. @returns whether there was one. */
+  deliver(from: AnyActorRef, to: AnyActorRef, type: string): boolean {
+    return this.#fire(from, ({ target, event }) => target === to && event.type === type);
+  }
+
+  /** Of several, the one that is due first. */
+  #fire(source: AnyActorRef, isMeant: (timer: Timer) => boolean): boolean {
+    const armed = (this.#armed.get(source) ?? []).filter(isMeant);
+    const [first, ...others] = armed;
+    if (first === undefined) return false;
+    const due = others.reduce((soonest, timer) => (timer.at < soonest.at ? timer : soonest), first);
+    this.#keep(source, (timer) => timer !== due);
+    relay(due.source, due.target, due.event);
+    return true;
+  }
+
+  #keep(source: AnyActorRef, wanted: (timer: Timer) => boolean): void {
+    const left = (this.#armed.get(source) ?? []).filter(wanted);
+    if (left.length > 0) this.#armed.set(source, left);
+    else this.#armed.delete(source);
+  }
+}
+
+/** Delivers an event in a sender's name; it may be of another system. */
+export function relay(source: AnyActorRef | undefined, target: AnyActorRef, event: AnyEventObject): void {
+  const system = target.system as AnyActorRef['system'] & {
+    _relay(source: AnyActorRef | undefined, target: AnyActorRef, event: AnyEventObject): void;
+  };
+  system._relay(source, target, event);
+}

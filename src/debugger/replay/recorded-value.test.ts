@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { givenAgain } from './recorded-value.ts';
+
+function given(value: unknown): { value: unknown; cut: string[] } {
+  const cut: string[] = [];
+  return { value: givenAgain(value, (place) => cut.push(place)), cut };
+}
+
+test('what is whole is given as it is', () => {
+  const value = { type: 'x', list: [1, { a: null }], text: 'abc' };
+  expect(given(value)).toEqual({ value, cut: [] });
+});
+
+test('a list that was cut has its length again, with items of the same kind', () => {
+  expect(given({ names: ['a', 'b', '… (4 items)'] })).toEqual({
+    value: { names: ['a', 'b', 'missing 1', 'missing 2'] },
+    cut: ['/names'],
+  });
+  const { value } = given([{ n: 1 }, '… (3 items)']);
+  expect(value).toEqual([{ n: 1 }, { n: 1 }, { n: 1 }]);
+});
+
+test('a text that was cut is named', () => {
+  expect(given({ a: ['abc… (3000 characters)'] }).cut).toEqual(['/a/0']);
+});

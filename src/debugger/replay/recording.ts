@@ -1,0 +1,152 @@
+import type { AnyStateMachine } from 'xstate';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { machinesOf, statechartOf } from '../../runtime/statechart.ts';
+import type { TraceHeader, TraceRecord } from '../../runtime/trace.ts';
+
+const recordInFull = 'record with --traceLevel full';
+
+/** A trace that is to be replayed: what is in it, looked at from the whole of it. */
+export class Recording {
+  readonly records: readonly TraceRecord[];
+  /** What a person has to know about this replay. */
+  readonly notes: string[] = [];
+  readonly #machines: ReadonlyMap<string, AnyStateMachine>;
+  /** For each record: whether it came while a machine was at work. */
+  readonly #early: Uint8Array;
+  readonly #parents = new Map<string, string | undefined>();
+  /** Actors that cannot be replayed, for what they were told was not recorded. */
+  readonly #leftOut = new Set<string>();
+
+  /** @throws ChartpilotError TRACE_INVALID when the trace has no beginning, or something is missing in it */
+  constructor(header: TraceHeader, records: readonly TraceRecord[], machines: ReadonlyMap<string, AnyStateMachine>) {
+    mustBeWhole(header, records);
+    this.records = records;
+    this.#machines = machines;
+    this.#early = earlyOnes(records);
+    this.#leaveOut(header.omits ?? []);
+  }
+
+  /** Whether a replay has nothing to do with a record. */
+  isLeftOut(at: number): boolean {
+    const record = this.records[at];
+    if (record === undefined) return false;
+    if (record.kind === 'log') return true;
+    if (this.#leftOut.size === 0) return false;
+    return record.kind === 'event' ? this.#leftOut.has(record.to) : this.#leftOut.has(record.actor);
+  }
+
+  /** Whether a record came while some machine was still at work; false behind the last one. */
+  cameEarly(at: number): boolean {
+    return this.#early[at] === 1;
+  }
+
+  /** Whether nothing from there on is the answer to anything from there on: the rest may have been cut off. */
+  mayBeCutOffAt(at: number): boolean {
+    const { seq } = this.records[at]!;
+    return this.records.slice(at).every((record) => ((record as { cause?: number }).cause ?? 0) < seq);
+  }
+
+  /** From here on, all from there on is taken to have come while a machine was at work. */
+  takeAsEarly(at: number): void {
+    this.#early.fill(1, at);
+  }
+
+  /** The machine of a root; undefined for an effect. */
+  machineOf({ actor, machine: id }: TraceRecord & { kind: 'spawn' }): AnyStateMachine | undefined {
+    if (id === undefined) return undefined;
+    const machine = this.#machines.get(id);
+    if (machine !== undefined) return machine;
+    throw new ChartpilotError('FLAG_INVALID', `${actor} is a machine '${id}', which is not known`, {
+      remedy: 'name the module that exports it: --machine MODULE#EXPORT',
+    });
+  }
+
+  /** The id in a spawn record, where XState has made it up. */
+  numberedIdAt(at: number): string | undefined {
+    const record = this.records[at];
+    return record?.kind === 'spawn' ? /(?:^|\/)(x:\d+)$/.exec(record.actor)?.[1] : undefined;
+  }
+
+  /** The root actor whose whole tree ends in the records from here on, told to stop; undefined where no root is. */
+  rootStoppedAt(at: number): string | undefined {
+    const first = this.records[at];
+    if (first?.kind !== 'stop') return undefined;
+    const root = this.#rootOf(first.actor);
+    for (let i = at; i < this.records.length; i++) {
+      const record = this.records[i]!;
+      if (record.kind === 'log') continue;
+      if (record.kind !== 'stop' || record.status !== 'stopped' || this.#rootOf(record.actor) !== root)
+        return undefined;
+      if (record.actor === root) return root;
+    }
+    return undefined;
+  }
+
+  #rootOf(actor: string): string {
+    let root = actor;
+    for (let parent = this.#parents.get(root); parent !== undefined; parent = this.#parents.get(root)) root = parent;
+    return root;
+  }
+
+  #leaveOut(omitted: readonly string[]): void {
+    const roots = new Set<string>();
+    for (const record of this.records) {
+      if (record.kind !== 'spawn') continue;
+      this.#parents.set(record.actor, record.parent);
+      const hears = omitted.length > 0 && record.parent === undefined && this.#hearsOf(record.machine, omitted);
+      if (hears) roots.add(record.actor);
+      if (hears || (record.parent !== undefined && this.#leftOut.has(record.parent))) this.#leftOut.add(record.actor);
+    }
+    if (roots.size === 0) return;
+    const [first = ''] = roots;
+    const who = roots.size === 1 ? first : `${first} and ${roots.size - 1} more`;
+    this.notes.push(`${who}: not replayed, for the trace leaves out ${omitted.join(', ')}; ${recordInFull}`);
+  }
+
+  #hearsOf(id: string | undefined, omitted: readonly string[]): boolean {
+    const machine = id === undefined ? undefined : this.#machines.get(id);
+    if (machine === undefined) return false;
+    return machinesOf(machine).some((part) => statechartOf(part).transitions.some(({ on }) => omitted.includes(on)));
+  }
+}
+
+function mustBeWhole(header: TraceHeader, records: readonly TraceRecord[]): void {
+  const [first] = records;
+  if (first !== undefined && first.seq !== 1) {
+    const why = header.actors === undefined ? 'what came before it is missing' : 'it was rotated, or is a live one';
+    throw new ChartpilotError('TRACE_INVALID', `it begins with record ${first.seq}: ${why}`, {
+      remedy:
+        'machines can only be replayed from their beginning: take the file that --trace writes, with its FILE.1, before it was rotated twice',
+    });
+  }
+  const gap = records.findIndex((record, i) => record.seq !== i + 1);
+  if (gap < 0) return;
+  throw new ChartpilotError('TRACE_INVALID', `records ${gap + 1} to ${records[gap]!.seq - 1} are missing`, {
+    remedy: 'a replay needs all of them; was the trace cut by hand, or written by a program that could not keep up?',
+  });
+}
+
+/**
+ * Which records came while a machine was at work. A machine is at work on one event until it is done with it, and what it
+ * does meanwhile has that event as its cause: whatever lies between the two came while it was at work. So did what came
+ * right before such a one: else its receiver would have got to it first.
+ */
+function earlyOnes(records: readonly TraceRecord[]): Uint8Array {
+  const early = new Uint8Array(records.length);
+  let earliestCause = Number.POSITIVE_INFINITY;
+  for (let i = records.length - 1; i >= 0; i--) {
+    const record = records[i]!;
+    const isBeforeEarly = early[i + 1] === 1 && isFromOutside(records, i) && isFromOutside(records, i + 1);
+    if (record.kind !== 'timer' && (earliestCause < record.seq || isBeforeEarly)) early[i] = 1;
+    const { cause = record.seq, during = cause } = record as { cause?: number; during?: number };
+    earliestCause = Math.min(earliestCause, cause, during);
+  }
+  return early;
+}
+
+/** By its form: what a machine does has a cause. The end of an effect has none either, and is told by the record after it. */
+function isFromOutside(records: readonly TraceRecord[], at: number): boolean {
+  const [record, next] = [records[at]!, records[at + 1]];
+  if (record.kind === 'stop') return next?.kind === 'event' && next.from === record.actor && next.cause === undefined;
+  return record.kind === 'event' && record.cause === undefined;
+}

@@ -1,0 +1,100 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { createActor } from 'xstate';
+import { startLimiterMachine } from '../../../machines/agent/start-limiter.machine.ts';
+import { createRecorder } from '../../runtime/actor-system.ts';
+import { traceFile } from '../../runtime/trace-file.ts';
+import { type ReplayCommandOptions, replayTraces } from './replay-command.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'chartpilot-replay-command-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** A program of one machine, which is started and stopped. */
+function written(name: string, tokens = 3): string {
+  const path = join(folder, name);
+  const recorder = createRecorder({ program: 'limits', sinks: [traceFile(path)] });
+  const input = { burst: tokens, refillMs: 1_000 };
+  createActor(startLimiterMachine, { id: 'limiter', input, inspect: recorder.inspect }).start().stop();
+  recorder.close();
+  return path;
+}
+
+async function replayed(
+  traces: string[],
+  options: Partial<ReplayCommandOptions> = {},
+): Promise<{ code: number; out: string; error: string }> {
+  const printed = { out: '', error: '' };
+  const output = {
+    out: (text: string) => {
+      printed.out += text;
+    },
+    error: (text: string) => {
+      printed.error += text;
+    },
+  };
+  const code = await replayTraces(traces, { machine: ['start-limiter'], format: 'text', ...options }, output);
+  return { code, ...printed };
+}
+
+/** The trace, with a text in it exchanged. */
+function edited(name: string, change: (text: string) => string, of = written(`${name}-original`)): string {
+  const path = join(folder, name);
+  writeFileSync(path, change(readFileSync(of, 'utf8')));
+  return path;
+}
+
+test('a trace that the machines do again: exit code 0', async () => {
+  const path = written('same');
+  const { code, out } = await replayed([path]);
+  expect(out).toContain(`${path}: the machines do what was recorded (limits, started`);
+  expect(out).toMatch(/3 records: 3 compared, no difference/);
+  expect(code).toBe(0);
+});
+
+test('a difference: exit code 1, with both sides', async () => {
+  const path = edited('differs', (text) => text.replace('"tokens":3', '"tokens":4'));
+  const { code, out } = await replayed([path, written('same-again')]);
+  expect(out).toContain('record 2: limiter does something else than was recorded (/change/tokens)');
+  expect(out).toMatch(/\/change\/tokens\n {4}recorded {2}4\n {4}replayed {2}3\n/);
+  expect(code).toBe(1);
+});
+
+test('what cannot be read or replayed: exit code 2, and the others are told all the same', async () => {
+  const late = edited('late', (text) => text.split('\n').toSpliced(1, 1).join('\n'));
+  const { code, out, error } = await replayed([join(folder, 'missing'), late, written('fine')]);
+  expect(code).toBe(2);
+  expect(error).toMatch(/missing.*does not exist/);
+  expect(error).toMatch(/late: .*it begins with record 2/);
+  expect(error).toMatch(/→ machines can only be replayed from their beginning/);
+  expect(out).toContain('fine: the machines do what was recorded');
+});
+
+test('a program whose machines are not known: which flag names them', async () => {
+  const { code, error } = await replayed([written('foreign')], { machine: [] });
+  expect(code).toBe(2);
+  expect(error).toMatch(/limiter is a machine 'start-limiter', which is not known\n +→ .*--machine MODULE#EXPORT/);
+});
+
+test('a machine of a module is named with its export', async () => {
+  const module = join(import.meta.dirname, '../../../machines/agent/start-limiter.machine.ts');
+  const { code } = await replayed([written('module')], { machine: [`${module}#startLimiterMachine`] });
+  expect(code).toBe(0);
+});
+
+test('--format json is a list of what each trace is', async () => {
+  const { out } = await replayed([written('listed'), join(folder, 'missing')], { format: 'json' });
+  expect(JSON.parse(out)).toEqual([
+    expect.objectContaining({ verdict: 'same', program: 'limits', records: 3, compared: 3, cutOff: [] }),
+    expect.objectContaining({ verdict: 'unreadable', error: expect.objectContaining({ code: 'FILE_UNREADABLE' }) }),
+  ]);
+});
+
+test('a last line that a crash left half written is left out, and said', async () => {
+  const path = edited('crashed', (text) => text.slice(0, -20));
+  const { code, out } = await replayed([path]);
+  expect(out).toMatch(/crashed:4: the line is half written and was left out/);
+  expect(out).toContain('2 records: 2 compared, no difference');
+  expect(code).toBe(0);
+});

@@ -1,0 +1,104 @@
+import type { AnyStateMachine } from 'xstate';
+import { ChartpilotError, type ErrorCode, explainError } from '../../runtime/errors.ts';
+import type { TraceRecord } from '../../runtime/trace.ts';
+import type { CommandOutput } from '../check-command.ts';
+import { loadMachine } from '../generate/load-machine.ts';
+import { openTrace } from '../read-trace.ts';
+import { machinesOfProgram } from './program-machines.ts';
+import { type ReplayReport, replay } from './replay.ts';
+import { formatReplay } from './report-text.ts';
+
+export interface ReplayCommandOptions {
+  /** `MODULE#EXPORT`, or a name of ours. */
+  readonly machine?: readonly string[];
+  readonly format: 'text' | 'json';
+}
+
+/** What one trace is found to be; `--format json` prints a list of these and of `UnreadableTrace`. */
+interface ReplayedTrace extends ReplayReport {
+  readonly trace: string;
+  readonly verdict: 'same' | 'differs';
+  /** All files that the trace was read from, oldest first. */
+  readonly files: readonly string[];
+  readonly program: string;
+  readonly startedAt: string;
+  /** `file:line` of lines that are half written and were left out. */
+  readonly cutOff: readonly string[];
+}
+
+interface UnreadableTrace {
+  readonly trace: string;
+  readonly verdict: 'unreadable';
+  readonly error: { readonly code: ErrorCode; readonly message: string; readonly remedy?: string };
+}
+
+/**
+ * `chartpilot replay`: replays each trace for itself. What could not be read is told as an error whatever the format.
+ *
+ * @returns the exit code: 0 no difference, 1 some trace differs, 2 something could not be read or replayed
+ */
+export async function replayTraces(
+  traces: readonly string[],
+  options: ReplayCommandOptions,
+  { out, error }: CommandOutput,
+): Promise<number> {
+  const given = await loadMachines(options.machine ?? []);
+  const results: (ReplayedTrace | UnreadableTrace)[] = [];
+  for (const path of traces) {
+    try {
+      const result = await replayTrace(path, given);
+      results.push(result);
+      if (options.format === 'text') out(`${formatResult(result)}\n`);
+    } catch (cause) {
+      if (!(cause instanceof ChartpilotError)) throw cause;
+      const { code, message, remedy } = cause;
+      results.push({ trace: path, verdict: 'unreadable', error: { code, message, ...(remedy && { remedy }) } });
+      error(`chartpilot: ${message.includes(path) ? '' : `${path}: `}${explainError(cause)}\n`);
+    }
+  }
+  if (options.format === 'json') out(`${JSON.stringify(results, undefined, 2)}\n`);
+  if (results.some(({ verdict }) => verdict === 'unreadable')) return 2;
+  return results.some(({ verdict }) => verdict === 'differs') ? 1 : 0;
+}
+
+/**
+ * Replays one trace file. Its machines are those of the program that wrote it, and `given`, which go before.
+ *
+ * @throws ChartpilotError when it cannot be read or replayed
+ */
+async function replayTrace(path: string, given: readonly AnyStateMachine[]): Promise<ReplayedTrace> {
+  const reading = await openTrace(path);
+  const { header, files } = reading;
+  const records: TraceRecord[] = [];
+  for await (const record of reading.records) records.push(record);
+  const report = replay(header, records, [...machinesOfProgram(header.program), ...given]);
+  return {
+    trace: path,
+    verdict: report.difference === undefined ? 'same' : 'differs',
+    files,
+    program: header.program,
+    startedAt: header.startedAt,
+    cutOff: reading.cutOff(),
+    ...report,
+  };
+}
+
+async function loadMachines(requests: readonly string[]): Promise<AnyStateMachine[]> {
+  const machines: AnyStateMachine[] = [];
+  for (const request of requests) {
+    const at = request.lastIndexOf('#');
+    const [machine, name] = at < 0 ? [request] : [request.slice(0, at), request.slice(at + 1)];
+    const loaded = await loadMachine({ machine: machine!, ...(name !== undefined && { export: name }) });
+    machines.push(loaded.machine);
+  }
+  return machines;
+}
+
+function formatResult(result: ReplayedTrace): string {
+  const verdict = result.difference === undefined ? 'the machines do what was recorded' : 'differs';
+  return [
+    `${result.files.join(' + ')}: ${verdict} (${result.program}, started ${result.startedAt})`,
+    ...result.cutOff.map((place) => `${place}: the line is half written and was left out`),
+    formatReplay(result),
+  ].join('\n');
+}

@@ -1,0 +1,256 @@
+import { describe, expect, test, vi } from 'vitest';
+import {
+  type AnyStateMachine,
+  assign,
+  createActor,
+  fromCallback,
+  fromPromise,
+  fromTransition,
+  sendTo,
+  setup,
+  spawnChild,
+} from 'xstate';
+import { createRecorder } from '../../runtime/actor-system.ts';
+import type { TraceHeader, TraceLine, TraceRecord } from '../../runtime/trace.ts';
+import { type ReplayReport, replay } from './replay.ts';
+
+/** Settable by a test: what the outside world was, when it was recorded. */
+const deed = vi.fn<(what: string) => void>();
+
+type Order = { type: 'order'; n: number };
+type Fact = { type: 'fact'; n: number } | { type: 'go' } | { type: 'ask' } | { type: 'late' } | { type: 'end' };
+
+interface Variant {
+  /** Milliseconds until the machine has enough. */
+  readonly delay?: number;
+  /** What it adds for each fact. */
+  readonly step?: number;
+  readonly orders?: boolean;
+  /** It answers who asks. */
+  readonly answers?: boolean;
+}
+
+/** A machine with everything that a replay meets, and how another version of it may differ. */
+function shop({ delay = 100, step = 1, orders = true, answers = false }: Variant = {}): AnyStateMachine {
+  const child = setup({
+    types: { input: {} as { size: number }, context: {} as { size: number } },
+  }).createMachine({
+    id: 'till',
+    context: ({ input }) => input,
+    initial: 'open',
+    states: { open: { on: { go: 'shut' } }, shut: { type: 'final' } },
+  });
+  return setup({
+    types: { context: {} as { sum: number; names: string[] }, events: {} as Fact, input: {} as { names: string[] } },
+    actors: {
+      supplier: fromCallback<Order>(({ sendBack, receive }) => {
+        sendBack({ type: 'fact', n: 1 });
+        // At once, while the machine is still at work.
+        receive(({ n }) => sendBack({ type: 'fact', n }));
+      }),
+      count: fromPromise<number>(async () => 5),
+      fails: fromPromise<number>(async () => {
+        throw new Error('no stock');
+      }),
+      total: fromTransition((sum: number) => sum + 1, 0),
+      till: child,
+    },
+    delays: { enough: delay },
+    actions: {
+      write: () => deed('named'),
+      add: assign({ sum: ({ context, event }) => context.sum + (event.type === 'fact' ? event.n * step : 0) }),
+    },
+  }).createMachine({
+    id: 'shop',
+    context: ({ input }) => ({ sum: 0, names: input.names }),
+    invoke: [
+      { id: 'supplier', src: 'supplier' },
+      { id: 'total', src: 'total' },
+      { id: 'count', src: 'count', onSnapshot: { actions: 'add' }, onDone: { actions: 'write' } },
+      {
+        id: 'fails',
+        src: 'fails',
+        onError: { actions: assign({ names: ({ event }) => [(event.error as Error).message] }) },
+      },
+      { id: 'till', src: 'till', input: ({ context }) => ({ size: context.names.length }) },
+    ],
+    on: {
+      fact: { actions: 'add' },
+      end: '.closed',
+      ...(answers && { ask: { actions: sendTo('supplier', { type: 'order', n: 3 } as never) } }),
+    },
+    initial: 'open',
+    states: {
+      open: {
+        on: {
+          go: {
+            target: 'busy',
+            actions: [
+              () => deed('in place'),
+              spawnChild(fromPromise(async () => deed('spawned in place'))),
+              sendTo('supplier', orders ? { type: 'order', n: 2 } : ({ type: 'nothing' } as never)),
+              sendTo('till', { type: 'go' }),
+            ],
+          },
+        },
+      },
+      busy: {
+        entry: sendTo(({ self }) => self, { type: 'late' }, { delay: 50 }),
+        after: { enough: 'closed' },
+        on: { late: { actions: assign({ sum: 100 }) } },
+      },
+      closed: { type: 'final' },
+    },
+  });
+}
+
+interface Recorded {
+  readonly header: TraceHeader;
+  readonly records: TraceRecord[];
+}
+
+/** A run of the shop, as it was. */
+async function record(drive: (send: (event: Fact) => void, stop: () => void) => Promise<void>): Promise<Recorded> {
+  const lines: TraceLine[] = [];
+  const recorder = createRecorder({
+    program: 'test',
+    sinks: [{ write: (line) => lines.push(JSON.parse(JSON.stringify(line)) as TraceLine), flush() {}, close() {} }],
+  });
+  const actor = createActor(shop(), { id: 'shop', input: { names: ['a', 'b'] }, inspect: recorder.inspect });
+  actor.start();
+  await drive(
+    (event) => actor.send(event),
+    () => void actor.stop(),
+  );
+  const [header, ...records] = lines;
+  return { header: header as TraceHeader, records: records as TraceRecord[] };
+}
+
+const wholeRun = (): Promise<Recorded> =>
+  record(async (send) => {
+    await vi.waitFor(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    send({ type: 'ask' });
+    send({ type: 'go' });
+    await new Promise((resolve) => setTimeout(resolve, 150));
+  });
+
+function replayed({ header, records }: Recorded, variant?: Variant): ReplayReport {
+  return replay(header, records, [shop(variant)]);
+}
+
+const told = (record: TraceRecord | undefined): string | undefined =>
+  record && `${record.kind} ${'actor' in record ? record.actor : `${record.from}>${record.to} ${record.event.type}`}`;
+
+describe('the same machine', () => {
+  test('does what was recorded, and nothing happens for real', async () => {
+    const run = await wholeRun();
+    expect(deed.mock.calls.map(([what]) => what)).toEqual(['named', 'in place', 'spawned in place']);
+    deed.mockClear();
+    const report = replayed(run);
+    expect(report.difference).toBeUndefined();
+    expect(report).toMatchObject({ records: run.records.length, compared: run.records.length, warnings: [] });
+    expect(run.records.map(told)).toEqual(
+      expect.arrayContaining([
+        'event shop>shop late',
+        'event shop/count>shop xstate.snapshot.count',
+        'timer shop',
+        'effect shop',
+        'stop shop/fails',
+        'stop till',
+        'event shop/supplier>shop fact',
+      ]),
+    );
+    expect(deed).not.toHaveBeenCalled();
+  });
+
+  test('does so as far as a trace goes that a crash has cut off', async () => {
+    const { header, records } = await wholeRun();
+    for (let length = 0; length <= records.length; length++) {
+      const report = replayed({ header, records: records.slice(0, length) });
+      expect(report.difference).toBeUndefined();
+      expect(report.compared).toBe(length);
+    }
+  });
+
+  test('is stopped when it was stopped from outside', async () => {
+    const run = await record(async (_send, stop) => stop());
+    expect(told(run.records.at(-1))).toBe('stop shop');
+    const report = replayed(run);
+    expect(report.difference).toBeUndefined();
+    expect(report.compared).toBe(run.records.length);
+  });
+});
+
+describe('another machine', () => {
+  test.each<[string, Variant, object]>([
+    ['runs a timer for another time', { delay: 90 }, { field: '/ms', actor: 'shop' }],
+    ['comes to another value', { step: 2 }, { field: '/change/sum', actor: 'shop' }],
+  ])('%s: that is the first difference', async (_, variant, expected) => {
+    expect(replayed(await wholeRun(), variant).difference).toMatchObject(expected);
+  });
+
+  test('sends something else: both are shown, with what came before', async () => {
+    const { difference } = replayed(await wholeRun(), { orders: false });
+    expect(told(difference?.recorded)).toBe('event shop>shop/supplier order');
+    expect(told(difference?.replayed)).toBe('event shop>shop/supplier nothing');
+    expect(difference?.field).toBe('/event/type');
+    expect(difference?.before).toHaveLength(4);
+    expect(difference?.seq).toBe(difference?.recorded?.seq);
+  });
+
+  test('does what was not recorded: the next that was recorded comes from outside', async () => {
+    const run = await wholeRun();
+    const { difference } = replayed(run, { answers: true });
+    expect(told(difference?.replayed)).toBe('step shop');
+    expect(difference?.recorded).toBeUndefined();
+    expect(told(run.records[difference!.seq - 1])).toBe('event outside>shop go');
+  });
+
+  test('has no such timer', async () => {
+    const { header, records } = await wholeRun();
+    const timer = records.find(({ kind }) => kind === 'timer')!;
+    const renamed = records.map((record) => (record === timer ? { ...record, timer: 'other' } : record) as TraceRecord);
+    const { difference } = replayed({ header, records: renamed });
+    expect(difference).toMatchObject({ seq: timer.seq, why: 'the timer other of shop does not run' });
+    expect(difference?.replayed).toBeUndefined();
+  });
+});
+
+describe('a trace that cannot be replayed', () => {
+  test('begins too late', async () => {
+    const { header, records } = await wholeRun();
+    expect(() => replayed({ header, records: records.slice(2) })).toThrow(/begins with record 3/);
+  });
+
+  test('has a gap', async () => {
+    const { header, records } = await wholeRun();
+    expect(() => replayed({ header, records: records.toSpliced(4, 2) })).toThrow(/records 5 to 6 are missing/);
+  });
+
+  test('is of a machine that is not known', async () => {
+    const { header, records } = await wholeRun();
+    expect(() => replay(header, records, [])).toThrow(/a machine 'shop', which is not known/);
+  });
+});
+
+test('what was cut is warned of', async () => {
+  const { header, records } = await wholeRun();
+  const names = Array.from({ length: 16 }, (_, i) => `n${i}`);
+  const cut = JSON.parse(
+    JSON.stringify(records)
+      .replaceAll('["a","b"]', JSON.stringify([...names, '… (20 items)']))
+      .replaceAll('"size":2', '"size":20'),
+  ) as TraceRecord[];
+  const report = replayed({ header, records: cut });
+  expect(report.difference).toBeUndefined();
+  expect(report.warnings).toEqual(['record 1: /input/names was cut in the trace']);
+});
+
+test('an actor whose messages the trace omits is left out, and the rest is replayed', async () => {
+  const { header, records } = await wholeRun();
+  const omitting = { ...header, omits: ['fact'] };
+  const report = replayed({ header: omitting, records });
+  expect(report).toMatchObject({ records: records.length, compared: 0 });
+  expect(report.warnings).toEqual([expect.stringMatching(/^shop: not replayed, for the trace leaves out fact/)]);
+});

@@ -1,0 +1,153 @@
+/** The actors of a replay: the real machines, with a stand-in for every effect, moved by nothing but what they are given. */
+import {
+  type AnyActorLogic,
+  type AnyActorRef,
+  type AnyEventObject,
+  type AnyStateMachine,
+  createActor,
+  type InspectionEvent,
+} from 'xstate';
+import { actorName, type Recorder } from '../../runtime/actor-system.ts';
+import { isMachine } from '../../runtime/statechart.ts';
+import { settle } from '../explore/scripted-effect.ts';
+import { RecordedTimers, relay } from './recorded-timers.ts';
+import { replayedEffect, replayedReducer } from './replayed-effect.ts';
+
+export interface ReplayedActorsOptions {
+  /** By their ids: roots are made of these, and they take the place of the machine with the same id wherever one is started. */
+  readonly machines: ReadonlyMap<string, AnyStateMachine>;
+  readonly recorder: Recorder;
+  readonly now: () => number;
+  /** What an actor is called that was spawned without an id: XState numbers these in each process. */
+  readonly idOfUnnamed: () => string | undefined;
+  /** A moment in which something outside of the machines may have acted, while one of them was still at work. */
+  readonly onMoment: () => void;
+}
+
+export class ReplayedActors {
+  readonly #options: ReplayedActorsOptions;
+  readonly #timers: RecordedTimers;
+  /** The newest of each name. */
+  readonly #actors = new Map<string, AnyActorRef>();
+  readonly #effects = new WeakSet<AnyActorRef>();
+  readonly #started = new WeakSet<AnyActorRef>();
+  readonly #stopping = new WeakSet<AnyActorRef>();
+  readonly #effect: AnyActorLogic;
+  readonly #reducer: AnyActorLogic;
+
+  constructor(options: ReplayedActorsOptions) {
+    this.#options = options;
+    this.#timers = new RecordedTimers(options.now);
+    const moments = {
+      started: (effect: AnyActorRef) => {
+        this.#started.add(effect);
+        options.onMoment();
+      },
+      reached: () => options.onMoment(),
+    };
+    this.#effect = replayedEffect(moments);
+    this.#reducer = replayedReducer(moments);
+  }
+
+  /** The actor that has this name now, or had it last. */
+  find(name: string): AnyActorRef | undefined {
+    return this.#actors.get(name);
+  }
+
+  /** Whether an actor is no machine: it acts when the recording says so. */
+  isEffect(actor: AnyActorRef): boolean {
+    return this.#effects.has(actor);
+  }
+
+  /** Whether an effect has begun; one that has not will have its moment. */
+  hasStarted(effect: AnyActorRef): boolean {
+    return this.#started.has(effect);
+  }
+
+  /** Makes a root actor and starts it; one without a machine is an effect. */
+  startRoot(id: string, machine: AnyStateMachine | undefined, input: unknown): void {
+    const root = createActor(machine ?? this.#effect, {
+      id,
+      input,
+      inspect: (event) => this.#inspect(event),
+      logger: () => {},
+    }) as AnyActorRef;
+    // What a machine throws is recorded as its end; the replay goes on.
+    root.subscribe({ error: () => {} });
+    this.#timers.takeOver(root.system);
+    root.start();
+  }
+
+  stopRoot(root: AnyActorRef): void {
+    if (this.#stopping.has(root)) return;
+    this.#stopping.add(root);
+    (root as AnyActorRef & { stop(): void }).stop();
+  }
+
+  /** @returns whether the delay was armed */
+  elapse(actor: AnyActorRef, timer: string): boolean {
+    return this.#timers.elapse(actor, timer);
+  }
+
+  /** @returns whether the actor had sent such an event with a delay */
+  deliverDelayed(from: AnyActorRef, to: AnyActorRef, type: string): boolean {
+    return this.#timers.deliver(from, to, type);
+  }
+
+  /** Delivers an event from outside or from an effect; `from` may be an actor that is in no trace. */
+  deliver(from: string, to: AnyActorRef, event: AnyEventObject): void {
+    relay(from === 'outside' ? undefined : (this.#actors.get(from) ?? this.#unseen(from)), to, event);
+  }
+
+  /** Ends an effect, well or not. */
+  settle(effect: AnyActorRef, result: { value: unknown } | { error: unknown }): void {
+    settle(effect, result as { value: unknown } | { error: Error });
+  }
+
+  /** Somebody in whose name events were recorded. */
+  #unseen(name: string): AnyActorRef {
+    const actor = createActor(this.#effect, { id: name }) as AnyActorRef;
+    this.#actors.set(name, actor);
+    this.#effects.add(actor);
+    this.#started.add(actor);
+    return actor;
+  }
+
+  #inspect(event: InspectionEvent): void {
+    if (event.type === '@xstate.actor') this.#adopt(event.actorRef as AdoptedActor);
+    this.#options.recorder.inspect(event);
+    // Whoever observes an actor was told of its new state.
+    if (event.type === '@xstate.snapshot') this.#options.onMoment();
+  }
+
+  /** XState tells of an actor before it makes its first state: what it is made of can be exchanged, wherever it came from. */
+  #adopt(actor: AdoptedActor): void {
+    const { logic } = actor;
+    if (actor.id === actor.sessionId) actor.id = this.#options.idOfUnnamed() ?? actor.id;
+    if (isMachine(logic)) {
+      actor.logic = this.#options.machines.get(logic.id) ?? logic;
+      this.#silence(actor);
+    } else {
+      actor.logic = 'start' in logic ? this.#effect : this.#reducer;
+      // The recording has the snapshots that it reported.
+      actor._syncSnapshot = false;
+      this.#effects.add(actor);
+    }
+    this.#actors.set(actorName(actor), actor);
+  }
+
+  /** Actions that are plain functions are effects: they are told of, and not done. */
+  #silence({ _actorScope: scope }: AdoptedActor): void {
+    const execute = scope.actionExecutor;
+    scope.actionExecutor = (action) =>
+      execute(action.type.startsWith('xstate.') ? action : { ...action, exec: () => this.#options.onMoment() });
+  }
+}
+
+/** What XState has of an actor while it is being made. */
+type AdoptedActor = Omit<AnyActorRef, 'id'> & {
+  id: string;
+  logic: AnyActorLogic;
+  _syncSnapshot: boolean;
+  _actorScope: { actionExecutor: (action: { type: string; exec?: () => void }) => void };
+};

@@ -1,0 +1,74 @@
+import type { TraceRecord } from '../../runtime/trace.ts';
+import { formatRecord } from '../print-trace.ts';
+import type { Difference, ReplayReport } from './replay.ts';
+
+/** Warnings that are told; a long trace may have thousands. */
+const maxWarnings = 5;
+/** Longer values are told by their beginnings. */
+const longestValue = 300;
+
+/** A report for a terminal. */
+export function formatReplay({ records, compared, difference, warnings }: ReplayReport): string {
+  const shown = warnings.slice(0, maxWarnings);
+  return [
+    ...(difference === undefined ? [] : [`${formatDifference(difference)}\n`]),
+    ...shown.map((warning) => `warning: ${warning}`),
+    ...(shown.length < warnings.length ? [`… and ${warnings.length - shown.length} more warnings`] : []),
+    `${records} records: ${compared} compared${difference === undefined ? ', no difference' : ' and the same, then this one'}`,
+  ].join('\n');
+}
+
+/** Both sides of a difference, with what led to it. */
+export function formatDifference(difference: Difference): string {
+  const { seq, recorded, replayed, before, cause, field, why } = difference;
+  return [
+    `${headline(difference)}`,
+    '  before it, the same in both',
+    ...[...(cause === undefined ? [] : [cause]), ...before].map((record) => `    ${formatRecord(record)}`),
+    `  recorded  ${recorded === undefined ? nothing(seq) : formatRecord(recorded)}`,
+    `  replayed  ${replayed === undefined ? `${nothing()}${why === undefined ? '' : `: ${why}`}` : formatRecord(replayed)}`,
+    ...valuesAt(field, recorded, replayed),
+  ].join('\n');
+}
+
+function headline({ seq, actor, recorded, replayed, field }: Difference): string {
+  const where = `record ${seq}: ${actor}`;
+  if (recorded === undefined) return `${where} does what was not recorded`;
+  if (replayed === undefined) return `${where} does not do what was recorded`;
+  return `${where} does something else than was recorded${field === undefined ? '' : ` (${field})`}`;
+}
+
+function nothing(seq?: number): string {
+  return seq === undefined ? 'nothing' : `nothing: what comes next, in record ${seq}, comes from outside`;
+}
+
+function valuesAt(
+  field: string | undefined,
+  recorded: TraceRecord | undefined,
+  replayed: TraceRecord | undefined,
+): string[] {
+  if (field === undefined || recorded === undefined || replayed === undefined) return [];
+  return [`  ${field}`, `    recorded  ${valueAt(recorded, field)}`, `    replayed  ${valueAt(replayed, field)}`];
+}
+
+function valueAt(record: TraceRecord, field: string): string {
+  const text = JSON.stringify(field.startsWith('/change/') ? changeAt(record, field) : pointedAt(record, field));
+  if (text === undefined) return 'nothing';
+  return text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
+}
+
+/** The path of a change and that of a place in its value are written as one. */
+function changeAt(record: TraceRecord, field: string): unknown {
+  const place = field.slice('/change'.length);
+  const changes = 'change' in record ? (record.change ?? []) : [];
+  const change = changes.find(({ path }) => path === '' || place === path || place.startsWith(`${path}/`));
+  return change === undefined ? undefined : pointedAt(change.value, place.slice(change.path.length));
+}
+
+function pointedAt(value: unknown, pointer: string): unknown {
+  const keys = pointer.split('/').slice(1);
+  return keys.reduce<unknown>((whole, key) => {
+    const known = typeof whole === 'object' && whole !== null ? (whole as Record<string, unknown>) : {};
+    return known[key.replaceAll('~1', '/').replaceAll('~0', '~')];
+  }, value);
+}

@@ -1,0 +1,90 @@
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { formatReplayTest } from '../../src/debugger/replay/format-test.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import type { TraceHeader, TraceLine, TraceRecord } from '../../src/runtime/trace.ts';
+import { eventually } from '../harness/eventually.ts';
+import { Mesh } from '../harness/mesh.ts';
+import { probe } from '../harness/probe.ts';
+import { Program } from '../harness/program.ts';
+
+let mesh: Mesh;
+
+/** Everything that a program of ours does: starts, a hot restart, a crash, a push, the end. */
+beforeAll(async () => {
+  mesh = await Mesh.create({ drainMs: 1_000, parentShutdownMs: 2_000 });
+  // The routine of the xDS streams, too.
+  await Promise.all([mesh.startSamples(), mesh.startDiscovery(['--traceLevel', 'full'])]);
+  const gateway = mesh.startGateway();
+  await Promise.all([gateway, mesh.startSidecar()].map((agent) => mesh.waitForAgent(agent)));
+  await mesh.waitForAnswer(mesh.httpsTarget);
+  const serial = mesh.renewCertificate();
+  await eventually('the new certificate is served', async () => {
+    return (await probe(mesh.httpsTarget)).serialNumber === serial;
+  });
+  const envoy = await eventually('the parent has left', () => {
+    const envoys = mesh.envoysOf(gateway);
+    return envoys.length === 1 ? envoys[0] : undefined;
+  });
+  process.kill(envoy.pid, 'SIGKILL');
+  await eventually('the gateway answers again', async () => (await probe(mesh.httpTarget)).outcome.ok);
+  mesh.directory.setWeights({ v1: 20, v2: 80 });
+  await eventually('v2 is asked', async () => (await probe(mesh.httpTarget)).outcome.ok);
+  gateway.program.signal('SIGHUP');
+  await eventually('an ordered restart', () => mesh.envoysOf(gateway).some(({ epoch }) => epoch > 0));
+  await mesh.stop({ keepDirectory: true });
+});
+
+afterAll(() => mesh.stop());
+
+async function chartpilot(...args: string[]): Promise<{ code: number | null; output: string }> {
+  const program = Program.start('chartpilot', { args, env: process.env, cwd: packageRoot() });
+  const { code } = await program.exited;
+  return { code, output: program.output() };
+}
+
+test('the traces of agents and control plane, recorded with real Envoys, are replayed without a difference', async () => {
+  const programs = mesh.traceFiles.map((file) => {
+    return (JSON.parse(readFileSync(file, 'utf8').split('\n', 1)[0]!) as TraceHeader).program;
+  });
+  expect(programs.sort()).toEqual(['pilot-agent', 'pilot-agent', 'pilot-discovery']);
+  const { code, output } = await chartpilot('replay', ...mesh.traceFiles);
+  expect(code, output).toBe(0);
+  expect(output.match(/compared, no difference/g)).toHaveLength(3);
+  // Every record but the lines that Envoy wrote.
+  for (const file of mesh.traceFiles) {
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n').slice(1);
+    const told = lines.filter((line) => (JSON.parse(line) as { kind: string }).kind !== 'log').length;
+    expect(output).toContain(`${lines.length} records: ${told} compared, no difference`);
+  }
+});
+
+test('a test that is made of such a trace passes, with the package as others have it', async () => {
+  const lines = readFileSync(mesh.gateway!.traceFile, 'utf8').trimEnd().split('\n');
+  const [header, ...records] = lines.map((line) => JSON.parse(line) as TraceLine);
+  const live = (records as TraceRecord[]).find(
+    (record) => record.kind === 'event' && record.event.type === 'epoch.live' && record.from === 'epoch-1',
+  );
+  const { source, trace } = formatReplayTest({
+    header: header as TraceHeader,
+    records: records as TraceRecord[],
+    name: 'epoch 1 goes live',
+    upTo: live!.seq,
+  });
+  const folder = join(mesh.root, 'copied');
+  mkdirSync(join(folder, 'node_modules'), { recursive: true });
+  symlinkSync(join(packageRoot(), 'node_modules/vitest'), join(folder, 'node_modules/vitest'));
+  symlinkSync(packageRoot(), join(folder, 'node_modules/chartpilot'));
+  writeFileSync(join(folder, 'copied.test.js'), source);
+  if (trace !== undefined) writeFileSync(join(folder, trace.name), trace.text);
+  const vitest = join(packageRoot(), 'node_modules/vitest/vitest.mjs');
+  const program = Program.run('vitest', process.execPath, {
+    args: [vitest, 'run', '--root', folder],
+    env: process.env,
+    cwd: folder,
+  });
+  const { code } = await program.exited;
+  expect(program.output()).toMatch(/Tests .*1 passed/);
+  expect(code).toBe(0);
+});

@@ -1,0 +1,141 @@
+/**
+ * Simulated runs of the agent are replayed: the same machines do the same, and machines that were changed do not. The worlds of
+ * the other model tests are replayed where they are checked against the diagrams (scenes.ts and others).
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { agentMachine } from '../../machines/agent/agent.machine.ts';
+import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { checkTraces } from '../../src/debugger/check-command.ts';
+import { replay } from '../../src/debugger/replay/replay.ts';
+import { replayTraces } from '../../src/debugger/replay/replay-command.ts';
+import { replayLines } from '../../src/debugger/replay/replay-test.ts';
+import { formatReplay } from '../../src/debugger/replay/report-text.ts';
+import type { TraceHeader, TraceLine, TraceRecord } from '../../src/runtime/trace.ts';
+import { randomAgent } from '../simulation/random-effects.ts';
+import { type Schedule, schedules } from '../simulation/random-schedule.ts';
+import { writeRandomTrace } from '../simulation/random-search.ts';
+import { writeSkippedEpochTrace } from '../simulation/skipping-supervisor.ts';
+
+/** XState's development build warns of every event that comes too late for an actor. */
+beforeAll(() => {
+  vi.spyOn(console, 'warn').mockImplementation(() => {});
+});
+
+const folder = mkdtempSync(join(tmpdir(), 'chartpilot-replay-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const agent = randomAgent();
+
+function recorded(schedule: Schedule): { header: TraceHeader; records: TraceRecord[] } {
+  const lines: TraceLine[] = [];
+  const write = (line: TraceLine): void => void lines.push(JSON.parse(JSON.stringify(line)) as TraceLine);
+  writeRandomTrace(schedule, { write, flush() {}, close() {} }, agent);
+  const [header, ...records] = lines;
+  return { header: header as TraceHeader, records: records as TraceRecord[] };
+}
+
+test('60 random runs of the agent, with faults and without, are replayed without a difference', () => {
+  let total = 0;
+  for (const schedule of fc.sample(schedules, { seed: 11, numRuns: 60 })) {
+    const { header, records } = recorded(schedule);
+    const report = replay(header, records, [agentMachine]);
+    expect(report.difference, formatReplay(report)).toBeUndefined();
+    expect(report.compared).toBe(records.length);
+    total += records.length;
+  }
+  expect(total).toBeGreaterThan(5_000);
+}, 60_000);
+
+test('a trace that ends anywhere is replayed as far as it goes', () => {
+  const [schedule] = fc.sample(schedules, { seed: 5, numRuns: 1 });
+  const { header, records } = recorded(schedule!);
+  for (let length = 1; length <= Math.min(300, records.length); length++) {
+    const report = replay(header, records.slice(0, length), [agentMachine]);
+    expect(report.difference, formatReplay(report)).toBeUndefined();
+  }
+}, 60_000);
+
+test('a machine that takes the place of another is replayed: here it knows no news', () => {
+  const certificate = { gap: { ms: 5_000 }, happens: { what: 'certificate' } } as const;
+  const { header, records } = recorded({
+    ...{ settings: 'short times', beginning: 'in order', nature: 0, ending: 'in trouble' },
+    steps: [certificate, { gap: { ms: 20_000 }, happens: { what: 'ready?' } }],
+  });
+  const changed = supervisorMachine.provide({ guards: { isNews: () => false } });
+  const { difference } = replay(header, records, [agentMachine, changed]);
+  expect(difference?.recorded).toMatchObject({ kind: 'transition', actor: 'supervisor', from: 'running.settled' });
+  expect(difference?.replayed).toBeUndefined();
+});
+
+describe('a supervisor that skips an epoch number', () => {
+  const path = join(folder, 'skipped.trace');
+  beforeAll(() => writeSkippedEpochTrace(path));
+
+  async function printed(
+    command: (output: { out: (text: string) => void; error: (text: string) => void }) => Promise<number>,
+  ): Promise<{ code: number; text: string }> {
+    let text = '';
+    const print = (more: string): void => {
+      text += more;
+    };
+    const code = await command({ out: print, error: print });
+    return { code, text };
+  }
+
+  test('is named by check: the number that is missing, and where', async () => {
+    const { code, text } = await printed((output) => checkTraces([path], { format: 'text' }, output));
+    expect(code).toBe(1);
+    expect(text).toMatch(
+      /^departure 1 of \d+: record \d+ came out of order \(machines\/agent\/sequences\/numbers\.mmd:/m,
+    );
+    expect(text).toMatch(
+      /supervisor → epoch-3: spawn\n +► record \d+ at 25506 ms: supervisor → agent: restart\.decided/,
+    );
+    expect(text).toMatch(/allowed next:\n +► \d+: supervisor->>child: spawn {3}\(supervisor → epoch-2: spawn\)/);
+  });
+
+  test('does the first thing that the correct one would not where it starts the wrong epoch', async () => {
+    const { code, text } = await printed((output) => replayTraces([path], { format: 'text' }, output));
+    expect(code).toBe(1);
+    const records = readFileSync(path, 'utf8').trimEnd().split('\n').slice(1);
+    const skip = records.findIndex((line) => line.includes('"kind":"spawn","actor":"epoch-3"')) + 1;
+    expect(text).toContain(`record ${skip}: supervisor does something else than was recorded (/actor)`);
+    expect(text).toMatch(/recorded .* supervisor → epoch-3: spawn/);
+    expect(text).toMatch(/replayed .* supervisor → epoch-2: spawn/);
+    expect(text).toContain(`${skip - 1} compared and the same, then this one`);
+  });
+});
+
+test('100,000 records take seconds to replay', () => {
+  const steps = Array.from({ length: 400 }, (_, i) => ({
+    gap: { ms: 60_000 },
+    happens: i % 8 === 0 ? ({ what: 'crash', whom: 'serving' } as const) : ({ what: 'certificate' } as const),
+  }));
+  const { header, records } = recorded({
+    ...{ settings: 'short times', beginning: 'in order', nature: 0, ending: 'in trouble' },
+    steps,
+  });
+  const begun = process.cpuUsage();
+  const report = replay(header, records, [agentMachine]);
+  const { user, system } = process.cpuUsage(begun);
+  const secondsFor100000 = (user + system) / 1e6 / (records.length / 100_000);
+  expect(report.difference, formatReplay(report)).toBeUndefined();
+  console.log(`CPU time of replaying 100,000 records: ${secondsFor100000.toFixed(1)} s`);
+  expect(records.length).toBeGreaterThan(20_000);
+  expect(secondsFor100000).toBeLessThan(15);
+}, 60_000);
+
+test('lines of a trace are replayed by the machines of the program that is named in them', async () => {
+  const path = join(folder, 'lines.trace');
+  writeSkippedEpochTrace(path);
+  const lines = readFileSync(path, 'utf8').split('\n');
+  const skip = lines.findIndex((line) => line.includes('"kind":"spawn","actor":"epoch-3"'));
+  expect(await replayLines(lines.slice(0, skip))).toMatchObject({ compared: skip - 1, warnings: [] });
+  const { difference, details } = await replayLines(lines);
+  expect(difference).toMatch(/epoch-3/);
+  expect(details?.seq).toBe(skip);
+});

@@ -1,0 +1,46 @@
+/**
+ * A bug planted in a copy of the supervisor, for the debugger to find: after a hot restart it skips an epoch number. Envoy
+ * looks for its parent by that number, so that no hot restart succeeds any more.
+ */
+import { enqueueActions } from 'xstate';
+import { newestOf } from '../../machines/agent/epoch-record.ts';
+import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { traceFile } from '../../src/runtime/trace-file.ts';
+import { randomAgent } from './random-effects.ts';
+import { run } from './random-run.ts';
+import type { Schedule } from './random-schedule.ts';
+
+const { startEpoch } = supervisorMachine.implementations.actions;
+
+export const skippingSupervisor = supervisorMachine.provide({
+  actions: {
+    startEpoch: enqueueActions(({ context, enqueue }) => {
+      const newest = newestOf(context.epochs);
+      // It counts an epoch that came by a hot restart twice: `epoch-1` is number 2 to it.
+      if (newest !== undefined && newest.epoch > 0 && newest.name === `epoch-${newest.epoch}`) {
+        enqueue.assign({ epochs: [...context.epochs.slice(0, -1), { ...newest, epoch: newest.epoch + 1 }] });
+      }
+      enqueue(startEpoch as never);
+    }),
+  },
+});
+
+/** The first change of a certificate is well, the second one meets the bug. */
+const certificateChangedTwice: Schedule = {
+  settings: 'short times',
+  beginning: 'in order',
+  nature: 0,
+  steps: [
+    { gap: { ms: 5_000 }, happens: { what: 'certificate' } },
+    { gap: { ms: 20_000 }, happens: { what: 'certificate' } },
+    { gap: { ms: 20_000 }, happens: { what: 'ready?' } },
+  ],
+  ending: 'in trouble',
+};
+
+/** Writes what the agent with the skipping supervisor does when its certificate changes twice, in virtual time. */
+export function writeSkippedEpochTrace(path: string): void {
+  const agent = randomAgent({ supervisor: skippingSupervisor });
+  // No invariant: the first violation would end the run.
+  run(certificateChangedTwice, { agent, invariants: [], sink: traceFile(path) });
+}

@@ -1,0 +1,142 @@
+/** What the export menu offers. */
+import { range, recording } from '../model/place.ts';
+import type { Recording } from '../model/recording.ts';
+import { shownColumns, shownRows } from '../views/sequence-current.ts';
+import { copyText, download } from './download.ts';
+import { type ExportedRange, exportedRange, fileName } from './exported-range.ts';
+import { minimalTrace } from './minimal-trace.ts';
+import { pngOf, type StandaloneSvg, standalone } from './picture.ts';
+import { rangeMermaid } from './range-mermaid.ts';
+import { rangeTest, whyNoTest } from './range-test.ts';
+import { maxPictureRows, type Palette, rowsWithin, sequenceSvg } from './sequence-svg.ts';
+
+export interface ExportCommand {
+  readonly name: string;
+  readonly group: 'Sequence' | 'Chart' | 'Trace';
+  /** Does it, and answers what to tell the person. */
+  run(open: Recording, exported: ExportedRange): Promise<string> | string;
+  /** Why it cannot be done now; undefined when it can. */
+  whyNot?(open: Recording, exported: ExportedRange): string | undefined;
+}
+
+export const exportCommands: readonly ExportCommand[] = [
+  {
+    name: 'Copy as mermaid',
+    group: 'Sequence',
+    run: async (open, exported) => {
+      await copyText(rangeMermaid(open, exported));
+      return 'The sequence diagram is in the clipboard.';
+    },
+  },
+  {
+    name: 'Download as mermaid',
+    group: 'Sequence',
+    run: (open, exported) => save(fileName(open, exported, '.mmd'), rangeMermaid(open, exported)),
+  },
+  {
+    name: 'Download as SVG',
+    group: 'Sequence',
+    whyNot: whyNoSequence,
+    run: (open, exported) => save(fileName(open, exported, '.svg'), drawnSequence(exported).text, svgType),
+  },
+  {
+    name: 'Download as PNG',
+    group: 'Sequence',
+    whyNot: whyNoSequence,
+    run: async (open, exported) => save(fileName(open, exported, '.png'), await pngOf(drawnSequence(exported))),
+  },
+  {
+    name: 'Download as SVG',
+    group: 'Chart',
+    whyNot: whyNoChart,
+    run: () => save(`${shownMachine()}.svg`, standalone(shownChart()!).text, svgType),
+  },
+  {
+    name: 'Download as PNG',
+    group: 'Chart',
+    whyNot: whyNoChart,
+    run: async () => save(`${shownMachine()}.png`, await pngOf(standalone(shownChart()!))),
+  },
+  {
+    name: 'Download this part as a trace',
+    group: 'Trace',
+    run: (open, exported) =>
+      save(fileName(open, exported, '.trace'), minimalTrace(open, exported), 'application/x-ndjson'),
+  },
+  {
+    name: 'Copy as test',
+    group: 'Trace',
+    whyNot: whyNoTest,
+    run: async (open, exported) => {
+      const { source, trace } = rangeTest(open, exported);
+      await copyText(source);
+      if (trace === undefined) return 'The test is in the clipboard.';
+      download(trace.name, trace.text);
+      return `The test is in the clipboard; ${trace.name} belongs beside it.`;
+    },
+  },
+  {
+    name: 'Download as test',
+    group: 'Trace',
+    whyNot: whyNoTest,
+    run: (open, exported) => {
+      const { source, trace } = rangeTest(open, exported);
+      if (trace !== undefined) download(trace.name, trace.text);
+      return save(fileName(open, exported, '.test.ts'), source);
+    },
+  },
+];
+
+const svgType = 'image/svg+xml';
+
+/** The part that is exported now. */
+export function currentRange(): { open: Recording; exported: ExportedRange } | undefined {
+  const open = recording.value;
+  const exported = open === undefined ? undefined : exportedRange(open, range.value);
+  return open === undefined || exported === undefined ? undefined : { open, exported };
+}
+
+function save(name: string, content: Blob | string, type?: string): string {
+  download(name, content, type);
+  return `${name} is on its way to your downloads.`;
+}
+
+function drawnSequence(exported: ExportedRange): StandaloneSvg {
+  return sequenceSvg(shownRows.peek()!.rows, shownColumns.peek(), exported, paletteOf(document.documentElement));
+}
+
+function whyNoSequence(_: Recording, exported: ExportedRange): string | undefined {
+  const rows = shownRows.peek()?.rows;
+  if (rows === undefined) return 'No message is shown.';
+  const { from, end } = rowsWithin(rows, exported);
+  if (end - from === 0) return 'No message of this part passes the filter.';
+  if (end - from <= maxPictureRows) return undefined;
+  return `A picture holds ${maxPictureRows} rows, these are ${end - from}: choose a shorter range on the timeline.`;
+}
+
+function whyNoChart(): string | undefined {
+  return shownChart() === undefined ? 'No single chart is shown.' : undefined;
+}
+
+function shownChart(): SVGSVGElement | undefined {
+  return document.querySelector<SVGSVGElement>('.chart-viewport > svg') ?? undefined;
+}
+
+function shownMachine(): string {
+  return shownChart()?.dataset.machine ?? 'chart';
+}
+
+function paletteOf(element: HTMLElement): Palette {
+  const style = getComputedStyle(element);
+  const colour = (name: string): string => style.getPropertyValue(name).trim();
+  return {
+    paper: colour('--pane'),
+    ink: colour('--ink'),
+    muted: colour('--muted'),
+    line: colour('--chart-line'),
+    box: colour('--chart-box'),
+    active: colour('--chart-active'),
+    activeInk: colour('--chart-active-ink'),
+    bad: colour('--bad'),
+  };
+}

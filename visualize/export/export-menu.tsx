@@ -1,0 +1,165 @@
+import { signal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { range } from '../model/place.ts';
+import { currentRange, type ExportCommand, exportCommands } from './export-commands.ts';
+
+const isOpen = signal(false);
+const told = signal('');
+const toldForMs = 4_000;
+
+/** Takes the chosen range, or what is shown, out of the page. */
+export function ExportMenu(): JSX.Element {
+  const button = useRef<HTMLButtonElement>(null);
+  const close = (focusButton: boolean): void => {
+    isOpen.value = false;
+    if (focusButton) button.current?.focus();
+  };
+  return (
+    <div class="export">
+      <button
+        type="button"
+        ref={button}
+        aria-haspopup="menu"
+        aria-expanded={isOpen.value}
+        onClick={() => {
+          isOpen.value = !isOpen.value;
+        }}
+        onKeyDown={(event) => {
+          if (event.key !== 'ArrowDown') return;
+          event.preventDefault();
+          event.stopPropagation();
+          isOpen.value = true;
+        }}
+      >
+        Export
+      </button>
+      {isOpen.value && <Menu close={close} />}
+      <span class="export-told" role="status">
+        {told.value}
+      </span>
+    </div>
+  );
+}
+
+function Menu({ close }: { close: (focusButton: boolean) => void }): JSX.Element {
+  const menu = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    told.value = '';
+    itemsOf(menu.current)[0]?.focus();
+    const outside = (event: PointerEvent): void => {
+      if (!(event.target as Element).closest('.export')) close(false);
+    };
+    document.addEventListener('pointerdown', outside);
+    return () => document.removeEventListener('pointerdown', outside);
+  }, []);
+  const now = currentRange();
+  return (
+    <div
+      class="export-menu popup"
+      role="menu"
+      aria-label="Export"
+      ref={menu}
+      onKeyDown={(event) => onKey(event, menu.current, close)}
+    >
+      <p class="export-range">{rangeInWords()}</p>
+      {[...Map.groupBy(exportCommands, ({ group }) => group)].map(([group, commands]) => (
+        // biome-ignore lint/a11y/useSemanticElements: a menu's group is no form's.
+        <div key={group} role="group" aria-label={group} class="export-group">
+          <span class="export-heading" aria-hidden="true">
+            {group}
+          </span>
+          {commands.map((command) => (
+            <Item
+              key={command.name}
+              command={command}
+              whyNot={now && whyNotNow(command, now)}
+              enabled={now !== undefined}
+              close={close}
+            />
+          ))}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+interface ItemProps {
+  command: ExportCommand;
+  whyNot: string | undefined;
+  enabled: boolean;
+  close: (focusButton: boolean) => void;
+}
+
+function Item({ command, whyNot, enabled, close }: ItemProps): JSX.Element {
+  const isOff = whyNot !== undefined || !enabled;
+  return (
+    <button
+      type="button"
+      role="menuitem"
+      tabIndex={-1}
+      aria-disabled={isOff}
+      title={whyNot}
+      onClick={() => {
+        if (isOff) {
+          tell(whyNot ?? 'There is nothing to export yet.');
+          return;
+        }
+        close(true);
+        void run(command);
+      }}
+    >
+      {command.name}
+    </button>
+  );
+}
+
+async function run(command: ExportCommand): Promise<void> {
+  const now = currentRange();
+  if (now === undefined) return;
+  try {
+    tell(await command.run(now.open, now.exported));
+  } catch (error) {
+    tell(`That did not work: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function whyNotNow(
+  command: ExportCommand,
+  { open, exported }: NonNullable<ReturnType<typeof currentRange>>,
+): string | undefined {
+  return command.whyNot?.(open, exported);
+}
+
+function tell(what: string): void {
+  told.value = what;
+  setTimeout(() => {
+    if (told.value === what) told.value = '';
+  }, toldForMs);
+}
+
+function rangeInWords(): string {
+  const now = currentRange();
+  if (now === undefined) return 'Nothing is open yet.';
+  const { open, exported } = now;
+  const count = exported.last - exported.first + 1;
+  const records = `${count} ${count === 1 ? 'record' : 'records'}`;
+  if (range.value === undefined) return `The whole trace, ${records}. Shift + drag on the timeline chooses a part.`;
+  return `Records ${open.records[exported.first]!.seq} to ${open.records[exported.last]!.seq}: ${records}.`;
+}
+
+function onKey(event: KeyboardEvent, menu: HTMLElement | null, close: (focusButton: boolean) => void): void {
+  const items = itemsOf(menu);
+  const at = items.indexOf(document.activeElement as HTMLElement);
+  const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
+  if (event.key === 'Escape') close(true);
+  else if (event.key === 'Tab') close(false);
+  else if (next !== undefined) items.at(next % items.length)?.focus();
+  else return;
+  if (event.key !== 'Tab') event.preventDefault();
+  event.stopPropagation();
+}
+
+function itemsOf(menu: HTMLElement | null): HTMLElement[] {
+  return [...(menu?.querySelectorAll<HTMLElement>('[role="menuitem"]') ?? [])];
+}

@@ -1,0 +1,25 @@
+/** The part of a trace that exports take. */
+import type { Recording } from '../model/recording.ts';
+
+/** Places of its first and last record, both included. */
+export interface ExportedRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** The chosen part, or the whole of it; undefined when there is no record. */
+export function exportedRange(
+  recording: Recording,
+  chosen: readonly [number, number] | undefined,
+): ExportedRange | undefined {
+  const end = recording.length - 1;
+  if (end < 0) return undefined;
+  const first = Math.max(0, Math.min(chosen?.[0] ?? 0, end));
+  return { first, last: Math.max(first, Math.min(chosen?.[1] ?? end, end)) };
+}
+
+/** A file's name that says what is in it: `pilot-agent-80-140.trace`. */
+export function fileName(recording: Recording, { first, last }: ExportedRange, ending: string): string {
+  const program = recording.header.program.replaceAll(/[^\w.-]+/g, '-');
+  return `${program}-${recording.records[first]!.seq}-${recording.records[last]!.seq}${ending}`;
+}

@@ -1,0 +1,87 @@
+/** Pictures that stand for themselves: SVG with all its style in it, and PNG made of that. */
+
+export interface StandaloneSvg {
+  readonly text: string;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** What a picture's look is made of. */
+const properties = [
+  'fill',
+  'fill-opacity',
+  'stroke',
+  'stroke-width',
+  'stroke-dasharray',
+  'stroke-linejoin',
+  'paint-order',
+  'opacity',
+  'font-family',
+  'font-size',
+  'font-weight',
+  'text-anchor',
+  'text-decoration-line',
+  'transform',
+  'transform-box',
+  'transform-origin',
+] as const;
+/** Sides of a canvas that browsers agree on. */
+const maxSide = 16_000;
+
+/** A chart of the page as it is lit now, in its own size. */
+export function standalone(shown: SVGSVGElement): StandaloneSvg {
+  const copy = shown.cloneNode(true) as SVGSVGElement;
+  const originals = shown.querySelectorAll<SVGElement>('*');
+  const copies = copy.querySelectorAll<SVGElement>('*');
+  for (const [i, original] of originals.entries()) inlineStyle(original, copies[i]!);
+  const [, , width = 0, height = 0] = (copy.getAttribute('viewBox') ?? '').split(/[ ,]+/).map(Number);
+  copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
+  copy.setAttribute('width', String(width));
+  copy.setAttribute('height', String(height));
+  for (const token of copy.querySelectorAll('.token')) token.remove();
+  return { text: `${new XMLSerializer().serializeToString(copy)}\n`, width, height };
+}
+
+function inlineStyle(original: SVGElement, copy: SVGElement): void {
+  if (original instanceof SVGTitleElement) return;
+  const computed = getComputedStyle(original);
+  copy.removeAttribute('class');
+  const style = properties
+    .map((name) => [name, computed.getPropertyValue(name)] as const)
+    .filter(([name, value]) => value !== '' && value !== initial[name])
+    .map(([name, value]) => `${name}:${value}`);
+  copy.setAttribute('style', style.join(';'));
+}
+
+const initial: Partial<Record<(typeof properties)[number], string>> = {
+  'fill-opacity': '1',
+  stroke: 'none',
+  'stroke-width': '1px',
+  'stroke-dasharray': 'none',
+  'stroke-linejoin': 'miter',
+  'paint-order': 'normal',
+  opacity: '1',
+  'font-weight': '400',
+  'text-anchor': 'start',
+  'text-decoration-line': 'none',
+  transform: 'none',
+  'transform-box': 'view-box',
+};
+
+/** Twice as fine as on the page, unless it would be too large for a canvas. */
+export async function pngOf({ text, width, height }: StandaloneSvg): Promise<Blob> {
+  const scale = Math.min(2, maxSide / Math.max(width, height));
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+  await image.decode();
+  const canvas = document.createElement('canvas');
+  canvas.width = Math.max(1, Math.round(width * scale));
+  canvas.height = Math.max(1, Math.round(height * scale));
+  canvas.getContext('2d')!.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve, reject) => {
+    canvas.toBlob((blob) => {
+      if (blob === null) reject(new Error('the browser could not make a picture of this size'));
+      else resolve(blob);
+    }, 'image/png');
+  });
+}

@@ -1,0 +1,28 @@
+import { type Message, MessageReader } from '../../src/debugger/message.ts';
+import { sequenceMermaid } from '../../src/debugger/sequence-mermaid.ts';
+import type { Recording } from '../model/recording.ts';
+import type { ExportedRange } from './exported-range.ts';
+
+/** The messages of a part of a recording as mermaid's sequence diagram, departures marked. */
+export function rangeMermaid(recording: Recording, { first, last }: ExportedRange): string {
+  const { header, records, departures } = recording;
+  const reader = new MessageReader([...recording.stateAt(first - 1).actors.values()]);
+  const messages: Message[] = [];
+  for (const record of records.slice(first, last + 1)) {
+    const message = reader.read(record);
+    if (message !== undefined && !isInternal(message)) messages.push(message);
+  }
+  return sequenceMermaid({
+    about: [
+      `${header.program}, process ${header.pid}, started ${header.startedAt}`,
+      `records ${records[first]!.seq} to ${records[last]!.seq}`,
+    ],
+    messages,
+    departures: departures.filter(({ index }) => index >= first && index <= last).map(({ departure }) => departure),
+  });
+}
+
+/** What XState tells actors itself says nothing that `done` does not. */
+function isInternal({ type }: Message): boolean {
+  return type.startsWith('xstate.') && !type.startsWith('xstate.error.');
+}

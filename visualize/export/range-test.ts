@@ -1,0 +1,23 @@
+import { formatReplayTest, type ReplayTest } from '../../src/debugger/replay/format-test.ts';
+import type { Recording } from '../model/recording.ts';
+import { recordInWords } from '../model/words.ts';
+import type { ExportedRange } from './exported-range.ts';
+
+/** A test that replays a trace from its beginning to the end of a range. */
+export function rangeTest(recording: Recording, { last }: ExportedRange): ReplayTest {
+  const { header, records } = recording;
+  const end = records[last]!;
+  return formatReplayTest({
+    header,
+    records: records.slice(0, last + 1),
+    upTo: end.seq,
+    name: `${header.program} does what was recorded, up to record ${end.seq} (${recordInWords(end)})`,
+  });
+}
+
+/** Why no test can be made of a trace; undefined when one can. */
+export function whyNoTest(recording: Recording): string | undefined {
+  const { header, records } = recording;
+  if (header.actors === undefined && records[0]?.seq === 1) return undefined;
+  return 'The trace does not begin with the program’s start: it cannot be replayed.';
+}

@@ -1,0 +1,182 @@
+/** The sequence view's rows as a picture. */
+import { clockText } from '../model/words.ts';
+import { drawn, gutter, hasLifeline, layoutOf, noteMiddle, rowHeight, xOf } from '../views/sequence-layout.ts';
+import { type Columns, columnsWith, type Lifeline, livesWithin, titleOf } from '../views/sequence-lifelines.ts';
+import { departureOfLine, departureText, type Entry, type SequenceRows } from '../views/sequence-rows.ts';
+import { labelOf, payloadOf, whoOf } from '../views/sequence-text.ts';
+import type { ExportedRange } from './exported-range.ts';
+import type { StandaloneSvg } from './picture.ts';
+
+export interface Palette {
+  readonly paper: string;
+  readonly ink: string;
+  readonly muted: string;
+  readonly line: string;
+  readonly box: string;
+  readonly active: string;
+  readonly activeInk: string;
+  readonly bad: string;
+}
+
+/** A longer picture is nothing that anybody looks at, and more than browsers draw. */
+export const maxPictureRows = 1_500;
+
+const head = 44;
+const foot = 12;
+const font = "system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif";
+
+/** The rows of a range: from which, and behind which one. */
+export function rowsWithin(rows: SequenceRows, { first, last }: ExportedRange): { from: number; end: number } {
+  return { from: rows.rowsBefore(first), end: rows.rowsBefore(last + 1) };
+}
+
+/** Columns whose lifelines nothing happens to in the range are left out. */
+export function sequenceSvg(rows: SequenceRows, all: Columns, range: ExportedRange, palette: Palette): StandaloneSvg {
+  const { from, end } = rowsWithin(rows, range);
+  const columns = columnsWith(all, touched(rows, from, end));
+  const layout = layoutOf(columns.list.length, gutter + columns.list.length * 150 + 330);
+  const width = layout.width;
+  const height = head + Math.max(1, end - from) * rowHeight + foot;
+  const body: string[] = [];
+  columns.list.forEach((column, at) => {
+    const x = xOf(at, layout);
+    body.push(nameBox(titleOf(column, range.last), x, 9, layout.columnWidth - 10, palette));
+    for (const lifeline of column.lifelines) {
+      for (const { begin, end: over } of livesWithin(lifeline, range.first, range.last)) {
+        const top = begin < range.first ? head - 9 : yOf(rows.rowsBefore(begin) - from) + rowHeight / 2;
+        const bottom = over > range.last ? height - foot : yOf(rows.rowsBefore(over) - from) + rowHeight / 2;
+        body.push(`<path d="M${x} ${top}V${bottom}" stroke="${palette.line}" opacity=".6"/>`);
+      }
+    }
+  });
+  for (let at = from; at < end; at++)
+    body.push(...rowSvg(rows, at, yOf(at - from), { columns, layout, palette, width }));
+  const text = [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="${font}" font-size="12" fill="${palette.ink}">`,
+    `<rect width="${width}" height="${height}" fill="${palette.paper}"/>`,
+    ...body,
+    '</svg>\n',
+  ].join('\n');
+  return { text, width, height };
+}
+
+function* touched(rows: SequenceRows, from: number, end: number): Generator<Lifeline> {
+  for (let at = from; at < end; at++) {
+    const { entry } = rows.row(at);
+    yield entry.from;
+    yield entry.to;
+  }
+}
+
+interface Drawing {
+  columns: Columns;
+  layout: ReturnType<typeof layoutOf>;
+  palette: Palette;
+  width: number;
+}
+
+function rowSvg(rows: SequenceRows, at: number, y: number, drawing: Drawing): string[] {
+  const { entry, line } = rows.row(at);
+  const { recording } = rows.index;
+  const record = recording.records[entry.index]!;
+  const departures = recording.departureAt(entry.index);
+  const { palette, width } = drawing;
+  const ground =
+    departures.length > 0
+      ? `<rect y="${y}" width="${width}" height="${rowHeight}" fill="${palette.bad}" opacity=".13"/>`
+      : '';
+  if (line > 0) {
+    const found = departureOfLine(departures, line);
+    const words = found === undefined ? '' : departureText(found.departure, found.part);
+    return [ground, text(28, y + 17, words, { fill: palette.bad })];
+  }
+  const alarm = departures.length > 0 ? [text(4, y + 17, '⚠', { fill: palette.bad })] : [];
+  return [
+    ground,
+    ...alarm,
+    text(48, y + 17, String(record.seq), { fill: palette.muted, 'text-anchor': 'end' }),
+    text(56, y + 17, clockText(record.t), { fill: palette.muted }),
+    ...arrowSvg(entry, labelOf(entry, record), payloadOf(record), y, departures.length > 0, drawing),
+  ];
+}
+
+function arrowSvg(
+  entry: Entry,
+  label: string,
+  payload: string,
+  y: number,
+  departs: boolean,
+  drawing: Drawing,
+): string[] {
+  const { columns, layout, palette } = drawing;
+  const form = drawn(entry, columns, layout);
+  if (form === undefined) return [];
+  const note = whoOf(entry, columns) + label;
+  const colour = departs ? palette.bad : palette.line;
+  if (form.form === 'note') return [noteBox(note, noteMiddle(form.x, note), y + 4, palette)];
+  const who = whoOf(entry, columns);
+  const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
+  const words = `<tspan fill="${palette.muted}">${escape(who)}</tspan><tspan font-weight="600">${escape(label)}</tspan> <tspan fill="${palette.muted}">${born ? '' : escape(payload)}</tspan>`;
+  // Lifelines must not cross out what is written on them.
+  const halo = `stroke="${palette.paper}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"`;
+  const ends = [
+    ...(born
+      ? [nameBox(entry.toActor, xOf(columns.of(entry.to)!, layout), y + 2, 8 * entry.toActor.length + 12, palette, 22)]
+      : []),
+    ...(isEnd(entry) && hasLifeline(columns, entry.from)
+      ? [text(xOf(columns.of(entry.from)!, layout), y + 18, '✕', { 'text-anchor': 'middle', fill: palette.line })]
+      : []),
+  ];
+  if (form.form !== 'arrow') {
+    // The box says all where an actor comes to be by itself.
+    if (born) return ends;
+    return [
+      `<path d="M${form.x + 1} ${y + 7}h17q5 0 5 6t-5 6h-10" fill="none" stroke="${colour}" stroke-width="1.5"/>`,
+      `<path d="M${form.x + 1} ${y + 19}l8-3.5v7z" fill="${colour}"/>`,
+      `<text x="${form.x + 30}" y="${y + 17}" ${halo}>${words}</text>`,
+      ...ends,
+    ];
+  }
+  const [tip, back] = form.towards === 'right' ? [form.x + form.length, -8] : [form.x, 8];
+  return [
+    `<path d="M${form.x} ${y + 20}h${form.length}" stroke="${colour}" stroke-width="1.5"/>`,
+    `<path d="M${tip} ${y + 20}l${back} -4v8z" fill="${colour}"/>`,
+    `<text x="${form.x + 10}" y="${y + 14}" ${halo}>${words}</text>`,
+    ...ends,
+  ];
+}
+
+function isEnd({ kind }: Entry): boolean {
+  return kind === 'done' || kind === 'ended';
+}
+
+function nameBox(name: string, x: number, y: number, width: number, { box, line }: Palette, height = 26): string {
+  return (
+    `<rect x="${x - width / 2}" y="${y}" width="${width}" height="${height}" rx="5" fill="${box}" stroke="${line}"/>` +
+    text(x, y + height / 2 + 4, name, { 'text-anchor': 'middle', 'font-weight': '600' })
+  );
+}
+
+/** Texts are not measured here: a digit's width does for all letters. */
+function noteBox(name: string, x: number, y: number, { active, activeInk }: Palette): string {
+  const width = 6.8 * name.length + 16;
+  return (
+    `<rect x="${x - width / 2}" y="${y}" width="${width}" height="18" rx="5" fill="${active}"/>` +
+    text(x, y + 13, name, { 'text-anchor': 'middle', fill: activeInk })
+  );
+}
+
+function text(x: number, y: number, words: string, attributes: Readonly<Record<string, string>>): string {
+  const more = Object.entries(attributes).map(([name, value]) => ` ${name}="${value}"`);
+  return `<text x="${x}" y="${y}"${more.join('')}>${escape(words)}</text>`;
+}
+
+function yOf(row: number): number {
+  return head + row * rowHeight;
+}
+
+function escape(words: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a line of a process may hold what XML may not.
+  const clean = words.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, ' ');
+  return clean.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}

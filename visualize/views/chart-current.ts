@@ -1,0 +1,62 @@
+/** What the chart view shows at the place: the chosen actor, its chart and what is lit of it. */
+import { computed } from '@preact/signals';
+import type { Statechart } from '../../src/runtime/statechart.ts';
+import type { ActorSnapshot } from '../../src/runtime/trace.ts';
+import { chosenActor, place, recording, size, state } from '../model/place.ts';
+import type { Recording } from '../model/recording.ts';
+import { StepIndex, type Taken, takenAt } from './chart-steps.ts';
+
+const indexes = new WeakMap<Recording, StepIndex>();
+
+/** The steps of the open trace, up to its end. */
+export const steps = computed<StepIndex | undefined>(() => {
+  const open = recording.value;
+  if (open === undefined || size.value < 0) return undefined;
+  const index = indexes.get(open) ?? new StepIndex(open);
+  indexes.set(open, index);
+  index.grow();
+  return index;
+});
+
+/** The actor whose chart is shown: the chosen one, or the first that has a chart. */
+export const shownActor = computed<string | undefined>(() => {
+  if (chosenActor.value !== undefined) return chosenActor.value;
+  const withChart = [...(state.value?.actors.values() ?? [])].filter(({ machine }) => machine !== undefined);
+  return (withChart.find(({ actor }) => actor === 'supervisor') ?? withChart[0])?.actor;
+});
+
+/** Where it stands; undefined when it does not live at the place. */
+export const shownSnapshot = computed<ActorSnapshot | undefined>(() =>
+  shownActor.value === undefined ? undefined : state.value?.actors.get(shownActor.value),
+);
+
+/** The id of its machine; undefined for effects. */
+export const shownMachine = computed<string | undefined>(() => {
+  const actor = shownActor.value;
+  if (actor === undefined || steps.value === undefined || size.value < 0) return undefined;
+  return shownSnapshot.value?.machine ?? steps.value.machineOf(actor);
+});
+
+const definitions = computed<ReadonlyMap<string, Statechart>>(
+  () => new Map((recording.value?.header.machines ?? []).map((chart) => [chart.id, chart])),
+);
+
+/** A machine's definition, out of the header of the trace. */
+export function definitionOf(machine: string | undefined): Statechart | undefined {
+  return machine === undefined ? undefined : definitions.value.get(machine);
+}
+
+/** What an actor has just taken, at the place. */
+export function takenNow({ actor, spawned }: ActorSnapshot): Taken {
+  if (recording.value === undefined || steps.value === undefined) return { now: [], last: [] };
+  return takenAt(recording.value, steps.value, actor, spawned, place.value);
+}
+
+/** Place of the record with which an actor came into its state; -1 when that was before the trace. */
+export function sinceIndex({ actor, spawned }: ActorSnapshot): number {
+  for (const { index, record } of steps.value?.before(actor, place.value) ?? []) {
+    if (record.seq < spawned) break;
+    if (record.kind === 'transition') return index;
+  }
+  return -1;
+}

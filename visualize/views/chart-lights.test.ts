@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest';
+import type { Statechart } from '../../src/runtime/statechart.ts';
+import type { ActorSnapshot } from '../../src/runtime/trace.ts';
+import { chartGroups, countsByState } from './chart-groups.ts';
+import { activeLeaves, activeStates, chartInWords, countdownsAt, leftInWords, nextInWords } from './chart-lights.ts';
+
+/** m: off, on.(slow, fast) */
+const chart: Statechart = {
+  id: 'm',
+  states: [
+    { path: '', type: 'compound', initial: 1 },
+    { path: 'off', parent: 0, type: 'atomic' },
+    { path: 'on', parent: 0, type: 'compound', initial: 3 },
+    { path: 'on.slow', parent: 2, type: 'atomic' },
+    { path: 'on.fast', parent: 2, type: 'atomic' },
+  ],
+  transitions: [
+    { source: 1, targets: [3], kind: 'event', on: 'switch.on', guard: 'hasPower' },
+    { source: 3, targets: [4], kind: 'timer', on: 'warmUp' },
+    { source: 3, targets: [1], kind: 'timer', on: 'warmUp' },
+    { source: 2, targets: [1], kind: 'event', on: 'switch.off' },
+    { source: 2, targets: [], kind: 'event', on: 'knob.turned' },
+    { source: 2, targets: [], kind: 'event', on: 'bell.rung', actions: ['ring'] },
+  ],
+};
+
+test('the active leaf and all that it is in are lit, and nothing before a chart has begun', () => {
+  expect([...activeStates(chart, 'on.slow')]).toEqual([0, 2, 3]);
+  expect([...activeStates(chart, '')]).toEqual([]);
+});
+
+test('the leaves of parallel regions are all active', () => {
+  expect(activeLeaves(chart, 'off | on.fast')).toEqual([1, 4]);
+});
+
+test('a timer counts down at all transitions that it may take, and stops at its end', () => {
+  const timers = [{ timer: 'warmUp', state: 'on.slow', ms: 4000, startedAt: 1000 }];
+  expect(countdownsAt(chart, timers, 2000)).toEqual([
+    { timer: 'warmUp', transitions: [1, 2], leftMs: 3000, left: 0.75 },
+  ]);
+  expect(countdownsAt(chart, timers, 9000)[0]).toMatchObject({ leftMs: 0, left: 0 });
+  expect(countdownsAt(chart, timers, 0)[0]).toMatchObject({ leftMs: 4000, left: 1 });
+});
+
+test('a timer of another state that has the same name is not meant', () => {
+  expect(countdownsAt(chart, [{ timer: 'warmUp', state: 'off', ms: 1, startedAt: 0 }], 0)[0]!.transitions).toEqual([]);
+});
+
+test('what is left is told as exactly as it can be read', () => {
+  expect([3210, 59_999, 119_000, 300_000].map(leftInWords)).toEqual([
+    '3.2 s left',
+    '60 s left',
+    '119 s left',
+    '5 min left',
+  ]);
+});
+
+test('what may be next is told with guards; what is ignored is not told', () => {
+  expect(nextInWords(chart, 'off')).toEqual(['switch.on [hasPower] → on.slow']);
+  expect(nextInWords(chart, 'on.slow')).toEqual([
+    'after warmUp → on.fast',
+    'after warmUp → off',
+    'switch.off → off',
+    'bell.rung → stays',
+  ]);
+});
+
+test('a chart in words tells its state, since when, its timers and what may be next', () => {
+  const timers = [{ timer: 'warmUp', state: 'on.slow', ms: 4000, startedAt: 1000 }];
+  expect(chartInWords(chart, { ...actor('lamp', 'on.slow'), timers }, 1000, 2000)).toBe(
+    'lamp: on.slow, since 1.000 s; timer warmUp, 3.0 s left; ' +
+      'next: after warmUp → on.fast, after warmUp → off, switch.off → off, bell.rung → stays',
+  );
+});
+
+test('few of a kind have a chart each, many share one; effects have none', () => {
+  const few = [actor('lamp', 'off'), actor('epoch-0', 'on.slow'), actor('epoch-1', 'off')];
+  const { machine: _, ...effect } = actor('lamp/bulb', '');
+  expect(chartGroups([...few, effect]).map(({ name, together }) => [name, together])).toEqual([
+    ['lamp', false],
+    ['epoch-0', false],
+    ['epoch-1', false],
+  ]);
+  const many = Array.from({ length: 200 }, (_, i) => actor(`ads-connection-${i}`, 'off'));
+  expect(chartGroups([...few, ...many]).at(-1)).toMatchObject({ name: 'ads-connection-N', together: true });
+});
+
+test('a group counts its actors in each state and in the states around it', () => {
+  const actors = [actor('a-1', 'on.slow'), actor('a-2', 'on.fast | on.slow'), actor('a-3', '')];
+  expect(Object.fromEntries(countsByState(actors))).toEqual({ on: 2, 'on.slow': 2, 'on.fast': 1 });
+});
+
+function actor(name: string, state: string): ActorSnapshot {
+  return { actor: name, machine: 'm', state, spawned: 1, spawnedAt: 0 };
+}

@@ -1,0 +1,80 @@
+/** What of a statechart is lit, given where its actor stands. */
+import type { Statechart, StatechartTransition } from '../../src/runtime/statechart.ts';
+import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace.ts';
+import { isActive } from '../../src/runtime/trace-state.ts';
+
+/** Numbers of the active states: the leaves and all that they are in. None before a chart has begun. */
+export function activeStates(chart: Statechart, state: string): Set<number> {
+  const active = new Set<number>();
+  if (state === '') return active;
+  chart.states.forEach(({ path }, number) => {
+    if (isActive(path, state)) active.add(number);
+  });
+  return active;
+}
+
+/** Numbers of the innermost active states. */
+export function activeLeaves(chart: Statechart, state: string): number[] {
+  const paths = state.split(' | ');
+  return chart.states.flatMap(({ path }, number) => (path !== '' && paths.includes(path) ? [number] : []));
+}
+
+export interface Countdown {
+  readonly timer: string;
+  /** Numbers of the transitions that it takes when it elapses: one a guard. */
+  readonly transitions: readonly number[];
+  readonly leftMs: number;
+  /** 1 when it begins, 0 when it is over. */
+  readonly left: number;
+}
+
+/** How far an actor's timers are at a time of the trace. */
+export function countdownsAt(chart: Statechart, timers: readonly RunningTimer[], t: number): Countdown[] {
+  return timers.map(({ timer, state, ms, startedAt }) => {
+    const leftMs = Math.min(ms, Math.max(0, startedAt + ms - t));
+    const transitions = chart.transitions.flatMap((transition, number) =>
+      transition.kind === 'timer' && transition.on === timer && chart.states[transition.source]!.path === state
+        ? [number]
+        : [],
+    );
+    return { timer, transitions, leftMs, left: ms === 0 ? 0 : leftMs / ms };
+  });
+}
+
+/** `3.2 s left`. */
+export function leftInWords(leftMs: number): string {
+  if (leftMs >= 120_000) return `${Math.round(leftMs / 60_000)} min left`;
+  return leftMs >= 10_000 ? `${Math.round(leftMs / 1000)} s left` : `${(leftMs / 1000).toFixed(1)} s left`;
+}
+
+/** What may be next: `config.changed → running.deciding`. */
+export function nextInWords(chart: Statechart, state: string): string[] {
+  const active = activeStates(chart, state);
+  const words = chart.transitions
+    .filter(({ source, targets, actions }) => active.has(source) && (targets.length > 0 || actions !== undefined))
+    .map((transition) => transitionInWords(chart, transition));
+  return [...new Set(words)];
+}
+
+export function transitionInWords(chart: Statechart, { kind, on, guard, targets }: StatechartTransition): string {
+  const trigger = { event: on, timer: `after ${on}`, always: 'at once', done: `${on} done`, error: `${on} failed` }[
+    kind
+  ];
+  const where = targets.map((number) => chart.states[number]!.path || chart.id).join(', ');
+  return `${trigger}${guard === undefined ? '' : ` [${guard}]`} → ${where === '' ? 'stays' : where}`;
+}
+
+/** An actor's chart in one sentence, for who does not see it. */
+export function chartInWords(chart: Statechart | undefined, actor: ActorSnapshot, sinceMs: number, t: number): string {
+  const state = actor.state === '' ? 'not begun' : actor.state;
+  const since = `since ${(sinceMs / 1000).toFixed(3)} s`;
+  const timers = (actor.timers ?? []).map(
+    ({ timer, startedAt, ms }) => `timer ${timer}, ${leftInWords(Math.min(ms, Math.max(0, startedAt + ms - t)))}`,
+  );
+  const next = chart === undefined ? [] : nextInWords(chart, actor.state);
+  return [
+    `${actor.actor}: ${state}, ${since}`,
+    ...timers,
+    ...(next.length > 0 ? [`next: ${next.slice(0, 12).join(', ')}${next.length > 12 ? ', …' : ''}`] : []),
+  ].join('; ');
+}

@@ -1,0 +1,156 @@
+import { useSignalEffect } from '@preact/signals';
+import type { ComponentChildren, JSX, RefObject } from 'preact';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import type { ActorSnapshot } from '../../src/runtime/trace.ts';
+import { place, recording, session, state } from '../model/place.ts';
+import { actorOf, stateInWords } from '../model/words.ts';
+import { definitionOf, takenNow } from './chart-current.ts';
+import { type ChartGroup, countsByState } from './chart-groups.ts';
+import { activeLeaves, activeStates } from './chart-lights.ts';
+import { type Box, type Picture, pictureOf } from './chart-picture.ts';
+import { ChartScene } from './chart-scene.ts';
+
+interface Props {
+  groups: readonly ChartGroup[];
+  show: (actor: string) => void;
+}
+
+/** The charts of all who live, small, side by side; many of a kind are one chart with counts. */
+export function ChartOverview({ groups, show }: Props): JSX.Element {
+  const record = recording.value?.records[place.value];
+  const moved = record === undefined ? undefined : actorOf(record);
+  return (
+    <ul class="chart-overview" aria-label="All charts">
+      {groups.map((group) => (
+        <li
+          key={group.name}
+          data-actor={group.name}
+          class={`chart-card${group.actors.some(({ actor }) => actor === moved) ? ' moved' : ''}`}
+        >
+          {group.together ? (
+            <GroupCard group={group} show={show} />
+          ) : (
+            <ActorCard actor={group.actors[0]!} show={show} />
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function ActorCard({ actor, show }: { actor: ActorSnapshot; show: (actor: string) => void }): JSX.Element {
+  const text = session.value?.charts[actor.machine!];
+  return (
+    <button type="button" class="chart-card-open" onClick={() => show(actor.actor)}>
+      <span class="chart-card-name">{actor.actor}</span>
+      <span class="chart-card-state">{stateInWords(actor.state) || 'has not begun'}</span>
+      {text === undefined ? (
+        <span class="chart-none">no picture: {actor.machine} is not in the trace</span>
+      ) : (
+        <Miniature name={actor.actor} machine={actor.machine!} text={text} />
+      )}
+    </button>
+  );
+}
+
+function Miniature({ name, machine, text }: { name: string; machine: string; text: string }): JSX.Element {
+  const host = useRef<HTMLSpanElement>(null);
+  const scene = useScene(host, text);
+  useSignalEffect(() => {
+    const actor = state.value?.actors.get(name);
+    const chart = definitionOf(machine);
+    if (actor !== undefined && chart !== undefined) scene.light(activeStates(chart, actor.state), takenNow(actor));
+  });
+  const leaves = activeLeaves(definitionOf(machine)!, state.value?.actors.get(name)?.state ?? '');
+  return (
+    <Mini picture={scene.picture} host={host}>
+      {leaves.map((number) => (
+        <span class="chart-mini-label" key={number} style={middleOf(scene.picture, number)}>
+          {stateInWords(definitionOf(machine)!.states[number]!.path)}
+        </span>
+      ))}
+    </Mini>
+  );
+}
+
+function GroupCard({ group, show }: { group: ChartGroup; show: (actor: string) => void }): JSX.Element {
+  const text = session.value?.charts[group.machine];
+  return (
+    <div class="chart-card-open">
+      <span class="chart-card-name">
+        {group.name} × {group.actors.length}
+      </span>
+      <select
+        aria-label={`Show one ${group.name}`}
+        onChange={(event) => show((event.currentTarget as HTMLSelectElement).value)}
+      >
+        <option value="">show one…</option>
+        {group.actors.map(({ actor, state: where }) => (
+          <option key={actor} value={actor}>
+            {actor}: {stateInWords(where)}
+          </option>
+        ))}
+      </select>
+      {text !== undefined && <HeatMap group={group} text={text} />}
+    </div>
+  );
+}
+
+function HeatMap({ group, text }: { group: ChartGroup; text: string }): JSX.Element {
+  const host = useRef<HTMLSpanElement>(null);
+  const scene = useScene(host, text);
+  const chart = definitionOf(group.machine)!;
+  const counts = countsByState(group.actors);
+  const shares = chart.states.map(
+    ({ path }, number) => [number, (counts.get(path) ?? 0) / group.actors.length] as const,
+  );
+  useLayoutEffect(() => scene.heat(new Map(shares)));
+  return (
+    <Mini picture={scene.picture} host={host} heat>
+      {chart.states.map(({ path, type }, number) =>
+        counts.has(path) && type !== 'compound' && type !== 'parallel' ? (
+          <span class="chart-mini-label" key={path} style={middleOf(scene.picture, number)}>
+            {stateInWords(path)} <b>{counts.get(path)}</b>
+          </span>
+        ) : null,
+      )}
+    </Mini>
+  );
+}
+
+interface MiniProps {
+  picture: Picture;
+  host: RefObject<HTMLSpanElement | null>;
+  heat?: boolean;
+  children: ComponentChildren;
+}
+
+/** A picture as large as its room allows, with labels at shares of its own size. */
+function Mini({ picture, host, heat, children }: MiniProps): JSX.Element {
+  return (
+    <span class={heat ? 'chart-mini heat' : 'chart-mini'}>
+      <span class="chart-mini-picture" style={{ aspectRatio: `${picture.width} / ${picture.height}` }}>
+        <span ref={host} />
+        {children}
+      </span>
+    </span>
+  );
+}
+
+function useScene(host: { readonly current: HTMLElement | null }, text: string): ChartScene {
+  const scene = useMemo(() => new ChartScene(pictureOf(text)), [text]);
+  useLayoutEffect(() => {
+    scene.svg.setAttribute('preserveAspectRatio', 'xMidYMid meet');
+    host.current!.replaceChildren(scene.svg);
+  }, [scene, host]);
+  return scene;
+}
+
+/** Where a label over a state's middle is, in shares of the picture. */
+function middleOf({ width, height, boxes }: Picture, number: number): { left: string; top: string } {
+  const box: Box = boxes.get(number) ?? { x: 0, y: 0, width: 0, height: 0 };
+  return {
+    left: `${(((box.x + box.width / 2) / width) * 100).toFixed(2)}%`,
+    top: `${(((box.y + box.height / 2) / height) * 100).toFixed(2)}%`,
+  };
+}

@@ -1,0 +1,59 @@
+/** The picture of a machine in the page: taken out of the session's text once, then only lit. */
+
+export interface Box {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** A machine's picture, ready to be copied into the page. */
+export interface Picture {
+  readonly svg: SVGSVGElement;
+  readonly width: number;
+  readonly height: number;
+  /** Of each state, by its number. */
+  readonly boxes: ReadonlyMap<number, Box>;
+}
+
+const pictures = new Map<string, Picture>();
+const adopted = new Set<string>();
+
+/**
+ * The picture that an SVG text is. Its style goes to the page, where a content security policy allows it: that of a `<style>`
+ * element may be refused.
+ */
+export function pictureOf(text: string): Picture {
+  const known = pictures.get(text);
+  if (known !== undefined) return known;
+  const svg = document.importNode(
+    new DOMParser().parseFromString(text, 'image/svg+xml').documentElement as unknown as SVGSVGElement,
+    true,
+  );
+  for (const style of svg.querySelectorAll('style')) {
+    adopt(style.textContent ?? '');
+    style.remove();
+  }
+  const [, , width = 0, height = 0] = (svg.getAttribute('viewBox') ?? '').split(/[ ,]+/).map(Number);
+  const boxes = new Map<number, Box>();
+  for (const state of svg.querySelectorAll<SVGGElement>('g.state')) {
+    const rect = state.querySelector('rect');
+    if (rect !== null) boxes.set(Number(state.dataset.state), boxOf(rect));
+  }
+  const picture = { svg, width, height, boxes };
+  pictures.set(text, picture);
+  return picture;
+}
+
+function boxOf(rect: SVGRectElement): Box {
+  const [x, y, width, height] = ['x', 'y', 'width', 'height'].map((name) => Number(rect.getAttribute(name)));
+  return { x: x!, y: y!, width: width!, height: height! };
+}
+
+function adopt(css: string): void {
+  if (adopted.has(css)) return;
+  adopted.add(css);
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(css);
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+}

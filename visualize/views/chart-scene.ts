@@ -1,0 +1,163 @@
+/** One copy of a machine's picture in the page, and what is lit of it. */
+import { type Countdown, leftInWords } from './chart-lights.ts';
+import type { Picture } from './chart-picture.ts';
+import type { Taken } from './chart-steps.ts';
+
+const svgNamespace = 'http://www.w3.org/2000/svg';
+const animationMs = 550;
+
+export class ChartScene {
+  readonly picture: Picture;
+  readonly svg: SVGSVGElement;
+  readonly #states = new Map<number, SVGGElement>();
+  readonly #transitions = new Map<number, SVGGElement[]>();
+  #lit: SVGGElement[] = [];
+  #taken: SVGGElement[] = [];
+  #moving: { drawing: Animation; dot: SVGCircleElement }[] = [];
+  #counting = new Map<SVGGElement, { bar: SVGRectElement; text: SVGTextElement; own: boolean }>();
+
+  constructor(picture: Picture) {
+    this.picture = picture;
+    this.svg = picture.svg.cloneNode(true) as SVGSVGElement;
+    for (const state of this.svg.querySelectorAll<SVGGElement>('g.state')) {
+      this.#states.set(Number(state.dataset.state), state);
+    }
+    for (const transition of this.svg.querySelectorAll<SVGGElement>('g[data-transition]')) {
+      const number = Number(transition.dataset.transition);
+      this.#transitions.set(number, [...(this.#transitions.get(number) ?? []), transition]);
+    }
+  }
+
+  /** Lights states and transitions; what was lit before goes out. */
+  light(active: Iterable<number>, taken: Taken): void {
+    const states = [...active].flatMap((number) => this.#states.get(number) ?? []);
+    swapClass(this.#lit, states, 'active');
+    this.#lit = states;
+    for (const transition of this.#taken) transition.classList.remove('taken', 'last');
+    const now = this.#drawn(taken.now);
+    const last = now.length > 0 ? [] : this.#drawn(taken.last);
+    for (const transition of now) transition.classList.add('taken');
+    for (const transition of last) transition.classList.add('last');
+    // What is drawn later lies above the others.
+    for (const transition of [...last, ...now])
+      if (transition.matches('.transition')) transition.parentNode?.append(transition);
+    this.#taken = [...now, ...last];
+  }
+
+  /** Shows how far the running timers are. */
+  countDown(countdowns: readonly Countdown[]): void {
+    const running = new Map<SVGGElement, Countdown>();
+    for (const countdown of countdowns) {
+      for (const group of this.#drawn(countdown.transitions)) running.set(group, countdown);
+    }
+    for (const [group, { bar, text, own }] of this.#counting) {
+      if (running.has(group)) continue;
+      text.remove();
+      if (own) bar.remove();
+      else bar.style.transform = '';
+      group.classList.remove('counting');
+      this.#counting.delete(group);
+    }
+    for (const [group, { left, leftMs }] of running) {
+      const counting = this.#counting.get(group) ?? beginCounting(group);
+      this.#counting.set(group, counting);
+      counting.bar.style.transform = `scaleX(${left.toFixed(4)})`;
+      const words = leftInWords(leftMs);
+      if (counting.text.textContent !== words) counting.text.textContent = words;
+    }
+  }
+
+  /** Lets a dot run along the arrows that were just taken. */
+  animate(transitions: readonly number[]): void {
+    this.#stopAnimation();
+    for (const group of this.#drawn(transitions)) {
+      const arrow = group.querySelector<SVGPathElement>('path.arrow');
+      if (arrow === null) continue;
+      const length = arrow.getTotalLength();
+      const drawing = arrow.animate(
+        [
+          { strokeDasharray: `${length}`, strokeDashoffset: `${length}` },
+          { strokeDasharray: `${length}`, strokeDashoffset: '0' },
+        ],
+        { duration: animationMs, easing: 'ease-in-out' },
+      );
+      const dot = document.createElementNS(svgNamespace, 'circle');
+      dot.setAttribute('r', '5');
+      dot.setAttribute('class', 'token');
+      group.append(dot);
+      runAlong(dot, arrow, length);
+      this.#moving.push({ drawing, dot });
+    }
+  }
+
+  /** Who steps quickly sees the last movement, not all of them at once. */
+  #stopAnimation(): void {
+    for (const { drawing, dot } of this.#moving) {
+      drawing.cancel();
+      dot.remove();
+    }
+    this.#moving = [];
+  }
+
+  /** Puts how many are in each state on it. */
+  heat(shareOf: ReadonlyMap<number, number>): void {
+    for (const [number, state] of this.#states) {
+      const share = shareOf.get(number) ?? 0;
+      state.classList.toggle('active', share > 0);
+      state.style.setProperty('--share', share.toFixed(3));
+    }
+  }
+
+  #drawn(numbers: readonly number[]): SVGGElement[] {
+    return numbers.flatMap((number) => this.#transitions.get(number) ?? []);
+  }
+}
+
+function swapClass(before: readonly Element[], after: readonly Element[], name: string): void {
+  const stay = new Set(after);
+  for (const element of before) if (!stay.has(element)) element.classList.remove(name);
+  for (const element of after) element.classList.add(name);
+}
+
+function beginCounting(group: SVGGElement): { bar: SVGRectElement; text: SVGTextElement; own: boolean } {
+  const drawn = group.querySelector<SVGRectElement>('rect.countdown');
+  const bar = drawn ?? ownBar(group);
+  const box = bar.getBBox();
+  const text = document.createElementNS(svgNamespace, 'text');
+  text.setAttribute('class', 'time-left');
+  text.setAttribute('x', String(drawn === null ? rightOfState(group) : box.x + box.width + 5));
+  text.setAttribute('y', String(box.y + box.height - 4));
+  group.append(text);
+  group.classList.add('counting');
+  return { bar, text, own: drawn === null };
+}
+
+function rightOfState(group: SVGGElement): number {
+  const { x, width } = group.parentElement!.querySelector<SVGRectElement>('rect.box')?.getBBox() ?? group.getBBox();
+  return x + width + 8;
+}
+
+/** A timer that leads nowhere is a line of its state's box: its bar is not in the picture. */
+function ownBar(group: SVGGElement): SVGRectElement {
+  const { x, y, width, height } = group.getBBox();
+  const bar = document.createElementNS(svgNamespace, 'rect');
+  bar.setAttribute('class', 'countdown');
+  for (const [name, value] of Object.entries({ x: x - 3, y, width: width + 6, height, rx: 3 })) {
+    bar.setAttribute(name, String(value));
+  }
+  group.prepend(bar);
+  return bar;
+}
+
+function runAlong(dot: SVGCircleElement, path: SVGPathElement, length: number): void {
+  const begin = performance.now();
+  const step = (now: number): void => {
+    const part = Math.min(1, Math.max(0, (now - begin) / animationMs));
+    const { x, y } = path.getPointAtLength(length * (part * part * (3 - 2 * part)));
+    dot.setAttribute('cx', String(x));
+    dot.setAttribute('cy', String(y));
+    if (part < 1 && dot.isConnected) requestAnimationFrame(step);
+    else dot.remove();
+  };
+  step(begin);
+}

@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest';
+import type { TraceBody } from '../../src/runtime/trace.ts';
+import { Recording } from '../model/recording.ts';
+import { StepIndex, takenAt } from './chart-steps.ts';
+
+const story: TraceBody[] = [
+  { kind: 'spawn', actor: 'a', machine: 'm' },
+  { kind: 'transition', actor: 'a', from: '', to: 'off', on: 'xstate.init', cause: 1 },
+  { kind: 'event', from: 'outside', to: 'a', event: { type: 'go' } },
+  { kind: 'transition', actor: 'a', from: 'off', to: 'on', on: 'go', cause: 3, taken: [5] },
+  { kind: 'step', actor: 'a', on: 'go', cause: 3, taken: [6] },
+  { kind: 'effect', actor: 'a', effect: 'ring', cause: 3 },
+  { kind: 'event', from: 'outside', to: 'b', event: { type: 'other' } },
+  { kind: 'stop', actor: 'a', status: 'done' },
+  { kind: 'spawn', actor: 'a', machine: 'n' },
+];
+
+test('a step has taken its own transitions', () => {
+  expect(at(3)).toEqual({ now: [5], last: [5] });
+  expect(at(4)).toEqual({ now: [6], last: [6] });
+});
+
+test('a record with the same cause as the last step shows what that step took', () => {
+  expect(at(5)).toEqual({ now: [6], last: [6] });
+});
+
+test('a record of another cause shows only how the actor came where it is', () => {
+  expect(at(6)).toEqual({ now: [], last: [6] });
+});
+
+test('an actor that has the name of an earlier one has taken nothing of what that took', () => {
+  expect(at(8, 9)).toEqual({ now: [], last: [] });
+});
+
+test('the machine of an actor is known when it lives no more, and the newest of the name counts', () => {
+  const recording = recordingOf(story.slice(0, 8));
+  const steps = new StepIndex(recording);
+  expect(steps.machineOf('a')).toBe('m');
+  recording.append([{ ...story[8]!, seq: 9, t: 9 }]);
+  steps.grow();
+  expect(steps.machineOf('a')).toBe('n');
+  expect(steps.machineOf('b')).toBeUndefined();
+});
+
+test('steps that are appended are found, newest first', () => {
+  const recording = recordingOf(story.slice(0, 4));
+  const steps = new StepIndex(recording);
+  recording.append([{ ...story[4]!, seq: 5, t: 5 }]);
+  steps.grow();
+  expect([...steps.before('a', 99)].map(({ index }) => index)).toEqual([4, 3, 1]);
+});
+
+function at(place: number, spawned = 1): ReturnType<typeof takenAt> {
+  const recording = recordingOf(story);
+  return takenAt(recording, new StepIndex(recording), 'a', spawned, place);
+}
+
+function recordingOf(bodies: readonly TraceBody[]): Recording {
+  const recording = new Recording({
+    kind: 'header',
+    version: 2,
+    program: 'test',
+    pid: 1,
+    startedAt: '2026-01-01T00:00:00.000Z',
+    level: 'full',
+    machines: [],
+  });
+  recording.append(bodies.map((body, i) => ({ ...body, seq: i + 1, t: i })));
+  return recording;
+}

@@ -1,0 +1,66 @@
+import type { Signal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { place, recording } from '../model/place.ts';
+import { actorOf, stateInWords } from '../model/words.ts';
+import { shownActor } from './chart-current.ts';
+import { type ChartGroup, countsByState } from './chart-groups.ts';
+
+interface Props {
+  groups: readonly ChartGroup[];
+  all: Signal<boolean>;
+  show: (actor: string) => void;
+}
+
+/** All who have a chart, each with its state: the chosen one is below it. */
+export function ChartStrip({ groups, all, show }: Props): JSX.Element {
+  const record = recording.value?.records[place.value];
+  const moved = record === undefined ? undefined : actorOf(record);
+  return (
+    <nav class="chart-strip" aria-label="Actors with charts">
+      <button type="button" class="chart-all" aria-pressed={all.value} onClick={() => (all.value = !all.value)}>
+        All charts
+      </button>
+      {groups.map((group) => (
+        <Chip key={group.name} group={group} moved={moved} all={all} show={show} />
+      ))}
+    </nav>
+  );
+}
+
+function Chip({
+  group,
+  moved,
+  all,
+  show,
+}: Omit<Props, 'groups'> & { group: ChartGroup; moved: string | undefined }): JSX.Element {
+  const { name, actors, together } = group;
+  const isShown = !all.value && actors.some(({ actor }) => actor === shownActor.value);
+  const isMoved = actors.some(({ actor }) => actor === moved);
+  const open = (): void => {
+    if (together) all.value = true;
+    else show(actors[0]!.actor);
+  };
+  return (
+    <button
+      type="button"
+      class={`chart-chip${isMoved ? ' moved' : ''}`}
+      aria-current={isShown ? 'true' : undefined}
+      data-actor={name}
+      onClick={open}
+    >
+      <span class="chart-chip-name">{together ? `${name} × ${actors.length}` : name}</span>
+      <span class="chart-chip-state">{together ? mostly(group) : stateInWords(actors[0]!.state) || '…'}</span>
+    </button>
+  );
+}
+
+/** `streaming 480, draining 32`. */
+function mostly({ actors }: ChartGroup): string {
+  const leaves = new Set(actors.flatMap(({ state }) => (state === '' ? [] : state.split(' | '))));
+  const counts = countsByState(actors);
+  return [...leaves]
+    .sort((a, b) => counts.get(b)! - counts.get(a)!)
+    .slice(0, 3)
+    .map((leaf) => `${stateInWords(leaf)} ${counts.get(leaf)}`)
+    .join(', ');
+}

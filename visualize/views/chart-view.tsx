@@ -1,0 +1,143 @@
+import { signal } from '@preact/signals';
+import type { JSX } from 'preact';
+import type { ActorSnapshot } from '../../src/runtime/trace.ts';
+import { choose, goTo, now, place, recording, session, state } from '../model/place.ts';
+import { clockText, eventInWords } from '../model/words.ts';
+import { definitionOf, shownActor, shownMachine, shownSnapshot, sinceIndex, steps } from './chart-current.ts';
+import { chartGroups } from './chart-groups.ts';
+import { countdownsAt, leftInWords } from './chart-lights.ts';
+import { ChartOverview } from './chart-overview.tsx';
+import { ChartStrip } from './chart-strip.tsx';
+import { ChartText } from './chart-text.tsx';
+import { ChartViewport } from './chart-viewport.tsx';
+
+/** Whether all charts are shown, small, instead of one. */
+export const showsAll = signal(false);
+
+/** Every actor as a statechart: one as large as it can be read, all of them at a glance. */
+export function ChartView(): JSX.Element {
+  const groups = chartGroups(state.value?.actors.values() ?? []);
+  const show = (actor: string): void => {
+    choose(actor);
+    showsAll.value = false;
+  };
+  return (
+    <section class="chart-view" aria-label="Statecharts">
+      <ChartStrip groups={groups} all={showsAll} show={show} />
+      {showsAll.value ? <ChartOverview groups={groups} show={show} /> : <ChosenChart />}
+      <ChartText groups={groups} />
+    </section>
+  );
+}
+
+function ChosenChart(): JSX.Element {
+  const actor = shownActor.value;
+  const machine = shownMachine.value;
+  if (actor === undefined) return <p class="chart-none">No actor lives here. Step forwards, or choose one.</p>;
+  const text = machine === undefined ? undefined : session.value?.charts[machine];
+  return (
+    <>
+      <ChartHead actor={actor} snapshot={shownSnapshot.value} machine={machine} />
+      {machine !== undefined && text !== undefined ? (
+        <ChartViewport key={machine} machine={machine} text={text} />
+      ) : (
+        <NoPicture actor={actor} machine={machine} />
+      )}
+    </>
+  );
+}
+
+interface HeadProps {
+  actor: string;
+  snapshot: ActorSnapshot | undefined;
+  machine: string | undefined;
+}
+
+function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
+  return (
+    <header class="chart-head">
+      <h2>{actor}</h2>
+      {machine !== undefined && machine !== actor && <span class="chart-machine">{machine}</span>}
+      {snapshot === undefined ? (
+        <span class="chart-absent">does not live here</span>
+      ) : (
+        <>
+          <span class="chart-state">{snapshot.state || (machine === undefined ? 'runs' : 'has not begun')}</span>
+          <Since snapshot={snapshot} />
+          <Timers snapshot={snapshot} />
+        </>
+      )}
+    </header>
+  );
+}
+
+function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
+  const index = sinceIndex(snapshot);
+  const record = recording.value?.records[index];
+  if (record === undefined) return <span class="chart-since">since {clockText(snapshot.spawnedAt)}</span>;
+  return (
+    <button type="button" class="chart-since" title="Go to where it came into this state" onClick={() => goTo(index)}>
+      since {clockText(record.t)}
+    </button>
+  );
+}
+
+function Timers({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
+  const chart = definitionOf(snapshot.machine);
+  if (chart === undefined || (snapshot.timers ?? []).length === 0) return null;
+  return (
+    <>
+      {countdownsAt(chart, snapshot.timers ?? [], now.value).map(({ timer, left, leftMs }) => (
+        <span class="chart-timer" key={timer}>
+          <span class="chart-timer-bar" style={{ transform: `scaleX(${left.toFixed(4)})` }} />
+          <span class="chart-timer-text">
+            {timer}: {leftInWords(leftMs)}
+          </span>
+        </span>
+      ))}
+    </>
+  );
+}
+
+/** What is known of an actor whose machine is not in the trace's header, or that is no machine. */
+function NoPicture({ actor, machine }: { actor: string; machine: string | undefined }): JSX.Element {
+  const parent = state.value?.actors.get(actor)?.parent;
+  const history = [...take(steps.value?.before(actor, place.value) ?? [], 50)];
+  return (
+    <div class="chart-none">
+      {machine === undefined ? (
+        <p>
+          {actor} is an effect: it does what it is told and decides nothing, so it has no statechart.{' '}
+          {parent !== undefined && (
+            <button type="button" onClick={() => choose(parent)}>
+              Show {parent}, which runs it
+            </button>
+          )}
+        </p>
+      ) : (
+        <p>There is no picture of {machine}: the trace does not carry its definition.</p>
+      )}
+      {history.length > 0 && (
+        <ol class="chart-history" aria-label={`States of ${actor}, newest first`}>
+          {history.map(({ index, record }) => (
+            <li key={index}>
+              <button type="button" onClick={() => goTo(index)}>
+                <span class="chart-history-time">{clockText(record.t)}</span>
+                <span>{record.kind === 'transition' ? record.to : 'stays'}</span>
+                <span class="chart-history-on">on {eventInWords(record.on)}</span>
+              </button>
+            </li>
+          ))}
+        </ol>
+      )}
+    </div>
+  );
+}
+
+function* take<Item>(items: Iterable<Item>, count: number): Generator<Item> {
+  let left = count;
+  for (const item of items) {
+    if (left-- <= 0) return;
+    yield item;
+  }
+}

@@ -1,0 +1,41 @@
+/** Where the diagrams speak about a message: told beside it. */
+import { bindEnds, contractOf, type MessageSymbol } from '../../src/debugger/contract.ts';
+import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
+import type { Message } from '../../src/debugger/message.ts';
+
+export interface ContractPlace {
+  readonly file: string;
+  readonly line: number;
+}
+
+/** Connections have names of their own: what is remembered must not grow with them for ever. */
+const maxRemembered = 20_000;
+
+export class ContractPlaces {
+  readonly #symbols = new Map<string, { file: string; symbol: MessageSymbol }[]>();
+  readonly #known = new Map<string, readonly ContractPlace[]>();
+
+  constructor(diagrams: readonly Diagram[]) {
+    for (const diagram of diagrams) {
+      for (const symbol of contractOf(diagram).alphabet) {
+        const same = this.#symbols.get(symbol.type) ?? [];
+        same.push({ file: diagram.file, symbol });
+        this.#symbols.set(symbol.type, same);
+      }
+    }
+  }
+
+  /** The arrows that say it, the first of each diagram. */
+  of(message: Pick<Message, 'from' | 'to' | 'type'>): readonly ContractPlace[] {
+    const key = `${message.type} ${message.from} ${message.to}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const places = (this.#symbols.get(message.type) ?? [])
+      .filter(({ symbol }) => bindEnds(symbol, { ...message, seq: 0, t: 0 }) !== undefined)
+      .map(({ file, symbol }) => ({ file, line: symbol.lines[0]! }));
+    const first = [...new Map(places.toReversed().map((place) => [place.file, place])).values()].toReversed();
+    if (this.#known.size >= maxRemembered) this.#known.clear();
+    this.#known.set(key, first);
+    return first;
+  }
+}

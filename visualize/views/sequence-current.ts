@@ -1,0 +1,76 @@
+/** What the sequence view shows of the open trace. */
+import { computed, signal } from '@preact/signals';
+import { chosenActor, recording, size } from '../model/place.ts';
+import type { Recording } from '../model/recording.ts';
+import { ContractPlaces } from './sequence-contract.ts';
+import { type Columns, columnsOf, participantOrder } from './sequence-lifelines.ts';
+import { type RowFilter, SequenceIndex, SequenceRows } from './sequence-rows.ts';
+
+/** Whether only the chosen actor's messages are shown. */
+export const onlyChosen = signal(false);
+export const showsStates = signal(true);
+export const showsInternal = signal(false);
+/** Whether effects are drawn on the lifeline of the actor that they work for. */
+export const foldsEffects = signal(true);
+
+interface Known {
+  readonly index: SequenceIndex;
+  readonly order: ReadonlyMap<string, number>;
+  readonly places: ContractPlaces;
+}
+
+const known = new WeakMap<Recording, Known>();
+
+function knownOf(open: Recording): Known {
+  const found = known.get(open) ?? {
+    index: new SequenceIndex(open),
+    order: participantOrder(open.diagrams),
+    places: new ContractPlaces(open.diagrams),
+  };
+  known.set(open, found);
+  return found;
+}
+
+const filter = computed<RowFilter>(() => ({
+  ...(onlyChosen.value && chosenActor.value !== undefined && { actor: chosenActor.value }),
+  states: showsStates.value,
+  internal: showsInternal.value,
+}));
+
+const rowsOfFilter = computed<SequenceRows | undefined>(() => {
+  const open = recording.value;
+  return open === undefined ? undefined : new SequenceRows(knownOf(open).index, filter.value);
+});
+
+/** The rows, and how many they are by now: they grow without becoming others. */
+export const shownRows = computed<{ rows: SequenceRows; length: number } | undefined>(() => {
+  const rows = rowsOfFilter.value;
+  if (rows === undefined || size.value < 0) return undefined;
+  rows.index.grow();
+  rows.grow();
+  return { rows, length: rows.length };
+});
+
+let columns: { rows: SequenceRows; lifelines: number; folds: boolean; columns: Columns } | undefined;
+
+/** The columns of the rows: made anew only when a lifeline came to them. */
+export const shownColumns = computed<Columns>(() => {
+  const shown = shownRows.value;
+  if (shown === undefined) return { list: [], of: () => undefined };
+  const { rows } = shown;
+  const folds = foldsEffects.value;
+  const same = columns?.rows === rows && columns.lifelines === rows.lifelines.size && columns.folds === folds;
+  if (!same) {
+    columns = {
+      rows,
+      folds,
+      lifelines: rows.lifelines.size,
+      columns: columnsOf(rows.lifelines, knownOf(rows.index.recording).order, { foldEffects: folds }),
+    };
+  }
+  return columns!.columns;
+});
+
+export function contractPlaces(open: Recording): ContractPlaces {
+  return knownOf(open).places;
+}

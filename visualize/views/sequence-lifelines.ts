@@ -1,0 +1,215 @@
+/** Lifelines: who is drawn in which column of the sequence diagram. */
+import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
+import { outside } from '../../src/debugger/message.ts';
+
+/** From the record of its spawn to the one of its end; places in the trace. */
+export interface Life {
+  readonly actor: string;
+  /** -1: it lived before the first record. */
+  readonly begin: number;
+  /** Infinity while it lives. */
+  end: number;
+}
+
+/**
+ * A lifeline. Actors that are numbered take turns on it: with one epoch replacing the other, two lifelines hold them all, as
+ * `parent` and `child` do in the diagrams.
+ */
+export interface Lifeline {
+  readonly id: number;
+  /** Its actors' name, with `N` for their numbers. */
+  readonly family: string;
+  /** Among the lifelines of its family. */
+  readonly number: number;
+  /** Of effects: the lifeline of the actor that they work for. */
+  readonly owner?: Lifeline;
+  /** In order; they do not overlap. */
+  readonly lives: Life[];
+}
+
+/** A family with more lifelines than this is drawn as one lifeline. */
+export const maxLifelines = 6;
+
+/** Gives actors their lifelines, as they come and go. */
+export class Lifelines {
+  readonly #lifelines: Lifeline[] = [];
+  readonly #families = new Map<string, Lifeline[]>();
+  /** The lifeline of every name that was ever used: the one of its last bearer. */
+  readonly #lifelineOf = new Map<string, Lifeline>();
+
+  get all(): readonly Lifeline[] {
+    return this.#lifelines;
+  }
+
+  /** The lifeline of an actor. One whose spawn is not in the trace is taken to live from here on. */
+  of(actor: string, index: number): Lifeline {
+    return this.#lifelineOf.get(actor) ?? this.begin(actor, index);
+  }
+
+  begin(actor: string, index: number): Lifeline {
+    const before = this.#lifelineOf.get(actor)?.lives.at(-1);
+    if (before?.actor === actor && before.end === Number.POSITIVE_INFINITY) before.end = index;
+    const lifeline = this.#freeLifeline(actor, index);
+    lifeline.lives.push({ actor, begin: index, end: Number.POSITIVE_INFINITY });
+    this.#lifelineOf.set(actor, lifeline);
+    return lifeline;
+  }
+
+  end(actor: string, index: number): void {
+    const life = this.#lifelineOf.get(actor)?.lives.findLast((one) => one.actor === actor);
+    if (life !== undefined) life.end = index;
+  }
+
+  #freeLifeline(actor: string, index: number): Lifeline {
+    const slash = actor.lastIndexOf('/');
+    const owner = slash === -1 ? undefined : this.of(actor.slice(0, slash), index);
+    const family = familyOf(actor);
+    const lifelines = this.#families.get(family) ?? [];
+    this.#families.set(family, lifelines);
+    const free = lifelines.find((lifeline) => lifeline.owner === owner && (lifeline.lives.at(-1)?.end ?? 0) <= index);
+    if (free !== undefined) return free;
+    const lifeline: Lifeline = {
+      id: this.#lifelines.length,
+      family,
+      number: lifelines.length,
+      lives: [],
+      ...(owner !== undefined && { owner }),
+    };
+    lifelines.push(lifeline);
+    this.#lifelines.push(lifeline);
+    return lifeline;
+  }
+}
+
+export interface Column {
+  /** The lifelines whose lives it shows; more than one when a family is drawn as one. */
+  readonly lifelines: readonly Lifeline[];
+  readonly family: string;
+}
+
+export interface Columns {
+  readonly list: readonly Column[];
+  /** The column of a lifeline; undefined when it is not shown. */
+  of(lifeline: Lifeline): number | undefined;
+}
+
+/** Columns in the order of the diagrams' participants; who is in none follows, in the order of appearance. */
+export function columnsOf(
+  lifelines: Iterable<Lifeline>,
+  order: ReadonlyMap<string, number>,
+  options: { foldEffects: boolean },
+): Columns {
+  const shown = new Set<Lifeline>();
+  for (const lifeline of lifelines) shown.add(options.foldEffects ? rootOf(lifeline) : lifeline);
+  const sorted = [...shown].sort((a, b) => compareKeys(keyOf(a, order), keyOf(b, order)));
+  const families = Map.groupBy(sorted, ({ family }) => family);
+  const list: Column[] = [];
+  const place = new Map<Lifeline, number>();
+  for (const lifeline of sorted) {
+    if (place.has(lifeline)) continue;
+    const family = families.get(lifeline.family)!;
+    const together = family.length > maxLifelines ? family : [lifeline];
+    for (const one of together) place.set(one, list.length);
+    list.push({ lifelines: together, family: lifeline.family });
+  }
+  return { list, of: (lifeline) => place.get(options.foldEffects ? rootOf(lifeline) : lifeline) };
+}
+
+/** Those of the columns that some of these lifelines are in. */
+export function columnsWith(columns: Columns, lifelines: Iterable<Lifeline>): Columns {
+  const used = new Set<number>();
+  for (const lifeline of lifelines) {
+    const at = columns.of(lifeline);
+    if (at !== undefined) used.add(at);
+  }
+  const kept = [...used].sort((a, b) => a - b);
+  const place = new Map(kept.map((old, at) => [old, at]));
+  return {
+    list: kept.map((old) => columns.list[old]!),
+    of: (lifeline) => place.get(columns.of(lifeline) ?? -1),
+  };
+}
+
+/** Who a column shows at a place: the actor that lives there, or the one before it. */
+export function titleOf({ lifelines, family }: Column, index: number): string {
+  if (lifelines.length > 1) {
+    const living = lifelines.filter((lifeline) => lifeAt(lifeline, index) !== undefined).length;
+    return `${family} (${living})`;
+  }
+  const lives = lifelines[0]!.lives;
+  const life = lifeAt(lifelines[0]!, index) ?? lives[Math.max(0, firstEndingAfter(lives, index) - 1)];
+  return life?.actor ?? family;
+}
+
+/** The life that is under way when the record at this place has happened. */
+export function lifeAt({ lives }: Lifeline, index: number): Life | undefined {
+  const life = lives[firstEndingAfter(lives, index)];
+  return life !== undefined && life.begin <= index ? life : undefined;
+}
+
+/** The lives of a lifeline that touch a part of the trace. */
+export function livesWithin({ lives }: Lifeline, first: number, last: number): Life[] {
+  const found: Life[] = [];
+  for (let i = firstEndingAfter(lives, first - 1); i < lives.length && lives[i]!.begin <= last; i++)
+    found.push(lives[i]!);
+  return found;
+}
+
+function firstEndingAfter(lives: readonly Life[], index: number): number {
+  let low = 0;
+  let high = lives.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (lives[middle]!.end > index) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** The name that all actors of a kind have in diagrams: `epoch-0b/process` is an `epoch-N/process`. */
+export function familyOf(name: string): string {
+  return name.replaceAll(/-(?:N(?:\+\d+)?|\d+[a-z]?)(?=\/|$)/g, '-N');
+}
+
+/**
+ * One order out of the participant lists of all diagrams: the longest list first, and whoever another adds comes behind
+ * the one that it stands behind there.
+ */
+export function participantOrder(diagrams: readonly Diagram[]): ReadonlyMap<string, number> {
+  const order: string[] = [];
+  const lists = diagrams.map(({ participants }) => [...new Set(participants.map(({ name }) => familyOf(name.text)))]);
+  for (const list of lists.sort((a, b) => b.length - a.length)) {
+    for (const [i, family] of list.entries()) {
+      if (order.includes(family)) continue;
+      const behind = i === 0 ? undefined : order.indexOf(list[i - 1]!);
+      const before = list.slice(i + 1).find((other) => order.includes(other));
+      if (behind !== undefined) order.splice(behind + 1, 0, family);
+      else order.splice(before === undefined ? order.length : order.indexOf(before), 0, family);
+    }
+  }
+  return new Map(order.map((family, rank) => [family, rank]));
+}
+
+function rootOf(lifeline: Lifeline): Lifeline {
+  return lifeline.owner === undefined ? lifeline : rootOf(lifeline.owner);
+}
+
+const notListed = 10_000;
+
+function keyOf(lifeline: Lifeline, order: ReadonlyMap<string, number>): readonly number[] {
+  const rank = order.get(lifeline.family) ?? (lifeline.family === outside ? -1 : undefined);
+  const { owner } = lifeline;
+  // What works for a numbered actor stands beside it, wherever the diagrams have it.
+  if (owner !== undefined && (rank === undefined || owner.family.includes('-N'))) {
+    return [...keyOf(owner, order), rank ?? notListed + lifeline.id];
+  }
+  return [rank ?? notListed + (lifeline.number === 0 ? lifeline.id : notListed), lifeline.number];
+}
+
+function compareKeys(a: readonly number[], b: readonly number[]): number {
+  for (let i = 0; i < Math.max(a.length, b.length); i++) {
+    const difference = (a[i] ?? -1) - (b[i] ?? -1);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}

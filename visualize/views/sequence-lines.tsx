@@ -1,0 +1,88 @@
+import type { JSX } from 'preact';
+import { choose, chosenActor, place } from '../model/place.ts';
+import { gutter, type Layout, px, rowHeight, xOf } from './sequence-layout.ts';
+import { type Column, type Columns, lifeAt, livesWithin, titleOf } from './sequence-lifelines.ts';
+import type { SequenceRows } from './sequence-rows.ts';
+
+/** The lifelines' names: of those who live at the place. */
+export function SequenceHead({ columns, layout }: { columns: Columns; layout: Layout }): JSX.Element {
+  return (
+    <div class="sequence-head" role="presentation">
+      <span class="sequence-corner" style={{ width: px(gutter) }}>
+        <span>#</span>
+        <span>time</span>
+      </span>
+      {columns.list.map((column, at) => (
+        <HeadName key={column.lifelines[0]!.id} column={column} x={xOf(at, layout)} width={layout.columnWidth} />
+      ))}
+    </div>
+  );
+}
+
+function HeadName({ column, x, width }: { column: Column; x: number; width: number }): JSX.Element {
+  const name = titleOf(column, place.value);
+  const lives = column.lifelines.some((lifeline) => lifeAt(lifeline, place.value) !== undefined);
+  const isOne = column.lifelines.length === 1;
+  const classes = ['sequence-name', lives ? 'lives' : '', isOne && name === chosenActor.value ? 'chosen' : ''];
+  return (
+    <button
+      type="button"
+      class={classes.filter(Boolean).join(' ')}
+      style={{ left: px(x - width / 2 + 2), width: px(width - 4) }}
+      title={lives ? name : `${name} does not live here`}
+      tabIndex={-1}
+      disabled={!isOne}
+      onClick={() => choose(name)}
+    >
+      {name}
+    </button>
+  );
+}
+
+interface LinesProps {
+  rows: SequenceRows;
+  columns: Columns;
+  layout: Layout;
+  first: number;
+  end: number;
+}
+
+/** From the spawn of an actor to its end, as far as rows are drawn. */
+export function SequenceLifelines({ rows, columns, layout, first, end }: LinesProps): JSX.Element | null {
+  if (end <= first) return null;
+  const firstIndex = rows.row(first).entry.index;
+  const lastIndex = rows.row(end - 1).entry.index;
+  return (
+    <>
+      {columns.list.map((column, at) => (
+        <div key={column.lifelines[0]!.id} aria-hidden="true">
+          {parts(column, rows, firstIndex, lastIndex).map(([from, to]) => (
+            <div
+              key={from}
+              class="sequence-lifeline"
+              style={{ left: px(xOf(at, layout)), ...stretch(from, to, first, end) }}
+            />
+          ))}
+        </div>
+      ))}
+    </>
+  );
+}
+
+/** From the middle of its first row to the middle of its last one, as far as rows are drawn. */
+function stretch(from: number, to: number, first: number, end: number): { top: string; height: string } {
+  const top = from >= first ? (from + 0.5) * rowHeight : first * rowHeight;
+  const bottom = to < end ? (to + 0.5) * rowHeight : end * rowHeight;
+  return { top: px(top), height: px(Math.max(0, bottom - top)) };
+}
+
+/** Rows from which to which somebody lives on it. Many actors on one line are one life. */
+function parts(column: Column, rows: SequenceRows, first: number, last: number): (readonly [number, number])[] {
+  if (column.lifelines.length > 1) {
+    const begin = Math.min(...column.lifelines.map(({ lives }) => lives[0]!.begin));
+    return [[begin < 0 ? 0 : rows.rowsBefore(begin), rows.length]];
+  }
+  return livesWithin(column.lifelines[0]!, first, last).map(
+    ({ begin, end }) => [begin < 0 ? 0 : rows.rowsBefore(begin), rows.rowsBefore(end)] as const,
+  );
+}

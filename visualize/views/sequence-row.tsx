@@ -1,0 +1,191 @@
+import type { JSX } from 'preact';
+import type { Departure } from '../../src/debugger/check.ts';
+import type { TraceRecord } from '../../src/runtime/trace.ts';
+import { goTo, range } from '../model/place.ts';
+import { clockText } from '../model/words.ts';
+import { contractPlaces } from './sequence-current.ts';
+import { type Drawn, drawn, hasLifeline, type Layout, noteMiddle, px, rowHeight, xOf } from './sequence-layout.ts';
+import type { Columns } from './sequence-lifelines.ts';
+import { departureOfLine, departureText, type Entry, type SequenceRows } from './sequence-rows.ts';
+import { labelOf, payloadOf, sentenceOf, typeOf, whoOf } from './sequence-text.ts';
+
+interface Props {
+  at: number;
+  rows: SequenceRows;
+  columns: Columns;
+  layout: Layout;
+  /** `near`: the record of the place has no row of its own, and this is the last one before it. */
+  here: 'here' | 'near' | undefined;
+}
+
+export function SequenceRow({ at, rows, columns, layout, here }: Props): JSX.Element {
+  const { entry, line } = rows.row(at);
+  const { recording } = rows.index;
+  const record = recording.records[entry.index]!;
+  const departures = recording.departureAt(entry.index);
+  const style = { top: px(at * rowHeight), height: px(rowHeight) };
+  if (line > 0) {
+    const found = departureOfLine(departures, line);
+    return (
+      <div class="sequence-expected" style={style} aria-hidden="true" onClick={() => goTo(entry.index)}>
+        {found !== undefined && departureText(found.departure, found.part)}
+      </div>
+    );
+  }
+  const classes = [
+    'sequence-row',
+    entry.kind,
+    here ?? '',
+    departures.length > 0 ? 'departure' : '',
+    isOutside(entry) ? 'outside' : '',
+  ];
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the list box has the keys
+    <div
+      class={classes.filter(Boolean).join(' ')}
+      id={`sequence-row-${at}`}
+      data-record={record.seq}
+      style={style}
+      role="option"
+      tabIndex={-1}
+      aria-selected={here === 'here'}
+      aria-posinset={at + 1}
+      aria-setsize={-1}
+      aria-label={spoken(entry, record, departures)}
+      title={full(entry, record)}
+      onClick={() => goTo(entry.index)}
+    >
+      <Arrow entry={entry} record={record} drawn={drawn(entry, columns, layout)} columns={columns} layout={layout} />
+      {layout.hasNotes && <Place entry={entry} record={record} rows={rows} />}
+    </div>
+  );
+}
+
+/** Number and time of a row. They stand beside the rows, where scrolling to the side leaves them. */
+export function SequenceStamp({ at, rows, here }: Pick<Props, 'at' | 'rows' | 'here'>): JSX.Element | null {
+  const { entry, line } = rows.row(at);
+  if (line > 0) return null;
+  const { recording } = rows.index;
+  const record = recording.records[entry.index]!;
+  const departs = recording.departureAt(entry.index).length > 0;
+  const classes = ['sequence-stamp', here ?? '', departs ? 'departs' : ''];
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: a part of the row, which has the role
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the list box has the keys
+    <div
+      class={classes.filter(Boolean).join(' ')}
+      style={{ top: px(at * rowHeight), height: px(rowHeight) }}
+      onClick={() => goTo(entry.index)}
+    >
+      {departs && <span class="sequence-alarm">⚠</span>}
+      <span class="sequence-seq">{record.seq}</span>
+      <span class="sequence-time">{clockText(record.t)}</span>
+    </div>
+  );
+}
+
+/** The box of who comes to be at its end leaves no room for a word on it. */
+const shortArrow = 130;
+
+interface ArrowProps {
+  entry: Entry;
+  record: TraceRecord;
+  drawn: Drawn | undefined;
+  columns: Columns;
+  layout: Layout;
+}
+
+function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX.Element | null {
+  if (form === undefined) return null;
+  const label = labelOf(entry, record);
+  const who = whoOf(entry, columns);
+  if (form.form === 'note') {
+    return (
+      <span class="sequence-note" style={{ left: px(noteMiddle(form.x, who + label)) }}>
+        {who + label}
+      </span>
+    );
+  }
+  // The box says all where an actor comes to be by itself.
+  if (form.form === 'self' && entry.kind === 'spawn' && hasLifeline(columns, entry.to)) {
+    return <Ends entry={entry} columns={columns} layout={layout} />;
+  }
+  const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
+  const text = (
+    <span class="sequence-text" style={{ left: px(form.x + (form.form === 'self' ? 30 : 8)) }}>
+      <span class="sequence-effect">{who}</span>
+      <span class="sequence-label">{label}</span> <span class="sequence-payload">{born ? '' : payloadOf(record)}</span>
+    </span>
+  );
+  const arrow =
+    form.form !== 'arrow' ? (
+      <svg class="sequence-loop" style={{ left: px(form.x) }} width="26" height={rowHeight} aria-hidden="true">
+        <path d="M1 7H18Q23 7 23 13T18 19H8" />
+        <path class="head" d="M1.5 19L9 15.5V22.5Z" />
+      </svg>
+    ) : (
+      <span class={`sequence-arrow ${form.towards}`} style={{ left: px(form.x), width: px(form.length) }} />
+    );
+  return (
+    <>
+      {arrow}
+      {born && form.form === 'arrow' && form.length < shortArrow ? null : text}
+      <Ends entry={entry} columns={columns} layout={layout} />
+    </>
+  );
+}
+
+/** A box where an actor comes to be, a cross where it ends. */
+function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawn'>): JSX.Element | null {
+  const { kind, fromActor, toActor } = entry;
+  const lifeline = kind === 'spawn' ? entry.to : entry.from;
+  if ((kind !== 'spawn' && kind !== 'done' && kind !== 'ended') || !hasLifeline(columns, lifeline)) return null;
+  const x = xOf(columns.of(lifeline)!, layout);
+  return kind === 'spawn' ? (
+    <span class="sequence-born" style={{ left: px(x) }}>
+      {toActor}
+    </span>
+  ) : (
+    <span class="sequence-end" style={{ left: px(x) }} title={`${fromActor} ends`}>
+      ✕
+    </span>
+  );
+}
+
+/** Where the diagrams have the message. */
+function Place({
+  entry,
+  record,
+  rows,
+}: Pick<ArrowProps, 'entry' | 'record'> & { rows: SequenceRows }): JSX.Element | null {
+  const type = typeOf(entry, record);
+  if (type === undefined) return null;
+  const places = contractPlaces(rows.index.recording).of({ from: entry.fromActor, to: entry.toActor, type });
+  if (places.length === 0) return null;
+  const [first] = places;
+  const all = places.map(({ file, line }) => `${file}:${line}`).join('\n');
+  return (
+    <span class="sequence-place" title={`In the diagrams:\n${all}`}>
+      {first!.file.slice(first!.file.lastIndexOf('/') + 1)}:{first!.line}
+      {places.length > 1 && ` +${places.length - 1}`}
+    </span>
+  );
+}
+
+function spoken(entry: Entry, record: TraceRecord, departures: readonly Departure[]): string {
+  const wrong = departures.map(
+    (departure) => `departs from the contract: ${departureText(departure, 0)}, ${departureText(departure, 1)}`,
+  );
+  return [...wrong, sentenceOf(entry, record)].join('; ');
+}
+
+function full(entry: Entry, record: TraceRecord): string {
+  return entry.kind === 'state' && record.kind === 'transition'
+    ? `${record.from || '—'} → ${record.to}`
+    : sentenceOf(entry, record);
+}
+
+function isOutside({ index }: Entry): boolean {
+  const chosen = range.value;
+  return chosen !== undefined && (index < chosen[0] || index > chosen[1]);
+}

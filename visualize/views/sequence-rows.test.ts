@@ -1,0 +1,268 @@
+import { expect, test } from 'vitest';
+import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
+import type { ActorSnapshot, TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
+import { Recording } from '../model/recording.ts';
+import { columnsOf, lifeAt, livesWithin, participantOrder, titleOf } from './sequence-lifelines.ts';
+import { departureOfLine, departureText, SequenceIndex, SequenceRows } from './sequence-rows.ts';
+
+const all = { states: true, internal: true };
+
+test('a row is what passes between actors, and what became of them; a started timer and a line of a process are none', () => {
+  const rows = rowsOf([
+    { kind: 'spawn', actor: 'a' },
+    { kind: 'event', from: 'outside', to: 'a', event: { type: 'go.now' } },
+    { kind: 'timer-started', actor: 'a', timer: 'pause', state: 'waiting', ms: 5 },
+    { kind: 'transition', actor: 'a', from: '', to: 'waiting', on: 'go.now' },
+    { kind: 'log', actor: 'a', level: 'info', text: 'hello' },
+    { kind: 'timer', actor: 'a', timer: 'pause' },
+    { kind: 'effect', actor: 'a', effect: 'ring' },
+    { kind: 'step', actor: 'a', on: 'go.now' },
+    { kind: 'stop', actor: 'a', status: 'error', error: 'broke' },
+  ]);
+  expect(shown(rows)).toEqual([
+    'spawn outside→a',
+    'event outside→a',
+    'state a→a',
+    'timer a→a',
+    'effect a→a',
+    'ended a→a',
+  ]);
+});
+
+test('the end of an actor goes to its parent, also when its spawn came before the first record', () => {
+  const living: ActorSnapshot[] = [{ actor: 'b', parent: 'a', machine: 'm', state: '', spawned: 1, spawnedAt: 0 }];
+  const rows = rowsOf([{ kind: 'stop', actor: 'b', status: 'done' }], { living });
+  expect(shown(rows)).toEqual(['done b→a']);
+});
+
+test('a filter keeps what concerns the chosen actor and its effects', () => {
+  const rows = rowsOf(
+    [
+      { kind: 'event', from: 'a', to: 'b', event: { type: 'x.y' } },
+      { kind: 'event', from: 'b/process', to: 'b', event: { type: 'x.z' } },
+      { kind: 'event', from: 'a', to: 'bc', event: { type: 'x.y' } },
+    ],
+    { filter: { ...all, actor: 'b' } },
+  );
+  expect(shown(rows)).toEqual(['event a→b', 'event b/process→b']);
+});
+
+test('what XState tells actors itself can be hidden, but never that an actor failed', () => {
+  const rows = rowsOf(
+    [
+      { kind: 'event', from: 'a/x', to: 'a', event: { type: 'xstate.done.actor.x' } },
+      { kind: 'event', from: 'a/x', to: 'a', event: { type: 'xstate.error.actor.x' } },
+    ],
+    { filter: { states: true, internal: false } },
+  );
+  expect(rows.length).toBe(1);
+});
+
+test('states and effects can be hidden', () => {
+  const rows = rowsOf(
+    [
+      { kind: 'transition', actor: 'a', from: '', to: 'on', on: 'xstate.init' },
+      { kind: 'effect', actor: 'a', effect: 'ring' },
+      { kind: 'event', from: 'a', to: 'b', event: { type: 'x.y' } },
+    ],
+    { filter: { states: false, internal: true } },
+  );
+  expect(shown(rows)).toEqual(['event a→b']);
+});
+
+test('a place between two rows belongs to the row above it', () => {
+  const rows = rowsOf([
+    { kind: 'spawn', actor: 'a' },
+    { kind: 'step', actor: 'a', on: 'x' },
+    { kind: 'event', from: 'a', to: 'b', event: { type: 'x.y' } },
+  ]);
+  expect([-1, 0, 1, 2, 99].map((index) => rows.rowOf(index))).toEqual([-1, 0, 0, 1, 1]);
+});
+
+test('rows grow with the trace: the same as if they had been made at its end, and nothing is read twice', () => {
+  const bodies: TraceBody[] = Array.from({ length: 60 }, (_, i) => ({
+    kind: 'event',
+    from: `a-${i % 7}`,
+    to: 'b',
+    event: { type: 'x.y' },
+  }));
+  const recording = new Recording(header(), []);
+  const index = new SequenceIndex(recording);
+  const rows = new SequenceRows(index, all);
+  const entries: unknown[] = [];
+  for (const record of numbered(bodies)) {
+    recording.append([record]);
+    index.grow();
+    rows.grow();
+    entries.push(index.entries.at(-1));
+  }
+  expect(index.entries).toEqual(entries);
+  expect(index.entries.every((entry, i) => entry === entries[i])).toBe(true);
+  expect(shown(rows)).toEqual(shown(rowsOf(bodies)));
+});
+
+const pingPong = parseDiagram(
+  'sequenceDiagram\n  participant a\n  participant b\n  a->>b: ping.sent\n  b->>a: pong.sent\n',
+  'ping.mmd',
+);
+
+test('a departure has rows below it that say where it departs and what was expected', () => {
+  const rows = rowsOf(
+    [
+      { kind: 'event', from: 'a', to: 'b', event: { type: 'ping.sent' } },
+      { kind: 'event', from: 'a', to: 'b', event: { type: 'ping.sent' } },
+    ],
+    { diagrams: [pingPong] },
+  );
+  expect(Array.from({ length: rows.length }, (_, i) => rows.row(i).line)).toEqual([0, 0, 1, 2]);
+  const departures = rows.index.recording.departureAt(1);
+  const lines = [1, 2, 3].map((line) => {
+    const found = departureOfLine(departures, line);
+    return found && departureText(found.departure, found.part);
+  });
+  expect(lines).toEqual([
+    'out of order: ping.mmd:5, under way since #1',
+    'expected b → a: pong.sent  (ping.mmd:5)',
+    undefined,
+  ]);
+  expect([rows.rowOf(1), rows.rowOf(99)]).toEqual([1, 1]);
+  expect([0, 1, 2, 99].map((index) => rows.rowsBefore(index))).toEqual([0, 1, 4, 4]);
+});
+
+test('a departure is shown whatever is filtered', () => {
+  const rows = rowsOf(
+    [
+      { kind: 'event', from: 'a', to: 'b', event: { type: 'ping.sent' } },
+      { kind: 'event', from: 'a', to: 'b', event: { type: 'ping.sent' } },
+    ],
+    { diagrams: [pingPong], filter: { states: false, internal: false, actor: 'somebody' } },
+  );
+  expect(rows.row(0).entry.index).toBe(1);
+});
+
+test('numbered actors take turns on as few lifelines as lived at once', () => {
+  const rows = rowsOf([
+    { kind: 'spawn', actor: 'epoch-0' },
+    { kind: 'spawn', actor: 'epoch-1' },
+    { kind: 'stop', actor: 'epoch-0', status: 'done' },
+    { kind: 'spawn', actor: 'epoch-2' },
+    { kind: 'stop', actor: 'epoch-1', status: 'done' },
+    { kind: 'spawn', actor: 'epoch-3' },
+  ]);
+  const epochs = rows.index.lifelines.filter(({ family }) => family === 'epoch-N');
+  expect(epochs.map(({ lives }) => lives.map(({ actor }) => actor))).toEqual([
+    ['epoch-0', 'epoch-2'],
+    ['epoch-1', 'epoch-3'],
+  ]);
+  expect([0, 2, 3].map((index) => lifeAt(epochs[0]!, index)?.actor)).toEqual(['epoch-0', undefined, 'epoch-2']);
+  expect(livesWithin(epochs[0]!, 1, 5).map(({ actor }) => actor)).toEqual(['epoch-0', 'epoch-2']);
+  const [column] = columnsOf(epochs, new Map(), { foldEffects: true }).list;
+  expect([0, 2, 5].map((index) => titleOf(column!, index))).toEqual(['epoch-0', 'epoch-0', 'epoch-2']);
+});
+
+test('a root comes and goes by itself: nobody outside has a lifeline for that', () => {
+  const rows = rowsOf([
+    { kind: 'spawn', actor: 'a' },
+    { kind: 'stop', actor: 'a', status: 'done' },
+  ]);
+  expect([...rows.lifelines].map(({ family }) => family)).toEqual(['a']);
+});
+
+test('effects are folded into the actor that they work for, or stand beside it', () => {
+  const rows = rowsOf([
+    { kind: 'spawn', actor: 'a' },
+    { kind: 'spawn', actor: 'b' },
+    { kind: 'spawn', actor: 'a/process', parent: 'a' },
+    { kind: 'event', from: 'outside', to: 'b', event: { type: 'x.y' } },
+  ]);
+  const families = (foldEffects: boolean) =>
+    columnsOf(rows.lifelines, new Map(), { foldEffects }).list.map(({ family }) => family);
+  expect(families(true)).toEqual(['outside', 'a', 'b']);
+  expect(families(false)).toEqual(['outside', 'a', 'a/process', 'b']);
+  const folded = columnsOf(rows.lifelines, new Map(), { foldEffects: true });
+  const process = rows.index.entries[2]!;
+  expect([folded.of(process.from), folded.of(process.to)]).toEqual([1, 1]);
+});
+
+test('an effect stands beside the actor that it works for, not in the free place beside another', () => {
+  const rows = rowsOf([
+    { kind: 'spawn', actor: 'epoch-0' },
+    { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0' },
+    { kind: 'stop', actor: 'epoch-0/process', status: 'done' },
+    { kind: 'spawn', actor: 'epoch-1' },
+    { kind: 'spawn', actor: 'epoch-1/process', parent: 'epoch-1' },
+  ]);
+  const columns = columnsOf(rows.lifelines, new Map(), { foldEffects: false }).list;
+  expect(columns.map((column) => titleOf(column, 4))).toEqual([
+    'epoch-0',
+    'epoch-0/process',
+    'epoch-1',
+    'epoch-1/process',
+  ]);
+});
+
+test('a family of many is one column that tells how many of them live', () => {
+  const rows = rowsOf([
+    ...Array.from({ length: 300 }, (_, i): TraceBody => ({ kind: 'spawn', actor: `ads-connection-${i}` })),
+    { kind: 'stop', actor: 'ads-connection-7', status: 'done' },
+  ]);
+  const columns = columnsOf(rows.lifelines, new Map(), { foldEffects: true }).list;
+  expect(columns).toHaveLength(1);
+  expect(titleOf(columns[0]!, 299)).toBe('ads-connection-N (300)');
+  expect(titleOf(columns[0]!, 300)).toBe('ads-connection-N (299)');
+});
+
+test('columns stand in the order of the diagrams participants, those of several diagrams merged', () => {
+  const long = parseDiagram(
+    'sequenceDiagram\n participant agent\n participant supervisor\n participant child as epoch-N+1\n participant status\n agent->>supervisor: x.y\n',
+    'long.mmd',
+  );
+  const short = parseDiagram(
+    'sequenceDiagram\n participant watcher as cert-watcher\n participant supervisor\n participant limiter as start-limiter\n watcher->>supervisor: x.y\n',
+    'short.mmd',
+  );
+  expect([...participantOrder([short, long]).keys()]).toEqual([
+    'agent',
+    'cert-watcher',
+    'supervisor',
+    'start-limiter',
+    'epoch-N',
+    'status',
+  ]);
+});
+
+interface Options {
+  living?: ActorSnapshot[];
+  diagrams?: ConstructorParameters<typeof Recording>[1];
+  filter?: ConstructorParameters<typeof SequenceRows>[1];
+}
+
+function rowsOf(bodies: readonly TraceBody[], { living, diagrams = [], filter = all }: Options = {}): SequenceRows {
+  const recording = new Recording(header(living), diagrams);
+  recording.append(numbered(bodies));
+  return new SequenceRows(new SequenceIndex(recording), filter);
+}
+
+function shown(rows: SequenceRows): string[] {
+  return Array.from({ length: rows.length }, (_, i) => {
+    const { kind, fromActor, toActor } = rows.row(i).entry;
+    return `${kind} ${fromActor}→${toActor}`;
+  });
+}
+
+function numbered(bodies: readonly TraceBody[]): TraceRecord[] {
+  return bodies.map((body, i) => ({ ...body, seq: i + 1, t: i * 10 }));
+}
+
+function header(actors?: ActorSnapshot[]): TraceHeader {
+  return {
+    kind: 'header',
+    version: 2,
+    program: 'test',
+    pid: 1,
+    startedAt: '2026-01-01T00:00:00.000Z',
+    level: 'full',
+    machines: [],
+    ...(actors !== undefined && { actors }),
+  };
+}

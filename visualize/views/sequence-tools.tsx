@@ -1,0 +1,76 @@
+import type { Signal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { chosenActor, place, recording, size } from '../model/place.ts';
+import { foldsEffects, onlyChosen, showsInternal, showsStates } from './sequence-current.ts';
+import { goToDeparture } from './steps.ts';
+
+export function SequenceTools(): JSX.Element {
+  return (
+    <div class="sequence-tools" role="toolbar" aria-label="What is shown of the messages">
+      <label>
+        Messages{' '}
+        <select
+          value={onlyChosen.value ? 'chosen' : 'all'}
+          onChange={(event) => {
+            onlyChosen.value = event.currentTarget.value === 'chosen';
+          }}
+        >
+          <option value="all">of everyone</option>
+          <option value="chosen" disabled={chosenActor.value === undefined}>
+            of {chosenActor.value ?? 'the chosen actor'}
+          </option>
+        </select>
+      </label>
+      <Check of={showsStates} title="What each message led to: states, and named actions on the world">
+        states
+      </Check>
+      <Check of={foldsEffects} title="Draw an effect on the lifeline of the actor that it works for">
+        fold effects
+      </Check>
+      <Check of={showsInternal} title="What XState tells actors itself: xstate.done.actor.…">
+        runtime’s own
+      </Check>
+      <Departures />
+    </div>
+  );
+}
+
+function Check({ of, title, children }: { of: Signal<boolean>; title: string; children: string }): JSX.Element {
+  return (
+    <label title={title}>
+      <input
+        type="checkbox"
+        checked={of.value}
+        onChange={(event) => {
+          of.value = event.currentTarget.checked;
+        }}
+      />{' '}
+      {children}
+    </label>
+  );
+}
+
+/** Whether what passed is what the diagrams allow; and the way to what is not. */
+function Departures(): JSX.Element | null {
+  const open = recording.value;
+  if (open === undefined || open.diagrams.length === 0 || size.value < 0) return null;
+  const { departures } = open;
+  if (departures.length === 0) {
+    return <span class="sequence-verdict">✓ as the diagrams say</span>;
+  }
+  const at = departures.filter(({ index }) => index <= place.value).length;
+  return (
+    <span class="sequence-verdict departs" role="status">
+      <button type="button" aria-label="Departure before" title="Departure before" onClick={() => goToDeparture(-1)}>
+        ▲
+      </button>
+      <span>
+        ⚠ {departures.length === 1 ? '1 departure' : `${departures.length} departures`}
+        {at > 0 && departures.length > 1 && `, at ${at}`}
+      </span>
+      <button type="button" aria-label="Next departure" title="Next departure" onClick={() => goToDeparture(1)}>
+        ▼
+      </button>
+    </span>
+  );
+}

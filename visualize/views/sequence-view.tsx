@@ -1,0 +1,163 @@
+import { useSignal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { follows, goTo, place, size } from '../model/place.ts';
+import { shownColumns, shownRows } from './sequence-current.ts';
+import { drawn as drawnForm, gutter, headHeight, type Layout, layoutOf, px, rowHeight } from './sequence-layout.ts';
+import type { Columns } from './sequence-lifelines.ts';
+import { SequenceHead, SequenceLifelines } from './sequence-lines.tsx';
+import { SequenceRow, SequenceStamp } from './sequence-row.tsx';
+import type { SequenceRows } from './sequence-rows.ts';
+import { SequenceTools } from './sequence-tools.tsx';
+
+/** Rows that are drawn above and below what is seen, so that a quick scroll meets no blank. */
+const spare = 10;
+
+/** Who told whom what, from top to bottom. Only the rows that are seen are in the page. */
+export function SequenceView(): JSX.Element {
+  const scroller = useRef<HTMLDivElement>(null);
+  const top = useSignal(0);
+  const box = useSignal({ width: 900, height: 600 });
+  useSize(scroller, (width, height) => {
+    box.value = { width, height };
+  });
+  const shown = shownRows.value;
+  const columns = shownColumns.value;
+  const layout = layoutOf(columns.list.length, box.value.width);
+  const length = shown?.length ?? 0;
+  const first = Math.max(0, Math.floor(top.value / rowHeight) - spare);
+  const end = Math.min(length, Math.ceil((top.value + box.value.height) / rowHeight) + spare);
+  const here = shown?.rows.rowOf(place.value) ?? -1;
+  usePlaceInView(scroller, here, shown?.rows);
+  const drawn = useDrawnRows(columns, layout)(shown?.rows, first, end, here);
+  return (
+    <section class="sequence-view" aria-label="Messages">
+      <SequenceTools />
+      <div
+        class="sequence-scroll"
+        ref={scroller}
+        tabIndex={0}
+        role="listbox"
+        aria-label="Messages between actors, oldest first"
+        aria-activedescendant={here >= first && here < end ? `sequence-row-${here}` : undefined}
+        onScroll={(event) => {
+          top.value = event.currentTarget.scrollTop;
+        }}
+        onKeyDown={onKey}
+      >
+        <div class="sequence-page" style={{ width: px(layout.width) }}>
+          <SequenceHead columns={columns} layout={layout} />
+          <div class="sequence-body" style={{ height: px(length * rowHeight) }}>
+            {shown !== undefined && (
+              <SequenceLifelines rows={shown.rows} columns={columns} layout={layout} first={first} end={end} />
+            )}
+            {drawn.rows}
+            <div class="sequence-stamps" aria-hidden="true">
+              {drawn.stamps}
+            </div>
+          </div>
+        </div>
+      </div>
+      {length === 0 && (
+        <p class="sequence-none">{size.value === 0 ? 'No message yet.' : 'No message passes this filter.'}</p>
+      )}
+    </section>
+  );
+}
+
+interface DrawnRows {
+  readonly rows: JSX.Element[];
+  readonly stamps: JSX.Element[];
+}
+
+/** A row that looks as before is the same node: what does not change costs nothing. */
+function useDrawnRows(
+  columns: Columns,
+  layout: Layout,
+): (rows: SequenceRows | undefined, first: number, end: number, here: number) => DrawnRows {
+  const kept = useRef<{ by: unknown[]; nodes: Map<string, readonly [JSX.Element, JSX.Element]> }>({
+    by: [],
+    nodes: new Map(),
+  });
+  return (rows, first, end, here) => {
+    if (rows === undefined) return { rows: [], stamps: [] };
+    const by = [rows, columns, layout.columnWidth, layout.hasNotes];
+    const isSame = by.every((value, i) => value === kept.current.by[i]);
+    const before: typeof kept.current.nodes = isSame ? kept.current.nodes : new Map();
+    const nodes: typeof before = new Map();
+    for (let at = first; at < end; at++) {
+      const mark = at !== here ? undefined : rows.row(at).entry.index === place.value ? 'here' : 'near';
+      const key = `${at} ${mark}`;
+      const node = before.get(key) ?? [
+        <SequenceRow key={at} at={at} rows={rows} columns={columns} layout={layout} here={mark} />,
+        <SequenceStamp key={at} at={at} rows={rows} here={mark} />,
+      ];
+      nodes.set(key, node);
+    }
+    kept.current = { by, nodes };
+    const drawn = [...nodes.values()];
+    return { rows: drawn.map(([row]) => row), stamps: drawn.map(([, stamp]) => stamp) };
+  };
+}
+
+/** Up and down go from row to row; what else a key does is the page's. */
+function onKey(event: KeyboardEvent): void {
+  const rows = shownRows.peek()?.rows;
+  const by = ({ ArrowUp: -1, ArrowDown: 1, PageUp: -15, PageDown: 15 } as Record<string, number>)[event.key];
+  if (rows === undefined || by === undefined || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey)
+    return;
+  event.preventDefault();
+  event.stopPropagation();
+  const at = rows.rowOf(place.peek());
+  // From a record between two rows, the row above it is where a step up leads.
+  const isBetween = at !== -1 && rows.row(at).entry.index !== place.peek();
+  let next = isBetween && by < 0 ? at + by + 1 : at + by;
+  next = Math.max(0, Math.min(rows.length - 1, next));
+  while (next > 0 && next < rows.length - 1 && rows.row(next).line !== 0) next += Math.sign(by);
+  if (rows.length > 0) goTo(rows.row(next).entry.index);
+}
+
+/** The row of the place stays in view; who scrolled away from the end of a live trace is left alone. */
+function usePlaceInView(scroller: { readonly current: HTMLDivElement | null }, row: number, rows: unknown): void {
+  const before = useRef(-1);
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    const was = before.current;
+    before.current = row;
+    if (element === null || row === -1) return;
+    const top = element.scrollTop;
+    const seen = element.clientHeight - headHeight;
+    const isSeen = (at: number): boolean => at * rowHeight >= top && (at + 1) * rowHeight <= top + seen;
+    if (follows.peek() && was !== -1 && was !== row && !isSeen(was)) return;
+    showSideways(element, row);
+    if (isSeen(row)) return;
+    const isNear = Math.abs(row * rowHeight - (top + seen / 2)) < seen;
+    const margin = isNear ? 3 * rowHeight : seen / 3;
+    element.scrollTop = row * rowHeight < top ? row * rowHeight - margin : (row + 1) * rowHeight - seen + margin;
+  }, [row, rows]);
+}
+
+/** Scrolls to the side when a row's arrow is not seen there. */
+function showSideways(element: HTMLElement, row: number): void {
+  const rows = shownRows.peek()?.rows;
+  const columns = shownColumns.peek();
+  if (rows === undefined || row >= rows.length) return;
+  const form = drawnForm(rows.row(row).entry, columns, layoutOf(columns.list.length, element.clientWidth));
+  if (form === undefined) return;
+  const { scrollLeft, clientWidth } = element;
+  const right = form.x + (form.form === 'arrow' ? form.length : 0) + 40;
+  if (form.x - gutter - 30 < scrollLeft) element.scrollLeft = form.x - gutter - 30;
+  else if (right > scrollLeft + clientWidth) element.scrollLeft = Math.min(right - clientWidth, form.x - gutter - 30);
+}
+
+function useSize(
+  scroller: { readonly current: HTMLElement | null },
+  report: (width: number, height: number) => void,
+): void {
+  useEffect(() => {
+    const element = scroller.current!;
+    const observer = new ResizeObserver(() => report(element.clientWidth, element.clientHeight));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+}
