@@ -17,6 +17,8 @@ const closingLine: Reporter = {
   },
 };
 
+const measured = ['test/e2e/debugger-large.test.ts', 'test/e2e/debugger-live.test.ts'];
+
 export default defineConfig({
   // XState's development build warns of events sent to stopped actors and of mistakes in a machine's configuration.
   ssr: { resolve: { conditions: ['development'] } },
@@ -35,10 +37,23 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
+          exclude: measured,
           maxWorkers: 2,
           testTimeout: 180_000,
           hookTimeout: 120_000,
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        // What a person sees has its time in milliseconds: nothing else runs meanwhile.
+        test: {
+          name: 'measured',
+          include: measured,
+          maxWorkers: 1,
+          testTimeout: 180_000,
+          hookTimeout: 120_000,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

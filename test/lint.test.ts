@@ -65,3 +65,42 @@ describe('imports point one way', () => {
     expect(output).toContain('imports point one way');
   });
 });
+
+describe("the debugger's page", () => {
+  test.each([
+    'node:fs',
+    'xstate',
+    'elkjs',
+    '../src/agent/bootstrap.ts',
+    '../../src/discovery/encoding.ts',
+    '../src/cli/build.ts',
+    '../src/runtime/trace-file.ts',
+    '../src/debugger/visualize/page-server.ts',
+    '../machines/agent/protocol.ts',
+  ])('may not import %s', (imported) => {
+    const { refused, output } = lint(
+      'visualize/new.tsx',
+      `import * as all from '${imported}';\nexport const used = all;\n`,
+    );
+    expect(refused, output).toBe(true);
+    expect(output).toContain('the page imports preact');
+  });
+
+  test('may import preact, itself, the trace format, and what of the debugger needs no Node', () => {
+    const imported = [
+      'preact',
+      'preact/hooks',
+      '@preact/signals',
+      './model/place.ts',
+      '../page-data.ts',
+      '../../src/runtime/trace.ts',
+      '../../src/runtime/trace-state.ts',
+      '../../src/runtime/statechart.ts',
+      '../../src/debugger/check.ts',
+      '../../src/debugger/diagram/parse.ts',
+    ];
+    const text = imported.map((from, number) => `export * as from${number} from '${from}';\n`).join('');
+    const { refused, output } = lint('visualize/views/new.ts', text);
+    expect(refused, output).toBe(false);
+  });
+});

@@ -1,10 +1,14 @@
 /** Where the person looks: all views follow these signals, and nothing else is shared between them. */
-import { computed, signal } from '@preact/signals';
+import { batch, computed, signal } from '@preact/signals';
 import type { TraceState } from '../../src/runtime/trace-state.ts';
+import type { Session } from '../page-data.ts';
 import type { Recording } from './recording.ts';
 
 /** The trace that is open. It grows without becoming another: {@link size} tells that it did. */
 export const recording = signal<Recording | undefined>(undefined);
+
+/** The pictures and diagrams that belong to it; there before {@link recording} is. */
+export const session = signal<Session | undefined>(undefined);
 
 /** How many records the open trace has. Set after records were appended, at most once a frame. */
 export const size = signal(0);
@@ -24,9 +28,34 @@ export const range = signal<readonly [number, number] | undefined>(undefined);
 /** Where every actor stands there. */
 export const state = computed<TraceState | undefined>(() => recording.value?.stateAt(place.value));
 
+/** Milliseconds that went by since the record at the place: a live program's, or those of the playback. */
+export const elapsed = signal(0);
+
+/** The time of the trace's clock that is looked at: of the record at the place, and what went by since. */
+export const now = computed(() => (recording.value?.timeAt(place.value) ?? 0) + elapsed.value);
+
+/** Counts the jumps: a change of place that the browser's back button undoes, unlike a step. */
+export const jumps = signal(0);
+
 /** Goes to a place; anything but the end of a live trace ends the following. */
 export function goTo(index: number): void {
   const last = (recording.value?.length ?? 0) - 1;
-  place.value = Math.max(-1, Math.min(index, last));
-  if (place.value < last) follows.value = false;
+  batch(() => {
+    place.value = Math.max(-1, Math.min(index, last));
+    elapsed.value = 0;
+    if (place.value < last) follows.value = false;
+  });
+}
+
+/** Goes to a place far away: a link, something found, a cause. */
+export function jumpTo(index: number): void {
+  goTo(index);
+  jumps.value++;
+}
+
+/** Looks at an actor; from then on its chart is shown. */
+export function choose(actor: string): void {
+  if (actor === chosenActor.value) return;
+  chosenActor.value = actor;
+  jumps.value++;
 }

@@ -2,9 +2,19 @@ import { type Departure, TraceChecker } from '../../src/debugger/check.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
 import { TraceState } from '../../src/runtime/trace-state.ts';
+import { Lanes } from './lanes.ts';
+import { firstAfter } from './sorted.ts';
 
 /** Records between two states that are kept: a step backwards replays at most so many. */
 const checkpointEvery = 500;
+/** The views ask for a few states of each place: before it, at it, after what it led to. */
+const keptStates = 6;
+
+/** A departure, and the place of its record. */
+export interface PlacedDeparture {
+  readonly index: number;
+  readonly departure: Departure;
+}
 
 /**
  * A trace as the page holds it. It only grows, at its end. A place in it is an index: of the record that happened last
@@ -13,22 +23,29 @@ const checkpointEvery = 500;
 export class Recording {
   readonly header: TraceHeader;
   readonly diagrams: readonly Diagram[];
+  /** The trace as bars and marks over time. */
+  readonly lanes: Lanes;
   readonly #records: TraceRecord[] = [];
   /** The state before record 0, 500, 1000, … */
   readonly #checkpoints: TraceState[];
   /** After the last record. */
   readonly #newest: TraceState;
   readonly #checker: TraceChecker;
-  readonly #departures: { readonly index: number; readonly departure: Departure }[] = [];
-  /** The state that was asked for last: the next one is asked for near it. */
-  #cached: { readonly index: number; readonly state: TraceState };
+  readonly #departures: PlacedDeparture[] = [];
+  /** Where each actor began, and where its states changed. */
+  readonly #changes = new Map<string, number[]>();
+  /** By the `seq` that records name as their cause. */
+  readonly #ledTo = new Map<number, number[]>();
+  readonly #logs: number[] = [];
+  /** States that were asked for last: the next one is asked for near them. */
+  readonly #asked: { readonly index: number; readonly state: TraceState }[] = [];
 
   constructor(header: TraceHeader, diagrams: readonly Diagram[] = []) {
     this.header = header;
     this.diagrams = diagrams;
+    this.lanes = new Lanes(header);
     this.#newest = TraceState.of(header);
     this.#checkpoints = [this.#newest.copy()];
-    this.#cached = { index: -1, state: this.#newest.copy() };
     this.#checker = new TraceChecker(diagrams);
   }
 
@@ -41,7 +58,7 @@ export class Recording {
   }
 
   /** Messages that departed from the diagrams, with the places of their records, in order. */
-  get departures(): readonly { readonly index: number; readonly departure: Departure }[] {
+  get departures(): readonly PlacedDeparture[] {
     return this.#departures;
   }
 
@@ -50,38 +67,96 @@ export class Recording {
       const index = this.#records.push(record) - 1;
       this.#newest.apply(record);
       if ((index + 1) % checkpointEvery === 0) this.#checkpoints.push(this.#newest.copy());
-      for (const departure of this.#checker.feed(record)) this.#departures.push({ index, departure });
+      this.lanes.feed(record, index);
+      this.#note(record, index);
+      for (const departure of this.#checker.feed(record)) {
+        this.#departures.push({ index, departure });
+        this.lanes.depart(departure, index);
+      }
     }
   }
 
   /** The place of a record, given its number; undefined when it is not in the trace. */
   indexOf(seq: number): number | undefined {
-    let low = 0;
-    let high = this.#records.length - 1;
-    while (low <= high) {
-      const middle = (low + high) >> 1;
-      const found = this.#records[middle]!.seq;
-      if (found === seq) return middle;
-      if (found < seq) low = middle + 1;
-      else high = middle - 1;
+    const index = firstAfter(this.#records, (record) => record.seq >= seq);
+    return this.#records[index]?.seq === seq ? index : undefined;
+  }
+
+  /** The trace's clock when the record at this place happened; that of the first record before it. */
+  timeAt(index: number): number {
+    return (this.#records[index] ?? this.#records[0])?.t ?? 0;
+  }
+
+  /** The last place whose record had happened at a time of the trace's clock. */
+  placeAt(t: number): number {
+    return firstAfter(this.#records, (record) => record.t > t) - 1;
+  }
+
+  /** Since when (the trace's clock) an actor was in the state that it was in at a place; undefined when that began before the trace. */
+  inStateSince(actor: string, index: number): number | undefined {
+    const changes = this.#changes.get(actor) ?? [];
+    const last = changes[firstAfter(changes, (change) => change > index) - 1];
+    return last === undefined ? undefined : this.timeAt(last);
+  }
+
+  /** Places of the records that name this one as their cause. */
+  ledTo(seq: number): readonly number[] {
+    return this.#ledTo.get(seq) ?? [];
+  }
+
+  /** Places of the lines that processes wrote, from one time to another, both included. */
+  logsBetween(from: number, to: number): readonly number[] {
+    const first = firstAfter(this.#logs, (log) => this.timeAt(log) >= from);
+    const end = firstAfter(this.#logs, (log) => this.timeAt(log) > to);
+    return this.#logs.slice(first, end);
+  }
+
+  departureAt(index: number): readonly Departure[] {
+    const first = firstAfter(this.#departures, (departure) => departure.index >= index);
+    const end = firstAfter(this.#departures, (departure) => departure.index > index);
+    return this.#departures.slice(first, end).map(({ departure }) => departure);
+  }
+
+  /** Place of the departure next to a place, forwards (1) or backwards (-1). */
+  nextDeparture(index: number, direction: 1 | -1): number | undefined {
+    if (direction === 1) {
+      return this.#departures[firstAfter(this.#departures, (departure) => departure.index > index)]?.index;
     }
-    return undefined;
+    return this.#departures[firstAfter(this.#departures, (departure) => departure.index >= index) - 1]?.index;
   }
 
   /** Where every actor stands when the record at this place has happened. Not to be changed; another place, another object. */
   stateAt(index: number): TraceState {
-    if (index === this.#cached.index) return this.#cached.state;
-    if (index === this.#records.length - 1) {
-      this.#cached = { index, state: this.#newest.copy() };
-      return this.#cached.state;
-    }
-    const checkpoint = Math.floor((index + 1) / checkpointEvery);
-    const near = this.#cached.index <= index && this.#cached.index >= checkpoint * checkpointEvery;
-    const state = near ? this.#cached.state.copy() : this.#checkpoints[checkpoint]!.copy();
-    for (let next = near ? this.#cached.index + 1 : checkpoint * checkpointEvery; next <= index; next++) {
-      state.apply(this.#records[next]!);
-    }
-    this.#cached = { index, state };
+    const known = this.#asked.find((asked) => asked.index === index);
+    if (known !== undefined) return known.state;
+    const state = index === this.#records.length - 1 ? this.#newest.copy() : this.#replayTo(index);
+    this.#asked.unshift({ index, state });
+    this.#asked.length = Math.min(this.#asked.length, keptStates);
     return state;
   }
+
+  /** From the checkpoint before a place, or from a state near it that was asked for already. */
+  #replayTo(index: number): TraceState {
+    const checkpoint = Math.floor((index + 1) / checkpointEvery);
+    let from = checkpoint * checkpointEvery - 1;
+    let begin = this.#checkpoints[checkpoint]!;
+    for (const asked of this.#asked) {
+      if (asked.index <= index && asked.index > from) ({ index: from, state: begin } = asked);
+    }
+    const state = begin.copy();
+    for (let next = from + 1; next <= index; next++) state.apply(this.#records[next]!);
+    return state;
+  }
+
+  #note(record: TraceRecord, index: number): void {
+    if (record.kind === 'spawn' || record.kind === 'transition') add(this.#changes, record.actor, index);
+    if (record.kind === 'log') this.#logs.push(index);
+    if ('cause' in record && record.cause !== undefined) add(this.#ledTo, record.cause, index);
+  }
+}
+
+function add<Key>(places: Map<Key, number[]>, key: Key, index: number): void {
+  const known = places.get(key);
+  if (known === undefined) places.set(key, [index]);
+  else known.push(index);
 }

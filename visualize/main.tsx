@@ -1,0 +1,52 @@
+import { render } from 'preact';
+import { parseAddress } from './model/address.ts';
+import { connection, sources } from './model/connection.ts';
+import { drawn } from './model/frames.ts';
+import { keepAddress } from './model/link.ts';
+import { opened, openSource } from './model/load.ts';
+import { place, recording } from './model/place.ts';
+import { runClock } from './model/playing.ts';
+import { loadSources } from './model/source-data.ts';
+import { keepDetails } from './views/details.tsx';
+import { onKey } from './views/keys.ts';
+import { closeSearchOutside, keepSearching } from './views/search.tsx';
+import { keepAnnouncing, Shell } from './views/shell.tsx';
+import { keepTheme } from './views/theme.tsx';
+import { keepInView } from './views/timeline-view.ts';
+
+/** For tests and measurements: README.md says what is in it. */
+const hooks = {
+  recording: () => recording.value,
+  place: () => place.value,
+  drawn,
+  get opened() {
+    return opened;
+  },
+};
+
+async function start(): Promise<void> {
+  Object.assign(globalThis, { chartpilot: hooks });
+  keepTheme();
+  runClock();
+  keepInView();
+  keepDetails();
+  keepSearching();
+  keepAnnouncing();
+  document.addEventListener('keydown', onKey);
+  document.addEventListener('pointerdown', closeSearchOutside);
+  render(<Shell />, document.getElementById('page') ?? document.body);
+  const address = parseAddress(location.hash);
+  try {
+    sources.value = await loadSources();
+  } catch (error) {
+    connection.value = {
+      kind: 'failed',
+      reason: `The page's server does not answer: ${error instanceof Error ? error.message : String(error)}. Was chartpilot visualize ended?`,
+    };
+    return;
+  }
+  keepAddress();
+  await openSource(address.source ?? 0, address);
+}
+
+void start();

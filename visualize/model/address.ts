@@ -1,0 +1,40 @@
+/** The part of the page's address behind `#`: it holds the place, so that a link is all that a colleague needs. */
+
+export interface Address {
+  readonly source?: number;
+  /** `seq` of the record. */
+  readonly record?: number;
+  readonly actor?: string;
+  /** `seq` of the first and the last record. */
+  readonly range?: readonly [number, number];
+}
+
+/** Reads what it understands and leaves out the rest: a link may be old, or typed by hand. */
+export function parseAddress(hash: string): Address {
+  const fields = new URLSearchParams(hash.replace(/^#/, ''));
+  const source = count(fields.get('source'));
+  const record = count(fields.get('record'));
+  const actor = fields.get('actor');
+  const [first, last] = (fields.get('range') ?? '').split('-').map(count);
+  return {
+    ...(source !== undefined && { source }),
+    ...(record !== undefined && { record }),
+    ...(actor !== null && actor !== '' && { actor }),
+    ...(first !== undefined && last !== undefined && first <= last && { range: [first, last] as const }),
+  };
+}
+
+/** With its `#`; names stay readable. */
+export function formatAddress({ source, record, actor, range }: Address): string {
+  const fields = [
+    ...(source === undefined ? [] : [`source=${source}`]),
+    ...(record === undefined ? [] : [`record=${record}`]),
+    ...(actor === undefined ? [] : [`actor=${encodeURIComponent(actor).replaceAll('%2F', '/')}`]),
+    ...(range === undefined ? [] : [`range=${range[0]}-${range[1]}`]),
+  ];
+  return `#${fields.join('&')}`;
+}
+
+function count(text: string | null | undefined): number | undefined {
+  return text !== null && text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}

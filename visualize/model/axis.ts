@@ -1,0 +1,71 @@
+/** Time on the screen: which part of a trace is shown, and where its ticks are. */
+
+/** The part of the trace's clock that is shown, in milliseconds. */
+export interface View {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Nothing shorter is shown: the trace's clock counts milliseconds. */
+const shortestMs = 5;
+const steps = [
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
+  900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000,
+];
+
+/** All of a trace, with a little air at both ends. */
+export function fitting(first: number, last: number): View {
+  const air = Math.max((last - first) * 0.01, shortestMs / 2);
+  return { from: first - air, to: last + air };
+}
+
+/** The time under a point of the screen stays where it is. `factor` below 1 goes nearer. */
+export function zoomed({ from, to }: View, at: number, factor: number, whole: View): View {
+  const length = Math.min(Math.max((to - from) * factor, shortestMs), whole.to - whole.from);
+  const share = to === from ? 0.5 : (at - from) / (to - from);
+  return within({ from: at - share * length, to: at + (1 - share) * length }, whole);
+}
+
+export function moved({ from, to }: View, by: number, whole: View): View {
+  return within({ from: from + by, to: to + by }, whole);
+}
+
+/** The view moved so far that a time is in it, when it is not. */
+export function showing(view: View, t: number, whole: View): View {
+  if (t >= view.from && t <= view.to) return view;
+  const length = view.to - view.from;
+  return within({ from: t - length / 2, to: t + length / 2 }, whole);
+}
+
+function within(view: View, whole: View): View {
+  const length = Math.min(view.to - view.from, whole.to - whole.from);
+  const from = Math.min(Math.max(view.from, whole.from), whole.to - length);
+  return { from, to: from + length };
+}
+
+/** Round times, at least so many pixels apart. */
+export function ticks(
+  { from, to }: View,
+  width: number,
+  apart = 90,
+): { readonly step: number; readonly times: number[] } {
+  const least = ((to - from) * apart) / Math.max(width, 1);
+  const step = steps.find((candidate) => candidate >= least) ?? Math.ceil(least / 86_400_000) * 86_400_000;
+  const times: number[] = [];
+  for (let t = Math.ceil(from / step) * step; t <= to; t += step) times.push(t);
+  return { step, times };
+}
+
+/** A tick's name, as exact as its step asks for: `250 ms`, `12 s`, `1:30`, `2:00:00`. */
+export function tickText(t: number, step: number): string {
+  if (t < 60_000 && t > -60_000) {
+    if (step < 1_000 && t < 1_000) return `${Math.round(t)} ms`;
+    return `${step < 1_000 ? (t / 1_000).toFixed(step < 10 ? 3 : step < 100 ? 2 : 1) : Math.round(t / 1_000)} s`;
+  }
+  const seconds = Math.floor(t / 1_000);
+  const two = (n: number): string => String(n).padStart(2, '0');
+  const fraction = step < 1_000 ? (t % 1_000) / 1_000 : 0;
+  const rest = step < 1_000 ? `${two(seconds % 60)}${fraction.toFixed(3).slice(1)}` : two(seconds % 60);
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes}:${rest}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${rest}`;
+}

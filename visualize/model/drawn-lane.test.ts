@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest';
+import { barsOf, clustersOf, clusterTitle, lanesIn, stepsOf } from './drawn-lane.ts';
+import type { Lane, Mark, Span } from './lanes.ts';
+
+const lane = (parts: Partial<Lane>): Lane => ({
+  name: 'epoch-0',
+  title: 'epoch 0',
+  spans: [],
+  marks: [],
+  counts: [],
+  ...parts,
+});
+const view = { from: 0, to: 1_000 };
+
+test('a bar is as long as its phase, and is cut at the ends of the view', () => {
+  const spans: Span[] = [
+    { from: -500, to: 100, phase: 'starting', index: 0 },
+    { from: 100, to: 300, phase: 'live', index: 1 },
+    { from: 300, phase: 'draining', index: 2 },
+    { from: 2_000, to: 2_100, phase: 'live', index: 3 },
+  ];
+  expect(barsOf(lane({ spans }), view, 500, 800).map(({ x, width, phase }) => [x, width, phase])).toEqual([
+    [0, 50, 'starting'],
+    [50, 100, 'live'],
+    [150, 250, 'draining'],
+  ]);
+});
+
+test('there are never more bars than pixels, and a pixel has the colour of most of it', () => {
+  const spans = Array.from({ length: 50_000 }, (_, i): Span => {
+    const from = Math.floor(i / 2) * 0.04 + (i % 2) * 0.01;
+    return { from, to: i % 2 === 0 ? from + 0.01 : from + 0.03, phase: i % 2 === 0 ? 'starting' : 'live', index: i };
+  });
+  const bars = barsOf(lane({ spans }), view, 500, 1_000);
+  expect(bars.length).toBeLessThanOrEqual(501);
+  expect(bars.every(({ phase }) => phase === 'live')).toBe(true);
+  expect(bars.reduce((sum, { merged }) => sum + merged, 0)).toBe(50_000);
+});
+
+test('marks that are too near become one of the worst kind, with all titles that fit', () => {
+  const mark = (t: number, kind: Mark['kind']): Mark => ({ t, index: t, kind, title: `${kind} ${t}` });
+  const marks = [
+    mark(10, 'restart'),
+    mark(11, 'failure'),
+    mark(12, 'change'),
+    mark(500, 'signal'),
+    mark(1_500, 'signal'),
+  ];
+  const clusters = clustersOf(lane({ marks }), view, 500);
+  expect(clusters.map(({ kind, marks: own }) => [kind, own.length])).toEqual([
+    ['failure', 3],
+    ['signal', 1],
+  ]);
+  expect(clusterTitle(clusters[0]!, String)).toBe('10  restart 10\n11  failure 11\n12  change 12');
+  const many = clustersOf(lane({ marks: Array.from({ length: 1_000 }, () => mark(5, 'push')) }), view, 500);
+  expect(clusterTitle(many[0]!, String).split('\n')).toHaveLength(9);
+});
+
+test('counts begin with what there was before the view, and show the most of each pixel', () => {
+  const counts = [
+    { t: -10, n: 5 },
+    { t: 100, n: 8 },
+    { t: 100.1, n: 20 },
+    { t: 100.2, n: 9 },
+    { t: 2_000, n: 0 },
+  ];
+  expect(stepsOf(lane({ counts }), view, 500)).toEqual([
+    { x: 0, n: 5 },
+    { x: 50, n: 20 },
+  ]);
+});
+
+test('of a hundred epochs those are shown that have something in the view; of a few, all', () => {
+  const epochs = Array.from({ length: 100 }, (_, i) =>
+    lane({ name: `epoch-${i}`, spans: [{ from: i * 100, to: i * 100 + 150, phase: 'live', index: i }] }),
+  );
+  const names = (lanes: readonly Lane[]): string[] => lanes.map(({ name }) => name);
+  expect(names(lanesIn(epochs, { from: 1_020, to: 1_180 }))).toEqual(['epoch-9', 'epoch-10', 'epoch-11']);
+  expect(lanesIn(epochs.slice(0, 5), { from: 9_000, to: 9_100 })).toHaveLength(5);
+  const marked = lane({ name: 'signals', marks: [{ t: 1_100, index: 1, kind: 'signal', title: 'SIGHUP' }] });
+  expect(names(lanesIn([...epochs, marked], { from: 1_090, to: 1_120 }))).toContain('signals');
+  expect(names(lanesIn([...epochs, marked], { from: 1_110, to: 1_120 }))).not.toContain('signals');
+});

@@ -1,0 +1,117 @@
+/** What of a lane is drawn: never more than its pixels, however long the trace is. */
+import type { View } from './axis.ts';
+import type { Lane, Mark, MarkKind, Phase } from './lanes.ts';
+import { firstAfter } from './sorted.ts';
+
+export interface Bar {
+  readonly x: number;
+  readonly width: number;
+  readonly phase: Phase;
+  /** More than one, too short to be told apart here. */
+  readonly merged: number;
+  readonly from: number;
+  readonly to: number | undefined;
+  readonly index: number;
+}
+
+export interface Cluster {
+  readonly x: number;
+  /** The worst of them. */
+  readonly kind: MarkKind;
+  readonly marks: readonly Mark[];
+}
+
+/** Marks that are nearer to each other than this become one. */
+const markPixels = 7;
+const severity: readonly MarkKind[] = [
+  'request',
+  'change',
+  'push',
+  'restart',
+  'signal',
+  'retry',
+  'rejected',
+  'failure',
+  'departure',
+];
+
+/** So many lanes are shown whatever is in them: a lane that comes and goes is hard to look at. */
+const alwaysShown = 8;
+
+/** Of very many lanes (a sidecar that was restarted a hundred times) those that have something in the view. */
+export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly Lane[] {
+  if (lanes.length <= alwaysShown) return lanes;
+  return lanes.filter(({ spans, marks, counts }) => {
+    const span = spans[firstAfter(spans, (each) => each.to === undefined || each.to >= from)];
+    const mark = marks[firstAfter(marks, ({ t }) => t >= from)];
+    return counts.length > 0 || (span !== undefined && span.from <= to) || (mark !== undefined && mark.t <= to);
+  });
+}
+
+/**
+ * @param end time at which what still goes on is cut off: the last record's
+ */
+export function barsOf({ spans }: Lane, view: View, width: number, end: number): Bar[] {
+  const scale = width / (view.to - view.from);
+  const bars: Bar[] = [];
+  /** How long the phases of the last bar were, when it is one of merged ones. */
+  let lengths = new Map<Phase, number>();
+  for (let i = firstAfter(spans, ({ to }) => (to ?? end) >= view.from); i < spans.length; i++) {
+    const { from, to, phase, index } = spans[i]!;
+    if (from > view.to) break;
+    const x = (Math.max(from, view.from) - view.from) * scale;
+    const right = (Math.min(to ?? end, view.to) - view.from) * scale;
+    const length = (to ?? end) - from;
+    const last = bars.at(-1);
+    // A bar that is thinner than a pixel goes into the thin one before it: no more bars than pixels, in the colour of most of it.
+    if (last !== undefined && right - x < 1 && last.width <= 1 && x - last.x < 1) {
+      lengths.set(phase, (lengths.get(phase) ?? 0) + length);
+      bars[bars.length - 1] = { ...last, phase: longest(lengths), merged: last.merged + 1, to };
+      continue;
+    }
+    bars.push({ x, width: Math.max(right - x, 1), phase, merged: 1, from, to, index });
+    lengths = new Map([[phase, length]]);
+  }
+  return bars;
+}
+
+function longest(lengths: ReadonlyMap<Phase, number>): Phase {
+  return [...lengths].reduce((most, next) => (next[1] > most[1] ? next : most))[0];
+}
+
+export function clustersOf({ marks }: Lane, view: View, width: number): Cluster[] {
+  const scale = width / (view.to - view.from);
+  const clusters: { x: number; kind: MarkKind; marks: Mark[] }[] = [];
+  for (let i = firstAfter(marks, ({ t }) => t >= view.from); i < marks.length && marks[i]!.t <= view.to; i++) {
+    const mark = marks[i]!;
+    const x = (mark.t - view.from) * scale;
+    const last = clusters.at(-1);
+    if (last === undefined || x - last.x >= markPixels) {
+      clusters.push({ x, kind: mark.kind, marks: [mark] });
+      continue;
+    }
+    last.marks.push(mark);
+    if (severity.indexOf(mark.kind) > severity.indexOf(last.kind)) last.kind = mark.kind;
+  }
+  return clusters;
+}
+
+/** The most there were at a time, for each pixel where the number changes: points of a line of steps. */
+export function stepsOf({ counts }: Lane, view: View, width: number): { readonly x: number; readonly n: number }[] {
+  const scale = width / (view.to - view.from);
+  const first = firstAfter(counts, ({ t }) => t > view.from);
+  const points = [{ x: 0, n: counts[first - 1]?.n ?? 0 }];
+  for (let i = first; i < counts.length && counts[i]!.t <= view.to; i++) {
+    const x = Math.floor((counts[i]!.t - view.from) * scale);
+    const last = points.at(-1)!;
+    if (last.x === x) last.n = Math.max(last.n, counts[i]!.n);
+    else points.push({ x, n: counts[i]!.n });
+  }
+  return points;
+}
+
+/** The words that a mark shows when it is pointed at. */
+export function clusterTitle({ marks }: Cluster, timeText: (t: number) => string): string {
+  const lines = marks.slice(0, 8).map(({ t, title }) => `${timeText(t)}  ${title}`);
+  return marks.length > 8 ? [...lines, `… and ${marks.length - 8} more: zoom in`].join('\n') : lines.join('\n');
+}

@@ -1,0 +1,158 @@
+import { expect, test } from 'vitest';
+import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
+import { countAt, type Lane, Lanes, phaseOf } from './lanes.ts';
+
+const header: TraceHeader = {
+  kind: 'header',
+  version: 2,
+  program: 'pilot-agent',
+  pid: 1,
+  startedAt: '2026-01-01T00:00:00Z',
+  level: 'standard',
+  machines: [],
+};
+const controlPlane: TraceHeader = { ...header, machines: [{ id: 'push', states: [], transitions: [] }] };
+
+/** Feeds records, the i-th at i × 10 ms. */
+function lanesOf(bodies: readonly TraceBody[], of = header): Lanes {
+  const lanes = new Lanes(of);
+  bodies.forEach((body, i) => {
+    lanes.feed({ seq: i + 1, t: i * 10, ...body } as TraceRecord, i);
+  });
+  return lanes;
+}
+const named = (lanes: Lanes, name: string): Lane => lanes.lanes.find((lane) => lane.name === name)!;
+const spansOf = (lane: Lane): unknown[] => lane.spans.map(({ phase, from, to }) => [phase, from, to]);
+
+const spawn = (actor: string, machine?: string): TraceBody => ({
+  kind: 'spawn',
+  actor,
+  ...(machine !== undefined && { machine }),
+});
+const enters = (actor: string, to: string): TraceBody => ({ kind: 'transition', actor, from: '', to, on: 'any' });
+const stop = (actor: string): TraceBody => ({ kind: 'stop', actor, status: 'done' });
+const event = (type: string, payload: object = {}, from = 'a', to = 'b'): TraceBody => ({
+  kind: 'event',
+  from,
+  to,
+  event: { type, ...payload },
+});
+
+test('the life of an epoch is a lane of phases', () => {
+  const lanes = lanesOf([
+    spawn('epoch-0', 'epoch'),
+    enters('epoch-0', 'preparing'),
+    enters('epoch-0', 'running.initializing'),
+    enters('epoch-0', 'running.live'),
+    enters('epoch-0', 'running.draining parent.leaving'),
+    enters('epoch-0', 'running.draining parent.due'),
+    enters('epoch-0', 'over'),
+    stop('epoch-0'),
+  ]);
+  expect(spansOf(named(lanes, 'epoch-0'))).toEqual([
+    ['starting', 0, 30],
+    ['live', 30, 40],
+    ['draining', 40, 60],
+  ]);
+});
+
+test('an epoch whose number comes again has its lives in one lane, and epochs stand in the order of their numbers', () => {
+  const lanes = lanesOf([
+    spawn('epoch-10', 'epoch'),
+    spawn('epoch-2', 'epoch'),
+    stop('epoch-2'),
+    spawn('epoch-2', 'epoch'),
+  ]);
+  expect(lanes.lanes.map(({ name }) => name)).toEqual(['epoch-2', 'epoch-10']);
+  expect(spansOf(named(lanes, 'epoch-2'))).toEqual([
+    ['starting', 10, 20],
+    ['starting', 30, undefined],
+  ]);
+});
+
+test.each([
+  ['', 'starting'],
+  ['running.starting', 'starting'],
+  ['running.live', 'live'],
+  ['running.draining', 'draining'],
+  ['running.retiring.told to end', 'retiring'],
+  ['running.ending.killed', 'ending'],
+  ['over', 'gone'],
+])('an epoch in %j is %s', (state, phase) => {
+  expect(phaseOf(state)).toBe(phase);
+});
+
+test('signals, changes, restarts and retries are marks; a failure is one on the lane of its epoch', () => {
+  const lanes = lanesOf([
+    event('config.changed'),
+    event('restart.decided', { name: 'epoch-0', how: 'cold start', reason: 'first start', attempt: 1 }),
+    spawn('epoch-0', 'epoch'),
+    event('epoch.failed', { name: 'epoch-0', during: 'serving', reason: 'exit code 139' }),
+    { kind: 'timer', actor: 'supervisor', timer: 'backoff' },
+    event('restart.decided', { name: 'epoch-0', how: 'cold start', reason: 'Envoy crashed', attempt: 2 }),
+    event('signal.received', { signal: 'SIGHUP' }),
+  ]);
+  expect(named(lanes, 'program').marks.map(({ kind, index }) => [kind, index])).toEqual([
+    ['change', 0],
+    ['restart', 1],
+    ['retry', 4],
+    ['retry', 5],
+    ['signal', 6],
+  ]);
+  expect(named(lanes, 'epoch-0').marks).toMatchObject([
+    { kind: 'failure', t: 30, title: 'epoch-0 failed while serving: exit code 139' },
+  ]);
+});
+
+test('an epoch that the supervisor calls doomed is marked once', () => {
+  const doomed: TraceBody = {
+    ...enters('supervisor', 'running.settled'),
+    change: [{ path: '/epochs', value: [{ name: 'epoch-1', doomed: true }] }],
+  } as TraceBody;
+  const lanes = lanesOf([spawn('epoch-1', 'epoch'), doomed, doomed]);
+  expect(named(lanes, 'epoch-1').marks).toHaveLength(1);
+});
+
+test('who lived before the first record is in the lanes', () => {
+  const lanes = lanesOf([enters('epoch-3', 'running.draining'), stop('epoch-3')], {
+    ...header,
+    actors: [{ actor: 'epoch-3', machine: 'epoch', state: 'running.live', spawned: 1, spawnedAt: -500 }],
+  });
+  expect(spansOf(named(lanes, 'epoch-3'))).toEqual([
+    ['live', -500, 0],
+    ['draining', 0, 10],
+  ]);
+});
+
+test('of a control plane sources, pushes and the number of connections are shown, and no epochs', () => {
+  const lanes = lanesOf(
+    [
+      spawn('ads-connection-1', 'ads-connection'),
+      spawn('ads-connection-2', 'ads-connection'),
+      event('configs.changed', { changes: [1, 2] }, 'config-controller', 'service-registry'),
+      event('push.request', {}, 'service-registry', 'push'),
+      spawn('push/context'),
+      stop('push/context'),
+      event('clients.push', { version: 'v2', forced: false, configs: ['a'] }, 'push', 'discovery/ads-server'),
+      stop('ads-connection-1'),
+    ],
+    controlPlane,
+  );
+  expect(lanes.lanes.map(({ name }) => name)).toEqual(['sources', 'pushes', 'connections']);
+  expect(named(lanes, 'sources').marks).toMatchObject([{ title: '2 configuration objects changed' }]);
+  expect(named(lanes, 'pushes').marks.map(({ kind }) => kind)).toEqual(['request', 'push']);
+  expect(spansOf(named(lanes, 'pushes'))).toEqual([['building', 40, 50]]);
+  const connections = named(lanes, 'connections');
+  expect([0, 10, 65, 70].map((t) => countAt(connections, t))).toEqual([1, 2, 2, 1]);
+});
+
+test('whatever is drawn changes the version, and nothing else does', () => {
+  const lanes = new Lanes(header);
+  const feed = (body: TraceBody): number => {
+    lanes.feed({ seq: 1, t: 0, ...body } as TraceRecord, 0);
+    return lanes.version;
+  };
+  const begin = lanes.version;
+  expect(feed(event('probe.passed'))).toBe(begin);
+  expect(feed(event('signal.received', { signal: 'SIGTERM' }))).toBeGreaterThan(begin);
+});

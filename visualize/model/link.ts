@@ -1,0 +1,58 @@
+/** The page's address and the place that is looked at, each following the other. */
+import { effect } from '@preact/signals';
+import { type Address, formatAddress, parseAddress } from './address.ts';
+import { source } from './connection.ts';
+import { openSource } from './load.ts';
+import { chosenActor, follows, goTo, jumps, place, range, recording } from './place.ts';
+
+/** Browsers let a page change its address some 200 times in half a minute. */
+const settleMs = 250;
+
+/** The place that is looked at; a place that moves along with the end is not held. */
+export function currentAddress(): Address {
+  const records = recording.value?.records;
+  const record = follows.value ? undefined : records?.[place.value]?.seq;
+  const [first, last] = range.value ?? [];
+  const firstSeq = first === undefined ? undefined : records?.[first]?.seq;
+  const lastSeq = last === undefined ? undefined : records?.[last]?.seq;
+  return {
+    source: source.value,
+    ...(record !== undefined && { record }),
+    ...(chosenActor.value !== undefined && { actor: chosenActor.value }),
+    ...(firstSeq !== undefined && lastSeq !== undefined && { range: [firstSeq, lastSeq] as const }),
+  };
+}
+
+/** From now on the address holds the place: a step replaces it, a jump is a step in the browser's history. */
+export function keepAddress(): void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let jumped = jumps.peek();
+  effect(() => {
+    const hash = formatAddress(currentAddress());
+    if (recording.value === undefined) return;
+    clearTimeout(timer);
+    if (jumps.value !== jumped) {
+      jumped = jumps.value;
+      if (hash !== location.hash) history.pushState(null, '', hash);
+      return;
+    }
+    timer = setTimeout(() => {
+      if (hash !== location.hash) history.replaceState(null, '', hash);
+    }, settleMs);
+  });
+  // Back, forward, and an address that was typed: each of them is told so.
+  addEventListener('popstate', () => visit(parseAddress(location.hash)));
+}
+
+function visit(address: Address): void {
+  const open = recording.value;
+  if (open === undefined || (address.source !== undefined && address.source !== source.value)) {
+    void openSource(address.source ?? source.value, address);
+    return;
+  }
+  const index = address.record === undefined ? undefined : open.indexOf(address.record);
+  if (index !== undefined) goTo(index);
+  chosenActor.value = address.actor;
+  const ends = address.range?.map((seq) => open.indexOf(seq)) ?? [];
+  range.value = ends[0] !== undefined && ends[1] !== undefined ? [ends[0], ends[1]] : undefined;
+}

@@ -1,0 +1,248 @@
+/** Opens a source: reads its trace piece by piece, and keeps the page alive meanwhile. */
+import { batch } from '@preact/signals';
+import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
+import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
+import { messageOf } from '../../src/runtime/errors.ts';
+import type { TraceHeader } from '../../src/runtime/trace.ts';
+import type { Session, Source } from '../page-data.ts';
+import type { Address } from './address.ts';
+import { connection, notice, source, sources } from './connection.ts';
+import { nextTurn, noteDrawn } from './frames.ts';
+import { chosenActor, elapsed, follows, place, range, recording, session, size } from './place.ts';
+import { Recording } from './recording.ts';
+import { loadSession, traceTexts } from './source-data.ts';
+import { TraceProblem, TraceStream } from './trace-stream.ts';
+
+/** Longest time that the page is deaf while it reads. */
+const sliceMs = 25;
+const firstRetryMs = 500;
+const longestRetryMs = 10_000;
+/** A page that follows a program for days begins anew, with the last records that the program has, when it has so many. */
+const maxRecords = 400_000;
+
+/** Milliseconds until the whole trace was there; of the source that was opened last. */
+export let opened: number | undefined;
+
+let opening = new AbortController();
+
+/** Opens a source at an address. What was open is left. */
+export async function openSource(number: number, address: Address = {}): Promise<void> {
+  opening.abort();
+  opening = new AbortController();
+  const { signal } = opening;
+  const chosen = sources.value[number];
+  opened = undefined;
+  batch(() => {
+    source.value = number;
+    recording.value = undefined;
+    session.value = undefined;
+    size.value = 0;
+    place.value = -1;
+    elapsed.value = 0;
+    chosenActor.value = address.actor;
+    range.value = undefined;
+    connection.value =
+      chosen === undefined
+        ? { kind: 'failed', reason: `There is no source ${number}.` }
+        : { kind: 'opening', records: 0 };
+    notice.value = undefined;
+  });
+  if (chosen !== undefined) await new Reading(number, chosen, address, signal).run();
+}
+
+/** Asks a program that has ended, or a source that failed, once more. */
+export function reopen(): void {
+  const actor = chosenActor.value;
+  void openSource(source.value, actor === undefined ? {} : { actor });
+}
+
+/** One source from its opening to its end. */
+class Reading {
+  readonly #number: number;
+  readonly #source: Source;
+  readonly #signal: AbortSignal;
+  readonly #began = performance.now();
+  /** What a link asked for, until it is there. */
+  #wanted: Address | undefined;
+  #retryMs = firstRetryMs;
+  #frame = 0;
+  /** Makes what was read the open trace, unless it is. */
+  #shown: (() => void) | undefined;
+  #drawnUpTo = 0;
+
+  constructor(number: number, source: Source, wanted: Address, signal: AbortSignal) {
+    this.#number = number;
+    this.#source = source;
+    this.#wanted = wanted.record === undefined && wanted.range === undefined ? undefined : wanted;
+    this.#signal = signal;
+    follows.value = source.kind === 'live' && wanted.record === undefined;
+  }
+
+  async run(): Promise<void> {
+    while (!this.#signal.aborted) {
+      try {
+        const goesOn = await this.#readOnce();
+        if (!goesOn) return;
+      } catch (error) {
+        if (this.#signal.aborted) return;
+        const reason = messageOf(error);
+        if (error instanceof TraceProblem || this.#source.kind === 'file') {
+          this.#complete({ kind: 'failed', reason });
+          return;
+        }
+        await this.#pause(reason);
+      }
+    }
+  }
+
+  /** Reads from the header to the end; answers whether to begin anew. */
+  async #readOnce(): Promise<boolean> {
+    const stream = new TraceStream();
+    let grows: Recording | undefined;
+    for await (const text of traceTexts(this.#number, this.#signal)) {
+      stream.push(text);
+      for (;;) {
+        const until = performance.now() + sliceMs;
+        const records = stream.read(() => performance.now() < until);
+        if (grows === undefined && stream.header !== undefined) grows = await this.#begin(stream.header);
+        if (records.length === 0) break;
+        grows!.append(records);
+        this.#publish(grows!);
+        if (performance.now() >= until) await nextTurn();
+        if (this.#signal.aborted) return false;
+      }
+      if (this.#source.kind === 'live' && (grows?.length ?? 0) > maxRecords) {
+        notice.value = `More than ${maxRecords.toLocaleString('en')} records came: older ones were let go.`;
+        return true;
+      }
+    }
+    grows?.append(stream.end());
+    if (grows === undefined) throw new TraceProblem(1, 'there is no header: the trace is empty');
+    if (this.#source.kind === 'live') this.#complete({ kind: 'ended' });
+    else this.#complete({ kind: 'complete', ...(stream.cutOff !== undefined && { cutOff: stream.cutOff }) });
+    return false;
+  }
+
+  async #begin(header: TraceHeader): Promise<Recording> {
+    const made = await loadSession(this.#number, this.#signal);
+    const begun = new Recording(header, diagramsOf(made));
+    this.#shown = () => this.#show(begun, made);
+    // A file is shown when all of it is there: views that grow with it would take the time from reading.
+    if (this.#source.kind === 'live') this.#shown();
+    return begun;
+  }
+
+  #show(begun: Recording, made: Session): void {
+    this.#shown = undefined;
+    const before = recording.value?.records[place.value]?.seq;
+    if (this.#wanted === undefined && before !== undefined && !follows.value) this.#wanted = { record: before };
+    this.#drawnUpTo = 0;
+    this.#retryMs = firstRetryMs;
+    batch(() => {
+      session.value = made;
+      recording.value = begun;
+      size.value = 0;
+      place.value = -1;
+      elapsed.value = 0;
+      if (this.#source.kind === 'live') connection.value = { kind: 'live' };
+    });
+  }
+
+  /** Shows what has come, in the next frame. */
+  #publish(read: Recording): void {
+    if (this.#source.kind === 'file') {
+      connection.value = { kind: 'opening', records: read.length };
+      return;
+    }
+    if (this.#frame !== 0) return;
+    this.#frame = requestAnimationFrame(() => {
+      this.#frame = 0;
+      // The connection may have been lost and found since.
+      const grown = recording.value;
+      if (grown === undefined || this.#signal.aborted) return;
+      batch(() => {
+        size.value = grown.length;
+        this.#goWhereWanted(grown);
+        if (!follows.value) return;
+        place.value = grown.length - 1;
+        elapsed.value = 0;
+      });
+      this.#noteDrawn(grown);
+    });
+  }
+
+  /** To be called in the frame that shows what has come. */
+  #noteDrawn(grown: Recording): void {
+    if (follows.value) noteDrawn(grown.records.slice(this.#drawnUpTo).map(({ seq }) => seq));
+    this.#drawnUpTo = grown.length;
+  }
+
+  /** All is there that will come. */
+  #complete(how: { kind: 'complete'; cutOff?: number } | { kind: 'ended' } | { kind: 'failed'; reason: string }): void {
+    batch(() => {
+      this.#shown?.();
+      const grown = recording.value;
+      connection.value = how;
+      if (grown === undefined) return;
+      size.value = grown.length;
+      this.#goWhereWanted(grown);
+      if (this.#wanted?.record !== undefined) {
+        notice.value = `Record ${this.#wanted.record}, which the link asks for, is not in this trace.`;
+      }
+      this.#noteDrawn(grown);
+      if (follows.value) place.value = grown.length - 1;
+      else if (place.value === -1 && this.#source.kind === 'file') place.value = firstPlace(grown);
+      follows.value = false;
+    });
+    opened ??= performance.now() - this.#began;
+  }
+
+  /** A link's record and range, once they are there. */
+  #goWhereWanted(grown: Recording): void {
+    const { record, range: seqs } = this.#wanted ?? {};
+    if (seqs !== undefined) {
+      const [first, last] = seqs.map((seq) => grown.indexOf(seq));
+      if (first !== undefined && last !== undefined) range.value = [first, last];
+    }
+    const index = record === undefined ? undefined : grown.indexOf(record);
+    if (index !== undefined) place.value = index;
+    if (index !== undefined || (record === undefined && range.value !== undefined)) this.#wanted = undefined;
+    else if (record !== undefined && this.#source.kind === 'live' && (grown.records[0]?.seq ?? 0) > record) {
+      notice.value = `Record ${record}, which the link asks for, is not kept any more.`;
+      this.#wanted = undefined;
+    }
+  }
+
+  async #pause(reason: string): Promise<void> {
+    const ms = this.#retryMs;
+    this.#retryMs = Math.min(ms * 2, longestRetryMs);
+    connection.value = { kind: 'lost', reason, retryAt: performance.now() + ms };
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#signal.addEventListener('abort', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+}
+
+/** Where a file opens: at what departed from the diagrams, else at the last restart, else at its end. */
+export function firstPlace(all: Recording): number {
+  const restarts = all.lanes.lanes
+    .flatMap(({ marks }) => marks)
+    .filter(({ kind }) => kind === 'restart' || kind === 'retry');
+  return all.departures[0]?.index ?? restarts.at(-1)?.index ?? all.length - 1;
+}
+
+/** A diagram that cannot be read is left out: the trace is worth seeing without it. */
+function diagramsOf({ diagrams }: Session): Diagram[] {
+  return diagrams.flatMap(({ file, text }) => {
+    try {
+      return [parseDiagram(text, file)];
+    } catch (error) {
+      notice.value = messageOf(error);
+      return [];
+    }
+  });
+}

@@ -1,0 +1,129 @@
+import { expect, test } from 'vitest';
+import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
+import { changesOf, valueAt } from './context-change.ts';
+import { logsAround, momentAt } from './moment.ts';
+import { Recording } from './recording.ts';
+
+const header: TraceHeader = {
+  kind: 'header',
+  version: 2,
+  program: 'test',
+  pid: 1,
+  startedAt: '2026-01-01T00:00:00Z',
+  level: 'standard',
+  machines: [
+    {
+      id: 'door',
+      states: [
+        { path: '', type: 'compound', description: 'A door.' },
+        { path: 'closed', type: 'atomic', parent: 0, description: 'Nobody gets through.' },
+        { path: 'open', type: 'atomic', parent: 0, description: 'Anybody does.' },
+      ],
+      transitions: [{ source: 1, targets: [2], kind: 'event', on: 'door.open', actions: ['count'] }],
+    },
+  ],
+};
+
+function recordingOf(...bodies: TraceBody[]): Recording {
+  const recording = new Recording(header);
+  recording.append(bodies.map((body, i) => ({ seq: i + 1, t: i * 1_000, ...body }) as TraceRecord));
+  return recording;
+}
+
+const door: TraceBody[] = [
+  { kind: 'spawn', actor: 'door', machine: 'door' },
+  {
+    kind: 'transition',
+    actor: 'door',
+    from: '',
+    to: 'closed',
+    on: 'xstate.init',
+    cause: 1,
+    change: [{ path: '', value: { opened: 0, by: [] } }],
+  },
+  { kind: 'event', from: 'outside', to: 'door', event: { type: 'door.open' } },
+  { kind: 'event', from: 'door', to: 'bell', event: { type: 'ring' }, cause: 3 },
+  {
+    kind: 'transition',
+    actor: 'door',
+    from: 'closed',
+    to: 'open',
+    on: 'door.open',
+    cause: 3,
+    taken: [0],
+    change: [{ path: '/opened', value: 1 }],
+  },
+];
+
+test('an event is told with what the chart answered: its states, its context, the transitions that it took', () => {
+  const moment = momentAt(recordingOf(...door), 2)!;
+  expect(moment.actor).toBe('door');
+  expect(moment.steps).toEqual([4]);
+  expect([moment.before?.state, moment.after?.state]).toEqual(['closed', 'open']);
+  expect(moment.taken.map(({ on }) => on)).toEqual(['door.open']);
+  expect(moment.described.map(({ description }) => description)).toEqual(['A door.', 'Anybody does.']);
+  expect(changesOf(moment)).toEqual([{ path: '/opened', value: 1 }]);
+});
+
+test('what others did because of the same event is not the answer of its receiver', () => {
+  const recording = recordingOf(...door, { kind: 'step', actor: 'bell', on: 'door.open', cause: 3 });
+  expect(recording.ledTo(3)).toEqual([3, 4, 5]);
+  expect(momentAt(recording, 2)!.steps).toEqual([4]);
+});
+
+test('a transition is told with its own change; what is not a step of a chart has none', () => {
+  const recording = recordingOf(...door);
+  expect(momentAt(recording, 4)).toMatchObject({ actor: 'door', steps: [4], changes: [{ path: '/opened' }] });
+  expect(momentAt(recording, 3)).toMatchObject({ actor: 'bell', steps: [], machine: undefined });
+  expect(momentAt(recording, -1)).toBeUndefined();
+});
+
+test('the first context is no change', () => {
+  expect(changesOf(momentAt(recordingOf(...door), 1)!)).toEqual([]);
+});
+
+test('of a list that was replaced, only what is another value in it is a change', () => {
+  const before = {
+    actor: 'a',
+    state: '',
+    spawned: 1,
+    spawnedAt: 0,
+    context: {
+      epochs: [
+        { name: 'e0', phase: 'live', tags: ['x'] },
+        { name: 'e1', phase: 'starting', tags: [] },
+      ],
+    },
+  };
+  const next = [
+    { name: 'e0', phase: 'leaving', tags: ['x'] },
+    { name: 'e1', phase: 'starting', tags: [] },
+  ];
+  expect(changesOf({ before, changes: [{ path: '/epochs', value: next }] })).toEqual([
+    { path: '/epochs/0/phase', value: 'leaving' },
+  ]);
+  expect(changesOf({ before, changes: [{ path: '/epochs', value: next.slice(1) }] })).toEqual([
+    { path: '/epochs', value: next.slice(1) },
+  ]);
+  expect(changesOf({ before, changes: [{ path: '/epochs', value: [] }, { path: '/epochs' }] })).toEqual([
+    { path: '/epochs' },
+  ]);
+});
+
+test('a pointer leads to its value', () => {
+  expect(valueAt({ 'a/b': [{ '~': 1 }] }, '/a~1b/0/~0')).toBe(1);
+  expect(valueAt({ a: 1 }, '/a/b')).toBeUndefined();
+  expect(valueAt({ a: 1 }, '')).toEqual({ a: 1 });
+});
+
+test('log lines of two seconds before and after are told, the nearest first', () => {
+  const log = (text: string): TraceBody => ({ kind: 'log', actor: 'e/process', level: 'info', text });
+  const recording = recordingOf(log('0'), log('1'), log('2'), log('3'), log('4'), log('5'));
+  const { lines, all } = logsAround(recording, 3_200, 3);
+  expect(lines.map(({ record, awayMs }) => [record.text, awayMs])).toEqual([
+    ['3', -200],
+    ['4', 800],
+    ['2', -1_200],
+  ]);
+  expect(all).toBe(4);
+});

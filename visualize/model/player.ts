@@ -1,0 +1,34 @@
+/** Playback: at the pace of the program, but nobody waits through its idle hours. */
+
+/** The longest wait for the next record, at the pace of 1. */
+const longestGapMs = 1_500;
+
+export const paces = [0.25, 1, 4, 16] as const;
+
+/** How long a record stands until the next one comes, and how fast the trace's clock runs meanwhile. */
+export function gapBetween(t: number, next: number, pace: number): { readonly ms: number; readonly rate: number } {
+  const gap = Math.max(0, next - t);
+  const ms = Math.min(gap, longestGapMs) / pace;
+  return { ms, rate: ms === 0 ? 0 : gap / ms };
+}
+
+/**
+ * Where playback is when some time went by: it may pass several records at once, for they come in bursts.
+ *
+ * @param at place that is shown, and how long it has been shown
+ */
+export function playedOn(
+  timeAt: (index: number) => number,
+  last: number,
+  at: { readonly index: number; readonly shownMs: number },
+  pace: number,
+): { readonly index: number; readonly shownMs: number; readonly elapsed: number } {
+  let { index, shownMs } = at;
+  while (index < last) {
+    const { ms, rate } = gapBetween(timeAt(index), timeAt(index + 1), pace);
+    if (shownMs < ms) return { index, shownMs, elapsed: shownMs * rate };
+    shownMs -= ms;
+    index++;
+  }
+  return { index, shownMs: 0, elapsed: 0 };
+}

@@ -1,0 +1,66 @@
+/** The clock of the page: it plays a recording, and lets time go by while a live program is followed. */
+import { batch, effect, signal } from '@preact/signals';
+import { connection } from './connection.ts';
+import { elapsed, follows, goTo, place, recording, size } from './place.ts';
+import { playedOn } from './player.ts';
+
+export const playing = signal(false);
+export const pace = signal(1);
+
+/** Timers that run down need no more: a glance sees no difference, and a page that stands should cost nothing. */
+const followTickMs = 200;
+
+export function togglePlaying(): void {
+  const last = (recording.value?.length ?? 0) - 1;
+  batch(() => {
+    // At the end there is nothing to play: from the beginning, then.
+    if (!playing.value && place.value >= last) goTo(-1);
+    playing.value = !playing.value;
+  });
+}
+
+/** Starts the clock; once. */
+export function runClock(): void {
+  effect(() => {
+    if (playing.value) play();
+  });
+  effect(() => {
+    if (follows.value && connection.value.kind === 'live' && size.value > 0) return letTimeGoBy();
+    return undefined;
+  });
+}
+
+function play(): void {
+  let shownMs = 0;
+  let drawnAt = performance.now();
+  let expected = place.peek();
+  const frame = (at: number): void => {
+    const open = recording.peek();
+    if (open === undefined) playing.value = false;
+    if (!playing.peek() || open === undefined) return;
+    // Somebody went elsewhere: playback goes on from there.
+    if (place.peek() !== expected) shownMs = 0;
+    shownMs += Math.max(0, at - drawnAt);
+    drawnAt = at;
+    const last = open.length - 1;
+    const next = playedOn((index) => open.timeAt(index), last, { index: place.peek(), shownMs }, pace.peek());
+    shownMs = next.shownMs;
+    expected = next.index;
+    batch(() => {
+      if (next.index !== place.peek()) goTo(next.index);
+      elapsed.value = next.elapsed;
+      if (next.index >= last) playing.value = false;
+    });
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+}
+
+/** Since the last record came; its own delay on the way is not known, and small. */
+function letTimeGoBy(): () => void {
+  const began = performance.now();
+  const timer = setInterval(() => {
+    elapsed.value = performance.now() - began;
+  }, followTickMs);
+  return () => clearInterval(timer);
+}

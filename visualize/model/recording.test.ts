@@ -1,0 +1,143 @@
+import { expect, test } from 'vitest';
+import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
+import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
+import { TraceState } from '../../src/runtime/trace-state.ts';
+import { departed } from './departed.ts';
+import { Recording } from './recording.ts';
+
+const header: TraceHeader = {
+  kind: 'header',
+  version: 2,
+  program: 'test',
+  pid: 1,
+  startedAt: '2026-01-01T00:00:00Z',
+  level: 'standard',
+  machines: [],
+};
+
+/** Records, the i-th with the number 10 + 2 i at i × 100 ms. */
+function stamped(bodies: readonly TraceBody[]): TraceRecord[] {
+  return bodies.map((body, i) => ({ seq: 10 + 2 * i, t: i * 100, ...body }) as TraceRecord);
+}
+
+function recordingOf(
+  bodies: readonly TraceBody[],
+  diagrams: ConstructorParameters<typeof Recording>[1] = [],
+): Recording {
+  const recording = new Recording(header, diagrams);
+  recording.append(stamped(bodies));
+  return recording;
+}
+
+const spawn = (actor: string): TraceBody => ({ kind: 'spawn', actor, machine: 'm' });
+const enters = (actor: string, to: string, n = 0): TraceBody => ({
+  kind: 'transition',
+  actor,
+  from: '',
+  to,
+  on: 'e',
+  change: [{ path: '/n', value: n }],
+});
+const told = (to: string, type: string, cause?: number): TraceBody => ({
+  kind: 'event',
+  from: 'a',
+  to,
+  event: { type },
+  ...(cause !== undefined && { cause }),
+});
+const log = (text: string): TraceBody => ({ kind: 'log', actor: 'a/process', level: 'info', text });
+
+test('any state that is asked for, in any order, is the fold of the records up to there', () => {
+  const bodies = [spawn('a'), ...Array.from({ length: 2_300 }, (_, i) => enters('a', `s${i % 7}`, i))];
+  const recording = recordingOf(bodies);
+  const folded = (index: number): unknown => {
+    const state = TraceState.of(header);
+    for (const record of stamped(bodies).slice(0, index + 1)) state.apply(record);
+    return [...state.actors.values()];
+  };
+  for (const index of [-1, 0, 2_300, 1_200, 1_199, 1_201, 499, 500, 501, 498, 1_000, 2_299, 2_300, 3, 700, 650]) {
+    expect([...recording.stateAt(index).actors.values()], `at ${index}`).toEqual(folded(index));
+  }
+});
+
+test('another place is another state, also after the trace has grown', () => {
+  const recording = recordingOf([spawn('a')]);
+  const before = recording.stateAt(0);
+  recording.append([{ seq: 99, t: 999, ...enters('a', 'live') } as TraceRecord]);
+  expect(recording.stateAt(0)).toBe(before);
+  expect(recording.stateAt(0).actors.get('a')?.state).toBe('');
+  expect(recording.stateAt(1).actors.get('a')?.state).toBe('live');
+});
+
+test('a record is found by its number, and a place by its time', () => {
+  const recording = recordingOf([spawn('a'), spawn('b'), spawn('c')]);
+  expect([10, 11, 12, 14, 15].map((seq) => recording.indexOf(seq))).toEqual([0, undefined, 1, 2, undefined]);
+  expect([-1, 0, 99, 100, 5_000].map((t) => recording.placeAt(t))).toEqual([-1, 0, 0, 1, 2]);
+});
+
+test('it knows since when an actor is in its state, also of one that had the name before', () => {
+  const recording = recordingOf([
+    spawn('a'),
+    enters('a', 'x'),
+    log('-'),
+    { kind: 'stop', actor: 'a', status: 'done' },
+    spawn('a'),
+    log('-'),
+  ]);
+  expect([0, 2, 5].map((index) => recording.inStateSince('a', index))).toEqual([0, 100, 400]);
+  expect(recording.inStateSince('b', 5)).toBeUndefined();
+});
+
+test('it knows what a record led to', () => {
+  const recording = recordingOf([
+    told('b', 'go'),
+    { ...enters('b', 'x'), cause: 10 } as TraceBody,
+    told('c', 'went', 10),
+    told('d', 'other', 12),
+  ]);
+  expect(recording.ledTo(10)).toEqual([1, 2]);
+  expect(recording.ledTo(14)).toEqual([]);
+});
+
+test('log lines are found by their time', () => {
+  const recording = recordingOf([log('0'), spawn('a'), log('200'), log('300')]);
+  expect(recording.logsBetween(100, 300)).toEqual([2, 3]);
+  expect(recording.logsBetween(0, 0)).toEqual([0]);
+  expect(recording.logsBetween(301, 900)).toEqual([]);
+});
+
+test('departures are found by their place, and from one to the next', () => {
+  const diagram = parseDiagram(
+    'sequenceDiagram\n  participant a\n  participant b\n  a->>b: go.on\n  b->>a: went.on\n',
+    'd.mmd',
+  );
+  const wrong = told('b', 'not.declared');
+  const recording = recordingOf(
+    [told('b', 'go.on'), wrong, { kind: 'event', from: 'b', to: 'a', event: { type: 'went.on' } }, wrong],
+    [diagram],
+  );
+  expect(recording.departures.map(({ index }) => index)).toEqual([1, 3]);
+  expect(recording.departureAt(1)).toMatchObject([{ kind: 'undeclared' }]);
+  expect(recording.departureAt(2)).toEqual([]);
+  expect([-1, 0, 1, 3].map((index) => recording.nextDeparture(index, 1))).toEqual([1, 1, 3, undefined]);
+  expect([4, 3, 1, 0].map((index) => recording.nextDeparture(index, -1))).toEqual([3, 1, undefined, undefined]);
+  expect(recording.lanes.lanes.find(({ name }) => name === 'departures')?.marks.map(({ index }) => index)).toEqual([
+    1, 3,
+  ]);
+});
+
+test('a chart that left is shown for a moment, an effect and one that is back are not', () => {
+  const stop = (actor: string): TraceBody => ({ kind: 'stop', actor, status: 'stopped' });
+  const recording = recordingOf([
+    spawn('a'),
+    spawn('b'),
+    stop('a'),
+    stop('b'),
+    stop('b/process'),
+    spawn('b'),
+    ...Array.from({ length: 12 }, () => log('-')),
+  ]);
+  expect(departed(recording, 3).map(({ actor }) => actor)).toEqual(['a', 'b']);
+  expect(departed(recording, 5)).toEqual([{ actor: 'a', status: 'stopped' }]);
+  expect(departed(recording, 17)).toEqual([]);
+});

@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest';
+import type { TraceRecord } from '../../src/runtime/trace.ts';
+import { matches, parseQuery, Search } from './search.ts';
+
+const event: TraceRecord = {
+  seq: 7,
+  t: 1,
+  kind: 'event',
+  from: 'cert-watcher',
+  to: 'supervisor',
+  event: { type: 'config.changed', digest: 'ab12', path: '/etc/certs/tls.crt' },
+};
+const step: TraceRecord = {
+  seq: 8,
+  t: 2,
+  kind: 'transition',
+  actor: 'supervisor',
+  from: 'running.settled',
+  to: 'running.deciding',
+  on: 'config.changed',
+};
+const log: TraceRecord = {
+  seq: 77,
+  t: 3,
+  kind: 'log',
+  actor: 'epoch-0/process',
+  level: 'error',
+  text: 'Listener is not ready',
+};
+const started: TraceRecord = {
+  seq: 78,
+  t: 3,
+  kind: 'timer-started',
+  actor: 'supervisor',
+  timer: 'backoff',
+  state: 'running.backing off',
+  ms: 5,
+};
+
+const found = (query: string): number[] =>
+  [event, step, log, started].filter((record) => matches(parseQuery(query), record)).map(({ seq }) => seq);
+
+test.each([
+  ['config.changed', [7, 8]],
+  ['tls.crt', [7]],
+  ['CONFIG.Changed', [7, 8]],
+  ['actor:supervisor', [7, 8, 78]],
+  ['actor:supervisor config.changed', [7, 8]],
+  ['kind:log error', [77]],
+  ['kind:timer', []],
+  ['kind:timer-started', [78]],
+  ['"not ready"', [77]],
+  ['"not ready', [77]],
+  ['ready not', [77]],
+  ['actor:supervisor -kind:event', [8, 78]],
+  ['from:cert-watcher', [7]],
+  ['state:"backing off"', [78]],
+  ['state:deciding', [8]],
+  ['seq:7', [7]],
+  ['timer:back', [78]],
+  ['event:config', [7, 8]],
+  ['digest:ab12', []],
+])('%s finds %j', (query, seqs) => {
+  expect(found(query)).toEqual(seqs);
+});
+
+test('a query that is still being typed asks for nothing', () => {
+  expect(parseQuery('  ').terms).toEqual([]);
+  expect(parseQuery('actor:').terms).toEqual([{ field: undefined, text: 'actor:', not: false }]);
+});
+
+test('a search that is broken off goes on where it was, and over what came meanwhile', () => {
+  const records = Array.from(
+    { length: 5_000 },
+    (_, i): TraceRecord => ({ ...log, seq: i + 1, text: i % 10 === 0 ? 'bad' : 'good' }),
+  );
+  const search = new Search(parseQuery('bad'));
+  expect(search.advance(records.slice(0, 3_000), () => false)).toBe(false);
+  const reached = search.reached;
+  expect(reached).toBeLessThan(3_000);
+  let rounds = 1;
+  while (!search.advance(records.slice(0, 3_000), () => false)) rounds++;
+  expect(rounds).toBeGreaterThan(2);
+  expect(search.found).toHaveLength(300);
+  expect(search.advance(records, () => true)).toBe(true);
+  expect(search.found).toEqual(records.flatMap(({ seq }) => ((seq - 1) % 10 === 0 ? [seq - 1] : [])));
+});

@@ -1,0 +1,108 @@
+/** Search in a trace: by words anywhere, or in one field only. */
+import type { TraceRecord } from '../../src/runtime/trace.ts';
+import { happeningInWords } from './words.ts';
+
+/**
+ * What was typed: `actor:supervisor kind:event config.changed "not ready"`. All terms must hold. A term without a field is
+ * looked for in everything, payload included; upper and lower case are the same.
+ */
+export interface Query {
+  readonly text: string;
+  readonly terms: readonly Term[];
+}
+
+interface Term {
+  readonly field: Field | undefined;
+  readonly text: string;
+  /** `-word`: it must not hold. */
+  readonly not: boolean;
+}
+
+const fields = {
+  actor: (record: TraceRecord) =>
+    record.kind === 'event'
+      ? `${record.from}\n${record.to}`
+      : record.kind === 'spawn'
+        ? `${record.actor}\n${record.parent ?? ''}`
+        : record.actor,
+  from: (record: TraceRecord) => (record.kind === 'event' || record.kind === 'transition' ? record.from : ''),
+  to: (record: TraceRecord) => (record.kind === 'event' || record.kind === 'transition' ? record.to : ''),
+  kind: (record: TraceRecord) => record.kind,
+  event: (record: TraceRecord) => (record.kind === 'event' ? record.event.type : 'on' in record ? record.on : ''),
+  state: (record: TraceRecord) =>
+    record.kind === 'transition' ? `${record.from}\n${record.to}` : record.kind === 'timer-started' ? record.state : '',
+  timer: (record: TraceRecord) => ('timer' in record ? record.timer : ''),
+  seq: (record: TraceRecord) => String(record.seq),
+} as const;
+
+type Field = keyof typeof fields;
+
+/** Names of fields, for help. */
+export const fieldNames = Object.keys(fields) as readonly Field[];
+
+export function parseQuery(text: string): Query {
+  const terms: Term[] = [];
+  for (const [, minus, name, quoted, plain] of text.matchAll(/(-?)(?:(\w+):)?(?:"([^"]*)"?|(\S+))/g)) {
+    const isField = name !== undefined && Object.hasOwn(fields, name.toLowerCase());
+    // `xds:foo` names no field: it is looked for as it stands.
+    const words = `${isField || name === undefined ? '' : `${name}:`}${quoted ?? plain ?? ''}`.toLowerCase();
+    if (words === '') continue;
+    terms.push({ field: isField ? (name.toLowerCase() as Field) : undefined, text: words, not: minus === '-' });
+  }
+  return { text, terms };
+}
+
+/** Whether a record is what was asked for. */
+export function matches({ terms }: Query, record: TraceRecord): boolean {
+  let whole: string | undefined;
+  for (const { field, text, not } of terms) {
+    if (field !== undefined) {
+      if (hasField(record, field, text) === not) return false;
+      continue;
+    }
+    // Most terms are found, or not, without the payload's text, which costs most.
+    whole ??= `${happeningInWords(record)} ${JSON.stringify(record)}`.toLowerCase();
+    if (whole.includes(text) === not) return false;
+  }
+  return true;
+}
+
+function hasField(record: TraceRecord, field: Field, text: string): boolean {
+  const value = fields[field](record).toLowerCase();
+  // A number is that number; `kind:timer` is not `timer-started`.
+  return field === 'seq' || field === 'kind' ? value === text : value.includes(text);
+}
+
+/** A search that is under way: it goes over a growing trace in slices, so that the page stays alive. */
+export class Search {
+  readonly query: Query;
+  /** Places of what was found so far, in order. */
+  readonly found: number[] = [];
+  #next = 0;
+
+  constructor(query: Query) {
+    this.query = query;
+  }
+
+  /** How many records were looked at. */
+  get reached(): number {
+    return this.#next;
+  }
+
+  /** Looks at more records, as long as `goOn` says so; answers whether all were. */
+  advance(records: readonly TraceRecord[], goOn: () => boolean): boolean {
+    for (; this.#next < records.length; this.#next++) {
+      if (this.#next % 256 === 255 && !goOn()) {
+        this.#look(records);
+        this.#next++;
+        return this.#next === records.length;
+      }
+      this.#look(records);
+    }
+    return true;
+  }
+
+  #look(records: readonly TraceRecord[]): void {
+    if (matches(this.query, records[this.#next]!)) this.found.push(this.#next);
+  }
+}

@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest';
+import { TraceProblem, TraceStream } from './trace-stream.ts';
+
+const header = {
+  kind: 'header',
+  version: 2,
+  program: 'test',
+  pid: 1,
+  startedAt: '2026-01-01T00:00:00Z',
+  level: 'standard',
+  machines: [],
+};
+const timer = (seq: number): object => ({ seq, t: seq, kind: 'timer', actor: 'supervisor', timer: 'backoff' });
+const lines = (...things: object[]): string => things.map((thing) => `${JSON.stringify(thing)}\n`).join('');
+const always = (): boolean => true;
+
+test('a trace that comes in pieces of any length is the trace', () => {
+  const text = lines(header, timer(1), timer(2), timer(3));
+  for (const size of [1, 7, 50, 10_000]) {
+    const stream = new TraceStream();
+    const seqs: number[] = [];
+    for (let at = 0; at < text.length; at += size) {
+      stream.push(text.slice(at, at + size));
+      seqs.push(...stream.read(always).map(({ seq }) => seq));
+    }
+    expect(seqs).toEqual([1, 2, 3]);
+    expect(stream.header?.program).toBe('test');
+    expect(stream.end()).toEqual([]);
+    expect(stream.cutOff).toBeUndefined();
+  }
+});
+
+test('it stops reading when it is told to, and goes on where it was', () => {
+  const stream = new TraceStream();
+  stream.push(lines(header, ...Array.from({ length: 200 }, (_, i) => timer(i + 1))));
+  const first = stream.read(() => false);
+  expect(first.length).toBeLessThan(100);
+  const rest = stream.read(always);
+  expect([...first, ...rest].map(({ seq }) => seq)).toEqual(Array.from({ length: 200 }, (_, i) => i + 1));
+});
+
+test('a last line that was half written is left out, and its number told', () => {
+  const stream = new TraceStream();
+  stream.push(`${lines(header, timer(1))}{"seq":2,"t":`);
+  expect(stream.read(always)).toHaveLength(1);
+  expect(stream.end()).toEqual([]);
+  expect(stream.cutOff).toBe(3);
+});
+
+test('a last line that only lacks its newline is a record', () => {
+  const stream = new TraceStream();
+  stream.push(lines(header, timer(1)) + JSON.stringify(timer(2)));
+  expect(stream.read(always)).toHaveLength(1);
+  expect(stream.end().map(({ seq }) => seq)).toEqual([2]);
+  expect(stream.cutOff).toBeUndefined();
+});
+
+test('an unreadable line says where it is, after what was before it was answered', () => {
+  const stream = new TraceStream();
+  stream.push(`${lines(header, timer(1))}oops\n${lines(timer(2))}`);
+  expect(stream.read(always).map(({ seq }) => seq)).toEqual([1]);
+  expect(() => stream.read(always)).toThrow('line 3: the line is not JSON');
+});
+
+test.each([
+  ['another version', lines({ ...header, version: 1 }), /line 1: the format's version is 1/],
+  ['no header', lines(timer(1)), /line 1: a timer record comes before the header/],
+  ['records out of order', lines(header, timer(2), timer(1)), /line 3: record 1 comes after record 2/],
+  ['another run', lines(header, timer(1), { ...header, pid: 2 }), /line 3: a second header/],
+])('%s is a problem', (_, text, why) => {
+  const stream = new TraceStream();
+  stream.push(text);
+  const readAll = (): void => {
+    while (stream.read(always).length > 0);
+  };
+  expect(readAll).toThrow(TraceProblem);
+  const again = new TraceStream();
+  again.push(text);
+  expect(() => {
+    while (again.read(always).length > 0);
+  }).toThrow(why);
+});
+
+test('the header of a rotated part of the same run is passed over', () => {
+  const stream = new TraceStream();
+  stream.push(lines(header, timer(1), header, timer(2)));
+  expect(stream.read(always).map(({ seq }) => seq)).toEqual([1, 2]);
+});

@@ -1,0 +1,126 @@
+import { useSignal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { connection, notice, source, sources } from '../model/connection.ts';
+import { reopen } from '../model/load.ts';
+import { recording, size } from '../model/place.ts';
+import { Icon } from './icon.tsx';
+
+/** What the person must know of where the trace comes from. Nothing when all is well. */
+export function Banners(): JSX.Element {
+  return (
+    <div class="banners" role="status">
+      <ConnectionBanner />
+      {notice.value !== undefined && (
+        <p class="banner note">
+          <span>{notice.value}</span>
+          <button
+            type="button"
+            class="quiet"
+            aria-label="Close this note"
+            onClick={() => {
+              notice.value = undefined;
+            }}
+          >
+            <Icon name="close" />
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function ConnectionBanner(): JSX.Element | null {
+  const how = connection.value;
+  const name = sources.value[source.value]?.name ?? 'the source';
+  switch (how.kind) {
+    case 'lost':
+      return <Lost name={name} reason={how.reason} retryAt={how.retryAt} />;
+    case 'ended':
+      return (
+        <p class="banner note">
+          <span>
+            <b>The program has ended.</b> All that it told is kept here: {size.value} records.
+          </span>
+          <button type="button" onClick={reopen}>
+            Look for it again
+          </button>
+        </p>
+      );
+    case 'failed':
+      return (
+        <p class="banner bad">
+          <span>
+            <b>{recording.value === undefined ? `${name} cannot be opened.` : `${name} cannot be read any further.`}</b>{' '}
+            {sentence(how.reason)}
+            {recording.value !== undefined && ` What comes before it is shown: ${size.value} records.`}
+          </span>
+          <button type="button" onClick={reopen}>
+            Try again
+          </button>
+        </p>
+      );
+    case 'complete':
+      if (how.cutOff === undefined) return null;
+      return (
+        <p class="banner note">
+          <span>Line {how.cutOff}, the last one, is only half written, as a crash leaves it: it is left out.</span>
+        </p>
+      );
+    default:
+      return null;
+  }
+}
+
+function Lost({
+  name,
+  reason,
+  retryAt,
+}: {
+  readonly name: string;
+  readonly reason: string;
+  readonly retryAt: number;
+}): JSX.Element {
+  const left = useSignal(0);
+  useEffect(() => {
+    const count = (): void => {
+      left.value = Math.max(0, Math.ceil((retryAt - performance.now()) / 1_000));
+    };
+    count();
+    const timer = setInterval(count, 250);
+    return () => clearInterval(timer);
+  }, [retryAt]);
+  return (
+    <p class="banner bad">
+      <span>
+        <b>The connection to {name} is lost.</b> {sentence(reason)}{' '}
+        {left.value === 0 ? 'Trying again…' : `Next try in ${left.value} s.`}
+      </span>
+      <button type="button" onClick={reopen}>
+        Try now
+      </button>
+    </p>
+  );
+}
+
+/** Reasons come from many places, with and without a full stop. */
+function sentence(reason: string): string {
+  const text = reason.trim();
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+}
+
+/** In the place of the views, until there is something to show. Why there will be nothing, the banner says. */
+export function Opening(): JSX.Element {
+  const how = connection.value;
+  return (
+    <main class="opening">
+      {how.kind === 'opening' && (
+        <>
+          <span class="progress-bar" />
+          <p>Opening {sources.value[source.value]?.name ?? ''}</p>
+          <p class="muted">{how.records > 0 ? `${how.records.toLocaleString('en')} records` : ''}</p>
+        </>
+      )}
+    </main>
+  );
+}

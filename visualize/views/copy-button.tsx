@@ -1,0 +1,33 @@
+import { useSignal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { notice } from '../model/connection.ts';
+import { Icon } from './icon.tsx';
+
+const saidForMs = 1_200;
+
+/** Puts a text into the clipboard, and says that it did. */
+export function CopyButton({ text, what }: { readonly text: () => string; readonly what: string }): JSX.Element {
+  const done = useSignal(false);
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text());
+      done.value = true;
+      setTimeout(() => {
+        done.value = false;
+      }, saidForMs);
+    } catch {
+      notice.value = 'The browser does not let this page use the clipboard.';
+    }
+  };
+  return (
+    <button
+      type="button"
+      class="quiet copy"
+      aria-label={`Copy the ${what}`}
+      title={`Copy the ${what}`}
+      onClick={() => void copy()}
+    >
+      {done.value ? 'copied' : <Icon name="copy" />}
+    </button>
+  );
+}

@@ -1,0 +1,52 @@
+import type { JSX } from 'preact';
+import type { ContextChange } from '../../src/runtime/trace.ts';
+import { changesOf, valueAt } from '../model/context-change.ts';
+import type { Moment } from '../model/moment.ts';
+import { CopyButton } from './copy-button.tsx';
+import { Json, short } from './json.tsx';
+
+/** What the chart remembers, before and after, with the change marked. */
+export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
+  const { actor, before, after } = moment;
+  const context = after?.context ?? before?.context;
+  const changes = context === undefined ? [] : changesOf(moment);
+  const marked = new Map(changes.map(({ path }) => [path, valueAt(before?.context, path)]));
+  return (
+    <div class="column scroll" data-part="context">
+      <h3 class="column-head">
+        Context of {actor}
+        {context !== undefined && <CopyButton text={() => JSON.stringify(context, null, 2)} what="context" />}
+      </h3>
+      {context === undefined ? (
+        <p class="muted">It has none.</p>
+      ) : (
+        <>
+          <Changes changes={changes} before={before?.context} />
+          <Json value={context} marked={marked} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function Changes({
+  changes,
+  before,
+}: {
+  readonly changes: readonly ContextChange[];
+  readonly before: unknown;
+}): JSX.Element {
+  if (changes.length === 0) return <p class="muted">No change.</p>;
+  return (
+    <ul class="changes" aria-label="Changes">
+      {changes.map((change) => (
+        <li key={change.path} data-path={change.path}>
+          <span class="key">{change.path === '' ? 'all of it' : change.path.slice(1).replaceAll('/', ' › ')}</span>
+          <del>{short(valueAt(before, change.path) ?? 'nothing')}</del>
+          <span class="step">→</span>
+          {'value' in change ? <ins>{short(change.value)}</ins> : <ins class="muted">gone</ins>}
+        </li>
+      ))}
+    </ul>
+  );
+}

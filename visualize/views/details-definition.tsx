@@ -1,0 +1,68 @@
+import type { JSX } from 'preact';
+import type { Statechart, StatechartTransition } from '../../src/runtime/statechart.ts';
+import type { Moment } from '../model/moment.ts';
+
+/** What the machine's author wrote about the states and transitions of this moment. */
+export function Definition({ moment }: { readonly moment: Moment }): JSX.Element {
+  const { machine, taken, described } = moment;
+  return (
+    <div data-part="definition">
+      <h3 class="column-head">{machine === undefined ? 'Definition' : `Machine ${machine.id}`}</h3>
+      {machine === undefined && <p class="muted">An effect: it has no chart.</p>}
+      {machine !== undefined && taken.length > 0 && (
+        <ul class="taken" aria-label="Transitions taken">
+          {taken.map((transition, i) => (
+            <Taken key={i} machine={machine} transition={transition} />
+          ))}
+        </ul>
+      )}
+      {described.length > 0 && (
+        <dl class="descriptions">
+          {described.map(({ path, description }) => (
+            <div key={path}>
+              <dt>{path === '' ? machine?.id : path.split('.').at(-1)}</dt>
+              <dd>{description}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </div>
+  );
+}
+
+function Taken({
+  machine,
+  transition,
+}: {
+  readonly machine: Statechart;
+  readonly transition: StatechartTransition;
+}): JSX.Element {
+  const { kind, on, guard, actions, targets, source, description } = transition;
+  const name = (number: number): string => machine.states[number]?.path.split('.').at(-1) || machine.id;
+  return (
+    <li>
+      <p class="transition-name">
+        <span class="muted">{name(source)}</span> <span class="trigger">{triggerInWords(kind, on)}</span>
+        {guard !== undefined && <span class="guard"> [{guard}]</span>} <span class="step">→</span>{' '}
+        {targets.length === 0 ? 'stays' : targets.map(name).join(', ')}
+      </p>
+      {actions !== undefined && <p class="actions">does {actions.join(', ')}</p>}
+      {description !== undefined && <p class="description">{description}</p>}
+    </li>
+  );
+}
+
+function triggerInWords(kind: StatechartTransition['kind'], on: string): string {
+  switch (kind) {
+    case 'event':
+      return on;
+    case 'timer':
+      return `after ${on}`;
+    case 'always':
+      return 'at once';
+    case 'done':
+      return on === '' ? 'when it is done' : `when ${on} is done`;
+    case 'error':
+      return `when ${on} fails`;
+  }
+}

@@ -1,0 +1,25 @@
+import type { JSX } from 'preact';
+import { formatDeparture } from '../../src/debugger/report-text.ts';
+import type { Recording } from '../model/recording.ts';
+import { departureInWords } from '../model/words.ts';
+import { Icon } from './icon.tsx';
+
+/** What the sequence diagrams say against this record: the two sides, as `chartpilot check` prints them. */
+export function Departures({ open, index }: { readonly open: Recording; readonly index: number }): JSX.Element {
+  return (
+    <>
+      {open.departureAt(index).map((departure, i) => (
+        <div class="departure" role="note" key={i}>
+          <p>
+            <Icon name="departure" />
+            <strong>Departs from the contract.</strong> {departureInWords(departure)}
+          </p>
+          <details>
+            <summary>Both sides</summary>
+            <pre>{formatDeparture(departure, open.diagrams)}</pre>
+          </details>
+        </div>
+      ))}
+    </>
+  );
+}

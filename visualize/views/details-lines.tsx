@@ -1,0 +1,36 @@
+import type { JSX } from 'preact';
+import { logsAround } from '../model/moment.ts';
+import { jumpTo } from '../model/place.ts';
+import type { Recording } from '../model/recording.ts';
+import { durationInWords } from '../model/words.ts';
+
+const listed = 40;
+
+/** What Envoy and other processes wrote two seconds before and after. */
+export function Lines({ open, t }: { readonly open: Recording; readonly t: number }): JSX.Element {
+  const { lines, all } = logsAround(open, t, listed);
+  return (
+    <div class="column scroll" data-part="log">
+      <h3 class="column-head">
+        Log lines <span class="muted">±2 s, the nearest first</span>
+      </h3>
+      {lines.length === 0 && <p class="muted">No process wrote anything then.</p>}
+      <ol class="lines">
+        {lines.map(({ index, record, awayMs }) => (
+          <li key={index} data-level={record.level}>
+            <button type="button" class="record-link" data-record={record.seq} onClick={() => jumpTo(index)}>
+              <span class="away">
+                {awayMs === 0 ? 'now' : `${awayMs < 0 ? '−' : '+'}${durationInWords(Math.abs(awayMs))}`}
+              </span>
+              <span class="log-actor" title={record.actor}>
+                {record.actor.split('/')[0]}
+              </span>
+              <span class="log-text">{record.text}</span>
+            </button>
+          </li>
+        ))}
+      </ol>
+      {all > listed && <p class="muted">… and {all - listed} more, farther away</p>}
+    </div>
+  );
+}

@@ -1,0 +1,189 @@
+import { effect, signal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { type Moment, momentAt } from '../model/moment.ts';
+import { choose, place, recording, size } from '../model/place.ts';
+import { playing } from '../model/playing.ts';
+import {
+  actorOf,
+  clockText,
+  durationInWords,
+  eventInWords,
+  happeningInWords,
+  stateInWords,
+  wallClockText,
+} from '../model/words.ts';
+import { CopyButton } from './copy-button.tsx';
+import { Causes } from './details-causes.tsx';
+import { Context } from './details-context.tsx';
+import { Definition } from './details-definition.tsx';
+import { Departures } from './details-departure.tsx';
+import { Lines } from './details-lines.tsx';
+import { Json } from './json.tsx';
+
+/** The place whose details are shown: that of the page, a moment later while it moves fast. */
+const shown = signal(-1);
+/** Nobody reads faster, and to draw all of it for each step would cost the steps their pace. */
+const atMostEveryMs = 140;
+
+/** From now on the details follow the place. */
+export function keepDetails(): void {
+  let shownAt = 0;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const show = (): void => {
+    timer = undefined;
+    shownAt = performance.now();
+    shown.value = place.peek();
+  };
+  effect(() => {
+    place.value;
+    recording.value;
+    const wait = shownAt + atMostEveryMs - performance.now();
+    if (wait <= 0) show();
+    else if (timer === undefined) timer = setTimeout(show, wait);
+  });
+}
+
+/** All that is known of the record that happened last. */
+export function Details(): JSX.Element {
+  const open = recording.value;
+  // What it led to may come after it.
+  if (!playing.value) size.value;
+  const moment = open === undefined ? undefined : momentAt(open, shown.value);
+  return (
+    <section class="pane details" aria-labelledby="details-heading">
+      <h2 id="details-heading" class="hidden">
+        Details
+      </h2>
+      {open === undefined || moment === undefined ? (
+        <p class="empty">{open === undefined ? '' : 'Before the first record: step forward (→) or play (Space).'}</p>
+      ) : (
+        <>
+          <div class="column record-column scroll">
+            <RecordHead moment={moment} startedAt={open.header.startedAt} />
+            <Departures open={open} index={moment.index} />
+            <Payload moment={moment} />
+          </div>
+          <Context moment={moment} />
+          <Causes open={open} index={moment.index} />
+          <div class="column scroll">
+            <Definition moment={moment} />
+          </div>
+          <Lines open={open} t={moment.record.t} />
+        </>
+      )}
+    </section>
+  );
+}
+
+function RecordHead({
+  moment: { record },
+  startedAt,
+}: {
+  readonly moment: Moment;
+  readonly startedAt: string;
+}): JSX.Element {
+  return (
+    <header class="record-head">
+      <p class="meta">
+        <span class="kind" data-kind={record.kind}>
+          {record.kind}
+        </span>
+        <span>#{record.seq}</span>
+        <span>{clockText(record.t)}</span>
+        <span class="muted">{wallClockText(startedAt, record.t)}</span>
+      </p>
+      <h3>
+        {record.kind === 'event' ? (
+          <>
+            <ActorLink actor={record.from} /> <span class="step">→</span> <ActorLink actor={record.to} />
+          </>
+        ) : (
+          <ActorLink actor={actorOf(record)} />
+        )}
+      </h3>
+      <p class="happening">{happeningInWords(record)}</p>
+    </header>
+  );
+}
+
+/** Only who is a chart has something to look at. */
+function ActorLink({ actor }: { readonly actor: string }): JSX.Element {
+  if (actor === 'outside' || actor.includes('/')) return <span>{actor}</span>;
+  return (
+    <button type="button" class="link" onClick={() => choose(actor)}>
+      {actor}
+    </button>
+  );
+}
+
+function Payload({ moment: { record, steps } }: { readonly moment: Moment }): JSX.Element {
+  const open = recording.value!;
+  const answers =
+    record.kind === 'transition' || record.kind === 'step' ? [] : steps.map((index) => open.records[index]!);
+  const { title, value } = payloadOf(record);
+  return (
+    <>
+      {value !== undefined && (
+        <div class="block">
+          <h4>
+            {title}
+            <CopyButton text={() => JSON.stringify(value, null, 2)} what={title.toLowerCase()} />
+          </h4>
+          <Json value={value} />
+        </div>
+      )}
+      {(record.kind === 'transition' || record.kind === 'step') && (
+        <dl class="fields">
+          {record.kind === 'transition' && (
+            <>
+              <dt>from</dt>
+              <dd>{record.from === '' ? '—' : record.from}</dd>
+              <dt>to</dt>
+              <dd>{record.to}</dd>
+            </>
+          )}
+          <dt>on</dt>
+          <dd>{eventInWords(record.on)}</dd>
+        </dl>
+      )}
+      {record.kind === 'timer-started' && (
+        <dl class="fields">
+          <dt>runs for</dt>
+          <dd>{durationInWords(record.ms)}</dd>
+          <dt>as long as in</dt>
+          <dd>{record.state}</dd>
+        </dl>
+      )}
+      {answers.length > 0 && (
+        <p class="answer">
+          The chart answers:{' '}
+          {answers
+            .map((answer) =>
+              answer.kind === 'transition'
+                ? `${stateInWords(answer.from) || 'begin'} → ${stateInWords(answer.to)}`
+                : 'stays',
+            )
+            .join(', ')}
+        </p>
+      )}
+    </>
+  );
+}
+
+function payloadOf(record: Moment['record']): { title: string; value?: unknown } {
+  switch (record.kind) {
+    case 'event': {
+      const { type: _, ...payload } = record.event;
+      return Object.keys(payload).length === 0 ? { title: '' } : { title: 'Payload', value: payload };
+    }
+    case 'spawn':
+      return record.input === undefined ? { title: '' } : { title: 'Input', value: record.input };
+    case 'effect':
+      return record.params === undefined ? { title: '' } : { title: 'Parameters', value: record.params };
+    case 'stop':
+      if (record.output === undefined) return { title: '' };
+      return { title: 'Output', value: record.output };
+    default:
+      return { title: '' };
+  }
+}

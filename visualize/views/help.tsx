@@ -1,0 +1,75 @@
+import type { JSX } from 'preact';
+import { fieldNames } from '../model/search.ts';
+import { Icon } from './icon.tsx';
+
+const keys: readonly (readonly [string, string])[] = [
+  ['← →', 'One record back or forward'],
+  ['Shift + ← →', 'One event of the chosen actor back or forward'],
+  ['Ctrl or Alt + ← →', 'Departure from the sequence diagrams before or after'],
+  ['Home  End', 'First or last record; End goes along with a live program'],
+  ['Space', 'Play or pause, at the real pace; long pauses are cut short'],
+  ['/', 'Search'],
+  ['Enter  Shift + Enter', 'Next or previous record that was found'],
+  ['[  ]', 'The range begins or ends here'],
+  ['+  −  0', 'Zoom the timeline in or out, show all of it'],
+  ['?', 'This help'],
+];
+
+export function openHelp(): void {
+  helpDialog()?.showModal();
+}
+
+export function isHelpOpen(): boolean {
+  return helpDialog()?.open ?? false;
+}
+
+function helpDialog(): HTMLDialogElement | null {
+  return document.getElementById('help') as HTMLDialogElement | null;
+}
+
+export function HelpButton(): JSX.Element {
+  return (
+    <button type="button" class="quiet" aria-label="Help: all keys" title="Help: all keys (?)" onClick={openHelp}>
+      <Icon name="help" />
+    </button>
+  );
+}
+
+export function Help(): JSX.Element {
+  return (
+    <dialog id="help" aria-labelledby="help-heading" closedby="any">
+      <form method="dialog">
+        <header>
+          <h2 id="help-heading">Keys</h2>
+          <button type="submit" class="quiet" aria-label="Close">
+            <Icon name="close" />
+          </button>
+        </header>
+        <dl>
+          {keys.map(([key, does]) => (
+            <div key={key}>
+              <dt>
+                {key.split('  ').map((one) => (
+                  <kbd key={one}>{one}</kbd>
+                ))}
+              </dt>
+              <dd>{does}</dd>
+            </div>
+          ))}
+        </dl>
+        <h2>Mouse</h2>
+        <p>
+          On the timeline: drag to go through time, Shift + drag to choose a range for exports, wheel to zoom, click a
+          mark to go there. Drag the borders between panes; a double click puts them back.
+        </p>
+        <h2>Search</h2>
+        <p>
+          Words are looked for everywhere. A field before them looks there only:{' '}
+          {fieldNames.map((name) => `${name}:`).join(' ')} A minus turns a word round: <code>-kind:timer</code>.
+        </p>
+        <h2>Links</h2>
+        <p>The page's address holds the source, the record, the chosen actor and the range. Send it to a colleague.</p>
+      </form>
+    </dialog>
+  );
+}

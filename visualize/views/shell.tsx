@@ -1,0 +1,86 @@
+import { effect, signal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { follows, place, recording } from '../model/place.ts';
+import { playing } from '../model/playing.ts';
+import { Actors } from './actors.tsx';
+import { Banners, Opening } from './banner.tsx';
+import { Boundary } from './boundary.tsx';
+import { ChartView } from './chart-view.tsx';
+import { Details } from './details.tsx';
+import { Help } from './help.tsx';
+import { SequenceView } from './sequence-view.tsx';
+import { Splitter } from './splitter.tsx';
+import { Timeline } from './timeline.tsx';
+import { Topbar } from './topbar.tsx';
+import { placeInWords, Transport } from './transport.tsx';
+
+export function Shell(): JSX.Element {
+  return (
+    <div class="shell">
+      <Topbar />
+      <Banners />
+      {recording.value === undefined ? <Opening /> : <Views />}
+      <Announcement />
+      <Help />
+    </div>
+  );
+}
+
+/** The panes, linked by the place that is looked at. */
+function Views(): JSX.Element {
+  return (
+    <>
+      <main class="panes">
+        <Boundary name="actors">
+          <Actors />
+        </Boundary>
+        <Splitter name="actors-width" label="Width of the actors" axis="x" of="before" least={180} most={480} />
+        <section class="pane chart-pane" aria-label="Statechart">
+          <Boundary name="statechart">
+            <ChartView />
+          </Boundary>
+        </section>
+        <Splitter name="sequence-width" label="Width of the sequence" axis="x" of="behind" least={240} most={1_000} />
+        <section class="pane sequence-pane" aria-label="Sequence">
+          <Boundary name="sequence">
+            <SequenceView />
+          </Boundary>
+        </section>
+      </main>
+      <Splitter name="timeline-height" label="Height of the timeline" axis="y" of="behind" least={96} most={420} />
+      <Boundary name="timeline">
+        <Timeline />
+      </Boundary>
+      <Transport />
+      <Splitter name="details-height" label="Height of the details" axis="y" of="behind" least={80} most={600} />
+      <Boundary name="details">
+        <Details />
+      </Boundary>
+    </>
+  );
+}
+
+const announced = signal('');
+/** A reader's voice is slower than a finger on a key: only where one stays is told. */
+const settleMs = 300;
+
+/** From now on the record is told to screen readers whenever somebody steps to it; not while it moves by itself. */
+export function keepAnnouncing(): void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  effect(() => {
+    place.value;
+    clearTimeout(timer);
+    if (playing.value || follows.value) return;
+    timer = setTimeout(() => {
+      announced.value = placeInWords();
+    }, settleMs);
+  });
+}
+
+function Announcement(): JSX.Element {
+  return (
+    <div class="hidden" aria-live="polite" id="announcement">
+      {announced.value}
+    </div>
+  );
+}

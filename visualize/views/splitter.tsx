@@ -1,0 +1,86 @@
+import { useSignal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { forget, remember, remembered } from './memory.ts';
+
+export interface SplitterProps {
+  /** CSS variable that holds the size, without its dashes; the style sheet has what it is unless somebody moved the border. */
+  readonly name: string;
+  readonly label: string;
+  /** `x` moves left and right. */
+  readonly axis: 'x' | 'y';
+  /** Whether the pane whose size it is comes before it or behind it. */
+  readonly of: 'before' | 'behind';
+  readonly least: number;
+  readonly most: number;
+}
+
+const keyStep = 24;
+
+/** The border between two panes: drag it, move it with the arrow keys, double-click to put it back. */
+export function Splitter(props: SplitterProps): JSX.Element {
+  const { label, axis, of, least, most } = props;
+  const handle = useRef<HTMLDivElement>(null);
+  const size = useSignal(0);
+  const sign = of === 'before' ? 1 : -1;
+  const measure = (): number => {
+    const pane = of === 'before' ? handle.current?.previousElementSibling : handle.current?.nextElementSibling;
+    const { width = 0, height = 0 } = pane?.getBoundingClientRect() ?? {};
+    return Math.round(axis === 'x' ? width : height);
+  };
+  const resize = (to: number): void => {
+    apply(props, to);
+    size.value = measure();
+  };
+  const reset = (): void => {
+    document.documentElement.style.removeProperty(`--${props.name}`);
+    forget(props.name);
+    size.value = measure();
+  };
+  useLayoutEffect(() => {
+    const before = Number(remembered(props.name));
+    if (before >= least && before <= most) apply(props, before);
+    size.value = measure();
+  }, []);
+  const drag = (down: PointerEvent): void => {
+    const from = axis === 'x' ? down.clientX : down.clientY;
+    const begin = measure();
+    const grip = down.currentTarget as HTMLElement;
+    grip.setPointerCapture(down.pointerId);
+    grip.onpointermove = (move) => resize(begin + sign * ((axis === 'x' ? move.clientX : move.clientY) - from));
+    grip.onpointerup = () => {
+      grip.onpointermove = null;
+      grip.onpointerup = null;
+    };
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    const [less, more] = axis === 'x' ? ['ArrowLeft', 'ArrowRight'] : ['ArrowUp', 'ArrowDown'];
+    if (event.key !== less && event.key !== more) return;
+    event.preventDefault();
+    event.stopPropagation();
+    resize(measure() + sign * (event.key === more ? keyStep : -keyStep));
+  };
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a separator that can be moved is no <hr>
+    <div
+      ref={handle}
+      class={`splitter ${axis}`}
+      role="separator"
+      tabIndex={0}
+      aria-label={label}
+      aria-orientation={axis === 'x' ? 'vertical' : 'horizontal'}
+      aria-valuenow={size.value}
+      aria-valuemin={least}
+      aria-valuemax={most}
+      onPointerDown={drag}
+      onDblClick={reset}
+      onKeyDown={onKey}
+    />
+  );
+}
+
+function apply({ name, least, most }: SplitterProps, to: number): void {
+  const size = Math.round(Math.min(Math.max(to, least), most));
+  document.documentElement.style.setProperty(`--${name}`, `${size}px`);
+  remember(name, String(size));
+}

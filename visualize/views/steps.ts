@@ -1,0 +1,39 @@
+/** Steps through a recording, as keys and buttons ask for them. */
+import { connection } from '../model/connection.ts';
+import { chosenActor, follows, goTo, jumpTo, place, recording } from '../model/place.ts';
+import { concerns } from '../model/words.ts';
+
+export function step(by: 1 | -1): void {
+  goTo(place.value + by);
+}
+
+/** To the next thing that the chosen actor did or was told; one record where none is chosen. */
+export function stepOfActor(by: 1 | -1): void {
+  const open = recording.value;
+  const actor = chosenActor.value;
+  if (open === undefined || actor === undefined) {
+    step(by);
+    return;
+  }
+  for (let index = place.value + by; index >= 0 && index < open.length; index += by) {
+    if (concerns(open.records[index]!, actor)) {
+      goTo(index);
+      return;
+    }
+  }
+}
+
+export function goToDeparture(direction: 1 | -1): void {
+  const open = recording.value;
+  if (open === undefined) return;
+  // Behind the last one comes the first one.
+  const around = direction === 1 ? open.departures[0]?.index : open.departures.at(-1)?.index;
+  const index = open.nextDeparture(place.value, direction) ?? around;
+  if (index !== undefined) jumpTo(index);
+}
+
+/** To the end; of a live program: along with it. */
+export function goToEnd(): void {
+  goTo((recording.value?.length ?? 0) - 1);
+  if (connection.value.kind === 'live') follows.value = true;
+}

@@ -1,0 +1,43 @@
+import { effect, signal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { Icon } from './icon.tsx';
+import { remember, remembered } from './memory.ts';
+
+type Choice = 'system' | 'light' | 'dark';
+
+const choices: readonly Choice[] = ['system', 'light', 'dark'];
+const choice = signal<Choice>(choices.find((known) => known === remembered('theme')) ?? 'system');
+const names: Readonly<Record<Choice, string>> = { system: 'as the system', light: 'light', dark: 'dark' };
+
+/** Keeps `data-theme` of the document at `light` or `dark`, as the person or the system wants it. */
+export function keepTheme(): void {
+  const system = matchMedia('(prefers-color-scheme: dark)');
+  const systemIsDark = signal(system.matches);
+  system.addEventListener('change', ({ matches }) => {
+    systemIsDark.value = matches;
+  });
+  effect(() => {
+    const isDark = choice.value === 'dark' || (choice.value === 'system' && systemIsDark.value);
+    document.documentElement.dataset.theme = isDark ? 'dark' : 'light';
+  });
+}
+
+export function ThemeSwitch(): JSX.Element {
+  const next = choices[(choices.indexOf(choice.value) + 1) % choices.length]!;
+  const label = `Colours: ${names[choice.value]}. Change to ${names[next]}`;
+  return (
+    <button
+      type="button"
+      class="quiet"
+      id="theme"
+      aria-label={label}
+      title={label}
+      onClick={() => {
+        choice.value = next;
+        remember('theme', next);
+      }}
+    >
+      <Icon name={choice.value} />
+    </button>
+  );
+}

@@ -1,0 +1,150 @@
+import type { JSX } from 'preact';
+import { memo } from 'preact/compat';
+import { ticks, tickText } from '../model/axis.ts';
+import { type Bar, barsOf, type Cluster, clustersOf, clusterTitle, stepsOf } from '../model/drawn-lane.ts';
+import type { Lane, MarkKind } from '../model/lanes.ts';
+import { jumpTo, recording } from '../model/place.ts';
+import { clockText, durationInWords, wallClockText } from '../model/words.ts';
+import { end, view, width } from './timeline-view.ts';
+
+const laneHeight = 24;
+const barHeight = 15;
+
+/** Round times since the program's start, and the wall clock of the same moments. */
+export function Axis(): JSX.Element {
+  const { step, times } = ticks(view.value, width.value);
+  const scale = width.value / (view.value.to - view.value.from);
+  const startedAt = recording.value?.header.startedAt ?? '';
+  return (
+    <svg class="axis" width={width.value} height={30} aria-hidden="true">
+      {times.map((t) => {
+        const x = (t - view.value.from) * scale;
+        return (
+          <g key={t} transform={`translate(${x.toFixed(1)} 0)`}>
+            <path d="M0.5 0v30" />
+            <text x={4} y={11}>
+              {tickText(t, step)}
+            </text>
+            <text class="wall" x={4} y={24}>
+              {wallClockText(startedAt, t).slice(0, step < 1_000 ? undefined : 8)}
+            </text>
+          </g>
+        );
+      })}
+    </svg>
+  );
+}
+
+interface LaneRowProps {
+  readonly lane: Lane;
+  /** Lanes grow in place: this tells that they did. */
+  readonly version: number;
+}
+
+/** One lane. Drawn anew when it, the view or the width changes; a step changes none of them. */
+export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Element {
+  const bars = barsOf(lane, view.value, width.value, end.value);
+  const clusters = clustersOf(lane, view.value, width.value);
+  return (
+    <svg
+      class="lane"
+      data-lane={lane.name}
+      width={width.value}
+      height={laneHeight}
+      role="img"
+      aria-label={laneInWords(lane)}
+    >
+      {lane.counts.length > 0 && <Counts lane={lane} />}
+      {bars.map((bar) => (
+        <BarShape key={`${bar.index} ${bar.from}`} bar={bar} lane={lane} />
+      ))}
+      {clusters.map((cluster) => (
+        <MarkShape key={cluster.marks[0]!.index} cluster={cluster} />
+      ))}
+    </svg>
+  );
+});
+
+function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JSX.Element {
+  const { x, width: wide, phase, from, to, merged } = bar;
+  const length = to === undefined ? 'goes on' : durationInWords(to - from);
+  return (
+    <g class="bar" data-phase={phase} data-from={from} data-to={to}>
+      <rect x={x} y={(laneHeight - barHeight) / 2} width={wide} height={barHeight} rx={Math.min(3, wide / 3)} />
+      {wide > phase.length * 6.2 + 10 && (
+        <text x={x + 6} y={laneHeight / 2 + 4}>
+          {phase}
+        </text>
+      )}
+      <title>
+        {lane.title}: {merged > 1 ? `${merged} short phases, zoom in` : `${phase}, ${length}, from ${clockText(from)}`}
+      </title>
+    </g>
+  );
+}
+
+/** Shapes differ as well as colours: not everybody tells those apart. */
+const shapes: Readonly<Record<MarkKind, string>> = {
+  departure: 'M0-7 6.5 5h-13z',
+  failure: 'M-5-5 5 5M5-5-5 5',
+  rejected: 'M-5 0h10',
+  retry: 'M3.6-3.6A5 5 0 1 0 5 0M5-6v3.6H1.4',
+  signal: 'M1.5-6-4 1.2h3.2L-1.5 6 4-1.2H.8z',
+  restart: 'M0-6 5 0 0 6-5 0z',
+  change: 'M-3.6-3.6h7.2v7.2h-7.2z',
+  push: 'M-4-5 5 0-4 5z',
+  request: 'M2.5 0A2.5 2.5 0 1 1-2.5 0 2.5 2.5 0 0 1 2.5 0z',
+};
+
+function MarkShape({ cluster }: { readonly cluster: Cluster }): JSX.Element {
+  const { x, kind, marks } = cluster;
+  const worst = marks.find((mark) => mark.kind === kind) ?? marks[0]!;
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the keys step through the same records; a thousand stops of the tab key help nobody
+    <g
+      class="mark"
+      data-kind={kind}
+      data-count={marks.length}
+      transform={`translate(${x.toFixed(1)} ${laneHeight / 2})`}
+      onPointerDown={(event) => event.stopPropagation()}
+      onClick={() => jumpTo(worst.index)}
+    >
+      <rect class="target" x={-8} y={-12} width={16} height={24} />
+      <path class="shape" d={shapes[kind]} />
+      {marks.length > 1 && <circle class="more" cx={6} cy={-6} r={2.5} />}
+      <title>{clusterTitle(cluster, clockText)}</title>
+    </g>
+  );
+}
+
+function Counts({ lane }: { readonly lane: Lane }): JSX.Element {
+  const points = stepsOf(lane, view.value, width.value);
+  const most = Math.max(1, ...points.map(({ n }) => n));
+  const y = (n: number): number => laneHeight - 2 - (n / most) * (laneHeight - 6);
+  const line = points.map(({ x, n }, i) => `${i === 0 ? `M${x} ${y(n)}` : `H${x}V${y(n)}`}`).join('');
+  return (
+    <g class="counts">
+      <path class="area" d={`${line}H${width.value}V${laneHeight}H0z`} />
+      <path class="line" d={`${line}H${width.value}`} />
+      <text x={4} y={11}>
+        {most}
+      </text>
+      <title>Up to {most} connections at a time</title>
+    </g>
+  );
+}
+
+function laneInWords({ title, spans, marks, counts }: Lane): string {
+  const parts = [
+    ...(spans.length > 0
+      ? [
+          `${spans.length} ${spans.length === 1 ? 'phase' : 'phases'}, now ${spans.at(-1)!.to === undefined ? spans.at(-1)!.phase : 'gone'}`,
+        ]
+      : []),
+    ...(marks.length > 0
+      ? [`${marks.length} ${marks.length === 1 ? 'mark' : 'marks'}, the last: ${marks.at(-1)!.title}`]
+      : []),
+    ...(counts.length > 0 ? [`${counts.at(-1)!.n} now`] : []),
+  ];
+  return `${title}: ${parts.join('; ') || 'nothing'}`;
+}

@@ -1,0 +1,26 @@
+/** From times of the timeline to places in the recording. */
+import { goTo, range, recording, size } from '../model/place.ts';
+
+/** Goes to the record that was the last at a time. */
+export function scrubTo(t: number): void {
+  const open = recording.value;
+  if (open !== undefined) goTo(open.placeAt(t));
+}
+
+/** Chooses the records between two times, whichever is the earlier one; none of them is no range. */
+export function selectBetween(a: number, b: number): void {
+  const open = recording.value;
+  if (open === undefined) return;
+  const first = open.placeAt(Math.min(a, b) - Number.EPSILON) + 1;
+  const last = open.placeAt(Math.max(a, b));
+  range.value = first <= last ? [first, last] : undefined;
+}
+
+/** Lets the range begin or end at a place; the other end stays, or is that of the trace. */
+export function setRangeEnd(which: 'first' | 'last', index: number): void {
+  const lastIndex = size.value - 1;
+  if (lastIndex < 0) return;
+  const [first, last] = range.value ?? [0, lastIndex];
+  const at = Math.min(Math.max(index, 0), lastIndex);
+  range.value = which === 'first' ? [at, Math.max(at, last)] : [Math.min(first, at), at];
+}

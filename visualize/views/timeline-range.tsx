@@ -1,0 +1,78 @@
+import type { JSX } from 'preact';
+import { place, range, recording } from '../model/place.ts';
+import { recordInWords } from '../model/words.ts';
+import { setRangeEnd } from './timeline-place.ts';
+import { timeOf, width, xOf } from './timeline-view.ts';
+
+/** Where the place is. It moves with each step, and nothing else of the timeline does. */
+export function Playhead(): JSX.Element | null {
+  const open = recording.value;
+  if (open === undefined) return null;
+  const x = xOf(open.timeAt(place.value));
+  return <div class="playhead" hidden={x < -1 || x > width.value + 1} style={{ transform: `translateX(${x}px)` }} />;
+}
+
+/** What lies outside of the chosen range is dimmed; its two ends can be dragged and moved with the arrow keys. */
+export function RangeShade(): JSX.Element | null {
+  const open = recording.value;
+  if (open === undefined || range.value === undefined) return null;
+  const [first, last] = range.value;
+  const left = Math.max(0, xOf(open.timeAt(first)));
+  const right = Math.min(width.value, xOf(open.timeAt(last)));
+  return (
+    <>
+      <div class="shade" style={{ left: 0, width: `${left}px` }} />
+      <div class="shade" style={{ left: `${right}px`, right: 0 }} />
+      <RangeHandle which="first" index={first} x={left} />
+      <RangeHandle which="last" index={last} x={right} />
+    </>
+  );
+}
+
+function RangeHandle({
+  which,
+  index,
+  x,
+}: {
+  readonly which: 'first' | 'last';
+  readonly index: number;
+  readonly x: number;
+}): JSX.Element {
+  const open = recording.value!;
+  const record = open.records[index];
+  const move = (down: PointerEvent): void => {
+    down.stopPropagation();
+    const handle = down.currentTarget as HTMLElement;
+    const left = handle.parentElement!.getBoundingClientRect().left;
+    handle.setPointerCapture(down.pointerId);
+    handle.onpointermove = (event) => {
+      const t = timeOf(event.clientX - left);
+      setRangeEnd(which, open.placeAt(t) + (which === 'first' ? 1 : 0));
+    };
+    handle.onpointerup = () => {
+      handle.onpointermove = null;
+      handle.onpointerup = null;
+    };
+  };
+  return (
+    <div
+      class={`range-handle ${which}`}
+      role="slider"
+      tabIndex={0}
+      aria-label={which === 'first' ? 'First record of the range' : 'Last record of the range'}
+      aria-valuemin={0}
+      aria-valuemax={open.length - 1}
+      aria-valuenow={index}
+      aria-valuetext={record === undefined ? '' : `record ${record.seq}, ${recordInWords(record)}`}
+      style={{ transform: `translateX(${x}px)` }}
+      onPointerDown={move}
+      onKeyDown={(event) => {
+        const by = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0;
+        if (by === 0) return;
+        event.preventDefault();
+        event.stopPropagation();
+        setRangeEnd(which, index + by);
+      }}
+    />
+  );
+}

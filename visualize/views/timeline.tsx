@@ -1,0 +1,179 @@
+import { useComputed } from '@preact/signals';
+import type { JSX, TargetedPointerEvent, TargetedWheelEvent } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { lanesIn } from '../model/drawn-lane.ts';
+import type { Lane } from '../model/lanes.ts';
+import { range, recording, size } from '../model/place.ts';
+import { durationInWords } from '../model/words.ts';
+import { Icon } from './icon.tsx';
+import { Axis, LaneRow } from './timeline-lane.tsx';
+import { scrubTo, selectBetween } from './timeline-place.ts';
+import { Playhead, RangeShade } from './timeline-range.tsx';
+import { end, fit, isZoomed, pan, timeOf, view, width, zoomBy } from './timeline-view.ts';
+
+/** Lanes over time: drag to go through it, with Shift to choose a range; the wheel zooms. */
+export function Timeline(): JSX.Element {
+  const track = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(([entry]) => {
+      width.value = Math.max(50, Math.floor(entry!.contentRect.width));
+    });
+    observer.observe(track.current!);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <section class="pane timeline" aria-labelledby="timeline-heading">
+      <header class="pane-head">
+        <h2 id="timeline-heading">Timeline</h2>
+        <Length />
+        <Legend />
+        <span class="grow" />
+        <RangeText />
+        <ZoomButtons />
+      </header>
+      <div class="lanes scroll">
+        <Names />
+        <div class="track" ref={track} {...trackGestures()}>
+          <Axis />
+          <Rows />
+          <RangeShade />
+          <Playhead />
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function trackGestures(): {
+  onPointerDown: (event: TargetedPointerEvent<HTMLDivElement>) => void;
+  onWheel: (event: TargetedWheelEvent<HTMLDivElement>) => void;
+} {
+  const timeUnder = (event: PointerEvent | WheelEvent, track: HTMLElement): number =>
+    timeOf(event.clientX - track.getBoundingClientRect().left);
+  return {
+    onPointerDown: (down) => {
+      if (down.button !== 0) return;
+      const track = down.currentTarget;
+      const from = timeUnder(down, track);
+      const go = (to: number): void => (down.shiftKey ? selectBetween(from, to) : scrubTo(to));
+      track.setPointerCapture(down.pointerId);
+      if (!down.shiftKey) scrubTo(from);
+      track.onpointermove = (move) => go(timeUnder(move, track));
+      track.onpointerup = () => {
+        track.onpointermove = null;
+        track.onpointerup = null;
+      };
+    },
+    onWheel: (wheel) => {
+      const track = wheel.currentTarget;
+      const sideways =
+        Math.abs(wheel.deltaX) > Math.abs(wheel.deltaY) ? wheel.deltaX : wheel.shiftKey ? wheel.deltaY : 0;
+      // Lanes that do not fit are scrolled with the wheel over their names.
+      wheel.preventDefault();
+      if (sideways !== 0) pan(((view.value.to - view.value.from) * sideways) / width.value);
+      else zoomBy(1.0018 ** wheel.deltaY, timeUnder(wheel, track));
+    },
+  };
+}
+
+function Names(): JSX.Element {
+  const names = useLanes();
+  return (
+    <ul class="lane-names" aria-label="Lanes">
+      <li class="axis-name">time</li>
+      {names.value.map(({ name, title }) => (
+        <li key={name}>{title}</li>
+      ))}
+    </ul>
+  );
+}
+
+function Rows(): JSX.Element {
+  const lanes = useLanes();
+  size.value;
+  return (
+    <>
+      {lanes.value.map((lane) => (
+        <LaneRow key={lane.name} lane={lane} version={recording.value?.lanes.version ?? 0} />
+      ))}
+    </>
+  );
+}
+
+function useLanes(): { readonly value: readonly Lane[] } {
+  return useComputed(() => {
+    // Lanes grow in place: the size of the trace tells that there may be more of them.
+    size.value;
+    return lanesIn(recording.value?.lanes.lanes ?? [], view.value);
+  });
+}
+
+function Length(): JSX.Element {
+  const open = recording.value;
+  return <span class="muted">{open === undefined ? '' : durationInWords(end.value - open.timeAt(0))}</span>;
+}
+
+function Legend(): JSX.Element | null {
+  if (!recording.value?.header.machines.some(({ id }) => id === 'epoch')) return null;
+  return (
+    <ul class="legend" aria-label="Phases of an epoch">
+      {(['starting', 'live', 'draining', 'retiring', 'ending'] as const).map((phase) => (
+        <li key={phase}>
+          <span class="swatch" data-phase={phase} />
+          {phase}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function RangeText(): JSX.Element {
+  const open = recording.value;
+  if (open === undefined || range.value === undefined) {
+    return <span class="muted hint">Shift + drag chooses a range</span>;
+  }
+  const [first, last] = range.value;
+  return (
+    <span class="range-text">
+      <span>
+        records {open.records[first]?.seq}–{open.records[last]?.seq},{' '}
+        {durationInWords(open.timeAt(last) - open.timeAt(first))}
+      </span>
+      <button
+        type="button"
+        class="quiet"
+        aria-label="Clear the range"
+        title="Clear the range"
+        onClick={() => {
+          range.value = undefined;
+        }}
+      >
+        <Icon name="close" />
+      </button>
+    </span>
+  );
+}
+
+function ZoomButtons(): JSX.Element {
+  const zoomedIn = isZoomed.value;
+  return (
+    <span class="buttons">
+      <button type="button" class="quiet" aria-label="Zoom in" title="Zoom in (+)" onClick={() => zoomBy(0.5)}>
+        <Icon name="nearer" />
+      </button>
+      <button
+        type="button"
+        class="quiet"
+        aria-label="Zoom out"
+        title="Zoom out (−)"
+        disabled={!zoomedIn}
+        onClick={() => zoomBy(2)}
+      >
+        <Icon name="farther" />
+      </button>
+      <button type="button" class="quiet" aria-label="Show all" title="Show all (0)" disabled={!zoomedIn} onClick={fit}>
+        <Icon name="fit" />
+      </button>
+    </span>
+  );
+}

@@ -1,0 +1,159 @@
+import type { JSX } from 'preact';
+import { connection, source, sources } from '../model/connection.ts';
+import { follows, goTo, place, recording, size } from '../model/place.ts';
+import { paces } from '../model/player.ts';
+import { pace, playing, togglePlaying } from '../model/playing.ts';
+import { clockText, durationInWords, recordInWords, wallClockText } from '../model/words.ts';
+import { Icon, type IconName } from './icon.tsx';
+import { goToDeparture, goToEnd, step } from './steps.ts';
+
+/** The slider through all records, and the buttons that the keys are for. */
+export function Transport(): JSX.Element {
+  return (
+    <section class="transport" aria-label="Steps and playback">
+      <span class="buttons">
+        <Button icon="first" label="First record (Home)" onClick={() => goTo(0)} />
+        <Button icon="back" label="One record back (←)" onClick={() => step(-1)} />
+        <Button
+          icon={playing.value ? 'pause' : 'play'}
+          label={playing.value ? 'Pause (Space)' : 'Play (Space)'}
+          onClick={togglePlaying}
+          id="play"
+        />
+        <Button icon="forward" label="One record forward (→)" onClick={() => step(1)} />
+        <Button icon="last" label="Last record (End)" onClick={goToEnd} />
+      </span>
+      <Pace />
+      <Slider />
+      <Where />
+      <DepartureCount />
+      <Follow />
+    </section>
+  );
+}
+
+function Button({
+  icon,
+  label,
+  onClick,
+  id,
+}: {
+  readonly icon: IconName;
+  readonly label: string;
+  readonly onClick: () => void;
+  readonly id?: string;
+}): JSX.Element {
+  return (
+    <button
+      type="button"
+      class="quiet"
+      aria-label={label}
+      title={label}
+      onClick={onClick}
+      {...(id !== undefined && { id })}
+    >
+      <Icon name={icon} />
+    </button>
+  );
+}
+
+function Pace(): JSX.Element {
+  return (
+    <select
+      class="pace"
+      aria-label="Pace of the playback"
+      title="Pace of the playback; long pauses are cut short"
+      value={String(pace.value)}
+      onChange={({ currentTarget }) => {
+        pace.value = Number(currentTarget.value);
+      }}
+    >
+      {paces.map((n) => (
+        <option key={n} value={String(n)}>
+          {n === 0.25 ? '¼' : n}×
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function Slider(): JSX.Element {
+  const last = size.value - 1;
+  const share = last < 0 ? 0 : ((place.value + 1) / (last + 1)) * 100;
+  return (
+    <input
+      type="range"
+      id="place"
+      aria-label="Place in the trace"
+      aria-valuetext={placeInWords()}
+      min={-1}
+      max={Math.max(last, -1)}
+      step={1}
+      value={place.value}
+      style={{ '--share': `${share}%` }}
+      onInput={({ currentTarget }) => goTo(Number(currentTarget.value))}
+    />
+  );
+}
+
+function Where(): JSX.Element {
+  const open = recording.value;
+  const t = open === undefined ? 0 : open.timeAt(place.value);
+  return (
+    <div class="where">
+      <span class="record-number">
+        <b>{place.value + 1}</b> / {size.value}
+      </span>
+      <span title="Since the program's start">{clockText(t)}</span>
+      <span class="muted" title={open === undefined ? '' : new Date(Date.parse(open.header.startedAt) + t).toString()}>
+        {open === undefined ? '' : wallClockText(open.header.startedAt, t)}
+      </span>
+    </div>
+  );
+}
+
+function DepartureCount(): JSX.Element | null {
+  // Read so that it counts while a trace grows.
+  size.value;
+  const count = recording.value?.departures.length ?? 0;
+  if (count === 0) return null;
+  const words = count === 1 ? '1 departure' : `${count} departures`;
+  return (
+    <button
+      type="button"
+      class="departure-count"
+      title="Next departure from the sequence diagrams (Ctrl or Alt + →)"
+      onClick={() => goToDeparture(1)}
+    >
+      <Icon name="departure" />
+      {words}
+    </button>
+  );
+}
+
+function Follow(): JSX.Element | null {
+  if (sources.value[source.value]?.kind !== 'live' || connection.value.kind !== 'live') return null;
+  return (
+    <button
+      type="button"
+      class="follow"
+      id="follow"
+      aria-pressed={follows.value}
+      title="Go along with what happens (End)"
+      onClick={() => {
+        if (follows.value) follows.value = false;
+        else goToEnd();
+      }}
+    >
+      <span class="dot" />
+      {follows.value ? 'Following' : 'Follow'}
+    </button>
+  );
+}
+
+/** `record 123 of 456, 12.3 s, supervisor: settled → deciding`. */
+export function placeInWords(): string {
+  const record = recording.value?.records[place.value];
+  if (record === undefined) return 'before the first record';
+  return `record ${place.value + 1} of ${size.value}, ${durationInWords(record.t)}, ${recordInWords(record)}`;
+}
