@@ -5,6 +5,7 @@ import { isFree } from '../harness/free-ports.ts';
 import { Mesh, type MeshOptions } from '../harness/mesh.ts';
 import { examplePorts } from '../harness/mesh-directory.ts';
 import { checkEnd } from './check-end.ts';
+import { pageFinding, startDemoPage } from './demo-page.ts';
 import { printEvents } from './event-lines.ts';
 import { duration, formatFindings } from './findings.ts';
 import { checkRunningMesh } from './run-check.ts';
@@ -13,7 +14,7 @@ import { thingsToTry } from './things-to-try.ts';
 const usage = `Usage: npm start [-- --check] [--delta]
 
 Runs a control plane, a gateway and a sidecar with their agents and real Envoys, and two versions of a sample service,
-all on loopback, and shows what their statecharts do.
+all on loopback, and shows what their statecharts do: here, and on a page for the browser whose address is printed.
 
   --check  make every proposed change under load, measure, and exit 0 if all is as it should be
   --delta  the proxies ask for delta xDS instead of state-of-the-world
@@ -51,10 +52,12 @@ async function show(options: MeshOptions): Promise<number> {
     }
     await Promise.race([mesh.startAll(), interrupted]);
     if (interrupted.seen) return interruptedCode;
-    print(thingsToTry(mesh));
+    const page = await startDemoPage(mesh);
+    print(thingsToTry(mesh, page.address));
     const programs = [mesh.discovery!, mesh.gateway!, mesh.sidecar!].map(({ program }) => program);
     const ended = programs.map(async (program) => program.exited.then(() => program.hopeless()));
     const failure = await Promise.race([interrupted, ...ended]);
+    await page.close();
     print(failure === undefined ? '\nending everything; once more to end at once' : `\n${failure}\nending the others`);
     return failure === undefined ? 0 : 1;
   });
@@ -71,7 +74,11 @@ async function check(options: MeshOptions): Promise<number> {
     progress('starting: control plane, gateway, sidecar, two versions of the sample service');
     await Promise.race([mesh.startAll(), interrupted]);
     const firstAnswer = elapsed();
+    const page = await startDemoPage(mesh);
     const findings = await Promise.race([checkRunningMesh(mesh, progress), interrupted]);
+    // After all the restarts: it looks at programs that have something to tell.
+    const pageSeen = await pageFinding(page);
+    await page.close();
     if (findings === undefined) return interruptedCode;
     progress('ending everything, checking traces');
     findings.unshift({
@@ -80,7 +87,7 @@ async function check(options: MeshOptions): Promise<number> {
       wanted: 'answers',
       ok: true,
     });
-    findings.push(...(await checkEnd(mesh)));
+    findings.push(pageSeen, ...(await checkEnd(mesh)));
     print(`\n${formatFindings(findings)} (${options.delta === true ? 'delta' : 'state of the world'}, ${elapsed()})`);
     return findings.every(({ ok }) => ok) ? 0 : 1;
   });

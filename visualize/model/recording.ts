@@ -46,7 +46,7 @@ export class Recording {
     this.lanes = new Lanes(header);
     this.#newest = TraceState.of(header);
     this.#checkpoints = [this.#newest.copy()];
-    this.#checker = new TraceChecker(diagrams);
+    this.#checker = new TraceChecker(diagrams, header);
   }
 
   get length(): number {

@@ -1,0 +1,22 @@
+import { spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** Opens an address in the person's browser, where the desktop has a way to do that. @returns whether it has. */
+export function openInBrowser(address: string, env: NodeJS.ProcessEnv = process.env): boolean {
+  const opener = process.platform === 'darwin' ? 'open' : 'xdg-open';
+  if (!(env.PATH ?? '').split(delimiter).some((folder) => isExecutable(join(folder, opener)))) return false;
+  const child = spawn(opener, [address], { env, stdio: 'ignore', detached: true });
+  child.on('error', () => {});
+  child.unref();
+  return true;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

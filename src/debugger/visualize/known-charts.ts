@@ -1,0 +1,25 @@
+/**
+ * The pictures of this package's own machines, drawn when it is built: a layout takes seconds, and a person who opens a
+ * trace does not wait for what is always the same.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../runtime/package-root.ts';
+import type { Statechart } from '../../runtime/statechart.ts';
+
+/** SVG text by {@link chartKey}. */
+export type KnownCharts = Readonly<Record<string, string>>;
+
+/** Below the package's folder. */
+export const knownChartsFile = 'dist/visualize/charts.json';
+
+/** Two machines have the same key when their pictures are the same. */
+export function chartKey(chart: Statechart): string {
+  return createHash('sha256').update(JSON.stringify(chart)).digest('base64url');
+}
+
+/** What the build has drawn; nothing when it has not: then each picture is drawn when it is asked for. */
+export function readKnownCharts(file = join(packageRoot(), knownChartsFile)): KnownCharts {
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as KnownCharts) : {};
+}

@@ -1,0 +1,48 @@
+import { describe, expect, test } from 'vitest';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { formatLiveAddress, parseLiveAddress } from './live-address.ts';
+
+describe('the address of a running program', () => {
+  test.each([
+    ['127.0.0.1:15020', '127.0.0.1:15020'],
+    ['localhost:15020', 'localhost:15020'],
+    ['http://localhost:15020/', 'localhost:15020'],
+    ['[::1]:15014', '[::1]:15014'],
+    ['15020', '127.0.0.1:15020'],
+  ])('may be written as %s', (text, formatted) => {
+    expect(formatLiveAddress(parseLiveAddress(text))).toBe(formatted);
+  });
+
+  test.each([
+    '',
+    'localhost',
+    'localhost:0',
+    'localhost:70000',
+    'https://localhost:15020',
+    '127.0.0.1:15020/debug',
+    '::1:5',
+  ])('may not be %j', (text) => {
+    expect(() => parseLiveAddress(text)).toThrow(/--attach .* is no address/);
+  });
+
+  test.each([
+    '10.0.0.7:15020',
+    'sidecar.demo.svc:15020',
+    '0.0.0.0:15020',
+    '[fe80::1]:15020',
+    '127.0.0.1.evil.example:15020',
+  ])('must be of this host: %s is refused, and the way to bring it here is told', (text) => {
+    const error = refusal(() => parseLiveAddress(text));
+    expect(error.message).toContain('not on this host');
+    expect(error.remedy).toContain('kubectl port-forward POD 15020');
+  });
+});
+
+function refusal(run: () => unknown): ChartpilotError {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof ChartpilotError) return error;
+  }
+  throw new Error('it was not refused');
+}

@@ -1,0 +1,143 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { silentLogger } from '../../runtime/log.ts';
+import { TraceEndpoint } from '../../runtime/trace-endpoint.ts';
+import { TraceRing } from '../../runtime/trace-ring.ts';
+import { liveSource } from './live-source.ts';
+import { event, header, traceText } from './testing/traces.ts';
+
+let runDir: string;
+let program: LiveProgram | undefined;
+
+beforeEach(() => {
+  runDir = mkdtempSync(join(tmpdir(), 'chartpilot-live-'));
+});
+afterEach(async () => {
+  await program?.end();
+  program = undefined;
+  rmSync(runDir, { recursive: true });
+});
+
+describe('a program that runs', () => {
+  test('is read from what it remembers on, and to its end', async () => {
+    const { ring, source } = await start();
+    ring.write(event(1));
+    const trace = await source.read({ follow: true });
+    const whole = text(trace);
+    ring.write(event(2));
+    ring.write(event(3));
+    await program!.end();
+    expect(await whole).toBe(traceText(3));
+  });
+
+  test('tells its header, and nobody stays attached for that', async () => {
+    const { source } = await start();
+    for (let time = 0; time < 10; time++) expect(await source.header()).toEqual(header);
+  });
+
+  test('is read as it is now when that is asked', async () => {
+    const { ring, source } = await start();
+    ring.write(event(1));
+    expect(await text(await source.read({ follow: false }))).toBe(traceText(1));
+  });
+
+  test('that is killed breaks off: that is not the end of its trace', async () => {
+    const { ring, source } = await start();
+    ring.write(event(1));
+    const trace: Readable = await source.read({ follow: true });
+    await once(trace, 'data');
+    trace.resume();
+    const broken = once(trace, 'error').catch((error: unknown) => error);
+    program!.kill();
+    expect(String(await broken)).toMatch(/aborted/);
+  });
+
+  test('has another token after each start, and it is found', async () => {
+    const first = await start();
+    const { port } = program!;
+    await program!.end();
+    await expect(first.source.header()).rejects.toThrow(/ECONNREFUSED/);
+    await start({ port });
+    expect(await first.source.header()).toEqual(header);
+  });
+});
+
+describe('what cannot be attached to is told with what to do', () => {
+  test('a program that does not run', async () => {
+    const { source } = await start();
+    await program!.end();
+    await expect(source.header()).rejects.toMatchObject({
+      code: 'REQUEST_FAILED',
+      remedy: expect.stringContaining('Is the program running'),
+    });
+  });
+
+  test('a wrong token', async () => {
+    const { address } = await start();
+    const source = liveSource(address, { token: 'wrong', runDir });
+    await expect(source.read({ follow: true })).rejects.toMatchObject({
+      message: expect.stringContaining('answers 401'),
+      remedy: expect.stringContaining('has another token'),
+    });
+  });
+
+  test('a token that this user cannot read', async () => {
+    const { address } = await start();
+    const source = liveSource(address, { runDir: join(runDir, 'nothing') });
+    await expect(source.header()).rejects.toMatchObject({ remedy: expect.stringContaining('with --token') });
+  });
+
+  test('another server', async () => {
+    const server = createServer((_, response) => response.end('<html>\n'));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    await expect(liveSource({ host: '127.0.0.1', port }, { runDir }).header()).rejects.toThrow(/is no trace/);
+    server.close();
+  });
+});
+
+interface LiveProgram {
+  readonly port: number;
+  end(): Promise<void>;
+  kill(): void;
+}
+
+/** A program as the debugger sees it: the endpoint that pilot-agent and pilot-discovery have, on a port of its own. */
+async function start({ port = 0 } = {}) {
+  const ring = new TraceRing(1_000);
+  ring.write(header);
+  const endpoint = new TraceEndpoint({ ring, mode: 'on', runDir, log: silentLogger });
+  const server: Server = createServer((request, response) => {
+    const url = new URL(request.url ?? '/', 'http://program');
+    const caller = { method: request.method ?? '', headers: request.headers, peer: request.socket };
+    const answer = url.pathname === '/debug/trace' ? endpoint.answer(caller, url.searchParams) : undefined;
+    if (answer === undefined) response.writeHead(404).end();
+    else if ('stream' in answer) answer.stream(response);
+    else response.writeHead(answer.status, answer.headers).end(answer.body);
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const bound = (server.address() as AddressInfo).port;
+  endpoint.opened(bound);
+  program = {
+    port: bound,
+    end: async () => {
+      await endpoint.end();
+      server.close();
+    },
+    kill: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+  const address = { host: '127.0.0.1', port: bound };
+  return { ring, address, source: liveSource(address, { runDir }) };
+}

@@ -1,0 +1,114 @@
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { readDebuggerToken } from '../../runtime/debugger-access.ts';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { type TraceHeader, traceVersion } from '../../runtime/trace.ts';
+import { tracePath } from '../../runtime/trace-endpoint.ts';
+import { parseTraceLine } from '../trace-line.ts';
+import { formatLiveAddress, type LiveAddress } from './live-address.ts';
+import type { PageSource } from './page-source.ts';
+
+export interface LiveSourceOptions {
+  readonly name?: string;
+  /** What the program asks for; what it has left for its user in its run directory unless given. */
+  readonly token?: string;
+  /** Where it leaves that; looked for unless given. */
+  readonly runDir?: string;
+}
+
+const answerLimitMs = 5_000;
+
+/** A program that runs, also one that has ended and may come back: every reading asks it anew. */
+export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}): PageSource {
+  const place = formatLiveAddress(address);
+  return {
+    name: options.name ?? place,
+    kind: 'live',
+    place,
+    header: async () => {
+      const trace = await request(address, options, false);
+      try {
+        return await firstLine(trace, place);
+      } finally {
+        trace.destroy();
+      }
+    },
+    read: ({ follow }) => request(address, options, follow),
+  };
+}
+
+/** The answer with the trace. Whoever gets it reads or destroys it. */
+async function request(address: LiveAddress, options: LiveSourceOptions, follow: boolean): Promise<IncomingMessage> {
+  // Asked each time: a program that was started again has another one.
+  const token =
+    options.token ?? readDebuggerToken(address.port, options.runDir === undefined ? {} : { runDir: options.runDir });
+  const asked = get({
+    ...address,
+    path: follow ? tracePath : `${tracePath}?follow=false`,
+    // A connection of its own: it ends with the answer, and the answer with it.
+    agent: false,
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+  });
+  const limit = setTimeout(() => asked.destroy(new Error(`no answer in ${answerLimitMs} ms`)), answerLimitMs);
+  let answer: IncomingMessage;
+  try {
+    [answer] = (await once(asked, 'response')) as [IncomingMessage];
+  } catch (error) {
+    throw new ChartpilotError('REQUEST_FAILED', `${formatLiveAddress(address)}: ${messageOf(error)}`, {
+      remedy:
+        'Is the program running, and is this its port (--statusPort of pilot-agent, --monitoringAddr of pilot-discovery)?',
+      cause: error,
+    });
+  } finally {
+    clearTimeout(limit);
+  }
+  if (answer.statusCode !== 200) throw await refusal(answer, address, token);
+  return answer;
+}
+
+async function refusal(
+  answer: IncomingMessage,
+  address: LiveAddress,
+  token: string | undefined,
+): Promise<ChartpilotError> {
+  const status = answer.statusCode ?? 0;
+  const said = (await text(answer).catch(() => '')).slice(0, 500).trim();
+  return new ChartpilotError(
+    'REQUEST_FAILED',
+    `${formatLiveAddress(address)} answers ${status}${said === '' ? '' : `: ${said}`}`,
+    {
+      remedy: remedyFor(status, address, token),
+    },
+  );
+}
+
+function remedyFor(status: number, { port }: LiveAddress, token: string | undefined): string {
+  if (status === 401) {
+    const what =
+      token === undefined ? 'It wants a token, and none that this user may read was found' : 'It has another token';
+    return `${what}: give the text of debugger-${port}.token in the program's run directory with --token or CHARTPILOT_TOKEN.`;
+  }
+  if (status === 404)
+    return 'Nothing shows a trace there: is it the right port, and was the program not started with --debugger off?';
+  return 'Ask from this host, without a proxy between.';
+}
+
+async function firstLine(trace: IncomingMessage, place: string): Promise<TraceHeader> {
+  for await (const line of createInterface({ input: trace })) {
+    const header = parseTraceLine(line);
+    if (typeof header === 'string' || header.kind !== 'header') break;
+    if (header.version === traceVersion) return header;
+    throw new ChartpilotError(
+      'TRACE_INVALID',
+      `${place} speaks version ${header.version} of the format, this program version ${traceVersion}`,
+      {
+        remedy: 'Use the chartpilot of the release that the program is of.',
+      },
+    );
+  }
+  throw new ChartpilotError('TRACE_INVALID', `${place}: what it answers is no trace`, {
+    remedy: 'Is it the port of pilot-agent or pilot-discovery?',
+  });
+}

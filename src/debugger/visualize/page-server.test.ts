@@ -1,0 +1,182 @@
+import { once } from 'node:events';
+import { get, type IncomingHttpHeaders, type RequestOptions } from 'node:http';
+import { createServer } from 'node:net';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { afterEach, describe, expect, test } from 'vitest';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { memorySource } from './memory-source.ts';
+import { type PageServer, type PageServerOptions, startPageServer } from './page-server.ts';
+import type { PageSource } from './page-source.ts';
+import { header, traceText } from './testing/traces.ts';
+
+let server: PageServer | undefined;
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+async function start(options: Partial<PageServerOptions> = {}): Promise<PageServer> {
+  server = await startPageServer({ sources: [memorySource('agent.trace', traceText(3))], ...options });
+  return server;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** As it is: fetch would not let us set Host and Origin. */
+async function ask(address: string, options: RequestOptions = {}): Promise<Answer> {
+  const request = get(address, { agent: false, ...options });
+  const [response] = await once(request, 'response');
+  return { status: response.statusCode, headers: response.headers, body: await text(response) };
+}
+
+describe('the page', () => {
+  test('is served below a path that nobody can guess, at loopback', async () => {
+    const first = await start();
+    expect(first.address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]{32}\/$/);
+    expect((await ask(first.address)).body).toContain('<script src="page.js">');
+    expect((await ask(`${first.address}page.js`)).headers['content-type']).toContain('text/javascript');
+    expect((await ask(`${first.address}page.css`)).headers['content-type']).toContain('text/css');
+    await first.close();
+    expect((await start()).address.split('/')[3]).not.toBe(first.address.split('/')[3]);
+  });
+
+  test('gets its sources, its session and its trace', async () => {
+    const { address } = await start();
+    expect(JSON.parse((await ask(`${address}sources.json`)).body)).toEqual([
+      { name: 'agent.trace', kind: 'file', place: 'agent.trace' },
+    ]);
+    const session = JSON.parse((await ask(`${address}session/0.json`)).body);
+    expect(Object.keys(session.charts)).toEqual(['light']);
+    expect(session.charts.light).toMatch(/^<svg[^>]* data-machine="light"/);
+    const files = session.diagrams.map(({ file }: { file: string }) => file);
+    expect(files).toContain('machines/agent/sequences/restart.mmd');
+    expect((await ask(`${address}trace/0`)).body).toBe(traceText(3));
+  });
+
+  test('has the diagrams of other programs only when they are named', async () => {
+    const other = memorySource('other', traceText(1, { ...header, program: 'toString' }));
+    const { address } = await start({ sources: [other] });
+    expect(JSON.parse((await ask(`${address}session/0.json`)).body).diagrams).toEqual([]);
+    await server?.close();
+    const named = await start({ sources: [other], diagrams: 'machines/discovery/sequences' });
+    expect(JSON.parse((await ask(`${named.address}session/0.json`)).body).diagrams.length).toBeGreaterThan(0);
+  });
+
+  test.each([
+    'trace/1',
+    'trace/00x',
+    'session/0',
+    'session/7.json',
+    'toString',
+    '../package.json',
+    '%2e%2e/package.json',
+    'page.js/',
+  ])('has nothing at %s', async (path) => {
+    const { address } = await start();
+    const at = new URL(address);
+    expect((await ask(address, { path: `${at.pathname}${path}` })).status).toBe(404);
+  });
+
+  test('learns why a program cannot be read, in words', async () => {
+    const gone = async (): Promise<never> => {
+      throw new ChartpilotError('REQUEST_FAILED', '127.0.0.1:15020: refused', { remedy: 'Is it running?' });
+    };
+    const source: PageSource = { name: 'sidecar', kind: 'live', place: '127.0.0.1:15020', header: gone, read: gone };
+    const { address } = await start({ sources: [source] });
+    for (const path of ['trace/0', 'session/0.json']) {
+      const { status, body } = await ask(`${address}${path}`);
+      expect(status).toBe(502);
+      expect(JSON.parse(body)).toEqual({ reason: 'a request failed: 127.0.0.1:15020: refused\n  → Is it running?' });
+    }
+  });
+
+  test('sees a trace that breaks off as broken, not as ended', async () => {
+    const breaking = { ...memorySource('x', traceText(1)), read: async () => Readable.from(halfATrace()) };
+    const { address } = await start({ sources: [breaking] });
+    await expect(ask(`${address}trace/0`)).rejects.toThrow(/aborted/);
+  });
+
+  test('that is closed lets go of what it reads', async () => {
+    const endless = new Readable({ read: () => {} });
+    const { address } = await start({ sources: [{ ...memorySource('x', traceText(1)), read: async () => endless }] });
+    const request = get(`${address}trace/0`, { agent: false });
+    await once(request, 'response');
+    request.on('error', () => {});
+    request.destroy();
+    await expect.poll(() => endless.destroyed).toBe(true);
+  });
+
+  test('is refused a port that is in use, with what to do', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as { port: number };
+    await expect(start({ port })).rejects.toMatchObject({
+      code: 'PORT_IN_USE',
+      remedy: expect.stringContaining('--port'),
+    });
+    other.close();
+  });
+});
+
+async function* halfATrace() {
+  yield traceText(1);
+  throw new Error('the program was killed');
+}
+
+describe('whoever is not the person', () => {
+  test.each([
+    ['with a wrong token', (path: string) => path.replace(/[\w-]{32}/, 'A'.repeat(32))],
+    ['with half of the token', (path: string) => path.replace(/([\w-]{16})[\w-]{16}/, '$1')],
+    ['without a token', () => '/sources.json'],
+    ['at the root', () => '/'],
+    ['without the slash that ends the token', (path: string) => path.replace(/\/(sources\.json)$/, '')],
+  ])('learns nothing %s', async (_, change) => {
+    const { address } = await start();
+    const { port, pathname } = new URL(`${address}sources.json`);
+    const { status, body, headers } = await ask(`http://127.0.0.1:${port}`, { path: change(pathname) });
+    expect([status, body]).toEqual([404, '']);
+    expect(JSON.stringify(headers)).not.toContain(pathname.split('/')[1]);
+  });
+
+  test.each<[string, Record<string, string>]>([
+    ['a name that was made to point here', { host: 'evil.example' }],
+    ['a name that begins like ours', { host: 'localhost.evil.example' }],
+    ['an origin of its own', { origin: 'https://evil.example' }],
+    ['the origin of another port of this host', { origin: 'http://127.0.0.1:9999' }],
+    ['no origin that it would tell', { origin: 'null' }],
+    ['a script, picture or frame of its own', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }],
+    ['a page of another port', { 'sec-fetch-site': 'same-site' }],
+    ['a proxy', { 'x-forwarded-for': '10.0.0.1' }],
+  ])('is refused although it knows the path: %s', async (_, headers) => {
+    const { address } = await start();
+    for (const path of ['', 'sources.json', 'trace/0', 'session/0.json']) {
+      const answer = await ask(`${address}${path}`, { headers });
+      expect([answer.status, answer.body]).toEqual([403, '']);
+    }
+  });
+
+  test.each(['POST', 'PUT', 'OPTIONS', 'HEAD'])('may not %s', async (method) => {
+    const { address } = await start();
+    expect((await ask(address, { method })).status).toBe(405);
+  });
+
+  test('is kept from framing, sniffing and caching it, and told of no referrer', async () => {
+    const { address } = await start();
+    for (const path of ['', 'trace/0', 'nothing']) {
+      expect((await ask(`${address}${path}`)).headers).toMatchObject({
+        'content-security-policy': expect.stringMatching(
+          /^default-src 'none'; script-src 'self';.*frame-ancestors 'none'/,
+        ),
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+        'cross-origin-resource-policy': 'same-origin',
+        'cache-control': 'no-store',
+      });
+    }
+  });
+});

@@ -1,0 +1,173 @@
+/**
+ * Serves the debugger's page to one person: on loopback, below a path that nobody else knows, to no other web site of the
+ * same browser.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { type Source, sourcesPath } from '../../../visualize/page-data.ts';
+import { foreignness } from '../../runtime/debugger-access.ts';
+import { ChartpilotError, explainError, isSystemError, messageOf } from '../../runtime/errors.ts';
+import { type PageFiles, readPageFiles } from './page-files.ts';
+import type { PageSource } from './page-source.ts';
+import { Sessions } from './session.ts';
+
+export interface PageServerOptions {
+  readonly sources: readonly PageSource[];
+  /** A free one unless given. */
+  readonly port?: number;
+  /** What every trace is held against; the diagrams of its program unless given. */
+  readonly diagrams?: string;
+}
+
+export interface PageServer {
+  /** For the person's browser: `http://127.0.0.1:PORT/TOKEN/`. */
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+/** @throws ChartpilotError PORT_IN_USE, LISTEN_FAILED, or FILE_UNREADABLE when the page was not built. */
+export async function startPageServer({ sources, port = 0, diagrams }: PageServerOptions): Promise<PageServer> {
+  const token = randomBytes(24).toString('base64url');
+  const pages = new Pages(token, readPageFiles(), sources, new Sessions(diagrams));
+  const server = createServer((request, response) => void pages.serve(request, response));
+  await listen(server, port);
+  const bound = (server.address() as AddressInfo).port;
+  return {
+    address: `http://127.0.0.1:${bound}/${token}/`,
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
+
+async function listen(server: Server, port: number): Promise<void> {
+  server.listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    if (isSystemError(error, 'EADDRINUSE')) {
+      throw new ChartpilotError('PORT_IN_USE', `127.0.0.1:${port}`, {
+        remedy: 'Name another one with --port, or leave it out to take a free one.',
+        cause: error,
+      });
+    }
+    throw new ChartpilotError('LISTEN_FAILED', `127.0.0.1:${port}: ${messageOf(error)}`, {
+      remedy: 'Name another port with --port, or leave it out to take a free one.',
+      cause: error,
+    });
+  }
+}
+
+const contentTypes: Readonly<Record<keyof PageFiles, string>> = {
+  'index.html': 'text/html; charset=utf-8',
+  'page.js': 'text/javascript; charset=utf-8',
+  'page.css': 'text/css; charset=utf-8',
+};
+
+function isPageFile(name: string): name is keyof PageFiles {
+  return Object.hasOwn(contentTypes, name);
+}
+
+const safety = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; " +
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+};
+
+class Pages {
+  readonly #token: string;
+  readonly #files: PageFiles;
+  readonly #sources: readonly PageSource[];
+  readonly #sessions: Sessions;
+
+  constructor(token: string, files: PageFiles, sources: readonly PageSource[], sessions: Sessions) {
+    this.#token = token;
+    this.#files = files;
+    this.#sources = sources;
+    this.#sessions = sessions;
+  }
+
+  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    for (const [name, value] of Object.entries(safety)) response.setHeader(name, value);
+    if (foreignness({ headers: request.headers, peer: request.socket }) !== undefined) {
+      end(response, 403);
+      return;
+    }
+    const [, token = '', ...rest] = (request.url ?? '/').split('?', 1)[0]!.split('/');
+    if (!sameText(token, this.#token) || rest.length === 0) {
+      end(response, 404);
+      return;
+    }
+    if (request.method !== 'GET') {
+      response.setHeader('allow', 'GET');
+      end(response, 405);
+      return;
+    }
+    try {
+      await this.#answer(rest.join('/'), response);
+    } catch (error) {
+      unavailable(response, error);
+    }
+  }
+
+  async #answer(path: string, response: ServerResponse): Promise<void> {
+    const file = path === '' ? 'index.html' : path;
+    if (isPageFile(file)) end(response, 200, contentTypes[file], this.#files[file]);
+    else if (path === sourcesPath) json(response, 200, this.#sources.map(described));
+    else await this.#answerSource(path, response);
+  }
+
+  async #answerSource(path: string, response: ServerResponse): Promise<void> {
+    const [, kind, number] = /^(session(?=\/\d+\.json$)|trace(?=\/\d+$))\/(\d+)/.exec(path) ?? [];
+    const source = this.#sources[Number(number)];
+    if (source === undefined) end(response, 404);
+    else if (kind === 'session') json(response, 200, await this.#sessions.of(await source.header()));
+    else await sendTrace(source, response);
+  }
+}
+
+function described({ name, kind, place }: PageSource): Source {
+  return { name, kind, place };
+}
+
+async function sendTrace(source: PageSource, response: ServerResponse): Promise<void> {
+  const trace = await source.read({ follow: true });
+  response.writeHead(200, { 'content-type': 'application/x-ndjson; charset=utf-8' });
+  // A program waits for its first event: the page is told now that it is there.
+  response.flushHeaders();
+  // Reads as fast as the page does. When either side leaves, the other one is let go.
+  await pipeline(trace, response).catch(() => response.destroy());
+}
+
+/** The page tells the person why, and tries again: a program that was started again is there then. */
+function unavailable(response: ServerResponse, error: unknown): void {
+  if (response.headersSent) response.destroy();
+  else if (error instanceof ChartpilotError) json(response, 502, { reason: explainError(error) });
+  else json(response, 500, { reason: messageOf(error) });
+}
+
+function json(response: ServerResponse, status: number, value: unknown): void {
+  end(response, status, 'application/json; charset=utf-8', JSON.stringify(value));
+}
+
+function end(response: ServerResponse, status: number, contentType?: string, body = ''): void {
+  response.writeHead(status, contentType === undefined ? {} : { 'content-type': contentType });
+  response.end(body);
+}
+
+/** Compares in a time that tells nothing of the text. */
+function sameText(given: string, right: string): boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(right));
+}

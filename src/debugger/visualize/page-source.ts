@@ -1,0 +1,20 @@
+import type { Readable } from 'node:stream';
+import type { Source } from '../../../visualize/page-data.ts';
+import type { TraceHeader } from '../../runtime/trace.ts';
+
+/** A trace that the page can open, from wherever it comes. */
+export interface PageSource extends Source {
+  /**
+   * The header of the trace as it is now.
+   *
+   * @throws ChartpilotError when there is no trace to be had, with what to do.
+   */
+  header(): Promise<TraceHeader>;
+  /**
+   * The trace as text: its header, then its records. With `follow`, that of a live program goes on until the program ends;
+   * one that breaks off ends in an error.
+   *
+   * @throws ChartpilotError as {@link PageSource.header}.
+   */
+  read(options: { readonly follow: boolean }): Promise<Readable>;
+}

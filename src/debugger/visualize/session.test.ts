@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { epochMachine } from '../../../machines/agent/epoch.machine.ts';
+import { statechartOf } from '../../runtime/statechart.ts';
+import { chartKey, readKnownCharts } from './known-charts.ts';
+import { Sessions } from './session.ts';
+import { header } from './testing/traces.ts';
+
+test('the picture of a machine of ours is the one that the build has drawn', async () => {
+  const chart = statechartOf(epochMachine);
+  const known = readKnownCharts()[chartKey(chart)];
+  expect(known, 'run npm run build').toContain('data-machine="epoch"');
+  // As a trace that was read carries it.
+  const read = JSON.parse(JSON.stringify(chart)) as typeof chart;
+  expect((await new Sessions().of({ ...header, machines: [read] })).charts.epoch).toBe(known);
+});
+
+test('the picture of any other machine is drawn from the trace', async () => {
+  const sessions = new Sessions();
+  const { charts } = await sessions.of(header);
+  expect(charts.light).toContain('data-path="green"');
+  expect((await sessions.of(header)).charts.light).toBe(charts.light);
+});
+
+test('a machine with the name of one of ours, changed, has a picture of its own', async () => {
+  const [chart] = header.machines;
+  const { charts } = await new Sessions().of({ ...header, machines: [{ ...chart!, id: 'epoch' }] });
+  expect(charts.epoch).toContain('data-path="green"');
+});

@@ -1,0 +1,41 @@
+import { relative } from 'node:path';
+import type { Session } from '../../../visualize/page-data.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
+import type { Statechart } from '../../runtime/statechart.ts';
+import type { TraceHeader } from '../../runtime/trace.ts';
+import { bundledDiagrams } from '../diagram/bundled.ts';
+import { diagramTexts } from '../diagram/load.ts';
+import { chartsOf } from '../statechart/charts.ts';
+import { chartKey, readKnownCharts } from './known-charts.ts';
+
+/** Makes what the page shows beside a trace's records. The picture of the same machine is made once. */
+export class Sessions {
+  readonly #diagrams: string | undefined;
+  readonly #charts: Map<string, string | Promise<string>>;
+
+  /** @param diagrams folder or file that every trace is held against; those of its program when absent */
+  constructor(diagrams?: string, known = readKnownCharts()) {
+    this.#diagrams = diagrams;
+    this.#charts = new Map(Object.entries(known));
+  }
+
+  async of({ machines, program }: TraceHeader): Promise<Session> {
+    const charts = await Promise.all(machines.map(async (chart) => [chart.id, await this.#chart(chart)] as const));
+    return { charts: Object.fromEntries(charts), diagrams: this.#diagramsOf(program) };
+  }
+
+  #chart(chart: Statechart): string | Promise<string> {
+    const key = chartKey(chart);
+    const known = this.#charts.get(key);
+    if (known !== undefined) return known;
+    const drawn = chartsOf([chart]).then((charts) => charts[chart.id]!);
+    this.#charts.set(key, drawn);
+    return drawn;
+  }
+
+  #diagramsOf(program: string): Session['diagrams'] {
+    if (this.#diagrams !== undefined) return diagramTexts(this.#diagrams);
+    const folder = bundledDiagrams(program);
+    return folder === undefined ? [] : diagramTexts(folder, relative(packageRoot(), folder));
+  }
+}

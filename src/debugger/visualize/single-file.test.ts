@@ -1,0 +1,46 @@
+import { createHash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { formatTraceLine } from '../../runtime/trace.ts';
+import { memorySource } from './memory-source.ts';
+import { singleFile } from './single-file.ts';
+import { event, header, traceText } from './testing/traces.ts';
+
+async function page(...traces: readonly string[]): Promise<string> {
+  const sources = traces.map((trace, number) => memorySource(`trace ${number}`, trace));
+  let html = '';
+  for await (const piece of singleFile({ sources })) html += piece;
+  return html;
+}
+
+/** What the element with this id holds. */
+function element(html: string, id: string): string {
+  return new RegExp(`<script type="[^"]+" id="${id}">([^<]*)</script>`).exec(html)![1]!;
+}
+
+test('one file holds the sources, their sessions and their traces', async () => {
+  const html = await page(traceText(2), traceText(4));
+  expect(JSON.parse(element(html, 'chartpilot-sources'))).toEqual([
+    { name: 'trace 0', kind: 'file', place: 'trace 0' },
+    { name: 'trace 1', kind: 'file', place: 'trace 1' },
+  ]);
+  expect(element(html, 'chartpilot-trace-0')).toBe(traceText(2));
+  expect(element(html, 'chartpilot-trace-1')).toBe(traceText(4));
+  expect(JSON.parse(element(html, 'chartpilot-session-1')).charts.light).toContain('<svg');
+});
+
+test('a trace cannot break out of its place in the file', async () => {
+  const hostile = { ...event(1), event: { type: 'light.changed', text: '</script><script>alert(1)</script><!--' } };
+  const html = await page(formatTraceLine(header) + formatTraceLine(hostile));
+  const trace = element(html, 'chartpilot-trace-0').trim().split('\n');
+  expect(trace.map((line) => JSON.parse(line) as unknown)).toEqual([header, hostile]);
+  expect(html).not.toContain('alert(1)</script>');
+});
+
+test('it asks nobody for anything, and runs no script but its own', async () => {
+  const html = await page(traceText(1));
+  expect(html).not.toMatch(/<script[^>]* src=|<link[^>]*href="(?!data:)|sourceMappingURL/);
+  const [, hash] = /script-src 'sha256-([^']+)'/.exec(html)!;
+  const script = html.slice(html.lastIndexOf('<script>') + 8, html.lastIndexOf('</script>'));
+  expect(createHash('sha256').update(script).digest('base64')).toBe(hash);
+  expect(/default-src 'none'/.test(html)).toBe(true);
+});

@@ -1,0 +1,73 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { traceText } from './testing/traces.ts';
+import { type VisualizeCommandOptions, visualize } from './visualize-command.ts';
+
+let folder: string;
+let trace: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'chartpilot-visualize-'));
+  trace = join(folder, 'agent.trace');
+  writeFileSync(trace, traceText(3));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+class Told {
+  out = '';
+  error = '';
+  readonly output = {
+    out: (text: string): void => {
+      this.out += text;
+    },
+    error: (text: string): void => {
+      this.error += text;
+    },
+  };
+}
+
+async function run(files: string[], options: VisualizeCommandOptions = {}, told = new Told()): Promise<Told> {
+  await visualize(files, { runDir: folder, ...options }, told.output);
+  return told;
+}
+
+async function refusal(files: string[], options: VisualizeCommandOptions): Promise<ChartpilotError> {
+  const error = await run(files, options).catch((cause: unknown) => cause);
+  expect(error).toBeInstanceOf(ChartpilotError);
+  return error as ChartpilotError;
+}
+
+test('the address is the only thing on standard output, and the page is there until the person has seen enough', async () => {
+  const { promise: enough, resolve } = Promise.withResolvers<void>();
+  const told = new Told();
+  const running = run([trace], { enough }, told);
+  await expect.poll(() => told.out).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/\n$/);
+  const address = told.out.trim();
+  expect(await (await fetch(`${address}trace/0`)).text()).toBe(traceText(3));
+  resolve();
+  await running;
+  await expect(fetch(address)).rejects.toThrow();
+});
+
+test('--output writes one file and ends', async () => {
+  const output = join(folder, 'page.html');
+  const told = await run([trace], { output });
+  expect(told.out).toBe('');
+  expect(told.error).toContain('page.html is written');
+  expect(readFileSync(output, 'utf8')).toContain('"light.changed"');
+});
+
+test('what a person got wrong is told with what to do, before anything is served', async () => {
+  const cases: [string[], VisualizeCommandOptions, RegExp][] = [
+    [[], {}, /nothing to show/],
+    [[join(folder, 'absent')], {}, /absent: it does not exist/],
+    [['package.json'], {}, /no trace header/],
+    [[trace], { attach: ['10.0.0.7:15020'] }, /not on this host/],
+    [[], { attach: ['127.0.0.1:1'] }, /127\.0\.0\.1:1: .*ECONNREFUSED/],
+    [[trace], { output: join(folder, 'absent/page.html') }, /cannot be written/],
+    [[trace], { diagrams: folder }, /holds no sequence diagram/],
+  ];
+  for (const [files, options, message] of cases) expect((await refusal(files, options)).message).toMatch(message);
+});

@@ -1,0 +1,83 @@
+import { createWriteStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import type { CommandOutput } from '../check-command.ts';
+import { loadDiagrams } from '../diagram/load.ts';
+import { standardInput } from '../read-trace.ts';
+import { fileSource } from './file-source.ts';
+import { formatLiveAddress, parseLiveAddress } from './live-address.ts';
+import { liveSource } from './live-source.ts';
+import { memorySource } from './memory-source.ts';
+import type { PageSource } from './page-source.ts';
+import { type ServePageOptions, servePage } from './serve-page.ts';
+import { singleFile } from './single-file.ts';
+
+export interface VisualizeCommandOptions extends Pick<ServePageOptions, 'port' | 'open' | 'diagrams' | 'enough'> {
+  /** Addresses of running programs. */
+  readonly attach?: readonly string[];
+  /** What they ask for; each one's own, from its run directory, unless given. */
+  readonly token?: string;
+  readonly runDir?: string;
+  /** Write a page that needs no server, and end. */
+  readonly output?: string;
+}
+
+/**
+ * `chartpilot visualize`: returns when the person has seen enough, or the page is written.
+ *
+ * @throws ChartpilotError when a trace cannot be had, the port is in use, or a flag is wrong.
+ */
+export async function visualize(
+  files: readonly string[],
+  options: VisualizeCommandOptions,
+  output: CommandOutput,
+): Promise<void> {
+  const sources = await sourcesOf(files, options);
+  const { port, open, diagrams, enough } = options;
+  // A mistake in them is told here; the page would only have its trace without them.
+  if (diagrams !== undefined) loadDiagrams(diagrams);
+  const common = { sources, ...(diagrams !== undefined && { diagrams }) };
+  if (options.output !== undefined) {
+    await writePage(options.output, singleFile(common));
+    output.error(`${options.output} is written: it opens in a browser without a server or a network\n`);
+    return;
+  }
+  const serving = { ...common, ...(port !== undefined && { port }), ...(open !== undefined && { open }) };
+  await servePage({ ...serving, ...(enough !== undefined && { enough }) }, output);
+}
+
+async function sourcesOf(files: readonly string[], options: VisualizeCommandOptions): Promise<PageSource[]> {
+  const { attach = [], token = process.env.CHARTPILOT_TOKEN, runDir } = options;
+  const asked = { ...(token !== undefined && token !== '' && { token }), ...(runDir !== undefined && { runDir }) };
+  if (files.length + attach.length === 0) {
+    throw new ChartpilotError('FLAG_INVALID', 'nothing to show', {
+      remedy: 'Name trace files, or running programs with --attach HOST:PORT.',
+    });
+  }
+  const live = attach.map(parseLiveAddress).map(async (address) => {
+    const { program } = await liveSource(address, asked).header();
+    return liveSource(address, { ...asked, name: `${program} ${formatLiveAddress(address)}` });
+  });
+  const sources = await Promise.all(files.map(traceSource));
+  // What is no trace, or not there, is told before a browser opens.
+  await Promise.all(sources.map((source) => source.header()));
+  return [...sources, ...(await Promise.all(live))];
+}
+
+async function traceSource(file: string): Promise<PageSource> {
+  return file === standardInput ? memorySource('standard input', await text(process.stdin)) : fileSource(file);
+}
+
+async function writePage(path: string, text: AsyncGenerator<string>): Promise<void> {
+  try {
+    await pipeline(Readable.from(text), createWriteStream(path));
+  } catch (error) {
+    if (error instanceof ChartpilotError) throw error;
+    throw new ChartpilotError('FILE_UNREADABLE', `${path} cannot be written: ${messageOf(error)}`, {
+      remedy: 'Name another file with --output.',
+      cause: error,
+    });
+  }
+}

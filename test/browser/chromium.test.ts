@@ -1,0 +1,39 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { findChromium, requireChromium } from './chromium.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'chartpilot-chromium-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function program(name: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, '#!/bin/sh\n');
+  chmodSync(path, 0o755);
+  return path;
+}
+
+test('Chromium is found by each of its names, the likeliest first', () => {
+  const chrome = program('google-chrome');
+  expect(findChromium({ PATH: `/nowhere:${folder}` })).toBe(chrome);
+  const chromium = program('chromium');
+  expect(findChromium({ PATH: `/nowhere:${folder}` })).toBe(chromium);
+});
+
+test('the one that is named is taken, and one that cannot be run is told', () => {
+  program('chromium');
+  const mine = program('my-chromium');
+  expect(findChromium({ CHROMIUM: mine, PATH: folder })).toBe(mine);
+  expect(() => findChromium({ CHROMIUM: join(folder, 'absent'), PATH: folder })).toThrow(/no program that can be run/);
+});
+
+test('without one a test fails, and the command that helps is told', () => {
+  expect(findChromium({ PATH: folder })).toBeUndefined();
+  expect(() => requireChromium({ PATH: folder })).toThrow(
+    expect.objectContaining({ remedy: expect.stringContaining('npm run chromium') }),
+  );
+});

@@ -1,0 +1,41 @@
+/** The Chromium that the tests of the debugger's page run in: the machine's own, never a downloaded one. */
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { ChartpilotError } from '../../src/runtime/errors.ts';
+
+const names = ['chromium', 'chromium-browser', 'google-chrome'];
+
+/** What a person runs where we may not. */
+export const installCommand =
+  'sudo apt-get update && sudo apt-get install -y --no-install-recommends chromium fonts-dejavu-core';
+
+/** `$CHROMIUM`, or the first of `chromium`, `chromium-browser`, `google-chrome` in PATH; undefined: there is none. */
+export function findChromium(env: NodeJS.ProcessEnv): string | undefined {
+  const { CHROMIUM: named, PATH = '' } = env;
+  if (named !== undefined && named !== '') {
+    if (isExecutable(named)) return named;
+    throw new ChartpilotError('FLAG_INVALID', `CHROMIUM=${named} is no program that can be run`, {
+      remedy: 'Name a Chromium binary, or unset CHROMIUM to take the one in PATH.',
+    });
+  }
+  const places = PATH.split(delimiter).filter((folder) => folder !== '');
+  return names.flatMap((name) => places.map((folder) => join(folder, name))).find(isExecutable);
+}
+
+/** The same, for a test: one that finds no Chromium fails, it is not skipped. */
+export function requireChromium(env: NodeJS.ProcessEnv = process.env): string {
+  const found = findChromium(env);
+  if (found !== undefined) return found;
+  throw new ChartpilotError('FILE_UNREADABLE', 'no Chromium: not in $CHROMIUM, and not in PATH', {
+    remedy: `Run: npm run chromium (or: ${installCommand})`,
+  });
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

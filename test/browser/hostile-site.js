@@ -1,0 +1,59 @@
+/** What the pages of a web site can do to a server on the person's own host. The site of debugger-security.test.ts runs it. */
+
+/** @returns what it got hold of, one line each */
+globalThis.attack = async (targets) => {
+  const reached = [];
+  for (const target of targets) {
+    reached.push(...(await readIt(target)), ...(await includeIt(target)));
+  }
+  return reached;
+};
+
+/** Sends what any site may send without being asked. */
+globalThis.submit = (target) => {
+  const form = document.createElement('form');
+  form.method = 'POST';
+  form.action = target;
+  document.body.append(form);
+  form.submit();
+};
+
+/** Shows it inside of this page. */
+globalThis.frame = (target) =>
+  new Promise((resolve) => {
+    const frame = document.createElement('iframe');
+    frame.onload = resolve;
+    frame.src = target;
+    document.body.append(frame);
+    setTimeout(resolve, 2_000);
+  });
+
+async function readIt(target) {
+  const reached = [];
+  for (const options of [{}, { credentials: 'include' }, { mode: 'no-cors' }]) {
+    const answer = await fetch(target, options).catch(() => undefined);
+    const said = await answer?.text().catch(() => '');
+    if (said) reached.push(`fetch ${target}: ${said}`);
+  }
+  return reached;
+}
+
+async function includeIt(target) {
+  const reached = [];
+  for (const [kind, source] of [
+    ['script', 'src'],
+    ['link', 'href'],
+    ['img', 'src'],
+  ]) {
+    const element = document.createElement(kind);
+    if (kind === 'link') element.rel = 'stylesheet';
+    const loaded = new Promise((resolve) => {
+      element.onload = () => resolve(true);
+      element.onerror = () => resolve(false);
+    });
+    element[source] = target;
+    document.head.append(element);
+    if (await loaded) reached.push(`${kind} ${target}`);
+  }
+  return reached;
+}

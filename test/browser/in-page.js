@@ -1,0 +1,50 @@
+/** Runs in every page that a test opens: what must be measured where it happens. `page-state.ts` has the types. */
+globalThis.inPage = {
+  /** Milliseconds from the request for the page until now; undefined as long as the trace is not there and drawn. */
+  openedAfterMs() {
+    const isDrawn = document.querySelector('[data-actor][data-state-name]') !== null;
+    return globalThis.chartpilot?.opened !== undefined && isDrawn ? performance.now() : undefined;
+  },
+
+  nextFrame() {
+    return new Promise((resolve) => requestAnimationFrame(resolve));
+  },
+
+  /** Holds a key down, as long as so many frames take: one press in each. @returns frames a second */
+  async holdKey(key, frames) {
+    const before = globalThis.chartpilot.place();
+    const start = await this.nextFrame();
+    let now = start;
+    for (let frame = 0; frame < frames; frame++) {
+      document.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, repeat: true }));
+      now = await this.nextFrame();
+    }
+    const steps = Math.abs(globalThis.chartpilot.place() - before);
+    if (steps !== frames) throw new Error(`${frames} presses of ${key} were ${steps} steps`);
+    return (frames * 1_000) / (now - start);
+  },
+};
+
+/** How many different colours a picture has: one that shows nothing has few. */
+globalThis.inPage.colours = async (base64) => {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const bitmap = await createImageBitmap(new Blob([bytes], { type: 'image/png' }));
+  const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+  canvas.drawImage(bitmap, 0, 0);
+  const { data } = canvas.getImageData(0, 0, bitmap.width, bitmap.height);
+  return new Set(new Uint32Array(data.buffer)).size;
+};
+
+/** From now on takes note of every state in which an actor was shown. */
+globalThis.inPage.watchActors = () => {
+  const seen = {};
+  globalThis.inPage.statesSeen = seen;
+  const look = () => {
+    for (const { dataset } of document.querySelectorAll('[data-actor][data-state-name]')) {
+      seen[dataset.actor] ??= [];
+      if (seen[dataset.actor].at(-1) !== dataset.stateName) seen[dataset.actor].push(dataset.stateName);
+    }
+  };
+  new MutationObserver(look).observe(document.body, { subtree: true, childList: true, attributes: true });
+  look();
+};

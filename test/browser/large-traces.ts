@@ -1,0 +1,85 @@
+/** Traces as large as a person may have to open. */
+import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
+import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { machinesOf, statechartOf } from '../../src/runtime/statechart.ts';
+import { formatTraceLine, type TraceRecord, type TraceSink, traceVersion } from '../../src/runtime/trace.ts';
+import type { Happening, Step } from '../simulation/random-schedule.ts';
+import { writeRandomTrace } from '../simulation/random-search.ts';
+
+/** What happens to a sidecar over the weeks, again and again. */
+const weeks: readonly (readonly [number, Happening])[] = [
+  [20_000, { what: 'certificate' }],
+  [90_000, { what: 'SIGHUP' }],
+  [90_000, { what: 'crash', whom: 'serving' }],
+  [90_000, { what: 'certificate half written' }],
+  [5_000, { what: 'certificate' }],
+  [90_000, { what: 'ready?' }],
+  [90_000, { what: 'bootstrap refused' }],
+  [1, { what: 'certificate' }],
+  [90_000, { what: 'SIGUSR1' }],
+  [90_000, { what: 'oom', whom: 'newest' }],
+];
+
+/** The trace of one agent in simulated weeks, of at least so many records. */
+export function agentTrace(records: number): string {
+  // Every cycle gives the same but for the epoch numbers.
+  const aCycle = agentRun(2).records - agentRun(1).records;
+  return agentRun(Math.ceil(records / aCycle)).text;
+}
+
+function agentRun(cycles: number): { text: string; records: number } {
+  const lines: string[] = [];
+  const sink: TraceSink = { write: (line) => void lines.push(formatTraceLine(line)), flush: () => {}, close: () => {} };
+  const schedule: Step[] = Array.from({ length: cycles * weeks.length }, (_, step) => {
+    const [ms, happens] = weeks[step % weeks.length]!;
+    return { gap: { ms }, happens };
+  });
+  writeRandomTrace(
+    { settings: 'short times', beginning: 'in order', nature: 0, steps: schedule, ending: 'in peace' },
+    sink,
+  );
+  return { text: lines.join(''), records: lines.length - 1 };
+}
+
+/** The trace of a control plane to which so many Envoys connect. */
+export function connectionsTrace(connections: number): string {
+  const lines = [
+    formatTraceLine({
+      kind: 'header',
+      version: traceVersion,
+      program: 'pilot-discovery',
+      pid: 1,
+      startedAt: '2026-11-21T03:12:00.000Z',
+      level: 'standard',
+      machines: machinesOf(discoveryMachine, adsConnectionMachine).map(statechartOf),
+    }),
+  ];
+  let seq = 0;
+  const write = (record: object): void => {
+    seq++;
+    lines.push(formatTraceLine({ ...record, seq, t: seq } as TraceRecord));
+  };
+  write({ kind: 'spawn', actor: 'discovery', machine: discoveryMachine.id });
+  for (let number = 1; number <= connections; number++) {
+    const actor = `ads-connection-${number}`;
+    write({ kind: 'spawn', actor, machine: adsConnectionMachine.id });
+    write({ kind: 'transition', actor, from: '', to: 'awaiting node', on: 'xstate.init', cause: seq });
+    // The last ones have just come.
+    if (number > connections - 20) continue;
+    write({
+      kind: 'event',
+      from: `${actor}/stream`,
+      to: actor,
+      event: { type: 'node.accepted', node: { id: `sidecar~${number}` } },
+    });
+    write({
+      kind: 'transition',
+      actor,
+      from: 'awaiting node',
+      to: 'streaming.caught up',
+      on: 'node.accepted',
+      cause: seq,
+    });
+  }
+  return lines.join('');
+}

@@ -1,0 +1,121 @@
+/** What the page shows, read as a person reads it: from what is drawn. */
+import type { Page } from 'playwright-core';
+import type { TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
+import { TraceState } from '../../src/runtime/trace-state.ts';
+
+export type ActorsShown = Readonly<Record<string, string>>;
+
+/** The living actors and their states, as the list of actors tells them. */
+export function actorsShown(page: Page): Promise<ActorsShown> {
+  return page
+    .locator('[data-actor][data-state-name]')
+    .evaluateAll((elements) =>
+      Object.fromEntries(
+        elements.map((element) => [element.getAttribute('data-actor')!, element.getAttribute('data-state-name')!]),
+      ),
+    );
+}
+
+/** Paths of the states that are lit in the chart of the chosen actor, sorted. */
+export function litStates(page: Page): Promise<string[]> {
+  return page
+    .locator('.chart-viewport .state.active')
+    .evaluateAll((elements) =>
+      elements.map((element) => element.getAttribute('data-path')!).filter((path) => path !== ''),
+    );
+}
+
+/** The place that is looked at: the number of the record that happened last there. Undefined before the first. */
+export function seqShown(page: Page): Promise<number | undefined> {
+  return page.evaluate(() => {
+    const { chartpilot } = globalThis as unknown as PageHooks;
+    return chartpilot.recording()?.records[chartpilot.place()]?.seq;
+  });
+}
+
+/** How many records the page has. */
+export function recordsShown(page: Page): Promise<number> {
+  return page.evaluate(() => (globalThis as unknown as PageHooks).chartpilot.recording()?.length ?? 0);
+}
+
+/** Waits until the whole trace is there and drawn. @returns milliseconds since the page was asked for */
+export async function opened(page: Page): Promise<number> {
+  const done = await page.waitForFunction(() => (globalThis as unknown as InPage).inPage.openedAfterMs());
+  return (await done.jsonValue())!;
+}
+
+/**
+ * For each record after the one with this number that was drawn as it came: milliseconds from when it happened to the
+ * frame that shows it.
+ */
+export function drawnAfterMs(page: Page, after: number): Promise<number[]> {
+  return page.evaluate((last) => {
+    const { chartpilot } = globalThis as unknown as PageHooks;
+    const { header, records } = chartpilot.recording()!;
+    // The program runs on this host: its clock is ours.
+    const startedAt = Date.parse(header.startedAt);
+    const happened = new Map(records.map(({ seq, t }) => [seq, startedAt + t]));
+    return chartpilot.drawn.filter(({ seq }) => seq > last).map(({ seq, at }) => at - happened.get(seq)!);
+  }, after);
+}
+
+/** From now on the page takes note of every state in which an actor is shown. */
+export async function watchActors(page: Page): Promise<void> {
+  await page.evaluate(() => (globalThis as unknown as InPage).inPage.watchActors());
+}
+
+/** The states in which each actor was shown since {@link watchActors}, in their order. */
+export function statesSeen(page: Page): Promise<Readonly<Record<string, readonly string[]>>> {
+  return page.evaluate(() => (globalThis as unknown as InPage).inPage.statesSeen);
+}
+
+/** Until what was done is drawn. */
+export async function nextFrame(page: Page): Promise<void> {
+  await page.evaluate(() => (globalThis as unknown as InPage).inPage.nextFrame());
+}
+
+/** Frames a second while a key is held down: one step in each frame. */
+export function stepRate(page: Page, key: string): Promise<number> {
+  return page.evaluate((held) => (globalThis as unknown as InPage).inPage.holdKey(held, 90), key);
+}
+
+/** What {@link actorsShown} must be at a record, by the trace itself: living charts and their states. */
+export function actorsAt(trace: string, seq: number | undefined): ActorsShown {
+  const [header, ...records] = trace.trimEnd().split('\n');
+  const state = TraceState.of(JSON.parse(header!) as TraceHeader);
+  for (const line of records) {
+    const record = JSON.parse(line) as TraceRecord;
+    if (record.seq > (seq ?? 0)) break;
+    state.apply(record);
+  }
+  const charts = [...state.actors.values()].filter(({ machine }) => machine !== undefined);
+  return Object.fromEntries(charts.map((actor) => [actor.actor, actor.state]));
+}
+
+/** What the page offers to tests (`visualize/main.tsx`). */
+export interface PageHooks {
+  readonly chartpilot: {
+    recording():
+      | {
+          readonly length: number;
+          readonly records: readonly { readonly seq: number; readonly t: number }[];
+          readonly header: { readonly startedAt: string };
+        }
+      | undefined;
+    place(): number;
+    readonly drawn: readonly { readonly seq: number; readonly at: number }[];
+    /** Milliseconds that it took to open the source. */
+    readonly opened: number | undefined;
+  };
+}
+
+/** What tests put there themselves (`in-page.js`). */
+interface InPage {
+  readonly inPage: {
+    openedAfterMs(): number | undefined;
+    nextFrame(): Promise<unknown>;
+    holdKey(key: string, frames: number): Promise<number>;
+    watchActors(): void;
+    readonly statesSeen: Readonly<Record<string, readonly string[]>>;
+  };
+}

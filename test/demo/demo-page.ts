@@ -1,0 +1,65 @@
+/** The debugger's page of the demo: all programs, live. */
+import { liveSource } from '../../src/debugger/visualize/live-source.ts';
+import { type PageServer, startPageServer } from '../../src/debugger/visualize/page-server.ts';
+import { messageOf } from '../../src/runtime/errors.ts';
+import type { Session, Source } from '../../visualize/page-data.ts';
+import type { Mesh } from '../harness/mesh.ts';
+import type { Finding } from './findings.ts';
+
+/** Serves the page in this process. The gateway comes first: it is whose restarts a person is asked to make. */
+export function startDemoPage(mesh: Mesh): Promise<PageServer> {
+  const programs = [
+    { name: 'gateway', port: mesh.gateway!.statusPort },
+    { name: 'sidecar of v1', port: mesh.sidecar!.statusPort },
+    { name: 'control plane', port: mesh.discovery!.monitoringPort },
+  ];
+  return startPageServer({
+    sources: programs.map(({ name, port }) => liveSource({ host: '127.0.0.1', port }, { name })),
+  });
+}
+
+/** Asks the page for all that a browser would. */
+export async function pageFinding({ address }: PageServer): Promise<Finding> {
+  const wanted = 'the page and three live traces with their charts';
+  try {
+    const seen = await lookAtPage(address);
+    return { what: "the debugger's page", seen: `${seen.length} live traces`, wanted, ok: seen.length === 3 };
+  } catch (error) {
+    return { what: "the debugger's page", seen: 'an error', wanted, ok: false, detail: messageOf(error) };
+  }
+}
+
+/** @returns the program of each trace. */
+async function lookAtPage(address: string): Promise<string[]> {
+  const page = await (await answer(address)).text();
+  if (!page.includes('page.js')) throw new Error(`what is at ${address} is not the page`);
+  const sources = (await (await answer(`${address}sources.json`)).json()) as Source[];
+  const programs: string[] = [];
+  for (const [number, { name }] of sources.entries()) {
+    const { charts, diagrams } = (await (await answer(`${address}session/${number}.json`)).json()) as Session;
+    if (Object.keys(charts).length === 0 || diagrams.length === 0)
+      throw new Error(`${name} has no charts or no diagrams`);
+    programs.push(await firstProgram(`${address}trace/${number}`));
+  }
+  return programs;
+}
+
+async function answer(address: string): Promise<Response> {
+  const response = await fetch(address, { signal: AbortSignal.timeout(10_000) });
+  if (!response.ok)
+    throw new Error(
+      `${new URL(address).pathname.split('/').at(-1)}: status ${response.status} ${await response.text()}`,
+    );
+  return response;
+}
+
+/** Whose trace it is, by its first line; the rest, which goes on, is left. */
+async function firstProgram(address: string): Promise<string> {
+  const { body } = await answer(address);
+  let text = '';
+  for await (const piece of body!.pipeThrough(new TextDecoderStream())) {
+    text += piece;
+    if (text.includes('\n')) return (JSON.parse(text.slice(0, text.indexOf('\n'))) as { program: string }).program;
+  }
+  throw new Error('a trace has no first line');
+}

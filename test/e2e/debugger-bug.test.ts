@@ -1,0 +1,89 @@
+/** A bug planted in a copy of the supervisor is found by opening the trace; check names it, replay shows where it begins. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { checkTraces } from '../../src/debugger/check-command.ts';
+import { replayTraces } from '../../src/debugger/replay/replay-command.ts';
+import { fileSource } from '../../src/debugger/visualize/file-source.ts';
+import type { TraceRecord } from '../../src/runtime/trace.ts';
+import { launchBrowser, openPage } from '../browser/open-page.ts';
+import { opened, seqShown } from '../browser/page-state.ts';
+import { takePicture } from '../browser/pictures.ts';
+import { writeSkippedEpochTrace } from '../simulation/skipping-supervisor.ts';
+
+let folder: string;
+let trace: string;
+let browser: Browser;
+
+beforeAll(async () => {
+  vi.spyOn(console, 'warn').mockImplementation(() => {});
+  folder = mkdtempSync(join(tmpdir(), 'chartpilot-bug-'));
+  trace = join(folder, 'agent.trace');
+  writeSkippedEpochTrace(trace);
+  browser = await launchBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The order to start `epoch-3`, and what the supervisor tells right after it. */
+function recordsOfTheBug(): { spawned: TraceRecord; told: TraceRecord } {
+  const records = readFileSync(trace, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map((line) => JSON.parse(line) as TraceRecord);
+  const spawned = records.find((record) => record.kind === 'spawn' && record.actor === 'epoch-3')!;
+  const told = records.find(({ seq, kind }) => seq > spawned.seq && kind === 'event')!;
+  return { spawned, told };
+}
+
+test('the page opens where the trace departs, and shows the step that was expected', async () => {
+  const { told } = recordsOfTheBug();
+  const open = await openPage(browser, [fileSource(trace)]);
+  const { page } = open;
+  await opened(page);
+  await expect.poll(() => seqShown(page)).toBe(told.seq);
+  const row = page.locator(`.sequence-view [data-record="${told.seq}"]`);
+  await row.waitFor();
+  expect(await row.getAttribute('class')).toContain('departure');
+  expect(await page.locator('.sequence-expected').first().innerText()).toMatch(/numbers\.mmd:\d+/);
+  expect(await page.locator('.sequence-view').innerText()).toMatch(/expected supervisor → epoch-2: spawn/);
+  expect(await page.locator('.details').innerText()).toMatch(/Departs from the contract[\s\S]*epoch-2: spawn/);
+  // All before it is as the diagrams say.
+  const marked = page.locator('.sequence-view [data-record].departure');
+  for (const seq of await marked.evaluateAll((rows) => rows.map((each) => Number(each.getAttribute('data-record'))))) {
+    expect(seq).toBeGreaterThanOrEqual(told.seq);
+  }
+  expect(await page.locator('[data-lane="departures"]').count()).toBe(1);
+  await takePicture('debugger-departure', page);
+  await open.close();
+});
+
+test('check names the same step', async () => {
+  const { told } = recordsOfTheBug();
+  const { code, text } = await run((output) => checkTraces([trace], { format: 'text' }, output));
+  expect(code).toBe(1);
+  expect(text).toContain(`record ${told.seq} came out of order (machines/agent/sequences/numbers.mmd`);
+  expect(text).toContain('(supervisor → epoch-2: spawn)');
+});
+
+test('replay on the supervisor without the bug shows the first difference', async () => {
+  const { spawned } = recordsOfTheBug();
+  const { code, text } = await run((output) => replayTraces([trace], { format: 'text' }, output));
+  expect(code).toBe(1);
+  expect(text).toContain(`record ${spawned.seq}: supervisor does something else than was recorded`);
+  expect(text).toMatch(/recorded +"epoch-3"\n +replayed +"epoch-2"/);
+});
+
+async function run(
+  command: (output: { out: (text: string) => void; error: (text: string) => void }) => Promise<number>,
+): Promise<{ code: number; text: string }> {
+  const pieces: string[] = [];
+  const code = await command({ out: (text) => void pieces.push(text), error: (text) => void pieces.push(text) });
+  return { code, text: pieces.join('') };
+}

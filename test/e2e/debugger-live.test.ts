@@ -1,0 +1,199 @@
+/** A person watches a restart of a real Envoy in a real browser, then steps backwards through it. */
+import { readFileSync } from 'node:fs';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { liveSource } from '../../src/debugger/visualize/live-source.ts';
+import type { TraceRecord } from '../../src/runtime/trace.ts';
+import { launchBrowser, type OpenedPage, openAddress, openPage } from '../browser/open-page.ts';
+import {
+  actorsAt,
+  actorsShown,
+  drawnAfterMs,
+  litStates,
+  nextFrame,
+  recordsShown,
+  seqShown,
+  statesSeen,
+  watchActors,
+} from '../browser/page-state.ts';
+import { takePicture } from '../browser/pictures.ts';
+import { eventually } from '../harness/eventually.ts';
+import { type AgentProgram, type Mesh, startMesh } from '../harness/mesh.ts';
+import { Program } from '../harness/program.ts';
+import { conclude } from './conclude.ts';
+
+/** From the moment of an event to the frame that shows it. */
+const medianLimitMs = 100;
+/** What is measured is what the page needs, not what others do on this machine meanwhile: the best of so many restarts. */
+const tries = 3;
+
+let mesh: Mesh;
+let gateway: AgentProgram;
+let browser: Browser;
+let open: OpenedPage;
+let page: Page;
+
+beforeAll(async () => {
+  [mesh, browser] = await Promise.all([
+    startMesh({ sidecar: false, watchDelayMs: 500, drainMs: 2_000, parentShutdownMs: 5_000 }),
+    launchBrowser(),
+  ]);
+  gateway = mesh.gateway!;
+  // At the end the program is ended, and the page asks for it in vain.
+  open = await openPage(browser, [liveSource({ host: '127.0.0.1', port: gateway.statusPort }, { name: 'gateway' })], {
+    viewport: { width: 1_600, height: 1_100 },
+    expected: /status 502|502 \(Bad Gateway\)/,
+  });
+  page = open.page;
+});
+
+afterAll(async () => {
+  await open?.close();
+  await browser?.close();
+  await conclude(mesh);
+});
+
+test('a restart is seen as it happens: epoch 1 appears and goes live, epoch 0 drains and leaves', async () => {
+  await eventually('epoch 0 serves', async () => (await actorsShown(page))['epoch-0'] === 'running.live');
+  expect((await actorsShown(page))['epoch-1']).toBeUndefined();
+  const before = await recordsShown(page);
+  await watchActors(page);
+  mesh.renewCertificate();
+  await eventually(
+    'epoch 1 serves alone',
+    async () => {
+      const shown = await actorsShown(page);
+      return shown['epoch-1'] === 'running.live' && shown['epoch-0'] === undefined;
+    },
+    { deadlineMs: 30_000 },
+  );
+  const seen = await statesSeen(page);
+  expect(seen['epoch-1']).toEqual(expect.arrayContaining(['preparing', 'running.initializing', 'running.live']));
+  expect(seen['epoch-0']!.join()).toMatch(/^running\.live,.*draining/);
+  for (const epoch of ['epoch-0', 'epoch-1']) expect(await page.locator(`[data-lane="${epoch}"]`).count()).toBe(1);
+  expect(await recordsShown(page)).toBeGreaterThan(before + 30);
+});
+
+test('stepped backwards, the page shows what the trace says of each moment', async () => {
+  const last = (await seqShown(page))!;
+  for (const actor of ['supervisor', 'epoch-1']) {
+    await page.keyboard.press('End');
+    await page.locator(`[data-actor="${actor}"][data-state-name]`).click();
+    for (let step = 0; step < 60; step++) {
+      await page.keyboard.press('ArrowLeft');
+      await expectTruth(actor);
+    }
+  }
+  expect(await seqShown(page)).toBeLessThan(last - 30);
+  await page.keyboard.press('ArrowRight');
+  await expectTruth('epoch-1');
+});
+
+test('pictures of the views are taken in the middle of the restart', async () => {
+  const draining = recordsOf(gateway).find(
+    (record) => record.kind === 'transition' && record.actor === 'epoch-0' && record.to.includes('draining'),
+  )!;
+  await page.keyboard.press('End');
+  while ((await seqShown(page))! > draining.seq) {
+    await page.keyboard.press('ArrowLeft');
+    await nextFrame(page);
+  }
+  await page.locator('[data-actor="supervisor"][data-state-name]').click();
+  await takePicture('debugger', page);
+  await takePicture('debugger-timeline', page.locator('.timeline'));
+  await takePicture('debugger-details', page.locator('.details'));
+  await page.locator('[data-actor="epoch-0"][data-state-name]').click();
+  await takePicture('debugger-charts', page.locator('.chart-pane'));
+  await takePicture('debugger-sequence', page.locator('.sequence-pane'));
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await takePicture('debugger-dark', page);
+});
+
+test('chartpilot visualize attaches by the port alone, and ends with Ctrl-C', async () => {
+  const command = Program.start('chartpilot', {
+    args: ['visualize', '--attach', String(gateway.statusPort)],
+    env: process.env,
+    cwd: mesh.root,
+  });
+  onTestFinished(async () => void (await command.stop({ signal: 'SIGKILL' })));
+  const address = await command.line(/^http:/);
+  const other = await openAddress(browser, address);
+  await eventually('the same is shown', async () => (await actorsShown(other.page))['epoch-1'] === 'running.live');
+  await other.close();
+  expect((await command.stop({ signal: 'SIGINT' })).code).toBe(0);
+});
+
+test('chartpilot visualize with a wrong token says what to do', async () => {
+  const command = Program.start('chartpilot', {
+    args: ['visualize', '--attach', `localhost:${gateway.statusPort}`],
+    env: { ...process.env, CHARTPILOT_TOKEN: 'wrong' },
+    cwd: mesh.root,
+  });
+  expect((await command.exited).code).toBe(2);
+  expect(command.output()).toMatch(/answers 401[\s\S]*→ .*--token/);
+});
+
+test('what happens is on the screen at once', async () => {
+  const medians: number[] = [];
+  while (medians.length < tries && !medians.some((ms) => ms < medianLimitMs)) {
+    await page.keyboard.press('End');
+    const last = (await seqShown(page))!;
+    const [before] = await epochsShown();
+    mesh.renewCertificate();
+    await eventually(
+      'another epoch serves alone',
+      async () => {
+        const [epoch, ...others] = await epochsShown();
+        return others.length === 0 && epoch !== before && epoch?.endsWith(' running.live');
+      },
+      { deadlineMs: 30_000, everyMs: 250 },
+    );
+    const delays = (await drawnAfterMs(page, last)).toSorted((a, b) => a - b);
+    expect(delays.length).toBeGreaterThan(30);
+    const [median, most] = [0.5, 0.95].map((share) => delays[Math.floor(delays.length * share)]!) as [number, number];
+    console.log(
+      `from event to picture: median ${Math.round(median)} ms, 95 % in ${Math.round(most)} ms, ${delays.length} records`,
+    );
+    medians.push(median);
+  }
+  expect(Math.min(...medians)).toBeLessThan(medianLimitMs);
+});
+
+test('the end of the program is told, and the trace stays', async () => {
+  await page.keyboard.press('End');
+  await gateway.program.stop();
+  await page.getByText('The program has ended').waitFor();
+  expect(await actorsShown(page)).toEqual({});
+  const records = recordsOf(gateway);
+  expect(await recordsShown(page)).toBe(records.length);
+  expect(await seqShown(page)).toBe(records.at(-1)!.seq);
+});
+
+/** `epoch-1 running.live` */
+async function epochsShown(): Promise<string[]> {
+  return Object.entries(await actorsShown(page)).flatMap(([name, state]) =>
+    name.startsWith('epoch-') ? `${name} ${state}` : [],
+  );
+}
+
+/** The list of actors, and the chart of the chosen one, say what the trace file says of the record that is looked at. */
+async function expectTruth(chosen: string): Promise<void> {
+  await nextFrame(page);
+  const truth = actorsAt(readFileSync(gateway.traceFile, 'utf8'), await seqShown(page));
+  expect(await actorsShown(page)).toEqual(truth);
+  expect(await litStates(page)).toEqual(activePaths(truth[chosen]));
+}
+
+/** `a.b | a.c` → a, a.b, a.c */
+function activePaths(state = ''): string[] {
+  const paths = state.split(' | ').flatMap((leaf) => {
+    const names = leaf === '' ? [] : leaf.split('.');
+    return names.map((_, depth) => names.slice(0, depth + 1).join('.'));
+  });
+  return [...new Set(paths)].toSorted();
+}
+
+function recordsOf({ traceFile }: AgentProgram): TraceRecord[] {
+  const lines = readFileSync(traceFile, 'utf8').trimEnd().split('\n');
+  return lines.slice(1).map((line) => JSON.parse(line) as TraceRecord);
+}

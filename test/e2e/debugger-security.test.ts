@@ -1,0 +1,222 @@
+/** The page and a program's stream are for one person on this host: no other host, no other web site of the same browser. */
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, get, type IncomingMessage, type RequestOptions, type Server } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { liveSource } from '../../src/debugger/visualize/live-source.ts';
+import { type PageServer, startPageServer } from '../../src/debugger/visualize/page-server.ts';
+import { readDebuggerToken } from '../../src/runtime/debugger-access.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { launchBrowser } from '../browser/open-page.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { Mesh } from '../harness/mesh.ts';
+import { conclude } from './conclude.ts';
+
+let mesh: Mesh;
+let server: PageServer;
+let browser: Browser;
+/** Where the control plane shows its trace. */
+let port: number;
+
+beforeAll(async () => {
+  mesh = await Mesh.create();
+  [port] = (await freePorts(1)) as [number];
+  // Open to all, as in a pod: probes and metrics are for others. The trace is not.
+  await mesh.startDiscovery(['--monitoringAddr', `0.0.0.0:${port}`]);
+  server = await startPageServer({ sources: [liveSource({ host: '127.0.0.1', port })] });
+  browser = await launchBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.close();
+  await conclude(mesh);
+});
+
+describe('from another host', () => {
+  test('nobody answers at the port of the page', async () => {
+    for (const address of otherAddresses()) {
+      await expect(connected(address, Number(new URL(server.address).port)), address).resolves.toBe(false);
+    }
+  });
+
+  test("the program's stream is refused, with the right token too", async () => {
+    const reachable = otherAddresses().filter((address) => !address.includes(':'));
+    expect(reachable.length).toBeGreaterThan(0);
+    for (const address of reachable) {
+      expect((await ask(`http://${address}:${port}/metrics`)).status, address).toBe(200);
+      // With the name of this host too: only the connection itself cannot be made up.
+      for (const headers of [authorized(), { ...authorized(), host: `127.0.0.1:${port}` }]) {
+        const { status, body } = await ask(`http://${address}:${port}/debug/trace`, { headers });
+        expect([status, body.includes('"kind"')], address).toEqual([403, false]);
+      }
+    }
+  });
+
+  test('a name that was made to point to this host (DNS rebinding) is refused, with path and token too', async () => {
+    const host = `evil.example:${port}`;
+    const page = await ask(`${server.address}sources.json`, { headers: { host } });
+    const stream = await ask(streamAddress(), { headers: { host, ...authorized() } });
+    expect([page.status, page.body, stream.status]).toEqual([403, '', 403]);
+  });
+});
+
+describe('another web site in the same browser', () => {
+  test.each([
+    ['knows the path of the page', () => server.address],
+    ['knows only the port of the page', () => `${new URL(server.address).origin}/`],
+    ["knows the address of the program's stream", () => streamAddress()],
+  ])('that %s reads nothing', async (_, target) => {
+    await visiting(async (page) => {
+      const paths = ['', 'trace/0', 'sources.json', 'session/0.json', 'page.js', 'page.css'];
+      expect(
+        await page.evaluate(
+          attack,
+          paths.map((path) => target() + path),
+        ),
+      ).toEqual([]);
+      expect(await framed(page, target())).not.toContain('id="page"');
+      expect(await submitted(page, target())).toBeGreaterThanOrEqual(400);
+    });
+  });
+
+  test('opens a window in which nothing is', async () => {
+    await visiting(async (page) => {
+      const [opened] = await Promise.all([
+        page.waitForEvent('popup'),
+        page.evaluate((address) => void (globalThis as unknown as HostileSite).open(address), server.address),
+      ]);
+      await opened.waitForLoadState();
+      expect(await opened.content()).not.toContain('id="page"');
+    });
+  });
+
+  test('gets hold of a server that does not defend itself: the attacks are real ones', async () => {
+    const open = await listening(
+      createServer((request, response) => {
+        const isScript = request.url?.endsWith('.js') === true;
+        response.setHeader('access-control-allow-origin', '*');
+        response.setHeader('content-type', isScript ? 'text/javascript' : 'text/html');
+        response.end(isScript ? '1;' : 'id="page"');
+      }),
+    );
+    await visiting(async (page) => {
+      const reached = await page.evaluate(attack, [open.address, `${open.address}page.js`]);
+      expect(reached).toEqual(
+        expect.arrayContaining([expect.stringContaining('fetch'), expect.stringContaining('script')]),
+      );
+      expect(await framed(page, open.address)).toContain('id="page"');
+      expect(await submitted(page, open.address)).toBe(200);
+    });
+    open.server.close();
+  });
+
+  test('is not in the way of the person, who has the address', async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(server.address);
+    await page.locator('[data-actor="discovery"][data-state-name]').waitFor();
+    await context.close();
+  });
+});
+
+/** What `test/browser/hostile-site.js` puts there. */
+interface HostileSite {
+  attack(targets: readonly string[]): Promise<string[]>;
+  submit(target: string): void;
+  frame(target: string): Promise<void>;
+  open(address: string): unknown;
+}
+
+const attack = (targets: readonly string[]): Promise<string[]> =>
+  (globalThis as unknown as HostileSite).attack(targets);
+
+/** On another port of this host: nearer than that no web site gets. */
+async function visiting(act: (page: Page) => Promise<void>): Promise<void> {
+  const script = readFileSync(join(packageRoot(), 'test/browser/hostile-site.js'), 'utf8');
+  const site = await listening(
+    createServer((_, response) => {
+      response.setHeader('content-type', 'text/html');
+      response.end(`<!doctype html><title>a site</title><body><script>${script}</script></body>`);
+    }),
+  );
+  const context = await browser.newContext();
+  try {
+    const page = await context.newPage();
+    await page.goto(site.address);
+    await act(page);
+  } finally {
+    await context.close();
+    site.server.closeAllConnections();
+    site.server.close();
+  }
+}
+
+/** What is to be seen in a frame with this address. */
+async function framed(page: Page, target: string): Promise<string> {
+  await page.evaluate((address) => (globalThis as unknown as HostileSite).frame(address), target);
+  return page.frames().at(-1)!.content();
+}
+
+/** How a form is answered. */
+async function submitted(page: Page, target: string): Promise<number> {
+  const [answer] = await Promise.all([
+    page.waitForResponse((response) => response.request().method() === 'POST'),
+    page.evaluate((address) => (globalThis as unknown as HostileSite).submit(address), target),
+  ]);
+  return answer.status();
+}
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly body: string;
+}
+
+async function ask(address: string, options: RequestOptions = {}): Promise<Answer> {
+  const [answer] = (await once(get(address, { agent: false, ...options }), 'response')) as [IncomingMessage];
+  return { status: answer.statusCode, body: await text(answer) };
+}
+
+function streamAddress(): string {
+  return `http://127.0.0.1:${port}/debug/trace`;
+}
+
+function authorized(): { authorization: string } {
+  const token = readDebuggerToken(port);
+  if (token === undefined) throw new Error(`no token for port ${port}`);
+  return { authorization: `Bearer ${token}` };
+}
+
+/** Those under which other hosts know this one. */
+function otherAddresses(): string[] {
+  const addresses = Object.entries(networkInterfaces()).flatMap(([name, own]) =>
+    (own ?? []).flatMap(({ internal, address, family }) =>
+      internal ? [] : [family === 'IPv6' && address.startsWith('fe80') ? `${address}%${name}` : address],
+    ),
+  );
+  if (addresses.length === 0) throw new Error('this host has no address but loopback: nothing can be shown');
+  return addresses;
+}
+
+async function connected(host: string, at: number): Promise<boolean> {
+  const socket = connect({ host, port: at });
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function listening(server: Server): Promise<{ server: Server; address: string }> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
+}
