@@ -100,7 +100,7 @@ describe("the debugger's page", () => {
       '../../src/debugger/diagram/parse.ts',
     ];
     const text = imported.map((from, number) => `export * as from${number} from '${from}';\n`).join('');
-    const { refused, output } = lint('visualize/views/new.ts', text);
+    const { refused, output } = lint('visualize/chart/new.ts', text);
     expect(refused, output).toBe(false);
   });
 });

@@ -1,4 +1,5 @@
 import { render } from 'preact';
+import { keepDetails } from './details/details.tsx';
 import { parseAddress } from './model/address.ts';
 import { connection, sources } from './model/connection.ts';
 import { drawn } from './model/frames.ts';
@@ -7,12 +8,11 @@ import { opened, openSource } from './model/load.ts';
 import { place, recording } from './model/place.ts';
 import { runClock } from './model/playing.ts';
 import { loadSources } from './model/source-data.ts';
-import { keepDetails } from './views/details.tsx';
-import { onKey } from './views/keys.ts';
-import { closeSearchOutside, keepSearching } from './views/search.tsx';
-import { keepAnnouncing, Shell } from './views/shell.tsx';
-import { keepTheme } from './views/theme.tsx';
-import { keepInView } from './views/timeline-view.ts';
+import { closeSearchOutside, keepSearching } from './search/search.tsx';
+import { onKey } from './shell/keys.ts';
+import { keepAnnouncing, Shell } from './shell/shell.tsx';
+import { keepTheme } from './shell/theme.tsx';
+import { keepInView } from './timeline/timeline-view.ts';
 
 /** For tests and measurements: README.md says what is in it. */
 const hooks = {

@@ -1,7 +1,7 @@
 /** What the export menu offers. */
 import { range, recording } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
-import { shownColumns, shownRows } from '../views/sequence-current.ts';
+import { shownColumns, shownRows } from '../sequence/sequence-current.ts';
 import { copyText, download } from './download.ts';
 import { type ExportedRange, exportedRange, fileName } from './exported-range.ts';
 import { minimalTrace } from './minimal-trace.ts';

@@ -1,9 +1,9 @@
 /** The sequence view's rows as a picture. */
 import { clockText } from '../model/words.ts';
-import { drawn, gutter, hasLifeline, layoutOf, noteMiddle, rowHeight, xOf } from '../views/sequence-layout.ts';
-import { type Columns, columnsWith, type Lifeline, livesWithin, titleOf } from '../views/sequence-lifelines.ts';
-import { departureOfLine, departureText, type Entry, type SequenceRows } from '../views/sequence-rows.ts';
-import { labelOf, payloadOf, whoOf } from '../views/sequence-text.ts';
+import { drawn, gutter, hasLifeline, layoutOf, noteMiddle, rowHeight, xOf } from '../sequence/sequence-layout.ts';
+import { type Columns, columnsWith, type Lifeline, livesWithin, titleOf } from '../sequence/sequence-lifelines.ts';
+import { departureOfLine, departureText, type Entry, type SequenceRows } from '../sequence/sequence-rows.ts';
+import { labelOf, payloadOf, whoOf } from '../sequence/sequence-text.ts';
 import type { ExportedRange } from './exported-range.ts';
 import type { StandaloneSvg } from './picture.ts';
 

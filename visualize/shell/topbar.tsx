@@ -3,8 +3,8 @@ import { ExportMenu } from '../export/export-menu.tsx';
 import { connection, source, sources } from '../model/connection.ts';
 import { openSource } from '../model/load.ts';
 import { jumps, recording } from '../model/place.ts';
+import { SearchBox } from '../search/search.tsx';
 import { HelpButton } from './help.tsx';
-import { SearchBox } from './search.tsx';
 import { ThemeSwitch } from './theme.tsx';
 
 export function Topbar(): JSX.Element {

@@ -1,18 +1,18 @@
 import { effect, signal } from '@preact/signals';
 import type { JSX } from 'preact';
+import { Actors } from '../actors/actors.tsx';
+import { ChartView } from '../chart/chart-view.tsx';
+import { Details } from '../details/details.tsx';
 import { follows, place, recording } from '../model/place.ts';
 import { playing } from '../model/playing.ts';
-import { Actors } from './actors.tsx';
+import { SequenceView } from '../sequence/sequence-view.tsx';
+import { Timeline } from '../timeline/timeline.tsx';
+import { placeInWords, Transport } from '../timeline/transport.tsx';
 import { Banners, Opening } from './banner.tsx';
 import { Boundary } from './boundary.tsx';
-import { ChartView } from './chart-view.tsx';
-import { Details } from './details.tsx';
 import { Help } from './help.tsx';
-import { SequenceView } from './sequence-view.tsx';
 import { Splitter } from './splitter.tsx';
-import { Timeline } from './timeline.tsx';
 import { Topbar } from './topbar.tsx';
-import { placeInWords, Transport } from './transport.tsx';
 
 export function Shell(): JSX.Element {
   return (

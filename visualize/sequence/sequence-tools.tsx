@@ -1,8 +1,8 @@
 import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { chosenActor, place, recording, size } from '../model/place.ts';
+import { goToDeparture } from '../shell/steps.ts';
 import { foldsEffects, onlyChosen, showsInternal, showsStates } from './sequence-current.ts';
-import { goToDeparture } from './steps.ts';
 
 export function SequenceTools(): JSX.Element {
   return (

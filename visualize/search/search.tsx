@@ -5,7 +5,7 @@ import { jumpTo, place, recording, size } from '../model/place.ts';
 import { fieldNames, parseQuery, Search } from '../model/search.ts';
 import { firstAfter } from '../model/sorted.ts';
 import { clockText, recordInWords } from '../model/words.ts';
-import { Icon } from './icon.tsx';
+import { Icon } from '../shell/icon.tsx';
 
 /** The page is deaf for so long while it searches. */
 const sliceMs = 8;

@@ -1,6 +1,6 @@
 /** Which charts the overview draws: one an actor, or one for many actors of the same kind. */
 import type { ActorSnapshot } from '../../src/runtime/trace.ts';
-import { familyOf } from './sequence-lifelines.ts';
+import { familyOf } from '../sequence/sequence-lifelines.ts';
 
 /** Living actors that share a chart and a name. */
 export interface ChartGroup {
