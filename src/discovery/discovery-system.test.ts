@@ -9,7 +9,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine.ts';
 import { AdsTestClient, type SotwStream, typeUrls } from '../../test/ads-client.ts';
 import { eventually } from '../../test/harness/eventually.ts';
-import { TraceChecker } from '../debugger/check.ts';
+import { TraceChecker } from '../debugger/check/check.ts';
 import { loadDiagrams } from '../debugger/diagram/load.ts';
 import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { checkTraces } from '../../src/debugger/check-command.ts';
+import { checkTraces } from '../../src/debugger/check/check-command.ts';
 import { replayTraces } from '../../src/debugger/replay/replay-command.ts';
 import { fileSource } from '../../src/debugger/visualize/file-source.ts';
 import type { TraceRecord } from '../../src/runtime/trace.ts';

@@ -8,7 +8,7 @@ import { meshConfigMachine } from '../../machines/discovery/mesh-config.machine.
 import { eventCatalogue } from '../../machines/discovery/protocol.ts';
 import { pushMachine } from '../../machines/discovery/push.machine.ts';
 import { serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
-import { TraceChecker } from '../../src/debugger/check.ts';
+import { TraceChecker } from '../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { DiscoveryWorld, problem, readingOf } from '../simulation/discovery-world.ts';

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { assign, enqueueActions, sendTo } from 'xstate';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
-import { openTrace } from '../../src/debugger/read-trace.ts';
+import { openTrace } from '../../src/debugger/trace/read-trace.ts';
 import { traceFile } from '../../src/runtime/trace-file.ts';
 import type { AgentMachines } from '../simulation/exploration-effects.ts';
 import { noChartFails, triggersAreApplied } from '../simulation/invariants/converging.ts';

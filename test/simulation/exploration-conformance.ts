@@ -1,8 +1,8 @@
 /** An exploration in which each step is also held against the sequence diagrams. */
-import { type Departure, TraceChecker } from '../../src/debugger/check.ts';
+import { type Departure, TraceChecker } from '../../src/debugger/check/check.ts';
+import { formatDeparture } from '../../src/debugger/check/report-text.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
-import { formatDeparture } from '../../src/debugger/report-text.ts';
 import { createRecorder, type Recorder } from '../../src/runtime/actor-system.ts';
 
 export interface ConformanceOptions {

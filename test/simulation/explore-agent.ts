@@ -1,6 +1,6 @@
 /** The agent as `chartpilot explore` and its tests see it: worlds, and runs written down as traces. */
 import { extname, join } from 'node:path';
-import { type CheckReport, TraceChecker } from '../../src/debugger/check.ts';
+import { type CheckReport, TraceChecker } from '../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import type { ExplorationSubject } from '../../src/debugger/explore/explore-command.ts';
 import type { World } from '../../src/debugger/explore/world.ts';

@@ -1,9 +1,9 @@
 /** One schedule, from its beginning to its end, under all invariants. */
 import { join } from 'node:path';
-import { TraceChecker } from '../../src/debugger/check.ts';
+import { TraceChecker } from '../../src/debugger/check/check.ts';
+import { formatDeparture } from '../../src/debugger/check/report-text.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import type { Violation } from '../../src/debugger/explore/world.ts';
-import { formatDeparture } from '../../src/debugger/report-text.ts';
 import { createRecorder, type Recorder } from '../../src/runtime/actor-system.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import type { TraceSink } from '../../src/runtime/trace.ts';

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { type CauseKind, type CauseOrigin, causeChain } from '../../src/debugger/cause-chain.ts';
+import { type CauseKind, type CauseOrigin, causeChain } from '../../src/debugger/trace/cause-chain.ts';
 import { jumpTo } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
 import { durationInWords, recordInWords } from '../model/words.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { checkTrace } from '../../src/debugger/check.ts';
+import { checkTrace } from '../../src/debugger/check/check.ts';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
-import { parseTraceLine } from '../../src/debugger/trace-line.ts';
+import { parseTraceLine } from '../../src/debugger/trace/trace-line.ts';
 import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
 import { TraceState } from '../../src/runtime/trace-state.ts';
 import { Recording } from '../model/recording.ts';

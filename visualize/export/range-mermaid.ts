@@ -1,5 +1,5 @@
-import { type Message, MessageReader } from '../../src/debugger/message.ts';
-import { sequenceMermaid } from '../../src/debugger/sequence-mermaid.ts';
+import { type Message, MessageReader } from '../../src/debugger/check/message.ts';
+import { sequenceMermaid } from '../../src/debugger/check/sequence-mermaid.ts';
 import type { Recording } from '../model/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 

@@ -1,4 +1,4 @@
-import { type Departure, TraceChecker } from '../../src/debugger/check.ts';
+import { type Departure, TraceChecker } from '../../src/debugger/check/check.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
 import { TraceState } from '../../src/runtime/trace-state.ts';

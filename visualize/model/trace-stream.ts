@@ -1,5 +1,5 @@
 /** A trace as it comes in: text in pieces of any length, read line by line. */
-import { parseTraceLine } from '../../src/debugger/trace-line.ts';
+import { parseTraceLine } from '../../src/debugger/trace/trace-line.ts';
 import { type TraceHeader, type TraceRecord, traceVersion } from '../../src/runtime/trace.ts';
 
 /** What is wrong with a trace, and where. What was read before it is good. */

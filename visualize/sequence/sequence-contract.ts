@@ -1,7 +1,7 @@
 /** Where the diagrams speak about a message: told beside it. */
-import { bindEnds, contractOf, type MessageSymbol } from '../../src/debugger/contract.ts';
+import { bindEnds, contractOf, type MessageSymbol } from '../../src/debugger/check/contract.ts';
+import type { Message } from '../../src/debugger/check/message.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
-import type { Message } from '../../src/debugger/message.ts';
 
 export interface ContractPlace {
   readonly file: string;

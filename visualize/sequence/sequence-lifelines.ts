@@ -1,6 +1,7 @@
 /** Lifelines: who is drawn in which column of the sequence diagram. */
+
+import { outside } from '../../src/debugger/check/message.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
-import { outside } from '../../src/debugger/message.ts';
 
 /** From the record of its spawn to the one of its end; places in the trace. */
 export interface Life {

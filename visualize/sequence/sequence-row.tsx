@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import type { Departure } from '../../src/debugger/check.ts';
+import type { Departure } from '../../src/debugger/check/check.ts';
 import type { TraceRecord } from '../../src/runtime/trace.ts';
 import { goTo, range } from '../model/place.ts';
 import { clockText } from '../model/words.ts';

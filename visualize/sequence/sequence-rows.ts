@@ -1,6 +1,6 @@
 /** The rows of the sequence view: which records it shows, for whom, and where. Grows with the trace, never from anew. */
-import type { Departure } from '../../src/debugger/check.ts';
-import { MessageReader, outside, unknownParent } from '../../src/debugger/message.ts';
+import type { Departure } from '../../src/debugger/check/check.ts';
+import { MessageReader, outside, unknownParent } from '../../src/debugger/check/message.ts';
 import type { TraceRecord } from '../../src/runtime/trace.ts';
 import type { Recording } from '../model/recording.ts';
 import { type Lifeline, Lifelines } from './sequence-lifelines.ts';

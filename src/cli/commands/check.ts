@@ -1,6 +1,7 @@
 /** `chartpilot check TRACE…`: holds traces against the sequence diagrams. */
 import { Command, Option } from 'commander';
-import { type CheckCommandOptions, type CommandOutput, checkTraces } from '../../debugger/check-command.ts';
+import { type CheckCommandOptions, checkTraces } from '../../debugger/check/check-command.ts';
+import type { CommandOutput } from '../../debugger/command-output.ts';
 import { wholeNumber } from './whole-number.ts';
 
 /** @param output takes what is printed. Its action sets the process's exit code. */

@@ -1,6 +1,6 @@
 /** `chartpilot diagram MACHINE`: draws a machine. */
 import { Command, Option } from 'commander';
-import type { CommandOutput } from '../../debugger/check-command.ts';
+import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { DiagramCommandOptions } from '../../debugger/statechart/diagram-command.ts';
 
 export function diagramCommand(output: CommandOutput): Command {

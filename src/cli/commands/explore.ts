@@ -1,6 +1,6 @@
 /** `chartpilot explore` (docs/exploring.md). */
 import { Command, Option } from 'commander';
-import type { CommandOutput } from '../../debugger/check-command.ts';
+import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { ExploreCommandOptions } from '../../debugger/explore/explore-command.ts';
 import { wholeNumber } from './whole-number.ts';
 

@@ -1,6 +1,6 @@
 /** `chartpilot generate` (docs/generating-tests.md). */
 import { Command, Option } from 'commander';
-import type { CommandOutput } from '../../debugger/check-command.ts';
+import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { GenerateCommandOptions } from '../../debugger/generate/generate-command.ts';
 import { wholeNumber } from './whole-number.ts';
 

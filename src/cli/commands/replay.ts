@@ -1,6 +1,6 @@
 /** `chartpilot replay TRACE…`: do the machines of today do what was recorded? */
 import { Command, Option } from 'commander';
-import type { CommandOutput } from '../../debugger/check-command.ts';
+import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { ReplayCommandOptions } from '../../debugger/replay/replay-command.ts';
 
 /** @param output takes what is printed. Its action sets the process's exit code. */

@@ -1,9 +1,9 @@
 /** `chartpilot trace TRACE`: prints a trace for reading. */
 import { once } from 'node:events';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { CommandOutput } from '../../debugger/check-command.ts';
-import { printTrace, type TraceCommandOptions } from '../../debugger/trace-command.ts';
-import { recordKinds } from '../../debugger/trace-line.ts';
+import type { CommandOutput } from '../../debugger/command-output.ts';
+import { printTrace, type TraceCommandOptions } from '../../debugger/trace/trace-command.ts';
+import { recordKinds } from '../../debugger/trace/trace-line.ts';
 import type { TraceRecord } from '../../runtime/trace.ts';
 import { wholeNumber } from './whole-number.ts';
 

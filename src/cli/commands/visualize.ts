@@ -1,6 +1,6 @@
 /** `chartpilot visualize`: shows a restart, live and backwards. */
 import { Command, InvalidArgumentError } from 'commander';
-import type { CommandOutput } from '../../debugger/check-command.ts';
+import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { VisualizeCommandOptions } from '../../debugger/visualize/visualize-command.ts';
 
 export function visualizeCommand(output: CommandOutput): Command {

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, relative, resolve, sep } from 'node:path';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import type { CommandOutput } from '../check-command.ts';
+import type { CommandOutput } from '../command-output.ts';
 import { formatVitest } from './format-vitest.ts';
 import { defaultDepth, defaultLimit, defaultPathDepth, generate } from './generate.ts';
 import { type LoadedMachine, loadMachine } from './load-machine.ts';

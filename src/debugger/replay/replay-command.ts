@@ -1,9 +1,9 @@
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError, type ErrorCode, explainError } from '../../runtime/errors.ts';
 import type { TraceRecord } from '../../runtime/trace.ts';
-import type { CommandOutput } from '../check-command.ts';
+import type { CommandOutput } from '../command-output.ts';
 import { loadMachine } from '../generate/load-machine.ts';
-import { openTrace } from '../read-trace.ts';
+import { openTrace } from '../trace/read-trace.ts';
 import { machinesOfProgram } from './program-machines.ts';
 import { type ReplayReport, replay } from './replay.ts';
 import { formatReplay } from './report-text.ts';

@@ -1,5 +1,5 @@
 import type { TraceRecord } from '../../runtime/trace.ts';
-import { formatRecord } from '../print-trace.ts';
+import { formatRecord } from '../trace/print-trace.ts';
 import type { Difference, ReplayReport } from './replay.ts';
 
 /** Warnings that are told; a long trace may have thousands. */

@@ -1,7 +1,7 @@
 /** The arrows of a statechart, and the room that their words take. */
 import type { Statechart } from '../../runtime/statechart.ts';
+import type { ArrowLabel, Box } from './chart-layout.ts';
 import { type Line, lineWidth, textFont, transitionWords, wrap } from './chart-text.ts';
-import type { ArrowLabel, Box } from './layout.ts';
 import { lineHeight } from './state-header.ts';
 
 /** Transitions that share their ends share an arrow. */

@@ -1,5 +1,5 @@
 /** Keeps lines out of texts: where an arrow would run through words, it is interrupted. */
-import type { Box, Point } from './layout.ts';
+import type { Box, Point } from './chart-layout.ts';
 
 /** The parts of a way of horizontal and vertical lines that lie outside all boxes, in its order. */
 export function cutPath(points: readonly Point[], boxes: readonly Box[]): Point[][] {

@@ -4,56 +4,10 @@
  */
 import type { ELK, ElkExtendedEdge, ElkNode } from 'elkjs/lib/elk-api.js';
 import type { Statechart } from '../../runtime/statechart.ts';
-import type { Line } from './chart-text.ts';
+import type { Arrow, Box, ChartLayout, Point } from './chart-layout.ts';
 import { type Connection, connectionsOf, labelBoxes, leadsBack } from './connections.ts';
 import { arrowId, elkGraph, markerArrowId, markerId, stateId } from './elk-graph.ts';
 import { type StateHeader, stateHeader } from './state-header.ts';
-
-export interface Point {
-  readonly x: number;
-  readonly y: number;
-}
-
-export interface Box extends Point {
-  readonly width: number;
-  readonly height: number;
-}
-
-export interface ChartLayout {
-  readonly width: number;
-  readonly height: number;
-  /** By the numbers of the states. */
-  readonly states: readonly StateBox[];
-  readonly arrows: readonly Arrow[];
-  readonly markers: readonly InitialMarker[];
-}
-
-export interface StateBox extends Box {
-  readonly header: StateHeader;
-}
-
-/** From the border of one state to the border of another; vertical and horizontal lines. */
-export interface Arrow {
-  readonly source: number;
-  readonly target: number;
-  readonly points: readonly Point[];
-  /** Where its labels are, together. */
-  readonly room: Box;
-  /** One for each transition that takes this way, from top to bottom. */
-  readonly labels: readonly ArrowLabel[];
-}
-
-export interface ArrowLabel extends Box {
-  readonly transition: number;
-  readonly lines: readonly Line[];
-}
-
-/** The dot from which an arrow leads to the state that is entered first. */
-export interface InitialMarker extends Box {
-  /** Number of the state whose first one it tells. */
-  readonly parent: number;
-  readonly points: readonly Point[];
-}
 
 /** One is enough for most charts, two for nearly all: a state that is made wider may need its contents placed anew. */
 const maxPasses = 4;

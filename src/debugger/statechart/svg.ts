@@ -1,8 +1,8 @@
 /** A laid-out statechart as SVG: what the page lights, and what the docs show. */
 import type { Statechart, StatechartState } from '../../runtime/statechart.ts';
+import type { Arrow, ArrowLabel, Box, ChartLayout, InitialMarker, Point, StateBox } from './chart-layout.ts';
 import { type Line, stateName, transitionTitle } from './chart-text.ts';
 import { cutPath } from './cut-path.ts';
-import type { Arrow, ArrowLabel, Box, ChartLayout, InitialMarker, Point, StateBox } from './layout.ts';
 import { type HeaderRow, lineHeight, margin, nameHeight } from './state-header.ts';
 import { svgStyle } from './svg-style.ts';
 

@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { basename } from 'node:path';
 import { Readable } from 'node:stream';
-import { openTrace } from '../read-trace.ts';
-import { parseTraceLine } from '../trace-line.ts';
+import { openTrace } from '../trace/read-trace.ts';
+import { parseTraceLine } from '../trace/trace-line.ts';
 import type { PageSource } from './page-source.ts';
 
 /** A trace file, and the part of it that rotation has set aside. Its text is passed on as it is: who reads it checks it. */

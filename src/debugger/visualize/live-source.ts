@@ -6,7 +6,7 @@ import { readDebuggerToken } from '../../runtime/debugger-access.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { type TraceHeader, traceVersion } from '../../runtime/trace.ts';
 import { tracePath } from '../../runtime/trace-endpoint.ts';
-import { parseTraceLine } from '../trace-line.ts';
+import { parseTraceLine } from '../trace/trace-line.ts';
 import { formatLiveAddress, type LiveAddress } from './live-address.ts';
 import type { PageSource } from './page-source.ts';
 

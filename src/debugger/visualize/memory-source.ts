@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { parseTraceLine } from '../trace-line.ts';
+import { parseTraceLine } from '../trace/trace-line.ts';
 import type { PageSource } from './page-source.ts';
 
 /** A trace that this program has made itself: no file, and no program that runs. */

@@ -1,4 +1,4 @@
-import type { CommandOutput } from '../check-command.ts';
+import type { CommandOutput } from '../command-output.ts';
 import { openInBrowser } from './browser.ts';
 import { type PageServerOptions, startPageServer } from './page-server.ts';
 

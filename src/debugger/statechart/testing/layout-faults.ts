@@ -1,6 +1,6 @@
 /** What would be wrong with a picture, seen from its coordinates alone. */
 import type { Statechart } from '../../../runtime/statechart.ts';
-import type { ArrowLabel, Box, ChartLayout, Point, StateBox } from '../layout.ts';
+import type { ArrowLabel, Box, ChartLayout, Point, StateBox } from '../chart-layout.ts';
 
 /** Coordinates are rounded to a tenth. */
 const tolerance = 0.3;

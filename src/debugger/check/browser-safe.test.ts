@@ -2,18 +2,18 @@
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
-import { packageRoot } from '../runtime/package-root.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
 
 const pure = [
-  'cause-chain',
-  'check',
+  'trace/cause-chain',
+  'check/check',
   'diagram/parse',
-  'message',
-  'message-kinds',
-  'message-window',
-  'report-text',
-  'sequence-mermaid',
-  'trace-line',
+  'check/message',
+  'check/message-kinds',
+  'check/message-window',
+  'check/report-text',
+  'check/sequence-mermaid',
+  'trace/trace-line',
 ];
 
 test.each(pure)('%s needs nothing that a browser has not', async (name) => {

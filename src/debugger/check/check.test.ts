@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { TraceBody, TraceRecord } from '../runtime/trace.ts';
+import type { TraceBody, TraceRecord } from '../../runtime/trace.ts';
+import type { Diagram } from '../diagram/diagram.ts';
+import { parseDiagram } from '../diagram/parse.ts';
 import { checkTrace, type Departure, TraceChecker } from './check.ts';
-import type { Diagram } from './diagram/diagram.ts';
-import { parseDiagram } from './diagram/parse.ts';
 import { departureInWords, formatReport } from './report-text.ts';
 
 const restart = parseDiagram(

@@ -1,7 +1,7 @@
 /** Checks a trace against sequence diagrams, as live sequence charts are read: `docs/sequence-diagrams.md`. Runs in a browser. */
-import type { TraceHeader, TraceRecord } from '../runtime/trace.ts';
+import type { TraceHeader, TraceRecord } from '../../runtime/trace.ts';
+import type { Diagram } from '../diagram/diagram.ts';
 import { type Contract, contractOf, type ExpectedMessage, expectedMessage } from './contract.ts';
-import type { Diagram } from './diagram/diagram.ts';
 import { type ActivationCounts, DiagramMonitor, type Refusal } from './diagram-monitor.ts';
 import { type Message, MessageReader } from './message.ts';
 import { type MessageKind, MessageKinds } from './message-kinds.ts';

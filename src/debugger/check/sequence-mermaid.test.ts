@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { parseDiagram } from '../diagram/parse.ts';
 import type { Departure } from './check.ts';
-import { parseDiagram } from './diagram/parse.ts';
 import type { Message } from './message.ts';
 import { sequenceMermaid } from './sequence-mermaid.ts';
 

@@ -1,6 +1,6 @@
+import { type Binding, matchName, type NamePattern } from '../diagram/name-pattern.ts';
 import { type Activation, type Doubt, isInterrupted, isNumbered, openCuts, placeOf } from './activation.ts';
 import { advance, type Concern, type Contract, type Cut, type ExpectedMessage, expectedAt } from './contract.ts';
-import { type Binding, matchName, type NamePattern } from './diagram/name-pattern.ts';
 import type { Message } from './message.ts';
 
 /** What became of a diagram's activations. */

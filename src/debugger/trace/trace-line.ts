@@ -1,4 +1,4 @@
-import type { TraceLine, TraceRecord } from '../runtime/trace.ts';
+import type { TraceLine, TraceRecord } from '../../runtime/trace.ts';
 
 type Fields = Readonly<Record<string, 'string' | 'number' | 'string?' | 'event' | 'list'>>;
 

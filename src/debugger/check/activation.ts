@@ -1,6 +1,6 @@
+import type { Binding } from '../diagram/name-pattern.ts';
+import type { Term } from '../diagram/term.ts';
 import type { Concern, Contract, Cut } from './contract.ts';
-import type { Binding } from './diagram/name-pattern.ts';
-import type { Term } from './diagram/term.ts';
 
 /** A diagram that is under way. */
 export interface Activation {

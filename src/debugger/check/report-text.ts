@@ -1,6 +1,6 @@
+import type { Diagram } from '../diagram/diagram.ts';
 import type { CheckReport, Departure } from './check.ts';
 import type { ExpectedMessage } from './contract.ts';
-import type { Diagram } from './diagram/diagram.ts';
 import type { Message } from './message.ts';
 
 /** The arrows of a departure's diagram that are shown; a par may allow a great many. */

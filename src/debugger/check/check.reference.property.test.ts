@@ -4,10 +4,10 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { TraceRecord } from '../runtime/trace.ts';
+import type { TraceRecord } from '../../runtime/trace.ts';
+import type { Arrow, Diagram, Fragment } from '../diagram/diagram.ts';
+import { namePattern } from '../diagram/name-pattern.ts';
 import { TraceChecker } from './check.ts';
-import type { Arrow, Diagram, Fragment } from './diagram/diagram.ts';
-import { namePattern } from './diagram/name-pattern.ts';
 
 const longestTrace = 7;
 const actors = ['s', 'epoch-N', 'epoch-N+1'];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TraceBody, TraceRecord } from '../runtime/trace.ts';
+import type { TraceBody, TraceRecord } from '../../runtime/trace.ts';
 import { causeChain, type RecordList, spawnOf } from './cause-chain.ts';
 
 function listOf(bodies: readonly TraceBody[], firstSeq = 1): RecordList {

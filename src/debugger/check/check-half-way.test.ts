@@ -1,12 +1,12 @@
 /** A trace that begins in the middle (after a rotation, out of a ring) or has a hole, held against the real diagrams. */
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { writeRandomTrace } from '../../test/simulation/random-search.ts';
-import { packageRoot } from '../runtime/package-root.ts';
-import type { TraceHeader, TraceRecord } from '../runtime/trace.ts';
-import { TraceState } from '../runtime/trace-state.ts';
+import { writeRandomTrace } from '../../../test/simulation/random-search.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
+import type { TraceHeader, TraceRecord } from '../../runtime/trace.ts';
+import { TraceState } from '../../runtime/trace-state.ts';
+import { loadDiagrams } from '../diagram/load.ts';
 import { checkTrace } from './check.ts';
-import { loadDiagrams } from './diagram/load.ts';
 
 const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
 let records: TraceRecord[];

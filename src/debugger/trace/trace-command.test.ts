@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ChartpilotError } from '../runtime/errors.ts';
-import { formatTraceLine, type TraceBody, type TraceHeader, type TraceRecord } from '../runtime/trace.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { formatTraceLine, type TraceBody, type TraceHeader, type TraceRecord } from '../../runtime/trace.ts';
 import { printTrace, type TraceCommandOptions } from './trace-command.ts';
 
 const header: TraceHeader = {

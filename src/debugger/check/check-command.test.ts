@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { packageRoot } from '../runtime/package-root.ts';
-import { formatTraceLine, type TraceBody } from '../runtime/trace.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
+import { formatTraceLine, type TraceBody } from '../../runtime/trace.ts';
 import { type CheckCommandOptions, checkTraces } from './check-command.ts';
 
 let folder: string;

@@ -2,9 +2,9 @@ import { linkSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ChartpilotError } from '../runtime/errors.ts';
-import { formatTraceLine, type TraceHeader, type TraceRecord } from '../runtime/trace.ts';
-import { traceFile } from '../runtime/trace-file.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runtime/trace.ts';
+import { traceFile } from '../../runtime/trace-file.ts';
 import { openTrace } from './read-trace.ts';
 
 const header: TraceHeader = {

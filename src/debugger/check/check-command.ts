@@ -1,12 +1,13 @@
-import { join, relative } from 'node:path';
-import { ChartpilotError, type ErrorCode, explainError } from '../runtime/errors.ts';
-import { packageRoot } from '../runtime/package-root.ts';
+import { relative } from 'node:path';
+import { ChartpilotError, type ErrorCode, explainError } from '../../runtime/errors.ts';
+import type { CommandOutput } from '../command-output.ts';
+import { bundledDiagrams } from '../diagram/bundled.ts';
+import type { Diagram } from '../diagram/diagram.ts';
+import { loadDiagrams } from '../diagram/load.ts';
+import { openTrace, type TraceReading } from '../trace/read-trace.ts';
 import { type CheckReport, TraceChecker } from './check.ts';
-import type { Diagram } from './diagram/diagram.ts';
-import { loadDiagrams } from './diagram/load.ts';
 import { JudgedMessages } from './message-kinds.ts';
 import { MessageWindow } from './message-window.ts';
-import { openTrace, type TraceReading } from './read-trace.ts';
 import { formatReport } from './report-text.ts';
 import { sequenceMermaid } from './sequence-mermaid.ts';
 
@@ -17,17 +18,6 @@ export interface CheckCommandOptions {
   /** Messages that `mermaid` shows before and after the first departure. Default 20. */
   around?: number;
 }
-
-export interface CommandOutput {
-  out: (text: string) => void;
-  error: (text: string) => void;
-}
-
-/** The programs whose diagrams are in this package. */
-const bundled: Readonly<Record<string, string>> = {
-  'pilot-agent': 'machines/agent/sequences',
-  'pilot-discovery': 'machines/discovery/sequences',
-};
 
 /** What one trace is found to be; `--format json` prints a list of these and of `UnreadableTrace`. */
 interface CheckedTrace extends CheckReport {
@@ -135,13 +125,12 @@ function resultOf(path: string, reading: TraceReading, checker: TraceChecker): C
 
 function diagramsFor(program: string, trace: string, given: string | undefined): Diagram[] {
   if (given !== undefined) return loadDiagrams(given);
-  const folder = bundled[program];
-  if (folder === undefined) {
+  const path = bundledDiagrams(program);
+  if (path === undefined) {
     throw new ChartpilotError('FLAG_INVALID', `${trace} is of '${program}', whose diagrams are not known`, {
       remedy: 'name the folder that holds them with --diagrams',
     });
   }
-  const path = join(packageRoot(), folder);
   const fromHere = relative(process.cwd(), path);
   return loadDiagrams(path, fromHere.startsWith('..') ? path : fromHere);
 }

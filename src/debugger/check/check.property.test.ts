@@ -1,9 +1,9 @@
 /** The check against random diagrams: what follows a diagram is accepted, what swaps two of its steps is refused. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { TraceRecord } from '../runtime/trace.ts';
+import type { TraceRecord } from '../../runtime/trace.ts';
+import { parseDiagram } from '../diagram/parse.ts';
 import { checkTrace, TraceChecker } from './check.ts';
-import { parseDiagram } from './diagram/parse.ts';
 
 /** A diagram as a tree; each arrow gets a type of its own when it is written down. */
 type Plan = { op: 'arrow' } | { op: 'sequence' | 'alt' | 'opt' | 'loop' | 'par'; inner: Plan[] };

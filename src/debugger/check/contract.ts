@@ -1,6 +1,6 @@
-import type { Diagram } from './diagram/diagram.ts';
-import { type Binding, joinBindings, matchName, type NamePattern, nameAt } from './diagram/name-pattern.ts';
-import { nextArrows, type Term, TermPool } from './diagram/term.ts';
+import type { Diagram } from '../diagram/diagram.ts';
+import { type Binding, joinBindings, matchName, type NamePattern, nameAt } from '../diagram/name-pattern.ts';
+import { nextArrows, type Term, TermPool } from '../diagram/term.ts';
 import { type Message, unknownParent } from './message.ts';
 
 /** What arrows with the same ends and the same type have in common. */

@@ -1,0 +1,49 @@
+/** Where everything of a statechart's picture lies, in pixels from its upper left corner. */
+import type { Line } from './chart-text.ts';
+import type { StateHeader } from './state-header.ts';
+
+export interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+export interface Box extends Point {
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface ChartLayout {
+  readonly width: number;
+  readonly height: number;
+  /** By the numbers of the states. */
+  readonly states: readonly StateBox[];
+  readonly arrows: readonly Arrow[];
+  readonly markers: readonly InitialMarker[];
+}
+
+export interface StateBox extends Box {
+  readonly header: StateHeader;
+}
+
+/** From the border of one state to the border of another; vertical and horizontal lines. */
+export interface Arrow {
+  readonly source: number;
+  readonly target: number;
+  readonly points: readonly Point[];
+  /** Where its labels are, together. */
+  readonly room: Box;
+  /** One for each transition that takes this way, from top to bottom. */
+  readonly labels: readonly ArrowLabel[];
+}
+
+export interface ArrowLabel extends Box {
+  readonly transition: number;
+  readonly lines: readonly Line[];
+}
+
+/** The dot from which an arrow leads to the state that is entered first. */
+export interface InitialMarker extends Box {
+  /** Number of the state whose first one it tells. */
+  readonly parent: number;
+  readonly points: readonly Point[];
+}
