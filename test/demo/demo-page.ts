@@ -1,8 +1,9 @@
 /** The debugger's page of the demo: all programs, live. */
+
+import type { Session, Source } from '../../src/debugger/page-data.ts';
 import { liveSource } from '../../src/debugger/visualize/live-source.ts';
 import { type PageServer, startPageServer } from '../../src/debugger/visualize/page-server.ts';
 import { messageOf } from '../../src/runtime/errors.ts';
-import type { Session, Source } from '../../visualize/page-data.ts';
 import type { Mesh } from '../harness/mesh.ts';
 import type { Finding } from './findings.ts';
 

@@ -1,12 +1,12 @@
 /** Where the open trace comes from, and how that goes. */
 import { signal } from '@preact/signals';
-import type { Source } from '../page-data.ts';
+import type { Source } from '../../src/debugger/page-data.ts';
 
 export type Connection =
   /** Its records are being read: so many are. */
   | { readonly kind: 'opening'; readonly records: number }
-  /** All of a file is there. `cutOff`: number of a last line that was only half written. */
-  | { readonly kind: 'complete'; readonly cutOff?: number }
+  /** All of a file is there. `cutOff`: numbers of lines that were only half written. */
+  | { readonly kind: 'complete'; readonly cutOff: readonly number[] }
   /** Records come as they happen. */
   | { readonly kind: 'live' }
   /** It broke off; the next try comes at `retryAt` (`performance.now()`). */

@@ -2,9 +2,9 @@
 import { batch } from '@preact/signals';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
+import type { Session, Source } from '../../src/debugger/page-data.ts';
 import { messageOf } from '../../src/runtime/errors.ts';
 import type { TraceHeader } from '../../src/runtime/trace.ts';
-import type { Session, Source } from '../page-data.ts';
 import type { Address } from './address.ts';
 import { connection, notice, source, sources } from './connection.ts';
 import { nextTurn, noteDrawn } from './frames.ts';
@@ -119,7 +119,7 @@ class Reading {
     grows?.append(stream.end());
     if (grows === undefined) throw new TraceProblem(1, 'there is no header: the trace is empty');
     if (this.#source.kind === 'live') this.#complete({ kind: 'ended' });
-    else this.#complete({ kind: 'complete', ...(stream.cutOff !== undefined && { cutOff: stream.cutOff }) });
+    else this.#complete({ kind: 'complete', cutOff: stream.cutOff });
     return false;
   }
 
@@ -178,7 +178,9 @@ class Reading {
   }
 
   /** All is there that will come. */
-  #complete(how: { kind: 'complete'; cutOff?: number } | { kind: 'ended' } | { kind: 'failed'; reason: string }): void {
+  #complete(
+    how: { kind: 'complete'; cutOff: readonly number[] } | { kind: 'ended' } | { kind: 'failed'; reason: string },
+  ): void {
     batch(() => {
       this.#shown?.();
       const grown = recording.value;

@@ -8,7 +8,7 @@ import {
   sourcesPath,
   traceElement,
   tracePath,
-} from '../page-data.ts';
+} from '../../src/debugger/page-data.ts';
 
 /** A text that is there already is taken in pieces of so many characters. */
 const pieceChars = 512 * 1024;

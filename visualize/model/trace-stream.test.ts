@@ -26,7 +26,7 @@ test('a trace that comes in pieces of any length is the trace', () => {
     expect(seqs).toEqual([1, 2, 3]);
     expect(stream.header?.program).toBe('test');
     expect(stream.end()).toEqual([]);
-    expect(stream.cutOff).toBeUndefined();
+    expect(stream.cutOff).toEqual([]);
   }
 });
 
@@ -44,7 +44,7 @@ test('a last line that was half written is left out, and its number told', () =>
   stream.push(`${lines(header, timer(1))}{"seq":2,"t":`);
   expect(stream.read(always)).toHaveLength(1);
   expect(stream.end()).toEqual([]);
-  expect(stream.cutOff).toBe(3);
+  expect(stream.cutOff).toEqual([3]);
 });
 
 test('a last line that only lacks its newline is a record', () => {
@@ -52,7 +52,7 @@ test('a last line that only lacks its newline is a record', () => {
   stream.push(lines(header, timer(1)) + JSON.stringify(timer(2)));
   expect(stream.read(always)).toHaveLength(1);
   expect(stream.end().map(({ seq }) => seq)).toEqual([2]);
-  expect(stream.cutOff).toBeUndefined();
+  expect(stream.cutOff).toEqual([]);
 });
 
 test('an unreadable line says where it is, after what was before it was answered', () => {
@@ -60,6 +60,14 @@ test('an unreadable line says where it is, after what was before it was answered
   stream.push(`${lines(header, timer(1))}oops\n${lines(timer(2))}`);
   expect(stream.read(always).map(({ seq }) => seq)).toEqual([1]);
   expect(() => stream.read(always)).toThrow('line 3: the line is not JSON');
+});
+
+test('a line that a full disk cut, and the records that are missing behind it, are left out', () => {
+  const stream = new TraceStream();
+  stream.push(`${lines(header, timer(1))}{"seq":2,"t":\n${lines(timer(4), timer(5))}`);
+  expect(stream.read(always).map(({ seq }) => seq)).toEqual([1, 4, 5]);
+  expect(stream.end()).toEqual([]);
+  expect(stream.cutOff).toEqual([3]);
 });
 
 test.each([

@@ -1,5 +1,5 @@
 /** A trace as it comes in: text in pieces of any length, read line by line. */
-import { parseTraceLine } from '../../src/debugger/trace/trace-line.ts';
+import { notJson, parseTraceLine } from '../../src/debugger/trace/trace-line.ts';
 import { type TraceHeader, type TraceRecord, traceVersion } from '../../src/runtime/trace.ts';
 
 /** What is wrong with a trace, and where. What was read before it is good. */
@@ -19,8 +19,8 @@ export class TraceProblem extends Error {
  */
 export class TraceStream {
   header: TraceHeader | undefined;
-  /** The last line was only half written, as a crash leaves it: its number. Known after {@link TraceStream.end}. */
-  cutOff: number | undefined;
+  /** Numbers of lines that were only half written, as a crash leaves the last one, or a full disk one in the middle. */
+  readonly cutOff: number[] = [];
   readonly #texts: string[] = [];
   /** Of a line that was reached; what is good before it is answered first. */
   #problem: unknown;
@@ -28,6 +28,8 @@ export class TraceStream {
   #from = 0;
   #line = 0;
   #lastSeq = 0;
+  /** A line that is not JSON: it was cut, if records are missing behind it. */
+  #half: { readonly line: number; readonly why: string } | undefined;
 
   push(text: string): void {
     if (text !== '') this.#texts.push(text);
@@ -62,15 +64,16 @@ export class TraceStream {
     const text = this.#rest.slice(this.#from);
     this.#rest = '';
     this.#from = 0;
-    if (text.trim() === '') return [];
-    this.#line++;
-    if (typeof parseTraceLine(text) === 'string') {
-      this.cutOff = this.#line;
-      return [];
+    if (text.trim() !== '') {
+      if (typeof parseTraceLine(text) !== 'string') {
+        const record = this.#take(text);
+        return record === undefined ? [] : [record];
+      }
+      this.#line++;
+      this.cutOff.push(this.#line);
     }
-    this.#line--;
-    const record = this.#take(text);
-    return record === undefined ? [] : [record];
+    if (this.#half !== undefined) this.cutOff.unshift(this.#half.line);
+    return [];
   }
 
   #nextLine(): string | undefined {
@@ -92,7 +95,11 @@ export class TraceStream {
     this.#line++;
     if (text === '') return undefined;
     const line = parseTraceLine(text);
-    if (typeof line === 'string') throw new TraceProblem(this.#line, line);
+    if (typeof line === 'string') {
+      if (line !== notJson || this.header === undefined) throw new TraceProblem(this.#line, line);
+      this.#half ??= { line: this.#line, why: line };
+      return undefined;
+    }
     if (line.kind === 'header') {
       this.#takeHeader(line);
       return undefined;
@@ -100,6 +107,12 @@ export class TraceStream {
     if (this.header === undefined) throw new TraceProblem(this.#line, `a ${line.kind} record comes before the header`);
     if (line.seq <= this.#lastSeq) {
       throw new TraceProblem(this.#line, `record ${line.seq} comes after record ${this.#lastSeq}`);
+    }
+    if (this.#half !== undefined) {
+      // Nothing is missing: the line is no record that was cut.
+      if (line.seq === this.#lastSeq + 1) throw new TraceProblem(this.#half.line, this.#half.why);
+      this.cutOff.push(this.#half.line);
+      this.#half = undefined;
     }
     this.#lastSeq = line.seq;
     return line;

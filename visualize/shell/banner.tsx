@@ -61,10 +61,13 @@ function ConnectionBanner(): JSX.Element | null {
         </p>
       );
     case 'complete':
-      if (how.cutOff === undefined) return null;
+      if (how.cutOff.length === 0) return null;
       return (
         <p class="banner note">
-          <span>Line {how.cutOff}, the last one, is only half written, as a crash leaves it: it is left out.</span>
+          <span>
+            {how.cutOff.length === 1 ? 'Line' : 'Lines'} {how.cutOff.join(', ')}: only half written, as a crash or a
+            full disk leaves it, and left out.
+          </span>
         </p>
       );
     default:

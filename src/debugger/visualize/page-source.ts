@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
-import type { Source } from '../../../visualize/page-data.ts';
 import type { TraceHeader } from '../../runtime/trace.ts';
+import type { Source } from '../page-data.ts';
 
 /** A trace that the page can open, from wherever it comes. */
 export interface PageSource extends Source {

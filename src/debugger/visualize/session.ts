@@ -1,10 +1,10 @@
 import { relative } from 'node:path';
-import type { Session } from '../../../visualize/page-data.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import type { Statechart } from '../../runtime/statechart.ts';
 import type { TraceHeader } from '../../runtime/trace.ts';
 import { bundledDiagrams } from '../diagram/bundled.ts';
 import { diagramTexts } from '../diagram/load.ts';
+import type { Session } from '../page-data.ts';
 import { chartsOf } from '../statechart/charts.ts';
 import { chartKey, readKnownCharts } from './known-charts.ts';
 

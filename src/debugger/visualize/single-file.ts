@@ -1,6 +1,6 @@
 /** The page with everything in it: one file that can be mailed, kept for years, and opened without a network. */
 import { createHash } from 'node:crypto';
-import { sessionElement, sourcesElement, traceElement } from '../../../visualize/page-data.ts';
+import { sessionElement, sourcesElement, traceElement } from '../page-data.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
 import type { PageSource } from './page-source.ts';
 import { Sessions } from './session.ts';

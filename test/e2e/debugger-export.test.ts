@@ -1,0 +1,148 @@
+/** What a person takes out of the page is what it says it is: each export is given to what should be able to read it. */
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { checkTraces } from '../../src/debugger/check/check-command.ts';
+import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
+import { fileSource } from '../../src/debugger/visualize/file-source.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import type { TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
+import { traceFile } from '../../src/runtime/trace-file.ts';
+import { TraceState } from '../../src/runtime/trace-state.ts';
+import { launchBrowser, type OpenedPage, openPage } from '../browser/open-page.ts';
+import { opened, recordsShown } from '../browser/page-state.ts';
+import type { Schedule } from '../simulation/random-schedule.ts';
+import { writeRandomTrace } from '../simulation/random-search.ts';
+
+const schedule: Schedule = {
+  settings: 'short times',
+  beginning: 'in order',
+  nature: 0,
+  ending: 'in peace',
+  steps: [
+    { gap: { ms: 5_000 }, happens: { what: 'certificate' } },
+    { gap: { ms: 20_000 }, happens: { what: 'crash', whom: 'serving' } },
+  ],
+};
+/** Numbers of the records that are exported. */
+const range = [120, 200] as const;
+
+let folder: string;
+let trace: string;
+let browser: Browser;
+let open: OpenedPage;
+let page: Page;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'chartpilot-export-'));
+  trace = join(folder, 'agent.trace');
+  writeRandomTrace(schedule, traceFile(trace));
+  browser = await launchBrowser();
+  open = await openPage(browser, [fileSource(trace)], {
+    hash: `#source=0&record=150&actor=supervisor&range=${range.join('-')}`,
+  });
+  page = open.page;
+  await opened(page);
+});
+
+afterAll(async () => {
+  await open?.close();
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('a part of a trace is a trace: it is accepted, opened, and ends where the whole one stood', async () => {
+  const part = await exported('Trace', 'Download this part as a trace');
+  const { header, records } = readTrace(part);
+  expect(records.map(({ seq }) => seq)).toEqual(
+    Array.from({ length: range[1] - range[0] + 1 }, (_, i) => range[0] + i),
+  );
+  const whole = readTrace(trace);
+  expect(fold(header, records)).toEqual(fold(whole.header, whole.records.slice(0, range[1])));
+  const told: string[] = [];
+  const out = (text: string): void => void told.push(text);
+  expect(await checkTraces([part], { format: 'text' }, { out, error: out }), told.join('')).toBe(0);
+
+  const other = await openPage(browser, [fileSource(part)]);
+  await opened(other.page);
+  expect(await recordsShown(other.page)).toBe(records.length);
+  await other.close();
+});
+
+test('its mermaid is a sequence diagram with the messages of the part', async () => {
+  const text = readFileSync(await exported('Sequence', 'Download as mermaid'), 'utf8');
+  expect(() => parseDiagram(text, 'exported.mmd')).not.toThrow();
+  const sent = readTrace(trace).records.filter(
+    (record) => record.kind === 'event' && record.seq >= range[0] && record.seq <= range[1],
+  );
+  const types = sent.map((record) => (record as TraceRecord & { kind: 'event' }).event.type);
+  for (const type of types.filter((each) => !each.startsWith('xstate.'))) expect(text).toContain(`: ${type}`);
+});
+
+test.each(['Sequence', 'Chart'])('pictures of the %s are pictures', async (group) => {
+  const svg = readFileSync(await exported(group, 'Download as SVG'), 'utf8');
+  const parsed = `new DOMParser().parseFromString(${JSON.stringify(svg)}, 'image/svg+xml')`;
+  const problem = await page.evaluate(`${parsed}.querySelector('parsererror')?.textContent`);
+  expect(problem).toBeUndefined();
+  // Whoever opens it has nothing else.
+  expect(svg).not.toMatch(/(?:href|src|url)\s*[=(]\s*["']?(?:https?:|blob:)/);
+  const png = readFileSync(await exported(group, 'Download as PNG'));
+  expect(png.subarray(1, 4).toString()).toBe('PNG');
+  expect(png.readUInt32BE(16)).toBeGreaterThan(400);
+});
+
+test('the test that is made of it passes, and fails when the machines do something else', async () => {
+  const file = await exported('Trace', 'Download as test');
+  expect(await vitest()).toMatch(/Tests .*1 passed/);
+  const source = readFileSync(file, 'utf8');
+  expect(source).toContain('running.backing off');
+  writeFileSync(file, source.replaceAll('running.backing off', 'running.settled'));
+  expect(await vitest()).toMatch(/Tests .*1 failed/);
+});
+
+/** Chooses a command of the export menu. @returns the file that was downloaded */
+async function exported(group: string, name: string): Promise<string> {
+  await page.getByRole('button', { name: 'Export' }).click();
+  const download = page.waitForEvent('download');
+  await page.getByRole('group', { name: group }).getByRole('menuitem', { name }).click();
+  const file = await download;
+  const path = join(folder, file.suggestedFilename());
+  await file.saveAs(path);
+  return path;
+}
+
+function readTrace(path: string): { header: TraceHeader; records: TraceRecord[] } {
+  const [header, ...records] = readFileSync(path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as never);
+  return { header: header!, records };
+}
+
+function fold(header: TraceHeader, records: readonly TraceRecord[]): unknown {
+  const state = TraceState.of(header);
+  for (const record of records) state.apply(record);
+  return Object.fromEntries(state.actors);
+}
+
+/** Runs the tests in the folder as a project that has chartpilot installed. */
+async function vitest(): Promise<string> {
+  const modules = join(folder, 'node_modules');
+  mkdirSync(modules, { recursive: true });
+  for (const [name, target] of [
+    ['chartpilot', packageRoot()],
+    ['vitest', join(packageRoot(), 'node_modules/vitest')],
+  ] as const) {
+    rmSync(join(modules, name), { force: true });
+    symlinkSync(target, join(modules, name));
+  }
+  const runner = join(packageRoot(), 'node_modules/vitest/vitest.mjs');
+  const done = await promisify(execFile)(process.execPath, [runner, 'run', '--root', folder]).catch(
+    (error: { stdout: string; stderr: string }) => error,
+  );
+  return `${done.stdout}${done.stderr}`;
+}
