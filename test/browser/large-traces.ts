@@ -1,5 +1,6 @@
 /** Traces as large as a person may have to open. */
 import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
+import { routineMessages } from '../../machines/discovery/ads-protocol.ts';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { machinesOf, statechartOf } from '../../src/runtime/statechart.ts';
 import { formatTraceLine, type TraceRecord, type TraceSink, traceVersion } from '../../src/runtime/trace.ts';
@@ -52,6 +53,7 @@ export function connectionsTrace(connections: number): string {
       startedAt: '2026-11-21T03:12:00.000Z',
       level: 'standard',
       machines: machinesOf(discoveryMachine, adsConnectionMachine).map(statechartOf),
+      omits: routineMessages,
     }),
   ];
   let seq = 0;

@@ -31,6 +31,7 @@ export class Recording {
   /** After the last record. */
   readonly #newest: TraceState;
   readonly #checker: TraceChecker;
+  readonly #notChecked: readonly { readonly file: string; readonly omitted: readonly string[] }[];
   readonly #departures: PlacedDeparture[] = [];
   /** Where each actor began, and where its states changed. */
   readonly #changes = new Map<string, number[]>();
@@ -47,6 +48,7 @@ export class Recording {
     this.#newest = TraceState.of(header);
     this.#checkpoints = [this.#newest.copy()];
     this.#checker = new TraceChecker(diagrams, header);
+    this.#notChecked = this.#checker.report().notChecked;
   }
 
   get length(): number {
@@ -60,6 +62,11 @@ export class Recording {
   /** Messages that departed from the diagrams, with the places of their records, in order. */
   get departures(): readonly PlacedDeparture[] {
     return this.#departures;
+  }
+
+  /** Diagrams that it is not held against: the program left out messages that they speak about. */
+  get notChecked(): readonly { readonly file: string; readonly omitted: readonly string[] }[] {
+    return this.#notChecked;
   }
 
   append(records: readonly TraceRecord[]): void {

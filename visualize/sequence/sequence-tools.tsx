@@ -1,6 +1,7 @@
 import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { chosenActor, place, recording, size } from '../model/place.ts';
+import type { Recording } from '../model/recording.ts';
 import { goToDeparture } from '../shell/steps.ts';
 import { foldsEffects, onlyChosen, showsInternal, showsStates } from './sequence-current.ts';
 
@@ -56,7 +57,11 @@ function Departures(): JSX.Element | null {
   if (open === undefined || open.diagrams.length === 0 || size.value < 0) return null;
   const { departures } = open;
   if (departures.length === 0) {
-    return <span class="sequence-verdict">✓ as the diagrams say</span>;
+    return (
+      <span class="sequence-verdict" title={notCheckedInWords(open.notChecked)}>
+        ✓ as the diagrams say{open.notChecked.length > 0 && `, but for ${open.notChecked.length} not checked`}
+      </span>
+    );
   }
   const at = departures.filter(({ index }) => index <= place.value).length;
   return (
@@ -73,4 +78,11 @@ function Departures(): JSX.Element | null {
       </button>
     </span>
   );
+}
+
+function notCheckedInWords(notChecked: Recording['notChecked']): string | undefined {
+  if (notChecked.length === 0) return undefined;
+  return notChecked
+    .map(({ file, omitted }) => `${file} is not checked: the program left out ${omitted.join(', ')}`)
+    .join('\n');
 }

@@ -3,8 +3,10 @@ import type { JSX } from 'preact';
 import { Actors } from '../actors/actors.tsx';
 import { ChartView } from '../chart/chart-view.tsx';
 import { Details } from '../details/details.tsx';
+import { connection } from '../model/connection.ts';
 import { follows, place, recording } from '../model/place.ts';
 import { playing } from '../model/playing.ts';
+import type { Recording } from '../model/recording.ts';
 import { SequenceView } from '../sequence/sequence-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
 import { placeInWords, Transport } from '../timeline/transport.tsx';
@@ -19,10 +21,38 @@ export function Shell(): JSX.Element {
     <div class="shell">
       <Topbar />
       <Banners />
-      {recording.value === undefined ? <Opening /> : <Views />}
+      {recording.value === undefined ? <Opening /> : isWithoutRun(recording.value) ? <ChartsAlone /> : <Views />}
       <Announcement />
       <Help />
     </div>
+  );
+}
+
+/** Machines that were never run: `chartpilot diagram --open`. */
+function isWithoutRun({ length }: Recording): boolean {
+  return length === 0 && connection.value.kind === 'complete';
+}
+
+/** There is no time to step through, and nobody sends anything. */
+function ChartsAlone(): JSX.Element {
+  return (
+    <main class="panes charts-alone">
+      <Boundary name="actors">
+        <Actors />
+      </Boundary>
+      <Splitter name="actors-width" label="Width of the actors" axis="x" of="before" least={180} most={480} />
+      <ChartPane />
+    </main>
+  );
+}
+
+function ChartPane(): JSX.Element {
+  return (
+    <section class="pane chart-pane" aria-label="Statechart">
+      <Boundary name="statechart">
+        <ChartView />
+      </Boundary>
+    </section>
   );
 }
 
@@ -35,11 +65,7 @@ function Views(): JSX.Element {
           <Actors />
         </Boundary>
         <Splitter name="actors-width" label="Width of the actors" axis="x" of="before" least={180} most={480} />
-        <section class="pane chart-pane" aria-label="Statechart">
-          <Boundary name="statechart">
-            <ChartView />
-          </Boundary>
-        </section>
+        <ChartPane />
         <Splitter name="sequence-width" label="Width of the sequence" axis="x" of="behind" least={240} most={1_000} />
         <section class="pane sequence-pane" aria-label="Sequence">
           <Boundary name="sequence">

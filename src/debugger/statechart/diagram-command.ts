@@ -87,7 +87,7 @@ async function textOf(chart: Statechart, format: DiagramCommandOptions['format']
   return format === 'json' ? `${JSON.stringify(chart, undefined, 2)}\n` : formatMermaid(chart);
 }
 
-/** A trace in which nothing has happened yet. */
+/** A trace in which nothing has happened yet: one actor of each machine is there, and has not begun. */
 function headerOnly(name: string, machines: readonly Statechart[]): ReturnType<typeof memorySource> {
   const header = formatTraceLine({
     kind: 'header',
@@ -97,6 +97,7 @@ function headerOnly(name: string, machines: readonly Statechart[]): ReturnType<t
     startedAt: new Date().toISOString(),
     level: 'standard',
     machines,
+    actors: machines.map(({ id }) => ({ actor: id, machine: id, state: '', spawned: 0, spawnedAt: 0 })),
   });
   return memorySource(name, header);
 }

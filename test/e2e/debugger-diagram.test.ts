@@ -1,0 +1,25 @@
+/** `chartpilot diagram --open` in a real browser. */
+import { expect, test } from 'vitest';
+import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { statechartOf } from '../../src/runtime/statechart.ts';
+import { launchBrowser, openAddress } from '../browser/open-page.ts';
+import { Program } from '../harness/program.ts';
+
+test('a machine that was never run is shown all the same: its chart, and nothing to step through', async () => {
+  const command = Program.start('chartpilot', {
+    args: ['diagram', 'supervisor', '--open'],
+    // What it would open the page with.
+    env: { ...process.env, BROWSER: 'true' },
+    cwd: packageRoot(),
+  });
+  const browser = await launchBrowser();
+  const open = await openAddress(browser, await command.line(/^http:/));
+  const chart = open.page.locator('.chart-viewport svg[data-machine="supervisor"]');
+  await chart.waitFor();
+  expect(await chart.locator('.state').count()).toBe(statechartOf(supervisorMachine).states.length);
+  expect(await open.page.locator('#place').count()).toBe(0);
+  await open.close();
+  await browser.close();
+  expect((await command.stop({ signal: 'SIGINT' })).code).toBe(0);
+});
