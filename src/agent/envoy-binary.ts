@@ -1,10 +1,12 @@
 /** Where Envoy's binary is, and how it gets there when it is nowhere (spec/toolchain.md §7). */
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
+
+import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { execa } from 'execa';
 import { ChartpilotError, isSystemError, messageOf } from '../runtime/errors.ts';
+import { isExecutable } from '../runtime/executable.ts';
 
 export const envoyVersion = '1.40.0';
 
@@ -45,15 +47,6 @@ function named(path: string, by: string): FoundEnvoy {
   throw new ChartpilotError('ENVOY_NOT_FOUND', `${path}, named by ${by}, ${why}`, {
     remedy: `Name an Envoy ${envoyVersion} binary there, or name none: it is then looked for, and installed.`,
   });
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
 }
 
 /** `$XDG_CACHE_HOME/chartpilot/envoy-1.40.0`. */

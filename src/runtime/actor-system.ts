@@ -237,7 +237,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   ): void => {
     const actor = knownOf(ref);
     if (actor.machine === undefined) return;
-    const sameStates = snapshot.value === actor.value;
+    const sameStates = isSameValue(snapshot.value, actor.value);
     if (sameStates && (snapshot.context === actor.context || omitted.has(on)) && transitions.length === 0) return;
     const to = sameStates ? actor.state : stateName(snapshot.value);
     const from = actor.state;
@@ -341,6 +341,15 @@ export function createRecorder(options: RecorderOptions): Recorder {
       for (const sink of sinks) sink.close();
     },
   };
+}
+
+/** XState makes a new value for each step: most are the same. */
+function isSameValue(a: StateValue | undefined, b: StateValue | undefined): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object') return false;
+  // A state has its regions, or one of its states: as many keys, or others.
+  for (const state in a) if (!isSameValue(a[state], b[state])) return false;
+  return true;
 }
 
 /** Transitions that do something: what a chart says that it ignores is none. */

@@ -8,7 +8,7 @@ import { TraceRing } from '../../src/runtime/trace-ring.ts';
 import { typeUrls } from '../ads-client.ts';
 import { medianOf } from './statistics.ts';
 
-const rounds = 15;
+const rounds = 31;
 const ringCapacity = 20_000;
 
 /**

@@ -1,7 +1,8 @@
 /** The Chromium that the tests of the debugger's page run in: the machine's own, never a downloaded one. */
-import { accessSync, constants } from 'node:fs';
+
 import { delimiter, join } from 'node:path';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
+import { isExecutable } from '../../src/runtime/executable.ts';
 
 const names = ['chromium', 'chromium-browser', 'google-chrome'];
 
@@ -29,13 +30,4 @@ export function requireChromium(env: NodeJS.ProcessEnv = process.env): string {
   throw new ChartpilotError('FILE_UNREADABLE', 'no Chromium: not in $CHROMIUM, and not in PATH', {
     remedy: `Run: npm run chromium (or: ${installCommand})`,
   });
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -39,8 +39,10 @@ export class ChartScene {
     for (const transition of now) transition.classList.add('taken');
     for (const transition of last) transition.classList.add('last');
     // What is drawn later lies above the others.
-    for (const transition of [...last, ...now])
-      if (transition.matches('.transition')) transition.parentNode?.append(transition);
+    for (const transition of [...last, ...now]) {
+      const way = transition.closest('.way') ?? transition;
+      if (transition.matches('.transition')) way.parentNode?.append(way);
+    }
     this.#taken = [...now, ...last];
   }
 

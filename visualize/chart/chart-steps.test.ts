@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { headerWith } from '../../src/runtime/testing/trace-header.ts';
 import type { TraceBody } from '../../src/runtime/trace.ts';
 import { Recording } from '../model/recording.ts';
 import { StepIndex, takenAt } from './chart-steps.ts';
@@ -56,15 +57,7 @@ function at(place: number, spawned = 1): ReturnType<typeof takenAt> {
 }
 
 function recordingOf(bodies: readonly TraceBody[]): Recording {
-  const recording = new Recording({
-    kind: 'header',
-    version: 2,
-    program: 'test',
-    pid: 1,
-    startedAt: '2026-01-01T00:00:00.000Z',
-    level: 'full',
-    machines: [],
-  });
+  const recording = new Recording(headerWith());
   recording.append(bodies.map((body, i) => ({ ...body, seq: i + 1, t: i })));
   return recording;
 }

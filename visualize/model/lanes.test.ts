@@ -1,16 +1,9 @@
 import { expect, test } from 'vitest';
+import { headerWith } from '../../src/runtime/testing/trace-header.ts';
 import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
 import { countAt, type Lane, Lanes, phaseOf } from './lanes.ts';
 
-const header: TraceHeader = {
-  kind: 'header',
-  version: 2,
-  program: 'pilot-agent',
-  pid: 1,
-  startedAt: '2026-01-01T00:00:00Z',
-  level: 'standard',
-  machines: [],
-};
+const header = headerWith({ program: 'pilot-agent' });
 const controlPlane: TraceHeader = { ...header, machines: [{ id: 'push', states: [], transitions: [] }] };
 
 /** Feeds records, the i-th at i × 10 ms. */

@@ -1,16 +1,11 @@
 import { expect, test } from 'vitest';
-import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
+import { headerWith } from '../../src/runtime/testing/trace-header.ts';
+import type { TraceBody, TraceRecord } from '../../src/runtime/trace.ts';
 import { changesOf, valueAt } from './context-change.ts';
 import { logsAround, momentAt } from './moment.ts';
 import { Recording } from './recording.ts';
 
-const header: TraceHeader = {
-  kind: 'header',
-  version: 2,
-  program: 'test',
-  pid: 1,
-  startedAt: '2026-01-01T00:00:00Z',
-  level: 'standard',
+const header = headerWith({
   machines: [
     {
       id: 'door',
@@ -22,7 +17,7 @@ const header: TraceHeader = {
       transitions: [{ source: 1, targets: [2], kind: 'event', on: 'door.open', actions: ['count'] }],
     },
   ],
-};
+});
 
 function recordingOf(...bodies: TraceBody[]): Recording {
   const recording = new Recording(header);

@@ -1,19 +1,12 @@
 import { expect, test } from 'vitest';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
-import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
+import { headerWith } from '../../src/runtime/testing/trace-header.ts';
+import type { TraceBody, TraceRecord } from '../../src/runtime/trace.ts';
 import { TraceState } from '../../src/runtime/trace-state.ts';
 import { departed } from './departed.ts';
 import { Recording } from './recording.ts';
 
-const header: TraceHeader = {
-  kind: 'header',
-  version: 2,
-  program: 'test',
-  pid: 1,
-  startedAt: '2026-01-01T00:00:00Z',
-  level: 'standard',
-  machines: [],
-};
+const header = headerWith();
 
 /** Records, the i-th with the number 10 + 2 i at i × 100 ms. */
 function stamped(bodies: readonly TraceBody[]): TraceRecord[] {

@@ -1,15 +1,8 @@
 import { expect, test } from 'vitest';
+import { headerWith } from '../../src/runtime/testing/trace-header.ts';
 import { TraceProblem, TraceStream } from './trace-stream.ts';
 
-const header = {
-  kind: 'header',
-  version: 2,
-  program: 'test',
-  pid: 1,
-  startedAt: '2026-01-01T00:00:00Z',
-  level: 'standard',
-  machines: [],
-};
+const header = headerWith();
 const timer = (seq: number): object => ({ seq, t: seq, kind: 'timer', actor: 'supervisor', timer: 'backoff' });
 const lines = (...things: object[]): string => things.map((thing) => `${JSON.stringify(thing)}\n`).join('');
 const always = (): boolean => true;

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
+import { headerWith } from '../../src/runtime/testing/trace-header.ts';
 import type { ActorSnapshot, TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
 import { Recording } from '../model/recording.ts';
 import { columnsOf, lifeAt, livesWithin, participantOrder, titleOf } from './sequence-lifelines.ts';
@@ -255,14 +256,5 @@ function numbered(bodies: readonly TraceBody[]): TraceRecord[] {
 }
 
 function header(actors?: ActorSnapshot[]): TraceHeader {
-  return {
-    kind: 'header',
-    version: 2,
-    program: 'test',
-    pid: 1,
-    startedAt: '2026-01-01T00:00:00.000Z',
-    level: 'full',
-    machines: [],
-    ...(actors !== undefined && { actors }),
-  };
+  return headerWith(actors === undefined ? {} : { actors });
 }

@@ -208,11 +208,11 @@ export function departureText(departure: Departure, part: number): string {
     const what = kind === 'out-of-order' ? 'out of order' : 'unexpected';
     const activation = diagram?.n === undefined ? '' : `, N = ${diagram.n}`;
     const since = diagram?.startedAt === undefined ? '' : `, under way since #${diagram.startedAt}`;
-    return `${what}: ${diagram?.file}:${diagram?.line}${activation}${since}`;
+    return `${what}: ${nameOf(diagram?.file ?? '')}:${diagram?.line}${activation}${since}`;
   }
   if (part > maxExpected) return `or ${expected.length - maxExpected} more`;
   const { from, to, type, file, line } = expected[part - 1]!;
-  return `${part === 1 ? 'expected' : 'or'} ${from} → ${to}: ${type}  (${file}:${line})`;
+  return `${part === 1 ? 'expected' : 'or'} ${from} → ${to}: ${type}  (${nameOf(file)}:${line})`;
 }
 
 function isInternal(record: TraceRecord): boolean {
@@ -222,4 +222,9 @@ function isInternal(record: TraceRecord): boolean {
 
 function belongsTo(name: string, actor: string): boolean {
   return name === actor || name.startsWith(`${actor}/`);
+}
+
+/** A row is short; the details have the whole path. */
+function nameOf(file: string): string {
+  return file.slice(file.lastIndexOf('/') + 1);
 }

@@ -1,7 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, relative, resolve, sep } from 'node:path';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { CommandOutput } from '../command-output.ts';
+import { writeOutput } from '../write-output.ts';
 import { formatVitest } from './format-vitest.ts';
 import { defaultDepth, defaultLimit, defaultPathDepth, generate } from './generate.ts';
 import { type LoadedMachine, loadMachine } from './load-machine.ts';
@@ -35,7 +35,7 @@ export async function generateTests(
   const suite = suiteOf(loaded, options);
   const text = options.format === 'json' ? jsonOf(suite) : vitestOf(suite, loaded, request, options);
   if (options.output === undefined) output.out(text);
-  else write(options.output, text);
+  else writeOutput(options.output, text);
   output.error(`${formatCoverage(suite, options.output)}\n`);
   return suite.tests.length === 0 ? 1 : 0;
 }
@@ -86,17 +86,6 @@ function commandLine(request: string, { cover, export: name, samples, limit, dep
 function specifier(folder: string, file: string): string {
   const path = relative(folder, file).split(sep).join('/');
   return path.startsWith('.') ? path : `./${path}`;
-}
-
-function write(path: string, text: string): void {
-  try {
-    mkdirSync(dirname(resolve(path)), { recursive: true });
-    writeFileSync(path, text);
-  } catch (error) {
-    throw new ChartpilotError('FLAG_INVALID', `--output ${path} cannot be written: ${messageOf(error)}`, {
-      cause: error,
-    });
-  }
 }
 
 /** What the tests cover, for a terminal. */

@@ -1,12 +1,11 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
-import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
 import { type Statechart, statechartOf } from '../../runtime/statechart.ts';
 import { formatTraceLine, traceVersion } from '../../runtime/trace.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { openTrace } from '../trace/read-trace.ts';
 import { memorySource } from '../visualize/memory-source.ts';
 import { type ServePageOptions, servePage } from '../visualize/serve-page.ts';
+import { writeOutput } from '../write-output.ts';
 import { chartOf } from './charts.ts';
 import { formatMermaid } from './mermaid.ts';
 import { findMachine, namedMachines } from './named-machines.ts';
@@ -49,7 +48,7 @@ export async function drawDiagram(
   } else {
     const text = await textOf(await chartNamed(machine, recorded, options), options.format);
     if (options.output === undefined) output.out(text);
-    else write(options.output, text);
+    else writeOutput(options.output, text);
   }
 }
 
@@ -100,15 +99,4 @@ function headerOnly(name: string, machines: readonly Statechart[]): ReturnType<t
     actors: machines.map(({ id }) => ({ actor: id, machine: id, state: '', spawned: 0, spawnedAt: 0 })),
   });
   return memorySource(name, header);
-}
-
-function write(path: string, text: string): void {
-  try {
-    mkdirSync(dirname(resolve(path)), { recursive: true });
-    writeFileSync(path, text);
-  } catch (error) {
-    throw new ChartpilotError('FLAG_INVALID', `--output ${path} cannot be written: ${messageOf(error)}`, {
-      cause: error,
-    });
-  }
 }

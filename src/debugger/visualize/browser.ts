@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { isExecutable } from '../../runtime/executable.ts';
 
 /** Opens an address in the person's browser, where the desktop has a way to do that. @returns whether it has. */
 export function openInBrowser(address: string, env: NodeJS.ProcessEnv = process.env): boolean {
@@ -10,13 +10,4 @@ export function openInBrowser(address: string, env: NodeJS.ProcessEnv = process.
   child.on('error', () => {});
   child.unref();
   return true;
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
