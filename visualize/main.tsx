@@ -8,7 +8,7 @@ import { opened, openSource } from './model/load.ts';
 import { place, recording } from './model/place.ts';
 import { runClock } from './model/playing.ts';
 import { loadSources } from './model/source-data.ts';
-import { closeSearchOutside, keepSearching } from './search/search.tsx';
+import { closeSearchOutside, keepSearching } from './search/searching.ts';
 import { onKey } from './shell/keys.ts';
 import { keepAnnouncing, Shell } from './shell/shell.tsx';
 import { keepTheme } from './shell/theme.tsx';

@@ -1,72 +1,13 @@
-import { computed, effect, signal, untracked } from '@preact/signals';
 import type { JSX } from 'preact';
-import { nextTurn } from '../model/frames.ts';
-import { jumpTo, place, recording, size } from '../model/place.ts';
-import { fieldNames, parseQuery, Search } from '../model/search.ts';
+import { jumpTo, place, recording } from '../model/place.ts';
+import { fieldNames } from '../model/search.ts';
 import { firstAfter } from '../model/sorted.ts';
 import { clockText, recordInWords } from '../model/words.ts';
 import { Icon } from '../shell/icon.tsx';
+import { focusSearch, found, goToFound, isComplete, isOpen, running, text } from './searching.ts';
 
-/** The page is deaf for so long while it searches. */
-const sliceMs = 8;
 /** Around the place; the whole list of a hundred thousand is no use to anybody. */
 const listed = 200;
-
-const text = signal('');
-const isOpen = signal(false);
-const running = signal<Search | undefined>(undefined);
-/** Grows with what was found. */
-const progress = signal(0);
-const isComplete = signal(true);
-
-const found = computed<readonly number[]>(() => {
-  progress.value;
-  return running.value?.found ?? [];
-});
-
-/** From now on what was typed is looked for, also in what comes later. */
-export function keepSearching(): void {
-  effect(() => {
-    const open = recording.value;
-    const query = parseQuery(text.value);
-    running.value = open === undefined || query.terms.length === 0 ? undefined : new Search(query);
-  });
-  effect(() => {
-    size.value;
-    const search = running.value;
-    if (search !== undefined) untracked(() => void advance(search));
-  });
-}
-
-async function advance(search: Search): Promise<void> {
-  isComplete.value = false;
-  for (;;) {
-    const records = recording.peek()?.records;
-    // Another search, or this one is under way already.
-    if (records === undefined || running.peek() !== search) return;
-    const until = performance.now() + sliceMs;
-    const done = search.advance(records, () => performance.now() < until);
-    progress.value++;
-    if (done) break;
-    await nextTurn();
-  }
-  isComplete.value = true;
-}
-
-export function focusSearch(): void {
-  document.getElementById('search')?.focus();
-}
-
-function goToFound(direction: 1 | -1): void {
-  const places = found.value;
-  if (places.length === 0) return;
-  const next =
-    direction === 1
-      ? firstAfter(places, (index) => index > place.value)
-      : firstAfter(places, (index) => index >= place.value) - 1;
-  // Behind the last one comes the first one.
-  jumpTo(places[(next + places.length) % places.length]!);
-}
 
 export function SearchBox(): JSX.Element {
   const onKey = (event: KeyboardEvent): void => {
@@ -194,11 +135,6 @@ function Hints(): JSX.Element {
       </ol>
     </div>
   );
-}
-
-/** Closes what was found when the person goes on elsewhere. */
-export function closeSearchOutside(event: Event): void {
-  if (!(event.target instanceof Element) || event.target.closest('.search') === null) isOpen.value = false;
 }
 
 /** Arrows go through the list, and back up into the box. */

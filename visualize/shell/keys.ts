@@ -1,7 +1,7 @@
 /** What each key does; the help lists the same table. */
 import { goTo, place } from '../model/place.ts';
 import { togglePlaying } from '../model/playing.ts';
-import { focusSearch } from '../search/search.tsx';
+import { focusSearch } from '../search/searching.ts';
 import { setRangeEnd } from '../timeline/timeline-place.ts';
 import { fit, zoomBy } from '../timeline/timeline-view.ts';
 import { isHelpOpen, openHelp } from './help.tsx';
