@@ -107,7 +107,7 @@ class Viewer {
       connection: 'close',
     });
     this.#response.on('drain', () => {
-      if (this.#waitsFor === 'room') this.#give();
+      if (this.#waitsFor === 'room') this.#giveNextTurn();
     });
     this.#write(formatTraceLine(this.#ring.header()!));
   }
@@ -151,11 +151,13 @@ class Viewer {
   }
 
   #write(text: string): void {
-    if (this.#response.write(text)) {
-      this.#waitsFor = 'turn';
-      setImmediate(() => this.#give());
-    } else {
-      this.#waitsFor = 'room';
-    }
+    if (this.#response.write(text)) this.#giveNextTurn();
+    else this.#waitsFor = 'room';
+  }
+
+  /** Not at once: a connection that takes all that it is given tells so before the program had a turn. */
+  #giveNextTurn(): void {
+    this.#waitsFor = 'turn';
+    setImmediate(() => this.#give());
   }
 }

@@ -1,5 +1,9 @@
 import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isSystemError } from '../../src/runtime/errors.ts';
 
 /**
  * Below the range from which Linux takes the ports of outgoing connections (net.ipv4.ip_local_port_range begins at
@@ -7,16 +11,19 @@ import { createServer } from 'node:net';
  */
 const range = { from: 12_000, to: 32_000 };
 const attempts = 200;
+/** A file for each port that some process has been given: tests run in several, and an Envoy binds its port late. */
+const reservations = join(tmpdir(), `chartpilot-test-ports-${process.getuid?.() ?? 0}`);
+const own = new Set<string>();
 
-/** Finds `count` TCP ports that nobody listens on at loopback. They are not reserved: use them soon. */
+/** Finds `count` TCP ports that nobody listens on at loopback. No other process is given them as long as this one lives. */
 export async function freePorts(count: number): Promise<number[]> {
-  const found = new Set<number>();
-  for (let attempt = 0; found.size < count; attempt++) {
+  const found: number[] = [];
+  for (let attempt = 0; found.length < count; attempt++) {
     if (attempt > attempts) throw new Error(`no ${count} free ports between ${range.from} and ${range.to}`);
     const port = range.from + Math.floor(Math.random() * (range.to - range.from));
-    if (!found.has(port) && (await isFree(port))) found.add(port);
+    if (reserve(port) && (await isFree(port))) found.push(port);
   }
-  return [...found];
+  return found;
 }
 
 /** Whether a listener can be opened on this port at loopback. */
@@ -31,4 +38,47 @@ export async function isFree(port: number): Promise<boolean> {
   server.close();
   await once(server, 'close');
   return true;
+}
+
+/** @returns false when somebody has it */
+function reserve(port: number): boolean {
+  if (own.size === 0) begin();
+  const file = join(reservations, String(port));
+  try {
+    writeFileSync(file, String(process.pid), { flag: 'wx' });
+  } catch (error) {
+    if (!isSystemError(error, 'EEXIST')) throw error;
+    return false;
+  }
+  own.add(file);
+  return true;
+}
+
+/** Takes away what processes have left that were killed. */
+function begin(): void {
+  process.once('exit', () => {
+    for (const file of own) rmSync(file, { force: true });
+  });
+  mkdirSync(reservations, { recursive: true });
+  for (const name of readdirSync(reservations)) {
+    const file = join(reservations, name);
+    if (!isAlive(holderOf(file))) rmSync(file, { force: true });
+  }
+}
+
+/** Undefined: it is being written, or gone. */
+function holderOf(file: string): number | undefined {
+  try {
+    return Number(readFileSync(file, 'utf8')) || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(pid: number | undefined): boolean {
+  try {
+    return pid === undefined || process.kill(pid, 0);
+  } catch (error) {
+    return isSystemError(error, 'EPERM');
+  }
 }

@@ -30,6 +30,24 @@ describe('free ports', () => {
     expect(await Promise.all(ports.map(isFree))).not.toContain(false);
   });
 
+  test('are given once, whoever asks, until the process that has them is gone', async () => {
+    const script = `import { freePorts } from ${JSON.stringify(join(import.meta.dirname, 'free-ports.ts'))};
+      Math.random = () => ${Math.random()};
+      const given = (await freePorts(1).catch(() => ['none']))[0];
+      process.stdout.write(String(given) + '\\n');
+      setInterval(() => {}, 1_000);`;
+    const ask = (): Program =>
+      Program.run('ports', process.execPath, { args: ['-e', script], env: process.env, cwd: '.' });
+    const first = ask();
+    const port = await first.line(/^\d+$/);
+    const second = ask();
+    expect(await second.line(/^(\d+|none)$/)).toBe('none');
+    await first.stop();
+    const third = ask();
+    expect(await third.line(/^(\d+|none)$/)).toBe(port);
+    await Promise.all([second.stop(), third.stop()]);
+  });
+
   test('do not include one that somebody listens on', async () => {
     const [port] = await freePorts(1);
     const server = createServer().listen(port, '127.0.0.1');
