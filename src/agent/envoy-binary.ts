@@ -1,5 +1,4 @@
 /** Where Envoy's binary is, and how it gets there when it is nowhere (spec/toolchain.md §7). */
-
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';

@@ -1,4 +1,5 @@
 /** The http effect of the status actor (spec/agent.md §6.1–6.3): the agent's own port. */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { fromCallback } from 'xstate';
@@ -14,6 +15,7 @@ import type {
 } from '../../machines/agent/protocol.ts';
 import { isSystemError, messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
+import { isLoopback } from '../runtime/loopback.ts';
 import { type TraceEndpoint, tracePath } from '../runtime/trace-endpoint.ts';
 import type { AdminClient } from './admin-client.ts';
 import type { AdminInterfaces } from './admin-interfaces.ts';
@@ -226,10 +228,6 @@ function noSuchPath(path: string): string {
 function send(response: ServerResponse, status: number, body: string): void {
   response.statusCode = status;
   response.end(body);
-}
-
-function isLoopback(address: string | undefined): boolean {
-  return address !== undefined && /^(::ffff:)?127\.|^::1$/.test(address);
 }
 
 function listenProblem(error: Error, port: number): string {

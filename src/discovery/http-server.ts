@@ -1,4 +1,5 @@
 /** The HTTP side of the control plane: one handler behind one or more ports (spec/discovery.md §1.3, §9.1). */
+
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -8,6 +9,7 @@ import {
 } from 'node:http';
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { ChartpilotError, isSystemError, messageOf } from '../runtime/errors.ts';
+import { isLoopback } from '../runtime/loopback.ts';
 import type { StreamAnswer } from '../runtime/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from './listen-address.ts';
 import { sharedPort } from './shared-port.ts';
@@ -144,7 +146,7 @@ export class HttpServers {
         method,
         path: url.pathname,
         query: url.searchParams,
-        local: isLoopback(socket.remoteAddress ?? ''),
+        local: isLoopback(socket.remoteAddress),
         headers,
         peer: socket,
       });
@@ -162,8 +164,4 @@ export function listenError(address: ListenAddress, error: unknown): ChartpilotE
     return new ChartpilotError('PORT_IN_USE', where, { cause: error, remedy });
   }
   return new ChartpilotError('LISTEN_FAILED', `${where}: ${messageOf(error)}`, { cause: error });
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || /^(::ffff:)?127\./.test(address);
 }

@@ -116,14 +116,12 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const now = options.now ?? monotonic();
   const observers = new Set<(record: TraceRecord) => void>();
   const known = new WeakMap<AnyActorRef, Known>();
-  // Observers see what passed; what leaves for a file or a viewer is made safe first.
-  const redact: Redact = redactor({
-    full: level === 'full',
-    secrets: options.secrets ?? secretsIn(process.env),
-  });
   let seq = 0;
 
+  // Observers see what passed; what leaves for a file or a viewer is made safe first.
+  let redact: Redact | undefined;
   if (sinks.length > 0) {
+    redact = redactor({ full: level === 'full', secrets: options.secrets ?? secretsIn(process.env) });
     // The same for all sinks: by it, the parts of one run are known.
     const header: TraceHeader = {
       kind: 'header',
@@ -140,7 +138,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
 
   const record = (body: TraceBody): number => {
     const line: TraceRecord = { seq: ++seq, t: Math.round(now() * 1000) / 1000, ...body };
-    if (sinks.length > 0) {
+    if (redact !== undefined) {
       const safe = redact(line);
       for (const sink of sinks) sink.write(safe);
     }
@@ -148,13 +146,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
     return line.seq;
   };
 
-  const knownOf = (ref: AnyActorRef): Known => {
-    const found = known.get(ref);
-    if (found !== undefined) return found;
+  const know = (ref: AnyActorRef, spawned: number): Known => {
     const made: Known = {
       name: actorName(ref),
       machine: machineOf(ref),
-      spawned: 0,
+      spawned,
       begun: false,
       state: '',
       value: undefined,
@@ -164,6 +160,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     known.set(ref, made);
     return made;
   };
+  const knownOf = (ref: AnyActorRef): Known => known.get(ref) ?? know(ref, 0);
 
   /** What a chart is at: the answer to it is recorded with its number. An effect does what it does in its own time. */
   const causeOf = (ref: AnyActorRef | undefined): { cause?: number } => {
@@ -177,26 +174,16 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const onSpawn = (ref: AnyActorRef): void => {
     const parent = ref._parent;
     const machine = machineOf(ref);
-    const name = actorName(ref);
     const { input } = (ref as AnyActorRef & { options?: { input?: unknown } }).options ?? {};
     const spawned = record({
       kind: 'spawn',
-      actor: name,
+      actor: actorName(ref),
       ...(parent !== undefined && { parent: actorName(parent) }),
       ...(machine !== undefined && { machine: machine.id }),
       ...(input !== undefined && { input }),
       ...causeOf(parent),
     });
-    known.set(ref, {
-      name,
-      machine,
-      spawned,
-      begun: false,
-      state: '',
-      value: undefined,
-      context: undefined,
-      inbox: [],
-    });
+    know(ref, spawned);
   };
 
   const onEvent = (to: AnyActorRef, from: AnyActorRef | undefined, event: TracedEvent): void => {
@@ -322,7 +309,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     ended.add(snapshot);
     record({
       kind: 'stop',
-      actor: actorName(ref),
+      actor: knownOf(ref).name,
       status: status as 'done' | 'stopped' | 'error',
       ...(output !== undefined && { output }),
       ...(error !== undefined && { error: messageOf(error) }),

@@ -2,11 +2,13 @@
  * Who may read the trace of a running program: somebody on this host who may read a file of the program's user. No other
  * host, no web site in a browser of this host, nobody who comes through a proxy.
  */
+
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isLoopback } from './loopback.ts';
 import { ensureRunDir, sharedRunDir } from './run-dir.ts';
 
 /** `on`: with a token. `open`: without one, from this host all the same. `off`: nobody. */
@@ -89,16 +91,15 @@ export function foreignness({ headers, peer }: Pick<Caller, 'headers' | 'peer'>)
 
 const proxyHeaders = ['x-forwarded-for', 'x-forwarded-host', 'forwarded', 'via', 'x-envoy-external-address'] as const;
 
-function isLoopback(address: string | undefined): boolean {
-  return address !== undefined && /^(::ffff:)?127\.|^::1$/.test(address);
-}
-
-/** Compares in a time that tells nothing of the token. */
 function isToken(token: string, authorization: string | undefined): boolean {
   const given = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
-  if (given === undefined) return false;
+  return given !== undefined && isSameSecret(given, token);
+}
+
+/** Compares in a time that tells nothing of the secret. */
+export function isSameSecret(given: string, secret: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(token));
+  return timingSafeEqual(digest(given), digest(secret));
 }
 
 function tokenFile(runDir: string, port: number): string {

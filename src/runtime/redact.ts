@@ -11,6 +11,8 @@ export interface RedactOptions {
 const longestText = 2_000;
 const longestList = 16;
 const deepest = 12;
+/** Stands where data went on deeper than that. */
+export const tooDeep = '[deep]';
 /** Numbers with fewer digits count something: tokens of a bucket, attempts. */
 const shortestSecretNumber = 100_000;
 /** Names of actors, states and fields come again and again: what became of them is remembered. */
@@ -86,7 +88,7 @@ export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Re
   };
 
   const object = (value: object, isSecret: boolean, depth: number): unknown => {
-    if (depth >= deepest) return '[deep]';
+    if (depth >= deepest) return tooDeep;
     if (Array.isArray(value)) return list(value, isSecret, depth + 1);
     if (value instanceof Error) return text(value.message, isSecret);
     const prototype: unknown = Object.getPrototypeOf(value);

@@ -91,12 +91,17 @@ export function isActive(path: string, active: string): boolean {
   return active.split(' | ').some((leaf) => leaf === path || leaf.startsWith(`${path}.`));
 }
 
+/** What a JSON Pointer points to; undefined when there is nothing. */
+export function valueAt(whole: unknown, pointer: string): unknown {
+  return keysOf(pointer).reduce<unknown>(
+    (value, key) => (typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined),
+    whole,
+  );
+}
+
 /** A context with changes made to it. */
 export function applyChanges(context: unknown, changes: readonly ContextChange[]): unknown {
-  return changes.reduce((whole, { path, ...rest }) => {
-    const keys = path === '' ? [] : path.slice(1).split('/').map(unescaped);
-    return withValue(whole, keys, rest);
-  }, context);
+  return changes.reduce((whole, { path, ...rest }) => withValue(whole, keysOf(path), rest), context);
 }
 
 function withValue(whole: unknown, [key, ...rest]: readonly string[], change: { value?: unknown }): unknown {
@@ -153,6 +158,7 @@ function escaped(key: string): string {
   return key.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-function unescaped(key: string): string {
-  return key.replaceAll('~1', '/').replaceAll('~0', '~');
+function keysOf(pointer: string): string[] {
+  const keys = pointer.split('/').slice(1);
+  return keys.map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'));
 }

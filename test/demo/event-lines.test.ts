@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { headerWith } from '../../src/runtime/testing/trace-header.ts';
 import type { TraceBody } from '../../src/runtime/trace.ts';
 import { eventLines } from './event-lines.ts';
 
@@ -7,15 +8,7 @@ const stamp = { seq: 1, t: 1_000 };
 
 function linesOf(...bodies: TraceBody[]): (string | undefined)[] {
   const toText = eventLines('gateway');
-  toText({
-    kind: 'header',
-    version: 1,
-    program: 'pilot-agent',
-    pid: 1,
-    startedAt: startedAt.toISOString(),
-    level: 'standard',
-    machines: [],
-  });
+  toText(headerWith({ program: 'pilot-agent', startedAt: startedAt.toISOString() }));
   return bodies.map((body) => toText({ ...stamp, ...body }));
 }
 

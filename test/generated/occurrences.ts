@@ -1,7 +1,7 @@
 /** What happened to one machine, step by step, as its trace tells. */
 import type { AnyEventObject } from 'xstate';
-import { timerName } from '../../src/debugger/generate/virtual-timers.ts';
 import type { Recorder } from '../../src/runtime/actor-system.ts';
+import { timerName } from '../../src/runtime/statechart.ts';
 import type { TraceRecord } from '../../src/runtime/trace.ts';
 
 /** An event or a timer that a machine took. */
@@ -63,7 +63,8 @@ export class Occurrences {
   /** An answer may be told before the machine has dealt with what it answers: the cause says which one it is at. */
   #move(cause: string, to: string): void {
     if (cause === 'xstate.init') this.#initial = to;
-    const type = cause.startsWith('xstate.after.') ? `after ${timerName(cause)}` : cause;
+    const timer = timerName(cause);
+    const type = timer === undefined ? cause : `after ${timer}`;
     const found = this.#list.findIndex(
       (occurrence, index) => index >= this.#at && occurrence.type === type && occurrence.state === undefined,
     );

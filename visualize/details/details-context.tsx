@@ -1,6 +1,7 @@
 import type { JSX } from 'preact';
 import type { ContextChange } from '../../src/runtime/trace.ts';
-import { changesOf, valueAt } from '../model/context-change.ts';
+import { valueAt } from '../../src/runtime/trace-state.ts';
+import { changesOf } from '../model/context-change.ts';
 import type { Moment } from '../model/moment.ts';
 import { CopyButton } from './copy-button.tsx';
 import { Json, short } from './json.tsx';

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { formatDeparture } from '../../src/debugger/check/report-text.ts';
 import type { Recording } from '../model/recording.ts';
-import { departureInWords } from '../model/words.ts';
+import { departureInOneLine } from '../model/words.ts';
 import { Icon } from '../shell/icon.tsx';
 
 /** What the sequence diagrams say against this record: the two sides, as `chartpilot check` prints them. */
@@ -12,7 +12,7 @@ export function Departures({ open, index }: { readonly open: Recording; readonly
         <div class="departure" role="note" key={i}>
           <p>
             <Icon name="departure" />
-            <strong>Departs from the contract.</strong> {departureInWords(departure)}
+            <strong>Departs from the contract.</strong> {departureInOneLine(departure)}
           </p>
           <details>
             <summary>Both sides</summary>

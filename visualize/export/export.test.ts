@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { checkTrace } from '../../src/debugger/check/check.ts';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
 import { parseTraceLine } from '../../src/debugger/trace/trace-line.ts';
+import { headerWith } from '../../src/runtime/testing/trace-header.ts';
 import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
 import { TraceState } from '../../src/runtime/trace-state.ts';
 import { Recording } from '../model/recording.ts';
@@ -170,13 +171,6 @@ function recordingOf(bodies: readonly TraceBody[]): Recording {
 }
 
 function header(): TraceHeader {
-  return {
-    kind: 'header',
-    version: 2,
-    program: 'my program',
-    pid: 1,
-    startedAt: '2026-01-01T00:00:00.000Z',
-    level: 'full',
-    machines: ['first', 'second', 'third'].map((id) => ({ id, states: [], transitions: [] })),
-  };
+  const machines = ['first', 'second', 'third'].map((id) => ({ id, states: [], transitions: [] }));
+  return headerWith({ program: 'my program', level: 'full', machines });
 }

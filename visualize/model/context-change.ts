@@ -1,6 +1,6 @@
 /** What became of a chart's context at one moment, field by field. */
 import type { ContextChange } from '../../src/runtime/trace.ts';
-import { changesOf as changesBetween } from '../../src/runtime/trace-state.ts';
+import { changesOf as changesBetween, valueAt } from '../../src/runtime/trace-state.ts';
 import type { Moment } from './moment.ts';
 
 /**
@@ -30,16 +30,6 @@ function finer({ path, value }: ContextChange, before: unknown): ContextChange[]
     });
   }
   return JSON.stringify(value) === JSON.stringify(before) ? [] : [{ path, value }];
-}
-
-/** What a JSON Pointer points to; undefined when there is nothing. */
-export function valueAt(whole: unknown, path: string): unknown {
-  let at = whole;
-  for (const key of path.split('/').slice(1)) {
-    if (typeof at !== 'object' || at === null) return undefined;
-    at = (at as Record<string, unknown>)[key.replaceAll('~1', '/').replaceAll('~0', '~')];
-  }
-  return at;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -2,7 +2,7 @@
 import type { Departure } from '../../src/debugger/check/check.ts';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
 import { firstAfter } from './sorted.ts';
-import { departureInWords } from './words.ts';
+import { departureInOneLine } from './words.ts';
 
 export type Phase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending' | 'building';
 
@@ -109,7 +109,7 @@ export class Lanes {
   }
 
   depart(departure: Departure, index: number): void {
-    this.#mark(this.#departures, departure.message.t, index, 'departure', departureInWords(departure));
+    this.#mark(this.#departures, departure.message.t, index, 'departure', departureInOneLine(departure));
   }
 
   #event({ from, to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {

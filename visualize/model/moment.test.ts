@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { headerWith } from '../../src/runtime/testing/trace-header.ts';
 import type { TraceBody, TraceRecord } from '../../src/runtime/trace.ts';
-import { changesOf, valueAt } from './context-change.ts';
+import { valueAt } from '../../src/runtime/trace-state.ts';
+import { changesOf } from './context-change.ts';
 import { logsAround, momentAt } from './moment.ts';
 import { Recording } from './recording.ts';
 

@@ -98,7 +98,7 @@ export function eventInWords(type: string): string {
 }
 
 /** What is wrong with a message, in one line. */
-export function departureInWords({ kind, message, expected, diagram }: Departure): string {
+export function departureInOneLine({ kind, message, expected, diagram }: Departure): string {
   const what = `${message.from} → ${message.to}: ${message.type}`;
   if (kind === 'undeclared') return `${what} is in no sequence diagram, though both its ends are`;
   const [first] = expected;

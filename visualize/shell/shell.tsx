@@ -37,22 +37,24 @@ function isWithoutRun({ length }: Recording): boolean {
 function ChartsAlone(): JSX.Element {
   return (
     <main class="panes charts-alone">
-      <Boundary name="actors">
-        <Actors />
-      </Boundary>
-      <Splitter name="actors-width" label="Width of the actors" axis="x" of="before" least={180} most={480} />
-      <ChartPane />
+      <ActorsAndChart />
     </main>
   );
 }
 
-function ChartPane(): JSX.Element {
+function ActorsAndChart(): JSX.Element {
   return (
-    <section class="pane chart-pane" aria-label="Statechart">
-      <Boundary name="statechart">
-        <ChartView />
+    <>
+      <Boundary name="actors">
+        <Actors />
       </Boundary>
-    </section>
+      <Splitter name="actors-width" label="Width of the actors" axis="x" of="before" least={180} most={480} />
+      <section class="pane chart-pane" aria-label="Statechart">
+        <Boundary name="statechart">
+          <ChartView />
+        </Boundary>
+      </section>
+    </>
   );
 }
 
@@ -61,11 +63,7 @@ function Views(): JSX.Element {
   return (
     <>
       <main class="panes">
-        <Boundary name="actors">
-          <Actors />
-        </Boundary>
-        <Splitter name="actors-width" label="Width of the actors" axis="x" of="before" least={180} most={480} />
-        <ChartPane />
+        <ActorsAndChart />
         <Splitter name="sequence-width" label="Width of the sequence" axis="x" of="behind" least={240} most={1_000} />
         <section class="pane sequence-pane" aria-label="Sequence">
           <Boundary name="sequence">

@@ -1,10 +1,12 @@
 /** `chartpilot` as a person runs it. */
+
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { packageRoot } from '../../runtime/package-root.ts';
+import { headerWith } from '../../runtime/testing/trace-header.ts';
 import { formatTraceLine, type TraceBody } from '../../runtime/trace.ts';
 import { type CheckCommandOptions, checkTraces } from './check-command.ts';
 
@@ -60,15 +62,7 @@ const greet = event('a', 'b-3', 'b.greet');
 const greeted = event('b-3', 'a', 'b.greeted');
 
 function trace(name: string, bodies: TraceBody[], program = 'world'): string {
-  const header = {
-    kind: 'header',
-    version: 2,
-    program,
-    pid: 1,
-    startedAt: '2026-01-01T00:00:00.000Z',
-    level: 'standard',
-    machines: [],
-  } as const;
+  const header = headerWith({ program });
   const lines = [header, ...bodies.map((body, i) => ({ seq: i + 1, t: i * 10, ...body }))];
   writeFileSync(join(folder, name), lines.map(formatTraceLine).join(''));
   return name;

@@ -2,8 +2,10 @@
  * Effects that answer when they are told to, in the same turn: no promise, no timer, and no state of their own beside
  * the actor's snapshot, so that a world can be brought back to an earlier moment.
  */
+
 import type { ActorLogic, AnyActorRef, AnyEventObject, Snapshot } from 'xstate';
 import type { CallbackActorLogic, PromiseActorLogic } from 'xstate/actors';
+import { relay } from './relay.ts';
 
 /** A running effect, as the world sees it. */
 export interface Running<Input> {
@@ -76,8 +78,5 @@ export function scriptedCallback<Order extends { type: string }, Input>(effect: 
 export function report(effect: AnyActorRef, event: AnyEventObject): void {
   const parent = effect._parent;
   if (parent === undefined || effect.getSnapshot().status !== 'active') return;
-  const system = effect.system as AnyActorRef['system'] & {
-    _relay(source: AnyActorRef, target: AnyActorRef, event: AnyEventObject): void;
-  };
-  system._relay(effect, parent, event);
+  relay(effect, parent, event);
 }

@@ -1,6 +1,6 @@
 /** What there is to cover of a machine: its states and its transitions, each with a name for people. */
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
-import { timerName } from './virtual-timers.ts';
+import { timerName } from '../../runtime/statechart.ts';
 
 export interface TransitionTarget {
   readonly name: string;
@@ -33,7 +33,8 @@ export function nodeName(node: AnyStateNode): string {
 /** An event's descriptor in words: `after backoff`, `prepare is done`, `always`. */
 export function descriptorName(descriptor: string): string {
   if (descriptor === '') return 'always';
-  if (descriptor.startsWith('xstate.after.')) return `after ${timerName(descriptor)}`;
+  const timer = timerName(descriptor);
+  if (timer !== undefined) return `after ${timer}`;
   const [, what, kind, name] = /^xstate\.(done|error|snapshot)\.(actor|state|\w+)\.?(.*)$/.exec(descriptor) ?? [];
   if (what === 'done') return kind === 'state' ? `${name} is finished` : `${name} is done`;
   if (what === 'error') return `${name} fails`;

@@ -1,30 +1,20 @@
-import type { AnyActorRef, AnyEventObject } from 'xstate';
-
-type AnyActorSystem = AnyActorRef['system'];
-
-interface Timer {
-  readonly at: number;
-  readonly id: string;
-  readonly source: AnyActorRef;
-  readonly target: AnyActorRef;
-  readonly event: AnyEventObject;
-}
+import type { AnyActorRef } from 'xstate';
+import { timerName } from '../../runtime/statechart.ts';
+import { type ArmedTimer, relay } from '../explore/relay.ts';
 
 /** The timers of one actor system. No clock runs: time passes when it is told to. */
 export class VirtualTimers {
   #now = 0;
   /** In the order in which they were armed. */
-  #armed: readonly Timer[] = [];
-  readonly #system: AnyActorSystem;
+  #armed: readonly ArmedTimer[] = [];
 
   /** Takes the system's timers over, before any is armed. */
-  constructor(system: AnyActorSystem) {
-    this.#system = system;
-    system.scheduler.schedule = (source, target, event, delay, id = '') => {
+  constructor({ scheduler }: AnyActorRef['system']) {
+    scheduler.schedule = (source, target, event, delay, id = '') => {
       this.#armed = [...this.#armed, { at: this.#now + (delay > 0 ? delay : 0), id, source, target, event }];
     };
-    system.scheduler.cancel = (source, id) => this.#keep((timer) => timer.source !== source || timer.id !== id);
-    system.scheduler.cancelAll = (source) => this.#keep((timer) => timer.source !== source);
+    scheduler.cancel = (source, id) => this.#keep((timer) => timer.source !== source || timer.id !== id);
+    scheduler.cancelAll = (source) => this.#keep((timer) => timer.source !== source);
   }
 
   /** The timers that fall due next, and in how long. */
@@ -32,7 +22,7 @@ export class VirtualTimers {
     if (this.#armed.length === 0) return undefined;
     const at = Math.min(...this.#armed.map((timer) => timer.at));
     const due = this.#armed.filter((timer) => timer.at === at);
-    return { timers: due.map(({ event }) => timerName(event.type)), ms: at - this.#now };
+    return { timers: due.map(({ event }) => timerName(event.type) ?? event.type), ms: at - this.#now };
   }
 
   /** Every timer, with the time that it has left: part of a configuration's identity. */
@@ -50,20 +40,12 @@ export class VirtualTimers {
     this.#now = until;
   }
 
-  #fire(due: Timer): void {
+  #fire(due: ArmedTimer): void {
     this.#keep((timer) => timer !== due);
-    const system = this.#system as AnyActorSystem & {
-      _relay(source: AnyActorRef, target: AnyActorRef, event: AnyEventObject): void;
-    };
-    system._relay(due.source, due.target, due.event);
+    relay(due.source, due.target, due.event);
   }
 
-  #keep(wanted: (timer: Timer) => boolean): void {
+  #keep(wanted: (timer: ArmedTimer) => boolean): void {
     this.#armed = this.#armed.filter(wanted);
   }
-}
-
-/** `xstate.after.<delay>.<state node id>` is known by its delay, a delayed event by its type. */
-export function timerName(eventType: string): string {
-  return eventType.startsWith('xstate.after.') ? (eventType.split('.')[2] ?? eventType) : eventType;
 }

@@ -1,8 +1,8 @@
+import { tooDeep } from '../../runtime/redact.ts';
+import { redacted } from '../../runtime/secret-texts.ts';
 import type { ContextChange, TraceRecord } from '../../runtime/trace.ts';
 
-/** What the redactor writes where something was left out: any value may have been there. */
-const leftOut = '[redacted]';
-const tooDeep = '[deep]';
+/** What the redactor writes where something was cut. */
 const cutList = /^… \((\d+) items\)$/;
 const cutText = /… \(\d+ characters\)$/;
 
@@ -90,10 +90,10 @@ function differingItem(recorded: readonly unknown[], replayed: unknown, place: s
 }
 
 function isSameText(recorded: string, replayed: unknown): boolean {
-  if (recorded === leftOut || recorded === tooDeep) return true;
+  if (recorded === redacted || recorded === tooDeep) return true;
   if (typeof replayed !== 'string') return false;
   const kept = recorded.replace(cutText, '');
-  const parts = kept.split(leftOut);
+  const parts = kept.split(redacted);
   if (parts.length === 1) return kept === recorded ? recorded === replayed : replayed.startsWith(kept);
   return hasParts(replayed, parts, kept !== recorded);
 }

@@ -1,14 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { TraceHeader, TraceRecord } from '../../runtime/trace.ts';
+import { headerWith } from '../../runtime/testing/trace-header.ts';
+import type { TraceRecord } from '../../runtime/trace.ts';
 import { formatReplayTest } from './format-test.ts';
 
-const header: TraceHeader = {
-  ...{ kind: 'header', version: 2, program: 'pilot-agent', pid: 1, level: 'full' },
+const header = headerWith({
+  program: 'pilot-agent',
+  level: 'full',
   startedAt: '2026-11-21T03:12:00.000Z',
   machines: [{ id: 'agent', states: [], transitions: [] }],
-};
+});
 const texts = ['plain', `it's "quoted" \\ and \\"both\\"`, '</script> \u2028 é', 'two\nlines'];
 const records = texts.map(
   (text, i): TraceRecord => ({ seq: i + 1, t: i, kind: 'log', actor: 'a', level: 'info', text }),

@@ -1,17 +1,10 @@
-import type { AnyActorRef, AnyEventObject } from 'xstate';
+import type { AnyActorRef } from 'xstate';
 import { timerName } from '../../runtime/statechart.ts';
-
-interface Timer {
-  readonly at: number;
-  readonly id: string;
-  readonly source: AnyActorRef;
-  readonly target: AnyActorRef;
-  readonly event: AnyEventObject;
-}
+import { type ArmedTimer, relay } from '../explore/relay.ts';
 
 /** The timers of the replayed actors. None ever fires by itself: the recording says which one, and when. */
 export class RecordedTimers {
-  readonly #armed = new Map<AnyActorRef, Timer[]>();
+  readonly #armed = new Map<AnyActorRef, ArmedTimer[]>();
   readonly #now: () => number;
 
   constructor(now: () => number) {
@@ -39,7 +32,7 @@ export class RecordedTimers {
   }
 
   /** Of several, the one that is due first. */
-  #fire(source: AnyActorRef, isMeant: (timer: Timer) => boolean): boolean {
+  #fire(source: AnyActorRef, isMeant: (timer: ArmedTimer) => boolean): boolean {
     const armed = (this.#armed.get(source) ?? []).filter(isMeant);
     const [first, ...others] = armed;
     if (first === undefined) return false;
@@ -49,17 +42,9 @@ export class RecordedTimers {
     return true;
   }
 
-  #keep(source: AnyActorRef, wanted: (timer: Timer) => boolean): void {
+  #keep(source: AnyActorRef, wanted: (timer: ArmedTimer) => boolean): void {
     const left = (this.#armed.get(source) ?? []).filter(wanted);
     if (left.length > 0) this.#armed.set(source, left);
     else this.#armed.delete(source);
   }
-}
-
-/** Delivers an event in a sender's name; it may be of another system. */
-export function relay(source: AnyActorRef | undefined, target: AnyActorRef, event: AnyEventObject): void {
-  const system = target.system as AnyActorRef['system'] & {
-    _relay(source: AnyActorRef | undefined, target: AnyActorRef, event: AnyEventObject): void;
-  };
-  system._relay(source, target, event);
 }

@@ -9,8 +9,9 @@ import {
 } from 'xstate';
 import { actorName, type Recorder } from '../../runtime/actor-system.ts';
 import { isMachine } from '../../runtime/statechart.ts';
+import { relay } from '../explore/relay.ts';
 import { settle } from '../explore/scripted-effect.ts';
-import { RecordedTimers, relay } from './recorded-timers.ts';
+import { RecordedTimers } from './recorded-timers.ts';
 import { replayedEffect, replayedReducer } from './replayed-effect.ts';
 
 export interface ReplayedActorsOptions {

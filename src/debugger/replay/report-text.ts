@@ -1,4 +1,5 @@
 import type { TraceRecord } from '../../runtime/trace.ts';
+import { valueAt } from '../../runtime/trace-state.ts';
 import { formatRecord } from '../trace/print-trace.ts';
 import type { Difference, ReplayReport } from './replay.ts';
 
@@ -48,11 +49,11 @@ function valuesAt(
   replayed: TraceRecord | undefined,
 ): string[] {
   if (field === undefined || recorded === undefined || replayed === undefined) return [];
-  return [`  ${field}`, `    recorded  ${valueAt(recorded, field)}`, `    replayed  ${valueAt(replayed, field)}`];
+  return [`  ${field}`, `    recorded  ${textAt(recorded, field)}`, `    replayed  ${textAt(replayed, field)}`];
 }
 
-function valueAt(record: TraceRecord, field: string): string {
-  const text = JSON.stringify(field.startsWith('/change/') ? changeAt(record, field) : pointedAt(record, field));
+function textAt(record: TraceRecord, field: string): string {
+  const text = JSON.stringify(field.startsWith('/change/') ? changeAt(record, field) : valueAt(record, field));
   if (text === undefined) return 'nothing';
   return text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
 }
@@ -62,13 +63,5 @@ function changeAt(record: TraceRecord, field: string): unknown {
   const place = field.slice('/change'.length);
   const changes = 'change' in record ? (record.change ?? []) : [];
   const change = changes.find(({ path }) => path === '' || place === path || place.startsWith(`${path}/`));
-  return change === undefined ? undefined : pointedAt(change.value, place.slice(change.path.length));
-}
-
-function pointedAt(value: unknown, pointer: string): unknown {
-  const keys = pointer.split('/').slice(1);
-  return keys.reduce<unknown>((whole, key) => {
-    const known = typeof whole === 'object' && whole !== null ? (whole as Record<string, unknown>) : {};
-    return known[key.replaceAll('~1', '/').replaceAll('~0', '~')];
-  }, value);
+  return change === undefined ? undefined : valueAt(change.value, place.slice(change.path.length));
 }

@@ -6,7 +6,8 @@ import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { machinesOf, type Statechart, statechartOf } from '../../runtime/statechart.ts';
-import { formatTraceLine, traceVersion } from '../../runtime/trace.ts';
+import { headerWith } from '../../runtime/testing/trace-header.ts';
+import { formatTraceLine } from '../../runtime/trace.ts';
 import { type DiagramCommandOptions, drawDiagram } from './diagram-command.ts';
 import { namedMachines } from './named-machines.ts';
 
@@ -27,8 +28,7 @@ async function drawn(machine?: string, options: Partial<DiagramCommandOptions> =
 
 function traceOf(...machines: Statechart[]): string {
   const file = join(folder, `${machines.map(({ id }) => id).join('-')}.trace`);
-  const header = { kind: 'header', version: traceVersion, program: 'pilot-agent', pid: 1, level: 'standard' } as const;
-  writeFileSync(file, formatTraceLine({ ...header, startedAt: '2026-11-21T03:12:00.000Z', machines }));
+  writeFileSync(file, formatTraceLine(headerWith({ program: 'pilot-agent', machines })));
   return file;
 }
 

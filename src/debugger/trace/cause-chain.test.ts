@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { eventBody } from '../../runtime/testing/event-body.ts';
 import type { TraceBody, TraceRecord } from '../../runtime/trace.ts';
 import { causeChain, type RecordList, spawnOf } from './cause-chain.ts';
 
@@ -16,27 +17,19 @@ function why(list: RecordList, seq: number): string[] {
   return [...links.map(({ how, record }) => `${how} ${record.seq}`), origin];
 }
 
-const event = (from: string, to: string, type: string, cause?: number): TraceBody => ({
-  kind: 'event',
-  from,
-  to,
-  event: { type },
-  ...(cause !== undefined && { cause }),
-});
-
 const run = listOf([
   /* 1 */ { kind: 'spawn', actor: 'supervisor', machine: 'supervisor' },
   /* 2 */ { kind: 'transition', actor: 'supervisor', from: '', to: 'idle', on: 'xstate.init', cause: 1 },
-  /* 3 */ event('outside', 'supervisor', 'supervisor.start'),
+  /* 3 */ eventBody('outside', 'supervisor', 'supervisor.start'),
   /* 4 */ { kind: 'spawn', actor: 'epoch-0', parent: 'supervisor', machine: 'epoch', cause: 3 },
   /* 5 */ { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0', cause: 4 },
-  /* 6 */ event('epoch-0/process', 'epoch-0', 'process.spawned'),
+  /* 6 */ eventBody('epoch-0/process', 'epoch-0', 'process.spawned'),
   /* 7 */ { kind: 'timer-started', actor: 'epoch-0', timer: 'liveLimit', state: 'starting', ms: 100, cause: 6 },
   /* 8 */ { kind: 'timer-started', actor: 'supervisor', timer: 'liveLimit', state: 'x', ms: 100, cause: 3 },
   /* 9 */ { kind: 'timer', actor: 'epoch-0', timer: 'liveLimit' },
-  /* 10 */ event('epoch-0', 'epoch-0/process', 'process.kill', 9),
+  /* 10 */ eventBody('epoch-0', 'epoch-0/process', 'process.kill', 9),
   /* 11 */ { kind: 'transition', actor: 'epoch-0', from: 'starting', to: 'killing', on: 'after', cause: 9 },
-  /* 12 */ event('epoch-0/process', 'epoch-0', 'process.exited'),
+  /* 12 */ eventBody('epoch-0/process', 'epoch-0', 'process.exited'),
   /* 13 */ { kind: 'log', actor: 'epoch-0/process', level: 'info', text: 'bye' },
   /* 14 */ { kind: 'transition', actor: 'epoch-0', from: 'killing', to: 'gone', on: 'process.exited', cause: 12 },
   /* 15 */ { kind: 'stop', actor: 'epoch-0', status: 'done' },
@@ -82,7 +75,7 @@ describe('the causes of a record', () => {
   });
 
   test('that are not in the trace any more are said to be lost', () => {
-    const rotated = listOf([event('a', 'b', 'b.greet', 99), event('b/effect', 'b', 'b.heard')], 100);
+    const rotated = listOf([eventBody('a', 'b', 'b.greet', 99), eventBody('b/effect', 'b', 'b.heard')], 100);
     expect(why(rotated, 100)).toEqual(['lost']);
     expect(why(rotated, 101)).toEqual(['lost']);
     expect(why(listOf([{ kind: 'timer', actor: 'a', timer: 't' }]), 1)).toEqual(['lost']);
@@ -91,7 +84,11 @@ describe('the causes of a record', () => {
   });
 
   test('end in a trace that names a later or the same record as a cause, too', () => {
-    const mad = listOf([event('a', 'b', 'b.one', 2), event('b', 'a', 'a.two', 1), event('a', 'b', 'b.three', 3)]);
+    const mad = listOf([
+      eventBody('a', 'b', 'b.one', 2),
+      eventBody('b', 'a', 'a.two', 1),
+      eventBody('a', 'b', 'b.three', 3),
+    ]);
     expect(why(mad, 1)).toEqual(['lost']);
     expect(why(mad, 2)).toEqual(['cause 1', 'lost']);
     expect(why(mad, 3)).toEqual(['lost']);
@@ -99,7 +96,7 @@ describe('the causes of a record', () => {
 
   test('are told up to a number that somebody may read', () => {
     const pingPong = listOf(
-      Array.from({ length: 1_000 }, (_, i) => event('a', 'b', 'b.ping', i === 0 ? undefined : i)),
+      Array.from({ length: 1_000 }, (_, i) => eventBody('a', 'b', 'b.ping', i === 0 ? undefined : i)),
     );
     const { links, origin } = causeChain(pingPong, 999);
     expect({ length: links.length, origin }).toEqual({ length: 200, origin: 'long' });
@@ -111,7 +108,7 @@ test('an effect is traced to the spawn that it lives by now', () => {
     { kind: 'spawn', actor: 'a/probe', parent: 'a' },
     { kind: 'stop', actor: 'a/probe', status: 'done' },
     { kind: 'spawn', actor: 'a/probe', parent: 'a' },
-    event('a/probe', 'a', 'probe.passed'),
+    eventBody('a/probe', 'a', 'probe.passed'),
     { kind: 'spawn', actor: 'a/probe', parent: 'a' },
   ]);
   expect(spawnOf(list, 'a/probe', 3)?.record.seq).toBe(3);

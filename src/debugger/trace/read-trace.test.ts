@@ -3,19 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runtime/trace.ts';
+import { headerWith } from '../../runtime/testing/trace-header.ts';
+import { formatTraceLine, type TraceRecord } from '../../runtime/trace.ts';
 import { traceFile } from '../../runtime/trace-file.ts';
 import { openTrace } from './read-trace.ts';
 
-const header: TraceHeader = {
-  kind: 'header',
-  version: 2,
-  program: 'pilot-agent',
-  pid: 7,
-  startedAt: '2026-01-01T00:00:00.000Z',
-  level: 'standard',
-  machines: [],
-};
+const header = headerWith({ program: 'pilot-agent', pid: 7 });
 const event = (seq: number, type = 'a.b'): TraceRecord => ({
   seq,
   t: seq,

@@ -3,36 +3,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { formatTraceLine, type TraceBody, type TraceHeader, type TraceRecord } from '../../runtime/trace.ts';
+import { eventBody } from '../../runtime/testing/event-body.ts';
+import { headerWith } from '../../runtime/testing/trace-header.ts';
+import { formatTraceLine, type TraceBody, type TraceRecord } from '../../runtime/trace.ts';
 import { printTrace, type TraceCommandOptions } from './trace-command.ts';
 
-const header: TraceHeader = {
-  kind: 'header',
-  version: 2,
-  program: 'pilot-agent',
-  pid: 7,
-  startedAt: '2026-03-01T03:12:00.000Z',
-  level: 'standard',
-  machines: [],
-};
-const event = (from: string, to: string, type: string, cause?: number): TraceBody => ({
-  kind: 'event',
-  from,
-  to,
-  event: { type },
-  ...(cause !== undefined && { cause }),
-});
+const header = headerWith({ program: 'pilot-agent', pid: 7, startedAt: '2026-03-01T03:12:00.000Z' });
 const bodies: TraceBody[] = [
   /* 1 */ { kind: 'spawn', actor: 'supervisor', machine: 'supervisor' },
-  /* 2 */ event('outside', 'supervisor', 'supervisor.start'),
+  /* 2 */ eventBody('outside', 'supervisor', 'supervisor.start'),
   /* 3 */ { kind: 'spawn', actor: 'epoch-0', parent: 'supervisor', machine: 'epoch', cause: 2 },
   /* 4 */ { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0', cause: 3 },
   /* 5 */ { kind: 'timer-started', actor: 'epoch-0', timer: 'liveLimit', state: 'starting', ms: 100, cause: 3 },
   /* 6 */ { kind: 'timer', actor: 'epoch-0', timer: 'liveLimit' },
-  /* 7 */ event('epoch-0', 'epoch-0/process', 'process.kill', 6),
-  /* 8 */ event('epoch-0/process', 'epoch-0', 'process.exited'),
+  /* 7 */ eventBody('epoch-0', 'epoch-0/process', 'process.kill', 6),
+  /* 8 */ eventBody('epoch-0/process', 'epoch-0', 'process.exited'),
   /* 9 */ { kind: 'stop', actor: 'epoch-0/process', status: 'done' },
-  /* 10 */ event('epoch-10', 'supervisor', 'epoch.live'),
+  /* 10 */ eventBody('epoch-10', 'supervisor', 'epoch.live'),
 ];
 
 let path: string;

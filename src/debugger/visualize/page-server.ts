@@ -2,12 +2,12 @@
  * Serves the debugger's page to one person: on loopback, below a path that nobody else knows, to no other web site of the
  * same browser.
  */
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
-import { foreignness } from '../../runtime/debugger-access.ts';
+import { foreignness, isSameSecret } from '../../runtime/debugger-access.ts';
 import { ChartpilotError, explainError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { type Source, sourcesPath } from '../page-data.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
@@ -105,7 +105,7 @@ class Pages {
       return;
     }
     const [, token = '', ...rest] = (request.url ?? '/').split('?', 1)[0]!.split('/');
-    if (!sameText(token, this.#token) || rest.length === 0) {
+    if (!isSameSecret(token, this.#token) || rest.length === 0) {
       end(response, 404);
       return;
     }
@@ -164,10 +164,4 @@ function json(response: ServerResponse, status: number, value: unknown): void {
 function end(response: ServerResponse, status: number, contentType?: string, body = ''): void {
   response.writeHead(status, contentType === undefined ? {} : { 'content-type': contentType });
   response.end(body);
-}
-
-/** Compares in a time that tells nothing of the text. */
-function sameText(given: string, right: string): boolean {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(right));
 }

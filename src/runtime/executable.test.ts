@@ -1,0 +1,20 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { isExecutable } from './executable.ts';
+
+test('a program is a file that may be run: no other file, no folder, and nothing that is not there', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-executable-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = (name: string): string => join(folder, name);
+  for (const name of ['program', 'text']) writeFileSync(path(name), '');
+  chmodSync(path('program'), 0o755);
+  mkdirSync(path('folder'));
+  expect(['program', 'text', 'folder', 'absent'].map((name) => isExecutable(path(name)))).toEqual([
+    true,
+    false,
+    false,
+    false,
+  ]);
+});
