@@ -1,5 +1,4 @@
 /** The http effect of the status actor (spec/agent.md §6.1–6.3): the agent's own port. */
-
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { fromCallback } from 'xstate';

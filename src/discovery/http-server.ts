@@ -1,5 +1,4 @@
 /** The HTTP side of the control plane: one handler behind one or more ports (spec/discovery.md §1.3, §9.1). */
-
 import {
   createServer,
   type IncomingHttpHeaders,

@@ -2,7 +2,6 @@
  * Who may read the trace of a running program: somebody on this host who may read a file of the program's user. No other
  * host, no web site in a browser of this host, nobody who comes through a proxy.
  */
-
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';

@@ -1,5 +1,4 @@
 /** The debugger's page of the demo: all programs, live. */
-
 import type { Session, Source } from '../../src/debugger/page-data.ts';
 import { liveSource } from '../../src/debugger/visualize/live-source.ts';
 import { type PageServer, startPageServer } from '../../src/debugger/visualize/page-server.ts';

@@ -2,7 +2,6 @@
  * Any run of requests, acknowledgements, rejections, stale answers, changes and pushes, in both protocols, against the
  * real chart and stream effect. The client's side is a model: it applies what it reads, and says what it wants.
  */
-
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';

@@ -1,5 +1,4 @@
 /** Lifelines: who is drawn in which column of the sequence diagram. */
-
 import { outside } from '../../src/debugger/check/message.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 

@@ -1,5 +1,4 @@
 /** `chartpilot` as a person runs it. */
-
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

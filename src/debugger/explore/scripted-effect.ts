@@ -2,7 +2,6 @@
  * Effects that answer when they are told to, in the same turn: no promise, no timer, and no state of their own beside
  * the actor's snapshot, so that a world can be brought back to an earlier moment.
  */
-
 import type { ActorLogic, AnyActorRef, AnyEventObject, Snapshot } from 'xstate';
 import type { CallbackActorLogic, PromiseActorLogic } from 'xstate/actors';
 import { relay } from './relay.ts';
