@@ -72,7 +72,7 @@ describe("the debugger's page", () => {
     'xstate',
     'elkjs',
     '../src/agent/bootstrap.ts',
-    '../../src/discovery/encoding.ts',
+    '../../src/discovery/ads/encoding.ts',
     '../src/cli/build.ts',
     '../src/runtime/trace-file.ts',
     '../src/debugger/visualize/page-server.ts',

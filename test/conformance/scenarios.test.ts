@@ -3,7 +3,7 @@
  * test has a target of its own, opened on free ports.
  */
 import { test as base, describe, expect, vi } from 'vitest';
-import { type ConformanceTarget, startConformanceTarget } from '../../src/discovery/conformance-target.ts';
+import { type ConformanceTarget, startConformanceTarget } from '../../src/discovery/conformance/conformance-target.ts';
 import { silentLogger } from '../../src/runtime/log.ts';
 import type { SotwStream, TypeName } from '../ads-client.ts';
 import { AdapterClient } from './adapter-client.ts';

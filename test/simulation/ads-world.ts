@@ -8,9 +8,9 @@ import { type Actor, type AnyActorRef, createActor, fromCallback } from 'xstate'
 import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
 import type { StreamOrder } from '../../machines/discovery/ads-protocol.ts';
 import { isSubscribed, type Watch } from '../../machines/discovery/ads-watch.ts';
-import { SharedBodies } from '../../src/discovery/ads-response.ts';
-import { AdsStream } from '../../src/discovery/ads-stream.ts';
-import type { AdsCall } from '../../src/discovery/ads-transport.ts';
+import { SharedBodies } from '../../src/discovery/ads/ads-response.ts';
+import { AdsStream } from '../../src/discovery/ads/ads-stream.ts';
+import type { AdsCall } from '../../src/discovery/ads/ads-transport.ts';
 import { type Node, NodeSchema } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
 import {
   DeltaDiscoveryRequestSchema,

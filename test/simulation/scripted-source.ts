@@ -1,5 +1,5 @@
 /** A resource source that a test fills by hand; its versions count changes. */
-import { encodeValue } from '../../src/discovery/encoding.ts';
+import { encodeValue } from '../../src/discovery/ads/encoding.ts';
 import type {
   EncodedResource,
   NodeIdentity,
@@ -7,7 +7,7 @@ import type {
   ResourceChange,
   ResourceSet,
   ResourceSource,
-} from '../../src/discovery/resource-source.ts';
+} from '../../src/discovery/ads/resource-source.ts';
 
 export class ScriptedSource implements ResourceSource {
   readonly types = new Map<string, Map<string, EncodedResource>>();

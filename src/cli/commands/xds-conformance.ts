@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { startConformanceTarget } from '../../discovery/conformance-target.ts';
+import { startConformanceTarget } from '../../discovery/conformance/conformance-target.ts';
 import { createLogger } from '../../runtime/log.ts';
 
 interface ConformanceFlags {

@@ -1,0 +1,281 @@
+/** The ADS server on the wire, with a scripted source. */
+import { test as base, describe, expect, vi } from 'vitest';
+import { clusterType, endpointType, listenerType } from '../../../machines/discovery/ads-types.ts';
+import { AdsTestClient } from '../../../test/ads-client.ts';
+import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
+import { createRecorder } from '../../runtime/actor-system.ts';
+import { silentLogger } from '../../runtime/log.ts';
+import type { TraceRecord } from '../../runtime/trace.ts';
+import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-server.ts';
+
+const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };
+const code = { ok: 0, cancelled: 1, invalidArgument: 3, resourceExhausted: 8, unavailable: 14 };
+
+interface World {
+  readonly source: ScriptedSource;
+  readonly server: AdsServer;
+  readonly port: number;
+  /** A client with a TCP connection of its own. */
+  client(): AdsTestClient;
+}
+
+type Serve = (options?: Partial<AdsServerOptions>) => Promise<World>;
+
+/** `serve` starts a server over a source with cluster `a`; both, and its clients, end with the test. */
+const test = base.extend<{ serve: Serve }>({
+  serve: async ({ task: _ }, use) => {
+    const endings: (() => void)[] = [];
+    await use(async (options = {}) => {
+      const source = new ScriptedSource();
+      source.set(clusterType, 'a');
+      const server = createAdsServer({ source, logger: silentLogger, ...options });
+      const { port } = await server.listen('127.0.0.1:0');
+      endings.push(() => server.close());
+      const client = (): AdsTestClient => {
+        const made = new AdsTestClient(port);
+        endings.unshift(() => made.close());
+        return made;
+      };
+      return { source, server, port, client };
+    });
+    for (const end of endings) end();
+  },
+});
+
+/** Clusters, acknowledged. */
+async function subscribed(client: AdsTestClient) {
+  const stream = client.sotw();
+  stream.onResponse = ({ typeUrl, nonce: responseNonce }) => stream.send({ typeUrl, responseNonce });
+  stream.send({ node, typeUrl: clusterType });
+  await stream.next();
+  return stream;
+}
+
+describe('a new stream', () => {
+  test('row 22: is UNAVAILABLE until the server is ready', async ({ serve }) => {
+    let isReady = false;
+    const world = await serve({ isReady: () => isReady });
+    expect(await world.client().sotw().ended).toMatchObject({ code: code.unavailable });
+    isReady = true;
+    await subscribed(world.client());
+  });
+
+  test('without a node is INVALID_ARGUMENT', async ({ serve }) => {
+    const stream = (await serve()).client().sotw();
+    stream.send({ typeUrl: clusterType });
+    expect(await stream.ended).toMatchObject({ code: code.invalidArgument, details: expect.stringContaining('node') });
+  });
+
+  test('of a node that the source refuses is INVALID_ARGUMENT with the reason', async ({ serve }) => {
+    const world = await serve();
+    world.source.refuses = 'the node id needs four parts';
+    const stream = world.client().delta();
+    stream.send({ node, typeUrl: clusterType });
+    expect(await stream.ended).toMatchObject({ code: code.invalidArgument, details: 'the node id needs four parts' });
+  });
+
+  test('beyond the rate is RESOURCE_EXHAUSTED', async ({ serve }) => {
+    const world = await serve({ limits: { streamsPerSecond: 1 } });
+    const client = world.client();
+    await subscribed(client);
+    const waiting = client.sotw();
+    const refused = client.sotw();
+    expect(await refused.ended).toMatchObject({ code: code.resourceExhausted });
+    waiting.send({ node, typeUrl: clusterType });
+    await waiting.next();
+  });
+
+  test('with a request that is too large is RESOURCE_EXHAUSTED, and others go on', async ({ serve }) => {
+    const world = await serve({ limits: { maxRequestBytes: 1_000 } });
+    const client = world.client();
+    const other = await subscribed(client);
+    const stream = client.sotw();
+    stream.send({ node, typeUrl: endpointType, resourceNames: ['x'.repeat(2_000)] });
+    expect(await stream.ended).toMatchObject({ code: code.resourceExhausted });
+    world.source.set(clusterType, 'b');
+    world.server.push(world.source.change());
+    expect((await other.next()).resources).toHaveLength(2);
+  });
+
+  test('with bytes that are no request is INVALID_ARGUMENT', async ({ serve }) => {
+    const stream = (await serve()).client().sotw();
+    stream.sendRaw(Buffer.from([0x22, 0xff]));
+    expect(await stream.ended).toMatchObject({ code: code.invalidArgument });
+  });
+});
+
+describe('a push', () => {
+  test('row 13: reaches both streams of a node', async ({ serve }) => {
+    const world = await serve();
+    const streams = [await subscribed(world.client()), await subscribed(world.client())];
+    world.source.set(clusterType, 'b');
+    world.server.push(world.source.change(clusterType));
+    for (const stream of streams) expect((await stream.next()).resources).toHaveLength(2);
+    expect(world.server.connections().map(({ id }) => id)).toEqual([`${node.id}-1`, `${node.id}-2`]);
+  });
+
+  test('row 19: does not touch a client that it does not concern', async ({ serve }) => {
+    const records: TraceRecord[] = [];
+    const recorder = createRecorder({ program: 'test' });
+    recorder.observe((record) => records.push(record));
+    const world = await serve({ recorder });
+    const stream = await subscribed(world.client());
+    world.source.set(listenerType, 'l');
+    world.server.push(world.source.change(listenerType));
+    expect(await stream.unexpected()).toEqual([]);
+    expect(records.filter((record) => record.kind === 'event' && record.event.type === 'push.order')).toEqual([]);
+  });
+
+  test('row 25: reaches clients beside one that never reads, which costs one response', async ({ serve }) => {
+    const sent = vi.fn();
+    const world = await serve({ observer: { responseSent: sent } });
+    const stuck = await subscribed(world.client());
+    stuck.stopReading();
+    const others = [await subscribed(world.client()), await subscribed(world.client())];
+    for (let round = 0; round < 20; round++) {
+      world.source.set(clusterType, 'big', 3_000_000);
+      world.server.push(world.source.change());
+      for (const other of others) expect((await other.next()).resources).toHaveLength(2);
+    }
+    // 3 first answers, 20 pushes to each of the others, and one that the stuck client has yet to take.
+    expect(sent).toHaveBeenCalledTimes(3 + 2 * 20 + 1);
+    stuck.cancel();
+  });
+
+  test('is told to be over', async ({ serve }) => {
+    const pushFinished = vi.fn();
+    const world = await serve({ observer: { pushFinished } });
+    await subscribed(world.client());
+    world.server.push(world.source.change());
+    await vi.waitFor(() => expect(pushFinished).toHaveBeenCalledWith(expect.any(Number), 1));
+  });
+});
+
+describe('those who watch the server', () => {
+  test('see what each client has been sent, acknowledged and rejected', async ({ serve }) => {
+    const world = await serve();
+    const stream = world.client().sotw();
+    stream.send({ node, typeUrl: clusterType });
+    const { nonce, versionInfo } = await stream.next();
+    stream.send({ typeUrl: clusterType, responseNonce: nonce, errorDetail: { code: 3, message: 'no such filter' } });
+    stream.send({ typeUrl: endpointType, resourceNames: ['x', 'y'] });
+    await vi.waitFor(() => expect(world.server.connections()[0]?.watches).toHaveLength(2));
+    expect(world.server.connections()).toEqual([
+      {
+        id: `${node.id}-1`,
+        node: node.id,
+        identity: { ...node, cluster: '', metadata: {} },
+        connectedAt: expect.stringMatching(/^\d{4}-.*Z$/),
+        peer: expect.stringContaining('127.0.0.1:'),
+        protocol: 'sotw',
+        state: 'streaming.caught up',
+        watches: [
+          {
+            typeUrl: clusterType,
+            wildcard: true,
+            names: [],
+            nonceSent: nonce,
+            nonceAcked: '',
+            versionSent: versionInfo,
+            versionAcked: '',
+            lastError: 'no such filter',
+            sentAt: expect.stringMatching(/^\d{4}-.*Z$/),
+          },
+          expect.objectContaining({ typeUrl: endpointType, names: ['x', 'y'], sentAt: undefined }),
+        ],
+      },
+    ]);
+  });
+
+  test('are told of clients, responses, rejections and late answers', async ({ serve }) => {
+    const observer = {
+      clientConnected: vi.fn(),
+      clientGone: vi.fn(),
+      responseSent: vi.fn(),
+      responseRejected: vi.fn(),
+      nonceExpired: vi.fn(),
+    };
+    const world = await serve({ observer });
+    const stream = world.client().delta();
+    stream.send({ node, typeUrl: clusterType });
+    const { nonce } = await stream.next();
+    stream.send({ typeUrl: clusterType, responseNonce: 'other' });
+    stream.send({ typeUrl: clusterType, responseNonce: nonce, errorDetail: { code: 3, message: 'no' } });
+    await vi.waitFor(() => expect(observer.responseRejected).toHaveBeenCalledWith(clusterType, node.id, 'no'));
+    expect(observer.nonceExpired).toHaveBeenCalledWith(clusterType, node.id);
+    expect(observer.clientConnected).toHaveBeenCalledWith(node.id, 1);
+    const response = { cause: 'request', resources: 1, bytes: expect.any(Number) };
+    expect(observer.responseSent.mock.calls).toEqual([[clusterType, response]]);
+    stream.cancel();
+    await vi.waitFor(() => expect(observer.clientGone).toHaveBeenCalledWith(node.id, 0));
+    expect(world.source.nodes).toEqual([]);
+    expect(world.server.connections()).toEqual([]);
+  });
+
+  test('are told when the source fails; the stream goes on', async ({ serve }) => {
+    const sourceFailed = vi.fn();
+    const world = await serve({ observer: { sourceFailed } });
+    const stream = await subscribed(world.client());
+    world.source.fails = new Error('broken');
+    world.server.push(world.source.change());
+    await vi.waitFor(() => expect(sourceFailed).toHaveBeenCalledWith(clusterType, node.id, world.source.fails));
+    world.source.fails = undefined;
+    world.source.set(clusterType, 'b');
+    world.server.push(world.source.change());
+    expect((await stream.next()).resources).toHaveLength(2);
+  });
+});
+
+describe('the end', () => {
+  test('a drain ends streams with OK, and takes no new ones', async ({ serve }) => {
+    const world = await serve();
+    const client = world.client();
+    const streams = [await subscribed(client), await subscribed(client), await subscribed(world.client())];
+    await Promise.all(streams.map((stream) => vi.waitFor(() => expect(stream.requests).toBe(2))));
+    await vi.waitFor(() =>
+      expect(world.server.connections().every(({ watches }) => watches[0]!.nonceAcked !== '')).toBe(true),
+    );
+    const started = performance.now();
+    await world.server.drain(2_000);
+    expect(performance.now() - started).toBeLessThan(1_900);
+    expect(await Promise.all(streams.map(({ ended }) => ended))).toMatchObject(streams.map(() => ({ code: code.ok })));
+    expect(await world.client().sotw().ended).toMatchObject({ code: code.unavailable });
+  });
+
+  test('a drain takes no longer than its budget, whatever clients do', async ({ serve }) => {
+    const world = await serve();
+    world.source.set(clusterType, 'big', 3_000_000);
+    const stuck = world.client().sotw();
+    stuck.stopReading();
+    stuck.send({ node, typeUrl: clusterType });
+    await vi.waitFor(() => expect(world.server.connections()).toHaveLength(1));
+    const started = performance.now();
+    await world.server.drain(300);
+    expect(performance.now() - started).toBeLessThan(600);
+  });
+
+  test('a drain of nobody is over at once', async ({ serve }) => {
+    const { server } = await serve();
+    const started = performance.now();
+    await server.drain(5_000);
+    expect(performance.now() - started).toBeLessThan(1_000);
+  });
+
+  test('a connection that is old enough is told to go elsewhere', async ({ serve }) => {
+    const world = await serve({ limits: { maxConnectionAgeMs: 200, maxConnectionAgeGraceMs: 100 } });
+    const stream = await subscribed(world.client());
+    expect(await stream.ended).toMatchObject({ code: code.unavailable });
+    await vi.waitFor(() => expect(world.server.connections()).toEqual([]));
+  });
+
+  test('a port in use is told with its address and what to do', async ({ serve }) => {
+    const { port } = await serve();
+    const other = createAdsServer({ source: new ScriptedSource(), logger: silentLogger });
+    await expect(other.listen(`127.0.0.1:${port}`)).rejects.toMatchObject({
+      code: 'PORT_IN_USE',
+      message: `a port is in use: 127.0.0.1:${port}`,
+      remedy: expect.stringContaining('another address'),
+    });
+    other.close();
+  });
+});

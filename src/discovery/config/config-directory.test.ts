@@ -1,0 +1,181 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
+import { ConfigDirectory } from './config-directory.ts';
+
+let root: string;
+let directory: ConfigDirectory;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'chartpilot-config-'));
+  directory = new ConfigDirectory(root);
+});
+
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function write(name: string, text: string): void {
+  mkdirSync(dirname(join(root, name)), { recursive: true });
+  writeFileSync(join(root, name), text);
+}
+
+/** A virtual service that sends everything to one host. */
+function route(name: string, host: string, extra = ''): string {
+  return `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: ${name}, namespace: shop${extra}}
+spec:
+  hosts: [${name}.example.com]
+  http:
+    - route: [{destination: {host: ${host}}}]
+`;
+}
+
+async function read(): Promise<Extract<DirectoryReading, { outcome: 'read' }>> {
+  const reading = await directory.read();
+  if (reading.outcome !== 'read') throw new Error(`the directory is ${reading.outcome}`);
+  return reading;
+}
+
+const keys = (): string[] => [...directory.snapshot.byKey.keys()].sort();
+const hostOf = (name: string): string =>
+  JSON.stringify(directory.snapshot.byKey.get(`VirtualService/shop/${name}`)?.spec).replace(
+    /.*"destination":\{"host":"([^"]*)".*/,
+    '$1',
+  );
+
+describe('ConfigDirectory', () => {
+  it('reads documents of .yaml and .yml files at any depth, and nothing else', async () => {
+    write('a.yaml', `${route('a', 'x.com')}---\n${route('b', 'x.com')}`);
+    write('deep/er/c.yml', route('c', 'x.com'));
+    write('d.json', route('d', 'x.com'));
+    write('.e.yaml', route('e', 'x.com'));
+    await read();
+    expect(keys()).toEqual(['VirtualService/shop/a', 'VirtualService/shop/b', 'VirtualService/shop/c']);
+  });
+
+  it('says what was added, updated and deleted', async () => {
+    write('a.yaml', route('a', 'x.com'));
+    write('b.yaml', route('b', 'x.com'));
+    await read();
+    rmSync(join(root, 'a.yaml'));
+    write('b.yaml', route('b', 'y.com'));
+    write('c.yaml', route('c', 'x.com'));
+    expect((await read()).changes).toEqual([
+      { key: 'VirtualService/shop/a', event: 'delete' },
+      { key: 'VirtualService/shop/c', event: 'add' },
+      { key: 'VirtualService/shop/b', event: 'update' },
+    ]);
+  });
+
+  it('says nothing when a file is written again with the same content, or an object moves to another file', async () => {
+    write('a.yaml', route('a', 'x.com'));
+    const first = await read();
+    write('a.yaml', `# a comment\n${route('a', 'x.com')}`);
+    expect((await read()).changes).toEqual([]);
+    renameSync(join(root, 'a.yaml'), join(root, 'z.yaml'));
+    expect(await read()).toMatchObject({ changes: [], version: first.version });
+  });
+
+  it('does not care for labels that have nothing to do with the mesh', async () => {
+    write('a.yaml', route('a', 'x.com', ', labels: {team: one}'));
+    await read();
+    write('a.yaml', route('a', 'x.com', ', labels: {team: two}'));
+    expect((await read()).changes).toEqual([]);
+    write('a.yaml', route('a', 'x.com', ', labels: {istio.io/rev: two}'));
+    expect((await read()).changes).toEqual([{ key: 'VirtualService/shop/a', event: 'update' }]);
+  });
+
+  it('keeps the last good object in force when it becomes invalid, and takes up the others of its file', async () => {
+    write('a.yaml', `${route('a', 'x.com')}---\n${route('b', 'x.com')}`);
+    await read();
+    write('a.yaml', `${route('a', 'y.com').replace('route:', 'roote:')}---\n${route('b', 'y.com')}`);
+    const reading = await read();
+    expect(reading.changes).toEqual([{ key: 'VirtualService/shop/b', event: 'update' }]);
+    expect(reading.problems).toMatchObject([
+      { file: join(root, 'a.yaml'), object: 'VirtualService shop/a', field: expect.stringContaining('roote') },
+    ]);
+    expect([hostOf('a'), hostOf('b')]).toEqual(['x.com', 'y.com']);
+  });
+
+  it('keeps everything of a file in force that cannot be parsed', async () => {
+    write('a.yaml', `${route('a', 'x.com')}---\n${route('b', 'x.com')}`);
+    await read();
+    write('a.yaml', 'spec: {hosts: [');
+    const reading = await read();
+    expect(reading.changes).toEqual([]);
+    expect(reading.problems[0]).toMatchObject({ file: join(root, 'a.yaml'), line: 1 });
+    expect(keys()).toEqual(['VirtualService/shop/a', 'VirtualService/shop/b']);
+  });
+
+  it('reports a problem once, and that it is gone', async () => {
+    write('a.yaml', 'spec: {hosts: [');
+    expect((await read()).problems.length).toBeGreaterThan(0);
+    write('b.yaml', route('b', 'x.com'));
+    expect(await read()).toMatchObject({ problems: [], recovered: [] });
+    write('a.yaml', route('a', 'x.com'));
+    expect(await read()).toMatchObject({ problems: [], problemCount: 0, recovered: [join(root, 'a.yaml')] });
+  });
+
+  it('deletes the objects of a file that is removed, also of a broken one', async () => {
+    write('a.yaml', route('a', 'x.com'));
+    await read();
+    write('a.yaml', 'spec: {hosts: [');
+    await read();
+    rmSync(join(root, 'a.yaml'));
+    expect((await read()).changes).toEqual([{ key: 'VirtualService/shop/a', event: 'delete' }]);
+  });
+
+  it('keeps the first of two objects with the same key, and says where it is', async () => {
+    write('a.yaml', route('a', 'x.com'));
+    write('b.yaml', route('a', 'y.com'));
+    expect((await read()).problems).toMatchObject([
+      { file: join(root, 'b.yaml'), message: expect.stringContaining(`${join(root, 'a.yaml')}:1`) },
+    ]);
+    expect(hostOf('a')).toBe('x.com');
+    rmSync(join(root, 'a.yaml'));
+    await read();
+    expect(hostOf('a')).toBe('y.com');
+  });
+
+  it('keeps everything in force when the directory is gone', async () => {
+    write('a.yaml', route('a', 'x.com'));
+    await read();
+    rmSync(root, { recursive: true });
+    expect(await directory.read()).toMatchObject({
+      outcome: 'missing',
+      problems: [{ file: root, message: 'the configuration directory does not exist' }],
+    });
+    expect(keys()).toEqual(['VirtualService/shop/a']);
+  });
+
+  it('reads through the links of a Kubernetes mount, each object once', async () => {
+    write('..v1/a.yaml', route('a', 'x.com'));
+    symlinkSync('..v1', join(root, '..data'));
+    symlinkSync('..data/a.yaml', join(root, 'a.yaml'));
+    expect(await read()).toMatchObject({ objects: 1, problems: [] });
+    write('..v2/a.yaml', route('a', 'y.com'));
+    symlinkSync('..v2', join(root, '..tmp'));
+    renameSync(join(root, '..tmp'), join(root, '..data'));
+    expect((await read()).changes).toEqual([{ key: 'VirtualService/shop/a', event: 'update' }]);
+  });
+
+  it('is not led in circles by links', async () => {
+    write('sub/a.yaml', route('a', 'x.com'));
+    symlinkSync(root, join(root, 'sub/loop'));
+    expect(await read()).toMatchObject({ objects: 1, problems: [] });
+  });
+
+  it('parses one file when one of three thousand changed', async () => {
+    for (let i = 0; i < 3_000; i++) write(`${i}.yaml`, route(`r${i}`, 'x.com'));
+    await read();
+    const before = directory.snapshot.byKey.get('VirtualService/shop/r7');
+    write('8.yaml', route('r8', 'y.com'));
+    const start = performance.now();
+    const { changes } = await read();
+    expect(performance.now() - start).toBeLessThan(1_000);
+    expect(changes).toEqual([{ key: 'VirtualService/shop/r8', event: 'update' }]);
+    expect(directory.snapshot.byKey.get('VirtualService/shop/r7')).toBe(before);
+  }, 60_000);
+});

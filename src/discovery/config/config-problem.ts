@@ -1,0 +1,28 @@
+import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
+import type { Problem } from '../../model/problem.ts';
+
+/** A problem as events carry it. */
+export function toConfigProblem({ severity, file, line, object = '', field = '', message }: Problem): ConfigProblem {
+  return { severity, file, line, object, field, message };
+}
+
+const mostInOneLine = 5;
+
+/**
+ * `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; line 14: spec.hosts: is required`.
+ *
+ * @param problems of one object, or of one file
+ */
+export function describeProblems(problems: readonly ConfigProblem[]): string {
+  const [first, ...others] = problems;
+  if (first === undefined) return '';
+  const place = first.line > 0 ? `${first.file}:${first.line}` : first.file;
+  const shown = others.slice(0, mostInOneLine - 1).map((other) => `line ${other.line}: ${mistake(other)}`);
+  const rest = others.length - shown.length;
+  const start = [place, first.object, mistake(first)].filter((part) => part !== '').join(': ');
+  return [start, ...shown, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
+}
+
+function mistake({ field, message }: ConfigProblem): string {
+  return field === '' ? message : `${field}: ${message}`;
+}

@@ -1,0 +1,59 @@
+/** The target of public xDS conformance harnesses: an xDS port over a bare cache, and the adapter that fills it. */
+import type { Recorder } from '../../runtime/actor-system.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { createAdsServer } from '../ads/ads-server.ts';
+import { bindError } from '../ads/grpc-bind.ts';
+import { createConformanceAdapter, listenInsecurely } from './conformance-adapter.ts';
+import { ConformanceCache } from './conformance-cache.ts';
+
+export interface ConformanceTargetOptions {
+  readonly host: string;
+  /** The xDS port; 0 for any free one. */
+  readonly port: number;
+  /** The adapter's port; 0 for any free one. */
+  readonly adapterPort: number;
+  readonly logger: Logger;
+  readonly recorder?: Recorder;
+}
+
+export interface ConformanceTarget {
+  readonly port: number;
+  readonly adapterPort: number;
+  /** Ends both servers, and all that is connected to them. */
+  close(): void;
+}
+
+/**
+ * Opens both ports; both accept connections when this resolves.
+ *
+ * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED; then neither is open.
+ */
+export async function startConformanceTarget(options: ConformanceTargetOptions): Promise<ConformanceTarget> {
+  const { host, logger, recorder } = options;
+  const cache = new ConformanceCache((change) => xds.push(change));
+  // A harness counts responses: a cluster's change is none of its endpoints. Its client, with two types on one stream,
+  // may acknowledge the wrong one; changes must reach it within 3 s nevertheless.
+  const xds = createAdsServer({
+    source: cache,
+    logger,
+    resendsEndpoints: false,
+    limits: { ackPatienceMs: 500 },
+    ...(recorder !== undefined && { recorder }),
+  });
+  const adapter = createConformanceAdapter(cache);
+  const close = (): void => {
+    adapter.forceShutdown();
+    xds.close();
+  };
+  try {
+    const { port } = await xds.listen(`${host}:${options.port}`);
+    const address = `${host}:${options.adapterPort}`;
+    const adapterPort = await listenInsecurely(adapter, address).catch((error: Error) => {
+      throw bindError(address, error);
+    });
+    return { port, adapterPort, close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}

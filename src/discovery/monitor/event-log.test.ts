@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
+import { createLogger } from '../../runtime/log.ts';
+import type { TraceRecord } from '../../runtime/trace.ts';
+import { logEvents } from './event-log.ts';
+
+const problem = (about: Partial<ConfigProblem>): ConfigProblem => ({
+  severity: 'error',
+  file: 'mesh/web.yaml',
+  line: 12,
+  object: 'VirtualService shop/web',
+  field: 'spec.http[0].timeout',
+  message: 'must be a duration',
+  ...about,
+});
+
+/** The log lines of an event, without time. */
+function told(type: string, fields: object): string[] {
+  const lines: string[] = [];
+  const log = createLogger({ write: (line) => lines.push(line.trimEnd().split('\t').slice(1).join(' ')) });
+  logEvents(
+    {
+      observe: (observer: (record: TraceRecord) => void) => {
+        const event = { type, ...fields };
+        observer({ kind: 'event', seq: 1, t: 0, from: 'config-controller', to: 'discovery', event });
+        return () => {};
+      },
+    } as never,
+    log,
+  );
+  return lines;
+}
+
+describe('the log', () => {
+  it('says in one line what is wrong with an object, and where', () => {
+    const second = problem({ line: 14, field: 'spec.hosts', message: 'is required' });
+    expect(told('config.rejected', { problems: [problem({}), second] })).toEqual([
+      'error config-controller mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; ' +
+        'line 14: spec.hosts: is required (the last good state stays in force)',
+    ]);
+  });
+
+  it('says each object by itself, and does not go on for ever', () => {
+    const many = Array.from({ length: 9 }, (_, i) => problem({ line: i + 1, object: '', field: '', message: 'YAML' }));
+    const lines = told('config.rejected', { problems: [problem({}), ...many] });
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toContain('mesh/web.yaml:1: YAML; line 2: YAML');
+    expect(lines[1]).toContain('and 4 more');
+  });
+
+  it('tells a warning as one', () => {
+    expect(told('config.rejected', { problems: [problem({ severity: 'warning' })] })[0]).toMatch(/^warn .*duration$/);
+  });
+
+  it('names some of what is pushed', () => {
+    const configs = ['a', 'b', 'c', 'd', 'e'].map((name) => `Gateway/shop/${name}`);
+    expect(told('clients.push', { version: 'v/7', forced: false, configs })).toEqual([
+      'info config-controller push v/7: Gateway/shop/a, Gateway/shop/b, Gateway/shop/c and 2 more',
+    ]);
+    expect(told('clients.push', { version: 'v/8', forced: true, configs: [] })[0]).toMatch(/push v\/8: everything$/);
+  });
+});

@@ -1,0 +1,57 @@
+/** What operators read while the control plane runs: what was wrong in the configuration, what was pushed. */
+import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
+import type { Recorder } from '../../runtime/actor-system.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { TracedEvent } from '../../runtime/trace.ts';
+import { describeProblems } from '../config/config-problem.ts';
+
+type Tell = (event: TracedEvent, log: Logger) => void;
+
+/** By the event's type, as it comes to its receiver. */
+const tellings: Readonly<Record<string, Tell>> = {
+  'settings.loaded': ({ what, origin, version }, log) => log.info(`${nameOf(what)} from ${origin}`, { version }),
+  'settings.changed': ({ what, version }, log) => log.info(`${nameOf(what)} changed`, { version }),
+  'settings.rejected': ({ problems }, log) => tellProblems(problems as ConfigProblem[], log),
+  'config.rejected': ({ problems }, log) => tellProblems(problems as ConfigProblem[], log),
+  'config.recovered': ({ files }, log) => log.info(`in order again: ${(files as string[]).join(', ')}`),
+  'configs.synced': ({ objects, version }, log) => log.info(`${objects} configuration objects`, { version }),
+  'services.synced': ({ services, endpoints }, log) => log.info(`${services} services, ${endpoints} endpoints`),
+  'http.listening': ({ addresses }, log) => log.info(`HTTP on ${(addresses as string[]).join(', ')}`),
+  'ads.listening': ({ addresses }, log) => log.info(`xDS on ${(addresses as string[]).join(', ')}`),
+  'clients.push': ({ version, forced, configs }, log) => {
+    const what = forced ? 'everything' : summary(configs as string[]);
+    log.info(`push ${version}: ${what}`);
+  },
+};
+
+/**
+ * Tells these events in the log.
+ *
+ * @returns how to stop it
+ */
+export function logEvents(recorder: Recorder, log: Logger): () => void {
+  return recorder.observe((record) => {
+    if (record.kind === 'event') tellings[record.event.type]?.(record.event, log.scope(record.from));
+  });
+}
+
+/** One line for each object, or for each file that cannot be parsed, with all that is wrong in it. */
+function tellProblems(problems: readonly ConfigProblem[], log: Logger): void {
+  const groups = Map.groupBy(problems, ({ severity, file, object }) => `${severity} ${file} ${object}`);
+  for (const group of groups.values()) {
+    const { severity } = group[0]!;
+    if (severity === 'error') log.error(`${describeProblems(group)} (the last good state stays in force)`);
+    else log.warn(describeProblems(group));
+  }
+}
+
+const longestList = 3;
+
+function summary(configs: readonly string[]): string {
+  const rest = configs.length - longestList;
+  return configs.slice(0, longestList).join(', ') + (rest > 0 ? ` and ${rest} more` : '');
+}
+
+function nameOf(what: unknown): string {
+  return what === 'mesh' ? 'mesh configuration' : 'mesh networks';
+}

@@ -1,0 +1,166 @@
+/** The HTTP side of the control plane: one handler behind one or more ports (spec/discovery.md §1.3, §9.1). */
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
+import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
+import { isLoopback } from '../../runtime/loopback.ts';
+import type { StreamAnswer } from '../../runtime/trace-endpoint.ts';
+import { formatAddress, type ListenAddress } from '../listen-address.ts';
+import { sharedPort } from './shared-port.ts';
+
+export interface HttpRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** Whether the caller is on this host. */
+  readonly local: boolean;
+  readonly headers: IncomingHttpHeaders;
+  /** Both ends of the connection. */
+  readonly peer: { readonly remoteAddress?: string | undefined; readonly localAddress?: string | undefined };
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  /** An object goes out as JSON. */
+  readonly body: string | object;
+  /** Of a text; `text/plain` unless given. */
+  readonly contentType?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The connection of a {@link StreamAnswer} is the stream's: closing or cutting the servers neither ends nor awaits it. */
+export type HttpHandler = (request: HttpRequest) => HttpAnswer | StreamAnswer | Promise<HttpAnswer | StreamAnswer>;
+
+const idleMs = 90_000;
+const readMs = 30_000;
+
+export interface HttpServersOptions {
+  /** The port of loopback to which gRPC connections go; without it there is only HTTP. */
+  readonly grpcPort?: () => number | undefined;
+}
+
+/** Opens ports, all with the same handler. */
+export class HttpServers {
+  readonly #handler: HttpHandler;
+  readonly #options: HttpServersOptions;
+  readonly #http: Server[] = [];
+  readonly #listeners: NetServer[] = [];
+  /** Connections of requests that are answered at once, or idle. */
+  readonly #sockets = new Set<Socket>();
+  /** Set while the servers close: resolved when the last connection is gone. */
+  #closing: { promise: Promise<void>; resolve: () => void } | undefined;
+
+  constructor(handler: HttpHandler, options: HttpServersOptions = {}) {
+    this.#handler = handler;
+    this.#options = options;
+  }
+
+  /**
+   * Opens all addresses, or none.
+   *
+   * @returns what was opened, with the ports that the system chose
+   * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED
+   */
+  async open(addresses: readonly ListenAddress[]): Promise<ListenAddress[]> {
+    const opened: ListenAddress[] = [];
+    try {
+      for (const address of addresses) opened.push(await this.#open(address));
+    } catch (error) {
+      this.cut();
+      throw error;
+    }
+    return opened;
+  }
+
+  /** Takes no more connections; resolves when the running requests are answered. */
+  async close(): Promise<void> {
+    this.#closing ??= Promise.withResolvers<void>();
+    for (const listener of this.#listeners.splice(0)) listener.close();
+    for (const server of this.#http) server.closeIdleConnections();
+    if (this.#sockets.size === 0) this.#closing.resolve();
+    await this.#closing.promise;
+  }
+
+  /** Closes everything at once. */
+  cut(): void {
+    for (const listener of this.#listeners.splice(0)) listener.close();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #open(address: ListenAddress): Promise<ListenAddress> {
+    const server = createServer((request, response) => void this.#answer(request, response));
+    server.keepAliveTimeout = idleMs;
+    server.requestTimeout = readMs;
+    const { grpcPort } = this.#options;
+    const listener = grpcPort === undefined ? server : sharedPort(server, grpcPort);
+    listener.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#release(socket));
+    });
+    const { promise, resolve, reject } = Promise.withResolvers<ListenAddress>();
+    listener.once('error', (error) => reject(listenError(address, error)));
+    listener.listen({ port: address.port, ...(address.host !== '' && { host: address.host }) }, () => {
+      this.#http.push(server);
+      this.#listeners.push(listener);
+      resolve({ host: address.host, port: (listener.address() as AddressInfo).port });
+    });
+    return promise;
+  }
+
+  #release(socket: Socket): void {
+    this.#sockets.delete(socket);
+    if (this.#sockets.size === 0) this.#closing?.resolve();
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', 'http://localhost');
+    request.resume();
+    const answer = await this.#answerOf(request, url);
+    if ('stream' in answer) {
+      this.#release(request.socket);
+      answer.stream(response);
+      return;
+    }
+    const { status, body } = answer;
+    const [text, type] =
+      typeof body === 'string'
+        ? [body, answer.contentType ?? 'text/plain; charset=utf-8']
+        : [`${JSON.stringify(body, undefined, url.searchParams.has('pretty') ? 2 : undefined)}\n`, 'application/json'];
+    // Kept alive, the connection would keep the port from closing.
+    if (this.#closing !== undefined) response.setHeader('connection', 'close');
+    const length = Buffer.byteLength(text);
+    response.writeHead(status, { ...answer.headers, 'content-type': type, 'content-length': length });
+    response.end(request.method === 'HEAD' ? undefined : text);
+  }
+
+  async #answerOf(request: IncomingMessage, url: URL): Promise<HttpAnswer | StreamAnswer> {
+    const { method = 'GET', headers, socket } = request;
+    try {
+      return await this.#handler({
+        method,
+        path: url.pathname,
+        query: url.searchParams,
+        local: isLoopback(socket.remoteAddress),
+        headers,
+        peer: socket,
+      });
+    } catch (error) {
+      return { status: 500, body: `${messageOf(error)}\n` };
+    }
+  }
+}
+
+/** What a person can do about a port that does not open. */
+export function listenError(address: ListenAddress, error: unknown): ChartpilotError {
+  const where = formatAddress(address);
+  if (isSystemError(error, 'EADDRINUSE')) {
+    const remedy = 'stop what listens there, or choose another address';
+    return new ChartpilotError('PORT_IN_USE', where, { cause: error, remedy });
+  }
+  return new ChartpilotError('LISTEN_FAILED', `${where}: ${messageOf(error)}`, { cause: error });
+}

@@ -1,0 +1,216 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { DeltaDiscoveryResponseSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { readConfigFile } from '../../model/config-file.ts';
+import { clusterType, endpointType, listenerType } from '../../networking/index.ts';
+import { encodeResource } from '../ads/encoding.ts';
+import type { EncodedResource, ResourceChange } from '../ads/resource-source.ts';
+import { ConfigSnapshot } from '../config/config-snapshot.ts';
+import { SettingsFiles } from '../config/settings-files.ts';
+import { EncodedCache } from './encoded-cache.ts';
+import { type MeshNode, MeshResources } from './mesh-resources.ts';
+import { MeshState } from './mesh-state.ts';
+
+/** A service with one endpoint for each address. */
+function service(name: string, addresses: readonly string[], port = 80): string {
+  return `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ${name}, namespace: shop}
+spec:
+  hosts: [${name}.example.com]
+  resolution: STATIC
+  ports: [{number: ${port}, name: http, protocol: HTTP}]
+  endpoints: [${addresses.map((address) => `{address: ${address}}`).join(', ')}]
+`;
+}
+
+const clusterOf = (name: string): string => `outbound|80||${name}.example.com`;
+
+/** A mesh whose files a test writes, and how often something was encoded. */
+class Mesh {
+  encodings = 0;
+  readonly cache = new EncodedCache({
+    encode: ({ schema, message, name }) => {
+      this.encodings++;
+      return encodeResource(schema, message, name);
+    },
+    maxEntries: 1_000,
+  });
+  readonly directory = { snapshot: ConfigSnapshot.empty };
+  readonly state = new MeshState({
+    settings: new SettingsFiles(() => {}),
+    directory: this.directory as never,
+    domain: 'cluster.local',
+    clusterId: 'Kubernetes',
+  });
+  readonly resources = new MeshResources({ context: () => this.state.context, cache: this.cache });
+
+  constructor() {
+    this.state.onPublished((published) => this.cache.carryOver(published));
+  }
+
+  /** The files say this now; answers what a push says. */
+  apply(...documents: string[]): ResourceChange {
+    const { configs } = readConfigFile('mesh.yaml', documents.join('---\n'), { creationTimestamp: 0 });
+    this.directory.snapshot = new ConfigSnapshot(configs);
+    const { changedServices, changedEndpoints } = this.state.computeServices();
+    const forced = this.state.context === undefined;
+    const changed = [...changedServices, ...changedEndpoints];
+    const { version } = this.state.publishContext({ forced, changed });
+    return { version, forced, configs: new Set(changed) };
+  }
+
+  connect(ip = '10.0.0.1', about: object = {}): MeshNode {
+    const id = `sidecar~${ip}~web-${ip}.shop~shop.svc.cluster.local`;
+    const metadata = { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE', LABELS: { app: 'web' }, ...about };
+    const opened = this.resources.open({ id, cluster: 'web', metadata });
+    if ('error' in opened) throw new Error(opened.error);
+    return opened.resources as MeshNode;
+  }
+}
+
+let mesh: Mesh;
+
+beforeEach(() => {
+  mesh = new Mesh();
+  mesh.apply(service('cart', ['10.1.1.1']), service('user', ['10.2.1.1']));
+});
+
+function endpointsIn(resource: EncodedResource | undefined): number {
+  const [decoded] = fromBinary(DeltaDiscoveryResponseSchema, resource!.deltaFrame).resources;
+  const { endpoints } = fromBinary(ClusterLoadAssignmentSchema, decoded!.resource!.value);
+  return endpoints.reduce((sum, { lbEndpoints }) => sum + lbEndpoints.length, 0);
+}
+
+describe('MeshResources', () => {
+  it('refuses a node that says nothing sensible of itself, and any before there is something to serve', () => {
+    expect(mesh.resources.open({ id: 'nonsense', cluster: '', metadata: {} })).toMatchObject({
+      error: expect.stringContaining('four parts'),
+    });
+    expect(new Mesh().resources.open({ id: 'x', cluster: '', metadata: {} })).toMatchObject({
+      error: expect.stringContaining('not ready'),
+    });
+  });
+
+  it('gives all resources of a type, or those that are asked for', () => {
+    const node = mesh.connect();
+    expect([...node.get(clusterType, '*')!.resources.keys()]).toEqual(
+      expect.arrayContaining([clusterOf('cart'), clusterOf('user')]),
+    );
+    expect([...node.get(clusterType, [clusterOf('cart'), 'nothing'])!.resources.keys()]).toEqual([clusterOf('cart')]);
+    expect([...node.get(endpointType, [clusterOf('cart')])!.resources.keys()]).toEqual([clusterOf('cart')]);
+    expect(node.get('type.googleapis.com/unheard.of', '*')).toBeUndefined();
+  });
+
+  it('serves a node from the context that it was given until it is pushed to', () => {
+    const node = mesh.connect();
+    const { version } = node.get(endpointType, [clusterOf('cart')])!;
+    const change = mesh.apply(service('cart', ['10.1.1.1', '10.1.1.2']), service('user', ['10.2.1.1']));
+    expect(node.get(endpointType, [clusterOf('cart')])!.version).toBe(version);
+    expect(node.concernedTypes(change, [clusterType, endpointType, listenerType])).toEqual([endpointType]);
+    const now = node.get(endpointType, [clusterOf('cart')])!;
+    expect(now.version).toBe(change.version);
+    expect(endpointsIn(now.resources.get(clusterOf('cart')))).toBe(2);
+  });
+
+  it('does not push to a node that a change does not concern', () => {
+    const node = mesh.connect();
+    const change: ResourceChange = { version: 'v', forced: false, configs: new Set(['Gateway/shop/front']) };
+    mesh.state.publishContext({ forced: false, changed: [...change.configs] });
+    expect(node.concernedTypes(change, [clusterType, endpointType, listenerType])).toEqual([]);
+  });
+
+  it('forgets a node whose stream is gone', () => {
+    const node = mesh.connect();
+    expect(mesh.resources.nodesOf(node.proxy.id)).toEqual([node]);
+    node.close();
+    expect([...mesh.resources.nodes]).toEqual([]);
+  });
+});
+
+describe('EncodedCache', () => {
+  const names = [clusterOf('cart'), clusterOf('user')];
+
+  it('encodes endpoints once for all proxies of a workload', () => {
+    const first = mesh.connect('10.0.0.1').get(endpointType, names)!.resources;
+    const encodings = mesh.encodings;
+    const second = mesh.connect('10.0.0.2').get(endpointType, names)!.resources;
+    expect(mesh.encodings).toBe(encodings);
+    // The very same map: the ADS server then knows without comparing that two proxies were sent the same.
+    expect(second).toBe(first);
+    expect(mesh.connect('10.0.0.3').get(endpointType, [names[0]!])!.resources.get(names[0]!)).toBe(
+      first.get(names[0]!),
+    );
+  });
+
+  it('makes clusters once for all proxies of a workload, whatever their addresses', () => {
+    const first = mesh.connect('10.0.0.1').get(clusterType, '*')!.resources;
+    const encodings = mesh.encodings;
+    expect(mesh.connect('10.0.0.2').get(clusterType, '*')!.resources).toBe(first);
+    expect(mesh.encodings).toBe(encodings);
+  });
+
+  it('does not mix up proxies that see different things', () => {
+    const here = mesh.connect('10.0.0.1');
+    const there = mesh.connect('10.0.0.2', { NAMESPACE: 'other', LABELS: {} });
+    here.get(clusterType, '*');
+    const { misses } = mesh.cache.counts;
+    there.get(clusterType, '*');
+    expect(mesh.cache.counts.misses).toBe(misses + 1);
+  });
+
+  it('makes the endpoints of one service anew when one service has others', () => {
+    const node = mesh.connect();
+    const before = node.get(endpointType, names)!.resources;
+    const encodings = mesh.encodings;
+    const change = mesh.apply(service('cart', ['10.1.1.1', '10.1.1.2']), service('user', ['10.2.1.1']));
+    node.concernedTypes(change, [endpointType]);
+    const after = node.get(endpointType, names)!.resources;
+    expect(mesh.encodings).toBe(encodings + 1);
+    expect(after.get(names[1]!)).toBe(before.get(names[1]!));
+    expect(endpointsIn(after.get(names[0]!))).toBe(2);
+  });
+
+  it('keeps the bytes of what is equal again after a change of something else', () => {
+    const node = mesh.connect();
+    const before = node.get(clusterType, '*')!.resources;
+    node.concernedTypes(mesh.apply(service('cart', ['10.1.1.1'], 81), service('user', ['10.2.1.1'])), [clusterType]);
+    const after = node.get(clusterType, '*')!.resources;
+    expect(after.get(clusterOf('user'))).toBe(before.get(clusterOf('user')));
+    expect(after.has('outbound|81||cart.example.com')).toBe(true);
+  });
+
+  it('finds the endpoints of a service that comes into being under a name that meant nothing', () => {
+    const node = mesh.connect();
+    const late = [clusterOf('late')];
+    expect(endpointsIn(node.get(endpointType, late)!.resources.get(late[0]!))).toBe(0);
+    const change = mesh.apply(
+      service('cart', ['10.1.1.1']),
+      service('user', ['10.2.1.1']),
+      service('late', ['10.3.1.1']),
+    );
+    node.concernedTypes(change, [endpointType]);
+    expect(endpointsIn(node.get(endpointType, late)!.resources.get(late[0]!))).toBe(1);
+  });
+
+  it('keeps no more than it may', () => {
+    let encodings = 0;
+    const cache = new EncodedCache({
+      encode: ({ schema, message, name }) => {
+        encodings++;
+        return encodeResource(schema, message, name);
+      },
+      maxEntries: 0,
+    });
+    const node = new MeshResources({ context: () => mesh.state.context, cache }).open({
+      id: mesh.connect().proxy.id,
+      cluster: '',
+      metadata: {},
+    });
+    if ('error' in node) throw new Error(node.error);
+    node.resources.get(endpointType, names);
+    node.resources.get(endpointType, names);
+    expect([encodings, cache.size]).toEqual([4, 0]);
+  });
+});
