@@ -1,28 +1,28 @@
 /** The control plane: its statecharts with their effects, started and recorded. */
-import { type AnyActorRef, fromCallback, fromPromise } from 'xstate';
+import { fromCallback, fromPromise } from 'xstate';
 import { configControllerMachine, type DirectoryReading } from '../../machines/discovery/config-controller.machine.ts';
 import { type DiscoveryOutput, discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/mesh-config.machine.ts';
-import type { AdsOrder, ConfigChange, HttpOrder, SettingsName, StopSignal } from '../../machines/discovery/protocol.ts';
+import type { ConfigChange, SettingsName, StopSignal } from '../../machines/discovery/protocol.ts';
 import { pushMachine } from '../../machines/discovery/push.machine.ts';
 import { type ServicesReading, serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
 import { problemText } from '../model/problem.ts';
 import { type Recorder, startRoot, whenDone } from '../runtime/actor-system.ts';
-import { explainError, messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import { narrate } from '../runtime/narrate.ts';
-import { type StreamAnswer, type TraceEndpoint, tracePath } from '../runtime/trace-endpoint.ts';
-import { type AdsServer, createAdsServer } from './ads/ads-server.ts';
+import type { TraceEndpoint } from '../runtime/trace-endpoint.ts';
+import { adsEffect } from './ads/ads-effect.ts';
+import type { AdsServer } from './ads/ads-server.ts';
 import { encodeResource } from './ads/encoding.ts';
 import { ConfigDirectory } from './config/config-directory.ts';
-import { type StopWatching, type WatchHandlers, watchDirectory, watchFile } from './config/file-watch.ts';
+import { watchDirectory, watchFile } from './config/file-watch.ts';
 import { SettingsFiles } from './config/settings-files.ts';
+import { watchEffect } from './config/watch-effect.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
-import { formatAddress, type ListenAddress } from './listen-address.ts';
-import { answerDebug } from './monitor/debug-endpoints.ts';
+import type { ListenAddress } from './listen-address.ts';
 import { logEvents } from './monitor/event-log.ts';
-import { type HttpAnswer, type HttpRequest, HttpServers } from './monitor/http-server.ts';
+import { httpEffect } from './monitor/http-effect.ts';
 import { DiscoveryMetrics } from './monitor/metrics.ts';
 import { EncodedCache } from './push/encoded-cache.ts';
 import { MeshResources } from './push/mesh-resources.ts';
@@ -83,7 +83,6 @@ class ControlPlane {
   #ads: AdsServer | undefined;
   /** Where the xDS server listens. */
   #grpcPort: number | undefined;
-  #isServing = false;
 
   constructor(program: DiscoveryProgram) {
     const { options, log } = program;
@@ -178,107 +177,49 @@ class ControlPlane {
   }
 
   #httpEffect() {
-    const { options, trace } = this.#program;
-    return fromCallback<HttpOrder, undefined>(({ receive, sendBack }) => {
-      const servers = new HttpServers(
-        (request) => this.#answer(request, () => sendBack({ type: 'push.wanted' })),
-        options.grpcAddress === undefined ? { grpcPort: () => this.#grpcPort } : {},
-      );
-      const open = async (): Promise<void> => {
-        try {
-          const opened = await servers.open(options.httpAddresses);
-          if (options.servesDebug) for (const { port } of opened) trace?.opened(port);
-          sendBack({ type: 'http.listening', addresses: opened.map(formatAddress) });
-        } catch (error) {
-          sendBack({ type: 'http.failed', reason: inOneLine(error) });
-        }
-      };
-      receive((order) => {
-        switch (order.type) {
-          case 'http.open':
-            void open();
-            break;
-          case 'serving.began':
-            this.#isServing = true;
-            break;
-          case 'serving.ended':
-            this.#isServing = false;
-            break;
-          case 'http.close':
-            void servers.close().then(() => sendBack({ type: 'http.closed' }));
-            break;
-        }
-      });
-      return () => servers.cut();
+    const { options, trace, version } = this.#program;
+    return httpEffect({
+      addresses: options.httpAddresses,
+      version,
+      metrics: this.metrics,
+      ...(options.grpcAddress === undefined && { grpcPort: () => this.#grpcPort }),
+      ...(options.servesDebug && {
+        debug: {
+          state: this.#state,
+          resources: this.#resources,
+          cache: this.#cache,
+          connections: () => this.#ads?.connections() ?? [],
+          shard: `External/${options.clusterId}`,
+        },
+      }),
+      ...(trace !== undefined && { trace }),
     });
-  }
-
-  async #answer(request: HttpRequest, pushAll: () => void): Promise<HttpAnswer | StreamAnswer> {
-    const { path, query } = request;
-    const { trace } = this.#program;
-    if (path === '/ready') return { status: this.#isServing ? 200 : 503, body: '' };
-    if (path === '/version') return { status: 200, body: `${this.#program.version}\n` };
-    if (path === '/metrics') return { status: 200, ...(await this.metrics.text()) };
-    const { clusterId, servesDebug } = this.#program.options;
-    if (servesDebug && trace !== undefined && path === tracePath) return trace.answer(request, query);
-    const debug = answerDebug(
-      {
-        state: this.#state,
-        resources: this.#resources,
-        cache: this.#cache,
-        connections: () => this.#ads?.connections() ?? [],
-        pushAll,
-        shard: `External/${clusterId}`,
-      },
-      request,
-    );
-    return (servesDebug ? debug : undefined) ?? { status: 404, body: `no page ${path}; /debug lists what there is\n` };
   }
 
   #adsEffect() {
     const { options, recorder } = this.#program;
-    return fromCallback<AdsOrder, undefined>(({ receive, sendBack, self }) => {
-      const server = createAdsServer({
-        source: this.#resources,
-        logger: this.#log('ads'),
-        recorder,
-        observer: this.metrics,
-        isReady: () => this.#state.context !== undefined,
-        sender: self as AnyActorRef,
-        limits: {
-          streamsPerSecond: options.streamsPerSecond,
-          maxRequestBytes: options.maxRequestBytes,
-          maxConcurrentStreams: options.maxConcurrentStreams,
-          keepaliveTimeMs: options.keepaliveIntervalMs,
-          keepaliveTimeoutMs: options.keepaliveTimeoutMs,
-          maxConnectionAgeMs: options.maxConnectionAgeMs,
-        },
-      });
-      this.#ads = server;
-      const listen = async (): Promise<void> => {
-        try {
-          const address = options.grpcAddress ?? onlyForHttp;
-          const { port } = await server.listen(formatAddress({ host: address.host || '::', port: address.port }));
-          this.#grpcPort = port;
-          sendBack({ type: 'ads.listening', addresses: [formatAddress({ ...address, port })] });
-        } catch (error) {
-          sendBack({ type: 'ads.failed', reason: inOneLine(error) });
-        }
-      };
-      receive((order) => {
-        switch (order.type) {
-          case 'ads.listen':
-            void listen();
-            break;
-          case 'clients.push':
-            server.push({ version: order.version, forced: order.forced, configs: new Set(order.configs) });
-            break;
-          case 'ads.drain':
-            void server.drain(options.shutdownMs).then(() => sendBack({ type: 'ads.drained' }));
-            break;
-        }
-      });
-      return () => server.close();
+    return adsEffect({
+      address: options.grpcAddress ?? onlyForHttp,
+      shutdownMs: options.shutdownMs,
+      source: this.#resources,
+      logger: this.#log('ads'),
+      recorder,
+      observer: this.metrics,
+      isReady: () => this.#state.context !== undefined,
+      limits: {
+        streamsPerSecond: options.streamsPerSecond,
+        maxRequestBytes: options.maxRequestBytes,
+        maxConcurrentStreams: options.maxConcurrentStreams,
+        keepaliveTimeMs: options.keepaliveIntervalMs,
+        keepaliveTimeoutMs: options.keepaliveTimeoutMs,
+        maxConnectionAgeMs: options.maxConnectionAgeMs,
+      },
+      made: (server) => {
+        this.#ads = server;
+      },
+      listening: (port) => {
+        this.#grpcPort = port;
+      },
     });
   }
 
@@ -299,16 +240,6 @@ function settingsOf(options: DiscoveryOptions): DiscoverySettings {
   };
 }
 
-/** Passes on what a watch sees. That it cannot watch is told in the log: what was read stays good. */
-function watchEffect<Input>(begin: (input: Input, handlers: WatchHandlers) => StopWatching, log: Logger) {
-  return fromCallback<{ type: never }, Input>(({ input, sendBack }) =>
-    begin(input, {
-      changed: (path) => sendBack({ type: 'files.changed', path }),
-      failed: (error) => log.error('files cannot be watched: changes may go unnoticed', { reason: messageOf(error) }),
-    }),
-  );
-}
-
 function signalEffect(source: Pick<NodeJS.Process, 'on' | 'off'>) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
     const handled: readonly StopSignal[] = ['SIGTERM', 'SIGINT'];
@@ -320,9 +251,4 @@ function signalEffect(source: Pick<NodeJS.Process, 'on' | 'off'>) {
       for (const signal of handled) source.off(signal, listener);
     };
   });
-}
-
-/** A chart keeps of an error only its message: what to do goes into it. */
-function inOneLine(error: unknown): string {
-  return explainError(error).replaceAll(/\s*\n\s*/g, ' ');
 }

@@ -2,7 +2,7 @@
 import { byAge, type Config, type ConfigKey } from './config.ts';
 import { DestinationRuleIndex } from './destination-rule-index.ts';
 import { GatewayIndex } from './gateway-index.ts';
-import type { KindName, SpecOfKind } from './kinds/index.ts';
+import { type KindName, kinds, type SpecOfKind } from './kinds/index.ts';
 import type { MeshConfig } from './mesh-config.ts';
 import type { Proxy } from './proxy.ts';
 import type { PushContext } from './push-context.ts';
@@ -24,14 +24,8 @@ export function configSetOf(configs: readonly Config[]): ConfigSet {
   // An object's kind says what its spec is: whoever made it has decoded it as that.
   const of = <K extends KindName>(kind: K): readonly Config<SpecOfKind[K]>[] =>
     ((groups.get(kind) ?? []) as Config<SpecOfKind[K]>[]).toSorted(byAge);
-  return {
-    DestinationRule: of('DestinationRule'),
-    Gateway: of('Gateway'),
-    ServiceEntry: of('ServiceEntry'),
-    Sidecar: of('Sidecar'),
-    VirtualService: of('VirtualService'),
-    WorkloadEntry: of('WorkloadEntry'),
-  };
+  // One entry for each kind there is.
+  return Object.fromEntries((Object.keys(kinds) as KindName[]).map((kind) => [kind, of(kind)])) as unknown as ConfigSet;
 }
 
 export interface PushContextInput {

@@ -110,13 +110,14 @@ class DocumentReader {
     const { key } = envelope;
     const kind = kinds[envelope.kind];
     const decoded = kind.decode(envelope.spec, key.namespace);
+    const body = kind.body === 'spec' ? 'spec' : '';
     if (E.isLeft(decoded)) {
-      for (const error of decoded.left) this.reportAt('error', path, joined('spec', error.path), error.message, key);
+      for (const error of decoded.left) this.reportAt('error', path, joined(body, error.path), error.message, key);
       return;
     }
     // The table pairs each kind's decoder with its own warnings.
     for (const warning of (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(decoded.right)) {
-      this.reportAt('warning', path, joined('spec', warning.path), warning.message, key);
+      this.reportAt('warning', path, joined(body, warning.path), warning.message, key);
     }
     this.configs.push({
       kind: key.kind,

@@ -81,6 +81,13 @@ export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
       message: `${version} is not a version of ${kind}: use ${known.versions.join(', ')}`,
     });
   }
+  const spec = known.body === 'spec' ? specOf(value, errors) : withoutEnvelope(value);
+  const body = { kind: known.kind, apiVersion, spec, status: known.body === 'spec' ? value.status : undefined };
+  return withMetadata(body, value.metadata, errors, known.scope);
+}
+
+/** The fields of an object that has nothing beside its spec. */
+function specOf(value: Readonly<Record<string, unknown>>, errors: FieldError[]): unknown {
   for (const field of Object.keys(value)) {
     if (topFields.includes(field)) continue;
     const near = nearestName(field, topFields);
@@ -88,7 +95,16 @@ export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
     errors.push({ path: field, message: `is not a known field${hint}` });
   }
   if (value.spec === undefined || value.spec === null) errors.push({ path: 'spec', message: 'is required' });
-  return withMetadata({ kind: known.kind, apiVersion, spec: value.spec, status: value.status }, value.metadata, errors);
+  return value.spec;
+}
+
+function withoutEnvelope({
+  apiVersion: _v,
+  kind: _k,
+  metadata: _m,
+  ...body
+}: Readonly<Record<string, unknown>>): unknown {
+  return body;
 }
 
 interface Body {
@@ -98,14 +114,20 @@ interface Body {
   readonly status: unknown;
 }
 
-function withMetadata(body: Body, metadata: unknown, errors: FieldError[]): Envelope | BadEnvelope {
+function withMetadata(
+  body: Body,
+  metadata: unknown,
+  errors: FieldError[],
+  scope: 'Namespaced' | 'Cluster',
+): Envelope | BadEnvelope {
   if (!isObject(metadata))
     return bad(undefined, [...errors, { path: 'metadata', message: 'is required, with a name' }]);
-  const { name, namespace = 'default', creationTimestamp } = metadata;
+  const { name, creationTimestamp } = metadata;
+  const namespace = scope === 'Cluster' ? '' : (metadata.namespace ?? 'default');
   if (typeof name !== 'string' || !isObjectName(name)) {
     errors.push({ path: 'metadata.name', message: nameMistake(name, 'letters, digits, "-" and "."') });
   }
-  if (typeof namespace !== 'string' || !isDnsLabel(namespace)) {
+  if (scope === 'Namespaced' && (typeof namespace !== 'string' || !isDnsLabel(namespace))) {
     errors.push({ path: 'metadata.namespace', message: nameMistake(namespace, 'letters, digits and "-"') });
   }
   const labels = texts(metadata.labels, 'metadata.labels', errors);

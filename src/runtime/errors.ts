@@ -59,3 +59,8 @@ export function messageOf(error: unknown): string {
 export function isSystemError(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
+
+/** As {@link explainError}, for where an error is kept as its message alone: what to do goes into it. */
+export function explainInOneLine(error: unknown): string {
+  return explainError(error).replaceAll(/\s*\n\s*/g, ' ');
+}

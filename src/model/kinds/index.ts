@@ -1,9 +1,11 @@
 /** The kinds of configuration that are known: how each is recognised and decoded (spec/discovery.md §4.2). */
-import { type Decoded, decodeWith, type FieldError } from '../decode.ts';
+import { decodeWith } from '../decode.ts';
 import { decodeDestinationRule, destinationRuleWarnings } from './destination-rule.decode.ts';
 import type { DestinationRule } from './destination-rule.ts';
 import { gateway, gatewayWarnings } from './gateway.decode.ts';
 import type { Gateway } from './gateway.ts';
+import type { Kind } from './kind.ts';
+import { kubernetesKinds, type SpecOfKubernetesKind } from './kubernetes/index.ts';
 import { serviceEntry, serviceEntryWarnings } from './service-entry.decode.ts';
 import type { ServiceEntry } from './service-entry.ts';
 import { sidecar, sidecarWarnings } from './sidecar.decode.ts';
@@ -15,7 +17,7 @@ import { workloadEntry } from './workload-entry.decode.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 
 /** The specs by kind. */
-export interface SpecOfKind {
+export interface SpecOfKind extends SpecOfKubernetesKind {
   readonly DestinationRule: DestinationRule;
   readonly Gateway: Gateway;
   readonly ServiceEntry: ServiceEntry;
@@ -26,21 +28,15 @@ export interface SpecOfKind {
 
 export type KindName = keyof SpecOfKind;
 
-export interface Kind<Spec> {
-  readonly kind: KindName;
-  readonly group: string;
-  /** Newest first; all mean the same. */
-  readonly versions: readonly string[];
-  readonly plural: string;
-  /** Decodes and validates; every mistake is said, its path counted from the spec. */
-  decode(spec: unknown, namespace: string): Decoded<Spec>;
-  /** What is allowed and probably not meant. */
-  warnings(spec: Spec): readonly FieldError[];
-}
+const networking = {
+  group: 'networking.istio.io',
+  versions: ['v1', 'v1beta1', 'v1alpha3'],
+  scope: 'Namespaced',
+  body: 'spec',
+} as const;
 
-const networking = { group: 'networking.istio.io', versions: ['v1', 'v1beta1', 'v1alpha3'] } as const;
-
-export const kinds: { readonly [K in KindName]: Kind<SpecOfKind[K]> } = {
+export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
+  ...kubernetesKinds,
   DestinationRule: {
     kind: 'DestinationRule',
     ...networking,

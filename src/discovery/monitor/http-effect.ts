@@ -1,0 +1,76 @@
+/** The effect of `discovery/http`: probes, metrics and debug pages. */
+import { fromCallback } from 'xstate';
+import type { HttpOrder } from '../../../machines/discovery/protocol.ts';
+import { explainInOneLine } from '../../runtime/errors.ts';
+import { type StreamAnswer, type TraceEndpoint, tracePath } from '../../runtime/trace-endpoint.ts';
+import { formatAddress, type ListenAddress } from '../listen-address.ts';
+import { answerDebug, type DebugSources } from './debug-endpoints.ts';
+import { type HttpAnswer, type HttpRequest, HttpServers } from './http-server.ts';
+import type { DiscoveryMetrics } from './metrics.ts';
+
+export interface HttpEffectOptions {
+  readonly addresses: readonly ListenAddress[];
+  /** `--grpcAddr` is empty: xDS is served here as well, from this port on the loopback interface. */
+  readonly grpcPort?: () => number | undefined;
+  /** One line, for `/version`. */
+  readonly version: string;
+  readonly metrics: Pick<DiscoveryMetrics, 'text'>;
+  /** Absent: no debug pages. */
+  readonly debug?: Omit<DebugSources, 'pushAll'>;
+  readonly trace?: TraceEndpoint;
+}
+
+export function httpEffect(options: HttpEffectOptions) {
+  return fromCallback<HttpOrder, undefined>(({ receive, sendBack }) => {
+    let isServing = false;
+    const pushAll = (): void => sendBack({ type: 'push.wanted' });
+    const servers = new HttpServers(
+      (request) => answer(options, request, isServing, pushAll),
+      options.grpcPort === undefined ? {} : { grpcPort: options.grpcPort },
+    );
+    const open = async (): Promise<void> => {
+      try {
+        const opened = await servers.open(options.addresses);
+        if (options.debug !== undefined) for (const { port } of opened) options.trace?.opened(port);
+        sendBack({ type: 'http.listening', addresses: opened.map(formatAddress) });
+      } catch (error) {
+        sendBack({ type: 'http.failed', reason: explainInOneLine(error) });
+      }
+    };
+    receive((order) => {
+      switch (order.type) {
+        case 'http.open':
+          void open();
+          break;
+        case 'serving.began':
+          isServing = true;
+          break;
+        case 'serving.ended':
+          isServing = false;
+          break;
+        case 'http.close':
+          void servers.close().then(() => sendBack({ type: 'http.closed' }));
+          break;
+      }
+    });
+    return () => servers.cut();
+  });
+}
+
+async function answer(
+  { version, metrics, debug, trace }: HttpEffectOptions,
+  request: HttpRequest,
+  isServing: boolean,
+  pushAll: () => void,
+): Promise<HttpAnswer | StreamAnswer> {
+  const { path, query } = request;
+  if (path === '/ready') return { status: isServing ? 200 : 503, body: '' };
+  if (path === '/version') return { status: 200, body: `${version}\n` };
+  if (path === '/metrics') return { status: 200, ...(await metrics.text()) };
+  if (debug !== undefined) {
+    if (trace !== undefined && path === tracePath) return trace.answer(request, query);
+    const page = await answerDebug({ ...debug, pushAll }, request);
+    if (page !== undefined) return page;
+  }
+  return { status: 404, body: `no page ${path}; /debug lists what there is\n` };
+}

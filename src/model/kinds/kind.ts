@@ -1,0 +1,22 @@
+/** How one kind of object is recognised and decoded. */
+import type { Decoded, FieldError } from '../decode.ts';
+
+export interface Kind<Name extends string, Spec> {
+  readonly kind: Name;
+  /** Empty for Kubernetes' core group. */
+  readonly group: string;
+  /** Newest first; all mean the same. */
+  readonly versions: readonly string[];
+  readonly plural: string;
+  /** Objects of a cluster-wide kind have the namespace ''. */
+  readonly scope: 'Namespaced' | 'Cluster';
+  /**
+   * What is decoded: the field `spec`, or, as Kubernetes' own kinds are not all made alike, the object without
+   * apiVersion, kind and metadata.
+   */
+  readonly body: 'spec' | 'object';
+  /** Decodes and validates; every mistake is said, its path counted from the body. */
+  decode(body: unknown, namespace: string): Decoded<Spec>;
+  /** What is allowed and probably not meant. */
+  warnings(spec: Spec): readonly FieldError[];
+}
