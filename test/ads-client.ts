@@ -126,9 +126,10 @@ export type DeltaStream = TestStream<typeof DeltaDiscoveryRequestSchema, typeof 
 export class AdsTestClient {
   readonly #client: Client;
 
-  constructor(port: number) {
+  /** @param channelCredentials without TLS unless given */
+  constructor(port: number, channelCredentials = credentials.createInsecure()) {
     // A channel of its own: grpc-js shares connections between clients of equal options.
-    this.#client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+    this.#client = new Client(`127.0.0.1:${port}`, channelCredentials, {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.max_receive_message_length': -1,
     });

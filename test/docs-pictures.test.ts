@@ -8,8 +8,13 @@ const update = process.env.UPDATE_PICTURES === '1';
 const docs = join(import.meta.dirname, '../docs');
 const folder = join(docs, 'pictures');
 const page = readFileSync(join(docs, 'state-machines.md'), 'utf8');
+const picturesOf = (text: string): string[] =>
+  [...text.matchAll(/\(pictures\/([\w-]+)\.svg\)/g)].map(([, name]) => name!);
 /** The page says which pictures there are. */
-const shown = [...page.matchAll(/\(pictures\/([\w-]+)\.svg\)/g)].map(([, name]) => name!);
+const shown = picturesOf(page);
+const shownAnywhere = readdirSync(docs)
+  .filter((file) => file.endsWith('.md'))
+  .flatMap((file) => picturesOf(readFileSync(join(docs, file), 'utf8')));
 
 describe('the pictures in docs/state-machines.md are of the machines as they are', () => {
   it.each(shown)('%s', async (name) => {
@@ -40,7 +45,9 @@ describe('the pictures in docs/state-machines.md are of the machines as they are
   });
 
   it('keeps no picture that no page shows', () => {
-    const stale = readdirSync(folder).filter((file) => file.endsWith('.svg') && !shown.includes(file.slice(0, -4)));
+    const stale = readdirSync(folder).filter(
+      (file) => file.endsWith('.svg') && !shownAnywhere.includes(file.slice(0, -4)),
+    );
     if (update) for (const file of stale) rmSync(join(folder, file));
     expect(update ? [] : stale).toEqual([]);
   });

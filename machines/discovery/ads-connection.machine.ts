@@ -1,52 +1,35 @@
 import { assign, enqueueActions, not, sendTo, setup } from 'xstate';
 import { callbackEffect } from '../effect.ts';
+import {
+  type AdsConnectionContext,
+  type AdsConnectionInput,
+  afterOutcome,
+  type End,
+  missingNode,
+  missingType,
+  otherType,
+  shuttingDown,
+  unauthenticated,
+  unreadable,
+} from './ads-connection-context.ts';
 import type {
   AdsRequest,
   DrainOrder,
-  EndCode,
   PushToClient,
   ResponseSent,
   ResponseSkipped,
   StreamOrder,
   StreamReport,
 } from './ads-protocol.ts';
-import { clusterType, endpointType, healthType } from './ads-types.ts';
-import {
-  isBehind,
-  isSettled,
-  judge,
-  nextOrders,
-  type Watches,
-  withChange,
-  withNewClusters,
-  withoutPatience,
-  withoutResponse,
-  withResponse,
-} from './ads-watch.ts';
-
-export interface AdsConnectionInput {
-  /** N of `ads-connection-N`; counts the streams of the process from 1. */
-  connection: number;
-  /** The only type that the stream serves (the separate services); null when the client says a type (ADS). */
-  onlyType: string | null;
-  /** Send endpoints again when their clusters were sent: Envoy needs it, a bare cache must not do it. */
-  resendsEndpoints: boolean;
-  /** How long a change waits for the client's word on the response before it. */
-  patienceMs: number;
-}
-
-export interface AdsConnectionContext extends AdsConnectionInput {
-  /** The node's id; empty until it is known. */
-  node: string;
-  watches: Watches;
-  /** The status with which the stream ends when we end it. */
-  end: { code: EndCode; reason: string };
-  drainMs: number;
-}
+import { healthType, isAskedOnce } from './ads-types.ts';
+import { isBehind, isSettled, judge, nextOrders, withChange, withoutPatience } from './ads-watch.ts';
+import { noNames } from './name-lists.ts';
 
 type AdsConnectionEvent = StreamReport | PushToClient | DrainOrder;
 
 const flushLimitMs = 5_000;
+/** As long as a token's issuer may take to be asked. */
+const authenticationLimitMs = 10_000;
 
 /**
  * One xDS stream, from its first message to its end. What the client watches is one plain record a type, changed by the
@@ -66,9 +49,11 @@ export const adsConnectionMachine = setup({
   delays: {
     patience: ({ context }) => context.patienceMs,
     drainTime: ({ context }) => context.drainMs,
+    authenticationTime: authenticationLimitMs,
     closingTime: flushLimitMs,
   },
   guards: {
+    isAskedOnce: ({ event }) => event.type === 'request.received' && isAskedOnce(event.request.typeUrl),
     isHealthReport: ({ event }) => event.type === 'request.received' && event.request.typeUrl === healthType,
     namesNoType: ({ event }) => event.type === 'request.received' && event.request.typeUrl === '',
     namesOtherType: ({ context, event }) =>
@@ -77,12 +62,13 @@ export const adsConnectionMachine = setup({
     isQuiet: ({ context }) => Object.values(context.watches).every(isSettled),
   },
   actions: {
+    rememberPeer: assign({ identities: (_, params: { identities: readonly string[] }) => params.identities }),
     rememberNode: assign({ node: (_, params: { node: string }) => params.node }),
-    rememberEnd: assign({ end: (_, params: { code: EndCode; reason: string }) => params }),
+    rememberEnd: assign({ end: (_, params: End) => params }),
     rememberDrainTime: assign({ drainMs: (_, params: { withinMs: number }) => params.withinMs }),
     takeRequest: enqueueActions(({ context, enqueue }, params: { request: AdsRequest }) => {
       const { request } = params;
-      const { watch, verdict } = judge(context.watches[request.typeUrl], request);
+      const { watch, verdict } = judge(context.watches[request.typeUrl], request, context);
       const judged = watch === undefined ? context.watches : { ...context.watches, [request.typeUrl]: watch };
       const { watches, orders } = nextOrders(judged);
       enqueue.assign({ watches });
@@ -91,6 +77,15 @@ export const adsConnectionMachine = setup({
         enqueue.sendTo('stream', { type: 'request.judged', typeUrl, verdict, reason: rejection ?? '' });
       }
       if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
+    }),
+    askOnce: enqueueActions(({ enqueue }, params: { request: AdsRequest }) => {
+      const { request } = params;
+      const { typeUrl } = request;
+      // An acknowledgement asks for nothing.
+      if (request.nonce !== '' || request.rejection !== null) return;
+      const names = request.protocol === 'sotw' ? request.names : request.subscribe;
+      const orders = [{ typeUrl, names, all: true, asked: noNames, changed: false }];
+      enqueue.sendTo('stream', { type: 'responses.send', orders });
     }),
     takePush: enqueueActions(({ context, enqueue }, params: { types: string[] }) => {
       const concerned = params.types.flatMap((type) => {
@@ -119,19 +114,57 @@ export const adsConnectionMachine = setup({
 }).createMachine({
   id: 'ads-connection',
   description: 'One xDS stream of one client.',
-  context: ({ input }) => ({ ...input, node: '', watches: {}, end: { code: 'OK', reason: '' }, drainMs: 0 }),
+  context: ({ input }) => ({
+    ...input,
+    identities: noNames,
+    node: '',
+    watches: {},
+    end: { code: 'OK', reason: '' },
+    drainMs: 0,
+  }),
   invoke: { id: 'stream', src: 'stream', input: ({ context }) => ({ connection: context.connection }) },
   on: {
     'stream.closed': { target: '.closed', description: 'Nobody to talk to any more, whatever was under way.' },
     // Told once, in the first state.
+    'peer.authenticated': {},
+    'peer.unauthenticated': {},
     'node.accepted': {},
     'node.refused': {},
+    'node.forbidden': {},
     'node.missing': {},
+    // Of what is asked for once, which a stream may have done before it was told to end.
+    'request.refused': {},
   },
-  initial: 'awaiting node',
+  initial: 'authenticating',
   states: {
+    authenticating: {
+      description: 'The stream is open, and nothing is read from it; who is at the other end is being found out.',
+      after: {
+        authenticationTime: { target: 'closing', actions: { type: 'rememberEnd', params: unauthenticated } },
+      },
+      on: {
+        'peer.authenticated': {
+          target: 'awaiting node',
+          actions: { type: 'rememberPeer', params: ({ event }) => ({ identities: event.identities }) },
+        },
+        'peer.unauthenticated': {
+          target: 'closing',
+          actions: { type: 'rememberEnd', params: unauthenticated },
+        },
+        'drain.order': {
+          target: 'closing',
+          actions: { type: 'rememberEnd', params: shuttingDown },
+        },
+        'push.order': { description: 'Nothing is watched yet.' },
+        'request.received': {},
+        'request.unreadable': {},
+        'peer.finished': {},
+        'response.sent': {},
+        'response.skipped': {},
+      },
+    },
     'awaiting node': {
-      description: 'The stream is open; who the client is, its first message tells.',
+      description: 'What the client is, its first message tells.',
       on: {
         'node.accepted': {
           target: 'streaming',
@@ -144,22 +177,29 @@ export const adsConnectionMachine = setup({
             params: ({ event }) => ({ code: 'INVALID_ARGUMENT', reason: event.reason }),
           },
         },
+        'node.forbidden': {
+          target: 'closing',
+          actions: {
+            type: 'rememberEnd',
+            params: ({ event }) => ({ code: 'PERMISSION_DENIED', reason: `authorization failed: ${event.reason}` }),
+          },
+        },
         'node.missing': {
           target: 'closing',
           actions: {
             type: 'rememberEnd',
-            params: {
-              code: 'INVALID_ARGUMENT',
-              reason: 'missing node information: the first request must carry a node with an id',
-            },
+            params: missingNode,
           },
         },
         'request.received': { description: 'A health report may come first; it is not answered.' },
-        'request.unreadable': { target: 'closing', actions: { type: 'rememberEnd', params: unreadable } },
+        'request.unreadable': {
+          target: 'closing',
+          actions: { type: 'rememberEnd', params: ({ event }) => unreadable(event.reason) },
+        },
         'peer.finished': 'closing',
         'drain.order': {
           target: 'closing',
-          actions: { type: 'rememberEnd', params: { code: 'UNAVAILABLE', reason: 'the server is shutting down' } },
+          actions: { type: 'rememberEnd', params: shuttingDown },
         },
         'push.order': { description: 'Nothing is watched yet.' },
         'response.sent': {},
@@ -194,23 +234,31 @@ export const adsConnectionMachine = setup({
             target: 'closing',
             actions: {
               type: 'rememberEnd',
-              params: {
-                code: 'INVALID_ARGUMENT',
-                reason: 'missing type_url: a request on an aggregated stream must name the type',
-              },
+              params: missingType,
             },
           },
           {
             guard: 'namesOtherType',
             target: 'closing',
-            actions: { type: 'rememberEnd', params: ({ context, event }) => otherType(context, event.request.typeUrl) },
+            actions: {
+              type: 'rememberEnd',
+              params: ({ context, event }) => otherType(context.onlyType, event.request.typeUrl),
+            },
           },
+          { guard: 'isAskedOnce', actions: { type: 'askOnce', params: ({ event }) => ({ request: event.request }) } },
           { actions: { type: 'takeRequest', params: ({ event }) => ({ request: event.request }) } },
         ],
+        'request.refused': {
+          target: 'closing',
+          actions: { type: 'rememberEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
+        },
         'push.order': { actions: { type: 'takePush', params: ({ event }) => ({ types: event.types }) } },
         'response.sent': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
         'response.skipped': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
-        'request.unreadable': { target: 'closing', actions: { type: 'rememberEnd', params: unreadable } },
+        'request.unreadable': {
+          target: 'closing',
+          actions: { type: 'rememberEnd', params: ({ event }) => unreadable(event.reason) },
+        },
         'peer.finished': 'closing',
         'drain.order': {
           target: 'draining',
@@ -228,12 +276,16 @@ export const adsConnectionMachine = setup({
           { guard: 'isHealthReport' },
           { guard: 'namesNoType', target: 'closing' },
           { guard: 'namesOtherType', target: 'closing' },
+          { guard: 'isAskedOnce', description: 'Who asks once may ask the next server.' },
           { actions: { type: 'takeRequest', params: ({ event }) => ({ request: event.request }) } },
         ],
         'response.sent': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
         'response.skipped': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
         'push.order': { description: 'The next server has it.' },
-        'request.unreadable': { target: 'closing', actions: { type: 'rememberEnd', params: unreadable } },
+        'request.unreadable': {
+          target: 'closing',
+          actions: { type: 'rememberEnd', params: ({ event }) => unreadable(event.reason) },
+        },
         'peer.finished': 'closing',
         'drain.order': { description: 'That is what is being done.' },
       },
@@ -255,23 +307,3 @@ export const adsConnectionMachine = setup({
     closed: { type: 'final' },
   },
 });
-
-function afterOutcome(context: AdsConnectionContext, outcome: ResponseSent | ResponseSkipped): Watches {
-  const { watches } = context;
-  const watch = watches[outcome.typeUrl];
-  if (watch === undefined) return watches;
-  if (outcome.type === 'response.skipped') return { ...watches, [outcome.typeUrl]: withoutResponse(watch) };
-  const next = { ...watches, [outcome.typeUrl]: withResponse(watch, outcome) };
-  const endpoints = next[endpointType];
-  if (outcome.typeUrl !== clusterType || !context.resendsEndpoints || endpoints === undefined) return next;
-  return { ...next, [endpointType]: withNewClusters(endpoints) };
-}
-
-function unreadable({ event }: { event: AdsConnectionEvent }): { code: EndCode; reason: string } {
-  const reason = event.type === 'request.unreadable' ? event.reason : '';
-  return { code: 'INVALID_ARGUMENT', reason: `a message is not a discovery request: ${reason}` };
-}
-
-function otherType(context: AdsConnectionContext, typeUrl: string): { code: EndCode; reason: string } {
-  return { code: 'INVALID_ARGUMENT', reason: `this service serves ${context.onlyType}, not ${typeUrl}` };
-}

@@ -12,8 +12,8 @@ export type SotwRequest = {
   typeUrl: string;
   /** Nonce of the response that it answers; empty when it answers none. */
   nonce: string;
-  /** All that the client wants of the type. */
-  names: string[];
+  /** All that the client wants of the type. Lists of names that are equal are one list, wherever that costs little. */
+  names: readonly string[];
   /** Why the client rejects the response; null when it does not. */
   rejection: string | null;
 };
@@ -23,10 +23,10 @@ export type DeltaRequest = {
   protocol: 'delta';
   typeUrl: string;
   nonce: string;
-  subscribe: string[];
-  unsubscribe: string[];
+  subscribe: readonly string[];
+  unsubscribe: readonly string[];
   /** What a client that comes back has already: the names in `initial_resource_versions`. */
-  known: string[];
+  known: readonly string[];
   rejection: string | null;
 };
 
@@ -36,28 +36,36 @@ export type AdsRequest = SotwRequest | DeltaRequest;
 export type ResponseOrder = {
   typeUrl: string;
   /** What the client is subscribed to. */
-  names: string[] | '*';
+  names: readonly string[] | '*';
   /** Send all of it, whatever was sent before. */
   all: boolean;
   /** Send these, whatever was sent before. */
-  asked: string[];
+  asked: readonly string[];
   /** Send what is not as it was when it was last sent. */
   changed: boolean;
 };
 
 /** The gRPC status of an ended stream. */
-export type EndCode = 'OK' | 'INVALID_ARGUMENT' | 'UNAVAILABLE';
+export type EndCode = 'OK' | 'INVALID_ARGUMENT' | 'PERMISSION_DENIED' | 'UNAUTHENTICATED' | 'UNAVAILABLE';
 
 // ---- ads-connection/stream → ads-connection: the client's side
 
+/** Who is at the other end: none on a port that does not ask. */
+export type PeerAuthenticated = { type: 'peer.authenticated'; identities: readonly string[] };
+/** Nobody knows who is at the other end; `reason` is for us, not for the client. */
+export type PeerUnauthenticated = { type: 'peer.unauthenticated'; reason: string };
 /** The first message names a node that the source can serve. */
 export type NodeAccepted = { type: 'node.accepted'; node: string };
 /** The first message names a node that the source cannot serve; `reason` is for the client. */
 export type NodeRefused = { type: 'node.refused'; reason: string };
+/** The first message names a node that the client is not. */
+export type NodeForbidden = { type: 'node.forbidden'; reason: string };
 /** The first message names no node. */
 export type NodeMissing = { type: 'node.missing' };
 /** A request came. */
 export type RequestReceived = { type: 'request.received'; request: AdsRequest };
+/** What a request asks for once is not for this client, or not to be had. */
+export type RequestRefused = { type: 'request.refused'; code: EndCode; reason: string };
 /** A message came that is no request. */
 export type RequestUnreadable = { type: 'request.unreadable'; reason: string };
 /** The client will send no more (half-close). */
@@ -83,7 +91,7 @@ export type ResponseSkipped = { type: 'response.skipped'; typeUrl: string; why: 
 // ---- ads-connection → ads-connection/stream
 
 /** Make and send these responses, in this order, each when the client has taken what was sent before. */
-export type ResponsesSend = { type: 'responses.send'; orders: ResponseOrder[] };
+export type ResponsesSend = { type: 'responses.send'; orders: readonly ResponseOrder[] };
 /**
  * A request was not in the ordinary run of things: the client rejects a response, answers one that is no longer the last
  * (it is ignored), or asks for nothing new without answering anything (ignored too).
@@ -107,10 +115,14 @@ export type DrainOrder = { type: 'drain.order'; withinMs: number };
 
 /** What a stream tells its connection. */
 export type StreamReport =
+  | PeerAuthenticated
+  | PeerUnauthenticated
   | NodeAccepted
   | NodeRefused
+  | NodeForbidden
   | NodeMissing
   | RequestReceived
+  | RequestRefused
   | RequestUnreadable
   | PeerFinished
   | StreamClosed
@@ -123,8 +135,12 @@ export type StreamOrder = ResponsesSend | RequestJudged | StreamEnd;
 /** Rows of the catalogue of events, as in protocol.ts; `N` is the connection's number. */
 export const adsCatalogue = [
   { type: 'spawn', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: ['6.8 #1'] },
+  { type: 'peer.authenticated', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'peer.unauthenticated', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'timer authenticationTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.accepted', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.refused', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'node.forbidden', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.missing', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   {
     type: 'request.received',
@@ -133,6 +149,7 @@ export const adsCatalogue = [
     diagram: 'ads',
     seeds: ['6.8 #2'],
   },
+  { type: 'request.refused', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'request.unreadable', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   {
     type: 'responses.send',

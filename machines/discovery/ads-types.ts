@@ -11,6 +11,13 @@ export const extensionConfigType = `${prefix}envoy.config.core.v3.TypedExtension
 /** A client reports with it how it is; it is never answered (spec/discovery.md §7.1). */
 export const healthType = `${prefix}istio.v1.HealthInformation`;
 
+/** Questions about the control plane, asked of it as if they were resources: answered once, not watched (§7.1). */
+const debugType = 'istio.io/debug';
+
+export function isAskedOnce(typeUrl: string): boolean {
+  return typeUrl === debugType || typeUrl.startsWith(`${debugType}/`);
+}
+
 /** Make before break: what others refer to goes first (§6.6). Types that are not in it come after, in any order. */
 const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType];
 
@@ -24,11 +31,11 @@ export function isByName(typeUrl: string): boolean {
   return subscribedByName.has(typeUrl);
 }
 
+const ranks: ReadonlyMap<string, number> = new Map(pushOrder.map((typeUrl, rank) => [typeUrl, rank]));
+
 /** Type URLs in the order in which a push serves them. */
-export function inPushOrder(typeUrls: readonly string[]): string[] {
-  const rank = (typeUrl: string): number => {
-    const place = pushOrder.indexOf(typeUrl);
-    return place === -1 ? pushOrder.length : place;
-  };
+export function inPushOrder(typeUrls: readonly string[]): readonly string[] {
+  if (typeUrls.length < 2) return typeUrls;
+  const rank = (typeUrl: string): number => ranks.get(typeUrl) ?? pushOrder.length;
   return [...typeUrls].sort((a, b) => rank(a) - rank(b));
 }

@@ -7,13 +7,14 @@
  */
 import type { AdsRequest, DeltaRequest, ResponseOrder, SotwRequest } from './ads-protocol.ts';
 import { inPushOrder, isByName } from './ads-types.ts';
+import { isSameNames, noNames, readNames, union, within, without } from './name-lists.ts';
 
 /** What should still be sent. */
 export type Due = {
   /** All that is subscribed to: a new subscription. */
   all: boolean;
   /** These: names that were added to a subscription. */
-  asked: string[];
+  asked: readonly string[];
   /** What changed: a push. */
   changed: boolean;
 };
@@ -22,7 +23,7 @@ export type Watch = {
   /** All there is of the type, not only `names`. */
   wildcard: boolean;
   /** Neither wildcard nor a name: the client has unsubscribed; the record remembers the last nonce. */
-  names: string[];
+  names: readonly string[];
   due: Due;
   /**
    * What the stream was ordered to send and has not yet told about: names that were asked for, or whatever is not as
@@ -58,12 +59,14 @@ export type Verdict =
 
 export type Judgement = { watch: Watch | undefined; verdict: Verdict };
 
-const nothingDue: Due = { all: false, asked: [], changed: false };
-const everythingDue: Due = { all: true, asked: [], changed: false };
+const nothingDue: Due = { all: false, asked: noNames, changed: false };
+const everythingDue: Due = { all: true, asked: noNames, changed: false };
+
+const noOrders: readonly ResponseOrder[] = [];
 
 const freshWatch: Watch = {
   wildcard: false,
-  names: [],
+  names: noNames,
   due: nothingDue,
   ordered: 'nothing',
   nonceSent: '',
@@ -96,17 +99,31 @@ export function isSettled(watch: Watch): boolean {
   return watch.ordered === 'nothing' && !isOutstanding(watch);
 }
 
+/** In what servers differ. */
+export type Rules = {
+  /**
+   * Whether names count that a delta client says in answer to a response that is no longer the last one. They say what it
+   * wants, which it will not say again; only the answer is late. (A bare cache must ignore them: spec/xds-conformance.md.)
+   */
+  hearsLateNames: boolean;
+};
+
 /** Takes a request of either protocol. */
-export function judge(watch: Watch | undefined, request: AdsRequest): Judgement {
-  if (request.rejection !== null) return reject(watch, request.nonce, request.rejection);
-  return request.protocol === 'sotw' ? judgeSotw(watch, request) : judgeDelta(watch, request);
+export function judge(watch: Watch | undefined, request: AdsRequest, rules: Rules): Judgement {
+  if (request.rejection !== null) return reject(watch, request, request.rejection);
+  return request.protocol === 'sotw' ? judgeSotw(watch, request) : judgeDelta(watch, request, rules);
 }
 
-/** S1, D1: nothing else of a rejecting request counts. It settles the response that it names, if that is the last one. */
-function reject(watch: Watch | undefined, nonce: string, reason: string): Judgement {
+/**
+ * S1, D1: a rejection is not answered. It settles the response that it names, if that is the last one. Names count in
+ * delta, where they are said once (Envoy says them with whatever it sends next); a list of all names is said again.
+ */
+function reject(watch: Watch | undefined, request: AdsRequest, reason: string): Judgement {
   if (watch === undefined) return { watch, verdict: 'rejection' };
-  const settled = nonce === watch.nonceSent ? { nonceRejected: nonce } : {};
-  return { watch: { ...watch, ...settled, lastError: reason }, verdict: 'rejection' };
+  const settled = request.nonce === watch.nonceSent ? { nonceRejected: request.nonce } : {};
+  const rejected: Watch = { ...watch, ...settled, lastError: reason };
+  const heard = request.protocol === 'delta' ? changeDelta(rejected, request).watch : rejected;
+  return { watch: heard, verdict: 'rejection' };
 }
 
 function acknowledge(watch: Watch): Watch {
@@ -122,12 +139,10 @@ type Subscription = Pick<Watch, 'wildcard' | 'names'>;
  * as a whole, and as long as it never named anything; the list of one empty name is nothing.
  */
 function subscriptionOf(request: SotwRequest, before: Watch | undefined): Subscription {
-  const byName = isByName(request.typeUrl);
-  const named = request.names.filter((name) => name !== '' && name !== '*');
-  const names = named.length === request.names.length ? request.names : named;
-  if (byName) return { wildcard: false, names };
+  const { names, hasStar } = readNames(request.names);
+  if (isByName(request.typeUrl)) return { wildcard: false, names };
   const everything = request.names.length === 0 && (before === undefined || before.wildcard);
-  return { wildcard: everything || request.names.includes('*'), names };
+  return { wildcard: everything || hasStar, names };
 }
 
 function judgeSotw(watch: Watch | undefined, request: SotwRequest): Judgement {
@@ -135,7 +150,9 @@ function judgeSotw(watch: Watch | undefined, request: SotwRequest): Judgement {
   if (watch === undefined || request.nonce === '') return subscribeAnew(watch, subscriptionOf(request, undefined));
   // S4 goes before S2: a stale request is ignored altogether, and the answer to the last response says all again.
   if (request.nonce !== watch.nonceSent) return { watch, verdict: 'stale' };
-  return change(acknowledge(watch), subscriptionOf(request, watch), isByName(request.typeUrl));
+  // What it has rejected it does not accept by asking for something else (Envoy names the last response whatever it says).
+  const heard = request.nonce === watch.nonceRejected ? watch : acknowledge(watch);
+  return change(heard, subscriptionOf(request, watch), isByName(request.typeUrl));
 }
 
 function subscribeAnew(watch: Watch | undefined, wanted: Subscription): Judgement {
@@ -144,13 +161,13 @@ function subscribeAnew(watch: Watch | undefined, wanted: Subscription): Judgemen
     return { watch: watch === undefined ? undefined : unsubscribed(watch), verdict: 'unsubscription' };
   }
   return {
-    watch: { ...(watch ?? freshWatch), ...wanted, names: unique(wanted.names), lastError: '', due: everythingDue },
+    watch: { ...(watch ?? freshWatch), ...wanted, lastError: '', due: everythingDue },
     verdict: 'subscription',
   };
 }
 
 function unsubscribed(watch: Watch): Watch {
-  return { ...watch, wildcard: false, names: [], due: nothingDue };
+  return { ...watch, wildcard: false, names: noNames, due: nothingDue };
 }
 
 /** S2, S5–S9: the request answers the last response, and may change the subscription. */
@@ -158,49 +175,41 @@ function change(watch: Watch, wanted: Subscription, byName: boolean): Judgement 
   if (!wanted.wildcard && wanted.names.length === 0) {
     return { watch: unsubscribed(watch), verdict: isSubscribed(watch) ? 'unsubscription' : 'acknowledgement' };
   }
-  if (wanted.wildcard === watch.wildcard && isSameList(watch.names, wanted.names)) {
+  if (wanted.wildcard === watch.wildcard && isSameNames(watch.names, wanted.names)) {
     return { watch, verdict: 'acknowledgement' };
   }
-  const before = new Set(watch.names);
-  const names = unique(wanted.names);
-  const added = names.filter((name) => !before.has(name));
-  const isSame = added.length === 0 && names.length === before.size && wanted.wildcard === watch.wildcard;
-  if (isSame) return { watch, verdict: 'acknowledgement' };
-  const next: Watch = { ...watch, ...wanted, names, due: dueWithin(watch.due, names) };
+  const added = without(wanted.names, watch.names);
+  const next: Watch = { ...watch, ...wanted, due: { ...watch.due, asked: within(watch.due.asked, wanted.names) } };
   if (wanted.wildcard !== watch.wildcard) return { watch: { ...next, due: everythingDue }, verdict: 'subscription' };
   if (added.length === 0) return { watch: next, verdict: 'unsubscription' };
   // A response of a type that is sent as a whole must hold the whole subscription.
-  const due = byName ? { ...next.due, asked: [...next.due.asked, ...added] } : { ...next.due, all: true };
+  const due = byName ? { ...next.due, asked: union(next.due.asked, added) } : { ...next.due, all: true };
   return { watch: { ...next, due }, verdict: 'subscription' };
-}
-
-/** What is still wanted of what was due. */
-function dueWithin(due: Due, names: readonly string[]): Due {
-  if (due.asked.length === 0) return due;
-  const wanted = new Set(names);
-  return { ...due, asked: due.asked.filter((name) => wanted.has(name)) };
 }
 
 // ---- delta
 
-function judgeDelta(watch: Watch | undefined, request: DeltaRequest): Judgement {
+function judgeDelta(watch: Watch | undefined, request: DeltaRequest, rules: Rules): Judgement {
   if (watch === undefined) return firstDelta(request);
-  if (request.nonce !== '' && request.nonce !== watch.nonceSent) return { watch, verdict: 'stale' };
+  if (request.nonce !== '' && request.nonce !== watch.nonceSent) {
+    return { watch: rules.hearsLateNames ? changeDelta(watch, request).watch : watch, verdict: 'stale' };
+  }
   return changeDelta(request.nonce === '' ? watch : acknowledge(watch), request);
 }
 
 /** D2. The versions that a client brings are not compared: all is sent again; what is gone is told (§7.4). */
 function firstDelta(request: DeltaRequest): Judgement {
-  const refused = new Set(request.unsubscribe);
-  const wanted = (names: readonly string[]): string[] =>
-    unique(names.filter((name) => isName(name) && !refused.has(name)));
+  const subscribe = readNames(request.subscribe);
+  const unsubscribe = readNames(request.unsubscribe);
+  const known = readNames(request.known);
   const wildcard =
-    !isByName(request.typeUrl) &&
-    (request.subscribe.length === 0 || request.subscribe.includes('*')) &&
-    !refused.has('*');
-  const names = wanted(wildcard ? request.subscribe : [...request.subscribe, ...request.known]);
+    !isByName(request.typeUrl) && (request.subscribe.length === 0 || subscribe.hasStar) && !unsubscribe.hasStar;
+  // Of what it has it wants to hear whether it is gone; a client that asks for everything does not name what it wants.
+  const has = without(known.names, unsubscribe.names);
+  const named = without(subscribe.names, unsubscribe.names);
+  const names = wildcard ? named : union(named, has);
   const subscribed = wildcard || names.length > 0;
-  const due: Due = { all: subscribed, asked: wildcard ? wanted(request.known) : [], changed: false };
+  const due: Due = { all: subscribed, asked: wildcard ? has : noNames, changed: false };
   return {
     watch: { ...freshWatch, wildcard, names, due },
     verdict: subscribed ? 'subscription' : 'unsubscription',
@@ -209,23 +218,21 @@ function firstDelta(request: DeltaRequest): Judgement {
 
 /** D4. A name that is both subscribed to and unsubscribed from is not subscribed to. */
 function changeDelta(watch: Watch, request: DeltaRequest): Judgement {
-  if (request.subscribe.length === 0 && request.unsubscribe.length === 0) {
-    return { watch, verdict: request.nonce === '' ? 'misuse' : 'acknowledgement' };
-  }
-  const removed = new Set(request.unsubscribe);
-  const before = new Set(watch.names);
-  const added = unique(request.subscribe.filter((name) => isName(name) && !before.has(name) && !removed.has(name)));
-  const asksForAll = !isByName(request.typeUrl) && request.subscribe.includes('*');
-  const wildcard = (watch.wildcard || asksForAll) && !removed.has('*');
-  const names = [...watch.names.filter((name) => !removed.has(name)), ...added];
-  const isSame = added.length === 0 && names.length === before.size && wildcard === watch.wildcard;
-  if (isSame) return { watch, verdict: request.nonce === '' ? 'misuse' : 'acknowledgement' };
-  const asked = [...watch.due.asked.filter((name) => !removed.has(name)), ...added];
-  const due: Due = { ...watch.due, asked, all: watch.due.all || (wildcard && !watch.wildcard) };
-  const next: Watch = { ...watch, wildcard, names, due };
+  const nothingNew: Judgement = { watch, verdict: request.nonce === '' ? 'misuse' : 'acknowledgement' };
+  if (request.subscribe.length === 0 && request.unsubscribe.length === 0) return nothingNew;
+  const subscribe = readNames(request.subscribe);
+  const unsubscribe = readNames(request.unsubscribe);
+  const kept = without(watch.names, unsubscribe.names);
+  const added = without(without(subscribe.names, unsubscribe.names), watch.names);
+  const names = union(kept, added);
+  const asksForAll = !isByName(request.typeUrl) && subscribe.hasStar;
+  const wildcard = (watch.wildcard || asksForAll) && !unsubscribe.hasStar;
+  if (kept === watch.names && added.length === 0 && wildcard === watch.wildcard) return nothingNew;
+  const isAll = wildcard && !watch.wildcard;
+  const asked = union(without(watch.due.asked, unsubscribe.names), added);
+  const next: Watch = { ...watch, wildcard, names, due: { ...watch.due, asked, all: watch.due.all || isAll } };
   if (!isSubscribed(next)) return { watch: unsubscribed(next), verdict: 'unsubscription' };
-  const isMore = added.length > 0 || (wildcard && !watch.wildcard);
-  return { watch: next, verdict: isMore ? 'subscription' : 'unsubscription' };
+  return { watch: next, verdict: added.length > 0 || isAll ? 'subscription' : 'unsubscription' };
 }
 
 // ---- what goes out
@@ -263,11 +270,13 @@ export function withoutResponse(watch: Watch): Watch {
  * What may be ordered now, in push order. A pushed type waits while one before it in that order has a change that
  * cannot go yet: a route must not arrive before the cluster that it leads to.
  */
-export function nextOrders(watches: Watches): { watches: Watches; orders: ResponseOrder[] } {
+export function nextOrders(watches: Watches): { watches: Watches; orders: readonly ResponseOrder[] } {
+  const types = typesDue(watches);
+  if (types.length === 0) return { watches, orders: noOrders };
   const orders: ResponseOrder[] = [];
   let next = watches;
   let isHeld = false;
-  for (const typeUrl of inPushOrder(Object.keys(watches))) {
+  for (const typeUrl of inPushOrder(types)) {
     const watch = watches[typeUrl]!;
     const changed = watch.due.changed && !isOutstanding(watch) && !isHeld;
     const { all, asked } = watch.due;
@@ -281,18 +290,12 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: Respon
   return { watches: next, orders };
 }
 
-// ---- lists of names
-
-function isName(name: string): boolean {
-  return name !== '' && name !== '*';
-}
-
-function unique(names: string[]): string[] {
-  const set = new Set(names);
-  return set.size === names.length ? names : [...set];
-}
-
-/** The common case of an acknowledgement: the client lists the names as it did before. */
-function isSameList(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((name, i) => name === other[i]);
+/** The types of which something should be sent: none after most acknowledgements. */
+function typesDue(watches: Watches): readonly string[] {
+  const types: string[] = [];
+  for (const typeUrl in watches) {
+    const { all, asked, changed } = watches[typeUrl]!.due;
+    if (all || changed || asked.length > 0) types.push(typeUrl);
+  }
+  return types;
 }

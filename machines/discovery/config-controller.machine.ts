@@ -14,18 +14,23 @@ import type {
 } from './protocol.ts';
 
 export interface ConfigControllerInput {
-  /** Empty: there is no directory, and nothing is configured. */
-  directory: string;
   /** From the first event of a batch to the reading (spec/discovery.md §4.3: 20 ms). */
   coalesceMs: number;
 }
 
 interface ConfigControllerContext extends ConfigControllerInput {
+  /** The first that has an object counts. None: nothing is configured. */
+  directories: string[];
   /** Version of the objects in force. */
   version: string;
+  /** Where something happened since the last reading began, each place once; too many to be told apart: the directories. */
+  changedPaths: string[];
 }
 
-/** What reading the directory brought. The objects themselves are in the store of the effect's side. */
+/** So many places are looked at one by one; of more, all are. */
+const mostPaths = 256;
+
+/** What reading the directories brought. The objects themselves are in the store of the effect's side. */
 export type DirectoryReading =
   | {
       outcome: 'read';
@@ -43,8 +48,16 @@ export type DirectoryReading =
     }
   | { outcome: 'missing'; problems: ConfigProblem[] };
 
-/** Kinds that services and endpoints are made from: the registry says what a change of theirs means (§4.2). */
-const serviceKinds = ['ServiceEntry', 'WorkloadEntry'];
+/** Kinds that services and endpoints are made from: the registry says what a change of theirs means (§4.2, §5.4). */
+const serviceKinds = [
+  ...['ServiceEntry', 'WorkloadEntry'],
+  ...['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'],
+];
+
+const remembered = {
+  type: 'rememberPath',
+  params: ({ event }: { event: FilesChanged }) => ({ path: event.path }),
+} as const;
 
 /**
  * Keeps the objects of a configuration directory in force and tells who is concerned by a change. A bad object or file
@@ -58,14 +71,14 @@ export const configControllerMachine = setup({
     children: {} as { files: 'watchDirectory'; reading: 'readDirectory' },
   },
   actors: {
-    /** Watches a directory and all below it, also one that does not exist yet. */
-    watchDirectory: callbackEffect<{ type: never }, { directory: string }>('watchDirectory'),
-    /** Brings the store up to what the directory says; parses only files that changed. */
-    readDirectory: promiseEffect<DirectoryReading, { directory: string }>('readDirectory'),
+    /** Watches directories and all below them, also those that do not exist yet. */
+    watchDirectory: callbackEffect<{ type: never }, { directories: string[] }>('watchDirectory'),
+    /** Brings the store up to what the directories say. Looks only at the paths, or everywhere when there are none. */
+    readDirectory: promiseEffect<DirectoryReading, { directories: string[]; paths: string[] }>('readDirectory'),
   },
   delays: { coalescing: ({ context }) => context.coalesceMs },
   guards: {
-    hasNoDirectory: ({ context }) => context.directory === '',
+    hasNoDirectory: ({ event }) => event.type === 'configs.load' && event.directories.length === 0,
     isMissing: (_, params: { reading: DirectoryReading }) => params.reading.outcome === 'missing',
   },
   actions: {
@@ -102,7 +115,7 @@ export const configControllerMachine = setup({
         problems: [
           {
             severity: 'error',
-            file: context.directory,
+            file: context.directories.join(', '),
             line: 0,
             object: '',
             field: '',
@@ -132,18 +145,31 @@ export const configControllerMachine = setup({
         } satisfies PushRequest);
       }
     }),
-    lookAgain: raise({ type: 'files.changed', path: '' }),
+    rememberPath: assign({
+      changedPaths: ({ context: { changedPaths, directories } }, params: { path: string }) => {
+        if (changedPaths.includes(params.path)) return changedPaths;
+        return changedPaths.length < mostPaths ? [...changedPaths, params.path] : directories;
+      },
+    }),
+    forgetPaths: assign({ changedPaths: [] }),
+    /** What broke a reading off may have kept it from more than these. */
+    suspectEverything: assign({ changedPaths: ({ context }) => context.directories }),
+    /** What happened during a reading is read next. */
+    lookAgain: raise(({ context }) => ({ type: 'files.changed', path: context.changedPaths.at(-1) ?? '' })),
   },
 }).createMachine({
   id: 'config-controller',
-  description: 'The configuration directory.',
-  context: ({ input }) => ({ ...input, version: '' }),
+  description: 'The directories of configuration.',
+  context: ({ input }) => ({ ...input, directories: [], version: '', changedPaths: [] }),
   initial: 'idle',
   states: {
     idle: {
       description: 'Not asked for yet.',
       on: {
-        'configs.load': [{ guard: 'hasNoDirectory', target: 'without configuration' }, { target: 'watching' }],
+        'configs.load': [
+          { guard: 'hasNoDirectory', target: 'without configuration' },
+          { target: 'watching', actions: assign({ directories: ({ event }) => event.directories }) },
+        ],
       },
     },
     'without configuration': {
@@ -156,7 +182,7 @@ export const configControllerMachine = setup({
       invoke: {
         id: 'files',
         src: 'watchDirectory',
-        input: ({ context }) => ({ directory: context.directory }),
+        input: ({ context }) => ({ directories: context.directories }),
         onError: {
           description: 'The directory cannot be watched; what is in force stays in force.',
           actions: { type: 'reportBroken', params: ({ event }) => ({ error: event.error }) },
@@ -170,7 +196,7 @@ export const configControllerMachine = setup({
           invoke: {
             id: 'reading',
             src: 'readDirectory',
-            input: ({ context }) => ({ directory: context.directory }),
+            input: ({ context }) => ({ directories: context.directories, paths: [] }),
             onDone: [
               {
                 guard: { type: 'isMissing', params: ({ event }) => ({ reading: event.output }) },
@@ -189,9 +215,9 @@ export const configControllerMachine = setup({
           },
           initial: 'undisturbed',
           states: {
-            undisturbed: { on: { 'files.changed': 'outdated' } },
+            undisturbed: { on: { 'files.changed': { target: 'outdated', actions: remembered } } },
             outdated: {
-              on: { 'files.changed': {} },
+              on: { 'files.changed': { actions: remembered } },
               description: 'Files changed while they were read: what was read counts, and is read again.',
               exit: 'lookAgain',
             },
@@ -203,19 +229,19 @@ export const configControllerMachine = setup({
         },
         current: {
           description: 'What is in force is what the directory says.',
-          on: { 'files.changed': 'coalescing' },
+          on: { 'files.changed': { target: 'coalescing', actions: remembered } },
         },
         coalescing: {
           description: 'Files are changing; the delay counts from the first.',
           after: { coalescing: 'reading' },
-          on: { 'files.changed': { description: 'The reading to come sees it.' } },
+          on: { 'files.changed': { description: 'The reading to come sees it.', actions: remembered } },
         },
         reading: {
           description: 'Changed files are read again. The last good objects are in force.',
           invoke: {
             id: 'reading',
             src: 'readDirectory',
-            input: ({ context }) => ({ directory: context.directory }),
+            input: ({ context }) => ({ directories: context.directories, paths: context.changedPaths }),
             onDone: {
               target: 'current',
               actions: [
@@ -226,13 +252,13 @@ export const configControllerMachine = setup({
             },
             onError: {
               target: 'current',
-              actions: { type: 'reportBroken', params: ({ event }) => ({ error: event.error }) },
+              actions: [{ type: 'reportBroken', params: ({ event }) => ({ error: event.error }) }, 'suspectEverything'],
             },
           },
           initial: 'undisturbed',
           states: {
-            undisturbed: { on: { 'files.changed': 'outdated' } },
-            outdated: { exit: 'lookAgain', on: { 'files.changed': {} } },
+            undisturbed: { entry: 'forgetPaths', on: { 'files.changed': { target: 'outdated', actions: remembered } } },
+            outdated: { exit: 'lookAgain', on: { 'files.changed': { actions: remembered } } },
           },
         },
       },

@@ -1,9 +1,18 @@
 import { assign, sendTo, setup } from 'xstate';
-import { callbackEffect, reasonOf } from '../effect.ts';
+import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import { configControllerMachine } from './config-controller.machine.ts';
 import { meshConfigMachine } from './mesh-config.machine.ts';
-import type { AdsOrder, HttpOrder, SignalReceived, StageReport } from './protocol.ts';
+import type {
+  AdsListen,
+  AdsOrder,
+  ConfigsLoad,
+  HttpOrder,
+  PreparedStage,
+  SignalReceived,
+  StageReport,
+} from './protocol.ts';
 import { pushMachine } from './push.machine.ts';
+import { pushQueueMachine } from './push-queue.machine.ts';
 import { serviceRegistryMachine } from './service-registry.machine.ts';
 import type { DiscoverySettings } from './settings.ts';
 
@@ -12,6 +21,8 @@ export interface DiscoveryInput {
 }
 
 interface DiscoveryContext extends DiscoveryInput {
+  /** Directories of configuration; none before the stage that finds them. */
+  directories: string[];
   /** Why the control plane ends other than by order; empty while there is no such reason. */
   trouble: string[];
 }
@@ -19,13 +30,21 @@ interface DiscoveryContext extends DiscoveryInput {
 export interface DiscoveryOutput {
   /** 0 when it ended as it was told to. */
   exitCode: number;
-  /** What to tell the person; empty after an ordered end. */
+  /** What to tell the person, each beginning with the stage or part that failed; empty after an ordered end. */
   trouble: string[];
 }
 
+/** How a stage that prepares something ended. */
+export interface Preparation {
+  /** Why it failed; absent: it did not. */
+  failure?: string;
+  /** Of the stage `config-sources`: what is to be read. */
+  directories?: string[];
+}
+
 /**
- * The root of pilot-discovery: brings its parts up one after the other (spec/discovery.md §2.2), each stage with its own
- * failure, and takes them down again (§2.3).
+ * The root of pilot-discovery: brings its parts up one after the other (spec/discovery.md §2.1 G4, §2.2), each stage with
+ * its own failure, and takes them down again (§2.3).
  */
 export const discoveryMachine = setup({
   types: {
@@ -35,8 +54,14 @@ export const discoveryMachine = setup({
     events: {} as SignalReceived | StageReport,
     children: {} as {
       signals: 'signals';
+      environment: 'prepare';
+      'config-sources': 'prepare';
+      registries: 'prepare';
+      'server-certificates': 'prepare';
+      authenticators: 'prepare';
       http: 'http';
       'ads-server': 'adsServer';
+      'push-queue': 'pushQueue';
       'mesh-config': 'meshConfig';
       'mesh-networks': 'meshConfig';
       'config-controller': 'configController';
@@ -47,6 +72,8 @@ export const discoveryMachine = setup({
   actors: {
     /** Passes on what the operating system delivers. */
     signals: callbackEffect<{ type: never }, undefined>('signals'),
+    /** Does what a stage of the start is about. */
+    prepare: promiseEffect<Preparation, { stage: PreparedStage }>('prepare'),
     /** Serves /ready, /metrics and /debug. Stopped: every connection is cut. */
     http: callbackEffect<HttpOrder, undefined>('http'),
     /** Serves xDS. Its connections are actors of their own (ads-connection). Stopped: every stream is cut. */
@@ -55,11 +82,14 @@ export const discoveryMachine = setup({
     configController: configControllerMachine,
     serviceRegistry: serviceRegistryMachine,
     push: pushMachine,
+    pushQueue: pushQueueMachine,
   },
   delays: { shutdownDuration: ({ context }) => context.settings.shutdownMs },
   guards: {
     isMesh: ({ event }) => event.type === 'settings.loaded' && event.what === 'mesh',
     isNetworks: ({ event }) => event.type === 'settings.loaded' && event.what === 'networks',
+    hasFailed: (_, params: { failure?: string }) => params.failure !== undefined,
+    hasSecurePort: ({ context }) => context.settings.secure,
   },
   actions: {
     rememberTrouble: assign({
@@ -71,49 +101,55 @@ export const discoveryMachine = setup({
     loadMesh: sendTo('mesh-config', { type: 'settings.load' }),
     loadNetworks: sendTo('mesh-networks', { type: 'settings.load' }),
     openHttp: sendTo('http', { type: 'http.open' }),
-    loadConfigs: sendTo('config-controller', { type: 'configs.load' }),
+    loadConfigs: sendTo(
+      'config-controller',
+      ({ context }): ConfigsLoad => ({ type: 'configs.load', directories: context.directories }),
+    ),
     loadServices: sendTo('service-registry', { type: 'services.load' }),
     startPush: sendTo('push', { type: 'push.start' }),
-    listen: sendTo('ads-server', { type: 'ads.listen' }),
+    listenSecurely: sendTo('ads-server', { type: 'ads.listen', port: 'secure' } satisfies AdsListen),
+    listen: sendTo('ads-server', { type: 'ads.listen', port: 'plaintext' } satisfies AdsListen),
     becomeReady: sendTo('http', { type: 'serving.began' }),
     becomeUnready: sendTo('http', { type: 'serving.ended' }),
     pushEverything: sendTo('push', { type: 'push.request', configs: [], forced: true, reasons: { debug: 1 } }),
+    drainQueue: sendTo('push-queue', { type: 'queue.drain' }),
     drainStreams: sendTo('ads-server', { type: 'ads.drain' }),
     closeHttp: sendTo('http', { type: 'http.close' }),
   },
 }).createMachine({
   id: 'discovery',
   description: 'The control plane.',
-  context: ({ input }) => ({ ...input, trouble: [] }),
+  context: ({ input }) => ({ ...input, directories: [], trouble: [] }),
   invoke: { id: 'signals', src: 'signals' },
-  initial: 'at work',
+  initial: 'preparing environment',
   states: {
+    'preparing environment': {
+      description: 'What was asked for by flags and environment is had, or cannot be had here. Nothing is open yet.',
+      invoke: {
+        id: 'environment',
+        src: 'prepare',
+        input: { stage: 'environment' },
+        onDone: [{ ...unprepared('environment'), target: 'stopped' }, { target: 'at work' }],
+        onError: { ...brokenDown('environment'), target: 'stopped' },
+      },
+      on: { 'signal.received': 'stopped' },
+    },
     'at work': {
       description: 'The servers are there, open or not.',
       invoke: [
-        {
-          id: 'http',
-          src: 'http',
-          systemId: 'http',
-          onError: {
-            target: 'stopped',
-            actions: {
-              type: 'rememberTrouble',
-              params: ({ event }) => ({ stage: 'HTTP server', reason: reasonOf(event.error) }),
-            },
-          },
-        },
+        { id: 'http', src: 'http', systemId: 'http', onError: { ...brokenDown('HTTP server'), target: 'stopped' } },
         {
           id: 'ads-server',
           src: 'adsServer',
           systemId: 'ads-server',
-          onError: {
-            target: 'stopped',
-            actions: {
-              type: 'rememberTrouble',
-              params: ({ event }) => ({ stage: 'xDS server', reason: reasonOf(event.error) }),
-            },
-          },
+          onError: { ...brokenDown('xDS server'), target: 'stopped' },
+        },
+        {
+          id: 'push-queue',
+          src: 'pushQueue',
+          systemId: 'push-queue',
+          input: ({ context }) => context.settings.pushQueue,
+          onError: { ...brokenDown('push queue'), target: 'stopped' },
         },
       ],
       initial: 'operating',
@@ -126,80 +162,38 @@ export const discoveryMachine = setup({
               src: 'push',
               systemId: 'push',
               input: ({ context }) => context.settings.push,
-              onError: {
-                target: 'draining',
-                actions: {
-                  type: 'rememberTrouble',
-                  params: ({ event }) => ({ stage: 'push', reason: reasonOf(event.error) }),
-                },
-              },
+              onError: brokenDown('push'),
             },
             {
               id: 'service-registry',
               src: 'serviceRegistry',
               systemId: 'service-registry',
-              onError: {
-                target: 'draining',
-                actions: {
-                  type: 'rememberTrouble',
-                  params: ({ event }) => ({ stage: 'services', reason: reasonOf(event.error) }),
-                },
-              },
+              onError: brokenDown('services'),
             },
             {
               id: 'config-controller',
               src: 'configController',
               systemId: 'config-controller',
               input: ({ context }) => context.settings.configs,
-              onError: {
-                target: 'draining',
-                actions: {
-                  type: 'rememberTrouble',
-                  params: ({ event }) => ({ stage: 'configuration', reason: reasonOf(event.error) }),
-                },
-              },
+              onError: brokenDown('configuration'),
             },
             {
               id: 'mesh-networks',
               src: 'meshConfig',
               input: ({ context }) => ({ what: 'networks' as const, ...context.settings.networks }),
-              onError: {
-                target: 'draining',
-                actions: {
-                  type: 'rememberTrouble',
-                  params: ({ event }) => ({ stage: 'mesh networks', reason: reasonOf(event.error) }),
-                },
-              },
+              onError: brokenDown('mesh networks'),
             },
             {
               id: 'mesh-config',
               src: 'meshConfig',
               input: ({ context }) => ({ what: 'mesh' as const, ...context.settings.mesh }),
-              onError: {
-                target: 'draining',
-                actions: {
-                  type: 'rememberTrouble',
-                  params: ({ event }) => ({ stage: 'mesh configuration', reason: reasonOf(event.error) }),
-                },
-              },
+              onError: brokenDown('mesh configuration'),
             },
           ],
           on: {
             'signal.received': 'draining',
-            'http.failed': {
-              target: 'draining',
-              actions: {
-                type: 'rememberTrouble',
-                params: ({ event }) => ({ stage: 'HTTP server', reason: event.reason }),
-              },
-            },
-            'ads.failed': {
-              target: 'draining',
-              actions: {
-                type: 'rememberTrouble',
-                params: ({ event }) => ({ stage: 'xDS server', reason: event.reason }),
-              },
-            },
+            'http.failed': failed('HTTP server'),
+            'ads.failed': failed('xDS server'),
             'settings.changed': { description: 'For the record: push was asked already.' },
             'settings.rejected': { description: 'For the record: the last good value is in force.' },
             'config.rejected': { description: 'For the record: the last good objects are in force.' },
@@ -218,66 +212,99 @@ export const discoveryMachine = setup({
             'ads.listening': {},
             'ads.drained': {},
           },
-          initial: 'loading mesh config',
+          initial: 'starting http',
           states: {
+            'starting http': {
+              description: 'First of all: from here on /ready answers 503 rather than nothing.',
+              entry: 'openHttp',
+              on: { 'http.listening': 'loading mesh config' },
+            },
             'loading mesh config': {
-              description: 'Everything else depends on mesh-wide settings.',
+              description: 'Everything that follows depends on mesh-wide settings, discovery selectors among them.',
               entry: 'loadMesh',
               on: { 'settings.loaded': { guard: 'isMesh', target: 'loading networks' } },
             },
             'loading networks': {
               entry: 'loadNetworks',
-              on: { 'settings.loaded': { guard: 'isNetworks', target: 'starting http' } },
+              on: { 'settings.loaded': { guard: 'isNetworks', target: 'making config controller' } },
             },
-            'starting http': {
-              description: 'From here on /ready answers 503 rather than nothing.',
-              entry: 'openHttp',
-              on: { 'http.listening': 'syncing configuration' },
+            'making config controller': {
+              description: 'Which sources there are: a directory, those of the mesh configuration.',
+              invoke: {
+                id: 'config-sources',
+                src: 'prepare',
+                input: { stage: 'config-sources' },
+                onDone: [
+                  unprepared('configuration sources'),
+                  {
+                    target: 'making service controllers',
+                    actions: assign({ directories: ({ event }) => event.output.directories ?? [] }),
+                  },
+                ],
+                onError: brokenDown('configuration sources'),
+              },
+            },
+            'making service controllers': {
+              description: 'One registry for each that was asked for, and the one of ServiceEntries.',
+              invoke: {
+                id: 'registries',
+                src: 'prepare',
+                input: { stage: 'registries' },
+                onDone: [
+                  unprepared('service registries'),
+                  { guard: 'hasSecurePort', target: 'reading server certificates' },
+                  { target: 'syncing configuration' },
+                ],
+                onError: brokenDown('service registries'),
+              },
+            },
+            'reading server certificates': {
+              description: 'What the secure port shows its clients.',
+              invoke: {
+                id: 'server-certificates',
+                src: 'prepare',
+                input: { stage: 'server-certificates' },
+                onDone: [unprepared('server certificates'), { target: 'making authenticators' }],
+                onError: brokenDown('server certificates'),
+              },
+            },
+            'making authenticators': {
+              description: 'Who may be whom on the secure port.',
+              invoke: {
+                id: 'authenticators',
+                src: 'prepare',
+                input: { stage: 'authenticators' },
+                onDone: [unprepared('authenticators'), { target: 'syncing configuration' }],
+                onError: brokenDown('authenticators'),
+              },
             },
             'syncing configuration': {
-              description: 'Reading all configuration objects.',
+              description: 'Everything is made; now it runs. All configuration objects are read.',
               entry: 'loadConfigs',
-              on: {
-                'configs.synced': 'syncing registries',
-                'configs.failed': {
-                  target: '#discovery.at work.draining',
-                  actions: {
-                    type: 'rememberTrouble',
-                    params: ({ event }) => ({ stage: 'configuration', reason: event.reason }),
-                  },
-                },
-              },
+              on: { 'configs.synced': 'syncing registries', 'configs.failed': failed('configuration') },
             },
             'syncing registries': {
               description: 'Making services and endpoints.',
               entry: 'loadServices',
-              on: {
-                'services.synced': 'building first push context',
-                'services.failed': {
-                  target: '#discovery.at work.draining',
-                  actions: {
-                    type: 'rememberTrouble',
-                    params: ({ event }) => ({ stage: 'services', reason: event.reason }),
-                  },
-                },
-              },
+              on: { 'services.synced': 'building first push context', 'services.failed': failed('services') },
             },
             'building first push context': {
-              description: 'No stream is accepted before there is something complete to serve.',
+              description:
+                'It takes in all updates that were received until now. Nobody is served before (§2.2 step 3).',
               entry: 'startPush',
               on: {
-                'context.built': 'listening',
-                'context.failed': {
-                  target: '#discovery.at work.draining',
-                  actions: {
-                    type: 'rememberTrouble',
-                    params: ({ event }) => ({ stage: 'first push context', reason: event.reason }),
-                  },
-                },
+                'context.built': [
+                  { guard: 'hasSecurePort', target: 'opening secure xDS port' },
+                  { target: 'opening xDS port' },
+                ],
+                'context.failed': failed('first push context'),
               },
             },
-            listening: {
-              description: 'Opening the xDS port.',
+            'opening secure xDS port': {
+              entry: 'listenSecurely',
+              on: { 'ads.listening': 'opening xDS port', 'ads.failed': failed('secure xDS server') },
+            },
+            'opening xDS port': {
               entry: 'listen',
               on: { 'ads.listening': 'serving' },
             },
@@ -305,7 +332,7 @@ export const discoveryMachine = setup({
           initial: 'closing streams',
           states: {
             'closing streams': {
-              entry: ['becomeUnready', 'drainStreams'],
+              entry: ['becomeUnready', 'drainQueue', 'drainStreams'],
               on: { 'ads.drained': 'closing http' },
             },
             'closing http': {
@@ -320,3 +347,38 @@ export const discoveryMachine = setup({
   },
   output: ({ context }) => ({ exitCode: context.trouble.length === 0 ? 0 : 1, trouble: context.trouble }),
 });
+
+/** A part told that it cannot go on: what is there is taken down in good order. */
+function failed(stage: string) {
+  return {
+    target: '#discovery.at work.draining',
+    actions: {
+      type: 'rememberTrouble' as const,
+      params: ({ event }: { event: { reason: string } }) => ({ stage, reason: event.reason }),
+    },
+  };
+}
+
+/** A stage that prepares something says that it failed. */
+function unprepared(stage: string) {
+  type Done = { event: { output: Preparation } };
+  return {
+    guard: { type: 'hasFailed' as const, params: ({ event }: Done) => event.output },
+    target: '#discovery.at work.draining',
+    actions: {
+      type: 'rememberTrouble' as const,
+      params: ({ event }: Done) => ({ stage, reason: event.output.failure ?? '' }),
+    },
+  };
+}
+
+/** A part ended with an error, which is a fault of ours. */
+function brokenDown(stage: string) {
+  return {
+    target: '#discovery.at work.draining',
+    actions: {
+      type: 'rememberTrouble' as const,
+      params: ({ event }: { event: { error: unknown } }) => ({ stage, reason: reasonOf(event.error) }),
+    },
+  };
+}

@@ -32,7 +32,16 @@ export type ConfigProblem = {
 };
 
 /** Why a push is asked for: the label of `pilot_push_triggers` (spec/discovery.md §6.1). */
-export type PushReason = 'config' | 'service' | 'endpoint' | 'global' | 'networks' | 'debug' | 'unknown';
+export type PushReason =
+  | 'config'
+  | 'service'
+  | 'endpoint'
+  | 'proxy'
+  | 'cluster'
+  | 'global'
+  | 'networks'
+  | 'debug'
+  | 'unknown';
 
 // ---- outside → discovery (the signal effect)
 
@@ -40,6 +49,11 @@ export type StopSignal = 'SIGTERM' | 'SIGINT';
 
 /** discovery/signals → discovery. The operating system delivered a signal to this process. */
 export type SignalReceived = { type: 'signal.received'; signal: StopSignal };
+
+// ---- stages of the start that prepare something and end
+
+/** Each is an effect of `discovery` with this name, in this order (spec/discovery.md §2.1); they report by ending. */
+export type PreparedStage = 'environment' | 'config-sources' | 'registries' | 'server-certificates' | 'authenticators';
 
 // ---- discovery ↔ mesh-config, mesh-networks (two actors of one machine)
 
@@ -83,8 +97,8 @@ export type HttpClosed = { type: 'http.closed' };
 
 // ---- discovery ↔ config-controller
 
-/** discovery → config-controller. Watch the sources and read them. */
-export type ConfigsLoad = { type: 'configs.load' };
+/** discovery → config-controller. Watch the sources and read them. The first directory that has an object counts. */
+export type ConfigsLoad = { type: 'configs.load'; directories: string[] };
 /** config-controller → discovery. The sources were read once, whatever was wrong in them. */
 export type ConfigsSynced = { type: 'configs.synced'; version: string; objects: number; problems: number };
 /** config-controller → discovery. There is no directory to read: what to serve is unknown. */
@@ -98,6 +112,11 @@ export type ConfigRecovered = { type: 'config.recovered'; files: string[] };
 
 /** config-controller → service-registry. Objects that services are made from changed. */
 export type ConfigsChanged = { type: 'configs.changed'; version: string; changes: ConfigChange[] };
+
+// ---- service-registry/registries → service-registry
+
+/** service-registry/registries → service-registry. A registry changed by itself, no object of ours did. */
+export type RegistriesChanged = { type: 'registries.changed' };
 
 // ---- discovery ↔ service-registry
 
@@ -129,17 +148,56 @@ export type ContextBuilt = { type: 'context.built'; version: string; updates: nu
 /** push → discovery. A context could not be built: a fault of ours; the last one stays in force. */
 export type ContextFailed = { type: 'context.failed'; reason: string };
 
-// ---- push → discovery/ads-server
+// ---- push, discovery → push-queue
 
-/** push → discovery/ads-server. Bring every connected proxy that this concerns to the context of this version. */
-export type ClientsPush = { type: 'clients.push'; version: string; forced: boolean; configs: ConfigKeyText[] };
+/**
+ * push → push-queue. Bring every connected proxy that this concerns to the context of this version. `startedAt`: when that
+ * was published, Unix time in milliseconds.
+ */
+export type ClientsPush = {
+  type: 'clients.push';
+  version: string;
+  forced: boolean;
+  configs: ConfigKeyText[];
+  startedAt: number;
+};
+/** discovery → push-queue. Take nothing new; serve those who wait. */
+export type QueueDrain = { type: 'queue.drain' };
+
+// ---- push-queue ↔ discovery/ads-server
+
+/**
+ * push-queue → discovery/ads-server. Bring these proxies up to date, in this order: `connections` are the N of
+ * `ads-connection-N`, `configs` all that has changed for them since their last turn, `startedAt` is the time of the earliest
+ * of the pushes that they have waited with.
+ */
+export type ProxiesServe = {
+  type: 'proxies.serve';
+  connections: number[];
+  version: string;
+  forced: boolean;
+  configs: ConfigKeyText[];
+  startedAt: number;
+};
+/**
+ * discovery/ads-server → push-queue. They have taken it over: what they are to be sent is on its way, or waits for them
+ * alone. Who has left meanwhile may be among them.
+ */
+export type ProxiesServed = { type: 'proxies.served'; connections: number[] };
+/** discovery/ads-server → push-queue. The client of a stream was accepted; it will be answered from the present context. */
+export type ProxyJoined = { type: 'proxy.joined'; connection: number };
+/** discovery/ads-server → push-queue. An accepted client is gone. */
+export type ProxyLeft = { type: 'proxy.left'; connection: number };
 
 // ---- discovery ↔ discovery/ads-server
 
-/** discovery → discovery/ads-server. Open the gRPC port. */
-export type AdsListen = { type: 'ads.listen' };
-/** discovery/ads-server → discovery. The gRPC port is open. */
-export type AdsListening = { type: 'ads.listening'; addresses: string[] };
+/** `secure` is the port with TLS (`--secureGRPCAddr`), `plaintext` the one without (`--grpcAddr`). */
+export type XdsPort = 'secure' | 'plaintext';
+
+/** discovery → discovery/ads-server. Open one gRPC port. */
+export type AdsListen = { type: 'ads.listen'; port: XdsPort };
+/** discovery/ads-server → discovery. This gRPC port is open. */
+export type AdsListening = { type: 'ads.listening'; port: XdsPort; addresses: string[] };
 /** discovery/ads-server → discovery. The port cannot be opened, or its server broke. */
 export type AdsFailed = { type: 'ads.failed'; reason: string };
 /** discovery → discovery/ads-server. Take no new streams, and let those end that there are. */
@@ -155,8 +213,11 @@ export type FilesChanged = { type: 'files.changed'; path: string };
 /** What `discovery` orders its HTTP server to do. */
 export type HttpOrder = HttpOpen | HttpClose | ServingBegan | ServingEnded;
 
-/** What `discovery` and `push` order the xDS server to do. */
-export type AdsOrder = AdsListen | AdsDrain | ClientsPush;
+/** What `discovery` and `push-queue` order the xDS server to do. */
+export type AdsOrder = AdsListen | AdsDrain | ProxiesServe;
+
+/** What the xDS server tells `push-queue`. */
+export type ProxyReport = ProxyJoined | ProxyLeft | ProxiesServed;
 
 /** What the settings actors tell their parent. */
 export type SettingsReport = SettingsLoaded | SettingsChanged | SettingsRejected;
@@ -186,7 +247,15 @@ export interface CatalogueRow {
   readonly from: string;
   readonly to: string;
   /** A file of sequences/, without its extension. */
-  readonly diagram: 'bootstrap' | 'ads' | 'settings' | 'configuration' | 'push' | 'shutdown';
+  readonly diagram:
+    | 'bootstrap'
+    | 'bootstrap-detailed'
+    | 'ads'
+    | 'settings'
+    | 'configuration'
+    | 'push'
+    | 'push-queue'
+    | 'shutdown';
   /** Rows of the tables of spec/discovery.md: `6.8 #11`, `13.1 #9`. Empty for what the seeds do not draw. */
   readonly seeds: readonly string[];
 }
@@ -212,19 +281,37 @@ const ownCatalogue = [
     diagram: 'bootstrap',
     seeds: ['6.8 #5', '6.8 #6', '13.1 #5', '13.1 #6', '13.2 #22', '13.2 #23', '13.2 #24'],
   },
-  { type: 'spawn', from: 'discovery', to: 'discovery/http', diagram: 'bootstrap', seeds: ['13.2 #26'] },
-  { type: 'spawn', from: 'discovery', to: 'discovery/ads-server', diagram: 'bootstrap', seeds: ['13.2 #27'] },
+  { type: 'spawn', from: 'discovery', to: 'discovery/environment', diagram: 'bootstrap-detailed', seeds: [] },
+  {
+    type: 'spawn',
+    from: 'discovery',
+    to: 'discovery/config-sources',
+    diagram: 'bootstrap-detailed',
+    seeds: ['13.2 #9'],
+  },
+  { type: 'spawn', from: 'discovery', to: 'discovery/registries', diagram: 'bootstrap-detailed', seeds: ['13.2 #23'] },
+  { type: 'spawn', from: 'discovery', to: 'discovery/server-certificates', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: 'discovery', to: 'discovery/authenticators', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: 'discovery', to: 'discovery/http', diagram: 'bootstrap-detailed', seeds: ['13.2 #26'] },
+  { type: 'spawn', from: 'discovery', to: 'discovery/ads-server', diagram: 'bootstrap-detailed', seeds: ['13.2 #27'] },
+  { type: 'spawn', from: 'discovery', to: 'push-queue', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'signal.received', from: 'discovery/signals', to: 'discovery', diagram: 'shutdown', seeds: [] },
-  { type: 'settings.load', from: 'discovery', to: 'mesh-config', diagram: 'bootstrap', seeds: ['13.2 #2'] },
-  { type: 'settings.load', from: 'discovery', to: 'mesh-networks', diagram: 'bootstrap', seeds: ['13.2 #6'] },
+  { type: 'settings.load', from: 'discovery', to: 'mesh-config', diagram: 'bootstrap-detailed', seeds: ['13.2 #2'] },
+  { type: 'settings.load', from: 'discovery', to: 'mesh-networks', diagram: 'bootstrap-detailed', seeds: ['13.2 #6'] },
   {
     type: 'settings.loaded',
     from: 'mesh-config',
     to: 'discovery',
-    diagram: 'bootstrap',
+    diagram: 'bootstrap-detailed',
     seeds: ['13.2 #2', '13.2 #5'],
   },
-  { type: 'settings.loaded', from: 'mesh-networks', to: 'discovery', diagram: 'bootstrap', seeds: ['13.2 #6'] },
+  {
+    type: 'settings.loaded',
+    from: 'mesh-networks',
+    to: 'discovery',
+    diagram: 'bootstrap-detailed',
+    seeds: ['13.2 #6'],
+  },
   {
     type: 'files.changed',
     from: 'mesh-config/files',
@@ -243,10 +330,16 @@ const ownCatalogue = [
   { type: 'settings.changed', from: 'mesh-networks', to: 'discovery', diagram: 'settings', seeds: [] },
   { type: 'settings.rejected', from: 'mesh-config', to: 'discovery', diagram: 'settings', seeds: [] },
   { type: 'settings.rejected', from: 'mesh-networks', to: 'discovery', diagram: 'settings', seeds: [] },
-  { type: 'http.open', from: 'discovery', to: 'discovery/http', diagram: 'bootstrap', seeds: ['13.2 #28', '13.2 #30'] },
-  { type: 'http.listening', from: 'discovery/http', to: 'discovery', diagram: 'bootstrap', seeds: [] },
+  {
+    type: 'http.open',
+    from: 'discovery',
+    to: 'discovery/http',
+    diagram: 'bootstrap-detailed',
+    seeds: ['13.2 #28', '13.2 #30'],
+  },
+  { type: 'http.listening', from: 'discovery/http', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'http.failed', from: 'discovery/http', to: 'discovery', diagram: 'shutdown', seeds: [] },
-  { type: 'serving.began', from: 'discovery', to: 'discovery/http', diagram: 'bootstrap', seeds: [] },
+  { type: 'serving.began', from: 'discovery', to: 'discovery/http', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'serving.ended', from: 'discovery', to: 'discovery/http', diagram: 'shutdown', seeds: [] },
   { type: 'push.wanted', from: 'discovery/http', to: 'discovery', diagram: 'push', seeds: [] },
   { type: 'http.close', from: 'discovery', to: 'discovery/http', diagram: 'shutdown', seeds: [] },
@@ -255,10 +348,10 @@ const ownCatalogue = [
     type: 'configs.load',
     from: 'discovery',
     to: 'config-controller',
-    diagram: 'bootstrap',
+    diagram: 'bootstrap-detailed',
     seeds: ['13.2 #9', '13.2 #15'],
   },
-  { type: 'configs.synced', from: 'config-controller', to: 'discovery', diagram: 'bootstrap', seeds: [] },
+  { type: 'configs.synced', from: 'config-controller', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'configs.failed', from: 'config-controller', to: 'discovery', diagram: 'shutdown', seeds: [] },
   { type: 'config.rejected', from: 'config-controller', to: 'discovery', diagram: 'configuration', seeds: [] },
   { type: 'config.recovered', from: 'config-controller', to: 'discovery', diagram: 'configuration', seeds: [] },
@@ -276,10 +369,23 @@ const ownCatalogue = [
     diagram: 'configuration',
     seeds: ['13.1 #10', '13.2 #16', '13.2 #17'],
   },
-  { type: 'services.load', from: 'discovery', to: 'service-registry', diagram: 'bootstrap', seeds: ['13.2 #25'] },
-  { type: 'services.synced', from: 'service-registry', to: 'discovery', diagram: 'bootstrap', seeds: [] },
+  {
+    type: 'services.load',
+    from: 'discovery',
+    to: 'service-registry',
+    diagram: 'bootstrap-detailed',
+    seeds: ['13.2 #25'],
+  },
+  {
+    type: 'registries.changed',
+    from: 'service-registry/registries',
+    to: 'service-registry',
+    diagram: 'configuration',
+    seeds: [],
+  },
+  { type: 'services.synced', from: 'service-registry', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'services.failed', from: 'service-registry', to: 'discovery', diagram: 'configuration', seeds: [] },
-  { type: 'push.start', from: 'discovery', to: 'push', diagram: 'bootstrap', seeds: [] },
+  { type: 'push.start', from: 'discovery', to: 'push', diagram: 'bootstrap-detailed', seeds: [] },
   {
     type: 'push.request',
     from: 'mesh-config',
@@ -307,15 +413,37 @@ const ownCatalogue = [
   { type: 'timer longestDelay', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },
   { type: 'spawn', from: 'push', to: 'push/context', diagram: 'push', seeds: ['6.8 #12', '6.8 #13'] },
   { type: 'spawn', from: 'push', to: 'push/endpoints', diagram: 'push', seeds: ['6.8 #17', '6.8 #18'] },
-  { type: 'clients.push', from: 'push', to: 'discovery/ads-server', diagram: 'push', seeds: ['6.8 #14', '6.8 #17'] },
+  { type: 'clients.push', from: 'push', to: 'push-queue', diagram: 'push', seeds: ['6.8 #14', '6.8 #17'] },
+  { type: 'proxy.joined', from: 'discovery/ads-server', to: 'push-queue', diagram: 'push-queue', seeds: [] },
+  { type: 'proxy.left', from: 'discovery/ads-server', to: 'push-queue', diagram: 'push-queue', seeds: [] },
+  { type: 'proxies.serve', from: 'push-queue', to: 'discovery/ads-server', diagram: 'push-queue', seeds: ['6.8 #20'] },
+  { type: 'proxies.served', from: 'discovery/ads-server', to: 'push-queue', diagram: 'push-queue', seeds: [] },
   { type: 'context.built', from: 'push', to: 'discovery', diagram: 'push', seeds: [] },
   { type: 'context.failed', from: 'push', to: 'discovery', diagram: 'push', seeds: [] },
-  { type: 'ads.listen', from: 'discovery', to: 'discovery/ads-server', diagram: 'bootstrap', seeds: ['13.2 #28'] },
-  { type: 'ads.listening', from: 'discovery/ads-server', to: 'discovery', diagram: 'bootstrap', seeds: [] },
+  {
+    type: 'ads.listen',
+    from: 'discovery',
+    to: 'discovery/ads-server',
+    diagram: 'bootstrap-detailed',
+    seeds: ['13.2 #28', '13.2 #29'],
+  },
+  { type: 'ads.listening', from: 'discovery/ads-server', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'ads.failed', from: 'discovery/ads-server', to: 'discovery', diagram: 'shutdown', seeds: [] },
+  { type: 'queue.drain', from: 'discovery', to: 'push-queue', diagram: 'shutdown', seeds: [] },
   { type: 'ads.drain', from: 'discovery', to: 'discovery/ads-server', diagram: 'shutdown', seeds: [] },
   { type: 'ads.drained', from: 'discovery/ads-server', to: 'discovery', diagram: 'shutdown', seeds: [] },
 ] as const satisfies readonly CatalogueRow[];
+
+/**
+ * The ordinary run of the push queue: each passes for every proxy, or for every few proxies of every push. A trace leaves
+ * them out unless all is asked for; `clients.push` and the queue's changes of state are in every trace.
+ */
+export const routineQueueMessages = [
+  'proxy.joined',
+  'proxy.left',
+  'proxies.serve',
+  'proxies.served',
+] as const satisfies readonly (ProxyReport | ProxiesServe)['type'][];
 
 /** Every event of pilot-discovery, machine-readable. */
 export const eventCatalogue: readonly CatalogueRow[] = [...ownCatalogue, ...adsCatalogue];

@@ -11,6 +11,13 @@ export interface PushInput {
   debounceEndpoints: boolean;
 }
 
+/** A context that was built and published. */
+export interface PublishedContext {
+  version: string;
+  /** When, Unix time in milliseconds. */
+  publishedAt: number;
+}
+
 /** Requests merged into one. */
 interface MergedRequest extends PushOrder {
   /** How many requests it stands for. */
@@ -44,13 +51,14 @@ export const pushMachine = setup({
   },
   actors: {
     /** Builds a push context from the last one and from what changed, and publishes it. */
-    buildContext: promiseEffect<{ version: string }, { forced: boolean; configs: string[] }>('buildContext'),
+    buildContext: promiseEffect<PublishedContext, { forced: boolean; configs: string[] }>('buildContext'),
   },
   delays: {
     quietTime: ({ context }) => context.debounceAfterMs,
     longestDelay: ({ context }) => context.debounceMaxMs,
   },
   guards: {
+    asksForNothing: ({ event }) => event.type === 'push.request' && !event.forced && event.configs.length === 0,
     doesNotWait: ({ context, event }) =>
       event.type === 'push.request' &&
       !context.debounceEndpoints &&
@@ -76,19 +84,21 @@ export const pushMachine = setup({
     /** What a failed context should have shown is made good by the next one, which leaves nothing out. */
     makeNextComplete: assign({ gathered: ({ context }) => ({ ...context.gathered, forced: true }) }),
     pushToClients: sendTo(
-      ({ system }) => system.get('ads-server'),
-      ({ context }, params: { version: string }): ClientsPush => ({
+      ({ system }) => system.get('push-queue'),
+      ({ context }, { version, publishedAt }: PublishedContext): ClientsPush => ({
         type: 'clients.push',
-        version: params.version,
+        version,
+        startedAt: publishedAt,
         forced: context.underWay.forced,
         configs: context.underWay.configs,
       }),
     ),
     pushUrgentToClients: sendTo(
-      ({ system }) => system.get('ads-server'),
-      ({ context }, params: { version: string }): ClientsPush => ({
+      ({ system }) => system.get('push-queue'),
+      ({ context }, { version, publishedAt }: PublishedContext): ClientsPush => ({
         type: 'clients.push',
-        version: params.version,
+        version,
+        startedAt: publishedAt,
         forced: false,
         configs: context.urgentUnderWay.configs,
       }),
@@ -164,6 +174,7 @@ export const pushMachine = setup({
               always: { guard: 'somethingIsGathered', target: 'gathering' },
               on: {
                 'push.request': [
+                  { guard: 'asksForNothing', description: 'There is nothing to bring anybody up to date with (§6.1).' },
                   { guard: 'doesNotWait', actions: 'gatherUrgently' },
                   { target: 'gathering', actions: 'gather' },
                 ],
@@ -174,6 +185,7 @@ export const pushMachine = setup({
               after: { longestDelay: '.overdue' },
               on: {
                 'push.request': [
+                  { guard: 'asksForNothing', description: 'There is nothing to bring anybody up to date with (§6.1).' },
                   { guard: 'doesNotWait', actions: 'gatherUrgently' },
                   { target: '.settling', actions: 'gather' },
                 ],
@@ -192,7 +204,11 @@ export const pushMachine = setup({
                   description: 'The first request has waited long enough, quiet or not.',
                   always: { guard: not('somethingIsGathered'), target: '#push.pushing.requests.none' },
                   on: {
-                    'push.request': [{ guard: 'doesNotWait', actions: 'gatherUrgently' }, { actions: 'gather' }],
+                    'push.request': [
+                      { guard: 'asksForNothing' },
+                      { guard: 'doesNotWait', actions: 'gatherUrgently' },
+                      { actions: 'gather' },
+                    ],
                   },
                 },
               },

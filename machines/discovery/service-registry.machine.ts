@@ -1,9 +1,10 @@
 import { assign, sendParent, sendTo, setup } from 'xstate';
-import { promiseEffect, reasonOf } from '../effect.ts';
+import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import type {
   ConfigChange,
   ConfigsChanged,
   PushRequest,
+  RegistriesChanged,
   ServicesFailed,
   ServicesLoad,
   ServicesSynced,
@@ -12,6 +13,8 @@ import type {
 interface ServiceRegistryContext {
   /** Changes that services and endpoints do not reflect yet. */
   pending: ConfigChange[];
+  /** Registries hold something that services and endpoints do not reflect yet. */
+  registriesMoved: boolean;
   /** Those that are being computed. */
   underWay: ConfigChange[];
 }
@@ -24,6 +27,10 @@ export interface ServicesReading {
   changedServices: string[];
   /** Services that are the same but for their endpoints. */
   changedEndpoints: string[];
+  /** `Proxy/cluster/address`: proxies whose workload has other labels, or another place. */
+  changedProxies?: string[];
+  /** A registry went, or the ways between networks are others: everything is made anew for everyone. */
+  forced?: boolean;
 }
 
 /**
@@ -33,16 +40,20 @@ export interface ServicesReading {
 export const serviceRegistryMachine = setup({
   types: {
     context: {} as ServiceRegistryContext,
-    events: {} as ServicesLoad | ConfigsChanged,
-    children: {} as { computing: 'computeServices' },
+    events: {} as ServicesLoad | ConfigsChanged | RegistriesChanged,
+    children: {} as { computing: 'computeServices'; registries: 'watchRegistries' },
   },
   actors: {
+    /** Listens to registries that change by themselves: names of gateways resolve otherwise, a live cluster has news. */
+    watchRegistries: callbackEffect<{ type: never }, undefined>('watchRegistries'),
     /** Makes services and endpoints of the objects in force, and compares them with the last ones. */
     computeServices: promiseEffect<ServicesReading, { changes: ConfigChange[] }>('computeServices'),
   },
   guards: {
-    somethingIsPending: ({ context }) => context.pending.length > 0,
-    concernsServices: (_, params: ServicesReading) => params.changedServices.length > 0,
+    somethingIsPending: ({ context }) => context.pending.length > 0 || context.registriesMoved,
+    concernsEverything: (_, params: ServicesReading) => params.forced === true,
+    concernsServices: (_, params: ServicesReading) =>
+      params.changedServices.length > 0 || (params.changedProxies ?? []).length > 0,
     concernsEndpoints: (_, params: ServicesReading) => params.changedEndpoints.length > 0,
   },
   actions: {
@@ -50,10 +61,15 @@ export const serviceRegistryMachine = setup({
       pending: ({ context, event }) =>
         event.type === 'configs.changed' ? [...context.pending, ...event.changes] : context.pending,
     }),
-    takeChanges: assign({ underWay: ({ context }) => context.pending, pending: [] }),
+    rememberRegistries: assign({ registriesMoved: true }),
+    takeChanges: assign({ underWay: ({ context }) => context.pending, pending: [], registriesMoved: false }),
     forgetChanges: assign({ underWay: [] }),
     /** Nothing is lost by a failed computation: the next change brings these along. */
-    putChangesBack: assign({ pending: ({ context }) => [...context.underWay, ...context.pending], underWay: [] }),
+    putChangesBack: assign({
+      pending: ({ context }) => [...context.underWay, ...context.pending],
+      underWay: [],
+      registriesMoved: true,
+    }),
     reportSynced: sendParent(
       (_, params: ServicesReading): ServicesSynced => ({
         type: 'services.synced',
@@ -64,15 +80,20 @@ export const serviceRegistryMachine = setup({
     reportFailed: sendParent(
       (_, params: { error: unknown }): ServicesFailed => ({ type: 'services.failed', reason: reasonOf(params.error) }),
     ),
+    requestFullPush: sendTo(
+      ({ system }) => system.get('push'),
+      (): PushRequest => ({ type: 'push.request', configs: [], forced: true, reasons: { cluster: 1 } }),
+    ),
     requestServicePush: sendTo(
       ({ system }) => system.get('push'),
-      (_, params: ServicesReading): PushRequest => ({
+      (_, { changedServices, changedEndpoints, changedProxies = [] }: ServicesReading): PushRequest => ({
         type: 'push.request',
-        configs: [...params.changedServices, ...params.changedEndpoints],
+        configs: [...changedServices, ...changedEndpoints, ...changedProxies],
         forced: false,
         reasons: {
-          service: params.changedServices.length,
-          ...(params.changedEndpoints.length > 0 && { endpoint: params.changedEndpoints.length }),
+          ...(changedServices.length > 0 && { service: changedServices.length }),
+          ...(changedEndpoints.length > 0 && { endpoint: changedEndpoints.length }),
+          ...(changedProxies.length > 0 && { proxy: changedProxies.length }),
         },
       }),
     ),
@@ -89,10 +110,12 @@ export const serviceRegistryMachine = setup({
 }).createMachine({
   id: 'service-registry',
   description: 'Services and endpoints, from whatever describes them.',
-  context: { pending: [], underWay: [] },
+  context: { pending: [], underWay: [], registriesMoved: false },
+  invoke: { id: 'registries', src: 'watchRegistries' },
   initial: 'idle',
   on: {
     'configs.changed': { actions: 'remember' },
+    'registries.changed': { actions: 'rememberRegistries' },
     'services.load': { description: 'They are being made already.' },
   },
   states: {
@@ -128,6 +151,11 @@ export const serviceRegistryMachine = setup({
         input: ({ context }) => ({ changes: context.underWay }),
         onDone: [
           {
+            guard: { type: 'concernsEverything', params: ({ event }) => event.output },
+            target: 'current',
+            actions: 'requestFullPush',
+          },
+          {
             guard: { type: 'concernsServices', params: ({ event }) => event.output },
             target: 'current',
             actions: { type: 'requestServicePush', params: ({ event }) => event.output },
@@ -147,7 +175,10 @@ export const serviceRegistryMachine = setup({
     },
     stale: {
       description: 'The last computation failed. The next change brings its changes along.',
-      on: { 'configs.changed': { target: 'computing', actions: 'remember' } },
+      on: {
+        'configs.changed': { target: 'computing', actions: 'remember' },
+        'registries.changed': 'computing',
+      },
     },
   },
 });

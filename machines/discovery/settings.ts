@@ -1,6 +1,7 @@
 import type { ConfigControllerInput } from './config-controller.machine.ts';
 import type { MeshConfigInput } from './mesh-config.machine.ts';
 import type { PushInput } from './push.machine.ts';
+import type { PushQueueInput } from './push-queue.machine.ts';
 
 /** What a person can set, as far as decisions depend on it. Times in milliseconds. */
 export interface DiscoverySettings {
@@ -8,6 +9,9 @@ export interface DiscoverySettings {
   networks: Omit<MeshConfigInput, 'what'>;
   configs: ConfigControllerInput;
   push: PushInput;
+  /** Whether xDS is served over TLS as well. */
+  secure: boolean;
+  pushQueue: PushQueueInput;
   /** Budget of a graceful stop (`--shutdownDuration`). */
   shutdownMs: number;
 }

@@ -14,6 +14,7 @@ await build({
     ...['pilot-agent', 'pilot-discovery', 'chartpilot'].map((name) => ({ in: `src/cli/${name}.ts`, out: name })),
     // A thread needs a file of its own to begin with.
     { in: 'test/simulation/explore-helper.ts', out: 'explore-helper' },
+    { in: 'test/simulation/explore-discovery-helper.ts', out: 'explore-discovery-helper' },
   ],
   outdir: 'dist',
   outExtension: { '.js': '.mjs' },

@@ -1,6 +1,7 @@
 /** `pilot-discovery`: the control plane (spec/discovery.md §1). */
 import { Command, CommanderError } from 'commander';
 import { explainError } from '../runtime/errors.ts';
+import { completionCommand } from './commands/completion.ts';
 import { discoveryCommand, normalizedArguments } from './commands/discovery.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
@@ -23,7 +24,8 @@ function pilotDiscovery(): Command {
         example: 'pilot-discovery request GET /debug/syncz',
       }),
     )
-    .addCommand(versionCommand('pilot-discovery'));
+    .addCommand(versionCommand('pilot-discovery'))
+    .addCommand(completionCommand());
   registerConformanceCommand(program);
   return program;
 }

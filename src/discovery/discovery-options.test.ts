@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from './discovery-options.ts';
 
@@ -48,7 +49,7 @@ describe('resolveDiscoveryOptions', () => {
     );
     expect(options.push).toMatchObject({ debounceAfterMs: 100, debounceEndpoints: true });
     expect(options.warnings).toHaveLength(2);
-    expect(options.warnings[0]).toContain('PILOT_DEBOUNCE_AFTER=soon');
+    expect(options.warnings).toContainEqual('PILOT_DEBOUNCE_AFTER=soon makes no sense; the default holds: 100ms');
   });
 
   it('keeps nothing when the cache is switched off', () => {
@@ -60,16 +61,42 @@ describe('resolveDiscoveryOptions', () => {
     expect(resolve({}, { PILOT_MAX_REQUESTS_PER_SECOND: '7' }).streamsPerSecond).toBe(7);
   });
 
-  it('refuses a registry that nobody knows', () => {
-    expect(() => resolve({ registries: 'Memory,Eureka' })).toThrow('service registry Eureka is not supported');
+  it('warns of a registry that is named twice', () => {
+    const { registries, warnings } = resolve({ registries: 'Memory, Kubernetes,Memory' });
+    expect(registries).toEqual(['Memory', 'Kubernetes']);
+    expect(warnings).toEqual([expect.stringContaining('Memory twice')]);
+    expect(resolveDiscoveryOptions({}, {}).registries).toEqual(['Kubernetes']);
   });
 
-  it('warns of registries that cannot be read yet, and of repetitions', () => {
-    expect(resolve({ registries: 'Kubernetes,Consul' }).warnings).toEqual([
-      expect.stringContaining('Kubernetes, Consul'),
+  it('is of the namespace that the flag says, else of its pod', () => {
+    expect(resolve()).toMatchObject({ namespace: 'istio-system', clusterRegistriesNamespace: 'istio-system' });
+    expect(resolve({}, { POD_NAMESPACE: 'mesh' })).toMatchObject({
+      namespace: 'mesh',
+      clusterRegistriesNamespace: 'mesh',
+    });
+    expect(resolve({ namespace: 'a', clusterRegistriesNamespace: 'b' }, { POD_NAMESPACE: 'mesh' })).toMatchObject({
+      namespace: 'a',
+      clusterRegistriesNamespace: 'b',
+    });
+  });
+
+  it('brings as many proxies up to date at a time as processors allow, or as it is told', () => {
+    expect(resolve().pushThrottle).toBe(Math.min(15 + 5 * availableParallelism(), 100));
+    expect(resolve({}, { PILOT_PUSH_THROTTLE: '3' }).pushThrottle).toBe(3);
+    expect(resolve({}, { PILOT_PUSH_THROTTLE: '0' }).pushThrottle).toBe(resolve().pushThrottle);
+  });
+
+  it('serves profiles unless told otherwise', () => {
+    expect(resolve().profile).toBe(true);
+    expect(resolve({ profile: true }).profile).toBe(true);
+    expect(resolve({ profile: 'false' }).profile).toBe(false);
+    expect(() => resolve({ profile: 'perhaps' })).toThrow('--profile is perhaps');
+  });
+
+  it('says which variables of the reference mean nothing here', () => {
+    expect(resolve({}, { V2_REFRESH: '1s', JWT_POLICY: '' }).warnings).toEqual([
+      'variables that have no effect here: V2_REFRESH',
     ]);
-    expect(resolve({ registries: 'Memory,Memory' }).warnings).toEqual([expect.stringContaining('twice')]);
-    expect(resolveDiscoveryOptions({}, {}).warnings).toEqual([expect.stringContaining('--registries=')]);
   });
 
   it('reads aliases of clusters, and refuses two for the same', () => {
@@ -89,8 +116,8 @@ describe('resolveDiscoveryOptions', () => {
     expect(() => resolve({ grpcAddr: '', httpAddr: '' })).toThrow('proxies could not be served');
   });
 
-  it('warns of servers that are asked for and are not there yet', () => {
-    expect(resolve({ secureGRPCAddr: ':15012', httpsAddr: ':15017' }).warnings).toHaveLength(2);
-    expect(resolve({ secureGRPCAddr: '', httpsAddr: '' }).warnings).toEqual([]);
+  it('warns of webhooks that are asked for and are not there yet', () => {
+    expect(resolve({ httpsAddr: ':15017' }).warnings).toHaveLength(1);
+    expect(resolve({ httpsAddr: '' }).warnings).toEqual([]);
   });
 });

@@ -4,11 +4,15 @@
  */
 import { availableParallelism } from 'node:os';
 import { durationMsOf } from '../model/duration.ts';
+import type { RegistryOptions } from '../model/service-registry.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
+import { booleanOf, Environment, variablesWithoutEffect } from './environment.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';
+import { registryNames } from './registry-names.ts';
+import { type SecurePort, type SecurePortFlags, securePortOf } from './secure-port.ts';
 
 /** The flags of `discovery`, as texts; absent when not given. */
-export interface DiscoveryFlags {
+export interface DiscoveryFlags extends SecurePortFlags {
   readonly registries?: string;
   readonly configDir?: string;
   readonly meshConfig?: string;
@@ -20,8 +24,11 @@ export interface DiscoveryFlags {
   readonly grpcAddr?: string;
   readonly monitoringAddr?: string;
   readonly httpsAddr?: string;
+  readonly namespace?: string;
+  readonly clusterRegistriesNamespace?: string;
+  readonly kubeconfig?: string;
   /** True: the flag came without a value. */
-  readonly secureGRPCAddr?: string | boolean;
+  readonly profile?: string | boolean;
   readonly shutdownDuration?: string;
   readonly keepaliveInterval?: string;
   readonly keepaliveTimeout?: string;
@@ -29,6 +36,24 @@ export interface DiscoveryFlags {
 }
 
 export interface DiscoveryOptions {
+  /** `--registries`, each once; whether they are known is found out when they are made. */
+  readonly registries: readonly string[];
+  /** What the environment says of services and endpoints. */
+  readonly registryOptions: Pick<
+    RegistryOptions,
+    | 'systemNamespace'
+    | 'selectWorkloadEntries'
+    | 'selectPods'
+    | 'autoAllocate'
+    | 'sendUnhealthy'
+    | 'persistentSessionLabel'
+  >;
+  /** The control plane's own. */
+  readonly namespace: string;
+  /** Where the Secrets of remote clusters lie. */
+  readonly clusterRegistriesNamespace: string;
+  /** Empty: none was named. */
+  readonly kubeconfig: string;
   /** Empty: no directory. */
   readonly configDir: string;
   readonly meshConfigFile: string;
@@ -40,6 +65,8 @@ export interface DiscoveryOptions {
   readonly httpAddresses: readonly ListenAddress[];
   /** Undefined: xDS is served on the HTTP port. */
   readonly grpcAddress: ListenAddress | undefined;
+  /** Undefined: xDS is not served over TLS. */
+  readonly securePort: SecurePort | undefined;
   readonly shutdownMs: number;
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
@@ -50,44 +77,71 @@ export interface DiscoveryOptions {
     readonly debounceMaxMs: number;
     readonly debounceEndpoints: boolean;
   };
+  /** Proxies that are brought up to date at a time. */
+  readonly pushThrottle: number;
   readonly streamsPerSecond: number;
   readonly maxConcurrentStreams: number;
   readonly maxRequestBytes: number;
   /** 0: nothing is kept. */
   readonly cacheEntries: number;
+  /** Clusters and routes may be left out of what is kept. */
+  readonly keepsClusters: boolean;
+  readonly keepsRoutes: boolean;
   readonly servesDebug: boolean;
+  /** `/debug/pprof`. */
+  readonly profile: boolean;
+  /** `/debug/force_disconnect`. */
+  readonly unsafeAdminEndpoints: boolean;
+  /** Callers from other hosts see debug pages of their own namespace only. */
+  readonly debugNamespaceAuth: boolean;
+  /** These namespaces' callers see them all. */
+  readonly debugNamespaces: readonly string[];
+  /** What a proxy says of its namespace and service account must agree with who it was found to be. */
+  readonly checksIdentity: boolean;
+  /** Clients of the port with TLS must say who they are. */
+  readonly authenticates: boolean;
+  /** JWT_RULE as it is written; empty: none. */
+  readonly jwtRule: string;
+  /** For the log: what is as it should be, and worth knowing. */
+  readonly notes: readonly string[];
   /** For the log: what was strange, but no mistake. */
   readonly warnings: readonly string[];
 }
-
-const registries = ['Kubernetes', 'Consul', 'MCP', 'Mock', 'Memory'];
-/** These have no services of their own: MCP's come as ServiceEntries, the others are for tests. */
-const emptyRegistries = new Set(['MCP', 'Mock', 'Memory']);
 
 const oneSecondMs = 1_000;
 
 /** @throws ChartpilotError FLAG_INVALID */
 export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.ProcessEnv): DiscoveryOptions {
   const warnings: string[] = [];
-  const from = new Environment(env, warnings);
-  checkRegistries(flags.registries ?? 'Kubernetes', flags.registries === undefined, warnings);
-  warnOfMissingServers(flags, warnings);
-  const http = parseListenAddress('--httpAddr', flags.httpAddr ?? ':8080');
-  const monitoring = parseListenAddress('--monitoringAddr', flags.monitoringAddr ?? ':15014');
-  const grpcAddress = parseListenAddress('--grpcAddr', flags.grpcAddr ?? ':15010');
-  if (grpcAddress === undefined && http === undefined) {
-    throw new ChartpilotError('FLAG_INVALID', '--grpcAddr and --httpAddr are both empty: proxies could not be served');
-  }
-  const caches = ['PILOT_ENABLE_XDS_CACHE', 'PILOT_ENABLE_CDS_CACHE', 'PILOT_ENABLE_RDS_CACHE'];
+  const notes: string[] = [];
+  const warn = (warning: string): void => void warnings.push(warning);
+  const from = new Environment(env, warn);
+  const unread = variablesWithoutEffect.filter((name) => from.isSet(name));
+  if (unread.length > 0) warn(`variables that have no effect here: ${unread.join(', ')}`);
+  if (flags.httpsAddr) warn(`--httpsAddr ${flags.httpsAddr}: webhooks are not served yet, the port stays closed`);
+  const namespace = flags.namespace || from.text('POD_NAMESPACE', 'istio-system');
+  const cacheEntries = from.number('PILOT_XDS_CACHE_SIZE', 60_000);
   return {
+    ...addressesOf(flags),
+    registries: registryNames(flags.registries ?? 'Kubernetes', warn),
+    registryOptions: {
+      systemNamespace: namespace,
+      selectWorkloadEntries: from.boolean('PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES', true),
+      selectPods: from.boolean('PILOT_ENABLE_SERVICEENTRY_SELECT_PODS', true),
+      autoAllocate: from.boolean('PILOT_ENABLE_IP_AUTOALLOCATE', true),
+      sendUnhealthy: from.boolean('PILOT_SEND_UNHEALTHY_ENDPOINTS', false),
+      persistentSessionLabel: from.text('PILOT_PERSISTENT_SESSION_LABEL', 'istio.io/persistent-session'),
+    },
+    namespace,
+    clusterRegistriesNamespace: flags.clusterRegistriesNamespace || namespace,
+    kubeconfig: flags.kubeconfig ?? '',
     configDir: flags.configDir ?? '',
     meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',
     networksConfigFile: flags.networksConfig ?? './etc/istio/config/meshNetworks',
     domain: flags.domain ?? 'cluster.local',
     clusterId: flags.clusterID ?? from.text('CLUSTER_ID', 'Kubernetes'),
     clusterAliases: parseAliases(flags.clusterAliases ?? ''),
-    httpAddresses: [http, monitoring].flatMap((address) => address ?? []),
-    grpcAddress,
+    securePort: securePortOf(flags, { warn, note: (note) => void notes.push(note) }),
     shutdownMs: duration('--shutdownDuration', flags.shutdownDuration, 10_000),
     keepaliveIntervalMs: duration(
       '--keepaliveInterval',
@@ -101,39 +155,47 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
       debounceMaxMs: from.durationMs('PILOT_DEBOUNCE_MAX', 10_000),
       debounceEndpoints: from.boolean('PILOT_ENABLE_EDS_DEBOUNCE', true),
     },
-    streamsPerSecond: from.number('PILOT_MAX_REQUESTS_PER_SECOND', 0) || Math.min(15 + 5 * availableParallelism(), 100),
+    pushThrottle: from.number('PILOT_PUSH_THROTTLE', 0) || byProcessors(),
+    streamsPerSecond: from.number('PILOT_MAX_REQUESTS_PER_SECOND', 0) || byProcessors(),
     maxConcurrentStreams: from.number('ISTIO_GPRC_MAXSTREAMS', 100_000),
     maxRequestBytes: from.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024),
-    cacheEntries: caches.every((name) => from.boolean(name, true)) ? from.number('PILOT_XDS_CACHE_SIZE', 60_000) : 0,
+    cacheEntries: from.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
+    keepsClusters: from.boolean('PILOT_ENABLE_CDS_CACHE', true),
+    keepsRoutes: from.boolean('PILOT_ENABLE_RDS_CACHE', true),
     servesDebug: from.boolean('ENABLE_DEBUG_ON_HTTP', true),
+    profile: switchOf('--profile', flags.profile, true),
+    unsafeAdminEndpoints: from.boolean('UNSAFE_ENABLE_ADMIN_ENDPOINTS', false),
+    debugNamespaceAuth: from.boolean('ENABLE_DEBUG_ENDPOINT_AUTH', true),
+    debugNamespaces: from.list('DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES'),
+    checksIdentity: from.boolean('PILOT_ENABLE_XDS_IDENTITY_CHECK', true),
+    authenticates: from.boolean('XDS_AUTH', true),
+    jwtRule: from.text('JWT_RULE', ''),
+    notes,
     warnings,
   };
 }
 
-function checkRegistries(text: string, isDefault: boolean, warnings: string[]): void {
-  const seen = new Set<string>();
-  for (const name of text.split(',').map((item) => item.trim())) {
-    if (name === '') continue;
-    if (!registries.includes(name)) {
-      throw new ChartpilotError('FLAG_INVALID', `--registries: service registry ${name} is not supported`, {
-        remedy: `Known are ${registries.join(', ')}; --registries= for none.`,
-      });
-    }
-    if (seen.has(name)) warnings.push(`--registries names ${name} twice`);
-    seen.add(name);
+function addressesOf(flags: DiscoveryFlags): Pick<DiscoveryOptions, 'httpAddresses' | 'grpcAddress'> {
+  const http = parseListenAddress('--httpAddr', flags.httpAddr ?? ':8080');
+  const monitoring = parseListenAddress('--monitoringAddr', flags.monitoringAddr ?? ':15014');
+  const grpcAddress = parseListenAddress('--grpcAddr', flags.grpcAddr ?? ':15010');
+  if (grpcAddress === undefined && http === undefined) {
+    throw new ChartpilotError('FLAG_INVALID', '--grpcAddr and --httpAddr are both empty: proxies could not be served');
   }
-  const missing = [...seen].filter((name) => !emptyRegistries.has(name));
-  if (missing.length > 0) {
-    const why = isDefault ? ' (the default; --registries= says that you know)' : '';
-    warnings.push(`service registries that cannot be read yet are left out: ${missing.join(', ')}${why}`);
-  }
+  return { httpAddresses: [http, monitoring].flatMap((address) => address ?? []), grpcAddress };
 }
 
-function warnOfMissingServers({ httpsAddr, secureGRPCAddr }: DiscoveryFlags, warnings: string[]): void {
-  if (httpsAddr) warnings.push(`--httpsAddr ${httpsAddr}: webhooks are not served yet, the port stays closed`);
-  if (typeof secureGRPCAddr === 'string' && secureGRPCAddr !== '') {
-    warnings.push(`--secureGRPCAddr ${secureGRPCAddr}: xDS over TLS is not served yet, the port stays closed`);
-  }
+/** What the reference takes for as many processors (§1.4): `min(15 + 5 × processors, 100)`. */
+function byProcessors(): number {
+  return Math.min(15 + 5 * availableParallelism(), 100);
+}
+
+/** A flag that may come without a value: `--profile`, `--profile=false`. */
+function switchOf(flag: string, value: string | boolean | undefined, byDefault: boolean): boolean {
+  if (value === undefined || value === '') return byDefault;
+  const on = typeof value === 'boolean' ? value : booleanOf(value);
+  if (on === undefined) throw new ChartpilotError('FLAG_INVALID', `${flag} is ${value}; it must be true or false`);
+  return on;
 }
 
 /** `alias1=cluster1,alias2=cluster2`. */
@@ -173,42 +235,4 @@ function maxConnectionAge(text: string | undefined): number {
     throw new ChartpilotError('FLAG_INVALID', `--keepaliveMaxServerConnectionAge is ${text}; it must be at least 1s`);
   }
   return ms;
-}
-
-/** Variables of the environment. Empty counts as unset. */
-class Environment {
-  readonly #env: NodeJS.ProcessEnv;
-  readonly #warnings: string[];
-
-  constructor(env: NodeJS.ProcessEnv, warnings: string[]) {
-    this.#env = env;
-    this.#warnings = warnings;
-  }
-
-  text(name: string, byDefault: string): string {
-    return this.#env[name] || byDefault;
-  }
-
-  durationMs(name: string, byDefault: number): number {
-    const ms = durationMsOf(this.#env[name] ?? '');
-    return this.#orDefault(name, ms !== undefined && ms >= 0 ? ms : undefined, byDefault);
-  }
-
-  number(name: string, byDefault: number): number {
-    const value = Number(this.#env[name]);
-    return this.#orDefault(name, Number.isInteger(value) && value >= 0 ? value : undefined, byDefault);
-  }
-
-  boolean(name: string, byDefault: boolean): boolean {
-    const text = this.#env[name] ?? '';
-    const value = /^(1|t|true)$/i.test(text) ? true : /^(0|f|false)$/i.test(text) ? false : undefined;
-    return this.#orDefault(name, value, byDefault);
-  }
-
-  #orDefault<T>(name: string, value: T | undefined, byDefault: T): T {
-    const text = this.#env[name];
-    if (text === undefined || text === '') return byDefault;
-    if (value === undefined) this.#warnings.push(`${name}=${text} makes no sense; the default holds: ${byDefault}`);
-    return value ?? byDefault;
-  }
 }

@@ -1,176 +1,24 @@
 /** The whole control plane in this process: files in, gRPC and HTTP out. */
-import { EventEmitter } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine.ts';
-import { AdsTestClient, type SotwStream, typeUrls } from '../../test/ads-client.ts';
+import { typeUrls } from '../../test/ads-client.ts';
+import {
+  ControlPlane,
+  cartCluster,
+  serviceEntry,
+  sidecar,
+  stopControlPlanes,
+} from '../../test/harness/control-plane.ts';
 import { eventually } from '../../test/harness/eventually.ts';
-import { TraceChecker } from '../debugger/check/check.ts';
-import { loadDiagrams } from '../debugger/diagram/load.ts';
 import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
-import { createRecorder } from '../runtime/actor-system.ts';
-import { readDebuggerToken } from '../runtime/debugger-access.ts';
-import { createLogger, silentLogger } from '../runtime/log.ts';
-import { packageRoot } from '../runtime/package-root.ts';
-import type { TraceLine, TraceRecord } from '../runtime/trace.ts';
-import { TraceEndpoint } from '../runtime/trace-endpoint.ts';
-import { TraceRing } from '../runtime/trace-ring.ts';
-import { type DiscoveryFlags, resolveDiscoveryOptions } from './discovery-options.ts';
-import { runDiscovery } from './discovery-system.ts';
+import type { TraceLine } from '../runtime/trace.ts';
 
-const sidecar = {
-  id: 'sidecar~127.0.0.1~web-0.shop~shop.svc.cluster.local',
-  cluster: 'web',
-  metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE', ISTIO_VERSION: '1.30.0', LABELS: { app: 'web' } },
-};
-const cartCluster = 'outbound|80||cart.example.com';
-
-const running: ControlPlane[] = [];
-
-afterEach(async () => {
-  for (const plane of running.splice(0)) await plane.stop();
-});
-
-/** A control plane with a folder of its own. */
-class ControlPlane {
-  readonly root = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
-  readonly lines: string[] = [];
-  readonly records: TraceRecord[] = [];
-  readonly ended: Promise<DiscoveryOutput>;
-  readonly trace: TraceEndpoint;
-  readonly #signals = new EventEmitter();
-  readonly #clients: AdsTestClient[] = [];
-  readonly #streams: SotwStream[] = [];
-
-  constructor(flags: DiscoveryFlags = {}, files: Record<string, string> = { 'cart.yaml': serviceEntry() }) {
-    running.push(this);
-    mkdirSync(join(this.root, 'config'));
-    for (const [name, text] of Object.entries(files)) this.write(name, text);
-    const ring = new TraceRing(1_000);
-    const recorder = createRecorder({ program: 'pilot-discovery', sinks: [ring] });
-    this.trace = new TraceEndpoint({ ring, mode: 'on', runDir: this.root, log: silentLogger });
-    recorder.observe((record) => this.records.push(record));
-    const options = resolveDiscoveryOptions(
-      {
-        registries: '',
-        configDir: join(this.root, 'config'),
-        meshConfig: join(this.root, 'mesh'),
-        networksConfig: join(this.root, 'meshNetworks'),
-        grpcAddr: '127.0.0.1:0',
-        httpAddr: '127.0.0.1:0',
-        monitoringAddr: '',
-        shutdownDuration: '2s',
-        ...flags,
-      },
-      { PILOT_MAX_REQUESTS_PER_SECOND: '1000' },
-    );
-    const log = createLogger({ write: (line) => this.lines.push(line.trimEnd()) });
-    this.ended = runDiscovery({
-      options,
-      log,
-      recorder,
-      version: 'test',
-      trace: this.trace,
-      signals: this.#signals as never,
-    });
-  }
-
-  static async serving(flags: DiscoveryFlags = {}, files?: Record<string, string>): Promise<ControlPlane> {
-    const plane = new ControlPlane(flags, files);
-    await eventually('the control plane is ready', async () => (await plane.get('/ready')).status === 200);
-    return plane;
-  }
-
-  /** Writes a file of the configuration directory. */
-  write(name: string, text: string): void {
-    writeFileSync(join(this.root, 'config', name), text);
-  }
-
-  async get(path: string): Promise<{ status: number; text: string; json: () => never }> {
-    const response = await fetch(`http://${this.#address('http.listening')}${path}`);
-    const text = await response.text();
-    return {
-      status: response.status,
-      text,
-      json: () => {
-        if (response.status !== 200) throw new Error(text);
-        return JSON.parse(text) as never;
-      },
-    };
-  }
-
-  client(at: string): AdsTestClient {
-    const client = new AdsTestClient(Number(this.#address(at).split(':').at(-1)));
-    this.#clients.push(client);
-    return client;
-  }
-
-  /** A stream whose first request names a sidecar and asks for clusters; their names are answered. */
-  async subscribe(at = 'ads.listening'): Promise<{ stream: SotwStream; clusters: string[] }> {
-    const stream = this.client(at).sotw();
-    this.#streams.push(stream);
-    stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
-    const response = await stream.next();
-    return {
-      stream,
-      clusters: response.resources.map(({ value }) => fromBinary(ClusterSchema, value).name),
-    };
-  }
-
-  /** The stream of the trace, as it is given to who has the token. */
-  async watch(query = ''): Promise<Response> {
-    const address = this.#address('http.listening');
-    const token = readDebuggerToken(Number(address.split(':').at(-1)), { runDir: this.root });
-    return fetch(`http://${address}/debug/trace${query}`, { headers: { authorization: `Bearer ${token}` } });
-  }
-
-  troubles(): string[] {
-    return this.lines.filter((line) => /\t(warn|error)\t/.test(line));
-  }
-
-  signal(): void {
-    this.#signals.emit('SIGTERM', 'SIGTERM');
-  }
-
-  async stop(): Promise<void> {
-    // A stream with an unanswered response would be given its time.
-    for (const stream of this.#streams) stream.cancel();
-    for (const client of this.#clients) client.close();
-    this.signal();
-    await this.ended;
-    rmSync(this.root, { recursive: true, force: true });
-  }
-
-  departures(): unknown[] {
-    const checker = new TraceChecker(loadDiagrams(join(packageRoot(), 'machines/discovery/sequences')));
-    for (const record of this.records) checker.feed(record);
-    return checker.report().departures;
-  }
-
-  #address(event: string): string {
-    const told = this.records.findLast((record) => record.kind === 'event' && record.event.type === event);
-    if (told?.kind !== 'event') throw new Error(`no ${event} yet`);
-    return (told.event.addresses as string[])[0]!;
-  }
-}
-
-function serviceEntry(addresses: readonly string[] = ['10.1.1.1'], port = 80): string {
-  return `apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: cart, namespace: shop}
-spec:
-  hosts: [cart.example.com]
-  resolution: STATIC
-  ports: [{number: ${port}, name: http, protocol: HTTP}]
-  endpoints:
-${addresses.map((address) => `    - {address: ${address}}`).join('\n')}
-`;
-}
+afterEach(stopControlPlanes);
 
 describe('pilot-discovery', () => {
   it('serves what the directory says, and a changed service within a second', async () => {
@@ -250,6 +98,35 @@ spec:
     expect(await stream.unexpected()).toEqual([]);
   });
 
+  it('brings everyone up to date when the networks change', async () => {
+    const plane = await ControlPlane.serving();
+    writeFileSync(join(plane.root, 'meshNetworks'), 'networks: {west: {endpoints: [{fromRegistry: Kubernetes}]}}\n');
+    await eventually('everything is pushed', () => plane.lines.some((line) => /push .*: everything/.test(line)));
+    expect((await plane.get('/debug/networkz')).json()).toMatchObject({
+      networks: { west: { endpoints: [{ fromRegistry: 'Kubernetes' }] } },
+    });
+  });
+
+  it('says of configSources that change that they take effect at the next start, and takes the rest at once', async () => {
+    const plane = await ControlPlane.serving();
+    writeFileSync(join(plane.root, 'mesh'), 'configSources: [{address: "fs:///elsewhere"}]\nrootNamespace: root\n');
+    await eventually('it is told', () => plane.troubles().some((line) => /configSources changed/.test(line)));
+    expect((await plane.get('/debug/mesh')).json()).toMatchObject({ rootNamespace: 'root' });
+    expect((await plane.subscribe()).clusters).toContain(cartCluster);
+  });
+
+  it('reads the directories of the mesh configuration too', async () => {
+    const more = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
+    writeFileSync(join(more, 'more.yaml'), serviceEntry().replaceAll('cart', 'more'));
+    const plane = ControlPlane.starting({}, ({ root }) =>
+      writeFileSync(join(root, 'mesh'), `configSources: [{address: "fs://${more}"}]\n`),
+    );
+    await plane.ready();
+    const { clusters } = await plane.subscribe();
+    expect(clusters).toEqual(expect.arrayContaining([cartCluster, 'outbound|80||more.example.com']));
+    rmSync(more, { recursive: true });
+  });
+
   it('starts with the defaults when the mesh configuration is bad', async () => {
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
     writeFileSync(join(root, 'mesh'), 'connectTimeout: [');
@@ -318,7 +195,7 @@ describe('the pages', () => {
       clients: [{ connectionId: `${sidecar.id}-1`, labels: { app: 'web' }, watches: { [typeUrls.CDS]: [] } }],
     });
     expect((await plane.get('/debug/syncz')).json()).toMatchObject([
-      { proxy: sidecar.id, cluster_sent: nonce, cluster_acked: nonce, listener_sent: '' },
+      { proxy: 'web-0.shop', cluster_sent: nonce, cluster_acked: nonce, listener_sent: '' },
     ]);
     expect((await plane.get('/debug/syncz?namespace=other')).json()).toEqual([]);
     expect((await plane.get('/debug/connections')).json()).toMatchObject({ totalClients: 1 });
@@ -337,9 +214,10 @@ describe('the pages', () => {
       'ClustersConfigDump',
       'EndpointsConfigDump',
       'ListenersConfigDump',
-      'RoutesConfigDump',
       'ScopedRoutesConfigDump',
+      'RoutesConfigDump',
       'SecretsConfigDump',
+      'EcdsConfigDump',
     ]);
     expect(dump.configs[1]!.dynamic_active_clusters!.map(({ cluster }) => cluster.name)).toContain(cartCluster);
     expect((await plane.get('/debug/config_dump')).status).toBe(400);
@@ -367,11 +245,10 @@ describe('the pages', () => {
     });
     expect((await plane.get('/debug/mesh')).json()).toMatchObject({ trustDomain: 'cluster.local' });
     const list = (await plane.get('/debug/list')).json() as string[];
-    for (const path of list) {
-      expect((await plane.get(`/debug/${path}?pretty`)).status, path).toBe(
-        /^(config_dump|edsz)$/.test(path) ? 400 : 200,
-      );
-    }
+    const pages = ['adsz', 'cachez', 'configz', 'connections', 'endpointz', 'instancesz', 'mesh', 'networkz'];
+    pages.push('push_status', 'registryz', 'resourcesz', 'syncz');
+    expect(list).toEqual(expect.arrayContaining(pages));
+    for (const page of pages) expect((await plane.get(`/debug/${page}?pretty`)).status, page).toBe(200);
     expect((await plane.get('/debug')).text).toContain('/debug/syncz');
     expect((await plane.get('/debug/nothing')).status).toBe(404);
     expect((await plane.get('/version')).text).toBe('test\n');
@@ -395,7 +272,7 @@ describe('the pages', () => {
       'pilot_debounce_time_count 1',
       'pilot_pushcontext_init_seconds_count 2',
       'pilot_push_triggers{type="service"} 2',
-      'pilot_inbound_updates{type="svc"} 2',
+      'pilot_inbound_updates{type="svc"} 1',
     ]) {
       expect(text.split('\n')).toContain(line);
     }

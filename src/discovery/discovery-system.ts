@@ -1,10 +1,11 @@
 /** The control plane: its statecharts with their effects, started and recorded. */
+import { hostname } from 'node:os';
 import { fromCallback, fromPromise } from 'xstate';
 import { configControllerMachine, type DirectoryReading } from '../../machines/discovery/config-controller.machine.ts';
 import { type DiscoveryOutput, discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/mesh-config.machine.ts';
 import type { ConfigChange, SettingsName, StopSignal } from '../../machines/discovery/protocol.ts';
-import { pushMachine } from '../../machines/discovery/push.machine.ts';
+import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
 import { type ServicesReading, serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
 import { problemText } from '../model/problem.ts';
@@ -14,19 +15,28 @@ import { narrate } from '../runtime/narrate.ts';
 import type { TraceEndpoint } from '../runtime/trace-endpoint.ts';
 import { adsEffect } from './ads/ads-effect.ts';
 import type { AdsServer } from './ads/ads-server.ts';
-import { encodeResource } from './ads/encoding.ts';
-import { ConfigDirectory } from './config/config-directory.ts';
-import { watchDirectory, watchFile } from './config/file-watch.ts';
+import type { Authenticator } from './ads/authentication.ts';
+import { type ConfigSources, configSources } from './config/config-sources.ts';
+import { watchDirectories } from './config/directory-watch.ts';
+import { watchFile } from './config/file-watch.ts';
+import { MeshConfigs } from './config/mesh-configs.ts';
 import { SettingsFiles } from './config/settings-files.ts';
 import { watchEffect } from './config/watch-effect.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 import type { ListenAddress } from './listen-address.ts';
+import { callerNamespace } from './monitor/debug/known-caller.ts';
+import type { DebugAccess, DebugSources } from './monitor/debug-endpoints.ts';
 import { logEvents } from './monitor/event-log.ts';
 import { httpEffect } from './monitor/http-effect.ts';
 import { DiscoveryMetrics } from './monitor/metrics.ts';
+import { XdsDebug } from './monitor/xds-debug.ts';
 import { EncodedCache } from './push/encoded-cache.ts';
 import { MeshResources } from './push/mesh-resources.ts';
 import { MeshState } from './push/mesh-state.ts';
+import { registryWatch } from './registry/registry-watch.ts';
+import { supportedRegistries } from './registry-names.ts';
+import { readServerCertificate, SecurePortCredentials } from './server-certificates.ts';
+import { authenticatorsOf, prepareEffect, prepareEnvironment, type StartStages } from './start-stages.ts';
 
 export interface DiscoveryProgram {
   readonly options: DiscoveryOptions;
@@ -48,6 +58,7 @@ export interface DiscoveryProgram {
 export async function runDiscovery(program: DiscoveryProgram): Promise<DiscoveryOutput> {
   const { options, log, recorder } = program;
   for (const warning of options.warnings) log.warn(warning);
+  for (const note of options.notes) log.info(note);
   const stops = [
     logEvents(recorder, log),
     narrate(recorder, log.scope('discovery'), { quiet: (actor) => actor !== 'discovery' }),
@@ -76,42 +87,54 @@ const onlyForHttp: ListenAddress = { host: '127.0.0.1', port: 0 };
 class ControlPlane {
   readonly metrics: DiscoveryMetrics;
   readonly #program: DiscoveryProgram;
-  readonly #directory: ConfigDirectory | undefined;
+  readonly #configs: MeshConfigs;
   readonly #state: MeshState;
   readonly #cache: EncodedCache;
   readonly #resources: MeshResources;
   #ads: AdsServer | undefined;
+  /** Has everything pushed to everyone, once the HTTP server is there. */
+  #pushAll = (): void => {};
   /** Where the xDS server listens. */
   #grpcPort: number | undefined;
+  /** Made by a stage of the start. */
+  #sources: ConfigSources | undefined;
+  /** Made by a stage of the start, when there is a port with TLS. */
+  readonly #authenticators: Authenticator[] = [];
+  #credentials: SecurePortCredentials | undefined;
 
   constructor(program: DiscoveryProgram) {
     const { options, log } = program;
     this.#program = program;
-    this.#directory = options.configDir === '' ? undefined : new ConfigDirectory(options.configDir);
     const settings = new SettingsFiles((problem) => log.scope('mesh-config').warn(problemText(problem)));
     const { domain, clusterId } = options;
+    this.#configs = new MeshConfigs({ mesh: () => settings.mesh, domain });
     this.#state = new MeshState({
       settings,
       domain,
       clusterId,
-      ...(this.#directory && { directory: this.#directory }),
+      directory: this.#configs,
+      registries: options.registries,
+      registryOptions: options.registryOptions,
     });
     this.#cache = new EncodedCache({
-      encode: ({ schema, message, name }) => encodeResource(schema, message, name),
       maxEntries: options.cacheEntries,
+      keepsClusters: options.keepsClusters,
+      keepsRoutes: options.keepsRoutes,
     });
     this.#resources = new MeshResources({
       context: () => this.#state.context,
       cache: this.#cache,
       clusterAliases: options.clusterAliases,
     });
-    this.#state.onPublished((published) => this.#cache.carryOver(published));
+    this.#state.onPublished((published) => this.#resources.published(published));
     this.metrics = new DiscoveryMetrics({
       version: program.version,
       state: this.#state,
       cache: this.#cache,
       connectedVersions: () => this.#connectedVersions(),
+      nodes: () => this.#resources.nodes,
     });
+    this.#configs.onChanges((changes) => this.metrics.configsChanged(changes));
   }
 
   machine() {
@@ -126,28 +149,31 @@ class ControlPlane {
         ),
       },
       actions: {
-        adopt: ({ context }, { version }) => this.#state.settings.adopt(context.what, version),
+        adopt: ({ context }, { version }) => this.#adopt(context.what, version),
       },
     });
     const configController = configControllerMachine.provide({
       actors: {
-        watchDirectory: watchEffect<{ directory: string }>(
-          ({ directory }, handlers) => watchDirectory(directory, handlers),
+        watchDirectory: watchEffect<{ directories: string[] }>(
+          ({ directories }, handlers) => watchDirectories(directories, handlers),
           this.#log('config-controller'),
         ),
-        readDirectory: fromPromise<DirectoryReading, { directory: string }>(async () => this.#directory!.read()),
+        readDirectory: fromPromise<DirectoryReading, { directories: string[]; paths: string[] }>(async ({ input }) =>
+          this.#configs.read(input.directories, input.paths),
+        ),
       },
     });
     const serviceRegistry = serviceRegistryMachine.provide({
       actors: {
-        computeServices: fromPromise<ServicesReading, { changes: ConfigChange[] }>(async () =>
-          this.#state.computeServices(),
+        watchRegistries: registryWatch(this.#state),
+        computeServices: fromPromise<ServicesReading, { changes: ConfigChange[] }>(async ({ input }) =>
+          this.#state.computeServices(input.changes),
         ),
       },
     });
     const push = pushMachine.provide({
       actors: {
-        buildContext: fromPromise<{ version: string }, { forced: boolean; configs: string[] }>(async ({ input }) =>
+        buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(async ({ input }) =>
           this.#buildContext(input),
         ),
       },
@@ -155,6 +181,7 @@ class ControlPlane {
     return discoveryMachine.provide({
       actors: {
         signals: signalEffect(this.#program.signals ?? process),
+        prepare: prepareEffect(this.#stages()),
         http: this.#httpEffect(),
         adsServer: this.#adsEffect(),
         meshConfig: settings,
@@ -169,11 +196,44 @@ class ControlPlane {
     return this.#program.log.scope(scope);
   }
 
-  #buildContext({ forced, configs }: { forced: boolean; configs: string[] }): { version: string } {
+  #stages(): StartStages {
+    const { options, log } = this.#program;
+    return {
+      environment: () => prepareEnvironment(options, log),
+      'config-sources': () => {
+        this.#sources = configSources(options, this.#state.mesh);
+        for (const warning of this.#sources.warnings) log.warn(warning);
+        return [...this.#sources.directories];
+      },
+      registries: () => {
+        supportedRegistries(options.registries);
+      },
+      'server-certificates': () => {
+        const certificate = readServerCertificate(options.securePort!.files, new Date());
+        this.#credentials = new SecurePortCredentials(options.securePort!, certificate);
+        const { serialNumber, notAfter } = certificate;
+        log.info('certificate of the secure port', { serialNumber, notAfter: notAfter.toISOString() });
+      },
+      authenticators: () => {
+        this.#authenticators.push(...authenticatorsOf(options));
+      },
+    };
+  }
+
+  #adopt(what: SettingsName, version: string): void {
+    const before = this.#state.mesh.configSources;
+    this.#state.settings.adopt(what, version);
+    const changed = JSON.stringify(before) !== JSON.stringify(this.#state.mesh.configSources);
+    if (changed && this.#sources !== undefined) {
+      this.#log('mesh-config').warn('configSources changed: that takes effect when the control plane starts again');
+    }
+  }
+
+  #buildContext({ forced, configs }: { forced: boolean; configs: string[] }): PublishedContext {
     const start = performance.now();
     const { version } = this.#state.publishContext({ forced, changed: configs });
     this.metrics.contextPublished(performance.now() - start);
-    return { version };
+    return { version, publishedAt: Date.now() };
   }
 
   #httpEffect() {
@@ -183,29 +243,57 @@ class ControlPlane {
       version,
       metrics: this.metrics,
       ...(options.grpcAddress === undefined && { grpcPort: () => this.#grpcPort }),
-      ...(options.servesDebug && {
-        debug: {
-          state: this.#state,
-          resources: this.#resources,
-          cache: this.#cache,
-          connections: () => this.#ads?.connections() ?? [],
-          shard: `External/${options.clusterId}`,
-        },
-      }),
+      ...(options.servesDebug && { debug: { ...this.#debugSources(), access: this.#debugAccess() } }),
+      opened: (pushAll) => {
+        this.#pushAll = pushAll;
+      },
+      profile: options.profile,
       ...(trace !== undefined && { trace }),
     });
   }
 
+  #debugSources(): DebugSources {
+    const { options } = this.#program;
+    return {
+      state: this.#state,
+      resources: this.#resources,
+      cache: this.#cache,
+      connections: () => this.#ads?.connections() ?? [],
+      disconnect: ({ id }) => this.#ads?.disconnect(id) ?? false,
+      pushAll: () => this.#pushAll(),
+      clusterId: options.clusterId,
+      unsafeAdmin: options.unsafeAdminEndpoints,
+    };
+  }
+
+  #debugAccess(): DebugAccess {
+    const { options } = this.#program;
+    return {
+      namespaceOf: callerNamespace(this.#authenticators),
+      checksNamespace: options.debugNamespaceAuth,
+      rootNamespace: () => this.#state.mesh.rootNamespace,
+      allowedNamespaces: options.debugNamespaces,
+    };
+  }
+
   #adsEffect() {
-    const { options, recorder } = this.#program;
+    const { options, recorder, version } = this.#program;
+    const sources = this.#debugSources();
+    const debug = new XdsDebug({ sources, access: this.#debugAccess(), version, instance: hostname() });
     return adsEffect({
       address: options.grpcAddress ?? onlyForHttp,
+      ...(options.securePort !== undefined && {
+        securePort: { address: options.securePort.address, credentials: () => this.#credentials! },
+      }),
       shutdownMs: options.shutdownMs,
       source: this.#resources,
       logger: this.#log('ads'),
       recorder,
       observer: this.metrics,
       isReady: () => this.#state.context !== undefined,
+      authenticators: this.#authenticators,
+      checksIdentity: options.checksIdentity,
+      oneShot: (question) => debug.answer(question),
       limits: {
         streamsPerSecond: options.streamsPerSecond,
         maxRequestBytes: options.maxRequestBytes,
@@ -234,8 +322,10 @@ function settingsOf(options: DiscoveryOptions): DiscoverySettings {
   return {
     mesh: { file: options.meshConfigFile, settleMs: 100 },
     networks: { file: options.networksConfigFile, settleMs: 100 },
-    configs: { directory: options.configDir, coalesceMs: 20 },
+    configs: { coalesceMs: 20 },
     push: options.push,
+    pushQueue: { throttle: options.pushThrottle },
+    secure: options.securePort !== undefined,
     shutdownMs: options.shutdownMs,
   };
 }

@@ -1,16 +1,20 @@
 /** Builds the index of one moment from the last one: only what changed is indexed again (spec/discovery.md §6.3). */
+import { isDeepStrictEqual } from 'node:util';
+import { ClusterLocalHosts } from './cluster-local-hosts.ts';
 import { byAge, type Config, type ConfigKey } from './config.ts';
-import { DestinationRuleIndex } from './destination-rule-index.ts';
+import { DestinationRuleIndex, hasPriorities } from './destination-rule-index.ts';
 import { GatewayIndex } from './gateway-index.ts';
 import { type KindName, kinds, type SpecOfKind } from './kinds/index.ts';
 import type { MeshConfig } from './mesh-config.ts';
+import { NetworkGateways } from './network-gateways.ts';
 import type { Proxy } from './proxy.ts';
+import { type KnownWorkload, type LookedUp, noLookup, type ProxyLookup } from './proxy-lookup.ts';
 import type { PushContext } from './push-context.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
 import type { Endpoint, Service, ServiceTarget } from './service.ts';
 import { ServiceIndex } from './service-index.ts';
 import type { EndpointIndex } from './service-registry.ts';
-import { ServiceTargets } from './service-targets.ts';
+import { serviceTargets } from './service-targets.ts';
 import { SidecarIndex, SidecarScopes } from './sidecar-index.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
 import { VirtualServiceIndex } from './virtual-service-index.ts';
@@ -38,6 +42,10 @@ export interface PushContextInput {
   /** Of all registries, oldest first. */
   readonly services: readonly Service[];
   readonly endpoints: EndpointIndex;
+  /** What registries know of proxies' workloads; absent: nothing. */
+  readonly workloads?: ProxyLookup;
+  /** Absent: all workloads are reached directly. */
+  readonly gateways?: NetworkGateways;
 }
 
 /** The context before, and every object that differs from it; what is not named is taken over unseen. */
@@ -62,7 +70,9 @@ class IndexedPushContext implements PushContext {
   private readonly gateways: GatewayIndex;
   private readonly sidecars: SidecarIndex;
   private readonly scopes: SidecarScopes;
-  private readonly targets: Lazy<ServiceTargets>;
+  private readonly workloads: ProxyLookup;
+  readonly networkGateways: NetworkGateways;
+  private readonly clusterLocal: ClusterLocalHosts;
 
   constructor(input: PushContextInput, previous: PreviousContext | undefined) {
     const { mesh, domain, configs } = input;
@@ -74,25 +84,34 @@ class IndexedPushContext implements PushContext {
     const kept = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T): T | undefined =>
       before !== undefined && !kinds.some((kind) => before.changedKinds.has(kind)) ? index(before.context) : undefined;
 
-    this.serviceIndex = kept(['ServiceEntry'], (old) => old.serviceIndex) ?? new ServiceIndex(input.services);
+    this.serviceIndex =
+      kept(['ServiceEntry'], (old) => old.serviceIndex) ??
+      new ServiceIndex(input.services, before?.context.serviceIndex);
     this.virtualServices =
       kept(['VirtualService'], (old) => old.virtualServices) ??
-      new VirtualServiceIndex(configs.VirtualService, domain, mesh.defaultVirtualServiceExportTo);
+      new VirtualServiceIndex(
+        configs.VirtualService,
+        domain,
+        mesh.defaultVirtualServiceExportTo,
+        before?.context.virtualServices,
+      );
     this.destinationRules =
       kept(['DestinationRule'], (old) => old.destinationRules) ??
-      new DestinationRuleIndex(configs.DestinationRule, {
-        domain,
-        rootNamespace: mesh.rootNamespace,
-        defaultExportTo: mesh.defaultDestinationRuleExportTo,
-      });
+      new DestinationRuleIndex(
+        configs.DestinationRule,
+        { domain, rootNamespace: mesh.rootNamespace, defaultExportTo: mesh.defaultDestinationRuleExportTo },
+        before?.context.destinationRules,
+      );
     this.gateways = kept(['Gateway'], (old) => old.gateways) ?? new GatewayIndex(configs.Gateway);
     this.sidecars = kept(['Sidecar'], (old) => old.sidecars) ?? new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
     this.scopes =
       kept(['ServiceEntry', 'VirtualService', 'DestinationRule', 'Sidecar'], (old) => old.scopes) ?? this.newScopes();
-    const { serviceIndex, endpoints } = this;
-    this.targets =
-      kept(['ServiceEntry', 'WorkloadEntry', 'Endpoints'], (old) => old.targets) ??
-      new Lazy(() => new ServiceTargets(endpoints, configs.ServiceEntry, (host, ns) => serviceIndex.of(host, ns)));
+    this.workloads = input.workloads ?? noLookup;
+    const gateways = input.gateways ?? NetworkGateways.none;
+    // What all endpoints depend on keeps its identity as long as it is the same.
+    const old = previous?.context.networkGateways;
+    this.networkGateways = old !== undefined && isDeepStrictEqual(old.all, gateways.all) ? old : gateways;
+    this.clusterLocal = before?.context.clusterLocal ?? new ClusterLocalHosts(mesh, domain);
   }
 
   private newScopes(): SidecarScopes {
@@ -138,16 +157,28 @@ class IndexedPushContext implements PushContext {
     return this.destinationRules.for(clientNamespace, service, labels);
   }
 
-  gatewaysFor(proxy: Proxy): readonly Config<SpecOfKind['Gateway']>[] {
+  get ordersEndpointsByLabels(): boolean {
+    return hasPriorities(this.mesh.localityLbSetting) || this.destinationRules.haveFailoverPriorities;
+  }
+
+  gatewaysFor(proxy: Pick<Proxy, 'type' | 'labels'>): readonly Config<SpecOfKind['Gateway']>[] {
     return this.gateways.for(proxy);
   }
 
-  sidecarScopeFor(proxy: Proxy): SidecarScope {
+  sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope {
     return this.scopes.for(proxy);
   }
 
-  serviceTargetsOf(proxy: Proxy): readonly ServiceTarget[] {
-    return this.targets.value.of(proxy);
+  serviceTargetsOf(proxy: LookedUp): readonly ServiceTarget[] {
+    return serviceTargets(this.workloads.targetsOf(proxy), (host, namespace) => this.serviceIndex.of(host, namespace));
+  }
+
+  workloadOf(proxy: LookedUp): KnownWorkload | undefined {
+    return this.workloads.workloadOf(proxy);
+  }
+
+  isClusterLocal(hostname: string): boolean {
+    return this.clusterLocal.has(hostname);
   }
 }
 
@@ -160,22 +191,4 @@ function reusable(
   const { context, changed } = previous;
   if (context.mesh !== input.mesh || context.domain !== input.domain) return undefined;
   return { context, changedKinds: new Set([...changed].map((key) => key.kind)) };
-}
-
-/** A value that is made when it is first asked for. */
-class Lazy<T> {
-  private make: (() => T) | undefined;
-  private made: T | undefined;
-
-  constructor(make: () => T) {
-    this.make = make;
-  }
-
-  get value(): T {
-    if (this.make !== undefined) {
-      this.made = this.make();
-      this.make = undefined;
-    }
-    return this.made as T;
-  }
 }

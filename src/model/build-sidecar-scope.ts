@@ -2,11 +2,11 @@
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
 import type { DestinationRuleIndex } from './destination-rule-index.ts';
 import { HostImports } from './host-imports.ts';
-import { qualifiedHost } from './hostname.ts';
+import { isWildcard, qualifiedHost } from './hostname.ts';
 import type { EgressListener, OutboundTrafficPolicy, Sidecar } from './kinds/sidecar.ts';
 import { destinationHosts } from './resolve-virtual-service.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
-import { endpointsKey, type Service, serviceKey } from './service.ts';
+import type { Service } from './service.ts';
 import { type ServiceIndex, takesPrecedence } from './service-index.ts';
 import { byServiceAge } from './service-registry.ts';
 import type { EgressListenerScope, SidecarScope } from './sidecar-scope.ts';
@@ -24,12 +24,24 @@ export interface ScopeSources {
 /** Everything that is exported to the namespace, through one listener. */
 const importEverything: EgressListener = { captureMode: 'DEFAULT', hosts: ['*/*'] };
 
+function importsEverything({ hosts, port }: EgressListener): boolean {
+  return port === undefined && hosts.includes('*/*');
+}
+
 /**
  * @param namespace of the proxies; also for a Sidecar of the root namespace
  * @param sidecar the object that holds for them; absent: everything that is exported to the namespace
  */
 export function buildSidecarScope(sources: ScopeSources, namespace: string, sidecar?: Config<Sidecar>): SidecarScope {
   const egress = sidecar?.spec.egress?.length ? sidecar.spec.egress : [importEverything];
+  if (egress.length === 1 && importsEverything(egress[0]!) && sources.services.isShared) {
+    // Nothing is left that a virtual service could lead to besides.
+    const { services } = sources.services;
+    const virtualServices = sources.virtualServices.for('mesh', namespace);
+    const { captureMode, bind } = egress[0]!;
+    const listener = { captureMode, ...(bind !== undefined && { bind }), services, virtualServices };
+    return new BuiltScope(sources, namespace, sidecar, [listener], services);
+  }
   const seen = new SeenServices(namespace);
   const egressListeners = egress.map((listener) => listenerScope(sources, namespace, listener, seen));
   for (const { virtualServices } of egressListeners) {
@@ -92,8 +104,21 @@ function withPort(services: readonly Service[], { port }: EgressListener): SeenS
   return services.flatMap((original) => {
     const ports = original.ports.filter(({ number }) => number === port.number);
     if (ports.length === 0) return [];
-    return [{ original, service: ports.length === original.ports.length ? original : { ...original, ports } }];
+    return [{ original, service: withPorts(original, ports) }];
   });
+}
+
+const trimmed = new WeakMap<Service, Map<string, Service>>();
+
+/** A service with some of its ports: the same object wherever those ports are shown. */
+function withPorts(original: Service, ports: Service['ports']): Service {
+  if (ports.length === original.ports.length) return original;
+  const known = trimmed.get(original) ?? new Map<string, Service>();
+  trimmed.set(original, known);
+  const id = ports.map(({ number }) => number).join();
+  const service = known.get(id) ?? { ...original, ports };
+  known.set(id, service);
+  return service;
 }
 
 /** The union of what listeners show: the first listener's choice of a host's namespace holds, ports add up. */
@@ -127,8 +152,10 @@ class SeenServices {
 
   services(): readonly Service[] {
     const services = [...this.ports].map(([original, numbers]) => {
-      if (numbers.size === original.ports.length) return original;
-      return { ...original, ports: original.ports.filter(({ number }) => numbers.has(number)) };
+      return withPorts(
+        original,
+        original.ports.filter(({ number }) => numbers.has(number)),
+      );
     });
     return services.sort(byServiceAge);
   }
@@ -144,7 +171,6 @@ class BuiltScope implements SidecarScope {
   readonly services: readonly Service[];
   private readonly destinationRules: DestinationRuleIndex;
   private byHostname: ReadonlyMap<string, Service> | undefined;
-  private origins: ReadonlySet<string> | undefined;
 
   constructor(
     sources: ScopeSources,
@@ -179,26 +205,58 @@ class BuiltScope implements SidecarScope {
   }
 
   dependsOn(key: ConfigKey): boolean {
-    this.origins ??= this.collectOrigins();
-    return this.origins.has(configKeyText(key));
+    switch (key.kind) {
+      case 'ServiceEntry':
+      case 'Endpoints':
+      case 'DNSName':
+        return originsOf(this.services).has(`${key.namespace}/${key.name}`);
+      case 'VirtualService':
+        return this.egressListeners.some(({ virtualServices }) => leadsTo(virtualServices, key));
+      case 'DestinationRule':
+        return this.dependsOnRule(key);
+      case 'Sidecar':
+        return this.sidecar !== undefined && isSame(configKeyOf(this.sidecar), key);
+      default:
+        return originsOf(this.services).has(configKeyText(key));
+    }
   }
 
-  private collectOrigins(): Set<string> {
-    const origins = new Set<string>();
-    const add = (key: ConfigKey): void => void origins.add(configKeyText(key));
-    if (this.sidecar) add(configKeyOf(this.sidecar));
-    for (const service of this.services) {
-      for (const key of [serviceKey(service), endpointsKey(service), service.origin]) add(key);
-      for (const key of this.destinationRuleFor(service)?.origins ?? []) add(key);
-    }
-    for (const key of this.destinationRules.selectiveKeys(this.namespace)) add(key);
-    for (const listener of this.egressListeners) addVirtualServices(listener.virtualServices, add);
-    return origins;
+  private dependsOnRule(key: ConfigKey): boolean {
+    if (this.destinationRules.isSelective(key)) return key.namespace === this.namespace;
+    const host = this.destinationRules.hostOf(key);
+    if (host === undefined) return false;
+    const depends = (service: Service): boolean =>
+      this.destinationRuleFor(service)?.origins.some((origin) => isSame(origin, key)) ?? false;
+    if (isWildcard(host)) return this.services.some((service) => depends(service));
+    const service = this.serviceByHostname(host);
+    return service !== undefined && depends(service);
   }
 }
 
-function addVirtualServices(virtualServices: readonly ResolvedVirtualService[], add: (key: ConfigKey) => void): void {
-  for (const { origins } of virtualServices) for (const key of origins) add(key);
+/** Of a list of services, which many scopes share: their names, and the objects that they were made from. */
+const origins = new WeakMap<readonly Service[], ReadonlySet<string>>();
+
+function originsOf(services: readonly Service[]): ReadonlySet<string> {
+  let known = origins.get(services);
+  if (known === undefined) {
+    const texts = new Set<string>();
+    for (const { hostname, namespace, origin } of services) {
+      texts.add(`${namespace}/${hostname}`);
+      // Objects of the kind that names services are asked for without it.
+      texts.add(origin.kind === 'ServiceEntry' ? `${origin.namespace}/${origin.name}` : configKeyText(origin));
+    }
+    known = texts;
+    origins.set(services, known);
+  }
+  return known;
+}
+
+function leadsTo(virtualServices: readonly ResolvedVirtualService[], key: ConfigKey): boolean {
+  return virtualServices.some((service) => service.origins.some((origin) => isSame(origin, key)));
+}
+
+function isSame(a: ConfigKey, b: ConfigKey): boolean {
+  return a.name === b.name && a.namespace === b.namespace && a.kind === b.kind;
 }
 
 function qualifiedPolicy(policy: OutboundTrafficPolicy, namespace: string, domain: string): OutboundTrafficPolicy {

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { concernedTypes, pushedTypeOf } from './concern.ts';
+import { type Change, concernedTypes, pushedTypeOf } from './concern.ts';
 import { type ConfigKey, parseConfigKey } from './config.ts';
 import { type GivenNode, givenMesh, givenProxy } from './given-mesh.ts';
+import type { PushContext } from './push-context.ts';
+import { ShapeTable } from './shape-table.ts';
 
 const object = (kind: string, id: string, spec: string): string => {
   const [namespace, name] = id.split('/');
@@ -31,9 +33,17 @@ const mesh =
 
 const { context } = givenMesh(mesh);
 
+const shapes = new ShapeTable();
+
+function concerned(change: Change, node: GivenNode, now: PushContext, before: PushContext | undefined): Set<string> {
+  const proxy = givenProxy(node);
+  const old = before && { context: before, shape: shapes.shapeOf(proxy, before) };
+  return new Set(concernedTypes(change, { context: now, shape: shapes.shapeOf(proxy, now, old?.shape) }, old));
+}
+
 function types(node: GivenNode, ...keys: string[]): string[] {
   const change = { forced: false, keys: keys.map((key): ConfigKey => parseConfigKey(key)) };
-  return [...concernedTypes(change, givenProxy(node), context, context)];
+  return [...concerned(change, node, context, context)];
 }
 
 const shop: GivenNode = { namespace: 'shop' };
@@ -51,6 +61,13 @@ describe('a change concerns a sidecar', () => {
     ['AuthorizationPolicy/shop/p', ['LDS']],
     ['PeerAuthentication/istio-system/p', ['CDS', 'EDS', 'LDS']],
     ['Secret/shop/cert', ['SDS', 'ECDS']],
+    ['ConfigMap/shop/ca', ['SDS']],
+    ['RequestAuthentication/shop/p', ['LDS']],
+    ['AuthorizationPolicy/istio-system/p', ['LDS']],
+    ['Telemetry/shop/t', ['LDS']],
+    ['EnvoyFilter/shop/f', ['CDS', 'EDS', 'LDS', 'RDS', 'ECDS']],
+    ['WasmPlugin/shop/w', ['LDS', 'ECDS']],
+    ['DNSName/shop/reviews.b', ['NDS']],
   ])('that is in its scope: %s', (key, expected) => {
     expect(types(shop, key)).toEqual(expected);
   });
@@ -64,6 +81,17 @@ describe('a change concerns a sidecar', () => {
     'Gateway/shop/gw',
     'PeerAuthentication/pay/p',
     'WorkloadGroup/shop/g',
+    'ProxyConfig/shop/p',
+    'AuthorizationPolicy/pay/p',
+    'EnvoyFilter/pay/f',
+    'DNSName/pay/card.b',
+    'Service/pay/card',
+    // What becomes of them is named as a service, endpoints, routes, or shows in the proxy's shape.
+    'Pod/shop/web-0',
+    'EndpointSlice/shop/reviews-x',
+    'Node//n',
+    'Ingress/shop/i',
+    'Proxy/Kubernetes/10.9.9.9',
   ])('not when it is outside: %s', (key) => {
     expect(types(shop, key)).toEqual([]);
   });
@@ -78,22 +106,28 @@ describe('a change concerns a sidecar', () => {
       mesh.replace(service('shop/reviews', 'reviews.b', ', endpoints: [{address: 10.0.0.1}]'), ''),
     ).context;
     const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
-    expect(concernedTypes(change, givenProxy(shop), after, context)).toContain('CDS');
-    expect(concernedTypes(change, givenProxy(shop), after, after)).toEqual(new Set());
+    expect(concerned(change, shop, after, context)).toContain('CDS');
+    expect(concerned(change, shop, after, after)).toEqual(new Set());
   });
 
   it('when it is of a service that its own workload serves, in scope or not', () => {
     const own = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
     const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
-    expect(concernedTypes(change, givenProxy({ ...shop, ip: '10.0.0.1' }), own, own)).toContain('LDS');
-    expect(concernedTypes(change, givenProxy({ ...shop, ip: '10.0.0.2' }), own, own)).toEqual(new Set());
+    expect(concerned(change, { ...shop, ip: '10.0.0.1' }, own, own)).toContain('LDS');
+    expect(concerned(change, { ...shop, ip: '10.0.0.2' }, own, own)).toEqual(new Set());
+  });
+
+  it('when it is a rule for a service that its own workload serves, in scope or not', () => {
+    const own = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
+    const change = { forced: false, keys: [parseConfigKey('DestinationRule/shop/reviews')] };
+    expect(concerned(change, { ...shop, ip: '10.0.0.1' }, own, own)).toContain('CDS');
+    expect(concerned(change, { ...shop, ip: '10.0.0.2' }, own, own)).toEqual(new Set());
   });
 
   it('in its listeners when endpoints make its workload serve something else', () => {
     const moved = givenMesh(mesh.replace('10.0.0.1', '10.0.0.7')).context;
     const change = { forced: false, keys: [parseConfigKey('Endpoints/shop/reviews.b')] };
-    const of = (ip: string): string[] =>
-      [...concernedTypes(change, givenProxy({ ...shop, ip }), moved, context)].sort();
+    const of = (ip: string): string[] => [...concerned(change, { ...shop, ip }, moved, context)].sort();
     expect(of('10.0.0.7')).toEqual(['CDS', 'EDS', 'LDS', 'RDS']);
     expect(of('10.0.0.1')).toEqual(['CDS', 'EDS', 'LDS', 'RDS']);
     expect(of('10.0.0.9')).toEqual(['EDS']);
@@ -108,6 +142,8 @@ describe('a change concerns a router', () => {
     ['ServiceEntry/pay/card.b', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS']],
     ['ServiceEntry/pay/secret.b', []],
     ['Sidecar/shop/own', []],
+    ['PeerAuthentication/pay/p', ['CDS', 'EDS']],
+    ['PeerAuthentication/istio-system/p', ['CDS', 'EDS', 'LDS']],
   ])('by what it sees: %s', (key, expected) => {
     expect(types(router, key)).toEqual(expected);
   });
@@ -116,8 +152,8 @@ describe('a change concerns a router', () => {
 describe('any change', () => {
   it('concerns everything when it is forced, or when nothing was sent before', () => {
     const all = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS'];
-    expect([...concernedTypes({ forced: true, keys: [] }, givenProxy(shop), context, context)]).toEqual(all);
-    expect([...concernedTypes({ forced: false, keys: [] }, givenProxy(shop), context, undefined)]).toEqual(all);
+    expect([...concerned({ forced: true, keys: [] }, shop, context, context)]).toEqual(all);
+    expect([...concerned({ forced: false, keys: [] }, shop, context, undefined)]).toEqual(all);
   });
 
   it('of nothing concerns nobody', () => {

@@ -1,8 +1,9 @@
 /** Whether a change matters to a proxy, and for which kinds of resources (spec/discovery.md §6.5). */
 import { type ConfigKey, configKeyText } from './config.ts';
-import type { Proxy } from './proxy.ts';
+import type { NodeType } from './proxy.ts';
+import type { ProxyShape } from './proxy-shape.ts';
 import type { PushContext } from './push-context.ts';
-import { endpointsKey, type ServiceTarget, serviceKey } from './service.ts';
+import { endpointsKey, serviceKey } from './service.ts';
 
 /** Types of resources, by the names of their services. */
 export type PushedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'NDS' | 'ECDS' | 'PCDS';
@@ -13,7 +14,10 @@ export interface Change {
   readonly keys: readonly ConfigKey[];
 }
 
-const everyType: readonly PushedType[] = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS'];
+const allTypes: readonly PushedType[] = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS'];
+
+/** What a change of everything concerns. */
+export const everyType: ReadonlySet<PushedType> = new Set(allTypes);
 
 const byTypeUrl: Readonly<Record<string, PushedType>> = {
   'type.googleapis.com/envoy.config.cluster.v3.Cluster': 'CDS',
@@ -31,25 +35,33 @@ export function pushedTypeOf(typeUrl: string): PushedType | undefined {
   return byTypeUrl[typeUrl];
 }
 
+/** Whether a change of a kind may change the type for proxies of a kind; true for types that no rule speaks of. */
+export function changesType(kind: string, typeUrl: string, nodeType: NodeType): boolean {
+  const type = pushedTypeOf(typeUrl);
+  return type === undefined || changes(kind, type, nodeType);
+}
+
 /** Kinds whose change does not change the type. */
 const withoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', ReadonlySet<string>>> = {
   CDS: new Set([
     ...['WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'Secret', 'Telemetry'],
-    ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address'],
+    ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address', 'ConfigMap'],
   ]),
   EDS: new Set([
     ...['Gateway', 'VirtualService', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'Secret'],
-    ...['Telemetry', 'WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Sidecar', 'Address'],
+    ...['Telemetry', 'WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Sidecar', 'Address', 'ConfigMap'],
   ]),
-  LDS: new Set(['WorkloadGroup', 'WorkloadEntry', 'Secret', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address']),
+  LDS: new Set([
+    ...['WorkloadGroup', 'WorkloadEntry', 'Secret', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address', 'ConfigMap'],
+  ]),
   RDS: new Set([
     ...['WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication'],
-    ...['Secret', 'WasmPlugin', 'TrafficExtension', 'Telemetry', 'ProxyConfig', 'DNSName', 'Endpoints'],
+    ...['Secret', 'WasmPlugin', 'TrafficExtension', 'Telemetry', 'ProxyConfig', 'DNSName', 'Endpoints', 'ConfigMap'],
   ]),
   NDS: new Set([
     ...['Gateway', 'VirtualService', 'DestinationRule', 'Secret', 'Telemetry', 'EnvoyFilter', 'WorkloadEntry'],
     ...['WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication', 'WasmPlugin'],
-    ...['TrafficExtension', 'ProxyConfig', 'MeshConfig', 'Endpoints'],
+    ...['TrafficExtension', 'ProxyConfig', 'MeshConfig', 'Endpoints', 'ConfigMap'],
   ]),
 };
 
@@ -60,6 +72,14 @@ const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS', ReadonlySet<string>>> = {
   PCDS: new Set(['MeshConfig']),
 };
 
+/**
+ * Objects that services, endpoints and rules are made from: what changes by them is named as well (§6.1). What becomes
+ * of a proxy's own workload shows in its shape.
+ */
+const toldOtherwise: ReadonlySet<string> = new Set([
+  ...['EndpointSlice', 'Pod', 'Node', 'Namespace', 'Ingress', 'IngressClass', 'Proxy'],
+]);
+
 /** Kinds that hold for a namespace, or from the root namespace for all. */
 const namespacePolicies: ReadonlySet<string> = new Set([
   ...['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry', 'EnvoyFilter'],
@@ -68,57 +88,70 @@ const namespacePolicies: ReadonlySet<string> = new Set([
 
 /** Kinds that a sidecar's scope answers for; a router's scope (all that it sees) for services only. */
 const scopedForSidecars: ReadonlySet<string> = new Set([
-  ...['ServiceEntry', 'Endpoints', 'VirtualService', 'DestinationRule', 'Sidecar'],
+  ...['ServiceEntry', 'Service', 'Endpoints', 'DNSName', 'VirtualService', 'DestinationRule', 'Sidecar'],
 ]);
-const scopedForRouters: ReadonlySet<string> = new Set(['ServiceEntry', 'Endpoints']);
+const scopedForRouters: ReadonlySet<string> = new Set(['ServiceEntry', 'Service', 'Endpoints', 'DNSName']);
+
+/** A proxy as one context sees it. */
+export interface SeenProxy {
+  readonly shape: ProxyShape;
+  readonly context: PushContext;
+}
 
 /**
- * The types of resources that may differ for a proxy after a change; empty: it need not be pushed to.
+ * The types of resources that may differ for a proxy after a change; empty: it need not be pushed to. Proxies of one
+ * shape get one answer.
  *
- * @param before the context that the proxy was last served from: what went away was in it. Absent: everything is new.
+ * @param before the proxy in the context that it was last served from: what went away was in it. Absent: everything is
+ *   new.
  */
-export function concernedTypes(
-  change: Change,
-  proxy: Proxy,
-  now: PushContext,
-  before: PushContext | undefined,
-): ReadonlySet<PushedType> {
-  if (change.forced || before === undefined) return new Set(everyType);
-  const targets = [now.serviceTargetsOf(proxy), before.serviceTargetsOf(proxy)] as const;
-  const own = new Set(targets.flat().flatMap(targetKeys));
-  const kept = change.keys.filter((key) => own.has(configKeyText(key)) || mayConcern(key, proxy, now, before));
-  if (kept.length === 0 && sameTargets(...targets)) return new Set();
-  const types = new Set(everyType.filter((type) => kept.some(({ kind }) => changes(kind, type, proxy))));
-  // Endpoints alone change no listener, unless they make the proxy's own workload serve something else.
-  if (!sameTargets(...targets)) for (const type of ['CDS', 'LDS', 'RDS'] as const) types.add(type);
+export function concernedTypes(change: Change, now: SeenProxy, before: SeenProxy | undefined): ReadonlySet<PushedType> {
+  if (change.forced || before === undefined) return everyType;
+  const own = new Set([...keysOfWorkload(now), ...keysOfWorkload(before)]);
+  const kept = change.keys.filter((key) => own.has(configKeyText(key)) || mayConcern(key, now, before));
+  const { type, configNamespace } = now.shape;
+  const inForce = (key: ConfigKey): boolean =>
+    key.namespace === configNamespace || key.namespace === now.context.mesh.rootNamespace;
+  const types = new Set(
+    allTypes.filter((pushed) =>
+      kept.some((key) => {
+        // Whom a listener of a gateway lets in, its own namespace says; clusters, and so endpoints, heed all others.
+        if (pushed === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
+        return changes(key.kind, pushed, type);
+      }),
+    ),
+  );
+  // What makes the proxy another proxy changes all that is made for it.
+  if (now.shape !== before.shape) for (const pushed of ['CDS', 'EDS', 'LDS', 'RDS'] as const) types.add(pushed);
   return types;
 }
 
-function targetKeys({ service }: ServiceTarget): string[] {
-  return [serviceKey(service), endpointsKey(service), service.origin].map(configKeyText);
+/** What the inbound side of a proxy is made from, in its scope or not: its services, and the rules for them. */
+function keysOfWorkload({ shape, context }: SeenProxy): string[] {
+  const { serviceTargets, configNamespace, labels } = shape;
+  return serviceTargets
+    .flatMap(({ service }) => {
+      const rule = context.destinationRuleFor(configNamespace, service, labels);
+      return [serviceKey(service), endpointsKey(service), service.origin, ...(rule?.origins ?? [])];
+    })
+    .map(configKeyText);
 }
 
-function sameTargets(a: readonly ServiceTarget[], b: readonly ServiceTarget[]): boolean {
-  const ids = (targets: readonly ServiceTarget[]): string =>
-    targets
-      .map(({ service, port, targetPort }) => `${service.namespace}/${service.hostname}:${port.number}>${targetPort}`)
-      .join();
-  return a === b || ids(a) === ids(b);
-}
-
-function mayConcern(key: ConfigKey, proxy: Proxy, now: PushContext, before: PushContext): boolean {
-  const router = proxy.type === 'router';
-  if (key.kind === (router ? 'Sidecar' : 'Gateway')) return false;
+function mayConcern(key: ConfigKey, now: SeenProxy, before: SeenProxy): boolean {
+  const { shape } = now;
+  const router = shape.type === 'router';
+  if (toldOtherwise.has(key.kind) || key.kind === (router ? 'Sidecar' : 'Gateway')) return false;
   if ((router ? scopedForRouters : scopedForSidecars).has(key.kind)) {
-    return now.sidecarScopeFor(proxy).dependsOn(key) || before.sidecarScopeFor(proxy).dependsOn(key);
+    const scopes = [now.context.sidecarScopeFor(shape), before.context.sidecarScopeFor(before.shape)];
+    return scopes.some((scope, index) => (index === 0 || scope !== scopes[0]) && scope.dependsOn(key));
   }
   if (!router && namespacePolicies.has(key.kind)) {
-    return key.namespace === proxy.configNamespace || key.namespace === now.mesh.rootNamespace;
+    return key.namespace === shape.configNamespace || key.namespace === now.context.mesh.rootNamespace;
   }
   return true;
 }
 
-function changes(kind: string, type: PushedType, proxy: Proxy): boolean {
+function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
   switch (type) {
     case 'SDS':
     case 'ECDS':
@@ -126,7 +159,7 @@ function changes(kind: string, type: PushedType, proxy: Proxy): boolean {
       return onlyBy[type].has(kind);
     case 'CDS':
       // Of gateways, only routers have clusters.
-      return !withoutEffect.CDS.has(kind) && (kind !== 'Gateway' || proxy.type === 'router');
+      return !withoutEffect.CDS.has(kind) && (kind !== 'Gateway' || nodeType === 'router');
     case 'EDS':
     case 'LDS':
     case 'RDS':

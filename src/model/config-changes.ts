@@ -13,15 +13,20 @@ export function configEvents(before: readonly Config[], after: readonly Config[]
   const events: ConfigEvent[] = [];
   for (const current of after) {
     const id = configKeyText(configKeyOf(current));
-    const previous = old.get(id);
+    const event = configEvent(old.get(id), current);
     old.delete(id);
-    if (previous === undefined) events.push({ type: 'add', current });
-    else if (previous !== current && previous.resourceVersion !== current.resourceVersion) {
-      events.push({ type: 'update', previous, current, needsPush: needsPush(previous, current) });
-    }
+    if (event !== undefined) events.push(event);
   }
   for (const previous of old.values()) events.push({ type: 'delete', previous });
   return events.sort((a, b) => compareKeys(subjectOf(a), subjectOf(b)));
+}
+
+/** What became of one object; undefined when nothing did. */
+export function configEvent(previous: Config | undefined, current: Config | undefined): ConfigEvent | undefined {
+  if (current === undefined) return previous && { type: 'delete', previous };
+  if (previous === undefined) return { type: 'add', current };
+  if (previous === current || previous.resourceVersion === current.resourceVersion) return undefined;
+  return { type: 'update', previous, current, needsPush: needsPush(previous, current) };
 }
 
 /** The object that an event is about. */
@@ -34,17 +39,25 @@ function compareKeys(a: ConfigKey, b: ConfigKey): number {
 }
 
 /**
- * Whether an update may change what proxies get: not when the spec is equal and no label or annotation of Istio's is
- * involved (§4.1). A WorkloadEntry's status is its health, so it counts as well.
+ * Whether an update may change what proxies get (§4.1, last row): not when an object of Istio's keeps its spec and no
+ * label or annotation of Istio's is involved. A WorkloadEntry's status is its health, so it counts as well. Of other
+ * groups' objects every update counts.
  */
-function needsPush(previous: Config, current: Config): boolean {
-  const metadataKeys = [previous, current].flatMap(({ labels, annotations }) => [
-    ...Object.keys(labels),
-    ...Object.keys(annotations),
-  ]);
+export function needsPush(previous: Config, current: Config): boolean {
+  if (previous === current || previous.resourceVersion === current.resourceVersion) return false;
   return (
-    metadataKeys.some((key) => key.includes('istio.io')) ||
+    !isOfIstio(current) ||
+    [previous, current].some(({ labels, annotations }) => mentionsIstio(labels) || mentionsIstio(annotations)) ||
     !isDeepStrictEqual(previous.spec, current.spec) ||
     !isDeepStrictEqual(previous.status, current.status)
   );
+}
+
+function isOfIstio({ apiVersion }: Config): boolean {
+  return apiVersion.slice(0, apiVersion.indexOf('/')).endsWith('.istio.io');
+}
+
+function mentionsIstio(map: Readonly<Record<string, string>>): boolean {
+  for (const key in map) if (key.includes('istio.io')) return true;
+  return false;
 }

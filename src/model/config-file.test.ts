@@ -86,9 +86,9 @@ spec:
   });
 
   it.each([
-    ['v1', 'Service', 'is not read from files yet'],
-    ['discovery.k8s.io/v1', 'EndpointSlice', 'is not read from files yet'],
-    ['networking.istio.io/v1alpha3', 'EnvoyFilter', 'is not read from files yet'],
+    ['extensions.istio.io/v1alpha1', 'TrafficExtension', 'is not read from files yet'],
+    ['authentication.istio.io/v1alpha1', 'MeshPolicy', 'is of an old Istio'],
+    ['config.istio.io/v1alpha2', 'rule', 'is of an old Istio'],
     ['gateway.networking.k8s.io/v1', 'Gateway', 'is not read from files yet'],
     ['rbac.istio.io/v1alpha1', 'ServiceRole', 'is of an old Istio'],
     ['networking.k8s.io/v1', 'VirtualService', 'is of networking.istio.io/v1, not networking.k8s.io/v1'],

@@ -4,9 +4,9 @@
  * Documents that are the same as in the previous version of the file are not read again, so that an edit of one object
  * costs one object, and what did not change keeps its identity.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
-import { type Config, type ConfigKey, configKeyText } from './config.ts';
+import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
 import { isObject } from './decode.ts';
 import { type Envelope, readEnvelope } from './envelope.ts';
 import { kinds } from './kinds/index.ts';
@@ -55,10 +55,12 @@ function moved(result: DocumentResult, line: number): DocumentResult {
   if (by === 0) return result;
   return {
     line,
-    configs: result.configs.map((config) => ({
-      ...config,
-      ...(config.source && { source: { ...config.source, line: config.source.line + by } }),
-    })),
+    configs: result.configs.map((config) =>
+      Object.freeze({
+        ...config,
+        ...(config.source && { source: { ...config.source, line: config.source.line + by } }),
+      }),
+    ),
     problems: result.problems.map((problem) => ({ ...problem, line: problem.line + by })),
   };
 }
@@ -119,7 +121,7 @@ class DocumentReader {
     for (const warning of (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(decoded.right)) {
       this.reportAt('warning', path, joined(body, warning.path), warning.message, key);
     }
-    this.configs.push({
+    const config: Config = {
       kind: key.kind,
       apiVersion: envelope.apiVersion,
       name: key.name,
@@ -131,7 +133,8 @@ class DocumentReader {
       spec: decoded.right,
       ...(envelope.status === undefined ? {} : { status: envelope.status }),
       source: { file: this.file, line: this.document.positionOf(path).line },
-    });
+    };
+    this.configs.push(Object.freeze(config));
   }
 
   private reportAt(severity: Problem['severity'], path: string, field: string, message: string, key?: ConfigKey): void {
@@ -168,7 +171,7 @@ function keyOfBroken(value: unknown): ConfigKey | undefined {
 }
 
 function contentHash(content: unknown): string {
-  return createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 16);
+  return hash('sha1', JSON.stringify(content), 'hex').slice(0, 16);
 }
 
 /** Keeps the first object of each key; each other is a problem that says where the first is. */
@@ -179,19 +182,23 @@ export function withoutRepetitions(configs: readonly Config[]): {
   const first = new Map<string, Config>();
   const problems: Problem[] = [];
   for (const config of configs) {
-    const key = { kind: config.kind, namespace: config.namespace, name: config.name };
-    const earlier = first.get(configKeyText(key));
-    if (earlier === undefined) first.set(configKeyText(key), config);
-    else {
-      problems.push({
-        severity: 'error',
-        file: config.source?.file ?? '',
-        line: config.source?.line ?? 1,
-        object: objectText(key),
-        key,
-        message: `is defined twice; the one in ${earlier.source?.file}:${earlier.source?.line} is in force`,
-      });
-    }
+    const key = configKeyText(configKeyOf(config));
+    const earlier = first.get(key);
+    if (earlier === undefined) first.set(key, config);
+    else problems.push(repetition(config, earlier));
   }
   return { configs: [...first.values()], problems };
+}
+
+/** Says that an object's key is another's already. */
+export function repetition(config: Config, first: Config): Problem {
+  const key = configKeyOf(config);
+  return {
+    severity: 'error',
+    file: config.source?.file ?? '',
+    line: config.source?.line ?? 1,
+    object: objectText(key),
+    key,
+    message: `is defined twice; the one in ${first.source?.file}:${first.source?.line} is in force`,
+  };
 }

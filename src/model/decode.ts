@@ -198,17 +198,19 @@ export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> 
     name: field.from ?? property,
     field,
   }));
+  const oldNames = Object.entries(aliases);
   const known = new Set([...plan.map((entry) => entry.name), ...Object.keys(aliases)]);
   return (value, path) => {
     if (!isObject(value)) return fail(path, `must be an object, not ${described(value)}`);
     const errors = unknownFields(value, known, path);
     const result: Record<string, unknown> = {};
+    // Names of known fields are plain: their paths need no quotes.
+    const prefix = path === '' ? '' : `${path}.`;
     for (const { property, name, field } of plan) {
       const raw = value[name];
-      if (raw !== undefined && raw !== null)
-        assign(result, property, field.decoder(raw, fieldPath(path, name)), errors);
+      if (raw !== undefined && raw !== null) assign(result, property, field.decoder(raw, prefix + name), errors);
     }
-    for (const [oldName, [property, decoder]] of Object.entries(aliases)) {
+    for (const [oldName, [property, decoder]] of oldNames) {
       const raw = value[oldName];
       if (raw === undefined || raw === null || Object.hasOwn(result, property)) continue;
       assign(result, String(property), (decoder as Decoder<unknown>)(raw, fieldPath(path, oldName)), errors);
@@ -268,7 +270,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 
 function unknownFields(value: object, known: ReadonlySet<string>, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  for (const key of Object.keys(value)) {
+  for (const key in value) {
     if (known.has(key)) continue;
     const near = nearestName(key, known);
     const hint = near === undefined ? '' : `; did you mean ${near}?`;

@@ -1,8 +1,10 @@
 /** Which DestinationRule holds for a service, seen from a namespace (spec/discovery.md §8.2 "selection"). */
-import { type Config, type ConfigKey, configKeyOf } from './config.ts';
+import { byAge, type Config, type ConfigKey, configKeyOf } from './config.ts';
 import { qualifiedHost, widerHosts } from './hostname.ts';
 import type { DestinationRule, Subset } from './kinds/destination-rule.ts';
+import type { LocalityLoadBalancerSetting } from './kinds/traffic-policy.ts';
 import { isSelected } from './label-match.ts';
+import { changedList, listDiff } from './list-diff.ts';
 import type { MergedDestinationRule } from './resolved-rules.ts';
 import type { Service } from './service.ts';
 import { exportSet, isExportedTo, isPublic } from './visibility.ts';
@@ -16,27 +18,46 @@ interface Exported {
 
 /** Rules of one namespace by host, oldest first. */
 type RulesByHost = ReadonlyMap<string, readonly Exported[]>;
+/** By namespace. */
+type Rules = ReadonlyMap<string, RulesByHost>;
+
+interface About {
+  readonly domain: string;
+  readonly rootNamespace: string;
+  readonly defaultExportTo: readonly string[];
+}
 
 export class DestinationRuleIndex {
+  private prioritised: boolean | undefined;
   private readonly rootNamespace: string;
-  /** Rules for every workload, by their namespace. */
-  private readonly general: ReadonlyMap<string, RulesByHost>;
-  /** Rules for chosen workloads, by their namespace. */
-  private readonly selective: ReadonlyMap<string, RulesByHost>;
-  private readonly merged = new Map<string, MergedDestinationRule>();
+  private readonly sources: readonly Config<DestinationRule>[];
+  private readonly bySource: ReadonlyMap<Config<DestinationRule>, Exported>;
+  /** Rules for every workload. */
+  private readonly general: Rules;
+  /** Rules for chosen workloads. */
+  private readonly selective: Rules;
 
-  /** @param configs oldest first */
-  constructor(
-    configs: readonly Config<DestinationRule>[],
-    about: { readonly domain: string; readonly rootNamespace: string; readonly defaultExportTo: readonly string[] },
-  ) {
+  /**
+   * @param configs oldest first
+   * @param previous an index with the same settings: what did not change keeps its identity
+   */
+  constructor(configs: readonly Config<DestinationRule>[], about: About, previous?: DestinationRuleIndex) {
     this.rootNamespace = about.rootNamespace;
-    const rules = configs.map((config) => ({
-      config: withQualifiedHost(config, about.domain),
-      exportTo: exportSet(config.spec.exportTo, about.defaultExportTo),
+    this.sources = configs;
+    const diff = listDiff(previous?.sources ?? [], configs);
+    const bySource = new Map(previous?.bySource);
+    const removed = new Set(diff.removed.map((source) => bySource.get(source)!));
+    for (const source of diff.removed) bySource.delete(source);
+    const added = diff.added.map((source) => ({
+      config: withQualifiedHost(source, about.domain),
+      exportTo: exportSet(source.spec.exportTo, about.defaultExportTo),
     }));
-    this.general = byNamespaceAndHost(rules.filter(({ config }) => config.spec.workloadSelector === undefined));
-    this.selective = byNamespaceAndHost(rules.filter(({ config }) => config.spec.workloadSelector !== undefined));
+    for (const [index, source] of diff.added.entries()) bySource.set(source, added[index]!);
+    this.bySource = bySource;
+    const of = (rules: Iterable<Exported>, chosen: boolean): Exported[] =>
+      [...rules].filter(({ config }) => (config.spec.workloadSelector !== undefined) === chosen);
+    this.general = changedRules(previous?.general, of(removed, false), of(added, false));
+    this.selective = changedRules(previous?.selective, of(removed, true), of(added, true));
   }
 
   /**
@@ -48,7 +69,7 @@ export class DestinationRuleIndex {
     const selected = this.find(this.selective.get(clientNamespace), service.hostname, (rule) =>
       isSelected(rule.config.spec.workloadSelector!.labels, labels),
     );
-    if (selected !== undefined) return mergeRules(selected);
+    if (selected !== undefined) return merged(selected);
     for (const namespace of new Set([clientNamespace, service.namespace, this.rootNamespace])) {
       // The root namespace's rules are defaults for all: for its own workloads too, others come first.
       const privately =
@@ -61,9 +82,29 @@ export class DestinationRuleIndex {
       : undefined;
   }
 
-  /** The rules of a namespace that hold for chosen workloads only. */
-  selectiveKeys(namespace: string): readonly ConfigKey[] {
-    return [...(this.selective.get(namespace)?.values() ?? [])].flat().map(({ config }) => configKeyOf(config));
+  /** Whether any rule orders endpoints by the labels of the client's workload. */
+  get haveFailoverPriorities(): boolean {
+    this.prioritised ??= this.sources.some(({ spec }) =>
+      [spec.trafficPolicy, ...(spec.subsets ?? []).map((subset) => subset.trafficPolicy)].some(
+        (policy) =>
+          policy !== undefined &&
+          [policy, ...(policy.portLevelSettings ?? [])].some(({ loadBalancer }) =>
+            hasPriorities(loadBalancer?.localityLbSetting),
+          ),
+      ),
+    );
+    return this.prioritised;
+  }
+
+  /** Whether a rule of the namespace holds for chosen workloads only. */
+  isSelective({ namespace, name }: ConfigKey): boolean {
+    return [...(this.selective.get(namespace)?.values() ?? [])].flat().some(({ config }) => config.name === name);
+  }
+
+  /** The host of a rule, qualified; undefined when there is no such rule. */
+  hostOf({ namespace, name }: ConfigKey): string | undefined {
+    const source = this.sources.find((config) => config.name === name && config.namespace === namespace);
+    return source && this.bySource.get(source)!.config.spec.host;
   }
 
   private generalRule(
@@ -76,14 +117,7 @@ export class DestinationRuleIndex {
       return isExportedTo(exportTo, namespace, clientNamespace) && !(privately && isPublic(exportTo));
     });
     if (rules === undefined) return undefined;
-    // The same rules, merged once, for all who see them.
-    const id = rules.map(({ config }) => `${config.namespace}/${config.name}`).join(' ');
-    let merged = this.merged.get(id);
-    if (merged === undefined) {
-      merged = mergeRules(rules);
-      this.merged.set(id, merged);
-    }
-    return merged;
+    return merged(rules);
   }
 
   private find(
@@ -100,19 +134,49 @@ export class DestinationRuleIndex {
   }
 }
 
+export function hasPriorities(setting: LocalityLoadBalancerSetting | undefined): boolean {
+  return (setting?.failoverPriority?.length ?? 0) > 0;
+}
+
 function withQualifiedHost(config: Config<DestinationRule>, domain: string): Config<DestinationRule> {
   const host = qualifiedHost(config.spec.host, config.namespace, domain);
   return host === config.spec.host ? config : { ...config, spec: { ...config.spec, host } };
 }
 
-function byNamespaceAndHost(rules: readonly Exported[]): Map<string, RulesByHost> {
-  const result = new Map<string, RulesByHost>();
-  for (const [namespace, group] of Map.groupBy(rules, ({ config }) => config.namespace)) {
-    result.set(
-      namespace,
-      Map.groupBy(group, ({ config }) => config.spec.host),
-    );
+/** Copies what holds a changed rule, and nothing else. */
+function changedRules(before: Rules | undefined, removed: readonly Exported[], added: readonly Exported[]): Rules {
+  if (before !== undefined && removed.length + added.length === 0) return before;
+  const rules = new Map(before);
+  const gone = new Set(removed);
+  const namespaceOf = ({ config }: Exported): string => config.namespace;
+  const hostOf = ({ config }: Exported): string => config.spec.host;
+  for (const [namespace, changes] of Map.groupBy([...removed, ...added], namespaceOf)) {
+    const byHost = new Map(rules.get(namespace));
+    for (const [host, ofHost] of Map.groupBy(changes, hostOf)) {
+      const come = ofHost.filter((rule) => !gone.has(rule));
+      const list = changedList(byHost.get(host) ?? [], gone, come, (a, b) => byAge(a.config, b.config));
+      if (list.length === 0) byHost.delete(host);
+      else byHost.set(host, list);
+    }
+    if (byHost.size === 0) rules.delete(namespace);
+    else rules.set(namespace, byHost);
   }
+  return rules;
+}
+
+/** What rules were merged into, by the oldest of them. */
+const mergedRules = new WeakMap<Exported, { rules: readonly Exported[]; result: MergedDestinationRule }[]>();
+
+/** The same rules are merged once, for all who see them and for as long as they stay. */
+function merged(rules: readonly Exported[]): MergedDestinationRule {
+  const known = mergedRules.get(rules[0]!) ?? [];
+  const same = known.find(
+    (one) => one.rules.length === rules.length && one.rules.every((rule, index) => rule === rules[index]),
+  );
+  if (same !== undefined) return same.result;
+  const result = mergeRules(rules);
+  // Different clients see different ones of the same rules: a few answers, of which old ones go.
+  mergedRules.set(rules[0]!, [{ rules, result }, ...known.slice(0, 7)]);
   return result;
 }
 

@@ -33,24 +33,10 @@ export interface Skipped {
 
 /** Kinds that exist but are not read yet, by group. */
 const notYet: Readonly<Record<string, readonly string[]>> = {
-  '': ['Service', 'Endpoints', 'Pod', 'Node', 'Namespace', 'Secret', 'ConfigMap'],
-  'discovery.k8s.io': ['EndpointSlice'],
-  'networking.k8s.io': ['Ingress', 'IngressClass'],
-  extensions: ['Ingress'],
-  'networking.istio.io': ['WorkloadGroup', 'EnvoyFilter', 'ProxyConfig'],
-  'security.istio.io': ['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy'],
-  'telemetry.istio.io': ['Telemetry'],
-  'extensions.istio.io': ['WasmPlugin', 'TrafficExtension'],
+  'extensions.istio.io': ['TrafficExtension'],
   'gateway.networking.k8s.io': [
-    'GatewayClass',
-    'Gateway',
-    'HTTPRoute',
-    'GRPCRoute',
-    'TLSRoute',
-    'TCPRoute',
-    'ReferenceGrant',
-    'BackendTLSPolicy',
-    'ListenerSet',
+    ...['GatewayClass', 'Gateway', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute', 'ReferenceGrant'],
+    ...['BackendTLSPolicy', 'ListenerSet'],
   ],
 };
 
@@ -58,6 +44,13 @@ const notYet: Readonly<Record<string, readonly string[]>> = {
 const retiredGroups: ReadonlySet<string> = new Set(['authentication.istio.io', 'rbac.istio.io', 'config.istio.io']);
 
 const topFields = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
+
+const byGroupAndKind = new Map(Object.values(kinds).map((entry) => [`${entry.group}/${entry.kind}`, entry]));
+
+/** The row of a kind that is read. */
+function kindOf(group: string, kind: string) {
+  return byGroupAndKind.get(`${group}/${kind}`);
+}
 
 export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
   if (!isObject(value))
@@ -72,7 +65,7 @@ export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
   }
   const slash = apiVersion.lastIndexOf('/');
   const [group, version] = [apiVersion.slice(0, Math.max(slash, 0)), apiVersion.slice(slash + 1)];
-  const known = Object.values(kinds).find((entry) => entry.kind === kind && entry.group === group);
+  const known = kindOf(group, kind);
   if (known === undefined) return { _tag: 'skipped', reason: reasonToSkip(group, kind, apiVersion) };
   const errors: FieldError[] = [];
   if (!known.versions.includes(version)) {
@@ -88,7 +81,7 @@ export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
 
 /** The fields of an object that has nothing beside its spec. */
 function specOf(value: Readonly<Record<string, unknown>>, errors: FieldError[]): unknown {
-  for (const field of Object.keys(value)) {
+  for (const field in value) {
     if (topFields.includes(field)) continue;
     const near = nearestName(field, topFields);
     const hint = near === undefined ? ' (fields of the object go under spec)' : `; did you mean ${near}?`;
@@ -158,8 +151,11 @@ function nameMistake(name: unknown, allowed: string): string {
   return `must be a name of lower-case ${allowed}, not ${JSON.stringify(name)}`;
 }
 
+/** Shared by all objects that say nothing. */
+const none: Readonly<Record<string, string>> = Object.freeze({});
+
 function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Record<string, string>> {
-  if (value === undefined || value === null) return {};
+  if (value === undefined || value === null) return none;
   if (!isObject(value)) {
     errors.push({ path, message: 'must be a map of texts' });
     return {};
@@ -177,10 +173,13 @@ function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Rec
 
 /** §4.5: annotations that only the control plane itself may set, or that mean nothing on these kinds. */
 function annotationMistakes(annotations: Readonly<Record<string, string>>, kind: string): FieldError[] {
+  if (annotations === none) return [];
   return Object.keys(annotations).flatMap((key) => {
     const path = fieldPath('metadata.annotations', key);
     if (key.startsWith('internal.istio.io/')) return [{ path, message: 'is internal and must not be set' }];
-    return key === 'istio.io/dry-run' ? [{ path, message: `is not supported on ${kind}` }] : [];
+    return key === 'istio.io/dry-run' && kind !== 'AuthorizationPolicy'
+      ? [{ path, message: `is not supported on ${kind}` }]
+      : [];
   });
 }
 

@@ -8,6 +8,7 @@ import type { MeshConfig } from './mesh-config.ts';
 import { parseNode } from './parse-node.ts';
 import { problemText } from './problem.ts';
 import type { Proxy } from './proxy.ts';
+import { type ProxyShape, shapeOf } from './proxy-shape.ts';
 import type { PushContext } from './push-context.ts';
 import { buildServiceRegistry, type ServiceRegistry } from './service-registry.ts';
 
@@ -39,12 +40,10 @@ export function givenMesh(yaml: string, options: GivenOptions = {}): GivenMesh {
       ? (previous?.context.mesh ?? givenMeshConfig(''))
       : givenMeshConfig(options.meshConfig);
   const configs = configSetOf(file.configs.map(agedByLine));
-  const registryOptions = { ...mesh, clusterId: 'Kubernetes' };
   const registry = buildServiceRegistry(
-    configs.ServiceEntry,
-    configs.WorkloadEntry,
-    registryOptions,
-    previous?.registry,
+    configs,
+    registryOptionsOf(mesh),
+    mesh === previous?.context.mesh ? previous.registry : undefined,
   );
   const input = { version: '2026-01-01T00:00:00Z/1', mesh, domain: 'cluster.local', configs, ...registry };
   const changed = previous?.changed;
@@ -60,6 +59,10 @@ function agedByLine(config: Config): Config {
   const older = aged.get(config) ?? { ...config, creationTimestamp: (config.source?.line ?? 0) * 1000 };
   aged.set(config, older);
   return older;
+}
+
+function registryOptionsOf({ trustDomain, defaultServiceExportTo, discoverySelectors }: MeshConfig) {
+  return { trustDomain, defaultServiceExportTo, discoverySelectors };
 }
 
 export function givenMeshConfig(yaml: string): MeshConfig {
@@ -85,4 +88,13 @@ export function givenProxy(node: GivenNode = {}): Proxy {
   });
   if (E.isLeft(parsed)) throw new Error(parsed.left);
   return parsed.right;
+}
+
+/** @param context left out: one in which its workload serves nothing, and no Sidecar object holds for it. */
+export function givenShape(node: GivenNode = {}, context: PushContext = nothing()): ProxyShape {
+  return shapeOf(givenProxy(node), context);
+}
+
+function nothing(): PushContext {
+  return givenMesh('').context;
 }

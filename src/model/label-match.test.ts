@@ -1,20 +1,62 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isSelected, LabelIndex } from './label-match.ts';
+import { isSelected, LabelIndex, SelectorIndex } from './label-match.ts';
+
+const labels = fc.dictionary(fc.constantFrom('a', 'b'), fc.constantFrom('1', '2'));
+const id = fc.integer({ min: 0, max: 5 }).map(String);
 
 describe('a label index', () => {
-  it('finds what trying every item would find, in the same order', () => {
-    const labels = fc.dictionary(fc.constantFrom('a', 'b'), fc.constantFrom('1', '2'));
+  it('finds what trying every item would find, whatever came and went', () => {
+    const step = fc.record({ id, labels: fc.option(labels) });
     fc.assert(
-      fc.property(fc.array(fc.record({ labels })), labels, (items, selector) => {
-        expect(new LabelIndex(items).selectedBy(selector)).toEqual(
-          items.filter((item) => isSelected(selector, item.labels)),
-        );
+      fc.property(fc.array(step), labels, (steps, selector) => {
+        const index = new LabelIndex<{ id: string; labels: Record<string, string> }>();
+        const model = new Map<string, { id: string; labels: Record<string, string> }>();
+        for (const item of steps) {
+          if (item.labels === null) index.drop(item.id);
+          else index.put(item.id, { id: item.id, labels: item.labels });
+          if (item.labels === null) model.delete(item.id);
+          else model.set(item.id, { id: item.id, labels: item.labels });
+        }
+        const wanted = [...model.values()].filter((item) => isSelected(selector, item.labels));
+        expect(
+          index
+            .selectedBy(selector)
+            .map((item) => item.id)
+            .toSorted(),
+        ).toEqual(wanted.map((item) => item.id).toSorted());
       }),
     );
   });
 
   it('finds everything with an empty selector', () => {
-    expect(new LabelIndex([{ labels: {} }]).selectedBy({})).toHaveLength(1);
+    const index = new LabelIndex();
+    index.put('x', { labels: {} });
+    expect(index.selectedBy({})).toHaveLength(1);
+  });
+});
+
+describe('a selector index', () => {
+  it('finds the selectors that trying each would find, in their namespace alone', () => {
+    const namespace = fc.constantFrom('n', 'm');
+    fc.assert(
+      fc.property(fc.array(fc.record({ namespace, selector: labels })), namespace, labels, (items, asked, given) => {
+        let index = new SelectorIndex<number>();
+        for (const [item, { namespace, selector }] of items.entries()) {
+          index = index.with(namespace, { id: `${item}`, selector, item });
+        }
+        const found = (): number[] =>
+          index
+            .selecting(asked, given)
+            .map(({ item }) => item)
+            .toSorted();
+        const wanted = [...items.keys()].filter(
+          (item) => items[item]!.namespace === asked && isSelected(items[item]!.selector, given),
+        );
+        expect(found()).toEqual(wanted);
+        for (const item of wanted) index = index.without(asked, { id: `${item}`, selector: items[item]!.selector });
+        expect(found()).toEqual([]);
+      }),
+    );
   });
 });

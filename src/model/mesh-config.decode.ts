@@ -5,6 +5,7 @@ import {
   type Decoder,
   durationAtLeast,
   durationMs,
+  type FieldError,
   fail,
   fieldPath,
   forgivingUnknown,
@@ -36,6 +37,7 @@ import {
   type ServiceSetting,
   type TlsDefaults,
 } from './mesh-config.ts';
+import { meshConfigMistakes, providerMistakes } from './mesh-config-rules.ts';
 import { isDnsLabel } from './names.ts';
 import type { Problem } from './problem.ts';
 import { decodeProxyConfig } from './proxy-config.ts';
@@ -195,22 +197,34 @@ export function readMeshConfig(
     );
   }
   const decoded = forgivingUnknown(meshConfigPart)(document.value ?? {});
-  if (E.isLeft(decoded)) {
-    return E.left(
-      decoded.left.map((error) =>
-        problem({ ...document.positionOf(error.path), field: error.path, message: error.message }),
-      ),
-    );
-  }
-  const warnings = decoded.right.unknown.map(({ path, message }) =>
-    problem({
-      ...document.positionOf(path),
-      severity: 'warning',
-      field: path,
+  if (E.isLeft(decoded)) return E.left(decoded.left.map(located));
+  const { value, unknown } = decoded.right;
+  const providers = (value.extensionProviders ?? []).map((provider, index) => ({
+    provider,
+    mistakes: providerMistakes(provider, `extensionProviders[${index}]`),
+  }));
+  const warnings = [
+    ...unknown.map(({ path, message }) => ({
+      path,
       message: retired.has(path) ? 'is of an old Istio and has no effect' : `${message} (it has no effect)`,
+    })),
+    ...providers.flatMap(({ mistakes }) =>
+      mistakes.map(({ path, message }) => ({ path, message: `${message}: the provider is left out` })),
+    ),
+  ];
+  const mesh = mergeMeshConfig(base, {
+    ...value,
+    ...(value.extensionProviders !== undefined && {
+      extensionProviders: providers.flatMap(({ provider, mistakes }) => (mistakes.length === 0 ? provider : [])),
     }),
-  );
-  return E.right({ mesh: mergeMeshConfig(base, decoded.right.value), warnings });
+  });
+  const mistakes = meshConfigMistakes(mesh);
+  if (mistakes.length > 0) return E.left(mistakes.map(located));
+  return E.right({ mesh, warnings: warnings.map((warning) => ({ ...located(warning), severity: 'warning' })) });
+
+  function located({ path, message }: FieldError): Problem {
+    return problem({ ...document.positionOf(path), field: path, message });
+  }
 
   function problem(about: Omit<Problem, 'file' | 'severity'> & Partial<Problem>): Problem {
     return { severity: 'error', file, ...about };

@@ -2,8 +2,10 @@
 import * as E from 'fp-ts/lib/Either.js';
 import {
   type Decoder,
-  decodeWith,
   dictionary,
+  type FieldError,
+  fieldPath,
+  forgivingUnknown,
   list,
   name,
   optional,
@@ -85,29 +87,38 @@ const meshNetworks: Decoder<MeshNetworks> = struct<MeshNetworks>({
   ),
 });
 
-/** Reads a networks file's text; an empty one says that there are none. */
-export function readMeshNetworks(file: string, content: string): E.Either<readonly Problem[], MeshNetworks> {
+export interface MeshNetworksFile {
+  readonly networks: MeshNetworks;
+  /** What has no effect, or may be a mistake. */
+  readonly warnings: readonly Problem[];
+}
+
+/**
+ * Reads a networks file's text; an empty one says that there are none. On the left every mistake with its place: the
+ * previous networks then stay in force.
+ */
+export function readMeshNetworks(file: string, content: string): E.Either<readonly Problem[], MeshNetworksFile> {
   const document = parseYamlDocument({ text: content, line: 1 });
+  const error = { severity: 'error', file } as const;
   if (document.mistakes.length > 0) {
     return E.left(
-      document.mistakes.map(({ line, column, message }) => ({
-        severity: 'error',
-        file,
-        line,
-        column,
-        message: `YAML: ${message}`,
-      })),
+      document.mistakes.map(({ line, column, message }) => ({ ...error, line, column, message: `YAML: ${message}` })),
     );
   }
-  return E.mapLeft((errors: readonly { path: string; message: string }[]) =>
-    errors.map(
-      (error): Problem => ({
-        severity: 'error',
-        file,
-        ...document.positionOf(error.path),
-        field: error.path,
-        message: error.message,
-      }),
+  const decoded = forgivingUnknown(meshNetworks)(document.value ?? {});
+  if (E.isLeft(decoded)) return E.left(decoded.left.map((mistake) => located(mistake)));
+  const { value, unknown } = decoded.right;
+  const warnings = [
+    ...unknown.map(({ path, message }) => ({ path, message: `${message} (it has no effect)` })),
+    ...Object.entries(value.networks).flatMap(([network, { endpoints: ends }]) =>
+      ends.length > 0
+        ? []
+        : [{ path: fieldPath('networks', network), message: 'has no endpoints: only labels say who is in it' }],
     ),
-  )(decodeWith(meshNetworks, document.value ?? {}));
+  ];
+  return E.right({ networks: value, warnings: warnings.map((w) => ({ ...located(w), severity: 'warning' })) });
+
+  function located({ path, message }: FieldError): Problem {
+    return { ...error, ...document.positionOf(path), field: path, message };
+  }
 }

@@ -1,6 +1,4 @@
 /** An Envoy as the control plane knows it: who it is, and what it said of itself (spec/discovery.md §7.2). */
-import type { ServiceTarget } from './service.ts';
-
 /** `sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local`. Waypoints and ztunnels are not served yet. */
 export type NodeType = 'sidecar' | 'router';
 
@@ -26,9 +24,4 @@ export interface Proxy {
   readonly locality: string;
   /** Metadata as sent, for what no field above holds. */
   readonly metadata: Readonly<Record<string, unknown>>;
-}
-
-/** A proxy together with what the mesh knows of its workload: what generators read. */
-export interface ProxyView extends Proxy {
-  readonly serviceTargets: readonly ServiceTarget[];
 }

@@ -5,7 +5,9 @@
 import type { Config } from './config.ts';
 import type { Gateway } from './kinds/gateway.ts';
 import type { MeshConfig } from './mesh-config.ts';
+import type { NetworkGateways } from './network-gateways.ts';
 import type { Proxy } from './proxy.ts';
+import type { KnownWorkload, LookedUp } from './proxy-lookup.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
 import type { Endpoint, Service, ServiceTarget } from './service.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
@@ -45,9 +47,17 @@ export interface PushContext {
     service: Service,
     labels?: Readonly<Record<string, string>>,
   ): MergedDestinationRule | undefined;
+  /** Whether the order of any service's endpoints depends on the labels of the client's workload. */
+  readonly ordersEndpointsByLabels: boolean;
   /** Gateway objects that select a proxy, oldest first (§8.7). */
-  gatewaysFor(proxy: Proxy): readonly Config<Gateway>[];
-  sidecarScopeFor(proxy: Proxy): SidecarScope;
+  gatewaysFor(proxy: Pick<Proxy, 'type' | 'labels'>): readonly Config<Gateway>[];
+  sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope;
   /** The service ports that a proxy's own workload serves. */
-  serviceTargetsOf(proxy: Proxy): readonly ServiceTarget[];
+  serviceTargetsOf(proxy: LookedUp): readonly ServiceTarget[];
+  /** Labels and place of a proxy's workload as its registry knows them; undefined when none does (§6.5). */
+  workloadOf(proxy: LookedUp): KnownWorkload | undefined;
+  /** Ways into networks, from others (§5.7). */
+  readonly networkGateways: NetworkGateways;
+  /** Whether clients of the host must stay in their own cluster (§5.7). */
+  isClusterLocal(hostname: string): boolean;
 }

@@ -43,8 +43,7 @@ function meshOf(size: number): Config[] {
 function timeOf(size: number): number {
   const configs = configSetOf(meshOf(size));
   const start = performance.now();
-  const options = { trustDomain: 'cluster.local', clusterId: 'c', defaultServiceExportTo: ['*'] };
-  const registry = buildServiceRegistry(configs.ServiceEntry, configs.WorkloadEntry, options);
+  const registry = buildServiceRegistry(configs);
   const context = buildPushContext({
     version: '1',
     mesh: defaultMeshConfig,

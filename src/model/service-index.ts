@@ -1,23 +1,50 @@
 /** Services by who sees them and by name (spec/discovery.md §6.3, §8.8). Immutable; lists per namespace are made when asked for. */
+import { listDiff } from './list-diff.ts';
 import type { Service } from './service.ts';
 import { isExportedTo, isPublic } from './visibility.ts';
 
 export class ServiceIndex {
   /** Oldest first. */
   readonly services: readonly Service[];
+  /**
+   * Everybody sees the same, and every host means the same to all: no service is kept from anybody, no host is of two
+   * namespaces.
+   */
+  readonly isShared: boolean;
   private readonly byHost: ReadonlyMap<string, readonly Service[]>;
-  private readonly allPublic: boolean;
+  private readonly hiddenServices: number;
+  private readonly ambiguousHosts: number;
   private readonly visible = new Map<string, readonly Service[]>();
 
-  /** @param services oldest first */
-  constructor(services: readonly Service[]) {
+  /**
+   * @param services oldest first
+   * @param previous what has not changed since is taken over
+   */
+  constructor(services: readonly Service[], previous?: ServiceIndex) {
     this.services = services;
-    this.byHost = Map.groupBy(services, (service) => service.hostname);
-    this.allPublic = services.every((service) => isPublic(service.exportTo));
+    const { removed, added } = listDiff(previous?.services ?? [], services);
+    const gone = new Set(removed);
+    const byHost = new Map(previous?.byHost);
+    let ambiguous = previous?.ambiguousHosts ?? 0;
+    const come = Map.groupBy(added, (service) => service.hostname);
+    for (const host of new Set([...removed.map((service) => service.hostname), ...come.keys()])) {
+      const before = byHost.get(host) ?? [];
+      const kept = before.filter((service) => !gone.has(service));
+      const added = come.get(host) ?? [];
+      const mixed = kept.length > 0 && added.length > 0;
+      const now = mixed ? services.filter(({ hostname }) => hostname === host) : [...kept, ...added];
+      ambiguous += Number(isAmbiguous(now)) - Number(isAmbiguous(before));
+      if (now.length === 0) byHost.delete(host);
+      else byHost.set(host, now);
+    }
+    this.byHost = byHost;
+    this.ambiguousHosts = ambiguous;
+    this.hiddenServices = (previous?.hiddenServices ?? 0) - countHidden(removed) + countHidden(added);
+    this.isShared = this.hiddenServices === 0 && ambiguous === 0;
   }
 
   visibleTo(namespace: string): readonly Service[] {
-    if (this.allPublic) return this.services;
+    if (this.hiddenServices === 0) return this.services;
     let list = this.visible.get(namespace);
     if (list === undefined) {
       list = this.services.filter((service) => isExportedTo(service.exportTo, service.namespace, namespace));
@@ -39,6 +66,14 @@ export class ServiceIndex {
     }
     return best;
   }
+}
+
+function isAmbiguous(services: readonly Service[]): boolean {
+  return services.some((service) => service.namespace !== services[0]!.namespace);
+}
+
+function countHidden(services: readonly Service[]): number {
+  return services.filter((service) => !isPublic(service.exportTo)).length;
 }
 
 /**

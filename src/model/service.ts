@@ -17,6 +17,10 @@ export interface Service {
   readonly namespace: string;
   /** First virtual IP; `0.0.0.0` when there is none; may be a CIDR. */
   readonly defaultAddress: string;
+  /** Virtual IPs by cluster, of a service that clusters know; others have the same in every cluster. */
+  readonly clusterVIPs?: Readonly<Record<string, readonly string[]>>;
+  /** For a ServiceEntry without addresses: stand-ins that proxies which answer DNS themselves may use (§1.4). */
+  readonly autoAllocated?: { readonly ipv4: string; readonly ipv6: string };
   readonly addresses: readonly string[];
   /** In the order of their definition. */
   readonly ports: readonly Port[];
@@ -32,6 +36,25 @@ export interface Service {
   readonly registry: string;
   /** The object that this service was made from, by the object's name. What a push says has changed is {@link serviceKey}. */
   readonly origin: ConfigKey;
+  /** What only Kubernetes' services say. */
+  readonly attributes?: ServiceAttributes;
+}
+
+/** Of a Kubernetes Service (§5.2, §5.4). */
+export interface ServiceAttributes {
+  readonly type: 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
+  /** Absent: the service has no selector, or an empty one. */
+  readonly selector?: Readonly<Record<string, string>>;
+  /** Another name of the host that an ExternalName stands for. */
+  readonly externalName?: string;
+  /** Where the service is reached from outside, by cluster: IPs or host names, never resolved here. */
+  readonly externalAddresses?: Readonly<Record<string, readonly string[]>>;
+  /** Service port → node port, by cluster; absent: the external addresses have the service's own ports. */
+  readonly externalPorts?: Readonly<Record<string, Readonly<Record<number, number>>>>;
+  /** `internalTrafficPolicy: Local`: only endpoints of the client's own node. */
+  readonly nodeLocal?: boolean;
+  readonly publishNotReadyAddresses?: boolean;
+  readonly trafficDistribution?: 'PreferSameZone' | 'PreferSameNode';
 }
 
 export interface Endpoint {
@@ -53,6 +76,11 @@ export interface Endpoint {
   readonly tlsMode: 'istio' | 'disabled';
   readonly namespace: string;
   readonly workloadName: string;
+  /** The node that it runs on; absent where nobody says. */
+  readonly nodeName?: string;
+  /** Host name and subdomain of a pod of a headless service: `<hostname>.<subdomain>.<namespace>.svc.<domain>`. */
+  readonly hostname?: string;
+  readonly subdomain?: string;
   readonly health: 'healthy' | 'unhealthy' | 'draining' | 'terminating';
 }
 
@@ -67,6 +95,16 @@ export interface ServiceTarget {
 /** Names a service in a push, whatever registry it is of: kind ServiceEntry, named by its host (§6.1). */
 export function serviceKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
   return { kind: 'ServiceEntry', namespace: service.namespace, name: service.hostname };
+}
+
+/** Names the proxies of one address in a push: those whose workload changed its labels or its place (§5.4). */
+export function proxyKey(clusterId: string, address: string): ConfigKey {
+  return { kind: 'Proxy', namespace: clusterId, name: address };
+}
+
+/** Names what DNS answers for a service in a push that changes nothing else of it (§5.4 "headless"). */
+export function dnsNameKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
+  return { kind: 'DNSName', namespace: service.namespace, name: service.hostname };
 }
 
 /** Names the endpoints of a service in a push that changes nothing else of it (§6.5). */

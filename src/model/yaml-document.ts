@@ -1,5 +1,10 @@
-/** One YAML document: its value, its mistakes of syntax, and where in the file each field is. */
+/**
+ * One YAML document: its value, its mistakes of syntax, and where in the file each field is. YAML is read as version 1.2
+ * with its core schema and merge keys: `yes`, `no`, `on` and `off` are texts (where a field wants true or false, its
+ * decoder says so), and numbers have no sexagesimals.
+ */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import { type PlainDocument, parsePlainDocument } from './yaml-fast.ts';
 
 export interface Position {
   /** 1-based. */
@@ -45,8 +50,64 @@ export function splitDocuments(text: string): readonly TextPart[] {
   }
 }
 
-/** Reads one document. Never throws. */
+/** Reads one document. Never throws. The parser that knows every position is asked only when it is needed. */
 export function parseYamlDocument(part: TextPart): YamlDocument {
+  const plain = parsePlainDocument(part.text);
+  return plain === undefined ? explainYamlDocument(part) : plainYamlDocument(part, plain);
+}
+
+function plainYamlDocument(part: TextPart, plain: PlainDocument): YamlDocument {
+  const lineStarts = new LineStarts(part);
+  let items: readonly (number | undefined)[] | undefined;
+  let explained: YamlDocument | undefined;
+  const startOf = (path: string): number | undefined => {
+    if (path === '') return plain.start;
+    const index = /^items\[(\d+)\]$/.exec(path)?.[1];
+    if (index === undefined) return undefined;
+    items ??= plain.itemStarts();
+    return items[Number(index)];
+  };
+  return {
+    value: plain.value,
+    mistakes: [],
+    positionOf: (path) => {
+      const start = startOf(path);
+      if (start !== undefined) return lineStarts.positionOf(start);
+      explained ??= explainYamlDocument(part);
+      return explained.positionOf(path);
+    },
+  };
+}
+
+/** Where offsets of a text are. */
+class LineStarts {
+  readonly #part: TextPart;
+  #starts: readonly number[] | undefined;
+
+  constructor(part: TextPart) {
+    this.#part = part;
+  }
+
+  positionOf(offset: number): Position {
+    this.#starts ??= lineStartsOf(this.#part.text);
+    let [low, high] = [0, this.#starts.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.#starts[middle]! <= offset) low = middle;
+      else high = middle - 1;
+    }
+    return { line: this.#part.line + low, column: offset - this.#starts[low]! + 1 };
+  }
+}
+
+function lineStartsOf(text: string): number[] {
+  const starts = [0];
+  for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', end + 1)) starts.push(end + 1);
+  return starts;
+}
+
+/** Reads one document with every position and mistake; much slower. Never throws. */
+export function explainYamlDocument(part: TextPart): YamlDocument {
   const lineCounter = new LineCounter();
   const document = parseDocument(part.text, { lineCounter, prettyErrors: false, merge: true });
   const at = (offset: number): Position => {

@@ -7,6 +7,7 @@ import {
   type CidrRange,
   CidrRangeSchema,
 } from '../gen/envoy/config/core/v3/address_pb.ts';
+import type { IpFamily } from '../model/proxy-shape.ts';
 
 const unixPrefix = 'unix://';
 
@@ -51,15 +52,6 @@ export function isLoopback(address: string): boolean {
 
 export function isWildcardAddress(address: string): boolean {
   return address === '0.0.0.0' || address === '::';
-}
-
-/** Which families a proxy's own addresses belong to; IPv4 when it told none. */
-export type IpFamily = 'v4' | 'v6' | 'dual';
-
-export function ipFamilyOf(addresses: readonly string[]): IpFamily {
-  const v6 = addresses.some((address) => isIPv6(address));
-  const v4 = addresses.some((address) => isIPv4(address));
-  return v6 ? (v4 ? 'dual' : 'v6') : 'v4';
 }
 
 /** The address that means every interface, and the one that means this host, for a family. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { givenMesh, givenProxy } from '../model/given-mesh.ts';
+import { givenMesh, givenShape } from '../model/given-mesh.ts';
 import { type InboundTarget, inboundTargets } from './inbound-target.ts';
 
 const service = `
@@ -25,8 +25,10 @@ spec: { ingress: [{ port: { number: 9080, name: http, protocol: HTTP }, ${listen
 
 function targets(yaml: string, interception: 'REDIRECT' | 'NONE'): readonly InboundTarget[] {
   const { context } = givenMesh(yaml);
-  const proxy = givenProxy({ ip: '10.0.0.9', metadata: { INTERCEPTION_MODE: interception } });
-  return inboundTargets({ ...proxy, serviceTargets: context.serviceTargetsOf(proxy) }, context);
+  return inboundTargets(
+    givenShape({ ip: '10.0.0.9', metadata: { INTERCEPTION_MODE: interception } }, context),
+    context,
+  );
 }
 
 describe('what a sidecar takes in', () => {

@@ -6,10 +6,10 @@ import type { ServerTlsSettings } from '../model/kinds/gateway.ts';
 import type { IngressListener } from '../model/kinds/sidecar.ts';
 import type { ConnectionPoolSettings } from '../model/kinds/traffic-policy.ts';
 import type { Protocol } from '../model/protocol.ts';
-import type { ProxyView } from '../model/proxy.ts';
+import { type IpFamily, ipFamilyOf, type ProxyShape } from '../model/proxy-shape.ts';
 import type { PushContext } from '../model/push-context.ts';
 import type { Port, Service, ServiceTarget } from '../model/service.ts';
-import { type IpFamily, ipFamilyOf, isLoopback, isUnixSocket, isWildcardAddress, loopbackAddress } from './address.ts';
+import { isLoopback, isUnixSocket, isWildcardAddress, loopbackAddress } from './address.ts';
 import { effectivePolicy } from './traffic-policy.ts';
 
 export interface InboundTarget {
@@ -29,13 +29,13 @@ export interface InboundTarget {
 }
 
 /** Ascending by port; at most one for each port. */
-export function inboundTargets(view: ProxyView, push: PushContext): readonly InboundTarget[] {
-  const scope = push.sidecarScopeFor(view);
+export function inboundTargets(shape: ProxyShape, push: PushContext): readonly InboundTarget[] {
+  const scope = push.sidecarScopeFor(shape);
   const targets =
     scope.ingressListeners === undefined
-      ? fromServices(view, push, scope.inboundConnectionPool)
+      ? fromServices(shape, push, scope.inboundConnectionPool)
       : scope.ingressListeners
-          .map((listener) => fromIngress(listener, view, scope.inboundConnectionPool))
+          .map((listener) => fromIngress(listener, shape, scope.inboundConnectionPool))
           .filter((target) => target !== undefined);
   const byPort = new Map<number, InboundTarget>();
   for (const target of targets) if (!byPort.has(target.port)) byPort.set(target.port, target);
@@ -44,13 +44,13 @@ export function inboundTargets(view: ProxyView, push: PushContext): readonly Inb
 
 /** Without redirection the application itself listens on these ports: the proxy leaves them alone. */
 function fromServices(
-  view: ProxyView,
+  shape: ProxyShape,
   push: PushContext,
   pool: ConnectionPoolSettings | undefined,
 ): readonly InboundTarget[] {
-  if (view.interceptionMode === 'NONE') return [];
+  if (shape.interceptionMode === 'NONE') return [];
   const byPort = new Map<number, ServiceTarget[]>();
-  for (const target of view.serviceTargets) {
+  for (const target of shape.serviceTargets) {
     if (target.port.protocol === 'UDP') continue;
     const same = byPort.get(target.targetPort);
     if (same === undefined) byPort.set(target.targetPort, [target]);
@@ -58,7 +58,7 @@ function fromServices(
   }
   return [...byPort].map(([port, targets]) => {
     const { service, port: servicePort } = targets[0]!;
-    const rule = push.destinationRuleFor(view.configNamespace, service, view.labels);
+    const rule = push.destinationRuleFor(shape.configNamespace, service, shape.labels);
     const connectionPool = pool ?? effectivePolicy(rule?.config.spec, '', servicePort.number).connectionPool;
     return {
       port,
@@ -72,17 +72,17 @@ function fromServices(
 
 function fromIngress(
   listener: IngressListener,
-  view: ProxyView,
+  shape: ProxyShape,
   pool: ConnectionPoolSettings | undefined,
 ): InboundTarget | undefined {
   const { port, bind } = listener;
   const own =
-    listener.captureMode === 'NONE' || (listener.captureMode === 'DEFAULT' && view.interceptionMode === 'NONE');
+    listener.captureMode === 'NONE' || (listener.captureMode === 'DEFAULT' && shape.interceptionMode === 'NONE');
   const forwardTo =
-    forwardAddress(listener.defaultEndpoint, view) ?? (own ? ownApplication(bind, port.number) : undefined);
+    forwardAddress(listener.defaultEndpoint, shape) ?? (own ? ownApplication(bind, port.number) : undefined);
   // A listener of our own that forwards to where the connection came would forward to itself.
   if (own && forwardTo === undefined) return undefined;
-  const service = view.serviceTargets.find((target) => target.targetPort === port.number);
+  const service = shape.serviceTargets.find((target) => target.targetPort === port.number);
   const connectionPool = listener.connectionPool ?? pool;
   return {
     port: port.number,
@@ -102,16 +102,16 @@ function behindTls(protocol: Protocol): Protocol {
 }
 
 /** `0.0.0.0:80` and `[::]:80` mean the workload's own address. */
-function forwardAddress(endpoint: string | undefined, view: ProxyView): InboundTarget['forwardTo'] {
+function forwardAddress(endpoint: string | undefined, shape: ProxyShape): InboundTarget['forwardTo'] {
   if (!endpoint) return undefined;
   if (isUnixSocket(endpoint)) return { address: endpoint, port: 0 };
   const colon = endpoint.lastIndexOf(':');
   const host = endpoint.slice(0, colon).replace(/^\[|\]$/g, '');
   const port = Number(endpoint.slice(colon + 1));
-  if (host === '') return { address: loopbackAddress(ipFamilyOf(view.ipAddresses)), port };
+  if (host === '') return { address: loopbackAddress(shape.ipFamily), port };
   if (!isWildcardAddress(host)) return { address: host, port };
   const family: IpFamily = host === '::' ? 'v6' : 'v4';
-  const own = view.ipAddresses.find((address) => ipFamilyOf([address]) === family);
+  const own = shape.ownAddresses.find((address) => ipFamilyOf([address]) === family);
   return { address: own ?? loopbackAddress(family), port };
 }
 

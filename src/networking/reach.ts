@@ -1,6 +1,6 @@
 /** What a proxy may reach, whatever kind of proxy it is. */
 
-import type { ProxyView } from '../model/proxy.ts';
+import type { ProxyShape } from '../model/proxy-shape.ts';
 import type { PushContext } from '../model/push-context.ts';
 import type { MergedDestinationRule } from '../model/resolved-rules.ts';
 import type { Service } from '../model/service.ts';
@@ -13,12 +13,13 @@ export interface Reach {
 }
 
 /** A sidecar reaches what its scope lets it see; a gateway everything that is exported to its namespace. */
-export function reachOf(view: ProxyView, push: PushContext): Reach {
-  if (view.type === 'sidecar') return push.sidecarScopeFor(view);
-  const namespace = view.configNamespace;
+export function reachOf(shape: ProxyShape, push: PushContext): Reach {
+  if (shape.type === 'sidecar') return push.sidecarScopeFor(shape);
+  const namespace = shape.configNamespace;
   return {
-    services: push.servicesVisibleTo(namespace),
+    // Of a host that several namespaces define the services of one, as everywhere.
+    services: push.sidecarScopeFor(shape).services,
     serviceByHostname: (hostname) => push.serviceFor(hostname, namespace),
-    destinationRuleFor: (service) => push.destinationRuleFor(namespace, service, view.labels),
+    destinationRuleFor: (service) => push.destinationRuleFor(namespace, service, shape.labels),
   };
 }

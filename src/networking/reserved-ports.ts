@@ -1,6 +1,6 @@
 /** Ports that a generated listener must not take (spec/discovery.md §8.4, reserved). */
 import type { MeshConfig } from '../model/mesh-config.ts';
-import type { ProxyView } from '../model/proxy.ts';
+import type { ProxyShape } from '../model/proxy-shape.ts';
 
 const readinessPort = 15021;
 const prometheusPort = 15090;
@@ -16,6 +16,6 @@ export function isReservedPort(port: number, mesh: MeshConfig): boolean {
 }
 
 /** Whether the proxy said that it may not bind the port. */
-export function isPrivilegedPort(port: number, view: ProxyView): boolean {
-  return port > 0 && port < 1024 && view.metadata.UNPRIVILEGED_POD === 'true';
+export function isPrivilegedPort(port: number, shape: ProxyShape): boolean {
+  return port > 0 && port < 1024 && shape.metadata.UNPRIVILEGED_POD === 'true';
 }

@@ -5,7 +5,7 @@ import { checkTraces } from '../harness/check-traces.ts';
 import { Mesh, type MeshOptions } from '../harness/mesh.ts';
 
 /** As a shell reports a program that was ended by Ctrl-C before it had done its work. */
-const interruptedCode = 130;
+export const interruptedCode = 130;
 
 export interface Bench {
   readonly mesh: Mesh;
@@ -61,7 +61,7 @@ export async function exitWith(main: () => Promise<number>): Promise<never> {
 }
 
 /** Resolves at the first signal to end; a second one ends at once, with everything that was started. */
-function interruption(): Promise<'interrupted'> {
+export function interruption(): Promise<'interrupted'> {
   const { promise, resolve } = Promise.withResolvers<'interrupted'>();
   let seen = false;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {

@@ -55,7 +55,7 @@ class ManyConnections {
     this.#actors = Array.from({ length: count }, (_, i) =>
       startRoot(machine, {
         id: `ads-connection-${i + 1}`,
-        input: { connection: i + 1, onlyType: null, resendsEndpoints: true, patienceMs: 60_000 },
+        input: { connection: i + 1, onlyType: null, resendsEndpoints: true, hearsLateNames: true, patienceMs: 60_000 },
         ...(recorder !== undefined && { recorder }),
         onError: (error) => {
           throw error;
@@ -63,6 +63,7 @@ class ManyConnections {
       }),
     );
     for (const actor of this.#actors) {
+      actor.send({ type: 'peer.authenticated', identities: [] });
       actor.send({ type: 'node.accepted', node: 'bench' });
       actor.send(request(''));
     }

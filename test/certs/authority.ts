@@ -16,11 +16,13 @@ export interface IssuedCertificate {
 }
 
 export interface CertificateAuthority extends IssuedCertificate {
-  /** A server certificate with a serial number of its own for these DNS names and IPv4 addresses. */
+  /** A certificate of a server or client, with a serial number of its own, for these DNS names, IPv4 addresses and URIs. */
   issue(hosts: readonly string[]): IssuedCertificate;
 }
 
 const ecdsaWithSha256 = der.sequence(der.objectIdentifier('1.2.840.10045.4.3.2'));
+/** serverAuth, clientAuth. */
+const usages = ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'];
 const dayMs = 24 * 60 * 60 * 1_000;
 
 /** Makes a new authority. */
@@ -48,7 +50,7 @@ function authorityFrom(own: IssuedCertificate): CertificateAuthority {
     issue(hosts) {
       const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
       const extensions = [
-        extension('2.5.29.37', der.sequence(der.objectIdentifier('1.3.6.1.5.5.7.3.1'))), // extKeyUsage: serverAuth
+        extension('2.5.29.37', der.sequence(...usages.map(der.objectIdentifier))), // extKeyUsage
         extension('2.5.29.17', der.sequence(...hosts.map(generalName))), // subjectAltName
       ];
       const subject = hosts[0] ?? 'server';
@@ -96,6 +98,7 @@ function distinguishedName(commonName: string): Buffer {
 }
 
 function generalName(host: string): Buffer {
+  if (host.includes('://')) return der.implicit(6, Buffer.from(host));
   return isIPv4(host) ? der.implicit(7, Buffer.from(host.split('.').map(Number))) : der.implicit(2, Buffer.from(host));
 }
 

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { envoyBinary } from '../../src/agent/testing/real-envoy.ts';
+import { adsBootstrap } from '../harness/ads-bootstrap.ts';
 import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
@@ -73,47 +74,6 @@ spec:
 `;
 }
 
-/** As an agent writes it, with no more than is needed. */
-function bootstrap({ xds, admin }: Ports, delta: boolean): object {
-  const address = (port: number) => ({ socket_address: { address: '127.0.0.1', port_value: port } });
-  const ads = { ads: {}, resource_api_version: 'V3' };
-  return {
-    node: {
-      id: 'router~127.0.0.1~front-0.shop~shop.svc.cluster.local',
-      cluster: 'front',
-      metadata: { NAMESPACE: 'shop', LABELS: { istio: 'ingressgateway' } },
-    },
-    admin: { address: address(admin) },
-    dynamic_resources: {
-      lds_config: ads,
-      cds_config: ads,
-      ads_config: {
-        api_type: delta ? 'DELTA_GRPC' : 'GRPC',
-        transport_api_version: 'V3',
-        grpc_services: [{ envoy_grpc: { cluster_name: 'xds' } }],
-      },
-    },
-    static_resources: {
-      clusters: [
-        {
-          name: 'xds',
-          type: 'STATIC',
-          load_assignment: {
-            cluster_name: 'xds',
-            endpoints: [{ lb_endpoints: [{ endpoint: { address: address(xds) } }] }],
-          },
-          typed_extension_protocol_options: {
-            'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
-              '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
-              explicit_http_config: { http2_protocol_options: {} },
-            },
-          },
-        },
-      ],
-    },
-  };
-}
-
 describe.each([
   ['state of the world', false],
   ['delta', true],
@@ -134,7 +94,13 @@ describe.each([
     write('gateway.yaml', gateway(ports.gateway));
     write('routes.yaml', routes({ v1: 100, v2: 0 }));
     write('service.yaml', service(samples[0]!, samples[1]!));
-    writeFileSync(join(root, 'envoy.json'), JSON.stringify(bootstrap(ports, delta)));
+    const node = {
+      id: 'router~127.0.0.1~front-0.shop~shop.svc.cluster.local',
+      cluster: 'front',
+      metadata: { NAMESPACE: 'shop', LABELS: { istio: 'ingressgateway' } },
+    };
+    const bootstrap = adsBootstrap({ node, xdsPort: ports.xds, adminPort: ports.admin, delta });
+    writeFileSync(join(root, 'envoy.json'), JSON.stringify(bootstrap));
 
     const around = { env: process.env, cwd: root };
     const args = ['discovery', '--registries=', '--configDir', directory, '--grpcAddr', `127.0.0.1:${ports.xds}`];
@@ -235,5 +201,14 @@ describe.each([
     );
     expect(dump.status).toBe(200);
     expect(await dump.text()).toContain(`outbound|80|v1|${host}`);
+  });
+
+  test('Envoy goes on serving without it when the control plane is told to end', async () => {
+    const told = performance.now();
+    expect(await discovery.stop()).toEqual({ code: 0, signal: null });
+    expect(performance.now() - told).toBeLessThan(4_000);
+    expect(await split(20)).toEqual({ v2: 20 });
+    await sleep(2_000);
+    expect(await split(20)).toEqual({ v2: 20 });
   });
 });

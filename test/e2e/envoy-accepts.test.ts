@@ -6,7 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Listener } from '../../src/gen/envoy/config/listener/v3/listener_pb.ts';
 import { SecretSchema } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
-import type { Resource } from '../../src/networking/index.ts';
+import { Resource } from '../../src/networking/index.ts';
 import { type CertificateAuthority, createAuthority, type IssuedCertificate } from '../certs/authority.ts';
 import { type AdsStandIn, startAdsStandIn } from '../networking/ads-stand-in.ts';
 import { asJson, caseNames, generate, readCase, type Section } from '../networking/case.ts';
@@ -35,7 +35,7 @@ describe('the real Envoy takes everything that is generated', () => {
     const made = generate(golden);
     const secrets = secretNames(made).map((secret) => secretOf(secret, issued, authority));
     const ads = await startAdsStandIn([...Object.values(onFreePorts(made)).flat(), ...secrets]);
-    const envoy = await startRealEnvoy(ads.port, golden.view);
+    const envoy = await startRealEnvoy(ads.port, golden.proxy);
     try {
       const state = await settled(envoy, ads);
       expect(ads.refusals).toEqual([]);
@@ -86,7 +86,7 @@ function secretOf(name: string, issued: IssuedCertificate, authority: Certificat
             value: { certificateChain: inline(issued.certificate), privateKey: inline(issued.privateKey) },
           },
         });
-  return { name, schema: SecretSchema, message, dependsOn: [] };
+  return new Resource(name, SecretSchema, message);
 }
 
 interface EnvoyState {

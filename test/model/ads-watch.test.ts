@@ -7,6 +7,7 @@ import {
   isSubscribed,
   judge,
   nextOrders,
+  type Rules,
   type Verdict,
   type Watch,
   type Watches,
@@ -19,22 +20,23 @@ import {
 /** A stream as its connection sees it, with the source answering every order. */
 class Stream {
   watches: Watches = {};
+  rules: Rules = { hearsLateNames: true };
   /** Nonces that were sent, newest last. */
   readonly nonces: string[] = [];
 
-  request(request: AdsRequest): { verdict: Verdict; orders: ResponseOrder[] } {
-    const { watch, verdict } = judge(this.watches[request.typeUrl], request);
+  request(request: AdsRequest): { verdict: Verdict; orders: readonly ResponseOrder[] } {
+    const { watch, verdict } = judge(this.watches[request.typeUrl], request, this.rules);
     if (watch !== undefined) this.watches = { ...this.watches, [request.typeUrl]: watch };
     return { verdict, orders: this.order() };
   }
 
-  push(...types: string[]): ResponseOrder[] {
+  push(...types: string[]): readonly ResponseOrder[] {
     for (const type of types) this.watches = { ...this.watches, [type]: withChange(this.watches[type]!) };
     return this.order();
   }
 
   /** Orders what is due; each order is answered at once. */
-  order(): ResponseOrder[] {
+  order(): readonly ResponseOrder[] {
     const { watches, orders } = nextOrders(this.watches);
     this.watches = watches;
     for (const { typeUrl } of orders) {
@@ -320,12 +322,23 @@ describe('a delta request', () => {
     expect(stream.watch(endpointType)).toMatchObject({ nonceAcked: 'n1', versionAcked: 'v1' });
   });
 
-  test('row 3, D1: a rejection is not answered, and its names do not count', () => {
+  test('row 3, D1: a rejection is not answered', () => {
+    const stream = new Stream();
+    stream.request(delta(endpointType, { subscribe: ['a'] }));
+    const request = delta(endpointType, { nonce: 'n1', rejection: 'bad' });
+    expect(stream.request(request)).toEqual({ verdict: 'rejection', orders: [] });
+    expect(stream.watch(endpointType)).toMatchObject({ names: ['a'], nonceAcked: '', lastError: 'bad' });
+  });
+
+  test('that rejects may say as well what else is wanted: it is said once', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     const request = delta(endpointType, { nonce: 'n1', rejection: 'bad', subscribe: ['b'], unsubscribe: ['a'] });
-    expect(stream.request(request)).toEqual({ verdict: 'rejection', orders: [] });
-    expect(stream.watch(endpointType)).toMatchObject({ names: ['a'], nonceAcked: '', lastError: 'bad' });
+    expect(stream.request(request)).toEqual({
+      verdict: 'rejection',
+      orders: [asked(endpointType, ['b'], ['b'])],
+    });
+    expect(stream.watch(endpointType)).toMatchObject({ names: ['b'], nonceAcked: '', lastError: 'bad' });
   });
 
   test('row 4: a change after a rejection is pushed', () => {
@@ -335,8 +348,28 @@ describe('a delta request', () => {
     expect(stream.push(endpointType)).toEqual([changed(endpointType, ['a'])]);
   });
 
-  test('row 5, D3: an answer to an earlier response is ignored', () => {
+  test('row 5, D3: an answer to an earlier response is none', () => {
     const stream = settledDelta(endpointType, ['a']);
+    stream.push(endpointType);
+    expect(stream.request(delta(endpointType, { nonce: 'n1' }))).toEqual({ verdict: 'stale', orders: [] });
+    expect(isOutstanding(stream.watch(endpointType))).toBe(true);
+  });
+
+  test('that answers an earlier response may say as well what else is wanted', () => {
+    const stream = settledDelta(endpointType, ['a']);
+    stream.push(endpointType);
+    const request = delta(endpointType, { nonce: 'n1', subscribe: ['b'] });
+    expect(stream.request(request)).toEqual({
+      verdict: 'stale',
+      orders: [asked(endpointType, ['a', 'b'], ['b'])],
+    });
+    expect(stream.request(delta(endpointType, { nonce: 'n1', unsubscribe: ['a', 'b'] })).verdict).toBe('stale');
+    expect(isSubscribed(stream.watch(endpointType))).toBe(false);
+  });
+
+  test('row 5, D3: of a bare cache, an answer to an earlier response is ignored altogether', () => {
+    const stream = settledDelta(endpointType, ['a']);
+    stream.rules = { hearsLateNames: false };
     stream.push(endpointType);
     const request = delta(endpointType, { nonce: 'n1', subscribe: ['b'] });
     expect(stream.request(request)).toEqual({ verdict: 'stale', orders: [] });
@@ -460,9 +493,10 @@ describe('a push', () => {
 });
 
 describe('an order that stands', () => {
+  const rules: Rules = { hearsLateNames: true };
   const ordered = (watch: Partial<Watch> = {}): Watches => {
     const { watches } = nextOrders({
-      [endpointType]: { ...judge(undefined, sotw(endpointType, ['a'])).watch!, ...watch },
+      [endpointType]: { ...judge(undefined, sotw(endpointType, ['a']), rules).watch!, ...watch },
     });
     return watches;
   };
@@ -481,7 +515,7 @@ describe('an order that stands', () => {
   });
 
   test('of a client that begins anew and anew is one', () => {
-    const again = judge(ordered()[endpointType], sotw(endpointType, ['a'])).watch!;
+    const again = judge(ordered()[endpointType], sotw(endpointType, ['a']), rules).watch!;
     expect(nextOrders({ [endpointType]: again }).orders).toEqual([]);
   });
 });

@@ -66,11 +66,13 @@ class ModelClient {
   );
   readonly nonces: string[] = [];
   readonly #delta: boolean;
+  readonly #saysLate: boolean;
 
-  constructor(delta: boolean) {
+  constructor(delta: boolean, saysLate: boolean) {
     this.#delta = delta;
+    this.#saysLate = saysLate;
     // Without the extra endpoints after clusters: here every response must have a reason in its own type.
-    this.world = new AdsWorld({ delta, resendsEndpoints: false });
+    this.world = new AdsWorld({ delta, resendsEndpoints: false, hearsLateNames: saysLate });
     for (const type of types) for (const name of names) this.world.source.set(type, name);
   }
 
@@ -103,7 +105,7 @@ class ModelClient {
     }
   }
 
-  subscribe(type: string, wanted: string[]): void {
+  subscribe(type: string, wanted: string[], responseNonce = ''): void {
     const known = this.known.get(type)!;
     const before = known.wanted;
     known.wanted = wanted;
@@ -113,7 +115,8 @@ class ModelClient {
       const removed = before.filter((name) => !wanted.includes(name));
       // The first subscription of a type to nothing would be one to everything.
       if (added.length + removed.length === 0) return;
-      this.world.delta({ typeUrl: type, resourceNamesSubscribe: added, resourceNamesUnsubscribe: removed });
+      const request = { resourceNamesSubscribe: added, resourceNamesUnsubscribe: removed };
+      this.world.delta({ typeUrl: type, responseNonce, ...request });
     } else {
       // What it has stays in its cache: a server that ignores the request as stale never learns that it was let go.
       this.#ask(type);
@@ -198,10 +201,18 @@ class ModelClient {
     if (isHeard) expect(this.world.waiting).toBe(before);
   }
 
-  /** An answer to what is no longer the last response, wanting something else: ignored altogether. */
+  /**
+   * An answer to what is no longer the last response, wanting something else: ignored altogether. In delta it may be
+   * what the client says once.
+   */
   #stale(typeUrl: string): void {
     const watch = this.world.watch(typeUrl);
     if (watch === undefined) return;
+    if (this.#saysLate) {
+      const { wanted } = this.known.get(typeUrl)!;
+      this.subscribe(typeUrl, wanted.includes('a') ? wanted.filter((name) => name !== 'a') : [...wanted, 'a'], 'stale');
+      return;
+    }
     const before = this.world.waiting;
     if (this.#delta) this.world.delta({ typeUrl, responseNonce: 'stale', resourceNamesSubscribe: ['x'] });
     else this.world.sotw({ typeUrl, responseNonce: 'stale', resourceNames: ['x'] });
@@ -226,13 +237,14 @@ afterEach(() => {
 });
 
 describe.each([
-  ['state of the world', false],
-  ['delta', true],
-])('%s', (_, delta) => {
+  ['state of the world', false, false],
+  ['delta', true, false],
+  ['delta, with names in late answers', true, true],
+])('%s', (_, delta, saysLate) => {
   test('every run keeps the rules, and ends with the client having what it wants', () => {
     fc.assert(
       fc.property(fc.array(stepArbitrary, { minLength: 10, maxLength: 80, size: 'max' }), (steps) => {
-        const client = new ModelClient(delta);
+        const client = new ModelClient(delta, saysLate);
         for (const step of steps) client.step(step);
         client.settle();
         expect(client.world.failed).toBeUndefined();

@@ -7,6 +7,7 @@ import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts'
 import { meshConfigMachine } from '../../machines/discovery/mesh-config.machine.ts';
 import { eventCatalogue } from '../../machines/discovery/protocol.ts';
 import { pushMachine } from '../../machines/discovery/push.machine.ts';
+import { pushQueueMachine } from '../../machines/discovery/push-queue.machine.ts';
 import { serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
@@ -37,16 +38,60 @@ describe('the start', () => {
     const world = await DiscoveryWorld.serving();
     const stages = world.records.flatMap((r) => (r.kind === 'transition' && r.actor === 'discovery' ? [r.to] : []));
     expect(stages.map((stage) => stage.replace('at work.operating.', ''))).toEqual([
+      'preparing environment',
+      'starting http',
       'loading mesh config',
       'loading networks',
-      'starting http',
+      'making config controller',
+      'making service controllers',
       'syncing configuration',
       'syncing registries',
       'building first push context',
-      'listening',
+      'opening xDS port',
       'serving',
     ]);
     expect(world.orders.map((order) => order.type)).toEqual(['http.open', 'ads.listen', 'serving.began']);
+  });
+
+  it('opens the port with TLS before the one without, and prepares what that needs', async () => {
+    const world = await DiscoveryWorld.serving({ secure: true });
+    expect(world.prepared).toEqual([
+      'environment',
+      'config-sources',
+      'registries',
+      'server-certificates',
+      'authenticators',
+    ]);
+    expect(world.orders.flatMap(({ type, port }) => (type === 'ads.listen' ? [port] : []))).toEqual([
+      'secure',
+      'plaintext',
+    ]);
+  });
+
+  it('serves nobody, and says so, as long as the first context is not built', async () => {
+    const world = new DiscoveryWorld({ secure: true }, { buildsAtOnce: false });
+    await world.pass(60_000);
+    expect(world.state()).toBe('at work.operating.building first push context');
+    expect(world.orders.map(({ type }) => type)).toEqual(['http.open']);
+    world.builds[0]!.done();
+    await world.settle();
+    expect(world.orders.map(({ type }) => type)).toEqual(['http.open', 'ads.listen', 'ads.listen', 'serving.began']);
+  });
+
+  it('takes what was asked for before the first context into that context', async () => {
+    const world = new DiscoveryWorld({}, { buildsAtOnce: false });
+    while (world.state() !== 'at work.operating.syncing configuration') await Promise.resolve();
+    world.settings.mesh = { outcome: 'valid', version: 'm2' };
+    world.from('mesh-config/files', { type: 'files.changed', path: 'mesh' });
+    world.directory = readingOf();
+    await world.settle();
+    world.builds[0]!.done();
+    await world.settle();
+    expect(world.state()).toBe(serving);
+    expect(world.events('context.built')).toMatchObject([{ updates: 0 }]);
+    // The file is read again while nobody waits for it: it is an update after the first context.
+    await world.pass(200);
+    expect(world.builds).toHaveLength(2);
   });
 
   it('listens for /ready before it reads the configuration, and for proxies after everything else', async () => {
@@ -86,9 +131,24 @@ describe('the start', () => {
   });
 
   it('needs no configuration directory', async () => {
-    const world = new DiscoveryWorld({ configs: { directory: '', coalesceMs: 20 } });
+    const world = new DiscoveryWorld();
+    world.directories = [];
     await world.settle();
     expect(world.state()).toBe(serving);
+  });
+
+  it.each([
+    ['environment', 'environment'],
+    ['config-sources', 'configuration sources'],
+    ['registries', 'service registries'],
+    ['server-certificates', 'server certificates'],
+    ['authenticators', 'authenticators'],
+  ] as const)('ends with a reason when the stage %s fails, and takes down what there is', async (stage, told) => {
+    const world = new DiscoveryWorld({ secure: true }, { unprepared: { [stage]: 'not to be had' } });
+    await world.settle();
+    expect(world.output()).toEqual({ exitCode: 1, trouble: [`${told}: not to be had`] });
+    expect(world.running()).toEqual([]);
+    expect(world.orders.some(({ type }) => type === 'serving.began' || type === 'ads.listen')).toBe(false);
   });
 
   it.each([
@@ -101,6 +161,7 @@ describe('the start', () => {
     await world.settle();
     expect(world.state()).toBe('stopped');
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: [expect.stringMatching(reason)] });
+    expect(world.running()).toEqual([]);
   });
 
   it('ends with a reason when the mesh configuration cannot be read for a fault of ours', async () => {
@@ -117,13 +178,45 @@ describe('the start', () => {
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['first push context: a bug'] });
   });
 
+  it('ends with a reason when preparing a stage has a bug', async () => {
+    const world = new DiscoveryWorld({}, { unprepared: { registries: new Error('a bug') } });
+    await world.settle();
+    expect(world.output()).toEqual({ exitCode: 1, trouble: ['service registries: a bug'] });
+    expect(world.running()).toEqual([]);
+  });
+
+  it('says which of the two xDS ports cannot be had', async () => {
+    const world = new DiscoveryWorld({ secure: true }, { ads: { type: 'ads.failed', reason: 'in use' } });
+    await world.settle();
+    expect(world.output()).toEqual({ exitCode: 1, trouble: ['secure xDS server: in use'] });
+    expect(world.running()).toEqual([]);
+  });
+
   it('can be told to stop at any stage', async () => {
-    const world = new DiscoveryWorld({}, { http: undefined });
-    await world.settle();
-    expect(world.state()).toBe('at work.operating.starting http');
-    world.signal();
-    await world.settle();
-    expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+    const stopped = new Set<string>();
+    for (let turns = 0; !stopped.has(serving); turns++) {
+      const world = new DiscoveryWorld({ secure: true });
+      for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+      stopped.add(world.state());
+      world.signal();
+      await world.settle();
+      expect([world.output(), world.running()]).toEqual([{ exitCode: 0, trouble: [] }, []]);
+      expect(turns).toBeLessThan(100);
+    }
+    // Those that wait for something: the others are over at once.
+    expect([...stopped].map((state) => state.replace('at work.operating.', ''))).toEqual([
+      'preparing environment',
+      'loading mesh config',
+      'loading networks',
+      'making config controller',
+      'making service controllers',
+      'reading server certificates',
+      'making authenticators',
+      'syncing configuration',
+      'syncing registries',
+      'building first push context',
+      'serving',
+    ]);
   });
 });
 
@@ -351,6 +444,7 @@ describe('every event', () => {
     ['config-controller', configControllerMachine],
     ['service-registry', serviceRegistryMachine],
     ['push', pushMachine],
+    ['push-queue', pushQueueMachine],
   ];
   const cases = machines.flatMap(([actor, machine]) =>
     leaves(machine.root).map((node) => [`${actor}: ${node.path.join('.')}`, actor, node] as const),

@@ -147,6 +147,20 @@ describe('push', () => {
     expect(world.events('context.built').at(-1)).toMatchObject({ updates: 3 });
   });
 
+  it('builds nothing for a request that names nothing and forces nothing, and such a one puts nothing off', async () => {
+    const world = await servingWorld();
+    const origin = world.clock.now();
+    request(world, { configs: [] });
+    await world.pass(1_000);
+    expect(buildTimes(world, origin)).toEqual([]);
+    request(world);
+    await world.pass(50);
+    request(world, { configs: [] });
+    await world.pass(50);
+    expect(buildTimes(world, origin)).toEqual([1_100]);
+    expect(world.events('context.built').at(-1)).toMatchObject({ updates: 1 });
+  });
+
   it('does not push to clients before the first context is built, and needs no delay for that one', async () => {
     const world = new DiscoveryWorld({}, { buildsAtOnce: false });
     await world.settle();

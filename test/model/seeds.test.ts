@@ -74,7 +74,6 @@ describe('pilot-discovery (seed 004)', () => {
     '13.2 #18': 'no Ingress yet',
     '13.2 #19': 'no Ingress yet',
     '13.2 #20': 'no Ingress yet',
-    '13.2 #29': 'no secure port yet',
     '13.2 #31': 'no multicluster yet',
     '13.2 #32': 'no multicluster yet',
   };

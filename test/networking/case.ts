@@ -5,7 +5,8 @@ import { type JsonValue, toJson } from '@bufbuild/protobuf';
 import { parse, stringify } from 'yaml';
 import { buildPushContext } from '../../src/model/build-push-context.ts';
 import { type GivenMesh, type GivenNode, givenMesh, givenProxy } from '../../src/model/given-mesh.ts';
-import type { ProxyView } from '../../src/model/proxy.ts';
+import type { Proxy } from '../../src/model/proxy.ts';
+import { type ProxyShape, shapeOf } from '../../src/model/proxy-shape.ts';
 import type { PushContext } from '../../src/model/push-context.ts';
 import { extensionTypes } from '../../src/networking/extension-types.ts';
 import {
@@ -22,7 +23,8 @@ export type Section = 'clusters' | 'endpoints' | 'listeners' | 'routes';
 
 export interface GoldenCase {
   readonly name: string;
-  readonly view: ProxyView;
+  readonly proxy: Proxy;
+  readonly shape: ProxyShape;
   readonly push: PushContext;
   /** What the golden file shows; the rest is generated all the same. */
   readonly show: readonly Section[];
@@ -57,7 +59,7 @@ export function readCase(name: string, certificateDirectory = '/etc/certs'): Gol
   const given = givenMesh(text.slice(end + 5), meshConfig ? { meshConfig: stringify(meshConfig) } : {});
   const push = sniffed.length === 0 ? given.context : withSniffedPorts(given, sniffed);
   const proxy = givenProxy(header.proxy);
-  return { name, show: header.show, push, view: { ...proxy, serviceTargets: push.serviceTargetsOf(proxy) } };
+  return { name, show: header.show, push, proxy, shape: shapeOf(proxy, push) };
 }
 
 function withSniffedPorts({ context, configs, registry }: GivenMesh, names: readonly string[]): PushContext {
@@ -68,20 +70,20 @@ function withSniffedPorts({ context, configs, registry }: GivenMesh, names: read
     ),
   }));
   const { version, mesh, domain } = context;
-  return buildPushContext({ version, mesh, domain, configs, services, endpoints: registry.endpoints });
+  return buildPushContext({ version, mesh, domain, configs, ...registry, services });
 }
 
 /** Everything that the proxy of a case is given, with what it would ask for by name. */
-export function generate({ view, push }: Pick<GoldenCase, 'view' | 'push'>): Record<Section, Resource[]> {
-  const clusters = buildClusters(view, push);
-  const listeners = buildListeners(view, push);
+export function generate({ shape, push }: Pick<GoldenCase, 'shape' | 'push'>): Record<Section, Resource[]> {
+  const clusters = buildClusters(shape, push);
+  const listeners = buildListeners(shape, push);
   const edsNames = clusters.map(asJson).flatMap((json) => valuesOf(json, 'serviceName'));
   const routeNames = listeners.map(asJson).flatMap((json) => valuesOf(json, 'routeConfigName'));
   return {
     clusters,
-    endpoints: buildEndpoints(view, push, [...new Set(edsNames)]),
+    endpoints: buildEndpoints(shape, push, [...new Set(edsNames)]),
     listeners,
-    routes: buildRoutes(view, push, [...new Set(routeNames)]),
+    routes: buildRoutes(shape, push, [...new Set(routeNames)]),
   };
 }
 

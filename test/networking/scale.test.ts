@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { givenMesh, givenProxy } from '../../src/model/given-mesh.ts';
-import type { ProxyView } from '../../src/model/proxy.ts';
+import { givenMesh, givenShape } from '../../src/model/given-mesh.ts';
+import type { ProxyShape } from '../../src/model/proxy-shape.ts';
 import type { PushContext } from '../../src/model/push-context.ts';
 import { buildClusters, buildEndpoints, buildListeners, buildRoutes } from '../../src/networking/index.ts';
 import { outboundClusterName } from '../../src/networking/names.ts';
@@ -15,10 +15,10 @@ describe(`for one sidecar of a mesh of ${serviceCount} services with ${endpoints
   const mesh = bigMesh();
 
   it.each([
-    ['clusters', ({ view, push }: Mesh) => buildClusters(view, push), serviceCount * 2],
-    ['endpoints', ({ view, push }: Mesh) => buildEndpoints(view, push, clusterNames(push)), serviceCount],
-    ['listeners', ({ view, push }: Mesh) => buildListeners(view, push), serviceCount],
-    ['routes', ({ view, push }: Mesh) => buildRoutes(view, push, ['80']), 1],
+    ['clusters', ({ shape, push }: Mesh) => buildClusters(shape, push), serviceCount * 2],
+    ['endpoints', ({ shape, push }: Mesh) => buildEndpoints(shape, push, clusterNames(push)), serviceCount],
+    ['listeners', ({ shape, push }: Mesh) => buildListeners(shape, push), serviceCount],
+    ['routes', ({ shape, push }: Mesh) => buildRoutes(shape, push, ['80']), 1],
   ] as const)('%s are made in under a second', (type, build, atLeast) => {
     build(warmUp);
     const start = performance.now();
@@ -31,7 +31,7 @@ describe(`for one sidecar of a mesh of ${serviceCount} services with ${endpoints
 });
 
 interface Mesh {
-  readonly view: ProxyView;
+  readonly shape: ProxyShape;
   readonly push: PushContext;
 }
 
@@ -43,8 +43,7 @@ function clusterNames(push: PushContext): string[] {
 function bigMesh(): Mesh {
   const documents = Array.from({ length: serviceCount }, (_, index) => serviceDocuments(index)).flat();
   const { context } = givenMesh(documents.join('\n---\n'));
-  const proxy = givenProxy({ ip: '10.255.0.1' });
-  return { push: context, view: { ...proxy, serviceTargets: context.serviceTargetsOf(proxy) } };
+  return { push: context, shape: givenShape({ ip: '10.255.0.1' }, context) };
 }
 
 function serviceDocuments(index: number): string[] {

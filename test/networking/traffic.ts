@@ -3,6 +3,7 @@ import { createServer, request as httpRequest, type IncomingMessage } from 'node
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type GivenNode, givenMesh, givenProxy } from '../../src/model/given-mesh.ts';
+import { shapeOf } from '../../src/model/proxy-shape.ts';
 import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
 import { generate } from './case.ts';
 import { type RealEnvoy, startRealEnvoy } from './real-envoy.ts';
@@ -57,7 +58,7 @@ export async function startProxy(
 ): Promise<{ close(): Promise<void> }> {
   const { context } = givenMesh(yaml);
   const proxy = givenProxy(node);
-  const made = generate({ push: context, view: { ...proxy, serviceTargets: context.serviceTargetsOf(proxy) } });
+  const made = generate({ push: context, shape: shapeOf(proxy, context) });
   const ads: AdsStandIn = await startAdsStandIn(Object.values(made).flat());
   const envoy: RealEnvoy = await startRealEnvoy(ads.port, proxy);
   const close = async (): Promise<void> => {

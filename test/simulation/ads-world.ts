@@ -11,6 +11,7 @@ import { isSubscribed, type Watch } from '../../machines/discovery/ads-watch.ts'
 import { SharedBodies } from '../../src/discovery/ads/ads-response.ts';
 import { AdsStream } from '../../src/discovery/ads/ads-stream.ts';
 import type { AdsCall } from '../../src/discovery/ads/ads-transport.ts';
+import { NameLists } from '../../src/discovery/ads/request-names.ts';
 import { type Node, NodeSchema } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
 import {
   DeltaDiscoveryRequestSchema,
@@ -70,6 +71,7 @@ export interface AdsWorldOptions {
   delta?: boolean;
   onlyType?: string | null;
   resendsEndpoints?: boolean;
+  hearsLateNames?: boolean;
   node?: string;
 }
 
@@ -90,13 +92,14 @@ export class AdsWorld {
 
   constructor(options: AdsWorldOptions = {}) {
     AdsWorld.made.push(this);
-    const { delta = false, onlyType = null, resendsEndpoints = true, node = 'sidecar~10.0.0.1~a.b~b.svc' } = options;
+    const { delta = false, onlyType = null, resendsEndpoints = true, hearsLateNames = true } = options;
+    const { node = 'sidecar~10.0.0.1~a.b~b.svc' } = options;
     this.#delta = delta;
     this.#node = node;
     this.#stream = new AdsStream(
       1,
       this.call as unknown as AdsCall,
-      { delta, onlyType },
+      { path: '/test', delta, onlyType },
       {
         source: this.source,
         observer: {
@@ -105,6 +108,7 @@ export class AdsWorld {
         },
         logger: silentLogger,
         bodies: new SharedBodies(),
+        lists: new NameLists(),
         resendsEndpoints,
         now: this.clock.now,
       },
@@ -117,7 +121,7 @@ export class AdsWorld {
     ) as AnyActorRef;
     this.actor = startRoot(adsConnectionMachine.provide({ actors: { stream: this.#logic() } }), {
       id: 'ads-connection-1',
-      input: { connection: 1, onlyType, resendsEndpoints, patienceMs: 10_000 },
+      input: { connection: 1, onlyType, resendsEndpoints, hearsLateNames, patienceMs: 10_000 },
       recorder: {
         ...recorder,
         // As the ADS server does: what comes from no actor comes from it.

@@ -4,17 +4,22 @@
  */
 import { type Actor, type AnyEventObject, type EventObject, fromCallback, fromPromise } from 'xstate';
 import { configControllerMachine, type DirectoryReading } from '../../machines/discovery/config-controller.machine.ts';
-import { type DiscoveryOutput, discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import {
+  type DiscoveryOutput,
+  discoveryMachine,
+  type Preparation,
+} from '../../machines/discovery/discovery.machine.ts';
 import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/mesh-config.machine.ts';
 import type {
   AdsOrder,
   ConfigChange,
   ConfigProblem,
   HttpOrder,
+  PreparedStage,
   SettingsName,
   StopSignal,
 } from '../../machines/discovery/protocol.ts';
-import { pushMachine } from '../../machines/discovery/push.machine.ts';
+import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
 import { type ServicesReading, serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
 import { actorName, createRecorder, startRoot, stateName } from '../../src/runtime/actor-system.ts';
@@ -26,8 +31,10 @@ type Send = (event: AnyEventObject) => void;
 export const scriptedSettings: DiscoverySettings = {
   mesh: { file: 'mesh', settleMs: 100 },
   networks: { file: 'meshNetworks', settleMs: 100 },
-  configs: { directory: 'config', coalesceMs: 20 },
+  configs: { coalesceMs: 20 },
   push: { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true },
+  pushQueue: { throttle: 25 },
+  secure: false,
   shutdownMs: 10_000,
 };
 
@@ -85,6 +92,11 @@ export class DiscoveryWorld {
   ads: AnyEventObject | undefined = { type: 'ads.listening', addresses: ['127.0.0.1:15010'] };
   /** Whether streams and requests end when they are told to drain. */
   drains = true;
+  /** Stages of the start that were prepared, and those that fail with their reason. An error: the effect has a bug. */
+  readonly prepared: PreparedStage[] = [];
+  unprepared: Partial<Record<PreparedStage, string | Error>> = {};
+  /** Those of configuration. */
+  directories = ['config'];
   readonly adopted: string[] = [];
   readonly orders: AnyEventObject[] = [];
   failed: unknown;
@@ -162,6 +174,11 @@ export class DiscoveryWorld {
     return this.discovery.getSnapshot().output;
   }
 
+  /** Effects that live on, and timers that are set. After the end: none. */
+  running(): string[] {
+    return [...this.#sends.keys(), ...this.clock.pending().map((ms) => `a timer of ${ms} ms`)];
+  }
+
   /** The events that passed between actors, as `from → to: type`. */
   messages(): string[] {
     return this.records.flatMap((r) => (r.kind === 'event' ? [`${r.from} → ${r.to}: ${r.event.type}`] : []));
@@ -187,17 +204,20 @@ export class DiscoveryWorld {
     const configController = configControllerMachine.provide({
       actors: {
         watchDirectory: this.#effect(),
-        readDirectory: fromPromise<DirectoryReading, { directory: string }>(async () => orThrow(this.directory)),
+        readDirectory: fromPromise<DirectoryReading, { directories: string[]; paths: string[] }>(async () =>
+          orThrow(this.directory),
+        ),
       },
     });
     const serviceRegistry = serviceRegistryMachine.provide({
       actors: {
+        watchRegistries: this.#effect(),
         computeServices: fromPromise<ServicesReading, { changes: ConfigChange[] }>(async () => orThrow(this.services)),
       },
     });
     const push = pushMachine.provide({
       actors: {
-        buildContext: fromPromise<{ version: string }, { forced: boolean; configs: string[] }>(({ input }) =>
+        buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(({ input }) =>
           this.#build(input),
         ),
       },
@@ -205,6 +225,12 @@ export class DiscoveryWorld {
     return discoveryMachine.provide({
       actors: {
         signals: this.#effect(),
+        prepare: fromPromise<Preparation, { stage: PreparedStage }>(async ({ input: { stage } }) => {
+          this.prepared.push(stage);
+          const outcome = this.unprepared[stage];
+          if (outcome !== undefined) return { failure: orThrow(outcome) };
+          return stage === 'config-sources' ? { directories: this.directories } : {};
+        }),
         http: this.#server<HttpOrder>('http', 'http.open', () => this.http, { 'http.close': 'http.closed' }),
         adsServer: this.#server<AdsOrder>('ads-server', 'ads.listen', () => this.ads, { 'ads.drain': 'ads.drained' }),
         meshConfig: settings,
@@ -242,12 +268,12 @@ export class DiscoveryWorld {
     });
   }
 
-  #build(input: { forced: boolean; configs: string[] }): Promise<{ version: string }> {
-    const { promise, resolve, reject } = Promise.withResolvers<{ version: string }>();
+  #build(input: { forced: boolean; configs: string[] }): Promise<PublishedContext> {
+    const { promise, resolve, reject } = Promise.withResolvers<PublishedContext>();
     this.builds.push({
       ...input,
       startedAt: this.clock.now(),
-      done: () => resolve({ version: `context-${this.builds.length}` }),
+      done: () => resolve({ version: `context-${this.builds.length}`, publishedAt: this.clock.now() }),
       fail: (reason) => reject(new Error(reason)),
     });
     if (this.buildsAtOnce) this.builds.at(-1)!.done();

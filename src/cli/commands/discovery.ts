@@ -3,6 +3,7 @@ import { Command, Option } from 'commander';
 import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
 import { routineMessages } from '../../../machines/discovery/ads-protocol.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
+import { routineQueueMessages } from '../../../machines/discovery/protocol.ts';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/discovery-options.ts';
 import { runDiscovery } from '../../discovery/discovery-system.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -12,18 +13,9 @@ import { versionLine } from './version.ts';
 
 interface CommandFlags extends DiscoveryFlags, LogFlags, RecordingFlags {}
 
-/** Taken as the reference takes them, and of no effect yet: what they are about is not there. */
+/** Taken as the reference takes them, and of no effect: what they are about is not there. */
 const flagsWithoutEffect = [
-  '--clusterRegistriesNamespace <namespace>',
-  '--kubeconfig <file>',
-  '-n, --namespace <namespace>',
   '--cniNamespace <namespace>',
-  '--profile [on]',
-  '--caCertFile <file>',
-  '--tlsCertFile <file>',
-  '--tlsKeyFile <file>',
-  '--tls-cipher-suites <suites>',
-  '--tls-min-version <version>',
   '--kubernetesApiQPS <n>',
   '--kubernetesApiBurst <n>',
   '--ctrlz_port <port>',
@@ -35,10 +27,15 @@ const flagsWithoutEffect = [
   '--consulserverInterval <duration>',
   '--mcpServerAddrs <addresses>',
   '--mcpMaxMsgSize <bytes>',
+  '--mcpInitialWindowSize <bytes>',
+  '--mcpInitialConnWindowSize <bytes>',
   '--disable-install-crds [on]',
   '--plugins <names>',
   '--discoveryCache [on]',
-];
+].map((flag) => new Option(flag).hideHelp());
+
+/** Of clusters, which cannot be read yet: --kubeconfig is refused, the namespace is for what comes with them. */
+const flagsOfClusters = ['--kubeconfig <file>', '--clusterRegistriesNamespace <namespace>'];
 
 export function discoveryCommand(): Command {
   const command = new Command('discovery')
@@ -52,10 +49,11 @@ export function discoveryCommand(): Command {
     .allowExcessArguments();
   command.optionsGroup('Where the mesh is described:');
   command
-    .option('--configDir <dir>', 'YAML files of ServiceEntry, VirtualService, Gateway, …, at any depth')
+    .option('--configDir <dir>', 'YAML files of Istio and Kubernetes objects, at any depth')
     .option('--meshConfig <file>', 'mesh configuration, default ./etc/istio/config/mesh')
     .option('--networksConfig <file>', 'mesh networks, default ./etc/istio/config/meshNetworks')
-    .option('--registries <names>', 'default Kubernetes, which cannot be read yet; --registries= for none')
+    .option('--registries <names>', 'Kubernetes (default: its objects in --configDir), Memory, Mock; empty for none')
+    .option('-n, --namespace <namespace>', 'its own, default $POD_NAMESPACE, else istio-system')
     .option('--domain <suffix>', 'of host names, default cluster.local')
     .option('--clusterID <id>', 'default $CLUSTER_ID, else Kubernetes')
     .option('--clusterAliases <a=b,…>', 'other names under which proxies know clusters');
@@ -64,7 +62,12 @@ export function discoveryCommand(): Command {
     .option('--grpcAddr <address>', 'xDS in plaintext, default :15010; empty: on --httpAddr')
     .option('--httpAddr <address>', '/ready, /metrics, /debug, default :8080')
     .option('--monitoringAddr <address>', 'the same pages, default :15014')
-    .option('--secureGRPCAddr [address]', 'xDS over TLS: not served yet')
+    .option('--secureGRPCAddr [address]', 'xDS over TLS, default :15012; needs these three:')
+    .option('--caCertFile <file>', 'PEM: who signs the certificates of clients')
+    .option('--tlsCertFile <file>', 'PEM: its own certificate, with those in between')
+    .option('--tlsKeyFile <file>', 'PEM: the key of its certificate')
+    .option('--tls-cipher-suites <names>', "of TLS 1.2, by Go's names; default: the strong ones")
+    .option('--tls-min-version <version>', '1.2 (default) or 1.3')
     .option('--httpsAddr <address>', 'webhooks: not served yet');
   command.optionsGroup('Time:');
   command
@@ -73,8 +76,10 @@ export function discoveryCommand(): Command {
     .option('--keepaliveTimeout <duration>', 'for the answer to a ping, default 10s')
     .option('--keepaliveMaxServerConnectionAge <duration>', 'then a proxy must connect anew, default never');
   command.optionsGroup('What is told:');
+  command.option('--profile [on]', 'serve /debug/pprof, default true');
   addLogFlags(addRecordingFlags(command));
-  for (const flag of flagsWithoutEffect) command.addOption(new Option(flag).hideHelp());
+  for (const flag of flagsOfClusters) command.addOption(new Option(flag).hideHelp());
+  for (const option of flagsWithoutEffect) command.addOption(option);
   return command
     .usage('[flags]')
     .addHelpText(
@@ -106,11 +111,13 @@ async function discovery(args: readonly string[], flags: CommandFlags): Promise<
   const version = versionLine();
   log.info(`pilot-discovery ${version}`, { pid: process.pid });
   log.info('flags', flags);
+  const idle = flagsWithoutEffect.flatMap((option) => (option.attributeName() in flags ? option.long! : []));
+  if (idle.length > 0) log.info('flags that have no effect here', { flags: idle });
   if (unknown.length > 0) log.warn('flags that mean nothing here are ignored', { flags: unknown });
   const recording = openRecording({
     program: 'pilot-discovery',
     machines: [discoveryMachine, adsConnectionMachine],
-    routine: routineMessages,
+    routine: [...routineMessages, ...routineQueueMessages],
     flags,
     log,
   });

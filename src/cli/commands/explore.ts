@@ -6,13 +6,15 @@ import { wholeNumber } from './whole-number.ts';
 
 export function exploreCommand(output: CommandOutput): Command {
   return new Command('explore')
-    .summary('explore every state of the agent within bounds')
+    .summary('explore every state of the agent, or of pushes, within bounds')
     .description(
       "Runs pilot-agent's statecharts with simulated Envoys through everything that may happen within the bounds, in every " +
         'order, and checks that nothing happens that must not. A violation is shown as the shortest list of choices that ' +
-        'leads to it.\n\n' +
+        'leads to it. With --world discovery: the push path of pilot-discovery with two simulated proxies.\n\n' +
         'Exit code: 0 nothing is wrong in what was seen, 1 a violation, 2 a flag is wrong.',
     )
+    .addOption(new Option('--world <name>', 'whose statecharts').choices(['agent', 'discovery']).default('agent'))
+    .option('--changes <n>', 'with --world discovery: changes of the configuration in a run', wholeNumber, 2)
     .option('--triggers <n>', 'changed certificates and SIGHUPs in a run', wholeNumber, 2)
     .option('--faults <n>', 'crashes, refused bootstraps, failed spawns and hanging processes in a run', wholeNumber, 2)
     .option('--stop [n]', 'a run may hold a SIGTERM, or n of them (at most 2)', wholeNumber)
@@ -25,13 +27,20 @@ export function exploreCommand(output: CommandOutput): Command {
       // Only here is the simulation needed.
       const { exploreAgent } = await import('../../../test/simulation/explore-agent.ts');
       const { exploreWithin } = await import('../../debugger/explore/explore-command.ts');
-      const { triggers, faults, stop = 0, exactTimes = false } = options;
+      const { triggers, faults, stop = 0, exactTimes = false, changes } = options;
+      if (options.world === 'discovery') {
+        const { explorePush } = await import('../../../test/simulation/explore-discovery.ts');
+        process.exitCode = exploreWithin(explorePush({ changes, faults }), options, output);
+        return;
+      }
       const stops = Math.min(2, Number(stop)) as 0 | 1 | 2;
       process.exitCode = exploreWithin(exploreAgent({ triggers, faults, stops }, { exactTimes }), options, output);
     });
 }
 
 interface ExploreFlags extends ExploreCommandOptions {
+  readonly world: 'agent' | 'discovery';
+  readonly changes: number;
   readonly triggers: number;
   readonly faults: number;
   /** `true` without a number: one. */

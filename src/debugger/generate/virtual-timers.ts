@@ -1,6 +1,7 @@
 import type { AnyActorRef } from 'xstate';
+import { relay } from '../../runtime/relay.ts';
 import { timerName } from '../../runtime/statechart.ts';
-import { type ArmedTimer, relay } from '../explore/relay.ts';
+import type { ArmedTimer } from '../explore/armed-timer.ts';
 
 /** The timers of one actor system. No clock runs: time passes when it is told to. */
 export class VirtualTimers {

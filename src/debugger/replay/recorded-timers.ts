@@ -1,6 +1,7 @@
 import type { AnyActorRef } from 'xstate';
+import { relay } from '../../runtime/relay.ts';
 import { timerName } from '../../runtime/statechart.ts';
-import { type ArmedTimer, relay } from '../explore/relay.ts';
+import type { ArmedTimer } from '../explore/armed-timer.ts';
 
 /** The timers of the replayed actors. None ever fires by itself: the recording says which one, and when. */
 export class RecordedTimers {

@@ -8,8 +8,8 @@ import {
   type InspectionEvent,
 } from 'xstate';
 import { actorName, type Recorder } from '../../runtime/actor-system.ts';
+import { relay } from '../../runtime/relay.ts';
 import { isMachine } from '../../runtime/statechart.ts';
-import { relay } from '../explore/relay.ts';
 import { settle } from '../explore/scripted-effect.ts';
 import { RecordedTimers } from './recorded-timers.ts';
 import { replayedEffect, replayedReducer } from './replayed-effect.ts';

@@ -1,28 +1,46 @@
 /** The effect of `discovery/ads-server`: the gRPC server and its streams. */
+import type { ServerCredentials } from '@grpc/grpc-js';
 import { type AnyActorRef, fromCallback } from 'xstate';
-import type { AdsOrder } from '../../../machines/discovery/protocol.ts';
+import type { AdsOrder, ProxiesServe, ProxyReport, XdsPort } from '../../../machines/discovery/protocol.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
+import { relay } from '../../runtime/relay.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-server.ts';
+import { ProxyTurns } from './proxy-turns.ts';
 
-export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender'> {
+export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joined' | 'left'> {
+  /** Of the port without TLS. */
   readonly address: ListenAddress;
+  /** The port with TLS. Its credentials are asked for when it is opened. */
+  readonly securePort?: { readonly address: ListenAddress; readonly credentials: () => ServerCredentials };
   readonly shutdownMs: number;
   /** Called with each server that is made: one for each life of the actor. */
   readonly made: (server: AdsServer) => void;
-  /** The port that was opened. */
+  /** The port without TLS that was opened. */
   readonly listening: (port: number) => void;
 }
 
-export function adsEffect({ address, shutdownMs, made, listening, ...options }: AdsEffectOptions) {
-  return fromCallback<AdsOrder, undefined>(({ receive, sendBack, self }) => {
-    const server = createAdsServer({ ...options, sender: self as AnyActorRef });
+export function adsEffect({ address, securePort, shutdownMs, made, listening, ...options }: AdsEffectOptions) {
+  return fromCallback<AdsOrder, undefined>(({ receive, sendBack, self, system }) => {
+    const tellQueue = (report: ProxyReport): void => {
+      const queue: AnyActorRef | undefined = system.get('push-queue');
+      if (queue !== undefined) relay(self as AnyActorRef, queue, report);
+    };
+    const server = createAdsServer({
+      ...options,
+      sender: self as AnyActorRef,
+      joined: (connection) => tellQueue({ type: 'proxy.joined', connection }),
+      left: (connection) => tellQueue({ type: 'proxy.left', connection }),
+    });
     made(server);
-    const listen = async (): Promise<void> => {
+    const turns = proxyTurns(server, options, (connections) => tellQueue({ type: 'proxies.served', connections }));
+    const listen = async (which: XdsPort): Promise<void> => {
       try {
-        const { port } = await server.listen(formatAddress({ host: address.host || '::', port: address.port }));
-        listening(port);
-        sendBack({ type: 'ads.listening', addresses: [formatAddress({ ...address, port })] });
+        const { host, port } = which === 'secure' ? securePort!.address : address;
+        const credentials = which === 'secure' ? securePort!.credentials() : undefined;
+        const opened = await server.listen(formatAddress({ host: host || '::', port }), credentials);
+        if (which === 'plaintext') listening(opened.port);
+        sendBack({ type: 'ads.listening', port: which, addresses: [formatAddress({ host, port: opened.port })] });
       } catch (error) {
         sendBack({ type: 'ads.failed', reason: explainInOneLine(error) });
       }
@@ -30,16 +48,35 @@ export function adsEffect({ address, shutdownMs, made, listening, ...options }: 
     receive((order) => {
       switch (order.type) {
         case 'ads.listen':
-          void listen();
+          void listen(order.port);
           break;
-        case 'clients.push':
-          server.push({ version: order.version, forced: order.forced, configs: new Set(order.configs) });
+        case 'proxies.serve':
+          turns.take(order);
           break;
         case 'ads.drain':
           void server.drain(shutdownMs).then(() => sendBack({ type: 'ads.drained' }));
           break;
       }
     });
-    return () => server.close();
+    return () => {
+      turns.stop();
+      server.close();
+    };
+  });
+}
+
+/** Serves proxies, and tells how long a push has waited for each, and how long it took. */
+function proxyTurns(
+  server: AdsServer,
+  { observer }: Pick<AdsServerOptions, 'observer'>,
+  served: (connections: number[]) => void,
+): ProxyTurns {
+  const since = ({ startedAt }: ProxiesServe): number => Math.max(0, Date.now() - startedAt);
+  return new ProxyTurns({
+    serve(connection, change, order) {
+      observer?.queueTime?.(since(order));
+      if (server.serve([connection], change) > 0) observer?.converged?.(since(order));
+    },
+    served: ({ connections }) => served(connections),
   });
 }

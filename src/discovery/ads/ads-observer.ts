@@ -6,17 +6,37 @@ export type ResponseCause = 'request' | 'push';
 
 /** Callbacks, all optional. They must not throw and must not wait. */
 export interface AdsObserver {
+  /** A stream of a method, `/package.Service/Method`, was let in; refused ones are none (`grpc_server_started_total`). */
+  streamOpened?(method: string): void;
+  /** It is over, with this gRPC code's name (`grpc_server_handled_total`). */
+  streamClosed?(method: string, code: string): void;
+  /** A message came (`grpc_server_msg_received_total`, `pilot_xds_recv_max`). */
+  requestReceived?(method: string, bytes: number): void;
+  /** A response was written (`grpc_server_msg_sent_total`). */
+  messageSent?(method: string): void;
   /** A client was accepted. `connections` counts the accepted ones, it included. */
   clientConnected?(node: string, connections: number): void;
   /** An accepted client is gone. */
   clientGone?(node: string, connections: number): void;
   responseSent?(typeUrl: string, response: { cause: ResponseCause; resources: number; bytes: number }): void;
+  /** The last bytes of a response have left for its client, so long after they were written (`pilot_xds_send_time`). */
+  responseFlushed?(typeUrl: string, ms: number): void;
+  /** A response could not be written, though its client is there (`pilot_xds_pushes{type="…_senderr"}`). */
+  sendFailed?(typeUrl: string, node: string, error: Error): void;
+  /** A request was worked on for so long, its answers included unless they had to wait (`pilot_xds_request_time`). */
+  requestTaken?(typeUrl: string, ms: number): void;
+  /** What a node should have of a type was got from the source in so long (`pilot_xds_push_time`). */
+  generated?(typeUrl: string, ms: number): void;
   /** A client rejected a response (NACK). */
   responseRejected?(typeUrl: string, node: string, reason: string): void;
   /** A request answered a response that is no longer the last one (`pilot_xds_expired_nonce`). */
   nonceExpired?(typeUrl: string, node: string): void;
   /** The source threw when it was asked for resources. */
   sourceFailed?(typeUrl: string, node: string, error: unknown): void;
+  /** A push waited so long for a proxy's turn, milliseconds (`pilot_proxy_queue_time`). */
+  queueTime?(ms: number): void;
+  /** A push that concerns a proxy was taken over by it so long after it was asked for, milliseconds (`pilot_proxy_convergence_time`). */
+  converged?(ms: number): void;
   /** A fan-out has reached all clients that were connected when it began; milliseconds since it was asked for. */
   pushFinished?(durationMs: number, clients: number): void;
 }
@@ -34,6 +54,10 @@ export interface WatchView {
   readonly lastError: string;
   /** ISO 8601; undefined before the first response. */
   readonly sentAt: string | undefined;
+  /** How many resources the client has: those that it was sent and not told to drop. */
+  readonly resourcesSent?: number;
+  /** What is still to be sent, for instance because the client has not answered the last response. */
+  readonly pending?: 'nothing' | 'names' | 'changes' | 'everything';
 }
 
 /** One connected client, for `/debug/adsz` and `/debug/syncz`. */
@@ -48,5 +72,7 @@ export interface ConnectionView {
   readonly peer: string;
   readonly protocol: 'sotw' | 'delta';
   readonly state: string;
+  /** Bytes of responses that were handed to gRPC and have not left. */
+  readonly unflushedBytes?: number;
   readonly watches: readonly WatchView[];
 }

@@ -1,25 +1,29 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import {
   DeltaDiscoveryRequestSchema,
   DiscoveryRequestSchema,
 } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { readDeltaRequest, readNode, readSotwRequest } from './ads-request.ts';
+import { RequestReader, readNode } from './ads-request.ts';
+import { NameLists } from './request-names.ts';
 
-const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>) =>
-  readSotwRequest(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request)));
+const newReader = (): RequestReader => new RequestReader(new NameLists());
+const sotwBytes = (request: MessageInitShape<typeof DiscoveryRequestSchema>): Uint8Array =>
+  toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request));
+const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>) => newReader().sotw(sotwBytes(request));
 const delta = (request: MessageInitShape<typeof DeltaDiscoveryRequestSchema>) =>
-  readDeltaRequest(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, request)));
+  newReader().delta(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, request)));
 
 describe('a request from the wire', () => {
   test('state of the world', () => {
-    expect(sotw({ typeUrl: 't', versionInfo: 'v', responseNonce: 'n', resourceNames: ['a', '', 'ÿ'] }).request).toEqual(
+    expect(sotw({ typeUrl: 't', versionInfo: 'v', responseNonce: 'n', resourceNames: ['ÿ', '', 'a'] }).request).toEqual(
       {
         protocol: 'sotw',
         typeUrl: 't',
         nonce: 'n',
-        names: ['a', '', 'ÿ'],
+        names: ['', 'a', 'ÿ'],
         rejection: null,
       },
     );
@@ -37,7 +41,7 @@ describe('a request from the wire', () => {
       protocol: 'delta',
       typeUrl: 't',
       nonce: 'n',
-      subscribe: ['a', '*'],
+      subscribe: ['*', 'a'],
       unsubscribe: ['b'],
       known: ['c', 'd'],
       rejection: null,
@@ -55,13 +59,13 @@ describe('a request from the wire', () => {
     expect(sotw(request).request).toMatchObject({ typeUrl: 't', names: [] });
     // A field that we do not know, of each wire type.
     const unknown = Buffer.from([0xa0, 6, 1, 0xa1, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0xa5, 6, 1, 2, 3, 4, 0x22, 1, 0x74]);
-    expect(readSotwRequest(unknown).request.typeUrl).toBe('t');
+    expect(newReader().sotw(unknown).request.typeUrl).toBe('t');
   });
 
   test('bytes that are no request are refused', () => {
-    expect(() => readSotwRequest(Buffer.from([0x22, 200, 1]))).toThrow();
-    expect(() => readDeltaRequest(Buffer.from([0x12, 9, 1]))).toThrow();
-    expect(() => readSotwRequest(Buffer.from([0]))).toThrow();
+    expect(() => newReader().sotw(Buffer.from([0x22, 200, 1]))).toThrow();
+    expect(() => newReader().delta(Buffer.from([0x12, 9, 1]))).toThrow();
+    expect(() => newReader().sotw(Buffer.from([0]))).toThrow();
   });
 
   test('its node, when it has one', () => {
@@ -74,3 +78,68 @@ describe('a request from the wire', () => {
     expect(readNode(toBinary(NodeSchema, create(NodeSchema)))).toEqual({ id: '', cluster: '', metadata: {} });
   });
 });
+
+describe('the names of a request', () => {
+  const names = Array.from({ length: 1_000 }, (_, i) => `outbound|80||service-${i}.shop.svc.cluster.local`);
+
+  test('are one list for all streams, whatever their order and whether they are said twice', () => {
+    const lists = new NameLists();
+    const one = new RequestReader(lists).sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
+    const other = new RequestReader(lists).sotw(sotwBytes({ typeUrl: 't', resourceNames: [...names, 'x', names[0]!] }));
+    const third = new RequestReader(lists).sotw(sotwBytes({ typeUrl: 't', resourceNames: names.toReversed() }));
+    const delta = new RequestReader(lists).delta(
+      toBinary(
+        DeltaDiscoveryRequestSchema,
+        create(DeltaDiscoveryRequestSchema, { typeUrl: 't', resourceNamesSubscribe: names }),
+      ),
+    );
+    expect(namesOf(third)).toBe(namesOf(one));
+    expect(delta.request).toMatchObject({ subscribe: namesOf(one) });
+    expect(namesOf(other)).toEqual([...names, 'x'].sort());
+  });
+
+  test('are compared with what the stream said before, not read again', () => {
+    const reader = newReader();
+    const first = reader.sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
+    reader.sotw(sotwBytes({ typeUrl: 'other', resourceNames: ['x'] }));
+    const bytes = sotwBytes({ typeUrl: 't', versionInfo: 'v', responseNonce: 'n', resourceNames: names });
+    const started = performance.now();
+    for (let i = 0; i < 100; i++) expect(namesOf(reader.sotw(bytes))).toBe(namesOf(first));
+    const compared = performance.now() - started;
+    const fresh = performance.now();
+    for (let i = 0; i < 100; i++) newReader().sotw(bytes);
+    expect(compared).toBeLessThan((performance.now() - fresh) / 4);
+  });
+
+  test('are read whatever was said before: fewer, more, others of the same length', () => {
+    fc.assert(
+      fc.property(fc.array(fc.array(fc.constantFrom('a', 'b', 'bb', '', '*'))), (said) => {
+        const reader = newReader();
+        for (const resourceNames of said) {
+          const { request } = reader.sotw(sotwBytes({ typeUrl: 't', resourceNames, responseNonce: 'n' }));
+          expect(request).toMatchObject({ names: [...new Set(resourceNames)].sort(), nonce: 'n', typeUrl: 't' });
+        }
+      }),
+    );
+  });
+
+  test('may stand in several places of a message', () => {
+    const reader = newReader();
+    const [a, b] = ['a', 'b'].map((name) => sotwBytes({ resourceNames: [name] }));
+    const type = sotwBytes({ typeUrl: 't' });
+    const apart = Buffer.concat([a!, type, b!]);
+    expect(reader.sotw(apart).request).toMatchObject({ typeUrl: 't', names: ['a', 'b'] });
+    expect(reader.sotw(Buffer.concat([b!, type])).request).toMatchObject({ names: ['b'] });
+  });
+
+  test('that are cut off are no request', () => {
+    const bytes = sotwBytes({ resourceNames: ['a', 'bcd'] });
+    for (let length = 4; length < bytes.length; length++) {
+      expect(() => newReader().sotw(bytes.subarray(0, length))).toThrow();
+    }
+  });
+});
+
+function namesOf({ request }: ReturnType<RequestReader['sotw']>): readonly string[] {
+  return request.protocol === 'sotw' ? request.names : [];
+}

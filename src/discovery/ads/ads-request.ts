@@ -5,7 +5,9 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import type { AdsRequest, DeltaRequest, SotwRequest } from '../../../machines/discovery/ads-protocol.ts';
+import { noNames } from '../../../machines/discovery/name-lists.ts';
 import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
+import { endOfRun, isRun, type NameLists, type WireNames } from './request-names.ts';
 import type { NodeIdentity } from './resource-source.ts';
 
 export interface ReadRequest {
@@ -14,47 +16,94 @@ export interface ReadRequest {
   readonly node: Uint8Array | undefined;
 }
 
-/** Reads a DiscoveryRequest. Throws when the bytes are none. */
-export function readSotwRequest(bytes: Uint8Array): ReadRequest {
-  const request: SotwRequest = { protocol: 'sotw', typeUrl: '', nonce: '', names: [], rejection: null };
-  let node: Uint8Array | undefined;
-  readFields(bytes, (field, reader) => {
-    if (field === 2) node = reader.bytes();
-    else if (field === 3) request.names.push(reader.string());
-    else if (field === 4) request.typeUrl = reader.string();
-    else if (field === 5) request.nonce = reader.string();
-    else if (field === 6) request.rejection = readStatusMessage(reader.bytes());
-    else return false;
-    return true;
-  });
-  return { request, node };
+/** A DiscoveryRequest has its names in field 3; so has a DeltaDiscoveryRequest those that are subscribed to. */
+const nodeOf = { sotw: 2, delta: 1 } as const;
+
+/**
+ * Reads the requests of one stream. What a client says with every acknowledgement is compared with what it said before,
+ * not read again.
+ */
+export class RequestReader {
+  readonly #lists: NameLists;
+  /** What was named last, by type. */
+  readonly #said = new Map<string, WireNames>();
+
+  constructor(lists: NameLists) {
+    this.#lists = lists;
+  }
+
+  /** Reads a DiscoveryRequest. Throws when the bytes are none. */
+  sotw(bytes: Uint8Array): ReadRequest {
+    const request = {
+      protocol: 'sotw',
+      typeUrl: '',
+      nonce: '',
+      names: noNames,
+      rejection: null,
+    } as Mutable<SotwRequest>;
+    let node: Uint8Array | undefined;
+    let said: WireNames | undefined;
+    let runs = 0;
+    readFields(bytes, (field, reader, start) => {
+      if (field === nodeOf.sotw) node = reader.bytes();
+      else if (field === 3) {
+        const names = this.#names(bytes, start);
+        said =
+          runs++ === 0 ? names : { bytes: names.bytes, names: this.#lists.shared([...said!.names, ...names.names]) };
+        reader.pos = start + names.bytes.length;
+      } else if (field === 4) request.typeUrl = reader.string();
+      else if (field === 5) request.nonce = reader.string();
+      else if (field === 6) request.rejection = readStatusMessage(reader.bytes());
+      else return false;
+      return true;
+    });
+    if (said !== undefined) {
+      request.names = said.names;
+      // Names in several places of a message are not recognised by the bytes of one of them.
+      if (runs === 1) this.#said.set(request.typeUrl, said);
+    }
+    return { request, node };
+  }
+
+  /** Reads a DeltaDiscoveryRequest. Throws when the bytes are none. */
+  delta(bytes: Uint8Array): ReadRequest {
+    const request: Mutable<DeltaRequest> = {
+      protocol: 'delta',
+      typeUrl: '',
+      nonce: '',
+      subscribe: noNames,
+      unsubscribe: noNames,
+      known: noNames,
+      rejection: null,
+    };
+    const known: string[] = [];
+    let node: Uint8Array | undefined;
+    readFields(bytes, (field, reader, start) => {
+      if (field === nodeOf.delta) node = reader.bytes();
+      else if (field === 2) request.typeUrl = reader.string();
+      else if (field === 3 || field === 4) {
+        const which = field === 3 ? 'subscribe' : 'unsubscribe';
+        const { names, bytes: read } = this.#lists.read(bytes.subarray(start, endOfRun(bytes, start)));
+        request[which] = request[which].length === 0 ? names : this.#lists.shared([...request[which], ...names]);
+        reader.pos = start + read.length;
+      } else if (field === 5) known.push(readString(reader.bytes(), 1));
+      else if (field === 6) request.nonce = reader.string();
+      else if (field === 7) request.rejection = readStatusMessage(reader.bytes());
+      else return false;
+      return true;
+    });
+    request.known = this.#lists.shared(known);
+    return { request, node };
+  }
+
+  /** The names that start here. The type that they are of may come after them. */
+  #names(bytes: Uint8Array, start: number): WireNames {
+    for (const said of this.#said.values()) if (isRun(bytes, start, said.bytes)) return said;
+    return this.#lists.read(bytes.subarray(start, endOfRun(bytes, start)));
+  }
 }
 
-/** Reads a DeltaDiscoveryRequest. Throws when the bytes are none. */
-export function readDeltaRequest(bytes: Uint8Array): ReadRequest {
-  const request: DeltaRequest = {
-    protocol: 'delta',
-    typeUrl: '',
-    nonce: '',
-    subscribe: [],
-    unsubscribe: [],
-    known: [],
-    rejection: null,
-  };
-  let node: Uint8Array | undefined;
-  readFields(bytes, (field, reader) => {
-    if (field === 1) node = reader.bytes();
-    else if (field === 2) request.typeUrl = reader.string();
-    else if (field === 3) request.subscribe.push(reader.string());
-    else if (field === 4) request.unsubscribe.push(reader.string());
-    else if (field === 5) request.known.push(readString(reader.bytes(), 1));
-    else if (field === 6) request.nonce = reader.string();
-    else if (field === 7) request.rejection = readStatusMessage(reader.bytes());
-    else return false;
-    return true;
-  });
-  return { request, node };
-}
+type Mutable<Of> = { -readonly [Key in keyof Of]: Of[Key] };
 
 /** Reads an encoded Node. Throws when the bytes are none. */
 export function readNode(bytes: Uint8Array): NodeIdentity {
@@ -69,13 +118,14 @@ export function readNode(bytes: Uint8Array): NodeIdentity {
   };
 }
 
-/** Calls `take` with each field; it reads the field and answers true, or leaves it alone. */
-function readFields(bytes: Uint8Array, take: (field: number, reader: BinaryReader) => boolean): void {
+/** Calls `take` with each field and where it starts; it reads the field and answers true, or leaves it alone. */
+function readFields(bytes: Uint8Array, take: (field: number, reader: BinaryReader, start: number) => boolean): void {
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {
+    const start = reader.pos;
     const [field, wireType] = reader.tag();
     // All fields that are read are length-delimited (wire type 2).
-    if (wireType !== 2 || !take(field, reader)) reader.skip(wireType, field);
+    if (wireType !== 2 || !take(field, reader, start)) reader.skip(wireType, field);
   }
 }
 

@@ -1,4 +1,5 @@
 /** Puts discovery responses together from resources that are encoded already. */
+import { RecentlyUsed } from './recently-used.ts';
 import type { EncodedResource } from './resource-source.ts';
 import { encodedLength, WireWriter } from './wire.ts';
 
@@ -8,6 +9,8 @@ export interface ResponseHead {
   readonly nonce: string;
   /** Delta: names that the client should drop. */
   readonly removed: readonly string[];
+  /** `control_plane.identifier`, and the field's number: 6, in delta 7. */
+  readonly controlPlane?: { readonly field: 6 | 7; readonly identifier: string };
 }
 
 /** The parts of a response: a few bytes of its own, and bytes that many responses share. */
@@ -18,7 +21,7 @@ export interface ResponseParts {
   readonly shared: readonly Uint8Array[];
 }
 
-type Resources = ReadonlyMap<string, EncodedResource> | readonly EncodedResource[];
+export type Resources = ReadonlyMap<string, EncodedResource> | readonly EncodedResource[];
 
 /** Field numbers of DiscoveryResponse and of DeltaDiscoveryResponse agree in all but the removed names. */
 const field = { version: 1, typeUrl: 4, nonce: 5, removed: 6 } as const;
@@ -29,12 +32,19 @@ export function encodeHead(head: ResponseHead): Buffer {
     textLength(field.version, head.version) +
     textLength(field.typeUrl, head.typeUrl) +
     textLength(field.nonce, head.nonce) +
-    head.removed.reduce((sum, name) => sum + encodedLength(field.removed, name), 0);
+    head.removed.reduce((sum, name) => sum + encodedLength(field.removed, name), 0) +
+    (head.controlPlane === undefined
+      ? 0
+      : encodedLength(head.controlPlane.field, encodedLength(1, head.controlPlane.identifier)));
   const writer = new WireWriter(length);
   if (head.version !== '') writer.text(field.version, head.version);
   if (head.typeUrl !== '') writer.text(field.typeUrl, head.typeUrl);
   if (head.nonce !== '') writer.text(field.nonce, head.nonce);
   for (const name of head.removed) writer.text(field.removed, name);
+  if (head.controlPlane !== undefined) {
+    writer.header(head.controlPlane.field, encodedLength(1, head.controlPlane.identifier));
+    writer.text(1, head.controlPlane.identifier);
+  }
   return writer.finish();
 }
 
@@ -42,23 +52,50 @@ function textLength(number: number, text: string): number {
   return text === '' ? 0 : encodedLength(number, text);
 }
 
+/** How long a response is. */
+export function bytesIn({ own, shared }: ResponseParts): number {
+  let length = own.length;
+  for (const frame of shared) length += frame.length;
+  return length;
+}
+
+/** Bytes of joined frames that are kept: a few whole types, for a few shapes of proxies and both protocols. */
+const maxKeptBytes = 32 * 1024 * 1024;
+
 /**
- * Joins the frames of whole sets, and keeps the last of each type: a push to many streams that should have the same set
- * joins it once.
+ * Joins the frames of resources that go out together, and keeps the last ones: a push to many streams that are sent the
+ * same resources joins them once. Collections are known by their identity.
  */
 export class SharedBodies {
-  readonly #last = new Map<string, { resources: Resources; body: Buffer }>();
+  readonly #bodies = {
+    sotw: new RecentlyUsed<Resources, Buffer>(maxKeptBytes / 2, bytesOf),
+    delta: new RecentlyUsed<Resources, Buffer>(maxKeptBytes / 2, bytesOf),
+  };
 
-  /** The frames of some resources, or of a whole set. */
-  framesOf(typeUrl: string, resources: Resources, delta: boolean): readonly Uint8Array[] {
-    const frames = (): Uint8Array[] =>
-      [...resources.values()].map((resource) => (delta ? resource.deltaFrame : resource.sotwFrame));
-    if (Array.isArray(resources)) return frames();
-    const key = `${delta ? 'delta' : 'sotw'} ${typeUrl}`;
-    const last = this.#last.get(key);
-    if (last?.resources === resources) return [last.body];
-    const body = Buffer.concat(frames());
-    this.#last.set(key, { resources, body });
+  /** The frames of some resources, or of a whole set, in as few pieces as is good. */
+  framesOf(resources: Resources, delta: boolean): readonly Uint8Array[] {
+    if (countOf(resources) <= 1) return framesOf(resources, delta);
+    const bodies = this.#bodies[delta ? 'delta' : 'sotw'];
+    let body = bodies.get(resources);
+    if (body === undefined) {
+      body = Buffer.concat(framesOf(resources, delta));
+      bodies.add(resources, body);
+    }
     return [body];
   }
+}
+
+/** With what an entry takes beside its bytes: there may be many small ones. */
+function bytesOf({ length }: Buffer): number {
+  return length + 1_000;
+}
+
+export function countOf(resources: Resources): number {
+  return 'size' in resources ? resources.size : resources.length;
+}
+
+function framesOf(resources: Resources, delta: boolean): Uint8Array[] {
+  const frames: Uint8Array[] = [];
+  for (const resource of resources.values()) frames.push(delta ? resource.deltaFrame : resource.sotwFrame);
+  return frames;
 }

@@ -1,6 +1,9 @@
 /**
  * What a stream was sent of one type, and what of a new set it should be sent. The tables hold references to the
  * source's own maps wherever they can: for a thousand streams with the same three thousand resources there is one map.
+ *
+ * What is sent follows from what was sent, what there is now, and the order; streams that agree in these (by identity:
+ * maps of the source, lists of names that are shared) are all sent the same selection, worked out once.
  */
 import type { ResponseOrder } from '../../../machines/discovery/ads-protocol.ts';
 import { isByName } from '../../../machines/discovery/ads-types.ts';
@@ -10,12 +13,27 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 /** What one response carries. */
 export interface Selection {
-  /** The whole set, or some of it. */
+  /** The whole set, or some of it. Equal selections are one object. */
   readonly resources: ResourceMap | readonly EncodedResource[];
   /** Names of resources that the client should drop (delta). */
   readonly removed: readonly string[];
   /** Names that are new to the client or not what it had; `'all'` when everything was sent whatever the client had. */
-  readonly changed: readonly string[] | 'all';
+  readonly changed: Names;
+}
+
+type Names = readonly string[] | 'all';
+
+/** What a stream was sent. */
+interface Sent {
+  readonly resources: ResourceMap;
+  /** Names whose sending does not count any more. */
+  readonly forgotten: Names;
+}
+
+interface Outcome {
+  /** Undefined when there is nothing to send. */
+  readonly selection: Selection | undefined;
+  readonly sent: Sent;
 }
 
 interface Difference {
@@ -25,25 +43,25 @@ interface Difference {
   readonly removed: readonly string[];
 }
 
-const nothing: ResourceMap = new Map();
-const noDifference: Difference = { changed: [], removed: [] };
-/** A push to many streams that were sent the same map and should have the same other one compares them once. */
-const differences = new WeakMap<ResourceMap, WeakMap<ResourceMap, Difference>>();
+const noNames: readonly string[] = [];
+const noResources: ResourceMap = new Map();
 
 export class SentResources {
   readonly #delta: boolean;
-  #sent: ResourceMap = nothing;
-  /** Names whose sending does not count any more. */
-  #forgotten: Set<string> | 'all' = new Set();
+  #sent: Sent = { resources: noResources, forgotten: noNames };
 
   constructor(delta: boolean) {
     this.#delta = delta;
   }
 
+  /** How many resources the client has. */
+  get count(): number {
+    return this.#sent.resources.size;
+  }
+
   /** The next order for changes sends these again. */
-  forget(names: readonly string[] | 'all'): void {
-    if (names === 'all') this.#forgotten = 'all';
-    else if (this.#forgotten !== 'all') for (const name of names) this.#forgotten.add(name);
+  forget(names: Names): void {
+    this.#sent = { resources: this.#sent.resources, forgotten: joined(this.#sent.forgotten, names) };
   }
 
   /**
@@ -53,66 +71,158 @@ export class SentResources {
    * names as removed.
    */
   take(order: ResponseOrder, set: ResourceSet): Selection | undefined {
-    const { resources } = set;
-    const difference = differenceOf(this.#sent, resources);
-    if (order.all) return this.#takeAll(order, resources, difference);
-    // A state-of-the-world response of a type that is sent as a whole replaces what the client has.
-    if (!this.#delta && !isByName(order.typeUrl)) return this.#takeWhole(order, resources, difference);
-    return this.#takeSome(order, resources, difference);
-  }
-
-  #takeAll(order: ResponseOrder, resources: ResourceMap, difference: Difference): Selection {
-    const named = order.names === '*' ? order.asked : order.names;
-    const gone = new Set([...absent(named, resources), ...within(order.names, difference.removed)]);
-    this.#remember(resources);
-    return { resources, removed: this.#delta ? [...gone].sort() : [], changed: 'all' };
-  }
-
-  #takeWhole(order: ResponseOrder, resources: ResourceMap, difference: Difference): Selection | undefined {
-    const isNews = difference.changed.length > 0 || within(order.names, difference.removed).length > 0;
-    if (!isNews && order.asked.length === 0) return undefined;
-    this.#remember(resources);
-    return { resources, removed: [], changed: difference.changed };
-  }
-
-  #takeSome(order: ResponseOrder, resources: ResourceMap, difference: Difference): Selection | undefined {
-    const names = new Set(order.asked);
-    const gone = new Set(absent(order.asked, resources));
-    if (order.changed) {
-      for (const name of difference.changed) names.add(name);
-      for (const name of this.#forgotten === 'all' ? resources.keys() : this.#forgotten) names.add(name);
-      for (const name of within(order.names, difference.removed)) gone.add(name);
-    }
-    const chosen = [...names].flatMap((name) => resources.get(name) ?? []);
-    const removed = this.#delta ? [...gone].sort() : [];
-    const isAnswer = order.asked.length > 0;
-    if (order.changed) this.#remember(resources);
-    else this.#rememberSome(order.asked, resources, difference);
-    if (chosen.length === 0 && removed.length === 0 && !isAnswer) return undefined;
-    return { resources: chosen, removed, changed: chosen.map(({ name }) => name) };
-  }
-
-  #remember(resources: ResourceMap): void {
-    this.#sent = resources;
-    this.#forgotten = new Set();
-  }
-
-  /** Only what was asked for went out: of all else the client still has what it had. */
-  #rememberSome(names: readonly string[], resources: ResourceMap, difference: Difference): void {
-    if (this.#forgotten !== 'all') for (const name of names) this.#forgotten.delete(name);
-    const asked = new Set(names);
-    if (difference.removed.length === 0 && difference.changed.every((name) => asked.has(name))) {
-      this.#sent = resources;
-      return;
-    }
-    const sent = new Map(this.#sent);
-    for (const name of names) {
-      const resource = resources.get(name);
-      if (resource === undefined) sent.delete(name);
-      else sent.set(name, resource);
-    }
+    const { selection, sent } = outcomeOf(this.#sent, order, set.resources, this.#delta);
     this.#sent = sent;
+    return selection;
   }
+}
+
+function joined(names: Names, more: Names): Names {
+  if (names === 'all' || more === 'all') return 'all';
+  if (names.length === 0) return more;
+  return more.length === 0 ? names : [...new Set([...names, ...more])];
+}
+
+// ---- worked out once
+
+/** What was worked out from one map to another. */
+interface Step {
+  readonly difference: Difference;
+  /** Newest last. */
+  readonly outcomes: {
+    readonly forgotten: Names;
+    readonly order: ResponseOrder;
+    readonly delta: boolean;
+    readonly outcome: Outcome;
+  }[];
+}
+
+/** Different orders that are remembered for one step from a map to another. */
+const maxOutcomes = 16;
+const steps = new WeakMap<ResourceMap, WeakMap<ResourceMap, Step>>();
+
+function outcomeOf({ resources, forgotten }: Sent, order: ResponseOrder, next: ResourceMap, delta: boolean): Outcome {
+  const { difference, outcomes } = stepOf(resources, next);
+  const known = outcomes.find(
+    (one) => one.delta === delta && one.forgotten === forgotten && isSameOrder(one.order, order),
+  );
+  if (known !== undefined) return known.outcome;
+  const outcome = workOut({ resources, forgotten }, order, next, difference, delta);
+  if (outcomes.length === maxOutcomes) outcomes.shift();
+  outcomes.push({ forgotten, order, delta, outcome });
+  return outcome;
+}
+
+function stepOf(before: ResourceMap, after: ResourceMap): Step {
+  let known = steps.get(before);
+  if (known === undefined) {
+    known = new WeakMap();
+    steps.set(before, known);
+  }
+  let step = known.get(after);
+  if (step === undefined) {
+    step = { difference: compare(before, after), outcomes: [] };
+    known.set(after, step);
+  }
+  return step;
+}
+
+/** Lists are compared by identity: those that are equal but not the same are worked out again. */
+function isSameOrder(one: ResponseOrder, other: ResponseOrder): boolean {
+  return (
+    one.names === other.names &&
+    one.all === other.all &&
+    one.changed === other.changed &&
+    (one.asked === other.asked || one.asked.length + other.asked.length === 0) &&
+    one.typeUrl === other.typeUrl
+  );
+}
+
+function compare(before: ResourceMap, after: ResourceMap): Difference {
+  const changed: string[] = [];
+  const removed: string[] = [];
+  if (before === after) return { changed, removed };
+  for (const [name, resource] of after) {
+    const old = before.get(name);
+    if (old !== resource && old?.version !== resource.version) changed.push(name);
+  }
+  for (const name of before.keys()) if (!after.has(name)) removed.push(name);
+  return { changed, removed };
+}
+
+// ---- what an order leads to
+
+function workOut(
+  before: Sent,
+  order: ResponseOrder,
+  next: ResourceMap,
+  difference: Difference,
+  delta: boolean,
+): Outcome {
+  if (order.all) return takeAll(order, next, difference, delta);
+  // A state-of-the-world response of a type that is sent as a whole replaces what the client has.
+  if (!delta && !isByName(order.typeUrl)) return takeWhole(before, order, next, difference);
+  return takeSome(before, order, next, difference, delta);
+}
+
+function takeAll(order: ResponseOrder, next: ResourceMap, difference: Difference, delta: boolean): Outcome {
+  const named = order.names === '*' ? order.asked : order.names;
+  const gone = delta ? new Set([...absent(named, next), ...within(order.names, difference.removed)]) : noNames;
+  const selection: Selection = { resources: next, removed: [...gone].sort(), changed: 'all' };
+  return { selection, sent: { resources: next, forgotten: noNames } };
+}
+
+function takeWhole(before: Sent, order: ResponseOrder, next: ResourceMap, difference: Difference): Outcome {
+  const isNews = difference.changed.length > 0 || within(order.names, difference.removed).length > 0;
+  // What differs without being news is nothing that the client wants: the new map says as well what it has.
+  if (!isNews && order.asked.length === 0) return { selection: undefined, sent: { ...before, resources: next } };
+  const selection: Selection = { resources: next, removed: [], changed: difference.changed };
+  return { selection, sent: { resources: next, forgotten: noNames } };
+}
+
+function takeSome(
+  before: Sent,
+  order: ResponseOrder,
+  next: ResourceMap,
+  difference: Difference,
+  delta: boolean,
+): Outcome {
+  const names = new Set(order.asked);
+  const gone = new Set(absent(order.asked, next));
+  if (order.changed) {
+    for (const name of difference.changed) names.add(name);
+    for (const name of before.forgotten === 'all' ? next.keys() : before.forgotten) names.add(name);
+    for (const name of within(order.names, difference.removed)) gone.add(name);
+  }
+  const chosen = [...names].flatMap((name) => next.get(name) ?? []);
+  const removed = delta ? [...gone].sort() : [];
+  const sent = order.changed
+    ? { resources: next, forgotten: noNames }
+    : withSome(before, order.asked, next, difference);
+  if (chosen.length === 0 && removed.length === 0 && order.asked.length === 0) return { selection: undefined, sent };
+  // All of it is joined once for whoever gets all of it, for whatever reason.
+  const resources = chosen.length === next.size ? next : chosen;
+  return { selection: { resources, removed, changed: chosen.map(({ name }) => name) }, sent };
+}
+
+/** Only what was asked for went out: of all else the client still has what it had. */
+function withSome(before: Sent, names: readonly string[], next: ResourceMap, difference: Difference): Sent {
+  const asked = new Set(names);
+  const { forgotten } = before;
+  const left =
+    forgotten === 'all' || !forgotten.some((name) => asked.has(name))
+      ? forgotten
+      : forgotten.filter((name) => !asked.has(name));
+  if (difference.removed.length === 0 && difference.changed.every((name) => asked.has(name))) {
+    return { resources: next, forgotten: left };
+  }
+  const resources = new Map(before.resources);
+  for (const name of names) {
+    const resource = next.get(name);
+    if (resource === undefined) resources.delete(name);
+    else resources.set(name, resource);
+  }
+  return { resources, forgotten: left };
 }
 
 /** The removed names that the client still wants to hear of: of what it unsubscribed from it wants to hear nothing. */
@@ -124,30 +234,4 @@ function within(subscribed: readonly string[] | '*', removed: readonly string[])
 
 function absent(names: readonly string[], resources: ResourceMap): string[] {
   return names.filter((name) => !resources.has(name));
-}
-
-function differenceOf(before: ResourceMap, after: ResourceMap): Difference {
-  if (before === after) return noDifference;
-  let known = differences.get(before);
-  if (known === undefined) {
-    known = new WeakMap();
-    differences.set(before, known);
-  }
-  let difference = known.get(after);
-  if (difference === undefined) {
-    difference = compare(before, after);
-    known.set(after, difference);
-  }
-  return difference;
-}
-
-function compare(before: ResourceMap, after: ResourceMap): Difference {
-  const changed: string[] = [];
-  for (const [name, resource] of after) {
-    const old = before.get(name);
-    if (old !== resource && old?.version !== resource.version) changed.push(name);
-  }
-  const removed: string[] = [];
-  for (const name of before.keys()) if (!after.has(name)) removed.push(name);
-  return { changed, removed };
 }

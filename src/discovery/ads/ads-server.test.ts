@@ -55,7 +55,10 @@ describe('a new stream', () => {
   test('row 22: is UNAVAILABLE until the server is ready', async ({ serve }) => {
     let isReady = false;
     const world = await serve({ isReady: () => isReady });
-    expect(await world.client().sotw().ended).toMatchObject({ code: code.unavailable });
+    for (const stream of [world.client().sotw(), world.client().delta()]) {
+      const details = 'server is not ready to serve discovery information';
+      expect(await stream.ended).toMatchObject({ code: code.unavailable, details });
+    }
     isReady = true;
     await subscribed(world.client());
   });
@@ -169,6 +172,7 @@ describe('those who watch the server', () => {
         peer: expect.stringContaining('127.0.0.1:'),
         protocol: 'sotw',
         state: 'streaming.caught up',
+        unflushedBytes: 0,
         watches: [
           {
             typeUrl: clusterType,
@@ -180,6 +184,8 @@ describe('those who watch the server', () => {
             versionAcked: '',
             lastError: 'no such filter',
             sentAt: expect.stringMatching(/^\d{4}-.*Z$/),
+            resourcesSent: 1,
+            pending: 'nothing',
           },
           expect.objectContaining({ typeUrl: endpointType, names: ['x', 'y'], sentAt: undefined }),
         ],

@@ -2,7 +2,7 @@
  * Serves xDS over gRPC: state of the world and delta, aggregated and by type. Every stream is an actor of its own
  * (machines/discovery/ads-connection.machine.ts), kept in a map; what they are to be sent comes from a ResourceSource.
  */
-import { Server, ServerCredentials, status } from '@grpc/grpc-js';
+import { type ServerCredentials, status } from '@grpc/grpc-js';
 import { type Actor, type AnyActorRef, fromCallback } from 'xstate';
 import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
 import type { DrainOrder, PushToClient, StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
@@ -11,15 +11,17 @@ import { type Recorder, startRoot } from '../../runtime/actor-system.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { type Admission, createAdmission } from './ads-admission.ts';
-import { FanOut } from './ads-fan-out.ts';
-import { type AdsLimits, channelOptions } from './ads-limits.ts';
+import type { AdsLimits } from './ads-limits.ts';
 import type { AdsObserver, ConnectionView } from './ads-observer.ts';
+import { AdsPorts } from './ads-ports.ts';
 import { SharedBodies } from './ads-response.ts';
-import { xdsMethods, xdsService } from './ads-services.ts';
-import { AdsStream, type StreamKind, type StreamSurroundings } from './ads-stream.ts';
+import { AdsStream, type StreamKind, type StreamSecurity, type StreamSurroundings } from './ads-stream.ts';
 import type { AdsCall } from './ads-transport.ts';
 import { viewConnection } from './ads-view.ts';
-import { bindError } from './grpc-bind.ts';
+import type { Authenticator } from './authentication.ts';
+import type { OneShot } from './one-shot.ts';
+import { PushRounds } from './push-rounds.ts';
+import { NameLists } from './request-names.ts';
 import type { ResourceChange, ResourceSource } from './resource-source.ts';
 
 export interface AdsServerOptions {
@@ -31,22 +33,50 @@ export interface AdsServerOptions {
   readonly isReady?: () => boolean;
   /** In whose name pushes and drains are recorded in the trace. */
   readonly sender?: AnyActorRef;
+  /** Who is asked, in this order, who a client of a port with TLS is. None: nobody needs an identity. */
+  readonly authenticators?: readonly Authenticator[];
+  /** Refuse nodes that a client's identity is not of (PILOT_ENABLE_XDS_IDENTITY_CHECK). Default true. */
+  readonly checksIdentity?: boolean;
+  /** Answers requests of the types under `istio.io/debug`. */
+  readonly oneShot?: OneShot;
   /** Send endpoints again after their clusters (see AdsConnectionInput). Default true. */
   readonly resendsEndpoints?: boolean;
+  /** Count names that a delta client says in answer to an earlier response (see Rules of ads-watch.ts). Default true. */
+  readonly hearsLateNames?: boolean;
   readonly limits?: AdsLimits;
+  /** A client was accepted: from now on changes concern it. Called before its first request is answered. */
+  readonly joined?: (connection: number) => void;
+  /** A client that had joined is gone. */
+  readonly left?: (connection: number) => void;
 }
 
 export interface AdsServer {
   /**
-   * Opens `host:port`; port 0 for any free one. Several addresses may be opened.
+   * Opens `host:port`; port 0 for any free one. Several addresses may be opened. With credentials (of TLS), clients of
+   * the port are asked who they are.
    *
    * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED
    */
   listen(address: string, credentials?: ServerCredentials): Promise<{ port: number }>;
-  /** Something changed: every client that it concerns is brought up to date. */
+  /**
+   * Brings these connections up to date, in this order, and has done so when it returns: what concerns them is generated
+   * and written, or waits for the client's word on what it was sent before. Connections that are gone are passed over.
+   * The caller sees to it that they are few enough for one turn of the event loop.
+   *
+   * @returns how many of them the change concerns
+   */
+  serve(connections: readonly number[], change: ResourceChange): number;
+  /** As `serve` for all that are connected, in slices of the event loop. For servers without a push queue. */
   push(change: ResourceChange): void;
   /** The accepted clients, in the order in which they came. */
   connections(): ConnectionView[];
+  /**
+   * Lets one client go, who will connect again.
+   *
+   * @param id of its ConnectionView
+   * @returns false when there is none of this id
+   */
+  disconnect(id: string): boolean;
   /** Takes no new streams, and lets go those that there are, spread over half of the budget. Ends within the budget. */
   drain(budgetMs: number): Promise<void>;
   /** Cuts all that is left. */
@@ -68,58 +98,76 @@ class GrpcAdsServer implements AdsServer {
   readonly #around: StreamSurroundings;
   readonly #admission: Admission;
   readonly #recorder: Recorder | undefined;
-  readonly #server: Server;
+  readonly #ports: AdsPorts;
   readonly #machine: typeof adsConnectionMachine;
   readonly #connections = new Map<number, Connection>();
   /** Streams whose actor is being started. */
   readonly #opening = new Map<number, AdsStream>();
-  readonly #fanOut: FanOut<Connection>;
+  readonly #rounds: PushRounds;
+  /** Connections whose client has told who it is. */
+  readonly #joined = new Set<number>();
   #count = 0;
-  /** Clients that have told who they are. */
-  #accepted = 0;
   #isDraining = false;
   #whenEmpty: (() => void) | undefined;
 
   constructor(options: AdsServerOptions) {
     this.#options = options;
     const { source, logger, observer = {}, resendsEndpoints = true } = options;
-    this.#around = { source, logger, observer, resendsEndpoints, bodies: new SharedBodies(), now: Date.now };
+    this.#around = {
+      source,
+      logger,
+      observer,
+      resendsEndpoints,
+      bodies: new SharedBodies(),
+      lists: new NameLists(),
+      now: Date.now,
+      ...(options.oneShot !== undefined && { oneShot: options.oneShot }),
+    };
     this.#admission = createAdmission(options.limits?.streamsPerSecond ?? 0, () => performance.now());
     this.#recorder = attributed(options.recorder, options.sender);
     // Once for all connections: every provide() makes another machine.
     this.#machine = adsConnectionMachine.provide({ actors: { stream: this.#streamLogic() } });
-    this.#fanOut = new FanOut<Connection>({
-      deliver: (connection, change) => this.#deliver(connection, change),
+    this.#rounds = new PushRounds({
+      clients: () => this.#joined,
+      serve: (connection, change) => this.serve([connection], change),
       finished: (durationMs, clients) => observer.pushFinished?.(durationMs, clients),
     });
-    this.#server = new Server(channelOptions(options.limits ?? {}));
-    this.#server.addService(
-      xdsService,
-      Object.fromEntries(xdsMethods.map((kind) => [kind.path, (call: AdsCall) => this.#accept(call, kind)])),
-    );
+    const { authenticators = [], checksIdentity = true } = options;
+    const secure = { isSecure: true, authenticators, checksIdentity };
+    this.#ports = new AdsPorts(options.limits ?? {}, secure, (...stream) => this.#accept(...stream));
   }
 
-  listen(address: string, credentials = ServerCredentials.createInsecure()): Promise<{ port: number }> {
-    const { promise, resolve, reject } = Promise.withResolvers<{ port: number }>();
-    this.#server.bindAsync(address, credentials, (error, port) => {
-      if (error === null) resolve({ port });
-      else reject(bindError(address, error));
-    });
-    return promise;
+  listen(address: string, credentials?: ServerCredentials): Promise<{ port: number }> {
+    return this.#ports.listen(address, credentials);
+  }
+
+  serve(connections: readonly number[], change: ResourceChange): number {
+    let concerned = 0;
+    for (const number of connections) {
+      const connection = this.#connections.get(number);
+      if (connection !== undefined && this.#deliver(connection, change)) concerned++;
+    }
+    return concerned;
   }
 
   push(change: ResourceChange): void {
-    this.#fanOut.push(change, this.#connections.values());
+    this.#rounds.push(change);
   }
 
   connections(): ConnectionView[] {
     return [...this.#connections.values()].flatMap(({ stream, actor }) => viewConnection(stream, actor) ?? []);
   }
 
+  disconnect(id: string): boolean {
+    const found = [...this.#connections.values()].find(({ stream, actor }) => viewConnection(stream, actor)?.id === id);
+    found?.actor.send({ type: 'drain.order', withinMs: 0 } satisfies DrainOrder);
+    return found !== undefined;
+  }
+
   async drain(budgetMs: number): Promise<void> {
     this.#isDraining = true;
-    this.#fanOut.stop();
-    const shutDown = new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));
+    this.#rounds.stop();
+    const shutDown = this.#ports.shutDown();
     const timers = this.#spreadDrainOrders(budgetMs);
     const deadline = timeout(budgetMs);
     const empty = new Promise<void>((resolve) => {
@@ -134,40 +182,40 @@ class GrpcAdsServer implements AdsServer {
 
   close(): void {
     this.#isDraining = true;
-    this.#fanOut.stop();
+    this.#rounds.stop();
     for (const connection of [...this.#connections.values()]) {
       connection.actor.stop();
       this.#remove(connection);
     }
-    this.#server.forceShutdown();
+    this.#ports.cut();
   }
 
   // ---- a stream's life
 
-  #accept(call: AdsCall, kind: StreamKind): void {
+  #accept(call: AdsCall, kind: StreamKind, security: StreamSecurity): void {
     if (this.#isDraining || this.#options.isReady?.() === false) {
       refuse(
         call,
         status.UNAVAILABLE,
-        this.#isDraining ? 'the server is shutting down' : 'the server is not ready yet',
+        this.#isDraining ? 'the server is shutting down' : 'server is not ready to serve discovery information',
       );
       return;
     }
     const waitMs = this.#admission.admit();
     if (waitMs === undefined)
       refuse(call, status.RESOURCE_EXHAUSTED, 'request rate limit exceeded: too many new streams');
-    else if (waitMs === 0) this.#connect(call, kind);
-    else setTimeout(() => this.#connect(call, kind), waitMs);
+    else if (waitMs === 0) this.#connect(call, kind, security);
+    else setTimeout(() => this.#connect(call, kind, security), waitMs);
   }
 
-  #connect(call: AdsCall, kind: StreamKind): void {
+  #connect(call: AdsCall, kind: StreamKind, security: StreamSecurity): void {
     if (call.cancelled) return;
     if (this.#isDraining) {
       refuse(call, status.UNAVAILABLE, 'the server is shutting down');
       return;
     }
     const number = ++this.#count;
-    const stream = new AdsStream(number, call, kind, this.#around);
+    const stream = new AdsStream(number, call, kind, this.#around, security);
     this.#opening.set(number, stream);
     const actor = startRoot(this.#machine, {
       id: `ads-connection-${number}`,
@@ -175,6 +223,7 @@ class GrpcAdsServer implements AdsServer {
         connection: number,
         onlyType: kind.onlyType,
         resendsEndpoints: this.#around.resendsEndpoints,
+        hearsLateNames: this.#options.hearsLateNames ?? true,
         patienceMs: this.#options.limits?.ackPatienceMs ?? 10_000,
       },
       ...(this.#recorder !== undefined && { recorder: this.#recorder }),
@@ -198,36 +247,39 @@ class GrpcAdsServer implements AdsServer {
       receive((order) => stream.execute(order));
       stream.open((report) => {
         sendBack(report);
-        if (report.type === 'node.accepted') this.#noteConnected(report.node);
+        if (report.type === 'node.accepted') this.#noteJoined(input.connection, report.node);
       });
       return () => stream.dispose();
     });
   }
 
-  #noteConnected(node: string): void {
-    this.#around.observer.clientConnected?.(node, ++this.#accepted);
+  #noteJoined(connection: number, node: string): void {
+    this.#joined.add(connection);
+    this.#around.observer.clientConnected?.(node, this.#joined.size);
     this.#options.logger.info('client connected', { node });
+    this.#options.joined?.(connection);
   }
 
   #remove(connection: Connection): void {
     if (!this.#connections.delete(connection.stream.number)) return;
-    this.#fanOut.forget(connection);
-    const node = connection.stream.identity?.id;
-    if (node !== undefined) {
-      this.#around.observer.clientGone?.(node, --this.#accepted);
+    if (this.#joined.delete(connection.stream.number)) {
+      const node = connection.stream.identity?.id ?? '';
+      this.#around.observer.clientGone?.(node, this.#joined.size);
       this.#options.logger.info('client gone', { node });
+      this.#options.left?.(connection.stream.number);
     }
     this.#noteEmpty();
   }
 
   // ---- to many streams
 
-  #deliver({ stream, actor }: Connection, change: ResourceChange): void {
+  #deliver({ stream, actor }: Connection, change: ResourceChange): boolean {
     const { watches } = actor.getSnapshot().context;
     const watched = Object.keys(watches).filter((typeUrl) => isSubscribed(watches[typeUrl]!));
     const types = stream.concernedTypes(change, watched);
-    if (types.length === 0) return;
+    if (types.length === 0) return false;
     actor.send({ type: 'push.order', version: change.version, types } satisfies PushToClient);
+    return true;
   }
 
   #spreadDrainOrders(budgetMs: number): NodeJS.Timeout[] {

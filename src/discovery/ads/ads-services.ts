@@ -9,10 +9,6 @@ import {
 } from '../../../machines/discovery/ads-types.ts';
 import type { StreamKind } from './ads-stream.ts';
 
-interface XdsMethod extends StreamKind {
-  readonly path: string;
-}
-
 const aggregated = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 
 /** Package and service, plural of the methods' names, type. */
@@ -25,7 +21,7 @@ const separate = [
 ] as const;
 
 /** Every streaming method, by its path. */
-export const xdsMethods: readonly XdsMethod[] = [
+export const xdsMethods: readonly StreamKind[] = [
   { path: `${aggregated}/StreamAggregatedResources`, delta: false, onlyType: null },
   { path: `${aggregated}/DeltaAggregatedResources`, delta: true, onlyType: null },
   ...separate.flatMap(([service, plural, onlyType]) => [

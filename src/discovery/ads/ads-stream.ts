@@ -1,17 +1,18 @@
 /** The effect of an ads-connection: one gRPC stream and what the source has for its node. */
-import type { ResponseOrder, StreamOrder, StreamReport } from '../../../machines/discovery/ads-protocol.ts';
-import { clusterType, endpointType, healthType } from '../../../machines/discovery/ads-types.ts';
+import type { StreamOrder, StreamReport } from '../../../machines/discovery/ads-protocol.ts';
+import { healthType } from '../../../machines/discovery/ads-types.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AdsObserver } from './ads-observer.ts';
-import { type ReadRequest, readDeltaRequest, readNode, readSotwRequest } from './ads-request.ts';
-import { encodeHead, type SharedBodies } from './ads-response.ts';
-import { SentResources } from './ads-sent.ts';
-import { type AdsCall, type AdsTransport, grpcTransport } from './ads-transport.ts';
+import { type ReadRequest, RequestReader, readNode } from './ads-request.ts';
+import { AdsResponder } from './ads-responder.ts';
+import type { SharedBodies } from './ads-response.ts';
+import { type AdsCall, type AdsTransport, peerOf, transportOf } from './ads-transport.ts';
+import { type Authenticator, authenticate } from './authentication.ts';
+import { authorize } from './authorization.ts';
+import type { OneShot } from './one-shot.ts';
+import type { NameLists } from './request-names.ts';
 import type { NodeIdentity, NodeResources, ResourceChange, ResourceSource } from './resource-source.ts';
-
-/** A response waits while more than this of earlier ones has not left. */
-const maxUnflushedBytes = 64 * 1024;
 
 /** What all streams of a server share. */
 export interface StreamSurroundings {
@@ -19,13 +20,30 @@ export interface StreamSurroundings {
   readonly observer: AdsObserver;
   readonly logger: Logger;
   readonly bodies: SharedBodies;
+  readonly lists: NameLists;
+  /** Answers what is asked for once. */
+  readonly oneShot?: OneShot;
   /** See AdsConnectionInput. */
   readonly resendsEndpoints: boolean;
   /** Unix time in milliseconds. */
   readonly now: () => number;
 }
 
+/** How strangers are received on the port that a stream came in by. */
+export interface StreamSecurity {
+  /** The port has TLS. */
+  readonly isSecure: boolean;
+  /** Whom to ask who the client is. */
+  readonly authenticators: readonly Authenticator[];
+  /** Whether an identity must be one of the node's own. */
+  readonly checksIdentity: boolean;
+}
+
+export const plaintext: StreamSecurity = { isSecure: false, authenticators: [], checksIdentity: false };
+
 export interface StreamKind {
+  /** `/package.Service/Method`. */
+  readonly path: string;
   readonly delta: boolean;
   /** The type of a separate service, for requests that do not say it; null on an aggregated stream. */
   readonly onlyType: string | null;
@@ -39,29 +57,46 @@ export class AdsStream {
   readonly connectedAt: number;
   /** Undefined until the client has told who it is. */
   identity: NodeIdentity | undefined;
+  readonly responder: AdsResponder;
   readonly #call: AdsCall;
   readonly #transport: AdsTransport;
   readonly #around: StreamSurroundings;
-  readonly #sent = new Map<string, SentResources>();
+  readonly #reader: RequestReader;
+  readonly #security: StreamSecurity;
+  /** Who the client is. */
+  #identities: readonly string[] = [];
   #report: (report: StreamReport) => void = () => {};
   #resources: NodeResources | undefined;
-  /** Orders whose turn has not come: one a type at most, for the connection waits for the outcome of each. */
-  #orders: ResponseOrder[] = [];
-  #unflushedBytes = 0;
-  #responses = 0;
   #isOver = false;
+  /** With what the server ended it; undefined: it did not. */
+  #endCode: string | undefined;
+  #isDisposed = false;
 
-  constructor(number: number, call: AdsCall, kind: StreamKind, around: StreamSurroundings) {
+  constructor(number: number, call: AdsCall, kind: StreamKind, around: StreamSurroundings, security = plaintext) {
     this.number = number;
     this.#call = call;
     this.kind = kind;
     this.#around = around;
-    this.#transport = grpcTransport(call);
+    this.#security = security;
+    this.#reader = new RequestReader(around.lists);
+    this.#transport = transportOf(call);
     this.peer = call.getPeer();
     this.connectedAt = around.now();
+    this.responder = new AdsResponder({
+      number,
+      method: kind.path,
+      delta: kind.delta,
+      peer: this.peer,
+      transport: this.#transport,
+      around,
+      tell: (report) => this.#tell(report),
+      contained: (deed) => this.#contained(deed),
+      broken: (error) => this.#close(`a response was not sent: ${messageOf(error)}`),
+    });
+    around.observer.streamOpened?.(kind.path);
   }
 
-  /** Reads from now on, and reports. */
+  /** Finds out who is there, then reads, and reports. */
   open(report: (report: StreamReport) => void): void {
     this.#report = report;
     const call = this.#call;
@@ -69,26 +104,26 @@ export class AdsStream {
       this.#close('cancelled before it began');
       return;
     }
-    call.on('data', (bytes: Buffer) => this.#contained(() => this.#take(bytes)));
-    call.on('end', () => this.#tell({ type: 'peer.finished' }));
     call.on('finish', () => this.#close('ended by the server'));
     call.on('cancelled', () => this.#close('cancelled by the client'));
     call.on('error', (error: Error) => this.#close(messageOf(error)));
     call.on('close', () => this.#close('closed'));
+    if (this.#security.authenticators.length === 0) this.#admit([]);
+    else void this.#authenticate();
   }
 
   execute(order: StreamOrder): void {
     this.#contained(() => {
       switch (order.type) {
         case 'responses.send':
-          this.#orders.push(...order.orders);
-          this.#sendDue();
+          if (!this.#isOver) this.responder.send(order.orders);
           break;
         case 'request.judged':
           this.#judged(order.typeUrl, order.verdict, order.reason);
           break;
         case 'stream.end':
-          this.#orders = [];
+          this.#endCode = order.code;
+          this.responder.stop();
           this.#transport.end(order.code, order.reason);
           break;
       }
@@ -101,16 +136,20 @@ export class AdsStream {
     try {
       return [...this.#resources.concernedTypes(change, watched)];
     } catch (error) {
-      this.#sourceFailed('', error);
+      this.#sourceFailed(error);
       return [];
     }
   }
 
   /** The connection is over, however it came. */
   dispose(): void {
+    if (!this.#isDisposed) {
+      const code = this.#endCode ?? (this.#call.cancelled ? 'CANCELLED' : 'OK');
+      this.#around.observer.streamClosed?.(this.kind.path, code);
+    }
+    this.#isDisposed = true;
     this.#isOver = true;
-    this.#orders = [];
-    this.#sent.clear();
+    this.responder.stop();
     // A client that does not read keeps its buffers until its TCP connection ends, unless the stream is cut.
     if (!this.#call.writableFinished) this.#call.end();
     const resources = this.#resources;
@@ -118,23 +157,27 @@ export class AdsStream {
     if (resources !== undefined) this.#contained(() => resources.close());
   }
 
-  // ---- requests
+  // ---- who is there
 
-  #take(bytes: Buffer): void {
+  async #authenticate(): Promise<void> {
+    const answer = await authenticate(this.#security.authenticators, peerOf(this.#call));
     if (this.#isOver) return;
-    let read: ReadRequest;
-    try {
-      read = this.kind.delta ? readDeltaRequest(bytes) : readSotwRequest(bytes);
-    } catch (error) {
-      this.#tell({ type: 'request.unreadable', reason: messageOf(error) });
+    if ('identities' in answer) {
+      this.#admit(answer.identities);
       return;
     }
-    if (read.request.typeUrl === '' && this.kind.onlyType !== null) read.request.typeUrl = this.kind.onlyType;
-    if (this.#resources === undefined && read.request.typeUrl !== healthType && !this.#introduce(read.node)) return;
-    this.#tell({ type: 'request.received', request: read.request });
+    this.#around.logger.warn('nobody knows who a client is', { peer: this.peer, reason: answer.failure });
+    this.#tell({ type: 'peer.unauthenticated', reason: answer.failure });
   }
 
-  /** Learns from the first message who the client is. */
+  #admit(identities: readonly string[]): void {
+    this.#identities = identities;
+    this.#tell({ type: 'peer.authenticated', identities });
+    this.#call.on('data', (bytes: Buffer) => this.#contained(() => this.#take(bytes)));
+    this.#call.on('end', () => this.#tell({ type: 'peer.finished' }));
+  }
+
+  /** Learns from the first message what the client is. */
   #introduce(node: Uint8Array | undefined): boolean {
     let identity: NodeIdentity | undefined;
     try {
@@ -147,24 +190,61 @@ export class AdsStream {
       this.#tell({ type: 'node.missing' });
       return false;
     }
-    const opened = this.#openSource(identity);
+    const authorized = this.#authorized(identity);
+    if (authorized === undefined) return false;
+    const opened = this.#openSource(authorized);
     if ('error' in opened) {
       this.#tell({ type: 'node.refused', reason: opened.error });
       return false;
     }
-    this.identity = identity;
+    this.identity = authorized;
     this.#resources = opened.resources;
+    const { isSecure } = this.#security;
+    this.responder.meet({ node: authorized, resources: opened.resources, identities: this.#identities, isSecure });
     this.#tell({ type: 'node.accepted', node: identity.id });
     return true;
+  }
+
+  /** The node with the identity that is its own; undefined when the client is another. */
+  #authorized(node: NodeIdentity): NodeIdentity | undefined {
+    if (!this.#security.checksIdentity) return node;
+    const answer = authorize(node, this.#identities);
+    if ('identity' in answer) {
+      return answer.identity === undefined ? node : { ...node, verifiedIdentity: answer.identity };
+    }
+    const { reason } = answer;
+    this.#around.logger.warn('a client is not the node that it says it is', { node: node.id, peer: this.peer, reason });
+    this.#tell({ type: 'node.forbidden', reason });
+    return undefined;
   }
 
   #openSource(identity: NodeIdentity): ReturnType<ResourceSource['open']> {
     try {
       return this.#around.source.open(identity);
     } catch (error) {
-      this.#sourceFailed('', error);
+      this.#sourceFailed(error);
       return { error: `the node cannot be served: ${messageOf(error)}` };
     }
+  }
+
+  // ---- requests
+
+  #take(bytes: Buffer): void {
+    if (this.#isOver) return;
+    this.#around.observer.requestReceived?.(this.kind.path, bytes.length);
+    const started = performance.now();
+    let read: ReadRequest;
+    try {
+      read = this.kind.delta ? this.#reader.delta(bytes) : this.#reader.sotw(bytes);
+    } catch (error) {
+      this.#tell({ type: 'request.unreadable', reason: messageOf(error) });
+      return;
+    }
+    const { request } = read;
+    if (request.typeUrl === '' && this.kind.onlyType !== null) request.typeUrl = this.kind.onlyType;
+    if (this.#resources === undefined && request.typeUrl !== healthType && !this.#introduce(read.node)) return;
+    this.#tell({ type: 'request.received', request });
+    this.#around.observer.requestTaken?.(request.typeUrl, performance.now() - started);
   }
 
   #judged(typeUrl: string, verdict: string, reason: string): void {
@@ -175,78 +255,16 @@ export class AdsStream {
       logger.warn(`client rejects ${typeUrl}: ${reason}`, { node, peer: this.peer });
     } else if (verdict === 'stale') {
       observer.nonceExpired?.(typeUrl, node);
-      logger.debug('request answers an earlier response, ignored', { node, typeUrl });
+      logger.debug('request answers an earlier response', { node, typeUrl });
     } else {
       logger.warn('request neither answers nor asks for anything new, ignored', { node, typeUrl });
     }
   }
 
-  // ---- responses
-
-  /** Sends what was ordered, until the client has too much on its way. */
-  #sendDue(): void {
-    while (this.#orders.length > 0 && this.#unflushedBytes <= maxUnflushedBytes && !this.#isOver) {
-      this.#answer(this.#orders.shift()!);
-    }
-  }
-
-  #answer(order: ResponseOrder): void {
-    const { typeUrl } = order;
-    let set: ReturnType<NodeResources['get']>;
-    try {
-      set = this.#resources?.get(typeUrl, order.names);
-    } catch (error) {
-      this.#sourceFailed(typeUrl, error);
-      this.#tell({ type: 'response.skipped', typeUrl, why: 'failed' });
-      return;
-    }
-    if (set === undefined) {
-      this.#tell({ type: 'response.skipped', typeUrl, why: 'not served' });
-      return;
-    }
-    const selection = this.#sentOf(typeUrl).take(order, set);
-    if (selection === undefined) {
-      this.#tell({ type: 'response.skipped', typeUrl, why: 'unchanged' });
-      return;
-    }
-    if (typeUrl === clusterType && this.#around.resendsEndpoints) this.#sentOf(endpointType).forget(selection.changed);
-    // Of no other response of this process, so that it tells which one is meant wherever it turns up.
-    const nonce = `${set.version}/${this.number}-${++this.#responses}`;
-    const { removed } = selection;
-    const own = encodeHead({ typeUrl, version: set.version, nonce, removed });
-    const shared = this.#around.bodies.framesOf(typeUrl, selection.resources, this.kind.delta);
-    const resources = 'size' in selection.resources ? selection.resources.size : selection.resources.length;
-    const bytes = this.#write(own, shared);
-    const cause = order.all || order.asked.length > 0 ? 'request' : 'push';
-    this.#around.observer.responseSent?.(typeUrl, { cause, resources, bytes });
-    const sentAt = this.#around.now();
-    const version = set.version;
-    this.#tell({ type: 'response.sent', typeUrl, nonce, version, resources, removed: removed.length, sentAt });
-  }
-
-  #write(own: Uint8Array, shared: readonly Uint8Array[]): number {
-    // A write can be flushed before it returns.
-    const length = own.length + shared.reduce((sum, frame) => sum + frame.length, 0);
-    this.#unflushedBytes += length;
-    return this.#transport.send({ own, shared }, () => {
-      this.#unflushedBytes -= length;
-      this.#contained(() => this.#sendDue());
-    });
-  }
-
-  #sentOf(typeUrl: string): SentResources {
-    let sent = this.#sent.get(typeUrl);
-    if (sent === undefined) {
-      sent = new SentResources(this.kind.delta);
-      this.#sent.set(typeUrl, sent);
-    }
-    return sent;
-  }
-
-  #sourceFailed(typeUrl: string, error: unknown): void {
+  #sourceFailed(error: unknown): void {
     const node = this.identity?.id ?? '';
-    this.#around.observer.sourceFailed?.(typeUrl, node, error);
-    this.#around.logger.error(`resources cannot be made: ${messageOf(error)}`, { node, typeUrl });
+    this.#around.observer.sourceFailed?.('', node, error);
+    this.#around.logger.error(`resources cannot be made: ${messageOf(error)}`, { node });
   }
 
   // ---- the end

@@ -1,36 +1,157 @@
 /**
- * How a response's bytes get onto a stream. A port, because the generic way copies every response for every client; a
- * way that writes shared bytes as they are can take its place without anybody noticing.
+ * How a response's bytes get onto a stream. Two ways, the same on the wire: through grpc-js' own writer, which copies
+ * every response for every client, and past it, which writes shared bytes as they are.
  */
-import { type ServerDuplexStream, status } from '@grpc/grpc-js';
+import { Metadata, type ServerDuplexStream, status } from '@grpc/grpc-js';
 import type { EndCode } from '../../../machines/discovery/ads-protocol.ts';
-import type { ResponseParts } from './ads-response.ts';
+import { bytesIn, type ResponseParts } from './ads-response.ts';
+import type { Peer } from './authentication.ts';
 
 export type AdsCall = ServerDuplexStream<Buffer, Buffer>;
 
 export interface AdsTransport {
+  /** Whether shared bytes are written as they are, or copied for this client. */
+  readonly way: 'shared frames' | 'copies';
   /**
    * Writes one response.
    *
-   * @param flushed called once when the bytes have left our hands, or never will.
+   * @param flushed called once: when the bytes have left our hands, or with the reason why they never will.
    * @returns the response's length in bytes.
    */
-  send(parts: ResponseParts, flushed: () => void): number;
+  send(parts: ResponseParts, flushed: (error?: Error | null) => void): number;
   /** Ends the stream after what was sent. */
   end(code: EndCode, reason: string): void;
 }
 
-/** Through grpc-js' own stream. */
-export function grpcTransport(call: AdsCall): AdsTransport {
+/** The way that is open: grpc-js keeps its HTTP/2 stream to itself, and may keep it somewhere else one day. */
+export function transportOf(call: AdsCall): AdsTransport {
+  const stream = http2StreamOf(call);
+  return stream === undefined ? copyingTransport(call) : sharingTransport(call, stream);
+}
+
+/** Through grpc-js' own writer. */
+export function copyingTransport(call: AdsCall): AdsTransport {
   return {
-    send(parts, flushed) {
-      const message = Buffer.concat([parts.own, ...parts.shared]);
+    way: 'copies',
+    send({ own, shared }, flushed) {
+      const message = Buffer.concat([own, ...shared]);
       call.write(message, flushed);
       return message.length;
     },
-    end(code, reason) {
-      if (code === 'OK') call.end();
-      else call.emit('error', Object.assign(new Error(reason), { code: status[code], details: reason }));
-    },
+    end: (code, reason) => endCall(call, code, reason),
   };
+}
+
+/** A gRPC message's compression flag (0: none) and length come before it. */
+const prefixBytes = 5;
+/** Bytes that are copied rather than written on their own: a write costs more than that. */
+const maxCopiedBytes = 8 * 1024;
+
+/**
+ * Past grpc-js' writer, which would copy, onto the HTTP/2 stream under it, which does not. Everything else is grpc-js':
+ * the headers before and the status after.
+ */
+function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
+  let isBegun = false;
+  return {
+    way: 'shared frames',
+    send(parts, flushed) {
+      const { own, shared } = parts;
+      const length = bytesIn(parts);
+      if (!isBegun) {
+        isBegun = true;
+        call.sendMetadata(new Metadata());
+      }
+      if (!stream.writable) {
+        flushed(Object.assign(new Error('the stream is gone'), { code: 'ERR_STREAM_DESTROYED' }));
+        return length;
+      }
+      const isSmall = length <= maxCopiedBytes;
+      const head = Buffer.allocUnsafe(prefixBytes + (isSmall ? length : own.length));
+      head[0] = 0;
+      head.writeUInt32BE(length, 1);
+      let at = prefixBytes;
+      for (const part of isSmall ? [own, ...shared] : [own]) {
+        head.set(part, at);
+        at += part.length;
+      }
+      writeAll(stream, isSmall ? [head] : [head, ...shared], flushed);
+      return length;
+    },
+    end: (code, reason) => endCall(call, code, reason),
+  };
+}
+
+/** In one go: corked writes leave together. */
+function writeAll(stream: Http2Stream, parts: readonly Uint8Array[], flushed: (error?: Error | null) => void): void {
+  stream.cork();
+  parts.forEach((part, i) => {
+    if (i < parts.length - 1) stream.write(part);
+    else stream.write(part, flushed);
+  });
+  stream.uncork();
+}
+
+/** What the client shows of itself. A certificate counts only when TLS has verified it. */
+export function peerOf(call: AdsCall): Peer {
+  return {
+    address: call.getPeer(),
+    metadata: (name) => call.metadata.get(name).map(String),
+    certificate: call.getAuthContext().sslPeerCertificate,
+  };
+}
+
+function endCall(call: AdsCall, code: EndCode, reason: string): void {
+  if (code === 'OK') call.end();
+  else call.emit('error', Object.assign(new Error(reason), { code: status[code], details: reason }));
+}
+
+/** What is used of node's ServerHttp2Stream. */
+interface Http2Stream {
+  readonly writable: boolean;
+  write(bytes: Uint8Array, flushed?: (error?: Error | null) => void): boolean;
+  cork(): void;
+  uncork(): void;
+}
+
+/** Interceptors lie around the call that has the stream, each with the next one in it. */
+const maxInterceptors = 8;
+
+/** The HTTP/2 stream of a call of grpc-js 1.14: a private field, so it is looked for by what it can do. */
+function http2StreamOf(call: AdsCall): Http2Stream | undefined {
+  let inner = field(call, 'call');
+  for (let i = 0; i < maxInterceptors && inner !== undefined; i++) {
+    const stream = field(inner, 'stream');
+    if (isHttp2Stream(stream)) return stream;
+    inner = field(inner, 'nextCall');
+  }
+  return undefined;
+}
+
+function field(of: unknown, name: string): unknown {
+  return typeof of === 'object' && of !== null ? (of as Record<string, unknown>)[name] : undefined;
+}
+
+function isHttp2Stream(value: unknown): value is Http2Stream {
+  return (
+    typeof field(value, 'writable') === 'boolean' &&
+    // What tells an HTTP/2 stream of a server from any other writable: its session, and that it can respond.
+    typeof field(value, 'session') === 'object' &&
+    ['write', 'cork', 'uncork', 'respond'].every((method) => typeof field(value, method) === 'function')
+  );
+}
+
+const goneCodes: ReadonlySet<unknown> = new Set([
+  'ECANCELED',
+  'ECONNRESET',
+  'EPIPE',
+  'ERR_HTTP2_INVALID_STREAM',
+  'ERR_HTTP2_STREAM_CANCEL',
+  'ERR_STREAM_DESTROYED',
+  'ERR_STREAM_WRITE_AFTER_END',
+]);
+
+/** Whether a write failed because there is nobody any more: the stream's end tells of that. */
+export function isClientGone(error: Error): boolean {
+  return goneCodes.has((error as NodeJS.ErrnoException).code);
 }

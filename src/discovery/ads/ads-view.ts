@@ -21,14 +21,22 @@ export function viewConnection(
     peer: stream.peer,
     protocol: stream.kind.delta ? 'delta' : 'sotw',
     state: stateName(value),
+    unflushedBytes: stream.responder.unflushedBytes,
     watches: Object.entries(context.watches).flatMap(([typeUrl, watch]) =>
-      isSubscribed(watch) ? [watchView(typeUrl, watch)] : [],
+      isSubscribed(watch) ? [watchView(typeUrl, watch, stream.responder.resourcesSent(typeUrl))] : [],
     ),
   };
 }
 
-function watchView(typeUrl: string, watch: Watch): WatchView {
+function watchView(typeUrl: string, watch: Watch, resourcesSent: number): WatchView {
   const { wildcard, names, nonceSent, nonceAcked, versionSent, versionAcked, lastError, sentAt } = watch;
   const sent = sentAt === 0 ? undefined : new Date(sentAt).toISOString();
-  return { typeUrl, wildcard, names, nonceSent, nonceAcked, versionSent, versionAcked, lastError, sentAt: sent };
+  const nonces = { nonceSent, nonceAcked, versionSent, versionAcked };
+  return { typeUrl, wildcard, names, ...nonces, lastError, sentAt: sent, resourcesSent, pending: pendingOf(watch) };
+}
+
+function pendingOf({ due, ordered }: Watch): NonNullable<WatchView['pending']> {
+  if (due.all) return 'everything';
+  if (due.changed || ordered === 'changes') return 'changes';
+  return due.asked.length > 0 || ordered === 'names' ? 'names' : 'nothing';
 }

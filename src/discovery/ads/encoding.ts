@@ -1,6 +1,7 @@
 /** Turns a protobuf-es message into the bytes that every stream shares. */
 import { hash } from 'node:crypto';
-import { type DescMessage, type Message, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { wireForm } from '../../networking/wire-form.ts';
 import type { EncodedResource } from './resource-source.ts';
 import { encodedLength, WireWriter } from './wire.ts';
 
@@ -20,7 +21,7 @@ export function encodeResource<Desc extends DescMessage>(
   message: MessageShape<Desc>,
   name: string,
 ): EncodedResource {
-  const value = toBinary(schema, canonical(message) as MessageShape<Desc>);
+  const value = wireForm(schema, message);
   return encodeValue(typeUrlPrefix + schema.typeName, value, name);
 }
 
@@ -46,40 +47,4 @@ export function encodeValue(typeUrl: string, value: Uint8Array, name: string, ve
   writer.bytes(2, value);
   const deltaFrame = writer.finish();
   return { name, version: contentVersion, sotwFrame: deltaFrame.subarray(sotwStart), deltaFrame };
-}
-
-/**
- * The message with the keys of its maps and JSON objects in order: protobuf-es writes them as they were inserted. What
- * is in order already is not copied.
- */
-function canonical(value: unknown): unknown {
-  if (Array.isArray(value)) return canonicalList(value);
-  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
-  const source = value as Record<string, unknown>;
-  const keys = Object.keys(source);
-  // The fields of a message are written in the order of its descriptor.
-  const inOrder = isMessage(source) || keys.every((key, i) => i === 0 || keys[i - 1]! < key);
-  let copy: Record<string, unknown> | undefined = inOrder ? undefined : {};
-  for (const key of inOrder ? keys : keys.sort()) {
-    const entry = canonical(source[key]);
-    if (copy === undefined && entry !== source[key])
-      copy = Object.assign(Object.create(Object.getPrototypeOf(source)), source);
-    if (copy !== undefined) copy[key] = entry;
-  }
-  return copy ?? source;
-}
-
-function canonicalList(list: unknown[]): unknown[] {
-  let copy: unknown[] | undefined;
-  list.forEach((item, i) => {
-    const entry = canonical(item);
-    if (entry === item) return;
-    copy ??= [...list];
-    copy[i] = entry;
-  });
-  return copy ?? list;
-}
-
-function isMessage(value: Record<string, unknown>): value is Record<string, unknown> & Message {
-  return typeof value.$typeName === 'string';
 }

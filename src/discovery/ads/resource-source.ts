@@ -37,6 +37,8 @@ export interface NodeIdentity {
   readonly id: string;
   readonly cluster: string;
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** The identity that its client has shown to be the node's own; absent where it was not asked for. */
+  readonly verifiedIdentity?: string;
   readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
 }
 

@@ -1,14 +1,15 @@
 /** A directory of YAML files as a source of configuration (spec/discovery.md §4.3). */
-import { type BigIntStats, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { extname, join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { lstatSync, readFileSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
 import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
-import { type Config, compareText, configKeyOf, configKeyText } from '../../model/config.ts';
-import { type ConfigFile, readConfigFile, withoutRepetitions } from '../../model/config-file.ts';
+import { compareText } from '../../model/config.ts';
+import { type ConfigFile, readConfigFile } from '../../model/config-file.ts';
 import { type Problem, problemText } from '../../model/problem.ts';
-import { isSystemError, messageOf } from '../../runtime/errors.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { ConfigDefinitions } from './config-definitions.ts';
 import { toConfigProblem } from './config-problem.ts';
-import { ConfigSnapshot, configChanges } from './config-snapshot.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
+import { fingerprintOf, isGone, isHidden, isYaml, Slices, walk } from './directory-walk.ts';
 
 /** A file as it was read, and how to tell whether it is still the same. */
 interface KnownFile {
@@ -22,138 +23,192 @@ interface KnownFile {
  */
 const unknownAge = 0;
 
-/** After so long the event loop gets its turn: a large directory must not keep probes waiting. */
-const sliceMs = 20;
+/** More files than this changed together: looking at all of them is no dearer, and misses nothing. */
+const mostSingleFiles = 256;
 
 /**
  * Reads the directory, again and again, and keeps what is in force: the valid objects, and for each one that is not valid
- * any more the last good one. A file that did not change is not opened again.
+ * any more the last good one. Only files that are said to have changed are looked at; all are, where that could miss
+ * something. A file that did not change is not opened again.
  */
 export class ConfigDirectory {
   readonly path: string;
-  #files: ReadonlyMap<string, KnownFile> = new Map();
-  #snapshot = ConfigSnapshot.empty;
+  readonly #files = new Map<string, KnownFile>();
+  readonly #definitions = new ConfigDefinitions();
+  #directories: ReadonlySet<string> = new Set();
+  /** Files and directories that could not be read. */
+  readonly #unreadable = new Set<string>();
+  #hasLinks = false;
+  /** What is known of the files is complete: no reading broke off. */
+  #isComplete = false;
   /** Text of each known problem → its file. */
   #problems: ReadonlyMap<string, string> = new Map();
+  #lastProblems: readonly Problem[] = [];
+  #touched: ReadonlySet<string> = new Set();
 
   constructor(path: string) {
-    this.path = path;
+    this.path = resolve(path);
   }
 
   /** The objects in force. */
   get snapshot(): ConfigSnapshot {
-    return this.#snapshot;
+    return this.#definitions.snapshot;
   }
 
-  /** Brings the snapshot up to date. Not to be called again before it has answered. */
-  async read(): Promise<DirectoryReading> {
-    let paths: FoundFile[];
+  /** Keys of all objects that the last reading may have changed. */
+  get touched(): ReadonlySet<string> {
+    return this.#touched;
+  }
+
+  /** Mistakes and warnings in all. */
+  get problemCount(): number {
+    return this.#definitions.problems.length;
+  }
+
+  /**
+   * Brings the snapshot up to date. Not to be called again before it has answered.
+   *
+   * @param paths where something happened; none: everywhere
+   */
+  async read(paths: readonly string[] = []): Promise<DirectoryReading> {
+    const singly = this.#filesToRead(paths);
+    const before = this.snapshot;
+    this.#isComplete = false;
+    this.#touched = new Set();
+    if (singly === undefined) {
+      const missing = await this.#readAll();
+      if (missing !== undefined) return missing;
+    } else for (const path of singly) this.#readOne(path);
+    this.#isComplete = true;
+    return this.#conclude(before);
+  }
+
+  /**
+   * The files to look at, or undefined for all. A path is enough when it is a file's and nothing else can have changed
+   * with it: not where links lead elsewhere, nor where directories come and go.
+   */
+  #filesToRead(paths: readonly string[]): readonly string[] | undefined {
+    const tooMany = paths.length === 0 || paths.length > mostSingleFiles;
+    if (!this.#isComplete || this.#hasLinks || tooMany || this.#unreadable.size > 0) return undefined;
+    const files = new Set<string>();
+    for (const path of new Set(paths.map((one) => resolve(one)))) {
+      if (this.#isElsewhere(path)) continue;
+      if (!this.#directories.has(dirname(path)) || this.#directories.has(path)) return undefined;
+      if (!isFileOrNothing(path)) return undefined;
+      if (isYaml(path)) files.add(path);
+    }
+    return [...files];
+  }
+
+  /** Hidden, or in something hidden: nothing of ours as long as there are no links. */
+  #isElsewhere(path: string): boolean {
+    if (!path.startsWith(`${this.path}/`)) return false;
+    return path
+      .slice(this.path.length + 1)
+      .split('/')
+      .some(isHidden);
+  }
+
+  async #readAll(): Promise<DirectoryReading | undefined> {
+    let found: Awaited<ReturnType<typeof walk>>;
     try {
-      paths = findFiles(this.path);
+      found = await walk(this.path);
     } catch (error) {
-      const missing = isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR');
-      const message = missing ? 'the configuration directory does not exist' : messageOf(error);
-      return {
-        outcome: 'missing',
-        problems: [toConfigProblem({ severity: 'error', file: this.path, line: 0, message })],
-      };
+      const message = isGone(error) ? 'the configuration directory does not exist' : messageOf(error);
+      const problem = toConfigProblem({ severity: 'error', file: this.path, line: 0, message });
+      return { outcome: 'missing', problems: [problem] };
     }
-    const unreadable: Problem[] = [];
-    this.#files = await this.#readFiles(paths, unreadable);
-    return this.#conclude(unreadable);
+    this.#directories = found.directories;
+    this.#hasLinks = found.hasLinks;
+    const present = new Set(found.files.map(({ path }) => path));
+    for (const path of [...this.#files.keys(), ...this.#unreadable]) {
+      const isUnknown = found.failures.has(path) || isBelow(path, found.failures);
+      if (!present.has(path) && !isUnknown) this.#forget(path);
+    }
+    const slices = new Slices();
+    for (const { path, fingerprint } of found.files) {
+      if (this.#files.get(path)?.fingerprint === fingerprint) continue;
+      await slices.rest();
+      this.#readFile(path, fingerprint);
+    }
+    for (const [path, error] of found.failures) this.#fail(path, error);
+    return undefined;
   }
 
-  async #readFiles(found: readonly FoundFile[], unreadable: Problem[]): Promise<Map<string, KnownFile>> {
-    const files = new Map<string, KnownFile>();
-    let sliceEnd = performance.now() + sliceMs;
-    for (const { path, stats } of found) {
-      const known = this.#files.get(path);
-      const fingerprint = fingerprintOf(stats);
-      if (known?.fingerprint === fingerprint) {
-        files.set(path, known);
-        continue;
-      }
-      if (performance.now() > sliceEnd) {
-        await nextTurn();
-        sliceEnd = performance.now() + sliceMs;
-      }
-      try {
-        const text = readFileSync(path, 'utf8');
-        const previous = known && { previous: known.content };
-        files.set(path, {
-          fingerprint,
-          content: readConfigFile(path, text, { creationTimestamp: unknownAge, ...previous }),
-        });
-      } catch (error) {
-        // Gone since it was found: as if it had not been found.
-        if (isSystemError(error, 'ENOENT')) continue;
-        unreadable.push({ severity: 'error', file: path, line: 0, message: messageOf(error) });
-      }
+  #readOne(path: string): void {
+    try {
+      const stats = lstatSync(path);
+      this.#readFile(path, fingerprintOf(stats));
+    } catch (error) {
+      if (isGone(error)) this.#forget(path);
+      else this.#fail(path, error);
     }
-    return files;
   }
 
-  #conclude(unreadable: readonly Problem[]): DirectoryReading {
-    const contents = [...this.#files.values()].map(({ content }) => content);
-    const valid = withoutRepetitions(contents.flatMap(({ configs }) => configs));
-    const problems = [...unreadable, ...contents.flatMap((content) => content.problems), ...valid.problems];
-    const kept = lastGood(this.#snapshot, valid.configs, problems);
-    const before = this.#snapshot;
-    this.#snapshot = new ConfigSnapshot([...valid.configs, ...kept]);
+  #readFile(path: string, fingerprint: string): void {
+    let text: string;
+    try {
+      text = readFileSync(path, 'utf8');
+    } catch (error) {
+      // Gone since it was found: as if it had not been found.
+      if (isGone(error)) this.#forget(path);
+      else this.#fail(path, error);
+      return;
+    }
+    const known = this.#files.get(path);
+    const previous = known && { previous: known.content };
+    const content = readConfigFile(path, text, { creationTimestamp: unknownAge, ...previous });
+    this.#files.set(path, { fingerprint, content });
+    this.#unreadable.delete(path);
+    this.#definitions.put(path, content);
+  }
 
+  #forget(path: string): void {
+    this.#files.delete(path);
+    this.#unreadable.delete(path);
+    this.#definitions.put(path, undefined);
+  }
+
+  /** What cannot be read says nothing: its objects stay in force as the last good ones, those of a directory as they are. */
+  #fail(path: string, error: unknown): void {
+    const problem: Problem = { severity: 'error', file: path, line: 0, message: messageOf(error) };
+    this.#files.delete(path);
+    this.#unreadable.add(path);
+    this.#definitions.put(path, { configs: [], problems: [problem] });
+  }
+
+  #conclude(before: ConfigSnapshot): DirectoryReading {
+    this.#touched = this.#definitions.conclude();
+    const { snapshot, problems } = this.#definitions;
     const known = this.#problems;
-    const texts = new Map(problems.map((problem) => [problemText(problem), problem.file]));
-    const bad = new Set(texts.values());
-    this.#problems = texts;
+    const isNew = problems !== this.#lastProblems;
+    if (isNew) this.#problems = new Map(problems.map((problem) => [problemText(problem), problem.file]));
+    this.#lastProblems = problems;
+    const bad = new Set(this.#problems.values());
     return {
       outcome: 'read',
-      version: this.#snapshot.version,
-      objects: this.#snapshot.byKey.size,
-      changes: configChanges(before, this.#snapshot),
-      problems: problems.filter((problem) => !known.has(problemText(problem))).map(toConfigProblem),
+      version: snapshot.version,
+      objects: snapshot.byKey.size,
+      changes: snapshot.changesSince(before, this.#touched),
+      problems: isNew ? problems.filter((problem) => !known.has(problemText(problem))).map(toConfigProblem) : [],
       problemCount: problems.length,
-      recovered: [...new Set(known.values())].filter((file) => !bad.has(file)).sort(compareText),
+      recovered: isNew ? [...new Set(known.values())].filter((file) => !bad.has(file)).sort(compareText) : [],
     };
   }
 }
 
-interface FoundFile {
-  readonly path: string;
-  readonly stats: BigIntStats;
-}
-
-/** YAML files at any depth, by path. Hidden ones are not ours: editors' temporary files, Kubernetes' versions. */
-function findFiles(directory: string, above: readonly string[] = []): FoundFile[] {
-  const real = realpathSync(directory);
-  // A link to a directory above would be walked for ever.
-  if (above.includes(real)) return [];
-  const found: FoundFile[] = [];
-  for (const name of readdirSync(directory).sort(compareText)) {
-    if (name.startsWith('.')) continue;
-    const path = join(directory, name);
-    const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
-    if (stats === undefined) continue;
-    if (stats.isDirectory()) found.push(...findFiles(path, [...above, real]));
-    else if (stats.isFile() && ['.yaml', '.yml'].includes(extname(name))) found.push({ path, stats });
+/** Whether a file can be looked at by itself. */
+function isFileOrNothing(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true;
+  } catch {
+    return false;
   }
-  return found;
 }
 
-/** Another file, another size or another time of any change: another content, as far as can be told without reading. */
-function fingerprintOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
-  return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
-}
-
-/**
- * Objects that were in force and are neither valid now nor gone: those that a problem names, and, where a problem cannot
- * tell what it is about, those of its file.
- */
-function lastGood(before: ConfigSnapshot, valid: readonly Config[], problems: readonly Problem[]): Config[] {
-  const errors = problems.filter(({ severity }) => severity === 'error');
-  const named = new Set(errors.flatMap(({ key }) => (key === undefined ? [] : configKeyText(key))));
-  const files = new Set(errors.filter(({ key }) => key === undefined).map(({ file }) => file));
-  const replaced = new Set(valid.map((config) => configKeyText(configKeyOf(config))));
-  return [...before.byKey]
-    .filter(([key, { source }]) => !replaced.has(key) && (named.has(key) || files.has(source?.file ?? '')))
-    .map(([, config]) => config);
+/** Whether a path is in one of some directories. */
+function isBelow(path: string, directories: ReadonlyMap<string, unknown>): boolean {
+  if (directories.size === 0) return false;
+  for (let at = dirname(path); basename(at) !== ''; at = dirname(at)) if (directories.has(at)) return true;
+  return false;
 }

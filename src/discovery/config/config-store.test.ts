@@ -1,43 +1,101 @@
-/** The table of situations of spec/discovery.md §4.1. */
+/** Each store against the contract of all (spec/discovery.md §4.1), and what only some of them do. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Config } from '../../model/config.ts';
+import { stringify } from 'yaml';
+import type { Config, ConfigKey } from '../../model/config.ts';
+import { AggregateConfigStore } from './aggregate-config-store.ts';
+import { ConfigDirectory } from './config-directory.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
-import {
-  aggregateStore,
-  type ConfigDraft,
-  ConfigStoreError,
-  directoryStore,
-  MemoryConfigStore,
-} from './config-store.ts';
+import type { ConfigDraft, ConfigStoreController } from './config-store.ts';
+import { MemoryConfigStore } from './memory-config-store.ts';
+import { SnapshotConfigStore } from './snapshot-config-store.ts';
+import { describeStore, draftOf, faultOf, type StoreSubject } from './store-contract.ts';
 
-function draft(name: string, about: Partial<Config> = {}): ConfigDraft {
+const key = (name: string): ConfigKey => ({ kind: 'WorkloadEntry', namespace: 'shop', name });
+
+/** As a file has it. */
+function written({
+  kind,
+  apiVersion,
+  name,
+  namespace,
+  labels,
+  annotations,
+  creationTimestamp,
+  spec,
+}: ConfigDraft): string {
+  const time = new Date(creationTimestamp ?? 0).toISOString();
+  return stringify({
+    apiVersion,
+    kind,
+    metadata: { name, namespace, labels, annotations, creationTimestamp: time },
+    spec,
+  });
+}
+
+/** One file for each object in a directory that is read when something was written. */
+function directorySubject(): StoreSubject {
+  const root = mkdtempSync(join(tmpdir(), 'chartpilot-store-'));
+  const directory = new ConfigDirectory(root);
+  const store = new SnapshotConfigStore(ConfigSnapshot.empty);
+  const fileOf = ({ namespace, name }: ConfigKey): string => join(root, `${namespace}.${name}.yaml`);
+  const reread = async (file: string): Promise<void> => {
+    await directory.read([file]);
+    store.advance(directory.snapshot, directory.touched);
+  };
   return {
-    kind: 'Gateway',
-    apiVersion: 'networking.istio.io/v1',
-    name,
-    namespace: 'shop',
-    labels: {},
-    annotations: {},
-    spec: {},
-    ...about,
+    store,
+    isWritable: false,
+    put: async (draft) => {
+      writeFileSync(fileOf(draft), written(draft));
+      await reread(fileOf(draft));
+    },
+    remove: async (gone) => {
+      rmSync(fileOf(gone));
+      await reread(fileOf(gone));
+    },
+    close: () => rmSync(root, { recursive: true, force: true }),
   };
 }
 
-const key = (name: string) => ({ kind: 'Gateway', namespace: 'shop', name });
-
-function faultOf(deed: () => unknown): string {
-  try {
-    deed();
-  } catch (error) {
-    if (error instanceof ConfigStoreError) return error.fault;
-    throw error;
-  }
-  return 'none';
+function writableSubject(store: ConfigStoreController): StoreSubject {
+  return {
+    store,
+    isWritable: true,
+    put: async (draft) => {
+      if (store.get({ kind: draft.kind, namespace: draft.namespace, name: draft.name }) === undefined)
+        store.create(draft);
+      else store.update(draft);
+    },
+    remove: async (gone) => store.delete(gone),
+    close: () => {},
+  };
 }
+
+describeStore('the memory store', () => writableSubject(new MemoryConfigStore()));
+
+describeStore('the directory store', directorySubject);
+
+describeStore('an aggregate with a writer', () => {
+  const writer = new MemoryConfigStore();
+  return writableSubject(new AggregateConfigStore([new MemoryConfigStore(), writer], writer));
+});
+
+describeStore('an aggregate of directories', () => {
+  const first = directorySubject();
+  return { ...first, store: new AggregateConfigStore([first.store, new SnapshotConfigStore(ConfigSnapshot.empty)]) };
+});
 
 describe('MemoryConfigStore', () => {
   const store = (): MemoryConfigStore =>
     new MemoryConfigStore({ now: () => 1_000, validate: ({ spec }) => ((spec as { bad?: true }).bad ? ['bad'] : []) });
+
+  const draft = (name: string, about: Partial<Config> = {}): ConfigDraft => {
+    const { creationTimestamp: _, ...rest } = draftOf(name);
+    return { ...rest, ...about };
+  };
 
   it('gives a new object a resource version and the time, unless it says its own', () => {
     const s = store();
@@ -48,95 +106,72 @@ describe('MemoryConfigStore', () => {
     expect(s.get(key('b'))?.creationTimestamp).toBe(5);
   });
 
-  it('does not create what exists, and changes nothing then', () => {
-    const s = store();
-    s.create(draft('a'));
-    expect(faultOf(() => s.create(draft('a', { labels: { x: 'y' } })))).toBe('already exists');
-    expect(s.get(key('a'))?.labels).toEqual({});
-  });
-
   it('refuses what is not valid', () => {
     const s = store();
     expect(faultOf(() => s.create(draft('a', { spec: { bad: true } })))).toBe('invalid');
     s.create(draft('a'));
     expect(faultOf(() => s.update(draft('a', { spec: { bad: true } })))).toBe('invalid');
-    expect(s.get(key('a'))?.spec).toEqual({});
+    expect(s.get(key('a'))?.spec).toEqual({ address: '10.0.0.1' });
   });
 
-  it('updates what is there, with the stored resource version or with none', () => {
+  it('updates with the stored resource version or with none, and a status alone', () => {
     const s = store();
-    const first = s.create(draft('a'));
-    const second = s.update(draft('a', { resourceVersion: first }));
-    const third = s.update(draft('a'));
+    const first = s.create(draft('a', { labels: { x: 'y' } }));
+    const second = s.update(draft('a', { resourceVersion: first, labels: { x: 'y' } }));
+    const third = s.updateStatus(key('a'), { ok: true });
     expect(new Set([first, second, third]).size).toBe(3);
-    expect(faultOf(() => s.update(draft('a', { resourceVersion: first })))).toBe('conflicting resource version');
-    expect(faultOf(() => s.update(draft('b')))).toBe('not found');
+    expect(s.get(key('a'))).toMatchObject({ labels: { x: 'y' }, status: { ok: true }, creationTimestamp: 1_000 });
   });
 
-  it('updates a status and leaves the rest', () => {
+  it('does not care what a writer does to its draft afterwards', () => {
     const s = store();
-    s.create(draft('a', { labels: { x: 'y' } }));
-    s.updateStatus(key('a'), { ok: true });
-    expect(s.get(key('a'))).toMatchObject({ labels: { x: 'y' }, status: { ok: true } });
+    const spec = { address: '10.0.0.1' };
+    s.create(draft('a', { spec }));
+    spec.address = 'changed';
+    expect(s.get(key('a'))?.spec).toEqual({ address: '10.0.0.1' });
   });
 
-  it('deletes what is there', () => {
+  it('delivers what a handler causes after what it was told', async () => {
     const s = store();
-    const revision = s.create(draft('a'));
-    expect(faultOf(() => s.delete(key('a'), `${revision}0`))).toBe('conflicting resource version');
-    s.delete(key('a'), revision);
-    expect(s.get(key('a'))).toBeUndefined();
-    expect(faultOf(() => s.delete(key('a')))).toBe('not found');
-  });
-
-  it('lists a kind, oldest first, in one namespace or in all', () => {
-    const s = store();
-    s.create(draft('young', { creationTimestamp: 9 }));
-    s.create(draft('b', { creationTimestamp: 3 }));
-    s.create(draft('a', { creationTimestamp: 3, namespace: 'other' }));
-    expect(s.list('Gateway').map(({ name }) => name)).toEqual(['a', 'b', 'young']);
-    expect(s.list('Gateway', 'shop').map(({ name }) => name)).toEqual(['b', 'young']);
-    expect(s.list('Nothing')).toEqual([]);
+    const seen: string[] = [];
+    s.registerEventHandler('WorkloadEntry', (event) => {
+      if (event.type === 'add' && event.current.name === 'a') s.create(draft('b'));
+      seen.push(`first ${event.type === 'delete' ? '' : event.current.name}`);
+    });
+    s.registerEventHandler('WorkloadEntry', (event) =>
+      seen.push(`second ${event.type === 'delete' ? '' : event.current.name}`),
+    );
+    const stop = new AbortController();
+    void s.run(stop.signal);
+    s.create(draft('a'));
+    expect(seen).toEqual(['first a', 'second a', 'first b', 'second b']);
+    stop.abort();
   });
 });
 
-describe('directoryStore', () => {
-  it('can be read and not be written', () => {
-    const config: Config = { ...draft('a'), resourceVersion: '1', creationTimestamp: 0 };
-    const store = directoryStore(() => new ConfigSnapshot([config]));
-    expect(store.get(key('a'))).toBe(config);
-    expect(store.list('Gateway')).toEqual([config]);
-    for (const write of [
-      () => store.create(draft('b')),
-      () => store.update(draft('a')),
-      () => store.updateStatus(key('a'), {}),
-      () => store.delete(key('a')),
-    ]) {
-      expect(faultOf(write)).toBe('unsupported');
-    }
-  });
-});
-
-describe('aggregateStore', () => {
+describe('AggregateConfigStore', () => {
   it('prefers the first store that holds a key, and lists each key once', () => {
     const [one, two] = [new MemoryConfigStore(), new MemoryConfigStore()];
-    one.create(draft('a', { labels: { from: 'one' } }));
-    two.create(draft('a', { labels: { from: 'two' } }));
-    two.create(draft('b'));
-    const both = aggregateStore([one, two]);
+    one.create(draftOf('a', { labels: { from: 'one' } }));
+    two.create(draftOf('a', { labels: { from: 'two' } }));
+    two.create(draftOf('b'));
+    const both = new AggregateConfigStore([one, two]);
     expect(both.get(key('a'))?.labels).toEqual({ from: 'one' });
-    expect(both.list('Gateway').map(({ name, labels }) => [name, labels.from])).toEqual([
+    expect(both.list('WorkloadEntry').map(({ name, labels }) => [name, labels.from])).toEqual([
       ['a', 'one'],
       ['b', undefined],
     ]);
   });
 
-  it('writes only where it was told to', () => {
-    const writer = new MemoryConfigStore();
-    aggregateStore([writer], writer).create(draft('a'));
-    expect(writer.get(key('a'))).toBeDefined();
-    const readOnly = aggregateStore([writer]);
-    expect(faultOf(() => readOnly.create(draft('b')))).toBe('unsupported');
-    expect(faultOf(() => readOnly.delete(key('a')))).toBe('unsupported');
+  it('has synced when all have, and knows each kind once', () => {
+    const [one, two] = [new MemoryConfigStore(), new MemoryConfigStore()];
+    const both = new AggregateConfigStore([one, two]);
+    const stop = new AbortController();
+    void one.run(stop.signal);
+    expect(both.hasSynced()).toBe(false);
+    void two.run(stop.signal);
+    expect(both.hasSynced()).toBe(true);
+    expect(both.schemas()).toHaveLength(one.schemas().length);
+    stop.abort();
   });
 });

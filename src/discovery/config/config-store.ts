@@ -1,6 +1,8 @@
-/** Stores of configuration objects (spec/discovery.md §4.1). */
+/** Stores of configuration objects (spec/discovery.md §4.1). Any store is held to store-contract.ts. */
 import { byAge, type Config, type ConfigKey, configKeyOf, configKeyText } from '../../model/config.ts';
-import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { ConfigEvent } from '../../model/config-changes.ts';
+import { kinds } from '../../model/kinds/index.ts';
+import type { Kind } from '../../model/kinds/kind.ts';
 
 export type ConfigStoreFault =
   | 'already exists'
@@ -20,7 +22,15 @@ export class ConfigStoreError extends Error {
   }
 }
 
+/** What a kind's objects are called. */
+export type ConfigSchema = Pick<Kind<string, unknown>, 'kind' | 'group' | 'versions' | 'plural' | 'scope'>;
+
+/** Every kind that can be read. */
+export const allSchemas: readonly ConfigSchema[] = Object.values(kinds);
+
+/** Objects that it answers are never changed, by it or by anybody else; of a kind that it does not know it has none. */
 export interface ConfigReader {
+  schemas(): readonly ConfigSchema[];
   get(key: ConfigKey): Config | undefined;
   /** Oldest first, then by name, then by namespace. No namespace: those of all. */
   list(kind: string, namespace?: string): readonly Config[];
@@ -40,125 +50,37 @@ export interface ConfigStore extends ConfigReader {
   delete(key: ConfigKey, resourceVersion?: string): void;
 }
 
-export interface MemoryStoreOptions {
-  /** Milliseconds since the Unix epoch. */
-  readonly now?: () => number;
-  /** What is wrong with an object; nothing when it is good. */
-  readonly validate?: (config: ConfigDraft) => readonly string[];
+export type ConfigHandler = (event: ConfigEvent) => void;
+
+/**
+ * A store that tells what happens in it. When it runs, what it has is told as added; from then on each change. The store
+ * is at least as new as the event that a handler gets.
+ */
+export interface ConfigStoreController extends ConfigStore {
+  /** Handlers of a kind are called one at a time, in the order in which they were registered. Throws once it runs. */
+  registerEventHandler(kind: string, handler: ConfigHandler): void;
+  /** Delivers events until the signal says stop. */
+  run(stop: AbortSignal): Promise<void>;
+  /** Everything that was there at the start was delivered. */
+  hasSynced(): boolean;
 }
 
-/** Keeps objects in memory. */
-export class MemoryConfigStore implements ConfigStore {
-  readonly #configs = new Map<string, Config>();
-  readonly #now: () => number;
-  readonly #validate: (config: ConfigDraft) => readonly string[];
-  #revision = 0;
-
-  constructor({ now = Date.now, validate = () => [] }: MemoryStoreOptions = {}) {
-    this.#now = now;
-    this.#validate = validate;
-  }
-
-  get(key: ConfigKey): Config | undefined {
-    return this.#configs.get(configKeyText(key));
-  }
-
-  list(kind: string, namespace?: string): readonly Config[] {
-    return select(this.#configs.values(), kind, namespace);
-  }
-
-  create(config: ConfigDraft): string {
-    const key = configKeyOf(config as Config);
-    if (this.get(key) !== undefined) throw new ConfigStoreError('already exists', key);
-    this.#refuseInvalid(key, config);
-    return this.#put({
-      ...config,
-      creationTimestamp: config.creationTimestamp ?? this.#now(),
-      resourceVersion: config.resourceVersion || this.#nextRevision(),
-    });
-  }
-
-  update(config: ConfigDraft): string {
-    const key = configKeyOf(config as Config);
-    const old = this.#existing(key, config.resourceVersion);
-    this.#refuseInvalid(key, config);
-    const creationTimestamp = config.creationTimestamp ?? old.creationTimestamp;
-    return this.#put({ ...config, creationTimestamp, resourceVersion: this.#nextRevision() });
-  }
-
-  updateStatus(key: ConfigKey, status: unknown, resourceVersion?: string): string {
-    return this.#put({ ...this.#existing(key, resourceVersion), status, resourceVersion: this.#nextRevision() });
-  }
-
-  delete(key: ConfigKey, resourceVersion?: string): void {
-    this.#existing(key, resourceVersion);
-    this.#configs.delete(configKeyText(key));
-  }
-
-  #existing(key: ConfigKey, resourceVersion = ''): Config {
-    const old = this.get(key);
-    if (old === undefined) throw new ConfigStoreError('not found', key);
-    if (resourceVersion !== '' && resourceVersion !== old.resourceVersion) {
-      const detail = `${resourceVersion} was given, ${old.resourceVersion} is stored`;
-      throw new ConfigStoreError('conflicting resource version', key, detail);
-    }
-    return old;
-  }
-
-  #refuseInvalid(key: ConfigKey, config: ConfigDraft): void {
-    const mistakes = this.#validate(config);
-    if (mistakes.length > 0) throw new ConfigStoreError('invalid', key, mistakes.join('; '));
-  }
-
-  #nextRevision(): string {
-    return String(++this.#revision);
-  }
-
-  #put(config: Config): string {
-    this.#configs.set(configKeyText(configKeyOf(config)), Object.freeze(config));
-    return config.resourceVersion;
-  }
+/** The objects of a kind as {@link ConfigReader.list} answers them. */
+export function selected(configs: Iterable<Config>, kind: string, namespace = ''): readonly Config[] {
+  return [...configs]
+    .filter((config) => config.kind === kind && (namespace === '' || config.namespace === namespace))
+    .sort(byAge);
 }
 
-/** A directory's objects, to be read and never to be written. */
-export function directoryStore(snapshot: () => ConfigSnapshot): ConfigStore {
+/** The writing half of a store that cannot be written to. */
+export function refusingWrites(remedy: string): Pick<ConfigStore, 'create' | 'update' | 'updateStatus' | 'delete'> {
   const refuse = (key: ConfigKey): never => {
-    throw new ConfigStoreError('unsupported', key, 'edit the file in the configuration directory');
+    throw new ConfigStoreError('unsupported', key, remedy);
   };
   return {
-    get: (key) => snapshot().byKey.get(configKeyText(key)),
-    list: (kind, namespace) => select(snapshot().byKey.values(), kind, namespace),
     create: (config) => refuse(configKeyOf(config as Config)),
     update: (config) => refuse(configKeyOf(config as Config)),
     updateStatus: refuse,
     delete: refuse,
   };
-}
-
-/** Several stores as one: the first that holds a key wins. Writes go to `writer`, if there is one. */
-export function aggregateStore(stores: readonly ConfigReader[], writer?: ConfigStore): ConfigStore {
-  const refuse = (key: ConfigKey): never => {
-    throw new ConfigStoreError('unsupported', key, 'no writable store');
-  };
-  return {
-    get: (key) => stores.map((store) => store.get(key)).find((config) => config !== undefined),
-    list: (kind, namespace) => {
-      const first = new Map<string, Config>();
-      for (const config of stores.flatMap((store) => store.list(kind, namespace))) {
-        const key = configKeyText(configKeyOf(config));
-        if (!first.has(key)) first.set(key, config);
-      }
-      return [...first.values()].sort(byAge);
-    },
-    create: (config) => writer?.create(config) ?? refuse(configKeyOf(config as Config)),
-    update: (config) => writer?.update(config) ?? refuse(configKeyOf(config as Config)),
-    updateStatus: (key, status, version) => writer?.updateStatus(key, status, version) ?? refuse(key),
-    delete: (key, version) => (writer === undefined ? refuse(key) : writer.delete(key, version)),
-  };
-}
-
-function select(configs: Iterable<Config>, kind: string, namespace = ''): readonly Config[] {
-  return [...configs]
-    .filter((config) => config.kind === kind && (namespace === '' || config.namespace === namespace))
-    .sort(byAge);
 }

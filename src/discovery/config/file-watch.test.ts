@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { watchDirectory, watchFile } from './file-watch.ts';
+import { watchFile } from './file-watch.ts';
 
 let root: string;
 const stops: (() => void)[] = [];
@@ -81,25 +81,5 @@ describe('watchFile', () => {
     writeFileSync(join(root, 'mesh'), '1');
     const reportedAfter = await watching(watchFile, join(root, 'mesh'));
     expect(await reportedAfter(() => writeFileSync(join(root, 'other'), '1'))).toBe(false);
-  });
-});
-
-describe('watchDirectory', () => {
-  it('sees files at any depth come, change and go', async () => {
-    const reportedAfter = await watching(watchDirectory, root);
-    const file = join(root, 'shop/routes/cart.yaml');
-    await reportedAfter(() => mkdirSync(join(root, 'shop/routes'), { recursive: true }));
-    expect(await reportedAfter(() => writeFileSync(file, '1'))).toBe(true);
-    expect(await reportedAfter(() => writeFileSync(file, '2'))).toBe(true);
-    expect(await reportedAfter(() => rmSync(join(root, 'shop'), { recursive: true }))).toBe(true);
-  });
-
-  it('sees a directory come that was missing, go, and come again', async () => {
-    const directory = join(root, 'config');
-    const reportedAfter = await watching(watchDirectory, directory);
-    expect(await reportedAfter(() => mkdirSync(directory))).toBe(true);
-    expect(await reportedAfter(() => rmSync(directory, { recursive: true }))).toBe(true);
-    expect(await reportedAfter(() => mkdirSync(directory))).toBe(true);
-    expect(await reportedAfter(() => writeFileSync(join(directory, 'a.yaml'), '1'))).toBe(true);
   });
 });

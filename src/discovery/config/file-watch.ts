@@ -1,4 +1,4 @@
-/** Tells that something happened to a file, or in a directory. What it was is for the reader to find out. */
+/** Tells that something happened to a file. What it was is for the reader to find out. */
 import { basename, dirname, resolve } from 'node:path';
 import { watch } from 'chokidar';
 
@@ -10,11 +10,6 @@ export interface WatchHandlers {
 
 /** Stops a watch; no handler is called afterwards. */
 export type StopWatching = () => void;
-
-/** Watches a directory and all below it. It may be missing, come, go and come again. */
-export function watchDirectory(directory: string, handlers: WatchHandlers): StopWatching {
-  return start(resolve(directory), () => false, handlers);
-}
 
 /**
  * Watches one file. It and its directory may be missing, come and go. A file that is reached through symbolic links next

@@ -100,7 +100,10 @@ function decodeMesh(file: string, text: string): Decoded<MeshConfig> {
 }
 
 function decodeNetworks(file: string, text: string): Decoded<MeshNetworks> {
-  return E.map((value: MeshNetworks) => ({ value, warnings: [] }))(readMeshNetworks(file, text));
+  return E.map(({ networks, warnings }: { networks: MeshNetworks; warnings: readonly Problem[] }) => ({
+    value: networks,
+    warnings,
+  }))(readMeshNetworks(file, text));
 }
 
 function versionOf(value: object): string {

@@ -37,6 +37,7 @@ export async function startConformanceTarget(options: ConformanceTargetOptions):
     source: cache,
     logger,
     resendsEndpoints: false,
+    hearsLateNames: false,
     limits: { ackPatienceMs: 500 },
     ...(recorder !== undefined && { recorder }),
   });

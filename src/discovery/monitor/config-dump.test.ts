@@ -1,50 +1,35 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import { anyPack } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
-import { readConfigFile } from '../../model/config-file.ts';
+import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { clusterType, endpointType, routeType } from '../../networking/index.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
-import type { ConnectionView, WatchView } from '../ads/ads-observer.ts';
-import { encodeResource } from '../ads/encoding.ts';
-import { ConfigSnapshot } from '../config/config-snapshot.ts';
-import { SettingsFiles } from '../config/settings-files.ts';
-import { EncodedCache } from '../push/encoded-cache.ts';
-import { type MeshNode, MeshResources } from '../push/mesh-resources.ts';
-import { MeshState } from '../push/mesh-state.ts';
-import { configDump, endpointDump } from './config-dump.ts';
-
-const sentAt = '2026-11-21T12:00:00.000Z';
+import type { ConnectionView } from '../ads/ads-observer.ts';
+import type { MeshNode } from '../push/mesh-resources.ts';
+import { configDump, dumpOfType, withoutKeys } from './config-dump.ts';
+import { givenPlane, sentAt } from './given-plane.ts';
 
 /** A proxy of the example mesh, connected. */
 function connected(role: 'sidecar' | 'router', metadata: object): { node: MeshNode; connection: ConnectionView } {
   const folder = join(packageRoot(), 'examples/mesh');
-  const configs = readdirSync(folder).flatMap(
-    (file) => readConfigFile(file, readFileSync(join(folder, file), 'utf8'), { creationTimestamp: 0 }).configs,
+  const plane = givenPlane(
+    readdirSync(folder)
+      .map((file) => readFileSync(join(folder, file), 'utf8'))
+      .join('\n---\n'),
   );
-  const directory = { snapshot: new ConfigSnapshot(configs) } as never;
-  const settings = new SettingsFiles(() => {});
-  const state = new MeshState({ settings, directory, domain: 'cluster.local', clusterId: 'Kubernetes' });
-  state.publishContext({ forced: true, changed: [] });
-  const cache = new EncodedCache({
-    encode: ({ schema, message, name }) => encodeResource(schema, message, name),
-    maxEntries: 0,
-  });
   const identity = {
     id: `${role}~127.0.0.1~a.demo~demo.svc.cluster.local`,
     cluster: '',
     metadata: { NAMESPACE: 'demo', ...metadata },
   };
-  const opened = new MeshResources({ context: () => state.context, cache }).open(identity);
-  if ('error' in opened) throw new Error(opened.error);
-  const watches = [
-    { typeUrl: clusterType, names: [], sentAt },
+  const connection = plane.connect(identity, [
+    { typeUrl: clusterType, sentAt },
     { typeUrl: endpointType, names: ['outbound|19080|v1|sample.localhost'], sentAt },
-    { typeUrl: routeType, names: ['http.18080', '19080'], sentAt: undefined },
-  ] as unknown as WatchView[];
-  return {
-    node: opened.resources as MeshNode,
-    connection: { id: '', node: identity.id, watches } as unknown as ConnectionView,
-  };
+    { typeUrl: routeType, names: ['http.18080', '19080'] },
+  ]);
+  return { node: plane.resources.nodesOf(identity.id)[0]!, connection };
 }
 
 describe('configDump', () => {
@@ -61,7 +46,7 @@ describe('configDump', () => {
     const dump = configDump(connection, node, new URLSearchParams('include_eds')) as {
       configs: Record<string, object[]>[];
     };
-    const [, clusters, endpoints, listeners, routes] = dump.configs;
+    const [, clusters, endpoints, listeners, , routes] = dump.configs;
     expect(clusters!.dynamic_active_clusters!.length).toBeGreaterThan(0);
     expect(endpoints!.dynamic_endpoint_configs).toMatchObject([
       { last_updated: '2026-11-21T12:00:00Z', endpoint_config: { cluster_name: 'outbound|19080|v1|sample.localhost' } },
@@ -77,7 +62,28 @@ describe('configDump', () => {
         (config) => config['@type'].replace(/.*\.|ConfigDump/g, ''),
       );
     expect(typesOf('types=cds,rds')).toEqual(['Clusters', 'Routes']);
-    expect(typesOf('')).toEqual(['Bootstrap', 'Clusters', 'Listeners', 'Routes', 'ScopedRoutes', 'Secrets']);
-    expect(endpointDump(connection, node)).toMatchObject({ configs: [{ dynamic_endpoint_configs: [{}] }] });
+    expect(typesOf('')).toEqual(['Bootstrap', 'Clusters', 'Listeners', 'ScopedRoutes', 'Routes', 'Secrets', 'Ecds']);
+    expect(dumpOfType(endpointType, connection, node)).toMatchObject({ configs: [{ dynamic_endpoint_configs: [{}] }] });
+  });
+
+  it('shows certificates of secrets, and no key, password or ticket key', () => {
+    const hidden = 'MIIEvQIBADANBg';
+    const inline = (text: string) => ({ specifier: { case: 'inlineString' as const, value: text } });
+    const types = [
+      {
+        case: 'tlsCertificate',
+        value: { certificateChain: inline('CERT'), privateKey: inline(hidden), password: inline(hidden) },
+      },
+      { case: 'genericSecret', value: { secret: inline(hidden) } },
+      { case: 'sessionTicketKeys', value: { keys: [inline(hidden)] } },
+      { case: 'validationContext', value: { trustedCa: inline('ROOT') } },
+    ] as const;
+    const shown = types.map((type) => {
+      const packed = anyPack(SecretSchema, create(SecretSchema, { name: 'a', type: type as never }));
+      return Buffer.from(withoutKeys(packed).value).toString();
+    });
+    expect(shown.join()).not.toContain(hidden);
+    expect(shown[0]).toContain('CERT');
+    expect(shown[3]).toContain('ROOT');
   });
 });

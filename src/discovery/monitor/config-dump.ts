@@ -1,6 +1,6 @@
 /** What a proxy was given, in the form of Envoy's own `/config_dump` (spec/discovery.md §9.1). */
 import { create, toJson } from '@bufbuild/protobuf';
-import { type Any, anyPack, type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { type Any, AnySchema, anyPack, anyUnpack, type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   BootstrapConfigDumpSchema,
   ConfigDumpSchema,
@@ -8,11 +8,13 @@ import {
 } from '../../gen/envoy/admin/v3/config_dump_pb.ts';
 import {
   ClustersConfigDumpSchema,
+  EcdsConfigDumpSchema,
   EndpointsConfigDumpSchema,
   ListenersConfigDumpSchema,
   RoutesConfigDumpSchema,
   ScopedRoutesConfigDumpSchema,
 } from '../../gen/envoy/admin/v3/config_dump_shared_pb.ts';
+import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import {
   clusterType,
   endpointType,
@@ -25,12 +27,17 @@ import type { ConnectionView } from '../ads/ads-observer.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
 import { typeRegistry } from './type-registry.ts';
 
+const secretType = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret';
+const extensionType = 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig';
+
 /** Names of types in `?types=`. */
 const shortNames: Readonly<Record<string, string>> = {
   cds: clusterType,
   lds: listenerType,
   rds: routeType,
   eds: endpointType,
+  sds: secretType,
+  ecds: extensionType,
 };
 
 /** One part of the dump, made from packed resources. */
@@ -98,38 +105,70 @@ const sections: readonly (readonly [string, Section])[] = [
         }),
       ),
   ],
+  [
+    secretType,
+    (resources, versionInfo, lastUpdated) =>
+      anyPack(
+        SecretsConfigDumpSchema,
+        create(SecretsConfigDumpSchema, {
+          dynamicActiveSecrets: resources.map(({ name, packed }) => ({
+            name,
+            versionInfo,
+            secret: withoutKeys(packed),
+            ...(lastUpdated && { lastUpdated }),
+          })),
+        }),
+      ),
+  ],
+  [
+    extensionType,
+    (resources, versionInfo, lastUpdated) =>
+      anyPack(
+        EcdsConfigDumpSchema,
+        create(EcdsConfigDumpSchema, {
+          ecdsFilters: resources.map(({ packed }) => ({
+            versionInfo,
+            ecdsFilter: packed,
+            ...(lastUpdated && { lastUpdated }),
+          })),
+        }),
+      ),
+  ],
 ];
 
 /**
- * @param query `types` chooses parts (`cds,lds,rds,eds`); `include_eds` adds endpoints, which are left out otherwise.
+ * @param query `types` chooses parts (`cds,lds,rds,eds,sds,ecds`); `include_eds` adds endpoints, which are left out
+ *   otherwise.
  */
 export function configDump(connection: ConnectionView, node: MeshNode, query: URLSearchParams): object {
+  return asJson(configDumpParts(connection, node, query));
+}
+
+/** The parts of {@link configDump} as messages. */
+export function configDumpParts(connection: ConnectionView, node: MeshNode, query: URLSearchParams): Any[] {
   const asked = query.get('types');
   const withEndpoints = query.get('include_eds') !== null && query.get('include_eds') !== 'false';
   const wanted = (typeUrl: string): boolean =>
     asked === null
       ? typeUrl !== endpointType || withEndpoints
       : asked.split(',').some((name) => shortNames[name.trim()] === typeUrl);
-  const parts = sections
-    .filter(([typeUrl]) => wanted(typeUrl))
-    .map(([typeUrl, section]) => sectionOf(typeUrl, section, connection, node));
+  const parts = new Map(
+    sections
+      .filter(([typeUrl]) => wanted(typeUrl))
+      .map(([typeUrl, section]) => [typeUrl, sectionOf(typeUrl, section, connection, node)]),
+  );
+  if (asked !== null) return [...parts.values()];
   // Envoy's own has these parts as well; tools look for them.
-  const around: [Any[], Any[]] =
-    asked === null
-      ? [
-          [anyPack(BootstrapConfigDumpSchema, create(BootstrapConfigDumpSchema))],
-          [
-            anyPack(ScopedRoutesConfigDumpSchema, create(ScopedRoutesConfigDumpSchema)),
-            anyPack(SecretsConfigDumpSchema, create(SecretsConfigDumpSchema)),
-          ],
-        ]
-      : [[], []];
-  return asJson([...around[0], ...parts, ...around[1]]);
+  const bootstrap = anyPack(BootstrapConfigDumpSchema, create(BootstrapConfigDumpSchema));
+  const scopedRoutes = anyPack(ScopedRoutesConfigDumpSchema, create(ScopedRoutesConfigDumpSchema));
+  const order = [clusterType, endpointType, listenerType, 'scoped', routeType, secretType, extensionType];
+  parts.set('scoped', scopedRoutes);
+  return [bootstrap, ...order.flatMap((typeUrl) => parts.get(typeUrl) ?? [])];
 }
 
-/** The endpoints alone. */
-export function endpointDump(connection: ConnectionView, node: MeshNode): object {
-  const [typeUrl, section] = sections.find(([type]) => type === endpointType)!;
+/** One type alone. */
+export function dumpOfType(typeUrl: string, connection: ConnectionView, node: MeshNode): object {
+  const [, section] = sections.find(([type]) => type === typeUrl)!;
   return asJson([sectionOf(typeUrl, section, connection, node)]);
 }
 
@@ -142,10 +181,29 @@ function sectionOf(typeUrl: string, section: Section, { watches }: ConnectionVie
 }
 
 function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]): readonly Resource[] {
-  const generator = generators.get(typeUrl)!;
+  const generator = generators.get(typeUrl);
+  if (generator === undefined) return [];
   return generator.scope === 'all'
-    ? generator.build(node.view, node.context)
-    : generator.build(node.view, node.context, names);
+    ? generator.build(node.shape, node.context)
+    : generator.build(node.shape, node.context, names);
+}
+
+const redacted = { specifier: { case: 'inlineString', value: '[redacted]' } } as const;
+
+/** A secret as it may be shown: certificates, but no key, password, ticket key or generic secret. */
+export function withoutKeys(packed: Any): Any {
+  const secret = anyUnpack(packed, SecretSchema);
+  if (secret === undefined) return create(AnySchema, { typeUrl: packed.typeUrl });
+  const { name, type } = secret;
+  if (type.case === 'validationContext') return packed;
+  if (type.case === 'tlsCertificate' && type.value.certificateChain !== undefined) {
+    const value = { certificateChain: type.value.certificateChain, privateKey: redacted };
+    return anyPack(SecretSchema, create(SecretSchema, { name, type: { case: 'tlsCertificate', value } }));
+  }
+  return anyPack(
+    SecretSchema,
+    create(SecretSchema, { name, type: { case: 'genericSecret', value: { secret: redacted } } }),
+  );
 }
 
 function asJson(configs: Any[]): object {

@@ -4,9 +4,10 @@ import type { HttpOrder } from '../../../machines/discovery/protocol.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import { type StreamAnswer, type TraceEndpoint, tracePath } from '../../runtime/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
-import { answerDebug, type DebugSources } from './debug-endpoints.ts';
+import { answerDebug, type DebugAccess, type DebugSources } from './debug-endpoints.ts';
 import { type HttpAnswer, type HttpRequest, HttpServers } from './http-server.ts';
 import type { DiscoveryMetrics } from './metrics.ts';
+import { Profiler, profilingPath } from './pprof.ts';
 
 export interface HttpEffectOptions {
   readonly addresses: readonly ListenAddress[];
@@ -16,16 +17,21 @@ export interface HttpEffectOptions {
   readonly version: string;
   readonly metrics: Pick<DiscoveryMetrics, 'text'>;
   /** Absent: no debug pages. */
-  readonly debug?: Omit<DebugSources, 'pushAll'>;
+  readonly debug?: DebugSources & { readonly access: DebugAccess };
+  /** Told how to have everything pushed to everyone. */
+  readonly opened?: (pushAll: () => void) => void;
+  /** Whether profiles of the program may be asked for (`--profile`). */
+  readonly profile?: boolean;
   readonly trace?: TraceEndpoint;
 }
 
 export function httpEffect(options: HttpEffectOptions) {
   return fromCallback<HttpOrder, undefined>(({ receive, sendBack }) => {
     let isServing = false;
-    const pushAll = (): void => sendBack({ type: 'push.wanted' });
+    options.opened?.(() => sendBack({ type: 'push.wanted' }));
+    const profiler = options.profile === true ? new Profiler({ connectionStates: () => statesOf(options) }) : undefined;
     const servers = new HttpServers(
-      (request) => answer(options, request, isServing, pushAll),
+      (request) => answer(options, request, { isServing, ...(profiler && { profiler }) }),
       options.grpcPort === undefined ? {} : { grpcPort: options.grpcPort },
     );
     const open = async (): Promise<void> => {
@@ -49,28 +55,43 @@ export function httpEffect(options: HttpEffectOptions) {
           isServing = false;
           break;
         case 'http.close':
+          profiler?.end();
           void servers.close().then(() => sendBack({ type: 'http.closed' }));
           break;
       }
     });
-    return () => servers.cut();
+    return () => {
+      profiler?.end();
+      servers.cut();
+    };
   });
+}
+
+interface Surroundings {
+  readonly isServing: boolean;
+  readonly profiler?: Profiler;
 }
 
 async function answer(
   { version, metrics, debug, trace }: HttpEffectOptions,
   request: HttpRequest,
-  isServing: boolean,
-  pushAll: () => void,
+  { isServing, profiler }: Surroundings,
 ): Promise<HttpAnswer | StreamAnswer> {
   const { path, query } = request;
   if (path === '/ready') return { status: isServing ? 200 : 503, body: '' };
   if (path === '/version') return { status: 200, body: `${version}\n` };
   if (path === '/metrics') return { status: 200, ...(await metrics.text()) };
+  if (profiler !== undefined && (path === profilingPath || path.startsWith(`${profilingPath}/`))) {
+    return profiler.answer(request);
+  }
   if (debug !== undefined) {
     if (trace !== undefined && path === tracePath) return trace.answer(request, query);
-    const page = await answerDebug({ ...debug, pushAll }, request);
+    const page = await answerDebug(debug, debug.access, request);
     if (page !== undefined) return page;
   }
   return { status: 404, body: `no page ${path}; /debug lists what there is\n` };
+}
+
+function* statesOf({ debug }: HttpEffectOptions): Iterable<string> {
+  for (const { state } of debug?.connections() ?? []) yield state;
 }

@@ -11,6 +11,7 @@ import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.
 import { isLoopback } from '../../runtime/loopback.ts';
 import type { StreamAnswer } from '../../runtime/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
+import { jsonText } from './json-text.ts';
 import { sharedPort } from './shared-port.ts';
 
 export interface HttpRequest {
@@ -130,7 +131,7 @@ export class HttpServers {
     const [text, type] =
       typeof body === 'string'
         ? [body, answer.contentType ?? 'text/plain; charset=utf-8']
-        : [`${JSON.stringify(body, undefined, url.searchParams.has('pretty') ? 2 : undefined)}\n`, 'application/json'];
+        : [`${jsonText(body, url.searchParams.has('pretty'))}\n`, 'application/json'];
     // Kept alive, the connection would keep the port from closing.
     if (this.#closing !== undefined) response.setHeader('connection', 'close');
     const length = Buffer.byteLength(text);

@@ -1,239 +1,332 @@
 /**
- * Encoded resources, made once and shared by every proxy that gets the same (spec/discovery.md §6.7). A cache belongs to
- * a context: what is made from another one is made anew, except what is known not to have changed.
+ * Encoded resources, made once and shared by every proxy that gets the same (spec/discovery.md §6.7).
+ *
+ * Two layers. A {@link ResourceMemory} keeps single things (a service's clusters, an assignment, a virtual host) across
+ * contexts. Above it are whole lists: what a shape has of a type, by context. To the next context a list goes over by
+ * reference when the change cannot concern it; otherwise it is the base from which the new one is made when somebody
+ * asks. So publishing costs a step for each shape and type, however much is in the lists, and proxies that are served
+ * from an older context for a moment still find theirs.
  */
-import { hash } from 'node:crypto';
-import { configKeyText } from '../../model/config.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import { changesType } from '../../model/concern.ts';
+import { configKeyText, parseConfigKey } from '../../model/config.ts';
+import type { NodeType } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
-import { ipFamilyOf } from '../../networking/address.ts';
-import { endpointType, type Resource, routeType } from '../../networking/index.ts';
-import { addressKey } from '../../networking/proxy-shape.ts';
+import {
+  clusterType,
+  endpointType,
+  type Generator,
+  generators,
+  type RememberedType,
+  type Resource,
+  routeType,
+} from '../../networking/index.ts';
 import type { EncodedResource } from '../ads/resource-source.ts';
+import { encodeMade } from './encode-made.ts';
 import type { PublishedContext } from './mesh-state.ts';
+import { type NameList, NameLists } from './name-list.ts';
+import { type MemoryCounts, ResourceMemory } from './resource-memory.ts';
 
 export type Encode = (resource: Resource) => EncodedResource;
 
 export interface EncodedCacheOptions {
-  readonly encode: Encode;
-  /** Most resources kept for one context, and most kept to be recognised (PILOT_XDS_CACHE_SIZE). 0: nothing is kept. */
+  /** How a resource is framed; a test may count. */
+  readonly encode?: Encode;
+  /** Most things kept, whole lists not counted (PILOT_XDS_CACHE_SIZE). 0: nothing is kept (PILOT_ENABLE_XDS_CACHE). */
   readonly maxEntries: number;
+  /** PILOT_ENABLE_CDS_CACHE, PILOT_ENABLE_RDS_CACHE: true when absent. */
+  readonly keepsClusters?: boolean;
+  readonly keepsRoutes?: boolean;
 }
 
-interface Entry {
-  readonly encoded: EncodedResource;
-  readonly dependsOn: ReadonlySet<string>;
+export type ResourceMap = ReadonlyMap<string, EncodedResource>;
+
+/** What one shape has of a type (or of it under some names) in one context, or in all contexts that share the lane. */
+interface Lane {
+  readonly typeUrl: string;
+  /** Held by the proxies that have it: a lane whose proxies are all gone is not carried over. */
+  readonly shape: WeakRef<ProxyShape>;
+  readonly names: WeakRef<NameList> | undefined;
+  list: ResourceMap | undefined;
+  /** The list of an earlier context. */
+  readonly base: ResourceMap | undefined;
+  /** Keys of what may differ between the base and the list. */
+  readonly changed: ReadonlySet<string>;
 }
 
-/** What was made from one context. */
-interface ContextEntries {
-  /** Whole types, by type and view. */
-  readonly all: Map<string, ReadonlyMap<string, EncodedResource>>;
-  /** Single resources, by type, view and name. */
-  readonly named: Map<string, Entry>;
-  /** Lists of those, by type, view and all names: proxies that ask for the same share the list too. */
-  readonly lists: Map<string, ReadonlyMap<string, EncodedResource>>;
-  size: number;
-}
+type Lanes = Map<string, Lane>;
 
-export interface CacheCounts {
-  hits: number;
-  misses: number;
-  evictions: number;
-}
+/** A base is no help when nearly everything may have changed since. */
+const maxPendingKeys = 10_000;
+/** Changes of a service that a generator can narrow down to the names of its host. */
+const hostKinds: ReadonlySet<string> = new Set(['ServiceEntry', 'Endpoints']);
 
 export class EncodedCache {
-  readonly counts: CacheCounts = { hits: 0, misses: 0, evictions: 0 };
   readonly #options: EncodedCacheOptions;
-  readonly #entries = new WeakMap<PushContext, ContextEntries>();
-  /** Generators hand the same object to proxies that share it. */
+  readonly #encodeMade: Encode;
+  readonly #memory: ResourceMemory;
+  readonly #notKept: ReadonlySet<string>;
+  readonly #lanes = new WeakMap<PushContext, Lanes>();
+  /** Lists made from a context, by what of a shape they depend on. */
+  readonly #shared = new WeakMap<PushContext, Map<string, ResourceMap>>();
   readonly #encoded = new WeakMap<Resource, EncodedResource>();
-  /** By type, name and version: resources that are equal again keep their bytes. Least recently used first. */
-  readonly #known = new Map<string, EncodedResource>();
-  readonly #viewKeys = new WeakMap<ProxyView, Map<string, string>>();
+  readonly #names = new NameLists();
+  readonly #shapeKeys = new WeakMap<ProxyShape, number>();
+  #lastShapeKey = 0;
+  /** Lanes of the latest context, for those who look into the cache. */
+  #latest: WeakRef<Lanes> | undefined;
 
   constructor(options: EncodedCacheOptions) {
+    const { maxEntries, keepsClusters = true, keepsRoutes = true } = options;
     this.#options = options;
+    this.#encodeMade = options.encode ?? encodeMade;
+    const types: [string, RememberedType, boolean][] = [
+      [clusterType, 'CDS', keepsClusters],
+      [routeType, 'RDS', keepsRoutes],
+    ];
+    const off = types.filter(([, , keeps]) => !keeps);
+    this.#notKept = new Set(off.map(([typeUrl]) => typeUrl));
+    this.#memory = new ResourceMemory({ maxEntries, notKept: new Set(off.map(([, type]) => type)) });
   }
 
-  /** Resources kept in order to be recognised. */
+  /** Reads of single things; a list that was there counts as one. */
+  get counts(): Readonly<MemoryCounts> {
+    return this.#memory.counts;
+  }
+
+  /** Single things kept. */
   get size(): number {
-    return this.#known.size;
+    return this.#memory.size;
   }
 
-  /** All resources of a type for a view, by name, in the order in which they were built. */
-  all(
+  /** How many objects anything that is kept depends on. */
+  get dependentConfigs(): number {
+    return this.#memory.dependentConfigs;
+  }
+
+  /** Encoded resources in the lists of the latest context, each once however many lists it is in, by type. */
+  sizes(): Readonly<Record<string, { readonly entries: number; readonly bytes: number }>> {
+    const byType = Map.groupBy(this.#latest?.deref()?.values() ?? [], ({ typeUrl }) => typeUrl);
+    return Object.fromEntries(
+      [...byType].map(([typeUrl, lanes]) => {
+        const all = new Set(lanes.flatMap(({ list, base }) => [...(list ?? base ?? new Map()).values()]));
+        return [typeUrl, { entries: all.size, bytes: [...all].reduce((sum, one) => sum + one.deltaFrame.length, 0) }];
+      }),
+    );
+  }
+
+  /** What a shape has of a type in a context, by name. Undefined for a type that nothing makes. */
+  get(
     context: PushContext,
     typeUrl: string,
-    view: ProxyView,
-    build: () => readonly Resource[],
-  ): ReadonlyMap<string, EncodedResource> {
-    const entries = this.#of(context);
-    const key = `${typeUrl} ${this.#viewKey(view, context, typeUrl)}`;
-    const kept = entries.all.get(key);
-    if (kept !== undefined) {
-      this.counts.hits++;
-      return kept;
+    shape: ProxyShape,
+    names: readonly string[] | '*',
+  ): ResourceMap | undefined {
+    const generator = generators.get(typeUrl);
+    if (generator === undefined) return undefined;
+    if (generator.scope === 'all') {
+      const all = this.#all(context, typeUrl, shape, generator);
+      return names === '*' ? all : some(all, names);
     }
-    this.counts.misses++;
-    const made = new Map(build().map((resource) => [resource.name, this.#encode(typeUrl, resource)]));
-    if (entries.size + made.size <= this.#options.maxEntries) {
-      entries.size += made.size;
-      entries.all.set(key, made);
-    }
-    return made;
+    // What is asked for by name is not listed: a proxy learns the names from other resources.
+    return names === '*' ? nothing : this.#named(context, typeUrl, shape, names, generator);
   }
 
-  /** The named resources of a type for a view; only those are built that are not known yet. */
-  named(
-    context: PushContext,
-    typeUrl: string,
-    view: ProxyView,
-    names: readonly string[],
-    build: (names: readonly string[]) => readonly Resource[],
-  ): ReadonlyMap<string, EncodedResource> {
-    const entries = this.#of(context);
-    const prefix = `${typeUrl} ${this.#viewKey(view, context, typeUrl)} `;
-    const listKey = prefix + hash('sha1', names.join('\n'), 'base64url');
-    const kept = entries.lists.get(listKey);
-    if (kept !== undefined) {
-      this.counts.hits += names.length;
-      return kept;
-    }
-    const list = this.#list(entries, typeUrl, prefix, names, build);
-    if (entries.size + list.size <= this.#options.maxEntries) {
-      entries.size += list.size;
-      entries.lists.set(listKey, list);
-    }
-    return list;
-  }
-
-  #list(
-    entries: ContextEntries,
-    typeUrl: string,
-    prefix: string,
-    names: readonly string[],
-    build: (names: readonly string[]) => readonly Resource[],
-  ): ReadonlyMap<string, EncodedResource> {
-    const missing = names.filter((name) => !entries.named.has(prefix + name));
-    this.counts.hits += names.length - missing.length;
-    this.counts.misses += missing.length;
-    const built = new Map((missing.length === 0 ? [] : build(missing)).map((resource) => [resource.name, resource]));
-    const result = new Map<string, EncodedResource>();
-    for (const name of names) {
-      const resource = built.get(name);
-      const entry = resource === undefined ? entries.named.get(prefix + name) : this.#entry(typeUrl, resource);
-      if (entry === undefined) continue;
-      result.set(name, entry.encoded);
-      if (resource !== undefined && entries.size < this.#options.maxEntries) {
-        entries.size++;
-        entries.named.set(prefix + name, entry);
-      }
-    }
-    return result;
-  }
-
-  /**
-   * Takes over to a new context what it cannot have changed: when endpoints alone did, the assignments of other services
-   * (§6.5, EDS). Any other change may bring a service into being that a name had no meaning for, so nothing is kept then.
-   */
-  carryOver({ context, previous, forced, changed }: PublishedContext): void {
-    const old = previous === undefined ? undefined : this.#entries.get(previous);
-    if (old === undefined || forced || ![...changed].every((key) => key.startsWith('Endpoints/'))) return;
-    const entries = this.#of(context);
-    for (const [key, entry] of old.named) {
-      if (!key.startsWith(endpointType) || [...entry.dependsOn].some((origin) => changed.has(origin))) continue;
-      entries.named.set(key, entry);
-      entries.size++;
+  /** Takes over to a new context what it cannot have changed. */
+  carryOver(published: PublishedContext): void {
+    const { context, previous, forced } = published;
+    const changed = withGateways(published);
+    if (forced) this.#memory.clear();
+    else this.#memory.forget(changed);
+    const lanes = this.#lanesOf(context);
+    this.#latest = new WeakRef(lanes);
+    const old = previous === undefined ? undefined : this.#lanes.get(previous);
+    if (old === undefined || previous === undefined || forced) return;
+    const keys = [...changed].map(parseConfigKey);
+    for (const [key, lane] of old) {
+      const shape = lane.shape.deref();
+      if (shape === undefined || (lane.names !== undefined && lane.names.deref() === undefined)) continue;
+      const { typeUrl } = lane;
+      const isKept =
+        lane.list !== undefined &&
+        (!keys.some(({ kind }) => mayTouch(kind, typeUrl, shape.type)) ||
+          generators.get(typeUrl)?.isUntouched?.(keys, shape, context, previous));
+      const next = isKept ? lane : outdated(lane, changed);
+      if (next !== undefined) lanes.set(key, next);
     }
   }
 
   /** Forgets everything (`/debug/cachez?clear=true`); what was made for the present context is made again. */
   clear(context: PushContext | undefined): void {
-    this.#known.clear();
-    if (context !== undefined) this.#entries.delete(context);
+    this.#memory.clear();
+    if (context === undefined) return;
+    this.#lanes.delete(context);
+    this.#shared.delete(context);
   }
 
-  #of(context: PushContext): ContextEntries {
-    let entries = this.#entries.get(context);
-    if (entries === undefined) {
-      entries = { all: new Map(), named: new Map(), lists: new Map(), size: 0 };
-      this.#entries.set(context, entries);
+  #all(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    generator: Extract<Generator, { scope: 'all' }>,
+  ): ResourceMap {
+    const lane = this.#lane(context, typeUrl, shape, undefined);
+    if (lane.list !== undefined) return this.#hit(lane.list);
+    const made = new Map<string, EncodedResource>();
+    for (const resource of generator.build(shape, context, this.#memory)) {
+      made.set(resource.name, this.#encode(resource, lane.base?.get(resource.name)));
     }
-    return entries;
+    lane.list = sameMap(lane.base, made) ? lane.base! : made;
+    return lane.list;
   }
 
-  #entry(typeUrl: string, resource: Resource): Entry {
-    return {
-      encoded: this.#encode(typeUrl, resource),
-      dependsOn: new Set(resource.dependsOn.map(configKeyText)),
+  #named(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    names: readonly string[],
+    generator: Extract<Generator, { scope: 'named' }>,
+  ): ResourceMap {
+    const wanted = this.#names.of(names);
+    const lane = this.#lane(context, typeUrl, shape, wanted);
+    if (lane.list !== undefined) return this.#hit(lane.list);
+    const projected = this.#projected(context, typeUrl, shape, wanted, generator);
+    const shared = projected?.get();
+    if (shared !== undefined) {
+      lane.list = shared;
+      return this.#hit(shared);
+    }
+    const { base } = lane;
+    const affected = base === undefined ? wanted.names : affectedNames(lane.changed, wanted, generator);
+    let list: Map<string, EncodedResource> | undefined = base === undefined ? new Map() : undefined;
+    for (const resource of generator.build(shape, context, affected, this.#memory)) {
+      const { name } = resource;
+      const encoded = this.#encode(resource, base?.get(name));
+      if (encoded === base?.get(name)) continue;
+      list ??= new Map(base);
+      list.set(name, encoded);
+    }
+    lane.list = list ?? base ?? nothing;
+    projected?.set(lane.list);
+    return lane.list;
+  }
+
+  /** The list that shapes share of which the type reads the same. */
+  #projected(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList, generator: Generator) {
+    if (this.#options.maxEntries === 0 || this.#notKept.has(typeUrl)) return undefined;
+    const projection = generator.projection?.(shape, context);
+    if (projection === undefined) return undefined;
+    const lists = this.#shared.get(context) ?? new Map<string, ResourceMap>();
+    this.#shared.set(context, lists);
+    const key = `${typeUrl} ${projection} ${names.key}`;
+    return { get: () => lists.get(key), set: (list: ResourceMap) => void lists.set(key, list) };
+  }
+
+  #hit(list: ResourceMap): ResourceMap {
+    this.#memory.counts.hits++;
+    return list;
+  }
+
+  #lane(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList | undefined): Lane {
+    const lanes = this.#lanesOf(context);
+    const key = `${typeUrl} ${this.#shapeKey(shape)} ${names?.key ?? ''}`;
+    const known = lanes.get(key);
+    if (known !== undefined) return known;
+    const lane: Lane = {
+      typeUrl,
+      shape: new WeakRef(shape),
+      names: names && new WeakRef(names),
+      list: undefined,
+      base: undefined,
+      changed: new Set(),
     };
+    if (this.#options.maxEntries > 0 && !this.#notKept.has(typeUrl)) lanes.set(key, lane);
+    return lane;
   }
 
-  #encode(typeUrl: string, resource: Resource): EncodedResource {
-    if (this.#options.maxEntries === 0) return this.#options.encode(resource);
-    const same = this.#encoded.get(resource);
-    if (same !== undefined) return same;
-    const encoded = this.#recognised(typeUrl, this.#options.encode(resource));
+  #lanesOf(context: PushContext): Lanes {
+    let lanes = this.#lanes.get(context);
+    if (lanes === undefined) {
+      lanes = new Map();
+      this.#lanes.set(context, lanes);
+      this.#latest = new WeakRef(lanes);
+    }
+    return lanes;
+  }
+
+  /** @param before what the name stood for: kept if nothing of it is another. */
+  #encode(resource: Resource, before: EncodedResource | undefined): EncodedResource {
+    const known = this.#encoded.get(resource);
+    if (known !== undefined) return known;
+    const made = this.#encodeMade(resource);
+    const encoded = before?.version === made.version ? before : made;
     this.#encoded.set(resource, encoded);
     return encoded;
   }
 
-  /** What was encoded before with the same content, so that equal resources of several contexts share their bytes. */
-  #recognised(typeUrl: string, encoded: EncodedResource): EncodedResource {
-    const key = `${typeUrl} ${encoded.name} ${encoded.version}`;
-    const known = this.#known.get(key) ?? encoded;
-    this.#known.delete(key);
-    this.#known.set(key, known);
-    if (this.#known.size > this.#options.maxEntries) {
-      this.counts.evictions++;
-      this.#known.delete(this.#known.keys().next().value!);
+  #shapeKey(shape: ProxyShape): number {
+    let key = this.#shapeKeys.get(shape);
+    if (key === undefined) {
+      key = ++this.#lastShapeKey;
+      this.#shapeKeys.set(shape, key);
     }
-    return known;
-  }
-
-  #viewKey(view: ProxyView, context: PushContext, typeUrl: string): string {
-    // Clusters and listeners may name the proxy's own addresses; routes and endpoints know no more than their family.
-    const byFamily = typeUrl === endpointType || typeUrl === routeType;
-    const addresses = byFamily ? ipFamilyOf(view.ipAddresses) : addressKey(view, context);
-    let keys = this.#viewKeys.get(view);
-    if (keys === undefined) {
-      keys = new Map();
-      this.#viewKeys.set(view, keys);
-    }
-    const known = keys.get(addresses);
-    if (known !== undefined) return known;
-    const key = viewKey(view, addresses);
-    keys.set(addresses, key);
     return key;
   }
 }
 
-/** Metadata that is another for every instance of a workload, and that no generator reads. */
-const ofInstance: ReadonlySet<string> = new Set(['INSTANCE_IPS', 'NAME', 'POD_NAME', 'POD_UID', 'PROXY_CONFIG_HASH']);
+/** Every assignment depends on the gateways of networks, whatever made them others. */
+function withGateways({ context, previous, changed }: PublishedContext): ReadonlySet<string> {
+  if (previous === undefined || context.networkGateways === previous.networkGateways) return changed;
+  return new Set([...changed, configKeyText({ kind: 'NetworkGateways', namespace: '', name: '' })]);
+}
 
-/** Equal for views whose resources are equal, given one context. */
-function viewKey(view: ProxyView, addresses: string): string {
-  const {
-    id: _id,
-    name: _name,
-    cluster: _cluster,
-    ipAddresses: _ipAddresses,
-    serviceTargets,
-    metadata,
-    ...shape
-  } = view;
-  const text = JSON.stringify([
-    shape,
-    addresses,
-    Object.entries(metadata).filter(([key]) => !ofInstance.has(key)),
-    serviceTargets.map(({ service, port, targetPort }) => [
-      service.namespace,
-      service.hostname,
-      port.number,
-      targetPort,
-    ]),
-  ]);
-  // Part of the key of every entry: a text of its own length would be most of the cache.
-  return hash('sha256', text, 'base64url');
+const nothing: ResourceMap = new Map();
+
+/**
+ * A change of what is in reach is no reason to send endpoints (§6.5): they are asked for with the clusters that it
+ * brings. What is answered then must not be what the name meant before.
+ */
+function mayTouch(kind: string, typeUrl: string, nodeType: NodeType): boolean {
+  const changesReach = kind === 'Sidecar' || kind === 'VirtualService';
+  return changesType(kind, typeUrl, nodeType) || (typeUrl === endpointType && changesReach);
+}
+
+/** A lane for the next context, from whose list (or base) the list there will be made. */
+function outdated(lane: Lane, changed: ReadonlySet<string>): Lane | undefined {
+  const base = lane.list ?? lane.base;
+  if (base === undefined) return undefined;
+  const pending = lane.list !== undefined ? changed : new Set([...lane.changed, ...changed]);
+  return pending.size > maxPendingKeys ? undefined : { ...lane, list: undefined, base, changed: pending };
+}
+
+/** All names, unless only services changed and the generator can tell which names are about them. */
+function affectedNames(
+  changed: ReadonlySet<string>,
+  wanted: NameList,
+  { hostOf }: Extract<Generator, { scope: 'named' }>,
+): readonly string[] {
+  const keys = [...changed].map(parseConfigKey);
+  if (hostOf === undefined || !keys.every(({ kind }) => hostKinds.has(kind))) return wanted.names;
+  return [...new Set(keys.map(({ name }) => name))].flatMap((host) => wanted.namesOfHost(host, hostOf));
+}
+
+const selections = new WeakMap<ResourceMap, WeakMap<readonly string[], ResourceMap>>();
+
+/** Some of a list, the same map for those who ask with the same array. */
+function some(all: ResourceMap, names: readonly string[]): ResourceMap {
+  const ofList = selections.get(all) ?? new WeakMap<readonly string[], ResourceMap>();
+  selections.set(all, ofList);
+  let chosen = ofList.get(names);
+  if (chosen === undefined) {
+    chosen = new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!]] : [])));
+    ofList.set(names, chosen);
+  }
+  return chosen;
+}
+
+function sameMap(a: ResourceMap | undefined, b: ResourceMap): boolean {
+  if (a?.size !== b.size) return false;
+  const names = a.keys();
+  for (const [name, resource] of b) if (names.next().value !== name || a.get(name) !== resource) return false;
+  return true;
 }

@@ -1,20 +1,22 @@
 /** What each proxy of the mesh should have: push context → generators → encoded resources (spec/discovery.md §6.3–§6.7). */
 import * as E from 'fp-ts/lib/Either.js';
-import { concernedTypes, pushedTypeOf } from '../../model/concern.ts';
-import { parseConfigKey } from '../../model/config.ts';
+import { everyType, pushedTypeOf } from '../../model/concern.ts';
 import { parseNode } from '../../model/parse-node.ts';
-import type { Proxy, ProxyView } from '../../model/proxy.ts';
+import type { Proxy } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
-import { type Generator, generators } from '../../networking/index.ts';
+import { ShapeTable } from '../../model/shape-table.ts';
 import type {
-  EncodedResource,
   NodeIdentity,
   NodeResources,
   ResourceChange,
   ResourceSet,
   ResourceSource,
 } from '../ads/resource-source.ts';
+import { ConcernMemo } from './concern-memo.ts';
+import { ContextHistory } from './context-history.ts';
 import type { EncodedCache } from './encoded-cache.ts';
+import type { PublishedContext } from './mesh-state.ts';
 
 export interface MeshResourcesOptions {
   /** What proxies are served from now; absent until there is something to serve. */
@@ -28,9 +30,16 @@ export interface MeshResourcesOptions {
 export class MeshResources implements ResourceSource {
   readonly #options: MeshResourcesOptions;
   readonly #nodes = new Set<MeshNode>();
+  readonly #shared: Shared = { shapes: new ShapeTable(), concern: new ConcernMemo(), history: new ContextHistory() };
 
   constructor(options: MeshResourcesOptions) {
     this.#options = options;
+  }
+
+  /** A context is there that all will be brought to; call it before anybody is told. */
+  published(published: PublishedContext): void {
+    this.#shared.history.add(published);
+    this.#options.cache.carryOver(published);
   }
 
   open(node: NodeIdentity): { readonly error: string } | { readonly resources: NodeResources } {
@@ -38,7 +47,9 @@ export class MeshResources implements ResourceSource {
     if (context === undefined) return { error: 'server is not ready to serve discovery information' };
     const parsed = parseNode(node, this.#options.clusterAliases);
     if (E.isLeft(parsed)) return { error: parsed.left };
-    const opened: MeshNode = new MeshNode(parsed.right, context, this.#options, () => this.#nodes.delete(opened));
+    const opened: MeshNode = new MeshNode(parsed.right, context, this.#shared, this.#options, () =>
+      this.#nodes.delete(opened),
+    );
     this.#nodes.add(opened);
     return { resources: opened };
   }
@@ -53,24 +64,34 @@ export class MeshResources implements ResourceSource {
   }
 }
 
+/** What all nodes share. */
+interface Shared {
+  readonly shapes: ShapeTable;
+  readonly concern: ConcernMemo;
+  readonly history: ContextHistory;
+}
+
 /** A connected node, and the context that it is served from. */
 export class MeshNode implements NodeResources {
   readonly proxy: Proxy;
   readonly #options: MeshResourcesOptions;
   readonly #closed: () => void;
+  readonly #shared: Shared;
   #context: PushContext;
-  #view: ProxyView;
+  #shape: ProxyShape;
 
-  constructor(proxy: Proxy, context: PushContext, options: MeshResourcesOptions, closed: () => void) {
+  constructor(proxy: Proxy, context: PushContext, shared: Shared, options: MeshResourcesOptions, closed: () => void) {
     this.proxy = proxy;
     this.#context = context;
     this.#options = options;
     this.#closed = closed;
-    this.#view = viewOf(proxy, context);
+    this.#shared = shared;
+    this.#shape = shared.shapes.shapeOf(proxy, context);
   }
 
-  get view(): ProxyView {
-    return this.#view;
+  /** Shared with all proxies that nothing tells apart. */
+  get shape(): ProxyShape {
+    return this.#shape;
   }
 
   get context(): PushContext {
@@ -78,21 +99,24 @@ export class MeshNode implements NodeResources {
   }
 
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined {
-    const generator = generators.get(typeUrl);
-    if (generator === undefined) return undefined;
-    const resources =
-      generator.scope === 'all' ? this.#all(typeUrl, generator, names) : this.#named(typeUrl, generator, names);
-    return { version: this.#context.version, resources };
+    const resources = this.#options.cache.get(this.#context, typeUrl, this.#shape, names);
+    return resources && { version: this.#context.version, resources };
   }
 
   concernedTypes(change: ResourceChange, watched: readonly string[]): readonly string[] {
-    const before = this.#context;
-    const now = this.#options.context() ?? before;
-    if (now === before && !change.forced) return [];
-    this.#context = now;
-    this.#view = viewOf(this.proxy, now);
-    const keys = [...change.configs].map(parseConfigKey);
-    const types = concernedTypes({ forced: change.forced, keys }, this.proxy, now, before);
+    const before = { context: this.#context, shape: this.#shape };
+    const context = this.#options.context() ?? before.context;
+    if (context === before.context && !change.forced) return [];
+    const shape = this.#shared.shapes.shapeOf(this.proxy, context, before.shape);
+    this.#context = context;
+    this.#shape = shape;
+    // What an order says of changes may be less than what happened until now: the way here says it all.
+    const types = change.forced
+      ? everyType
+      : this.#shared.concern.concernedTypes({ context, shape }, before, () => {
+          const between = this.#shared.history.between(before.context, context);
+          return between ?? { forced: false, changed: change.configs };
+        });
     return watched.filter((typeUrl) => {
       const type = pushedTypeOf(typeUrl);
       return type === undefined ? types.size > 0 : types.has(type);
@@ -102,32 +126,4 @@ export class MeshNode implements NodeResources {
   close(): void {
     this.#closed();
   }
-
-  #all(
-    typeUrl: string,
-    generator: Extract<Generator, { scope: 'all' }>,
-    names: readonly string[] | '*',
-  ): ReadonlyMap<string, EncodedResource> {
-    const all = this.#options.cache.all(this.#context, typeUrl, this.#view, () =>
-      generator.build(this.#view, this.#context),
-    );
-    if (names === '*') return all;
-    return new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!]] : [])));
-  }
-
-  #named(
-    typeUrl: string,
-    generator: Extract<Generator, { scope: 'named' }>,
-    names: readonly string[] | '*',
-  ): ReadonlyMap<string, EncodedResource> {
-    // What is asked for by name is not listed: a proxy learns the names from other resources.
-    if (names === '*') return new Map();
-    return this.#options.cache.named(this.#context, typeUrl, this.#view, names, (missing) =>
-      generator.build(this.#view, this.#context, missing),
-    );
-  }
-}
-
-function viewOf(proxy: Proxy, context: PushContext): ProxyView {
-  return { ...proxy, serviceTargets: context.serviceTargetsOf(proxy) };
 }

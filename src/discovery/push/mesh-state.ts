@@ -4,23 +4,29 @@
  */
 import type { ServicesReading } from '../../../machines/discovery/service-registry.machine.ts';
 import { buildPushContext } from '../../model/build-push-context.ts';
-import { configKeyText, parseConfigKey } from '../../model/config.ts';
+import { parseConfigKey } from '../../model/config.ts';
 import type { MeshConfig } from '../../model/mesh-config.ts';
 import type { PushContext } from '../../model/push-context.ts';
-import { registryChanges } from '../../model/registry-changes.ts';
-import { buildServiceRegistry, type ServiceRegistry } from '../../model/service-registry.ts';
-import type { ConfigDirectory } from '../config/config-directory.ts';
+import { defaultRegistryOptions, type RegistryOptions, type ServiceRegistry } from '../../model/service-registry.ts';
 import { ConfigSnapshot } from '../config/config-snapshot.ts';
 import type { SettingsFiles } from '../config/settings-files.ts';
+import type { ChangedObject } from '../registry/mesh-registries.ts';
+import { MeshRegistries } from '../registry/mesh-registries.ts';
+import type { RegistryObserver } from '../registry/registry-observer.ts';
 
 export interface MeshStateOptions {
   readonly settings: SettingsFiles;
   /** Absent: nothing is configured. */
-  readonly directory?: ConfigDirectory;
+  readonly directory?: { readonly snapshot: ConfigSnapshot };
   /** `--domain`. */
   readonly domain: string;
   /** `--clusterID`. */
   readonly clusterId: string;
+  /** Of `--registries`: `Mock` and `Memory` make registries of their own. */
+  readonly registries?: readonly string[];
+  /** What the environment says of registries; the rest is as without a flag. */
+  readonly registryOptions?: Partial<RegistryOptions>;
+  readonly observer?: RegistryObserver;
 }
 
 /** A context, and what it was built for. */
@@ -36,15 +42,26 @@ export interface PublishedContext {
 
 export class MeshState {
   readonly settings: SettingsFiles;
+  /** Whatever services come from. */
+  readonly registries: MeshRegistries;
   readonly #options: MeshStateOptions;
   readonly #listeners: ((published: PublishedContext) => void)[] = [];
-  #registry: ServiceRegistry = { services: [], endpoints: new Map(), made: new Map() };
+  readonly #registryListeners = new Set<() => void>();
+  /** The registries were told of all objects once. */
+  #told = false;
   #context: PushContext | undefined;
   #counter = 0;
 
   constructor(options: MeshStateOptions) {
     this.#options = options;
     this.settings = options.settings;
+    this.registries = new MeshRegistries(this.#registrySettings(), {
+      names: options.registries ?? [],
+      ...(options.observer && { observer: options.observer }),
+      changed: () => {
+        for (const listener of this.#registryListeners) listener();
+      },
+    });
   }
 
   /** The objects in force. */
@@ -52,8 +69,9 @@ export class MeshState {
     return this.#options.directory?.snapshot ?? ConfigSnapshot.empty;
   }
 
+  /** What the registries know at this moment. */
   get registry(): ServiceRegistry {
-    return this.#registry;
+    return this.registries.snapshot;
   }
 
   /** What proxies are served from; absent until the first one was built. */
@@ -70,16 +88,38 @@ export class MeshState {
     this.#listeners.push(listener);
   }
 
-  /** Makes services and endpoints of the objects in force, and says what changed since the last time. */
-  computeServices(): ServicesReading {
-    const before = this.#registry;
-    this.#registry = this.#makeRegistry();
-    const changes = registryChanges(before, this.#registry);
+  /** Called when a registry changed by itself: {@link computeServices} then says what did. Returns how to end that. */
+  onRegistryChanged(listener: () => void): () => void {
+    this.#registryListeners.add(listener);
+    return () => void this.#registryListeners.delete(listener);
+  }
+
+  /**
+   * Brings services and endpoints to the objects in force, and says what changed since the last time.
+   *
+   * @param changes objects that changed since; absent: whichever did
+   */
+  computeServices(changes?: readonly ChangedObject[]): ServicesReading {
+    const { byKey } = this.configs;
+    try {
+      this.registries.configure(this.#registrySettings());
+      if (this.#told && changes !== undefined) this.registries.apply(changes, byKey);
+      else this.registries.load(byKey);
+      this.#told = true;
+    } catch (error) {
+      // Half of a change may be in them.
+      this.registries.remake();
+      this.#told = false;
+      throw error;
+    }
+    const { forced, services, endpoints, proxies } = this.registries.take();
     return {
-      services: this.#registry.services.length,
-      endpoints: countEndpoints(this.#registry),
-      changedServices: changes.filter(({ kind }) => kind !== 'Endpoints').map(configKeyText),
-      changedEndpoints: changes.filter(({ kind }) => kind === 'Endpoints').map(configKeyText),
+      services: this.registry.services.length,
+      endpoints: this.registries.endpointCount,
+      changedServices: [...services],
+      changedEndpoints: [...endpoints],
+      changedProxies: [...proxies],
+      forced,
     };
   }
 
@@ -92,38 +132,34 @@ export class MeshState {
     const previous = this.#context;
     const { mesh } = this.settings;
     // Services depend on mesh settings: on the trust domain, on who sees them.
-    if (forced || previous?.mesh !== mesh) this.#registry = this.#makeRegistry();
+    if (forced || previous?.mesh !== mesh) this.registries.configure(this.#registrySettings());
+    const { services, endpoints, workloads, gateways } = this.registry;
+    // What is known of one proxy's workload is in no resource that it shares with others.
+    const shared = changed.filter((key) => !key.startsWith('Proxy/'));
     const context = buildPushContext(
       {
         version: `${new Date().toISOString()}/${++this.#counter}`,
         mesh,
         domain: this.#options.domain,
         configs: this.configs.set,
-        services: this.#registry.services,
-        endpoints: this.#registry.endpoints,
+        ...{ services, endpoints, workloads, gateways },
       },
-      forced || previous === undefined ? undefined : { context: previous, changed: changed.map(parseConfigKey) },
+      forced || previous === undefined ? undefined : { context: previous, changed: shared.map(parseConfigKey) },
     );
     this.#context = context;
-    const published = { context, previous, forced: forced || previous?.mesh !== mesh, changed: new Set(changed) };
+    const published = { context, previous, forced: forced || previous?.mesh !== mesh, changed: new Set(shared) };
     for (const listener of this.#listeners) listener(published);
     return context;
   }
 
-  #makeRegistry(): ServiceRegistry {
-    const { trustDomain, defaultServiceExportTo } = this.mesh;
-    const { set } = this.configs;
-    return buildServiceRegistry(
-      set.ServiceEntry,
-      set.WorkloadEntry,
-      { trustDomain, clusterId: this.#options.clusterId, defaultServiceExportTo },
-      this.#registry,
-    );
+  #registrySettings(): RegistryOptions {
+    const { domain, clusterId, registryOptions } = this.#options;
+    const { trustDomain, defaultServiceExportTo, discoverySelectors } = this.mesh;
+    const { networks } = this.settings;
+    return {
+      ...defaultRegistryOptions,
+      ...registryOptions,
+      ...{ domain, clusterId, trustDomain, defaultServiceExportTo, discoverySelectors, networks },
+    };
   }
-}
-
-function countEndpoints({ endpoints }: ServiceRegistry): number {
-  let count = 0;
-  for (const byNamespace of endpoints.values()) for (const list of byNamespace.values()) count += list.length;
-  return count;
 }

@@ -1,29 +1,56 @@
 /** The kinds of configuration that are known: how each is recognised and decoded (spec/discovery.md §4.2). */
 import { decodeWith } from '../decode.ts';
+import { authorizationPolicy } from './authorization-policy.decode.ts';
+import { authorizationPolicyWarnings } from './authorization-policy.rules.ts';
+import type { AuthorizationPolicy } from './authorization-policy.ts';
 import { decodeDestinationRule, destinationRuleWarnings } from './destination-rule.decode.ts';
 import type { DestinationRule } from './destination-rule.ts';
+import { envoyFilter } from './envoy-filter.decode.ts';
+import { envoyFilterWarnings } from './envoy-filter.rules.ts';
+import type { EnvoyFilter } from './envoy-filter.ts';
 import { gateway, gatewayWarnings } from './gateway.decode.ts';
 import type { Gateway } from './gateway.ts';
 import type { Kind } from './kind.ts';
 import { kubernetesKinds, type SpecOfKubernetesKind } from './kubernetes/index.ts';
+import { peerAuthentication } from './peer-authentication.decode.ts';
+import type { PeerAuthentication } from './peer-authentication.ts';
+import { scopeWarnings } from './policy-target.decode.ts';
+import { proxyConfigObject } from './proxy-config-object.decode.ts';
+import type { ProxyConfigObject } from './proxy-config-object.ts';
+import { requestAuthentication } from './request-authentication.decode.ts';
+import type { RequestAuthentication } from './request-authentication.ts';
 import { serviceEntry, serviceEntryWarnings } from './service-entry.decode.ts';
 import type { ServiceEntry } from './service-entry.ts';
 import { sidecar, sidecarWarnings } from './sidecar.decode.ts';
 import type { Sidecar } from './sidecar.ts';
+import { telemetry } from './telemetry.decode.ts';
+import type { Telemetry } from './telemetry.ts';
 import { virtualService } from './virtual-service.decode.ts';
 import { virtualServiceWarnings } from './virtual-service.rules.ts';
 import type { VirtualService } from './virtual-service.ts';
+import { wasmPlugin } from './wasm-plugin.decode.ts';
+import type { WasmPlugin } from './wasm-plugin.ts';
 import { workloadEntry } from './workload-entry.decode.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
+import { workloadGroup } from './workload-group.decode.ts';
+import type { WorkloadGroup } from './workload-group.ts';
 
 /** The specs by kind. */
 export interface SpecOfKind extends SpecOfKubernetesKind {
+  readonly AuthorizationPolicy: AuthorizationPolicy;
   readonly DestinationRule: DestinationRule;
+  readonly EnvoyFilter: EnvoyFilter;
   readonly Gateway: Gateway;
+  readonly PeerAuthentication: PeerAuthentication;
+  readonly ProxyConfig: ProxyConfigObject;
+  readonly RequestAuthentication: RequestAuthentication;
   readonly ServiceEntry: ServiceEntry;
   readonly Sidecar: Sidecar;
+  readonly Telemetry: Telemetry;
   readonly VirtualService: VirtualService;
+  readonly WasmPlugin: WasmPlugin;
   readonly WorkloadEntry: WorkloadEntry;
+  readonly WorkloadGroup: WorkloadGroup;
 }
 
 export type KindName = keyof SpecOfKind;
@@ -35,8 +62,17 @@ const networking = {
   body: 'spec',
 } as const;
 
+const security = { ...networking, group: 'security.istio.io', versions: ['v1', 'v1beta1'] } as const;
+
 export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
   ...kubernetesKinds,
+  AuthorizationPolicy: {
+    kind: 'AuthorizationPolicy',
+    ...security,
+    plural: 'authorizationpolicies',
+    decode: (spec) => decodeWith(authorizationPolicy, spec),
+    warnings: (spec) => [...scopeWarnings(spec), ...authorizationPolicyWarnings(spec)],
+  },
   DestinationRule: {
     kind: 'DestinationRule',
     ...networking,
@@ -44,12 +80,42 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: decodeDestinationRule,
     warnings: destinationRuleWarnings,
   },
+  EnvoyFilter: {
+    kind: 'EnvoyFilter',
+    ...networking,
+    versions: ['v1alpha3'],
+    plural: 'envoyfilters',
+    decode: (spec) => decodeWith(envoyFilter, spec),
+    warnings: envoyFilterWarnings,
+  },
   Gateway: {
     kind: 'Gateway',
     ...networking,
     plural: 'gateways',
     decode: (spec) => decodeWith(gateway, spec),
     warnings: gatewayWarnings,
+  },
+  PeerAuthentication: {
+    kind: 'PeerAuthentication',
+    ...security,
+    plural: 'peerauthentications',
+    decode: (spec) => decodeWith(peerAuthentication, spec),
+    warnings: scopeWarnings,
+  },
+  ProxyConfig: {
+    kind: 'ProxyConfig',
+    ...networking,
+    versions: ['v1beta1'],
+    plural: 'proxyconfigs',
+    decode: (spec) => decodeWith(proxyConfigObject, spec),
+    warnings: scopeWarnings,
+  },
+  RequestAuthentication: {
+    kind: 'RequestAuthentication',
+    ...security,
+    plural: 'requestauthentications',
+    decode: (spec) => decodeWith(requestAuthentication, spec),
+    warnings: scopeWarnings,
   },
   ServiceEntry: {
     kind: 'ServiceEntry',
@@ -65,6 +131,15 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: (spec) => decodeWith(sidecar, spec),
     warnings: sidecarWarnings,
   },
+  Telemetry: {
+    kind: 'Telemetry',
+    ...networking,
+    group: 'telemetry.istio.io',
+    versions: ['v1', 'v1alpha1'],
+    plural: 'telemetries',
+    decode: (spec) => decodeWith(telemetry, spec),
+    warnings: scopeWarnings,
+  },
   VirtualService: {
     kind: 'VirtualService',
     ...networking,
@@ -72,11 +147,27 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: (spec) => decodeWith(virtualService, spec),
     warnings: virtualServiceWarnings,
   },
+  WasmPlugin: {
+    kind: 'WasmPlugin',
+    ...networking,
+    group: 'extensions.istio.io',
+    versions: ['v1alpha1'],
+    plural: 'wasmplugins',
+    decode: (spec) => decodeWith(wasmPlugin, spec),
+    warnings: scopeWarnings,
+  },
   WorkloadEntry: {
     kind: 'WorkloadEntry',
     ...networking,
     plural: 'workloadentries',
     decode: (spec) => decodeWith(workloadEntry, spec),
+    warnings: () => [],
+  },
+  WorkloadGroup: {
+    kind: 'WorkloadGroup',
+    ...networking,
+    plural: 'workloadgroups',
+    decode: (spec) => decodeWith(workloadGroup, spec),
     warnings: () => [],
   },
 };

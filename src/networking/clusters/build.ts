@@ -1,12 +1,11 @@
 /** CDS: all clusters of a proxy (spec/discovery.md §8.2). */
 
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { serviceKey } from '../../model/service.ts';
-import { ipFamilyOf } from '../address.ts';
 import { mergeGateways } from '../gateway/merge.ts';
-import { type ProxyShape, proxyShape } from '../proxy-shape.ts';
+import { type Memory, noMemory } from '../memory.ts';
 import { type Reach, reachOf } from '../reach.ts';
 import { namedResource, type Resource } from '../resource.ts';
 import { inboundClusters, inboundSourceAddress } from './inbound.ts';
@@ -15,13 +14,12 @@ import { sharedOutboundClusters } from './shared-outbound.ts';
 import { blackHole, inboundPassthrough, passthrough } from './special.ts';
 
 /** In the order in which Envoy is told of them; names are unique, of two clusters of one name the first stays. */
-export function buildClusters(view: ProxyView, push: PushContext): Resource[] {
-  const reach = reachOf(view, push);
-  const shape = proxyShape(view);
+export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
+  const reach = reachOf(shape, push);
   const outbound = reach.services.flatMap((service) =>
-    sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push),
+    sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, memory),
   );
-  const rest = view.type === 'router' ? gatewayClusters(view, push, reach, shape) : sidecarClusters(view, push);
+  const rest = shape.type === 'router' ? gatewayClusters(shape, push, reach) : sidecarClusters(shape, push);
   const byName = new Map<string, Resource>();
   for (const resource of [...outbound, ...rest]) {
     if (!byName.has(resource.name)) byName.set(resource.name, resource);
@@ -29,21 +27,21 @@ export function buildClusters(view: ProxyView, push: PushContext): Resource[] {
   return [...byName.values()];
 }
 
-function sidecarClusters(view: ProxyView, push: PushContext): Resource[] {
+function sidecarClusters(shape: ProxyShape, push: PushContext): Resource[] {
   const { mesh } = push;
-  const redirected = view.interceptionMode !== 'NONE';
-  const source = inboundSourceAddress(ipFamilyOf(view.ipAddresses));
+  const redirected = shape.interceptionMode !== 'NONE';
+  const source = inboundSourceAddress(shape.ipFamily);
   return [
     namedResource(ClusterSchema, blackHole(mesh)),
     namedResource(ClusterSchema, passthrough(mesh)),
-    ...inboundClusters(view, push),
+    ...inboundClusters(shape, push),
     ...(redirected ? [namedResource(ClusterSchema, inboundPassthrough(mesh, source))] : []),
   ];
 }
 
-function gatewayClusters(view: ProxyView, push: PushContext, reach: Reach, shape: ProxyShape): Resource[] {
+function gatewayClusters(shape: ProxyShape, push: PushContext, reach: Reach): Resource[] {
   const clusters = [namedResource(ClusterSchema, blackHole(push.mesh))];
-  if (!mergeGateways(view, push).hasAutoPassthrough) return clusters;
+  if (!mergeGateways(shape, push).hasAutoPassthrough) return clusters;
   for (const service of reach.services) {
     if (service.meshExternal) continue;
     const rule = reach.destinationRuleFor(service);

@@ -6,13 +6,13 @@ import {
   Cluster_LbPolicy,
   type ClusterSchema,
 } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type { IpFamily } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { Service } from '../../model/service.ts';
-import type { IpFamily } from '../address.ts';
 import { adsConfigSource } from '../config-source.ts';
 import { duration } from '../duration.ts';
 import type { Init } from '../init.ts';
-import type { ProxyShape } from '../proxy-shape.ts';
+import type { ClusterShape } from '../proxy-shape.ts';
 import type { EffectivePolicy } from '../traffic-policy.ts';
 
 type ClusterInit = Init<typeof ClusterSchema>;
@@ -24,7 +24,7 @@ export type Discovery = 'EDS' | 'STRICT_DNS' | 'LOGICAL_DNS' | 'ORIGINAL_DST';
  *
  * A gateway has no original destination, so services without addresses are resolved by their known endpoints there.
  */
-export function discoveryOf(service: Service, policy: EffectivePolicy, shape: ProxyShape): Discovery | undefined {
+export function discoveryOf(service: Service, policy: EffectivePolicy, shape: ClusterShape): Discovery | undefined {
   switch (service.resolution) {
     case 'Alias':
     case 'DynamicDNS':
@@ -62,7 +62,7 @@ const lookupFamily: Readonly<Record<IpFamily, Cluster_DnsLookupFamily>> = {
 export function dnsFields(
   type: 'STRICT_DNS' | 'LOGICAL_DNS',
   loadAssignment: NonNullable<ClusterInit['loadAssignment']>,
-  shape: ProxyShape,
+  shape: ClusterShape,
   push: PushContext,
 ): ClusterInit {
   return {

@@ -4,10 +4,10 @@ import { create } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { configKeyOf } from '../../model/config.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { IpFamily, ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { serviceKey } from '../../model/service.ts';
-import { type IpFamily, ipFamilyOf, isLoopback, isUnixSocket, socketAddress } from '../address.ts';
+import { isLoopback, isUnixSocket, socketAddress } from '../address.ts';
 import { duration } from '../duration.ts';
 import { type InboundTarget, inboundTargets } from '../inbound-target.ts';
 import type { Init } from '../init.ts';
@@ -26,22 +26,22 @@ export function inboundSourceAddress(family: IpFamily): string {
   return family === 'v6' ? '::6' : '127.0.0.6';
 }
 
-export function inboundClusters(view: ProxyView, push: PushContext): Resource[] {
-  const sidecar = push.sidecarScopeFor(view).sidecar;
+export function inboundClusters(shape: ProxyShape, push: PushContext): Resource[] {
+  const sidecar = push.sidecarScopeFor(shape).sidecar;
   const scopeKeys = sidecar ? [configKeyOf(sidecar)] : [];
-  return inboundTargets(view, push).map((target) =>
-    namedResource(ClusterSchema, inboundCluster(target, view, push), [
+  return inboundTargets(shape, push).map((target) =>
+    namedResource(ClusterSchema, inboundCluster(target, shape, push), [
       ...target.services.map((service) => serviceKey(service)),
       ...scopeKeys,
     ]),
   );
 }
 
-function inboundCluster(target: InboundTarget, view: ProxyView, push: PushContext): Cluster {
+function inboundCluster(target: InboundTarget, shape: ProxyShape, push: PushContext): Cluster {
   const { mesh } = push;
   const name = inboundClusterName(target.port);
   const port = target.servicePort ?? { name: '', number: target.port, protocol: target.protocol };
-  const service = target.services[0] ?? { hostname: name, namespace: view.configNamespace };
+  const service = target.services[0] ?? { hostname: name, namespace: shape.configNamespace };
   const options = upstreamHttpOptions({
     protocol: target.protocol,
     client: 'sidecar',
@@ -56,7 +56,7 @@ function inboundCluster(target: InboundTarget, view: ProxyView, push: PushContex
       subset: '',
       targetPort: target.port,
     }),
-    ...applicationFields(name, target, view),
+    ...applicationFields(name, target, shape),
     connectTimeout: duration(target.connectionPool?.tcp?.connectTimeoutMs ?? mesh.connectTimeoutMs),
     circuitBreakers: circuitBreakers(target.connectionPool),
     upstreamConnectionOptions: connectionOptions(target.connectionPool, mesh.tcpKeepalive),
@@ -67,8 +67,8 @@ function inboundCluster(target: InboundTarget, view: ProxyView, push: PushContex
 }
 
 /** Where the connection was going, unless the Sidecar object names an endpoint. */
-function applicationFields(name: string, target: InboundTarget, view: ProxyView): ClusterInit {
-  const source = inboundSourceAddress(ipFamilyOf(view.ipAddresses));
+function applicationFields(name: string, target: InboundTarget, shape: ProxyShape): ClusterInit {
+  const source = inboundSourceAddress(shape.ipFamily);
   const upstreamBindConfig = {
     sourceAddress: { address: source, portSpecifier: { case: 'portValue' as const, value: 0 } },
   };
@@ -86,6 +86,6 @@ function applicationFields(name: string, target: InboundTarget, view: ProxyView)
       clusterName: name,
       endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address } } }] }],
     },
-    ...(!local && view.interceptionMode !== 'NONE' && { upstreamBindConfig }),
+    ...(!local && shape.interceptionMode !== 'NONE' && { upstreamBindConfig }),
   };
 }

@@ -5,13 +5,12 @@ import {
   Cluster_LbPolicy as Policy,
   Cluster_DiscoveryType as Type,
 } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import { type GivenNode, givenMesh, givenProxy } from '../../model/given-mesh.ts';
+import { type GivenNode, givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildClusters } from './build.ts';
 
 function clusters(yaml: string, node: GivenNode = {}): Map<string, Cluster> {
   const { context } = givenMesh(yaml);
-  const view = { ...givenProxy(node), serviceTargets: [] };
-  return new Map(buildClusters(view, context).map(({ name, message }) => [name, message as Cluster]));
+  return new Map(buildClusters(givenShape(node), context).map(({ name, message }) => [name, message as Cluster]));
 }
 
 function service(resolution: string, more = ''): string {

@@ -11,7 +11,7 @@ import { selectEndpoints } from '../endpoints/selection.ts';
 import type { Init } from '../init.ts';
 import { istioMetadata, serviceMetadata } from '../metadata.ts';
 import { configPath, outboundClusterName, sniName } from '../names.ts';
-import type { ProxyShape } from '../proxy-shape.ts';
+import { type ClusterShape, hasWorkloadCertificates } from '../proxy-shape.ts';
 import { namedResource, type Resource } from '../resource.ts';
 import { type EffectivePolicy, effectivePolicy, localitySetting, subsetOf } from '../traffic-policy.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
@@ -37,7 +37,7 @@ export interface OutboundTarget {
 export function outboundClusters(
   service: Service,
   rule: MergedDestinationRule | undefined,
-  shape: ProxyShape,
+  shape: ClusterShape,
   push: PushContext,
 ): Resource[] {
   const dependsOn = [serviceKey(service), ...(rule?.origins ?? [])];
@@ -50,7 +50,7 @@ export function outboundClusters(
 }
 
 /** Undefined for an alias, and for a DNS service without a single name to resolve. */
-export function outboundCluster(target: OutboundTarget, shape: ProxyShape, push: PushContext): Cluster | undefined {
+export function outboundCluster(target: OutboundTarget, shape: ClusterShape, push: PushContext): Cluster | undefined {
   const { service, port, subset, rule } = target;
   const policy = effectivePolicy(rule?.config.spec, subset, port.number);
   const discovery = discoveryOf(service, policy, shape);
@@ -72,7 +72,7 @@ export function outboundCluster(target: OutboundTarget, shape: ProxyShape, push:
 }
 
 /** The cluster behind an AUTO_PASSTHROUGH gateway: TLS goes through untouched, to endpoints that take mutual TLS. */
-export function sniCluster(target: OutboundTarget, shape: ProxyShape, push: PushContext): Cluster | undefined {
+export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: PushContext): Cluster | undefined {
   const { service, port, subset, rule } = target;
   const policy = effectivePolicy(rule?.config.spec, subset, port.number);
   if (discoveryOf(service, policy, shape) !== 'EDS') return undefined;
@@ -94,7 +94,7 @@ function discoveryFields(
   discovery: Discovery,
   target: OutboundTarget,
   policy: EffectivePolicy,
-  shape: ProxyShape,
+  shape: ClusterShape,
   push: PushContext,
 ): ClusterInit | undefined {
   if (discovery === 'EDS') return edsFields(name);
@@ -130,7 +130,7 @@ function protocolFields(
   { service, port, subset }: OutboundTarget,
   discovery: Discovery,
   policy: EffectivePolicy,
-  shape: ProxyShape,
+  shape: ClusterShape,
   push: PushContext,
 ): ClusterInit {
   const http: UpstreamHttp = {
@@ -139,7 +139,7 @@ function protocolFields(
     settings: policy.connectionPool?.http,
     meshUpgradePolicy: push.mesh.h2UpgradePolicy,
   };
-  const autoMutualTls = push.mesh.enableAutoMtls && shape.workloadCertificates;
+  const autoMutualTls = push.mesh.enableAutoMtls && hasWorkloadCertificates(shape);
   const mutualTls = policy.tls?.mode === 'ISTIO_MUTUAL' || (policy.tls === undefined && autoMutualTls);
   const { autoSni, autoSanValidation, ...transport } = upstreamTls(policy.tls, {
     service,

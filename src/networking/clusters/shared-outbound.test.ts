@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type GivenNode, givenMesh, givenProxy } from '../../model/given-mesh.ts';
+import { type GivenNode, givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { rememberAll } from '../given-memory.ts';
 import { buildClusters } from './build.ts';
 
 const yaml = `
@@ -24,8 +25,10 @@ spec:
 `;
 const { context } = givenMesh(yaml);
 
+const memory = rememberAll();
+
 function first(node: GivenNode, host = 'a.test', push = context): unknown {
-  const clusters = buildClusters({ ...givenProxy(node), serviceTargets: [] }, push);
+  const clusters = buildClusters(givenShape(node), push, memory);
   return clusters.find((cluster) => cluster.name === `outbound|80||${host}`);
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
-import { givenMesh, givenProxy } from '../../model/given-mesh.ts';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildEndpoints } from './build.ts';
 
 const { context } = givenMesh(`
@@ -33,8 +33,7 @@ spec:
 `);
 
 function addressesOf(cluster: string): string[] {
-  const proxy = givenProxy();
-  const [resource] = buildEndpoints({ ...proxy, serviceTargets: [] }, context, [cluster]);
+  const [resource] = buildEndpoints(givenShape(), context, [cluster]);
   expect(resource!.name).toBe(cluster);
   const { endpoints } = resource!.message as ClusterLoadAssignment;
   return endpoints

@@ -1,49 +1,71 @@
 /** EDS: the endpoints of each asked cluster (spec/discovery.md §7.3, §8.3). */
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { endpointsKey, serviceKey } from '../../model/service.ts';
+import { ruleText } from '../input-text.ts';
+import { type Memory, noMemory } from '../memory.ts';
 import { parseOutboundClusterName } from '../names.ts';
-import { type ProxyShape, proxyShape } from '../proxy-shape.ts';
+import { endpointShapeKey } from '../proxy-shape.ts';
 import { type Reach, reachOf } from '../reach.ts';
-import type { Resource } from '../resource.ts';
+import { Resource } from '../resource.ts';
 import { effectivePolicy, localitySetting, subsetOf } from '../traffic-policy.ts';
 import { loadAssignment } from './assignment.ts';
+import { reachableEndpoints } from './network-endpoints.ts';
 import { selectEndpoints } from './selection.ts';
 
 /** One assignment for each name; a name that means no service the proxy may reach gets one without endpoints. */
-export function buildEndpoints(view: ProxyView, push: PushContext, clusterNames: readonly string[]): Resource[] {
-  const reach = reachOf(view, push);
-  const shape = proxyShape(view);
-  return clusterNames.map((name) => endpointsOfCluster(name, push, reach, shape));
+export function buildEndpoints(
+  shape: ProxyShape,
+  push: PushContext,
+  clusterNames: readonly string[],
+  memory: Memory = noMemory,
+): Resource[] {
+  const reach = reachOf(shape, push);
+  return clusterNames.map((name) => endpointsOfCluster(name, push, reach, shape, memory));
 }
 
-/** The endpoints of one cluster: what it depends on is in its arguments alone, so that a cache may keep it. */
-export function endpointsOfCluster(clusterName: string, push: PushContext, reach: Reach, shape: ProxyShape): Resource {
+/** The endpoints of one cluster, made once for all shapes that get the same. */
+function endpointsOfCluster(
+  clusterName: string,
+  push: PushContext,
+  reach: Reach,
+  shape: ProxyShape,
+  memory: Memory,
+): Resource {
   const parts = parseOutboundClusterName(clusterName);
   const service = parts && reach.serviceByHostname(parts.host);
-  const port = service?.ports.find((candidate) => candidate.number === parts?.port);
-  const order = { proxyLocality: shape.locality, proxyLabels: shape.labels, outlierDetection: false };
-  const resource = (message: ReturnType<typeof loadAssignment>, dependsOn: Resource['dependsOn']): Resource => ({
-    name: clusterName,
-    schema: ClusterLoadAssignmentSchema,
-    message,
-    dependsOn,
-  });
-  if (parts === undefined || service === undefined || port === undefined) {
-    return resource(loadAssignment(clusterName, [], order), service ? [serviceKey(service)] : []);
-  }
-  const rule = reach.destinationRuleFor(service);
-  const dependsOn = [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])];
-  const subset = subsetOf(rule?.config.spec, parts.subset);
-  if (parts.subset !== '' && subset === undefined) return resource(loadAssignment(clusterName, [], order), dependsOn);
-  const policy = effectivePolicy(rule?.config.spec, parts.subset, port.number);
-  const endpoints = selectEndpoints(push.endpointsOf(service.hostname, service.namespace), {
-    port,
-    ...(subset?.labels && { labels: subset.labels }),
-    onlyMutualTls: parts.sni,
-  });
+  const rule = service && reach.destinationRuleFor(service);
+  const policy = effectivePolicy(rule?.config.spec, parts?.subset ?? '', parts?.port ?? 0);
   const setting = localitySetting(policy, push.mesh.localityLbSetting);
-  const outlierDetection = policy.outlierDetection !== undefined;
-  return resource(loadAssignment(clusterName, endpoints, { ...order, setting, outlierDetection }), dependsOn);
+  const endpoints = service === undefined ? [] : push.endpointsOf(service.hostname, service.namespace);
+  const { network, clusterId } = shape;
+  const key = `${clusterName} ${service?.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, setting)} ${network} ${clusterId}`;
+  return memory.recall('EDS', key, [service, rule, service && endpoints, push.mesh, push.networkGateways], () => {
+    const port = service?.ports.find((candidate) => candidate.number === parts?.port);
+    const subset = subsetOf(rule?.config.spec, parts?.subset ?? '');
+    const isKnown = parts !== undefined && port !== undefined && (parts.subset === '' || subset !== undefined);
+    const chosen = isKnown
+      ? selectEndpoints(endpoints, {
+          port,
+          ...(subset?.labels && { labels: subset.labels }),
+          onlyMutualTls: parts.sni,
+        })
+      : [];
+    const clusterLocal = service !== undefined && push.isClusterLocal(service.hostname);
+    const view = { network, clusterId, clusterLocal, gateways: push.networkGateways };
+    const assignment = loadAssignment(clusterName, reachableEndpoints(chosen, view), {
+      proxyLocality: shape.locality,
+      proxyLabels: shape.labels,
+      setting: isKnown ? setting : undefined,
+      outlierDetection: policy.outlierDetection !== undefined,
+    });
+    const dependsOn = service ? [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])] : [];
+    return new Resource(clusterName, ClusterLoadAssignmentSchema, assignment, dependsOn);
+  });
+}
+
+/** The host of a cluster's service; empty for a name that is none of an outbound cluster. */
+export function hostOfAssignment(name: string): string {
+  return parseOutboundClusterName(name)?.host ?? '';
 }

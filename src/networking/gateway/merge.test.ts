@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { givenMesh, givenProxy } from '../../model/given-mesh.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { ServiceTarget } from '../../model/service.ts';
 import { type MergedGateways, mergeGateways } from './merge.ts';
 
@@ -15,9 +15,8 @@ spec: { selector: {}, servers: ${servers} }
 
 const tls = 'tls: { mode: SIMPLE, serverCertificate: /c, privateKey: /k }';
 
-function merge(yaml: string, view: Partial<ProxyView> = {}): MergedGateways {
-  const proxy = givenProxy({ type: 'router' });
-  return mergeGateways({ ...proxy, serviceTargets: [], ...view }, givenMesh(yaml).context);
+function merge(yaml: string, about: Partial<ProxyShape> = {}): MergedGateways {
+  return mergeGateways({ ...givenShape({ type: 'router' }), ...about }, givenMesh(yaml).context);
 }
 
 describe('gateways of one proxy', () => {

@@ -4,7 +4,7 @@
  */
 import { type Config, configKeyText } from '../../model/config.ts';
 import type { Gateway, Server } from '../../model/kinds/gateway.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { isUnixSocket } from '../address.ts';
 import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../names.ts';
@@ -47,13 +47,13 @@ export function gatewayName(gateway: Config<Gateway>): string {
   return `${gateway.namespace}/${gateway.name}`;
 }
 
-export function mergeGateways(view: ProxyView, push: PushContext): MergedGateways {
+export function mergeGateways(shape: ProxyShape, push: PushContext): MergedGateways {
   const ports = new Map<string, GatewayPort & { servers: GatewayServer[] }>();
   const rejected: string[] = [];
-  for (const gateway of push.gatewaysFor(view)) {
+  for (const gateway of push.gatewaysFor(shape)) {
     for (const server of gateway.spec.servers) {
-      for (const port of proxyPorts(server, gateway, view)) {
-        const reason = isPrivilegedPort(port, view)
+      for (const port of proxyPorts(server, gateway, shape)) {
+        const reason = isPrivilegedPort(port, shape)
           ? 'the pod may not bind ports below 1024'
           : add(ports, gateway, server, port);
         if (reason)
@@ -134,11 +134,11 @@ const keepPortLabel = 'experimental.istio.io/disable-gateway-port-translation';
  * The ports of the pod: a server names the port of the gateway's Kubernetes Service, which may lead to another one.
  * Other registries tell addresses, not whose process listens there: their ports are not translated.
  */
-function proxyPorts(server: Server, gateway: Config<Gateway>, view: ProxyView): readonly number[] {
+function proxyPorts(server: Server, gateway: Config<Gateway>, shape: ProxyShape): readonly number[] {
   const { number } = server.port;
   if (gateway.labels[keepPortLabel] === 'true' || (server.bind !== undefined && isUnixSocket(server.bind)))
     return [number];
-  const targets = view.serviceTargets
+  const targets = shape.serviceTargets
     .filter(({ service, port }) => service.registry === 'Kubernetes' && port.number === number)
     .map((target) => target.targetPort);
   return targets.length === 0 ? [number] : [...new Set(targets)];

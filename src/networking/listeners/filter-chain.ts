@@ -10,7 +10,7 @@ import {
 import type { Destination } from '../../model/kinds/virtual-service.ts';
 import type { MeshConfig } from '../../model/mesh-config.ts';
 import type { Protocol } from '../../model/protocol.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import { cidrRange } from '../address.ts';
 import { resolveDestination } from '../destination.ts';
 import type { Init } from '../init.ts';
@@ -49,7 +49,7 @@ export interface TcpRoute {
 }
 
 /** The proxy to a route's destinations, with the timeouts and the tunnel of the first one's traffic policy. */
-export function routeFilters(route: TcpRoute, view: ProxyView, reach: Reach, mesh: MeshConfig): Filter[] {
+export function routeFilters(route: TcpRoute, shape: ProxyShape, reach: Reach, mesh: MeshConfig): Filter[] {
   const { service, port } = resolveDestination(route.first, route.port, reach);
   const rule = service && reach.destinationRuleFor(service);
   const policy = effectivePolicy(rule?.config.spec, route.first.subset ?? '', port);
@@ -58,7 +58,7 @@ export function routeFilters(route: TcpRoute, view: ProxyView, reach: Reach, mes
     destinations: route.destinations,
     mesh,
     protocol: route.protocol,
-    idleTimeoutMs: tcp?.idleTimeoutMs ?? parseDuration(view.metadata.IDLE_TIMEOUT),
+    idleTimeoutMs: tcp?.idleTimeoutMs ?? parseDuration(shape.metadata.IDLE_TIMEOUT),
     maxConnectionDurationMs: tcp?.maxConnectionDurationMs,
     tunnel: policy.tunnel,
     hashSourceIp: policy.loadBalancer?.consistentHash?.useSourceIp ?? false,

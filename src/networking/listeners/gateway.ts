@@ -4,10 +4,10 @@ import { type FilterChain, FilterChainSchema } from '../../gen/envoy/config/list
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { type ConfigKey, configKeyOf } from '../../model/config.ts';
 import { isHostWithin } from '../../model/hostname.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
-import { ipFamilyOf, isUnixSocket, wildcardAddress } from '../address.ts';
+import { isUnixSocket, wildcardAddress } from '../address.ts';
 import { duration } from '../duration.ts';
 import {
   dnsName,
@@ -33,7 +33,7 @@ import { downstreamTls, httpAlpn } from './tls-context.ts';
 const handshakeTimeoutMs = 15_000;
 
 interface GatewayContext {
-  readonly view: ProxyView;
+  readonly shape: ProxyShape;
   readonly push: PushContext;
   readonly reach: Reach;
   /** Of the listener, for statistics. */
@@ -41,12 +41,12 @@ interface GatewayContext {
 }
 
 /** A port without a single chain (TLS passed through, but no route says where) gets no listener. */
-export function gatewayListeners(view: ProxyView, push: PushContext): Resource[] {
-  const reach = reachOf(view, push);
-  return mergeGateways(view, push).ports.flatMap((merged) => {
-    const bind = merged.bind ?? wildcardAddress(ipFamilyOf(view.ipAddresses));
+export function gatewayListeners(shape: ProxyShape, push: PushContext): Resource[] {
+  const reach = reachOf(shape, push);
+  return mergeGateways(shape, push).ports.flatMap((merged) => {
+    const bind = merged.bind ?? wildcardAddress(shape.ipFamily);
     const name = listenerName(bind, merged.port);
-    const filterChains = chainsOf(merged, { view, push, reach, listener: name });
+    const filterChains = chainsOf(merged, { shape, push, reach, listener: name });
     if (filterChains.length === 0) return [];
     const listener = makeListener({
       name,
@@ -58,7 +58,7 @@ export function gatewayListeners(view: ProxyView, push: PushContext): Resource[]
       listenerFilters: merged.kind === 'tls' ? [tlsInspector()] : [],
       mesh: push.mesh,
     });
-    return [namedResource(ListenerSchema, listener, dependencies(merged, view, push))];
+    return [namedResource(ListenerSchema, listener, dependencies(merged, shape, push))];
   });
 }
 
@@ -75,7 +75,7 @@ function serverChains(server: GatewayServer, context: GatewayContext): FilterCha
   if (tls?.mode === 'AUTO_PASSTHROUGH') return autoPassthrough(server, context);
   const services = boundServices(server, context);
   const l4 = {
-    view: context.view,
+    shape: context.shape,
     reach: context.reach,
     gateways: new Set([gatewayName(server.gateway)]),
     port: server.server.port.number,
@@ -96,7 +96,7 @@ function serverChains(server: GatewayServer, context: GatewayContext): FilterCha
 
 function manager(
   server: GatewayServer,
-  { push, view, listener }: GatewayContext,
+  { push, shape, listener }: GatewayContext,
 ): ReturnType<typeof httpConnectionManager> {
   return httpConnectionManager({
     direction: 'gateway',
@@ -104,7 +104,7 @@ function manager(
     routes: server.routeName!,
     mesh: push.mesh,
     grpcWeb: true,
-    http10: view.metadata.HTTP10 === '1',
+    http10: shape.metadata.HTTP10 === '1',
     absoluteUrl: isUnixSocket(server.server.bind ?? ''),
   });
 }
@@ -134,13 +134,13 @@ function tlsParts(
   };
 }
 
-function routeChain(route: L4Route, server: GatewayServer, { view, reach, push }: GatewayContext): FilterChain {
+function routeChain(route: L4Route, server: GatewayServer, { shape, reach, push }: GatewayContext): FilterChain {
   const match = chainMatch(route);
   return create(FilterChainSchema, {
     ...(match && { filterChainMatch: match }),
     filters: routeFilters(
       { ...route, port: server.server.port.number, protocol: server.server.port.protocol },
-      view,
+      shape,
       reach,
       push.mesh,
     ),
@@ -169,9 +169,9 @@ function autoPassthrough(server: GatewayServer, { reach, push }: GatewayContext)
 }
 
 /** Virtual services of the server's gateway that share a host with it. */
-function boundServices(server: GatewayServer, { push, view }: GatewayContext): readonly ResolvedVirtualService[] {
+function boundServices(server: GatewayServer, { push, shape }: GatewayContext): readonly ResolvedVirtualService[] {
   return push
-    .virtualServicesFor(gatewayName(server.gateway), view.configNamespace)
+    .virtualServicesFor(gatewayName(server.gateway), shape.configNamespace)
     .filter((service) => matchingHosts(server, service).length > 0);
 }
 
@@ -184,10 +184,10 @@ function uniqueByMatch(chains: readonly FilterChain[]): FilterChain[] {
   });
 }
 
-function dependencies(merged: GatewayPort, view: ProxyView, push: PushContext): ConfigKey[] {
+function dependencies(merged: GatewayPort, shape: ProxyShape, push: PushContext): ConfigKey[] {
   const gateways = [...new Set(merged.servers.map(({ gateway }) => gateway))];
   const keys = gateways.map(configKeyOf);
   if (merged.kind === 'http') return keys;
-  const services = gateways.flatMap((gateway) => push.virtualServicesFor(gatewayName(gateway), view.configNamespace));
+  const services = gateways.flatMap((gateway) => push.virtualServicesFor(gatewayName(gateway), shape.configNamespace));
   return [...keys, ...services.flatMap(({ origins }) => origins)];
 }

@@ -11,9 +11,9 @@ import {
   FilterChainSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { isHttp } from '../../model/protocol.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
-import { ipFamilyOf, wildcardAddress } from '../address.ts';
+import { wildcardAddress } from '../address.ts';
 import type { InboundTarget } from '../inbound-target.ts';
 import type { Init } from '../init.ts';
 import { inboundClusterName, listenerName } from '../names.ts';
@@ -28,11 +28,11 @@ type Match = Init<typeof FilterChainMatchSchema>;
 /** @param place.redirected the chains stand in the virtual listener among those of other ports. */
 export function inboundChains(
   target: InboundTarget,
-  view: ProxyView,
+  shape: ProxyShape,
   push: PushContext,
   place: { readonly redirected: boolean },
 ): FilterChain[] {
-  const name = listenerName(wildcardAddress(ipFamilyOf(view.ipAddresses)), target.port);
+  const name = listenerName(wildcardAddress(shape.ipFamily), target.port);
   const chain = (match: Match, filters: Filter[], transportSocket?: TransportSocket): FilterChain =>
     create(FilterChainSchema, {
       name,
@@ -42,30 +42,30 @@ export function inboundChains(
     });
   const speaksHttp = isHttp(target.protocol);
   if (target.tls !== undefined) {
-    const filters = speaksHttp ? [httpFilter(name, target, view, push)] : tcpFiltersOf(target, push);
+    const filters = speaksHttp ? [httpFilter(name, target, shape, push)] : tcpFiltersOf(target, push);
     const match = place.redirected ? { transportProtocol: 'tls' } : {};
     return [chain(match, filters, downstreamTls(target.tls, speaksHttp ? httpAlpn : []))];
   }
   if (speaksHttp) {
     const match = place.redirected ? { transportProtocol: 'raw_buffer' } : {};
-    return [chain(match, [httpFilter(name, target, view, push)])];
+    return [chain(match, [httpFilter(name, target, shape, push)])];
   }
   // TLS of the application's own goes through as any other bytes do.
   const tcp = chain({}, tcpFiltersOf(target, push));
   if (target.protocol !== 'unsupported') return [tcp];
-  const alpn = plaintextAlpn(view.metadata.HTTP10 === '1');
+  const alpn = plaintextAlpn(shape.metadata.HTTP10 === '1');
   const recognised = { transportProtocol: 'raw_buffer', applicationProtocols: alpn };
-  return [chain(recognised, [httpFilter(name, target, view, push)]), tcp];
+  return [chain(recognised, [httpFilter(name, target, shape, push)]), tcp];
 }
 
-function httpFilter(name: string, target: InboundTarget, view: ProxyView, push: PushContext): Filter {
+function httpFilter(name: string, target: InboundTarget, shape: ProxyShape, push: PushContext): Filter {
   return httpConnectionManager({
     direction: 'inbound',
     listener: name,
     routes: inboundRoutes(target),
     mesh: push.mesh,
     grpcWeb: target.protocol === 'GRPC-Web',
-    http10: view.metadata.HTTP10 === '1',
+    http10: shape.metadata.HTTP10 === '1',
   });
 }
 

@@ -2,10 +2,10 @@
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ConfigKey } from '../../model/config.ts';
 import { isHttp } from '../../model/protocol.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { serviceKey } from '../../model/service.ts';
-import { ipFamilyOf, isWildcardAddress, wildcardAddress } from '../address.ts';
+import { isWildcardAddress, wildcardAddress } from '../address.ts';
 import { type InboundTarget, inboundTargets } from '../inbound-target.ts';
 import { listenerName } from '../names.ts';
 import { isPrivilegedPort, isReservedPort } from '../reserved-ports.ts';
@@ -16,30 +16,30 @@ import { makeListener } from './listener.ts';
 import { type InboundPort, virtualInbound } from './virtual.ts';
 
 /** The virtual listener, unless nothing is redirected, and the listeners that bind their own port. */
-export function inboundListeners(view: ProxyView, push: PushContext): Resource[] {
-  const targets = inboundTargets(view, push);
+export function inboundListeners(shape: ProxyShape, push: PushContext): Resource[] {
+  const targets = inboundTargets(shape, push);
   const redirected = targets.filter((target) => target.ownListener === undefined);
   const own = targets.filter((target) => target.ownListener !== undefined);
-  const resources = own.flatMap((target) => ownListener(target, view, push));
-  if (view.interceptionMode === 'NONE') return resources;
-  const ports = redirected.map((target) => inboundPort(target, view, push));
+  const resources = own.flatMap((target) => ownListener(target, shape, push));
+  if (shape.interceptionMode === 'NONE') return resources;
+  const ports = redirected.map((target) => inboundPort(target, shape, push));
   const dependsOn = redirected.flatMap((target) => originsOf(target));
-  return [namedResource(ListenerSchema, virtualInbound(view, push, ports), dependsOn), ...resources];
+  return [namedResource(ListenerSchema, virtualInbound(shape, push, ports), dependsOn), ...resources];
 }
 
-function inboundPort(target: InboundTarget, view: ProxyView, push: PushContext): InboundPort {
+function inboundPort(target: InboundTarget, shape: ProxyShape, push: PushContext): InboundPort {
   const sniffed = target.protocol === 'unsupported';
   return {
     port: target.port,
-    chains: inboundChains(target, view, push, { redirected: true }),
+    chains: inboundChains(target, shape, push, { redirected: true }),
     sniffed,
     silent: !sniffed && !isHttp(target.protocol) && target.tls === undefined,
   };
 }
 
-function ownListener(target: InboundTarget, view: ProxyView, push: PushContext): Resource[] {
-  const bind = target.ownListener?.bind ?? wildcardAddress(ipFamilyOf(view.ipAddresses));
-  if (isPrivilegedPort(target.port, view)) return [];
+function ownListener(target: InboundTarget, shape: ProxyShape, push: PushContext): Resource[] {
+  const bind = target.ownListener?.bind ?? wildcardAddress(shape.ipFamily);
+  if (isPrivilegedPort(target.port, shape)) return [];
   if (isWildcardAddress(bind) && isReservedPort(target.port, push.mesh)) return [];
   const listener = makeListener({
     name: listenerName(bind, target.port),
@@ -47,7 +47,7 @@ function ownListener(target: InboundTarget, view: ProxyView, push: PushContext):
     bind,
     port: target.port,
     bindToPort: true,
-    filterChains: inboundChains(target, view, push, { redirected: false }),
+    filterChains: inboundChains(target, shape, push, { redirected: false }),
     listenerFilters: target.protocol === 'unsupported' ? [httpInspector()] : [],
     mesh: push.mesh,
   });

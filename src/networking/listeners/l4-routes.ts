@@ -3,7 +3,7 @@ import type { ConfigKey } from '../../model/config.ts';
 import { isHostWithin } from '../../model/hostname.ts';
 import type { L4MatchAttributes, RouteDestination, TlsMatchAttributes } from '../../model/kinds/virtual-service.ts';
 import { isSelected } from '../../model/label-match.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { resolveDestination } from '../destination.ts';
 import type { Reach } from '../reach.ts';
@@ -11,7 +11,7 @@ import type { WeightedCluster } from './tcp-proxy.ts';
 
 /** Whose routes are asked for. */
 export interface L4Context {
-  readonly view: ProxyView;
+  readonly shape: ProxyShape;
   readonly reach: Reach;
   /** `mesh`, or the gateways being built. */
   readonly gateways: ReadonlySet<string>;
@@ -87,11 +87,11 @@ function toRoute(
   ];
 }
 
-function matches(match: L4MatchAttributes, { view, gateways, port }: L4Context): boolean {
+function matches(match: L4MatchAttributes, { shape, gateways, port }: L4Context): boolean {
   return (
     (match.port === undefined || match.port === port) &&
-    isSelected(match.sourceLabels ?? {}, view.labels) &&
-    (match.sourceNamespace === undefined || match.sourceNamespace === view.configNamespace) &&
+    isSelected(match.sourceLabels ?? {}, shape.labels) &&
+    (match.sourceNamespace === undefined || match.sourceNamespace === shape.configNamespace) &&
     (!match.gateways?.length || match.gateways.some((gateway) => gateways.has(gateway)))
   );
 }

@@ -20,6 +20,8 @@ export interface ListenerPlan {
   /** Set when it speaks HTTP. */
   http?: { readonly routeName: string; grpcWeb: boolean; readonly absoluteUrl?: boolean };
   readonly tcp: TcpChainPlan[];
+  /** What the chains match: no two match the same. */
+  readonly matches: Set<string>;
   /** Protocols of the TCP services on it. */
   readonly protocols: Set<Protocol>;
   readonly dependsOn: ConfigKey[];
@@ -55,7 +57,8 @@ export class OutboundPlan {
     for (const chain of chains) {
       if (isServerFirstConflict(plan, chain.protocol)) continue;
       const key = matchKey(chain.match);
-      if (plan.tcp.some((other) => matchKey(other.match) === key)) continue;
+      if (plan.matches.has(key)) continue;
+      plan.matches.add(key);
       plan.tcp.push(chain);
       plan.protocols.add(chain.protocol);
     }
@@ -67,7 +70,7 @@ export class OutboundPlan {
     const found = this.#listeners.get(key);
     if (found?.locked && !place.locked) return undefined;
     if (found !== undefined) return found;
-    const plan: ListenerPlan = { ...place, tcp: [], protocols: new Set(), dependsOn: [] };
+    const plan: ListenerPlan = { ...place, tcp: [], matches: new Set(), protocols: new Set(), dependsOn: [] };
     this.#listeners.set(key, plan);
     return plan;
   }

@@ -2,14 +2,12 @@
 import { configKeyOf } from '../../model/config.ts';
 import { isHostWithin } from '../../model/hostname.ts';
 import { isHttp, isTls, type Protocol } from '../../model/protocol.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import { type IpFamily, isHeadless, type ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { type Port, type Service, serviceKey } from '../../model/service.ts';
 import type { EgressListenerScope, SidecarScope } from '../../model/sidecar-scope.ts';
 import {
-  type IpFamily,
-  ipFamilyOf,
   isCidr,
   isLoopback,
   isUnixSocket,
@@ -19,7 +17,6 @@ import {
   wildcardAddress,
 } from '../address.ts';
 import { outboundClusterName, sniffedRouteName } from '../names.ts';
-import { isHeadless } from '../proxy-shape.ts';
 import { isPrivilegedPort, isReservedPort } from '../reserved-ports.ts';
 import { tcpRoutes, tlsRoutes } from './l4-routes.ts';
 import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
@@ -29,7 +26,7 @@ const mesh: ReadonlySet<string> = new Set(['mesh']);
 /** One egress listener and the proxy that it is for. */
 interface Laying {
   readonly plan: OutboundPlan;
-  readonly view: ProxyView;
+  readonly shape: ProxyShape;
   readonly push: PushContext;
   readonly scope: SidecarScope;
   readonly egress: EgressListenerScope;
@@ -42,25 +39,25 @@ interface Laying {
   readonly l4Services: readonly ResolvedVirtualService[];
 }
 
-export function planOutbound(view: ProxyView, push: PushContext): OutboundPlan {
-  const scope = push.sidecarScopeFor(view);
+export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan {
+  const scope = push.sidecarScopeFor(shape);
   const plan = new OutboundPlan();
   const ownPorts = new Set([
-    ...view.serviceTargets.map((target) => target.targetPort),
+    ...shape.serviceTargets.map((target) => target.targetPort),
     ...(scope.ingressListeners ?? []).map((listener) => listener.port.number),
   ]);
   for (const egress of scope.egressListeners) {
     const bound =
       egress.captureMode === 'NONE' ||
-      (egress.captureMode === 'DEFAULT' && view.interceptionMode === 'NONE') ||
+      (egress.captureMode === 'DEFAULT' && shape.interceptionMode === 'NONE') ||
       (egress.bind !== undefined && isUnixSocket(egress.bind));
     const laying: Laying = {
       plan,
-      view,
+      shape,
       push,
       scope,
       egress,
-      family: ipFamilyOf(view.ipAddresses),
+      family: shape.ipFamily,
       bound,
       ownPorts,
       l4Services: egress.virtualServices.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
@@ -101,12 +98,12 @@ function layPort(laying: Laying, port: NonNullable<EgressListenerScope['port']>)
 }
 
 function layService(laying: Laying, service: Service, port: Port, protocol: Protocol, locked: boolean): void {
-  const { plan, view, push, bound, egress, ownPorts } = laying;
+  const { plan, shape, push, bound, egress, ownPorts } = laying;
   for (const { bind, subnets } of addressesOf(laying, service, protocol)) {
     const number = egress.port?.number ?? port.number;
     const place = { bind, port: number, bindToPort: bound, locked };
     if (isWildcardAddress(bind) && isReservedPort(number, push.mesh)) continue;
-    if (bound && !locked && (ownPorts.has(number) || isPrivilegedPort(number, view))) continue;
+    if (bound && !locked && (ownPorts.has(number) || isPrivilegedPort(number, shape))) continue;
     const dependsOn = [serviceKey(service)];
     const grpcWeb = protocol === 'GRPC-Web';
     if (isHttp(protocol)) plan.addHttp(place, { routeName: String(number), grpcWeb }, dependsOn);
@@ -130,7 +127,7 @@ interface ServiceAddress {
 
 /** Where connections to a service arrive. */
 function addressesOf(laying: Laying, service: Service, protocol: Protocol): readonly ServiceAddress[] {
-  const { bound, egress, family, push, view } = laying;
+  const { bound, egress, family, push, shape } = laying;
   const wildcard = wildcardAddress(family);
   const address = service.defaultAddress;
   if (egress.bind !== undefined) return [{ bind: egress.bind, subnets: [] }];
@@ -144,7 +141,7 @@ function addressesOf(laying: Laying, service: Service, protocol: Protocol): read
   if (!isWildcardAddress(address)) return [{ bind: address, subnets: [] }];
   if (isHeadless(service)) {
     const pods = push.endpointsOf(service.hostname, service.namespace).filter((pod) => pod.health === 'healthy');
-    const others = new Set(pods.map((pod) => pod.address).filter((pod) => !view.ipAddresses.includes(pod)));
+    const others = new Set(pods.map((pod) => pod.address).filter((pod) => !shape.ownAddresses.includes(pod)));
     return [...others].map((bind) => ({ bind, subnets: [] }));
   }
   return [{ bind: wildcard, subnets: [] }];
@@ -157,8 +154,8 @@ function tcpChains(
   protocol: Protocol,
   { bind, subnets }: ServiceAddress,
 ): { readonly chains: readonly TcpChainPlan[]; readonly origins: ResolvedVirtualService['origins'] } {
-  const { scope, view, l4Services, bound } = laying;
-  const context = { view, reach: scope, gateways: mesh, port: port.number };
+  const { scope, shape, l4Services, bound } = laying;
+  const context = { shape, reach: scope, gateways: mesh, port: port.number };
   const own = l4Services.filter(({ config }) => config.spec.hosts.some((host) => isHostWithin(service.hostname, host)));
   const routes = isTls(protocol)
     ? [...tlsRoutes(own, [service.hostname], context), ...tcpRoutes(own, context)]

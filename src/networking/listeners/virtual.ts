@@ -3,9 +3,9 @@ import { create } from '@bufbuild/protobuf';
 import { type FilterChain, FilterChainSchema } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { MeshConfig } from '../../model/mesh-config.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
-import { ipFamilyOf, wildcardAddress } from '../address.ts';
+import { wildcardAddress } from '../address.ts';
 import {
   blackHoleCluster,
   inboundPassthroughCluster,
@@ -20,13 +20,13 @@ import { makeListener } from './listener.ts';
 import { tcpFilters } from './tcp-proxy.ts';
 
 /** Takes all redirected outbound connections and hands each to the listener of its destination, if there is one. */
-export function virtualOutbound(view: ProxyView, push: PushContext): Listener {
+export function virtualOutbound(shape: ProxyShape, push: PushContext): Listener {
   const { mesh } = push;
-  const scope = push.sidecarScopeFor(view);
+  const scope = push.sidecarScopeFor(shape);
   return makeListener({
     name: virtualOutboundListener,
     direction: 'outbound',
-    bind: wildcardAddress(ipFamilyOf(view.ipAddresses)),
+    bind: wildcardAddress(shape.ipFamily),
     port: mesh.proxyListenPort,
     bindToPort: true,
     filterChains: [
@@ -40,7 +40,7 @@ export function virtualOutbound(view: ProxyView, push: PushContext): Listener {
       }),
     ],
     mesh,
-    more: { useOriginalDst: true, ...transparency(view) },
+    more: { useOriginalDst: true, ...transparency(shape) },
   });
 }
 
@@ -54,17 +54,17 @@ export interface InboundPort {
 }
 
 /** Takes all redirected inbound connections; the chain of the destination port handles them. */
-export function virtualInbound(view: ProxyView, push: PushContext, ports: readonly InboundPort[]): Listener {
+export function virtualInbound(shape: ProxyShape, push: PushContext, ports: readonly InboundPort[]): Listener {
   const { mesh } = push;
   return makeListener({
     name: virtualInboundListener,
     direction: 'inbound',
-    bind: wildcardAddress(ipFamilyOf(view.ipAddresses)),
+    bind: wildcardAddress(shape.ipFamily),
     port: mesh.proxyInboundListenPort,
     bindToPort: true,
     filterChains: [
       blackHoleChain('virtualInbound-blackhole', mesh.proxyInboundListenPort, mesh),
-      ...passthroughChains(view, mesh),
+      ...passthroughChains(shape, mesh),
       ...ports.flatMap(({ chains }) => chains),
     ],
     listenerFilters: [
@@ -73,7 +73,7 @@ export function virtualInbound(view: ProxyView, push: PushContext, ports: readon
       httpInspector(ports.filter(({ sniffed }) => !sniffed).map(({ port }) => port)),
     ],
     mesh,
-    more: transparency(view),
+    more: transparency(shape),
   });
 }
 
@@ -87,8 +87,8 @@ function blackHoleChain(name: string, port: number, mesh: MeshConfig): FilterCha
 }
 
 /** Ports that no service describes. */
-function passthroughChains(view: ProxyView, mesh: MeshConfig): FilterChain[] {
-  const http10 = view.metadata.HTTP10 === '1';
+function passthroughChains(shape: ProxyShape, mesh: MeshConfig): FilterChain[] {
+  const http10 = shape.metadata.HTTP10 === '1';
   const name = 'virtualInbound-catchall-http';
   return [
     create(FilterChainSchema, {
@@ -105,6 +105,6 @@ function passthroughChains(view: ProxyView, mesh: MeshConfig): FilterChain[] {
   ];
 }
 
-function transparency(view: ProxyView): { transparent?: boolean } {
-  return view.interceptionMode === 'TPROXY' ? { transparent: true } : {};
+function transparency(shape: ProxyShape): { transparent?: boolean } {
+  return shape.interceptionMode === 'TPROXY' ? { transparent: true } : {};
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { givenMesh, givenProxy } from '../../model/given-mesh.ts';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildRoutes } from './build.ts';
 
 function gateway(servers: string): string {
@@ -30,8 +30,8 @@ spec:
 
 /** `domains → names of routes`. */
 function routes(yaml: string, name = 'http.80'): string[] {
-  const view = { ...givenProxy({ type: 'router', namespace: 'ingress' }), serviceTargets: [] };
-  const [resource] = buildRoutes(view, givenMesh(yaml).context, [name]);
+  const shape = givenShape({ type: 'router', namespace: 'ingress' });
+  const [resource] = buildRoutes(shape, givenMesh(yaml).context, [name]);
   const { virtualHosts } = resource!.message as RouteConfiguration;
   return virtualHosts.map((host) => `${host.domains} → ${host.routes.map((route) => route.name)}`);
 }

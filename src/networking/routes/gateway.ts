@@ -6,7 +6,7 @@ import {
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { byAge, type ConfigKey, compareText, configKeyOf } from '../../model/config.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { dnsName, type GatewayServer, gatewayName, type MergedGateways } from '../gateway/merge.ts';
@@ -22,13 +22,13 @@ import { virtualServiceRoutes } from './route.ts';
 export function gatewayRoutes(
   name: string,
   merged: MergedGateways,
-  view: ProxyView,
+  shape: ProxyShape,
   push: PushContext,
   reach: Reach,
 ): Resource {
   const servers = merged.routes.get(name);
   const dependsOn: ConfigKey[] = [];
-  const hosts = servers ? virtualHosts(servers, view, push, reach, dependsOn) : [];
+  const hosts = servers ? virtualHosts(servers, shape, push, reach, dependsOn) : [];
   return namedResource(RouteConfigurationSchema, routeConfiguration(name, hosts), dependsOn);
 }
 
@@ -40,19 +40,19 @@ interface HostPlan {
 
 function virtualHosts(
   servers: readonly GatewayServer[],
-  view: ProxyView,
+  shape: ProxyShape,
   push: PushContext,
   reach: Reach,
   dependsOn: ConfigKey[],
 ): VirtualHost[] {
   const { port } = servers[0]!;
-  const plans = collapsed(planHosts(servers, view, push, dependsOn));
+  const plans = collapsed(planHosts(servers, shape, push, dependsOn));
   const hosts = plans
     .map(({ names, plan }) =>
       virtualHost(
         virtualHostName(names[0]!, port),
         names,
-        routesOf(plan, view, push, reach, dependsOn),
+        routesOf(plan, shape, push, reach, dependsOn),
         plan.httpsRedirect ? VirtualHost_TlsRequirementType.ALL : undefined,
       ),
     )
@@ -64,7 +64,7 @@ function virtualHosts(
 
 function planHosts(
   servers: readonly GatewayServer[],
-  view: ProxyView,
+  shape: ProxyShape,
   push: PushContext,
   dependsOn: ConfigKey[],
 ): Map<string, HostPlan> {
@@ -77,7 +77,7 @@ function planHosts(
   for (const server of servers) {
     dependsOn.push(configKeyOf(server.gateway));
     const redirect = server.server.tls?.httpsRedirect === true;
-    for (const service of push.virtualServicesFor(gatewayName(server.gateway), view.configNamespace)) {
+    for (const service of push.virtualServicesFor(gatewayName(server.gateway), shape.configNamespace)) {
       for (const host of matchingHosts(server, service)) {
         const plan = planOf(host);
         if (!plan.services.has(service)) plan.services.set(service, server);
@@ -109,12 +109,12 @@ function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; pla
 }
 
 /** The routes of all virtual services of the host, oldest first; those that take everything come last. */
-function routesOf(plan: HostPlan, view: ProxyView, push: PushContext, reach: Reach, dependsOn: ConfigKey[]): Route[] {
+function routesOf(plan: HostPlan, shape: ProxyShape, push: PushContext, reach: Reach, dependsOn: ConfigKey[]): Route[] {
   const routes = [...plan.services]
     .sort(([a], [b]) => byAge(a.config, b.config))
     .flatMap(([service, { gateway, server }]) =>
       virtualServiceRoutes(service, {
-        view,
+        shape,
         gateway: gatewayName(gateway),
         listenerPort: server.port.number,
         reach,

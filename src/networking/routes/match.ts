@@ -12,24 +12,24 @@ import { compareText } from '../../model/config.ts';
 import type { StringMatch, ValueMatch } from '../../model/kinds/string-match.ts';
 import type { HttpMatchRequest } from '../../model/kinds/virtual-service.ts';
 import { isSelected } from '../../model/label-match.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { Init } from '../init.ts';
 import { stringMatcher } from './string-matcher.ts';
 
 /** Where the route is used: conditions that Envoy needs not check because the control plane can. */
 export interface MatchContext {
-  readonly view: ProxyView;
+  readonly shape: ProxyShape;
   /** `mesh`, or the gateway being built. */
   readonly gateway: string;
   readonly listenerPort: number;
 }
 
 /** Whether the match can hold at all for this proxy, gateway and port. */
-export function appliesTo(match: HttpMatchRequest, { view, gateway, listenerPort }: MatchContext): boolean {
+export function appliesTo(match: HttpMatchRequest, { shape, gateway, listenerPort }: MatchContext): boolean {
   return (
     (match.port === undefined || match.port === listenerPort) &&
-    isSelected(match.sourceLabels ?? {}, view.labels) &&
-    (match.sourceNamespace === undefined || match.sourceNamespace === view.configNamespace) &&
+    isSelected(match.sourceLabels ?? {}, shape.labels) &&
+    (match.sourceNamespace === undefined || match.sourceNamespace === shape.configNamespace) &&
     (!match.gateways?.length || match.gateways.includes(gateway))
   );
 }

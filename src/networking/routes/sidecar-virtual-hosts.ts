@@ -1,18 +1,21 @@
 /** The virtual hosts of one sidecar route configuration: services, and the virtual services over them (§8.5). */
-import type { VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { ConfigKey } from '../../model/config.ts';
 import { isHostWithin, isWildcard, mostSpecific } from '../../model/hostname.ts';
 import { isHttp } from '../../model/protocol.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import { isHeadless, type ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { type Port, type Service, serviceKey } from '../../model/service.ts';
 import type { EgressListenerScope, SidecarScope } from '../../model/sidecar-scope.ts';
+import { ruleText, serviceText } from '../input-text.ts';
+import type { Memory } from '../memory.ts';
 import { virtualHostName } from '../names.ts';
-import { isHeadless } from '../proxy-shape.ts';
+import { Encodable } from '../resource.ts';
 import { virtualHost } from './configuration.ts';
 import { domainsOf, type NamedService } from './domains.ts';
 import { defaultRoute, type RouteContext, virtualServiceRoutes } from './route.ts';
+import { destinationsOf, shapeTextFor } from './virtual-service-inputs.ts';
 
 export interface RouteSelection {
   readonly egress: EgressListenerScope;
@@ -20,74 +23,153 @@ export interface RouteSelection {
   readonly listenerPort: number;
   /** Only services of this port; absent: of all. */
   readonly port?: number;
-  /** Only this service. */
+  /** Only this service: whatever name a client used, it meant this one. */
   readonly host?: string;
+}
+
+/** A virtual host, encoded once for all route configurations that have it. */
+export interface MadeVirtualHost {
+  readonly name: string;
+  readonly domains: readonly string[];
+  readonly part: Encodable;
+  readonly dependsOn: readonly ConfigKey[];
 }
 
 /** Host names that no registry knows are served on this port alone. */
 const portOfUnknownHosts = 80;
 
+/** What all virtual hosts of a configuration have in common. */
+interface Surroundings {
+  readonly selection: RouteSelection;
+  readonly shape: ProxyShape;
+  readonly push: PushContext;
+  readonly scope: SidecarScope;
+  readonly memory: Memory;
+}
+
+/** What one virtual host is made for. */
+interface Wanted extends NamedService {
+  readonly port: number;
+  readonly listenerPort: number;
+  /** The services of the name, none for a name that only a virtual service knows. */
+  readonly services: readonly Service[];
+  /** Absent: the service's default route. */
+  readonly over: ResolvedVirtualService | undefined;
+  readonly servicePort?: Port;
+}
+
 /** In the order in which they claim domains: the first to want one has it. */
-export function sidecarVirtualHosts(
-  selection: RouteSelection,
-  view: ProxyView,
-  push: PushContext,
-  scope: SidecarScope,
-  dependsOn: ConfigKey[],
-): VirtualHost[] {
-  const { egress } = selection;
-  const byHost = oldestByHost(egress.virtualServices);
-  const context: RouteContext = {
-    view,
-    gateway: 'mesh',
-    listenerPort: selection.listenerPort,
-    reach: scope,
-    meshRetry: push.mesh.defaultHttpRetryPolicy,
-    dependsOn,
-  };
+export function sidecarVirtualHosts(around: Surroundings): MadeVirtualHost[] {
+  const { selection } = around;
+  const byHost = oldestByHost(selection.egress.virtualServices);
   const claimed = new Set<string>();
-  const hosts: VirtualHost[] = [];
-  const claim = (named: NamedService, port: number, routes: VirtualHost['routes']): void => {
+  const hosts: MadeVirtualHost[] = [];
+  const claim = (wanted: Wanted): void => {
+    const made = makeVirtualHost(wanted, around);
     // An empty list would answer 404 to what another virtual host could serve.
-    if (routes.length === 0) return;
-    const explicitPort = selection.port === undefined ? { port } : {};
-    const domains = domainsOf(named, { proxyDomain: view.dnsDomain, ...explicitPort }).filter(
-      (domain) => !claimed.has(domain),
-    );
-    if (domains.length === 0) return;
-    for (const domain of domains) claimed.add(domain);
-    hosts.push(virtualHost(virtualHostName(named.hostname, port), domains, routes));
+    if (made === undefined) return;
+    const free = made.domains.every((domain) => !claimed.has(domain))
+      ? made
+      : withDomains(
+          made,
+          made.domains.filter((domain) => !claimed.has(domain)),
+        );
+    if (free === undefined) return;
+    for (const domain of free.domains) claimed.add(domain);
+    hosts.push(free);
   };
 
   const groups = serviceGroups(selection);
-  for (const { service, port, addresses } of groups) {
-    dependsOn.push(serviceKey(service));
+  for (const { service, services, port, addresses } of groups) {
     const over = mostSpecific(service.hostname, byHost);
-    const ofPort = { ...context, listenerPort: selection.listenerPort || port.number };
-    const routes =
-      over === undefined ? [defaultRoute(service, port, ofPort)] : virtualServiceRoutes(byHost.get(over)!, ofPort);
-    claim({ hostname: service.hostname, addresses, headless: isHeadless(service) }, port.number, routes);
+    claim({
+      hostname: service.hostname,
+      addresses,
+      headless: isHeadless(service),
+      port: port.number,
+      listenerPort: selection.listenerPort || port.number,
+      services,
+      over: over === undefined ? undefined : byHost.get(over),
+      servicePort: port,
+    });
   }
   if (selection.host !== undefined) return hosts;
-  const registered = new Set(egress.services.map((service) => service.hostname));
-  for (const [hostname, virtualService] of byHost) {
-    const port = registered.has(hostname) ? undefined : portOfHost(hostname, selection, groups);
+  const portOfHost = unknownHosts(selection, groups);
+  for (const [hostname, over] of byHost) {
+    const port = portOfHost(hostname);
     if (port === undefined) continue;
-    const routes = virtualServiceRoutes(virtualService, { ...context, listenerPort: port });
-    claim({ hostname, addresses: [] }, port, routes);
+    claim({ hostname, addresses: [], port, listenerPort: port, services: [], over });
   }
   return hosts;
 }
 
+interface Remembered {
+  readonly host: MadeVirtualHost | undefined;
+  readonly dependsOn: readonly ConfigKey[];
+}
+
+/** With all domains that it wants. Undefined when no route of it holds for the proxy. */
+function makeVirtualHost(wanted: Wanted, { selection, shape, push, scope, memory }: Surroundings) {
+  const { hostname, port, listenerPort, services, over, servicePort } = wanted;
+  const named = services.map(serviceText).join(' ') || hostname;
+  const proxyDomain = shape.dnsDomain;
+  const allPorts = selection.port === undefined;
+  const sole = selection.host !== undefined;
+  const about = `${port} ${listenerPort} ${allPorts} ${sole} ${proxyDomain} ${shape.configNamespace}`;
+  const key = `${named} ${about} ${ruleText(over)} ${shapeTextFor(over, shape)}`;
+  const hosts = over === undefined ? [hostname] : destinationsOf(over);
+  const inputs: unknown[] = [...services, over, push.mesh];
+  for (const host of hosts) {
+    const service = scope.serviceByHostname(host);
+    inputs.push(service, service && scope.destinationRuleFor(service));
+  }
+  return memory.recall('RDS', key, inputs, (): Remembered => {
+    const dependsOn: ConfigKey[] = services.length > 0 ? [serviceKey(services[0]!)] : [];
+    const context: RouteContext = {
+      shape,
+      gateway: 'mesh',
+      listenerPort,
+      reach: scope,
+      meshRetry: push.mesh.defaultHttpRetryPolicy,
+      dependsOn,
+    };
+    const routes =
+      over === undefined ? [defaultRoute(services[0]!, servicePort!, context)] : virtualServiceRoutes(over, context);
+    if (routes.length === 0) return { host: undefined, dependsOn };
+    const name = virtualHostName(hostname, port);
+    const domains = sole ? ['*'] : domainsOf(wanted, { proxyDomain, ...(allPorts && { port }) });
+    const part = new Encodable(VirtualHostSchema, virtualHost(name, domains, routes));
+    return { host: { name, domains, part, dependsOn }, dependsOn };
+  }).host;
+}
+
+/** What others have claimed taken away; kept, because the same services claim the same again. */
+function withDomains(made: MadeVirtualHost, domains: readonly string[]): MadeVirtualHost | undefined {
+  if (domains.length === 0) return undefined;
+  const id = domains.join();
+  let ofHost = narrowed.get(made);
+  if (ofHost?.id !== id) {
+    const { routes } = made.part.message as ReturnType<typeof virtualHost>;
+    const part = new Encodable(VirtualHostSchema, virtualHost(made.name, domains, routes));
+    ofHost = { id, host: { ...made, domains, part } };
+    narrowed.set(made, ofHost);
+  }
+  return ofHost.host;
+}
+
+const narrowed = new WeakMap<MadeVirtualHost, { readonly id: string; readonly host: MadeVirtualHost }>();
+
 interface ServiceGroup {
   readonly service: Service;
+  /** All services of the host and port: a ServiceEntry makes one for each of its addresses. */
+  readonly services: readonly Service[];
   readonly port: Port;
-  /** Of all services of the host: a ServiceEntry makes one for each of its addresses. */
+  /** Of all those services. */
   readonly addresses: readonly string[];
 }
 
 function serviceGroups({ egress, port: wanted, host }: RouteSelection): readonly ServiceGroup[] {
-  const groups = new Map<string, ServiceGroup & { addresses: string[] }>();
+  const groups = new Map<string, ServiceGroup & { services: Service[]; addresses: string[] }>();
   for (const service of egress.services) {
     if (host !== undefined && service.hostname !== host) continue;
     for (const port of service.ports) {
@@ -96,8 +178,11 @@ function serviceGroups({ egress, port: wanted, host }: RouteSelection): readonly
       const key = virtualHostName(service.hostname, port.number);
       const group = groups.get(key);
       const addresses = new Set([...service.addresses, service.defaultAddress]);
-      if (group === undefined) groups.set(key, { service, port, addresses: [...addresses] });
-      else group.addresses.push(...addresses);
+      if (group === undefined) groups.set(key, { service, services: [service], port, addresses: [...addresses] });
+      else {
+        group.services.push(service);
+        group.addresses.push(...addresses);
+      }
     }
   }
   // A client that names no port means 80: that service is the first to claim the bare name.
@@ -119,11 +204,20 @@ function oldestByHost(services: readonly ResolvedVirtualService[]): Map<string, 
  * service has that one's port; a name that no service covers has port 80; a wildcard over services has none, because
  * they have their own virtual hosts.
  */
-function portOfHost(hostname: string, selection: RouteSelection, groups: readonly ServiceGroup[]): number | undefined {
+function unknownHosts(
+  selection: RouteSelection,
+  groups: readonly ServiceGroup[],
+): (hostname: string) => number | undefined {
   const { services } = selection.egress;
-  const wider = groups.find(({ service }) => isWildcard(service.hostname) && isHostWithin(hostname, service.hostname));
-  if (wider !== undefined) return wider.port.number;
-  if (services.some((service) => isHostWithin(service.hostname, hostname))) return undefined;
+  const registered = new Set(services.map((service) => service.hostname));
+  const wildcards = groups.filter(({ service }) => isWildcard(service.hostname));
   const onUnknownPort = selection.port === undefined || selection.port === portOfUnknownHosts;
-  return onUnknownPort ? portOfUnknownHosts : undefined;
+  return (hostname) => {
+    if (registered.has(hostname)) return undefined;
+    const wider = wildcards.find(({ service }) => isHostWithin(hostname, service.hostname));
+    if (wider !== undefined) return wider.port.number;
+    // Only a wildcard can have other names within it.
+    if (isWildcard(hostname) && services.some((service) => isHostWithin(service.hostname, hostname))) return undefined;
+    return onUnknownPort ? portOfUnknownHosts : undefined;
+  };
 }

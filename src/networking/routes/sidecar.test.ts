@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { givenMesh, givenProxy } from '../../model/given-mesh.ts';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { sidecarRoutes } from './sidecar.ts';
 
 function configuration(yaml: string, name: string, meshConfig = ''): RouteConfiguration {
   const { context } = givenMesh(yaml, { meshConfig });
-  const view = { ...givenProxy({ namespace: 'shop' }), serviceTargets: [] };
-  const resource = sidecarRoutes(name, view, context);
+  const shape = givenShape({ namespace: 'shop' });
+  const resource = sidecarRoutes(name, shape, context);
   expect(resource.name).toBe(name);
   return resource.message as RouteConfiguration;
 }

@@ -1,35 +1,72 @@
 /** Route configurations of a sidecar's outbound listeners (spec/discovery.md §8.5). */
 import { create } from '@bufbuild/protobuf';
-import { RouteSchema, type VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import {
+  RouteSchema,
+  type VirtualHost,
+  VirtualHostSchema,
+} from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { type ConfigKey, compareText, configKeyOf } from '../../model/config.ts';
-import type { ProxyView } from '../../model/proxy.ts';
+import type { OutboundTrafficPolicy } from '../../model/kinds/sidecar.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { SidecarScope } from '../../model/sidecar-scope.ts';
 import { isUnixSocket, unixSocketPath } from '../address.ts';
 import { duration } from '../duration.ts';
+import { type Memory, noMemory } from '../memory.ts';
 import { httpProxyRoute } from '../names.ts';
 import { fallbackCluster } from '../outbound-fallback.ts';
-import { namedResource, type Resource } from '../resource.ts';
+import { Encodable, type Resource, ResourceOfParts } from '../resource.ts';
 import { routeConfiguration, virtualHost } from './configuration.ts';
-import { type RouteSelection, sidecarVirtualHosts } from './sidecar-virtual-hosts.ts';
+import { type MadeVirtualHost, type RouteSelection, sidecarVirtualHosts } from './sidecar-virtual-hosts.ts';
+import { shapeTextFor } from './virtual-service-inputs.ts';
+
+/** Number of `virtual_hosts` in a RouteConfiguration. */
+const virtualHostsField = 2;
 
 /** The configuration of a name; one without virtual hosts for a name that no listener of the proxy uses. */
-export function sidecarRoutes(name: string, view: ProxyView, push: PushContext): Resource {
-  const scope = push.sidecarScopeFor(view);
-  const dependsOn: ConfigKey[] = scope.sidecar ? [configKeyOf(scope.sidecar)] : [];
+export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource {
+  const scope = push.sidecarScopeFor(shape);
   const selection = selectionOf(name, scope);
-  const hosts = selection === undefined ? [] : sidecarVirtualHosts(selection, view, push, scope, dependsOn);
-  if (selection?.host !== undefined) {
-    // The listener serves this service alone: whatever name the client used, it meant this one.
-    const sole = hosts[0];
-    const configuration = routeConfiguration(name, sole ? [{ ...sole, domains: ['*'] }] : []);
-    return namedResource(RouteConfigurationSchema, configuration, dependsOn);
-  }
-  const sorted = [...hosts].sort((a, b) => compareText(a.name, b.name));
-  if (selection !== undefined && !hosts.some((host) => host.domains.includes('*'))) sorted.push(fallbackHost(scope));
+  const hosts = selection === undefined ? [] : sidecarVirtualHosts({ selection, shape, push, scope, memory });
+  const made = selection?.host === undefined ? completed(hosts, selection, scope, memory) : hosts.slice(0, 1);
   const allPorts = selection !== undefined && selection.port === undefined;
-  return namedResource(RouteConfigurationSchema, routeConfiguration(name, sorted, allPorts), dependsOn);
+  // The same virtual hosts make the same configuration, whoever it is for.
+  const key = `${name} ${allPorts} ${shape.configNamespace} ${shape.dnsDomain} ${labelsThatCount(selection, shape)}`;
+  return memory.recall('RDS', key, [scope.sidecar, ...made.map(({ part }) => part)], () => {
+    const dependsOn: ConfigKey[] = scope.sidecar ? [configKeyOf(scope.sidecar)] : [];
+    for (const host of made) dependsOn.push(...host.dependsOn);
+    const message = routeConfiguration(name, [], allPorts);
+    const whole = { name, schema: RouteConfigurationSchema, message, dependsOn };
+    return new ResourceOfParts(
+      whole,
+      virtualHostsField,
+      made.map(({ part }) => part),
+    );
+  });
+}
+
+/** Sorted, and with one that takes what no other does. */
+function completed(
+  hosts: readonly MadeVirtualHost[],
+  selection: RouteSelection | undefined,
+  scope: SidecarScope,
+  memory: Memory,
+): MadeVirtualHost[] {
+  const sorted = [...hosts].sort((a, b) => compareText(a.name, b.name));
+  if (selection === undefined || hosts.some((host) => host.domains.includes('*'))) return sorted;
+  const { mode } = scope.outboundTrafficPolicy;
+  const cluster = fallbackCluster(scope.outboundTrafficPolicy, scope);
+  const fallback = memory.recall('RDS', `fallback ${mode} ${cluster}`, [], (): MadeVirtualHost => {
+    const host = fallbackHost(mode, cluster);
+    return { name: host.name, domains: host.domains, part: new Encodable(VirtualHostSchema, host), dependsOn: [] };
+  });
+  return [...sorted, fallback];
+}
+
+/** Labels of the proxy, if any virtual service looks at them. */
+function labelsThatCount(selection: RouteSelection | undefined, shape: ProxyShape): string {
+  return selection?.egress.virtualServices.map((service) => shapeTextFor(service, shape)).find(Boolean) ?? '';
 }
 
 /** `80`, `http_proxy`, `/run/egress.sock`, `mongo.example.com:27017`. */
@@ -56,8 +93,8 @@ function selectionOf(name: string, scope: SidecarScope): RouteSelection | undefi
 }
 
 /** What no virtual host takes. */
-function fallbackHost(scope: SidecarScope): VirtualHost {
-  if (scope.outboundTrafficPolicy.mode === 'REGISTRY_ONLY') {
+function fallbackHost(mode: OutboundTrafficPolicy['mode'], cluster: string): VirtualHost {
+  if (mode === 'REGISTRY_ONLY') {
     const route = create(RouteSchema, {
       name: 'block_all',
       match: { pathSpecifier: { case: 'prefix', value: '/' } },
@@ -71,7 +108,7 @@ function fallbackHost(scope: SidecarScope): VirtualHost {
     action: {
       case: 'route',
       value: {
-        clusterSpecifier: { case: 'cluster', value: fallbackCluster(scope.outboundTrafficPolicy, scope) },
+        clusterSpecifier: { case: 'cluster', value: cluster },
         timeout: duration(0),
         maxGrpcTimeout: duration(0),
       },

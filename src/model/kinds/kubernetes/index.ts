@@ -1,26 +1,62 @@
 /** Kubernetes' own kinds, as a cluster would deliver them (spec/discovery.md §4.3, §5.4). */
 import { right } from 'fp-ts/lib/Either.js';
+import { type Decoder, decodeWith } from '../../decode.ts';
 import type { Kind } from '../kind.ts';
+import { type ConfigMap, configMap } from './config-map.ts';
+import { type EndpointSlice, endpointSlice } from './endpoint-slice.ts';
+import { type Endpoints, endpoints } from './endpoints.ts';
+import { type Ingress, type IngressClass, ingress, ingressClass } from './ingress.ts';
+import { type Node, node } from './node.ts';
+import { type Pod, pod } from './pod.ts';
+import { type Secret, secret } from './secret.ts';
+import { type KubernetesService, kubernetesService } from './service.ts';
 
 /** Its labels are all that is read of a namespace. */
 export type Namespace = Record<never, never>;
 
 /** The decoded bodies by kind. */
 export interface SpecOfKubernetesKind {
+  readonly ConfigMap: ConfigMap;
+  readonly Endpoints: Endpoints;
+  readonly EndpointSlice: EndpointSlice;
+  readonly Ingress: Ingress;
+  readonly IngressClass: IngressClass;
   readonly Namespace: Namespace;
+  readonly Node: Node;
+  readonly Pod: Pod;
+  readonly Secret: Secret;
+  readonly Service: KubernetesService;
+}
+
+/** The kind's row, of the core group and for each namespace unless it says otherwise. */
+function row<Name extends string, Spec>(
+  kind: Name,
+  plural: string,
+  decoder: Decoder<Spec>,
+  more: Partial<Pick<Kind<Name, Spec>, 'group' | 'versions' | 'scope'>> = {},
+): Kind<Name, Spec> {
+  return {
+    ...{ kind, plural, group: '', versions: ['v1'], scope: 'Namespaced', body: 'object' },
+    ...more,
+    decode: (body) => decodeWith(decoder, body),
+    warnings: () => [],
+  };
 }
 
 export const kubernetesKinds: {
   readonly [K in keyof SpecOfKubernetesKind]: Kind<K, SpecOfKubernetesKind[K]>;
 } = {
-  Namespace: {
-    kind: 'Namespace',
-    group: '',
-    versions: ['v1'],
-    plural: 'namespaces',
-    scope: 'Cluster',
-    body: 'object',
-    decode: () => right({}),
-    warnings: () => [],
-  },
+  ConfigMap: row('ConfigMap', 'configmaps', configMap),
+  Endpoints: row('Endpoints', 'endpoints', endpoints),
+  EndpointSlice: row('EndpointSlice', 'endpointslices', endpointSlice, {
+    group: 'discovery.k8s.io',
+    versions: ['v1', 'v1beta1'],
+  }),
+  Ingress: row('Ingress', 'ingresses', ingress, { group: 'networking.k8s.io' }),
+  IngressClass: row('IngressClass', 'ingressclasses', ingressClass, { group: 'networking.k8s.io', scope: 'Cluster' }),
+  Namespace: row('Namespace', 'namespaces', () => right({}), { scope: 'Cluster' }),
+  Node: row('Node', 'nodes', node, { scope: 'Cluster' }),
+  Pod: row('Pod', 'pods', pod),
+  Secret: row('Secret', 'secrets', secret),
+  Service: row('Service', 'services', kubernetesService),
 };

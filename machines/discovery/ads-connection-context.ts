@@ -1,0 +1,62 @@
+/** What an ads-connection knows, and what becomes of it. */
+import type { EndCode, ResponseSent, ResponseSkipped } from './ads-protocol.ts';
+import { clusterType, endpointType } from './ads-types.ts';
+import { type Watches, withNewClusters, withoutResponse, withResponse } from './ads-watch.ts';
+
+export interface AdsConnectionInput {
+  /** N of `ads-connection-N`; counts the streams of the process from 1. */
+  connection: number;
+  /** The only type that the stream serves (the separate services); null when the client says a type (ADS). */
+  onlyType: string | null;
+  /** Send endpoints again when their clusters were sent: Envoy needs it, a bare cache must not do it. */
+  resendsEndpoints: boolean;
+  /** See Rules of ads-watch.ts. */
+  hearsLateNames: boolean;
+  /** How long a change waits for the client's word on the response before it. */
+  patienceMs: number;
+}
+
+export interface AdsConnectionContext extends AdsConnectionInput {
+  /** Who the client is, where it was asked: from its certificate or a token. */
+  identities: readonly string[];
+  /** The node's id; empty until it is known. */
+  node: string;
+  watches: Watches;
+  /** The status with which the stream ends when we end it. */
+  end: End;
+  drainMs: number;
+}
+
+/** How a stream ends that we end. */
+export type End = { code: EndCode; reason: string };
+
+export const unauthenticated: End = { code: 'UNAUTHENTICATED', reason: 'authentication failure' };
+export const shuttingDown: End = { code: 'UNAVAILABLE', reason: 'the server is shutting down' };
+export const missingNode: End = {
+  code: 'INVALID_ARGUMENT',
+  reason: 'missing node information: the first request must carry a node with an id',
+};
+export const missingType: End = {
+  code: 'INVALID_ARGUMENT',
+  reason: 'missing type_url: a request on an aggregated stream must name the type',
+};
+
+export function unreadable(reason: string): End {
+  return { code: 'INVALID_ARGUMENT', reason: `a message is not a discovery request: ${reason}` };
+}
+
+export function otherType(onlyType: string | null, typeUrl: string): End {
+  return { code: 'INVALID_ARGUMENT', reason: `this service serves ${onlyType}, not ${typeUrl}` };
+}
+
+/** The watches when the stream has told what became of an order. */
+export function afterOutcome(context: AdsConnectionContext, outcome: ResponseSent | ResponseSkipped): Watches {
+  const { watches } = context;
+  const watch = watches[outcome.typeUrl];
+  if (watch === undefined) return watches;
+  if (outcome.type === 'response.skipped') return { ...watches, [outcome.typeUrl]: withoutResponse(watch) };
+  const next = { ...watches, [outcome.typeUrl]: withResponse(watch, outcome) };
+  const endpoints = next[endpointType];
+  if (outcome.typeUrl !== clusterType || !context.resendsEndpoints || endpoints === undefined) return next;
+  return { ...next, [endpointType]: withNewClusters(endpoints) };
+}

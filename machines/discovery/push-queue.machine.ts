@@ -1,0 +1,134 @@
+import { assign, enqueueActions, not, setup } from 'xstate';
+import type { ClientsPush, ProxiesServe, ProxiesServed, ProxyJoined, ProxyLeft, QueueDrain } from './protocol.ts';
+import {
+  type Change,
+  emptyLine,
+  isAtRest,
+  type Line,
+  withoutProxy,
+  withProxy,
+  withPush,
+  withServed,
+  withTurns,
+} from './push-line.ts';
+
+export interface PushQueueInput {
+  /** How many proxies are brought up to date at a time (PILOT_PUSH_THROTTLE). */
+  throttle: number;
+}
+
+interface PushQueueContext extends PushQueueInput {
+  line: Line;
+}
+
+/**
+ * Decides which proxies are brought up to date when (spec/discovery.md §6.4): each in its turn, so many at a time, and with
+ * all that has changed since its last turn. A turn is over when the proxy has taken the push over: what it is to be sent is
+ * on its way, or waits for that proxy alone. So a slow proxy keeps nobody waiting.
+ */
+export const pushQueueMachine = setup({
+  types: {
+    context: {} as PushQueueContext,
+    input: {} as PushQueueInput,
+    events: {} as ClientsPush | ProxyJoined | ProxyLeft | ProxiesServed | QueueDrain,
+  },
+  guards: {
+    somebodyWaits: ({ context }) => context.line.waiting.length > 0,
+    nobodyIsConcerned: ({ context }) => isAtRest(context.line),
+  },
+  actions: {
+    add: assign({ line: ({ context }, params: { connection: number }) => withProxy(context.line, params.connection) }),
+    remove: assign({
+      line: ({ context }, params: { connection: number }) => withoutProxy(context.line, params.connection),
+    }),
+    queueEverybody: assign({
+      line: ({ context }, params: { change: Change }) => withPush(context.line, params.change),
+    }),
+    endTurns: assign({
+      line: ({ context }, params: { connections: number[] }) => withServed(context.line, params.connections),
+    }),
+    /** As many as may be served at a time. */
+    giveTurns: enqueueActions(({ context, enqueue }) => {
+      const { line, batches } = withTurns(context.line, context.throttle);
+      if (batches.length === 0) return;
+      enqueue.assign({ line });
+      for (const batch of batches) {
+        const order: ProxiesServe = { type: 'proxies.serve', ...batch };
+        enqueue.sendTo(({ system }) => system.get('ads-server'), order);
+      }
+    }),
+  },
+}).createMachine({
+  id: 'push-queue',
+  description: 'Which proxies are brought up to date when.',
+  context: ({ input }) => ({ ...input, line: emptyLine }),
+  initial: 'taking pushes',
+  on: {
+    'proxy.left': {
+      description: 'Its turn, if it had it, goes to the next one.',
+      actions: [{ type: 'remove', params: ({ event }) => ({ connection: event.connection }) }, 'giveTurns'],
+    },
+    'proxies.served': {
+      actions: [{ type: 'endTurns', params: ({ event }) => ({ connections: event.connections }) }, 'giveTurns'],
+    },
+  },
+  states: {
+    'taking pushes': {
+      description: 'A push concerns every proxy that is connected when it comes.',
+      on: {
+        'clients.push': {
+          actions: [
+            { type: 'queueEverybody', params: ({ event: { type: _, ...change } }) => ({ change }) },
+            'giveTurns',
+          ],
+        },
+        'proxy.joined': {
+          description: 'It asks for what there is; what comes later is pushed to it.',
+          actions: { type: 'add', params: ({ event }) => ({ connection: event.connection }) },
+        },
+        'queue.drain': 'draining',
+      },
+      initial: 'all served',
+      states: {
+        'all served': {
+          description: 'Every proxy has had its turn with all that was pushed.',
+          always: [
+            { guard: 'somebodyWaits', target: 'throttled' },
+            { guard: not('nobodyIsConcerned'), target: 'serving' },
+          ],
+        },
+        serving: {
+          description: 'Proxies are being brought up to date; nobody waits.',
+          always: [
+            { guard: 'somebodyWaits', target: 'throttled' },
+            { guard: 'nobodyIsConcerned', target: 'all served' },
+          ],
+        },
+        throttled: {
+          description: 'As many proxies as allowed are being brought up to date, and others wait for their turn.',
+          always: [
+            { guard: 'nobodyIsConcerned', target: 'all served' },
+            { guard: not('somebodyWaits'), target: 'serving' },
+          ],
+        },
+      },
+    },
+    draining: {
+      description: 'The control plane stops. Who is in the line still has its turn; nothing new is taken.',
+      always: { guard: 'nobodyIsConcerned', target: 'drained' },
+      on: {
+        'clients.push': { description: 'The next server has it.' },
+        'proxy.joined': { description: 'Nothing will be pushed to it.' },
+        'queue.drain': { description: 'That is what is being done.' },
+      },
+    },
+    drained: {
+      description: 'Nobody waits, and nobody will.',
+      on: {
+        'clients.push': { description: 'The next server has it.' },
+        'proxy.joined': { description: 'Nothing will be pushed to it.' },
+        'queue.drain': { description: 'It is done.' },
+      },
+    },
+  },
+});

@@ -1,0 +1,44 @@
+import { execFileSync } from 'node:child_process';
+import { Command } from 'commander';
+import { expect, it } from 'vitest';
+import { completionCommand } from './completion.ts';
+
+function scriptFor(shell: string): string {
+  let printed = '';
+  const program = new Command('pilot-discovery').exitOverride();
+  program
+    .command('discovery')
+    .summary("serve the mesh, as it's told")
+    .option('--configDir <dir>')
+    .option('--domain <d>');
+  program.addCommand(completionCommand((text) => (printed = text)).exitOverride());
+  program.parse(['completion', shell], { from: 'user' });
+  return printed;
+}
+
+/** What bash offers after these words. */
+function offered(...words: string[]): string[] {
+  const line = `COMP_WORDS=(pilot-discovery ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}`;
+  const script = `${scriptFor('bash')}\n${line}\n_pilot_discovery\nprintf '%s\\n' "\${COMPREPLY[@]}"`;
+  return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).split('\n').filter(Boolean);
+}
+
+it('completes commands, then flags', () => {
+  expect(offered('')).toEqual(['discovery', 'completion', 'help', '--help']);
+  expect(offered('dis')).toEqual(['discovery']);
+  expect(offered('discovery', '--c')).toEqual(['--configDir']);
+  expect(offered('completion', '')).toEqual(['bash', 'zsh', 'fish', 'powershell', '--help']);
+});
+
+it.each([
+  ['zsh', 'bashcompinit'],
+  ['fish', "complete -c pilot-discovery -n '__fish_seen_subcommand_from discovery' -l configDir"],
+  ['fish', "-a discovery -d 'serve the mesh, as it\\'s told'"],
+  ['powershell', "'discovery' { @('--configDir', '--domain', '--help') }"],
+])('speaks to %s', (shell, text) => {
+  expect(scriptFor(shell)).toContain(text);
+});
+
+it('knows no other shell', () => {
+  expect(() => scriptFor('tcsh')).toThrow('tcsh');
+});

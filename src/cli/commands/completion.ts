@@ -1,0 +1,108 @@
+/** `completion SHELL`: a script with which a shell completes commands and flags (spec/discovery.md §1.1). */
+import { Argument, Command } from 'commander';
+
+const shells = ['bash', 'zsh', 'fish', 'powershell'] as const;
+type Shell = (typeof shells)[number];
+
+/** What may follow: the program's commands with what each takes, in the order of its help. */
+interface CompletionWords {
+  readonly program: string;
+  readonly commands: readonly { readonly name: string; readonly summary: string; readonly words: readonly string[] }[];
+}
+
+/** The command, for the program that it is added to. */
+export function completionCommand(print: (text: string) => void = (text) => console.log(text)): Command {
+  return new Command('completion')
+    .summary('print a script with which a shell completes commands and flags')
+    .description(
+      'Prints a completion script. To use it at once:\n' +
+        '  bash, zsh   source <(pilot-discovery completion bash)\n' +
+        '  fish        pilot-discovery completion fish | source\n' +
+        '  powershell  pilot-discovery completion powershell | Out-String | Invoke-Expression',
+    )
+    .addArgument(new Argument('<shell>').choices(shells))
+    .action((shell: Shell, _: object, command: Command) => print(completionScript(wordsOf(command.parent!), shell)));
+}
+
+function wordsOf(program: Command): CompletionWords {
+  return {
+    program: program.name(),
+    commands: program.commands.map((command) => ({
+      name: command.name(),
+      summary: command.summary() || command.description(),
+      words: [
+        ...command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
+        ...command.options.flatMap(({ long, hidden }) => (hidden || !long ? [] : long)),
+        '--help',
+      ],
+    })),
+  };
+}
+
+/** The script's text. */
+export function completionScript(words: CompletionWords, shell: Shell): string {
+  switch (shell) {
+    case 'bash':
+      return bash(words);
+    case 'zsh':
+      return `autoload -U +X bashcompinit && bashcompinit\n${bash(words)}`;
+    case 'fish':
+      return fish(words);
+    case 'powershell':
+      return powershell(words);
+  }
+}
+
+/** Values of flags are files as often as not: where no word fits, files are completed. */
+function bash({ program, commands }: CompletionWords): string {
+  const name = `_${program.replaceAll('-', '_')}`;
+  return [
+    `${name}() {`,
+    `  local current="\${COMP_WORDS[COMP_CWORD]}" words=""`,
+    '  if [ "$COMP_CWORD" -eq 1 ]; then',
+    `    words="${commands.map((command) => command.name).join(' ')} help --help"`,
+    '  else',
+    `    case "\${COMP_WORDS[1]}" in`,
+    ...commands.map((command) => `      ${command.name}) words="${command.words.join(' ')}" ;;`),
+    '    esac',
+    '  fi',
+    '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
+    '}',
+    `complete -o default -F ${name} ${program}`,
+  ].join('\n');
+}
+
+function fish({ program, commands }: CompletionWords): string {
+  const quoted = (text: string): string => `'${text.replaceAll(/['\\]/g, '\\$&')}'`;
+  return commands
+    .flatMap(({ name, summary, words }) => [
+      `complete -c ${program} -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`,
+      ...words.map((word) => {
+        const seen = `-n '__fish_seen_subcommand_from ${name}'`;
+        return word.startsWith('--')
+          ? `complete -c ${program} ${seen} -l ${word.slice(2)}`
+          : `complete -c ${program} ${seen} -f -a ${word}`;
+      }),
+    ])
+    .join('\n');
+}
+
+function powershell({ program, commands }: CompletionWords): string {
+  const list = (items: readonly string[]): string => items.map((item) => `'${item}'`).join(', ');
+  return [
+    `Register-ArgumentCompleter -Native -CommandName '${program}' -ScriptBlock {`,
+    '  param($word, $tree, $position)',
+    '  $said = @($tree.CommandElements | ForEach-Object { $_.ToString() })',
+    `  $words = @(${list([...commands.map(({ name }) => name), 'help', '--help'])})`,
+    '  if ($said.Count -gt 2 -or ($said.Count -eq 2 -and $word -eq "")) {',
+    '    $words = switch ($said[1]) {',
+    ...commands.map(({ name, words }) => `      '${name}' { @(${list(words)}) }`),
+    '      default { @() }',
+    '    }',
+    '  }',
+    '  $words | Where-Object { $_ -like "$word*" } | ForEach-Object {',
+    "    [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)",
+    '  }',
+    '}',
+  ].join('\n');
+}

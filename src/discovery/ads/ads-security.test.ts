@@ -1,0 +1,173 @@
+/** Who may come in by which port, on the wire (spec/discovery.md §7.2 #3 and #9, §7.6 #23 and #24, §7.7). */
+import { credentials, type ServerCredentials } from '@grpc/grpc-js';
+import { test as base, describe, expect, vi } from 'vitest';
+import { clusterType, secretType } from '../../../machines/discovery/ads-types.ts';
+import { AdsTestClient } from '../../../test/ads-client.ts';
+import { type CertificateAuthority, createAuthority } from '../../../test/certs/authority.ts';
+import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
+import { silentLogger } from '../../runtime/log.ts';
+import { SecurePortCredentials } from '../server-certificates.ts';
+import { type AdsServerOptions, createAdsServer } from './ads-server.ts';
+import { type Authenticator, clientCertificate } from './authentication.ts';
+
+const node = { id: 'sidecar~10.0.0.1~app.shop~shop.svc.cluster.local' };
+const shop = 'spiffe://cluster.local/ns/shop/sa/default';
+const code = { permissionDenied: 7, unavailable: 14, unauthenticated: 16 };
+
+interface World {
+  readonly source: ScriptedSource;
+  readonly warnings: string[];
+  readonly authority: CertificateAuthority;
+  plaintext(): AdsTestClient;
+  /** A client with a certificate of these names, of this authority unless it is said otherwise; with none without names. */
+  secure(names?: readonly string[], authority?: CertificateAuthority): AdsTestClient;
+  identities(): readonly (string | undefined)[];
+}
+
+const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promise<World> }>({
+  start: async ({ task: _ }, use) => {
+    const endings: (() => void)[] = [];
+    await use(async (options = {}) => {
+      const authority = createAuthority();
+      const source = new ScriptedSource();
+      source.set(clusterType, 'a');
+      source.set(secretType, 'key');
+      const warnings: string[] = [];
+      const logger = { ...silentLogger, warn: (message: string) => void warnings.push(message) };
+      const server = createAdsServer({ source, logger, authenticators: [clientCertificate], ...options });
+      endings.push(() => server.close());
+      const ports = {
+        plaintext: (await server.listen('127.0.0.1:0')).port,
+        secure: (await server.listen('127.0.0.1:0', serverCredentials(authority))).port,
+      };
+      const kept = (client: AdsTestClient): AdsTestClient => {
+        endings.unshift(() => client.close());
+        return client;
+      };
+      return {
+        source,
+        warnings,
+        authority,
+        plaintext: () => kept(new AdsTestClient(ports.plaintext)),
+        secure(names = [], issuer = authority) {
+          const own = names.length === 0 ? undefined : issuer.issue(names);
+          const [key, chain] = own === undefined ? [null, null] : [own.privateKey, own.certificate].map(Buffer.from);
+          const root = Buffer.from(authority.certificate);
+          return kept(new AdsTestClient(ports.secure, credentials.createSsl(root, key, chain)));
+        },
+        identities: () => server.connections().map(({ identity }) => identity.verifiedIdentity),
+      };
+    });
+    for (const end of endings) end();
+  },
+});
+
+function serverCredentials(authority: CertificateAuthority): ServerCredentials {
+  const { certificate, privateKey, serialNumber } = authority.issue(['127.0.0.1']);
+  return new SecurePortCredentials(
+    { cipherSuites: [], minVersion: 'TLSv1.2' },
+    {
+      ca: Buffer.from(authority.certificate),
+      chain: Buffer.from(certificate),
+      key: Buffer.from(privateKey),
+      serialNumber,
+      notAfter: new Date(),
+    },
+  );
+}
+
+describe('the secure port', () => {
+  test('serves a client whose certificate says that it is the node', async ({ start }) => {
+    const world = await start();
+    const stream = world.secure([shop]).delta();
+    stream.send({ node, typeUrl: clusterType });
+    expect((await stream.next()).resources).toHaveLength(1);
+    expect(world.identities()).toEqual([shop]);
+  });
+
+  test.for([
+    ['shows no certificate', []],
+    ['shows a certificate without a URI', ['shop.example']],
+  ] as const)('is UNAUTHENTICATED for a client that %s', async ([, names], { start }) => {
+    const world = await start();
+    const stream = world.secure(names).sotw();
+    stream.send({ node, typeUrl: clusterType });
+    expect(await stream.ended).toMatchObject({ code: code.unauthenticated, details: 'authentication failure' });
+    expect(world.warnings).toEqual(['nobody knows who a client is']);
+  });
+
+  test("is UNAUTHENTICATED for a client with another authority's certificate", async ({ start }) => {
+    const world = await start();
+    const stream = world.secure([shop], createAuthority('another')).sotw();
+    stream.send({ node, typeUrl: clusterType });
+    expect([code.unauthenticated, code.unavailable]).toContain((await stream.ended).code);
+    expect(world.identities()).toEqual([]);
+  });
+
+  test('row 23: is PERMISSION_DENIED for a client that says it is a node of another namespace', async ({ start }) => {
+    const world = await start();
+    const stream = world.secure([shop]).sotw();
+    stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
+    expect(await stream.ended).toMatchObject({
+      code: code.permissionDenied,
+      details: `authorization failed: no identity of namespace b among ${shop}`,
+    });
+  });
+
+  test('does not compare identity and node when it is told not to', async ({ start }) => {
+    const stream = (await start({ checksIdentity: false })).secure([shop]).sotw();
+    stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
+    await stream.next();
+  });
+
+  test('reads nothing before it knows who is there', async ({ start }) => {
+    const asked = Promise.withResolvers<{ identities: string[] }>();
+    const token: Authenticator = { name: 'token', authenticate: () => asked.promise };
+    const world = await start({ authenticators: [token] });
+    const stream = world.secure().sotw();
+    stream.send({ node, typeUrl: clusterType });
+    expect(await stream.unexpected()).toEqual([]);
+    expect(world.source.nodes).toEqual([]);
+    asked.resolve({ identities: [shop] });
+    await stream.next();
+  });
+
+  test('shows an authenticator the headers and the address', async ({ start }) => {
+    const authenticate = vi.fn<Authenticator['authenticate']>(() => ({ identities: [shop] }));
+    const world = await start({ authenticators: [{ name: 'headers', authenticate }] });
+    const stream = world.secure().sotw();
+    stream.send({ node, typeUrl: clusterType });
+    await stream.next();
+    const [peer] = authenticate.mock.calls[0]!;
+    expect(peer.address).toMatch(/^127\.0\.0\.1:\d+$/);
+    expect(peer.metadata('user-agent')).toEqual([expect.stringContaining('grpc')]);
+    expect(peer.metadata('authorization')).toEqual([]);
+  });
+
+  test('serves secrets', async ({ start }) => {
+    const stream = (await start()).secure([shop]).sotw();
+    stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
+    expect((await stream.next()).resources).toHaveLength(1);
+  });
+});
+
+describe('the port without TLS', () => {
+  test('asks nobody who they are', async ({ start }) => {
+    const world = await start();
+    const stream = world.plaintext().sotw();
+    stream.send({ node, typeUrl: clusterType });
+    await stream.next();
+    expect(world.identities()).toEqual([undefined]);
+  });
+
+  test('row 24: does not answer a request for secrets, and warns once', async ({ start }) => {
+    const world = await start();
+    const stream = world.plaintext().delta();
+    stream.send({ node, typeUrl: secretType, resourceNamesSubscribe: ['key'] });
+    stream.send({ typeUrl: secretType, resourceNamesSubscribe: ['other'] });
+    expect(await stream.unexpected()).toEqual([]);
+    expect(world.warnings).toEqual(['secrets are not served to a client without an identity']);
+    stream.send({ typeUrl: clusterType });
+    await stream.next();
+  });
+});

@@ -1,0 +1,58 @@
+import { describe, expect, test, vi } from 'vitest';
+import { type Authenticator, authenticate, clientCertificate, type Peer } from './authentication.ts';
+
+const peerWith = (subjectaltname?: string): Peer => ({
+  address: '127.0.0.1:1',
+  metadata: () => [],
+  certificate: subjectaltname === undefined ? undefined : { subjectaltname },
+});
+const answering = (name: string, answer: () => ReturnType<Authenticator['authenticate']>): Authenticator => ({
+  name,
+  authenticate: vi.fn(answer),
+});
+
+describe('authentication', () => {
+  test('without anybody to ask accepts a client without an identity', async () => {
+    expect(await authenticate([], peerWith())).toEqual({ identities: [] });
+  });
+
+  test('takes the first success, and asks no further', async () => {
+    const last = answering('last', () => ({ identities: ['c'] }));
+    const authenticators = [
+      answering('first', () => ({ failure: 'no' })),
+      answering('second', async () => ({ identities: ['b'] })),
+      last,
+    ];
+    expect(await authenticate(authenticators, peerWith())).toEqual({ identities: ['b'] });
+    expect(last.authenticate).not.toHaveBeenCalled();
+  });
+
+  test('fails with the reasons of all; one that throws has failed', async () => {
+    const authenticators = [
+      answering('token', () => {
+        throw new Error('expired');
+      }),
+      answering('review', () => Promise.reject(new Error('no answer'))),
+      clientCertificate,
+    ];
+    expect(await authenticate(authenticators, peerWith())).toEqual({
+      failure: 'token: expired; review: no answer; client certificate: no verified certificate',
+    });
+  });
+});
+
+describe('a client certificate', () => {
+  test.each([
+    ['URI:spiffe://td/ns/a/sa/b', ['spiffe://td/ns/a/sa/b']],
+    ['DNS:x.y, URI:spiffe://td/ns/a/sa/b, URI:other:z', ['spiffe://td/ns/a/sa/b', 'other:z']],
+  ])('gives its URIs: %s', async (names, identities) => {
+    expect(await clientCertificate.authenticate(peerWith(names))).toEqual({ identities });
+  });
+
+  test.each(['', 'DNS:x', 'DNS:"x, URI:spiffe://td/ns/a/sa/b"', 'DNS:"x\\", URI:spiffe://td/ns/a/sa/b"'])(
+    'gives nothing that only looks like one: %s',
+    async (names) => {
+      expect(await clientCertificate.authenticate(peerWith(names))).toHaveProperty('failure');
+    },
+  );
+});

@@ -1,0 +1,72 @@
+/** Who is at the other end of a stream (spec/discovery.md §7.2 #3, §7.7). Only the secure port asks. */
+import { messageOf } from '../../runtime/errors.ts';
+
+/** What a client shows of itself. */
+export interface Peer {
+  /** `host:port`. */
+  readonly address: string;
+  /** The stream's request headers: names in lower case, a header's values in order. */
+  readonly metadata: (name: string) => readonly string[];
+  /** Its certificate, if it showed one that is good. */
+  readonly certificate: PeerCertificate | undefined;
+}
+
+export interface PeerCertificate {
+  /** As node writes it: `URI:spiffe://td/ns/a/sa/b, DNS:c`. */
+  readonly subjectaltname?: string | undefined;
+}
+
+export type Authentication =
+  /** It is all of these; SPIFFE ids where they are the mesh's own. */
+  | { readonly identities: readonly string[] }
+  /** Why it is nobody that this authenticator knows. */
+  | { readonly failure: string };
+
+/** One way to tell who a client is: its certificate, a token, a header. */
+export interface Authenticator {
+  /** For logs. */
+  readonly name: string;
+  /** A rejection is a failure. */
+  authenticate(peer: Peer): Authentication | Promise<Authentication>;
+}
+
+/**
+ * Asks in order; the first that knows the client counts. Nobody to ask: the client has no identity, and is accepted.
+ */
+export async function authenticate(authenticators: readonly Authenticator[], peer: Peer): Promise<Authentication> {
+  if (authenticators.length === 0) return { identities: [] };
+  const failures: string[] = [];
+  for (const authenticator of authenticators) {
+    const answer = await outcomeOf(authenticator, peer);
+    if ('identities' in answer) return answer;
+    failures.push(`${authenticator.name}: ${answer.failure}`);
+  }
+  return { failure: failures.join('; ') };
+}
+
+async function outcomeOf(authenticator: Authenticator, peer: Peer): Promise<Authentication> {
+  try {
+    return await authenticator.authenticate(peer);
+  } catch (error) {
+    return { failure: messageOf(error) };
+  }
+}
+
+/** The URIs in the client's certificate, which TLS has verified. */
+export const clientCertificate: Authenticator = {
+  name: 'client certificate',
+  authenticate({ certificate }) {
+    if (certificate === undefined) return { failure: 'no verified certificate' };
+    const identities = uriNames(certificate.subjectaltname ?? '');
+    return identities.length > 0 ? { identities } : { failure: 'the certificate names no URI' };
+  },
+};
+
+/**
+ * The URIs of a list of alternative names. A name that holds a comma or a quote is written in quotes: it may look like
+ * several, and is none of those that count.
+ */
+function uriNames(subjectAltName: string): string[] {
+  const names = subjectAltName.match(/(?:[^,"]|"(?:[^"\\]|\\.)*")+/g) ?? [];
+  return names.flatMap((name) => /^\s*URI:([^"]+)$/.exec(name)?.[1] ?? []);
+}

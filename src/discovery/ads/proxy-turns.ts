@@ -1,0 +1,58 @@
+/** Brings proxies up to date in the order in which the push queue gives them their turns, in slices of the event loop. */
+import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
+import type { ResourceChange } from './resource-source.ts';
+
+/** Longest time for which proxies are served before others get their turn: requests, acknowledgements, health checks. */
+const sliceMs = 5;
+
+export interface ProxyTurnsOptions {
+  /** Brings a connection up to date, at once. Must not throw. */
+  serve(connection: number, change: ResourceChange, order: ProxiesServe): void;
+  /** Every connection of an order was served. Another order may come of it. */
+  served(order: ProxiesServe): void;
+}
+
+export class ProxyTurns {
+  readonly #options: ProxyTurnsOptions;
+  readonly #orders: ProxiesServe[] = [];
+  /** What the first order is about, and how many of its connections were served. */
+  #current: { readonly change: ResourceChange; served: number } | undefined;
+  #scheduled: NodeJS.Immediate | undefined;
+
+  constructor(options: ProxyTurnsOptions) {
+    this.#options = options;
+  }
+
+  take(order: ProxiesServe): void {
+    this.#orders.push(order);
+    this.#scheduled ??= setImmediate(() => this.#slice());
+  }
+
+  stop(): void {
+    if (this.#scheduled !== undefined) clearImmediate(this.#scheduled);
+    this.#scheduled = undefined;
+    this.#orders.length = 0;
+    this.#current = undefined;
+  }
+
+  #slice(): void {
+    const until = performance.now() + sliceMs;
+    while (this.#orders.length > 0) {
+      this.#serveOne(this.#orders[0]!);
+      if (performance.now() >= until) break;
+    }
+    this.#scheduled = this.#orders.length > 0 ? setImmediate(() => this.#slice()) : undefined;
+  }
+
+  #serveOne(order: ProxiesServe): void {
+    const { version, forced, configs, connections } = order;
+    this.#current ??= { change: { version, forced, configs: new Set(configs) }, served: 0 };
+    const current = this.#current;
+    this.#options.serve(connections[current.served++]!, current.change, order);
+    // Serving may have brought the end of the server.
+    if (current !== this.#current || current.served < connections.length) return;
+    this.#orders.shift();
+    this.#current = undefined;
+    this.#options.served(order);
+  }
+}

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { RecentlyUsed } from './recently-used.ts';
+
+const lengths = (maxBytes: number) => new RecentlyUsed<string, string>(maxBytes, ({ length }) => length);
+
+test('what was not used for longest goes first', () => {
+  const kept = lengths(6);
+  kept.add('a', 'aa');
+  kept.add('b', 'bb');
+  kept.add('c', 'cc');
+  expect(kept.get('a')).toBe('aa');
+  kept.add('d', 'd');
+  expect([kept.get('a'), kept.get('b'), kept.get('c'), kept.get('d')]).toEqual(['aa', undefined, 'cc', 'd']);
+});
+
+test('the last one stays, however large', () => {
+  const kept = lengths(3);
+  kept.add('a', 'aa');
+  kept.add('b', 'bbbbbbbb');
+  expect([kept.size, kept.get('b')]).toEqual([1, 'bbbbbbbb']);
+});

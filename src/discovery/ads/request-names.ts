@@ -1,0 +1,92 @@
+/**
+ * Lists of names as they come on the wire. A thousand clients name the same thousand endpoints with every
+ * acknowledgement: the same bytes are read once, and the same names, in whatever order, are one list.
+ */
+import { hash } from 'node:crypto';
+import { BinaryReader } from '@bufbuild/protobuf/wire';
+import { noNames } from '../../../machines/discovery/name-lists.ts';
+import { RecentlyUsed } from './recently-used.ts';
+
+/** A list, and the bytes that it was read from: fields of one number, one after the other. */
+export interface WireNames {
+  readonly bytes: Uint8Array;
+  readonly names: readonly string[];
+}
+
+/** Bytes of lists that are kept to be recognised: those of a few hundred kinds of clients. */
+const maxKeptBytes = 16 * 1024 * 1024;
+/** What a list takes beside its bytes. */
+const listBytes = 200;
+
+/** The lists of all streams of a server. */
+export class NameLists {
+  readonly #byBytes = new RecentlyUsed<string, WireNames>(maxKeptBytes, ({ bytes }) => bytes.length + listBytes);
+  readonly #byNames = new RecentlyUsed<string, readonly string[]>(maxKeptBytes, sizeOf);
+
+  /** Reads fields of one number, one after the other. */
+  read(fields: Uint8Array): WireNames {
+    const key = digest(fields);
+    let known = this.#byBytes.get(key);
+    if (known === undefined) {
+      // The bytes of a message hold all of it: a copy keeps no more than what is wanted.
+      known = { bytes: Buffer.from(fields), names: this.shared(decode(fields)) };
+      this.#byBytes.add(key, known);
+    }
+    return known;
+  }
+
+  /** The one list of these names, in order and each once. */
+  shared(names: readonly string[]): readonly string[] {
+    if (names.length === 0) return noNames;
+    const sorted = [...new Set(names)].sort();
+    // No name holds a line's end; a list of such names is but one that is not shared rightly: it is told by its length.
+    const key = digest(Buffer.from(`${sorted.length}\n${sorted.join('\n')}`));
+    const known = this.#byNames.get(key);
+    if (known !== undefined) return known;
+    this.#byNames.add(key, sorted);
+    return sorted;
+  }
+}
+
+function digest(bytes: Uint8Array): string {
+  return hash('sha1', bytes, 'base64');
+}
+
+function sizeOf(names: readonly string[]): number {
+  return names.reduce((sum, name) => sum + name.length + 20, listBytes);
+}
+
+function decode(fields: Uint8Array): string[] {
+  const reader = new BinaryReader(fields);
+  const names: string[] = [];
+  while (reader.pos < reader.len) {
+    reader.tag();
+    names.push(reader.string());
+  }
+  return names;
+}
+
+/** Where a run of fields with the same one-byte tag ends. Throws when it does not end within the bytes. */
+export function endOfRun(bytes: Uint8Array, start: number): number {
+  const tag = bytes[start];
+  let at = start;
+  while (at < bytes.length && bytes[at] === tag) {
+    at++;
+    let length = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at++];
+      if (byte === undefined || shift > 28) throw new RangeError('a list of names is cut off');
+      length += (byte & 0x7f) * 2 ** shift;
+      if (byte < 0x80) break;
+    }
+    at += length;
+  }
+  if (at > bytes.length) throw new RangeError('a list of names is cut off');
+  return at;
+}
+
+/** Whether the run that starts here is this one, to its last field. */
+export function isRun(bytes: Uint8Array, start: number, known: Uint8Array): boolean {
+  const end = start + known.length;
+  return end <= bytes.length && bytes[end] !== bytes[start] && Buffer.compare(known, bytes.subarray(start, end)) === 0;
+}

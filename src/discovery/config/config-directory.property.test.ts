@@ -1,0 +1,195 @@
+/** Reading only what is said to have changed gives what reading everything gives. */
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { type Config, configKeyOf, configKeyText } from '../../model/config.ts';
+import { readConfigFile, withoutRepetitions } from '../../model/config-file.ts';
+import { problemText } from '../../model/problem.ts';
+import { ConfigDirectory } from './config-directory.ts';
+import { ConfigSnapshot } from './config-snapshot.ts';
+import { walk } from './directory-walk.ts';
+
+const names = [
+  'a.yaml',
+  'b.yaml',
+  'b.yml',
+  'b/c.yaml',
+  'b/d/e.yaml',
+  'b-x.yaml',
+  'n.txt',
+  '.hidden.yaml',
+  '..data/a.yaml',
+];
+
+/** Few names in few files: most objects are defined twice sooner or later. */
+const document = fc
+  .record({
+    name: fc.constantFrom('x', 'y', 'z'),
+    kind: fc.constantFrom('WorkloadEntry', 'Gateway'),
+    address: fc.constantFrom('10.0.0.1', '10.0.0.2', '"?"'),
+    team: fc.constantFrom('one', 'two'),
+    extra: fc.constantFrom('', '', '', '# comment\n', 'spec: [', 'kind: Pizza\n', 'a: b: c\n'),
+  })
+  .map(({ name, kind, address, team, extra }) => {
+    const spec =
+      kind === 'Gateway'
+        ? `{servers: [{port: {number: 80, name: ${address}, protocol: HTTP}, hosts: ["*"]}]}`
+        : `{address: ${address}}`;
+    return `${extra}apiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, labels: {team: ${team}}}\nspec: ${spec}\n`;
+  });
+
+const text = fc.array(document, { maxLength: 3 }).map((documents) => documents.join('---\n'));
+
+const name = fc.constantFrom(...names);
+
+type Deed = (root: string) => string[];
+
+/** Does it, and answers the paths that a watch would report. */
+const deed: fc.Arbitrary<Deed> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({ file: name, content: text }).map(
+      ({ file, content }): Deed =>
+        (root) => {
+          const path = join(root, file);
+          const made = mkdirSync(dirname(path), { recursive: true });
+          rmSync(path, { recursive: true, force: true });
+          writeFileSync(path, content);
+          return [path, ...(made === undefined ? [] : [made])];
+        },
+    ),
+  },
+  {
+    weight: 3,
+    arbitrary: name.map(
+      (file): Deed =>
+        (root) => {
+          rmSync(join(root, file), { recursive: true, force: true });
+          return [join(root, file)];
+        },
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ from: name, to: name }).map(
+      ({ from, to }): Deed =>
+        (root) => {
+          const made = mkdirSync(dirname(join(root, to)), { recursive: true });
+          try {
+            renameSync(join(root, from), join(root, to));
+          } catch {
+            return made === undefined ? [] : [made];
+          }
+          return [join(root, from), join(root, to), ...(made === undefined ? [] : [made])];
+        },
+    ),
+  },
+  fc.constantFrom<Deed>(
+    (root) => {
+      rmSync(join(root, 'b'), { recursive: true, force: true });
+      return [join(root, 'b')];
+    },
+    (root) => {
+      rmSync(join(root, 'a.yaml'), { recursive: true, force: true });
+      mkdirSync(join(root, 'a.yaml'));
+      writeFileSync(join(root, 'a.yaml/in.yaml'), '');
+      return [join(root, 'a.yaml')];
+    },
+    (root) => {
+      rmSync(join(root, 'l.yaml'), { force: true });
+      symlinkSync('..data/a.yaml', join(root, 'l.yaml'));
+      return [join(root, 'l.yaml')];
+    },
+    (root) => {
+      rmSync(join(root, 'l.yaml'), { force: true });
+      return [join(root, 'l.yaml')];
+    },
+    (root) => {
+      if (!readdirSync(root).includes('b')) return [];
+      chmodSync(join(root, 'b'), 0o700);
+      return [join(root, 'b')];
+    },
+  ),
+);
+
+/** What a reading gives, done in the plainest way: everything, every time. */
+class PlainReading {
+  #before = new Map<string, Config>();
+  #problems = new Map<string, string>();
+
+  async read(root: string) {
+    const { files } = await walk(root);
+    const { readFileSync } = await import('node:fs');
+    const contents = files.map(({ path }) => {
+      return readConfigFile(path, readFileSync(path, 'utf8'), { creationTimestamp: 0 });
+    });
+    const valid = withoutRepetitions(contents.flatMap(({ configs }) => configs));
+    const problems = [...contents.flatMap((content) => content.problems), ...valid.problems];
+    const errors = problems.filter(({ severity }) => severity === 'error');
+    const named = new Set(errors.flatMap(({ key }) => (key === undefined ? [] : configKeyText(key))));
+    const bad = new Set(errors.filter(({ key }) => key === undefined).map(({ file }) => file));
+    const now = new Map(valid.configs.map((config) => [configKeyText(configKeyOf(config)), config]));
+    for (const [key, config] of this.#before) {
+      if (!now.has(key) && (named.has(key) || bad.has(config.source!.file))) now.set(key, config);
+    }
+    const known = this.#problems;
+    this.#problems = new Map(problems.map((problem) => [problemText(problem), problem.file]));
+    const still = new Set(this.#problems.values());
+    const before = new ConfigSnapshot([...this.#before.values()]);
+    this.#before = now;
+    const snapshot = new ConfigSnapshot([...now.values()]);
+    return {
+      snapshot,
+      changes: snapshot.changesSince(before),
+      version: snapshot.version,
+      problemCount: problems.length,
+      problems: problems.map(problemText).filter((one) => !known.has(one)),
+      recovered: [...new Set(known.values())].filter((file) => !still.has(file)).sort(),
+    };
+  }
+}
+
+it('reads single files to the same end as everything', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.array(deed, { minLength: 1, maxLength: 3 }), { maxLength: 12 }), async (batches) => {
+      const root = mkdtempSync(join(tmpdir(), 'chartpilot-config-property-'));
+      try {
+        const directory = new ConfigDirectory(root);
+        const plain = new PlainReading();
+        for (const deeds of [[], ...batches]) {
+          const paths = deeds.flatMap((one) => one(root));
+          const expected = await plain.read(root);
+          const reading = await directory.read(paths);
+          if (reading.outcome !== 'read') throw new Error('missing');
+          expect(new Map(directory.snapshot.byKey)).toEqual(new Map(expected.snapshot.byKey));
+          expect(directory.snapshot.set).toEqual(expected.snapshot.set);
+          expect(reading.version).toBe(expected.version);
+          expect(reading.changes).toEqual(expected.changes);
+          expect(reading.problemCount).toBe(expected.problemCount);
+          expect(reading.recovered).toEqual(expected.recovered);
+          const told = reading.problems.map(({ object, field, ...rest }) =>
+            problemText({ ...rest, ...(object && { object }), ...(field && { field }) }).replace(/:\d+:\d+: /, ': '),
+          );
+          const withoutColumn = expected.problems.map((one) => one.replace(/:(\d+):\d+: /, ':$1: '));
+          expect(told.map((one) => one.replace(/:(\d+): /, ': ')).sort()).toEqual(
+            withoutColumn.map((one) => one.replace(/:(\d+): /, ': ')).sort(),
+          );
+        }
+      } finally {
+        rmSync(root, { recursive: true, force: true });
+      }
+    }),
+    { numRuns: 100 },
+  );
+}, 60_000);

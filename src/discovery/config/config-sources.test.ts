@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { configSources } from './config-sources.ts';
+
+const sources = (configDir: string, registries: string[], ...addresses: string[]) =>
+  configSources({ configDir, registries }, { configSources: addresses.map((address) => ({ address })) });
+
+it("are the flag's directory, then the mesh's, each once", () => {
+  expect(sources('/mesh', [], 'fs:///more', 'fs:///mesh', 'fs://relative/dir')).toEqual({
+    directories: ['/mesh', '/more', 'relative/dir'],
+    warnings: [],
+  });
+});
+
+it('are none when nobody names one and no registry is asked for', () => {
+  expect(sources('', []).directories).toEqual([]);
+});
+
+it('must be some when the services of a cluster are asked for, which cannot be read', () => {
+  expect(() => sources('', ['Kubernetes'])).toThrow('a cluster cannot be read yet');
+  expect(() => sources('', ['Kubernetes'], 'k8s://')).toThrow('a cluster cannot be read yet');
+  expect(sources('/mesh', ['Kubernetes']).directories).toEqual(['/mesh']);
+});
+
+it('are passed over, with a warning, when they are not supported yet or nobody knows what they are', () => {
+  const { directories, warnings } = sources('', [], 'xds://istiod:15010', 'ftp://host/dir', 'fs:///mesh');
+  expect(directories).toEqual(['/mesh']);
+  expect(warnings).toEqual([
+    'configSources: xds://istiod:15010 is passed over: xds:// is not supported yet',
+    'configSources: ftp://host/dir is passed over: nobody knows ftp://',
+  ]);
+});
+
+it('end the start when they make no sense', () => {
+  expect(() => sources('', [], '/mesh')).toThrow('/mesh is no URL');
+  expect(() => sources('', [], 'fs://')).toThrow('fs:// names no directory');
+});

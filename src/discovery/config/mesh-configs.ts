@@ -1,0 +1,140 @@
+/** All configuration in force: that of several directories as one, and what is made of Ingress objects (spec/discovery.md §4.3, §4.4). */
+import { resolve } from 'node:path';
+import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
+import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
+import type { Config } from '../../model/config.ts';
+import { type IngressSettings, ingressesMayDiffer, translateIngresses } from '../../model/ingress.ts';
+import { ConfigDirectory } from './config-directory.ts';
+import { type ConfigEdits, ConfigSnapshot } from './config-snapshot.ts';
+
+type Read = Extract<DirectoryReading, { outcome: 'read' }>;
+
+export interface MeshConfigsOptions {
+  /** The mesh settings of the moment; those that translation depends on are looked up whenever the snapshot is. */
+  readonly mesh: () => IngressSettings;
+  /** `--domain`. */
+  readonly domain: string;
+}
+
+/**
+ * The first directory that has an object wins; objects made of Ingresses come last. A change of one file costs what it
+ * changes, whatever the number of directories.
+ */
+export class MeshConfigs {
+  readonly #mesh: () => IngressSettings;
+  readonly #domain: string;
+  readonly #listeners: ((changes: readonly ConfigChange[]) => void)[] = [];
+  #directories: readonly ConfigDirectory[] = [];
+  /** Of all directories. */
+  #written = ConfigSnapshot.empty;
+  /** With what is made of Ingresses. */
+  #snapshot = ConfigSnapshot.empty;
+  #made: ReadonlyMap<string, Config> = new Map();
+  #settings: IngressSettings | undefined;
+  /** What single readings touched since the last time that all were put together. */
+  readonly #touched = new Set<string>();
+
+  constructor({ mesh, domain }: MeshConfigsOptions) {
+    this.#mesh = mesh;
+    this.#domain = domain;
+  }
+
+  /** The objects in force. */
+  get snapshot(): ConfigSnapshot {
+    // Another mesh configuration makes everything anew (a forced push): nobody has to be told of single objects.
+    if (this.#settings !== this.#mesh() && this.#made.size + this.#written.set.Ingress.length > 0) this.#translate();
+    return this.#snapshot;
+  }
+
+  /** Called after each reading with what became of each object. */
+  onChanges(listener: (changes: readonly ConfigChange[]) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /**
+   * Brings the snapshot up to date. Not to be called again before it has answered.
+   *
+   * @param directories the first that has an object wins
+   * @param paths where something happened; none: everywhere
+   */
+  async read(directories: readonly string[], paths: readonly string[] = []): Promise<DirectoryReading> {
+    this.#directories = directories.map(
+      (path) => this.#directories.find((known) => known.path === resolve(path)) ?? new ConfigDirectory(path),
+    );
+    const before = this.snapshot;
+    const readings: Read[] = [];
+    const missing: DirectoryReading[] = [];
+    for (const directory of this.#directories) {
+      const own = paths.filter((path) => concerns(directory.path, path));
+      if (paths.length > 0 && own.length === 0) continue;
+      const reading = await directory.read(own);
+      for (const key of directory.touched) this.#touched.add(key);
+      if (reading.outcome === 'read') readings.push(reading);
+      else missing.push(reading);
+    }
+    const problems = [...missing, ...readings].flatMap((reading) => reading.problems);
+    // What is in force stays in force; at the start nobody knows what to serve.
+    if (missing.length > 0 && (readings.length === 0 || before === ConfigSnapshot.empty))
+      return { outcome: 'missing', problems };
+    const touched = this.#merge(readings);
+    const changes = this.#snapshot.changesSince(before, touched);
+    for (const listener of this.#listeners) listener(changes);
+    return {
+      outcome: 'read',
+      version: this.#snapshot.version,
+      objects: this.#snapshot.byKey.size,
+      changes,
+      problems,
+      problemCount: this.#directories.reduce((sum, { problemCount }) => sum + problemCount, 0),
+      recovered: readings.flatMap(({ recovered }) => recovered),
+    };
+  }
+
+  /** Answers the keys of all objects that may be others. */
+  #merge(readings: readonly Read[]): ReadonlySet<string> {
+    const written = this.#written;
+    const touched = new Set(this.#touched);
+    this.#touched.clear();
+    if (this.#directories.length === 1) this.#written = this.#directories[0]!.snapshot;
+    else {
+      const edits = new Map([...touched].map((key) => [key, this.#firstOf(key)]));
+      this.#written = this.#written.edited(edits);
+    }
+    if (readings.length > 0 && ingressesMayDiffer(written.set, this.#written.set)) {
+      return new Set([...touched, ...this.#translate()]);
+    }
+    this.#snapshot =
+      this.#made.size === 0
+        ? this.#written
+        : this.#snapshot.edited(new Map([...touched].map((key) => [key, this.#inForce(key)])));
+    return touched;
+  }
+
+  #firstOf(key: string): Config | undefined {
+    for (const { snapshot } of this.#directories) {
+      const config = snapshot.byKey.get(key);
+      if (config !== undefined) return config;
+    }
+    return undefined;
+  }
+
+  #inForce(key: string): Config | undefined {
+    return this.#written.byKey.get(key) ?? this.#made.get(key);
+  }
+
+  /** Makes Gateways and VirtualServices of the Ingresses. Answers the keys of those that may be others. */
+  #translate(): ReadonlySet<string> {
+    this.#settings = this.#mesh();
+    const before = this.#made;
+    this.#made = translateIngresses(this.#written.set, this.#settings, { domain: this.#domain }, before);
+    const keys = new Set([...before.keys(), ...this.#made.keys()]);
+    const edits: ConfigEdits = new Map([...keys].map((key) => [key, this.#inForce(key)]));
+    this.#snapshot = this.#written.edited(edits);
+    return keys;
+  }
+}
+
+/** Whether a path is a directory's, or leads to it. */
+function concerns(directory: string, path: string): boolean {
+  return path === directory || path.startsWith(`${directory}/`) || directory.startsWith(`${path}/`);
+}

@@ -1,0 +1,75 @@
+/** xDS over TLS, with certificates from files (spec/discovery.md §1.2, §1.3, §7.7). */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fromBinary } from '@bufbuild/protobuf';
+import { credentials, status } from '@grpc/grpc-js';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { typeUrls } from '../../test/ads-client.ts';
+import { type CertificateAuthority, createAuthority } from '../../test/certs/authority.ts';
+import { ControlPlane, cartCluster, sidecar, stopControlPlanes } from '../../test/harness/control-plane.ts';
+import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type { DiscoveryFlags } from './discovery-options.ts';
+
+let root: string;
+let authority: CertificateAuthority;
+let flags: DiscoveryFlags;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'chartpilot-secure-'));
+  authority = createAuthority();
+  const issued = authority.issue(['127.0.0.1']);
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(root, name), text);
+    return join(root, name);
+  };
+  flags = {
+    secureGRPCAddr: '127.0.0.1:0',
+    caCertFile: file('ca', authority.certificate),
+    tlsCertFile: file('cert', issued.certificate),
+    tlsKeyFile: file('key', issued.privateKey),
+  };
+});
+
+afterEach(async () => {
+  await stopControlPlanes();
+  rmSync(root, { recursive: true });
+});
+
+async function serving(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
+  const plane = ControlPlane.starting(flags, undefined, env);
+  await plane.ready();
+  return plane;
+}
+
+/** A stream over TLS; the server's certificate is verified. */
+function subscribe(plane: ControlPlane, trusted = authority) {
+  const secure = credentials.createSsl(Buffer.from(trusted.certificate));
+  const stream = plane.client(plane.port('ads.listening'), secure).sotw();
+  stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
+  return stream;
+}
+
+it('is served beside the port without TLS, which is opened later', async () => {
+  const plane = await serving({ XDS_AUTH: 'false' });
+  const { resources } = await subscribe(plane).next();
+  expect(resources.map(({ value }) => fromBinary(ClusterSchema, value).name)).toContain(cartCluster);
+  const opened = plane.records.flatMap((r) =>
+    r.kind === 'event' && r.event.type === 'ads.listening' ? [r.event] : [],
+  );
+  expect(opened.map(({ port }) => port)).toEqual(['secure', 'plaintext']);
+  expect((await plane.subscribe()).clusters).toContain(cartCluster);
+  expect(plane.departures()).toEqual([]);
+});
+
+it('wants to know who a client is', async () => {
+  const plane = await serving();
+  expect((await subscribe(plane).ended).code).toBe(status.UNAUTHENTICATED);
+  expect((await plane.subscribe()).clusters).toContain(cartCluster);
+});
+
+it('shows the certificate of its file', async () => {
+  const plane = await serving({ XDS_AUTH: 'false' });
+  const { code, details } = await subscribe(plane, createAuthority()).ended;
+  expect([code, details]).toEqual([status.UNAVAILABLE, expect.stringMatching(/certificate/)]);
+});

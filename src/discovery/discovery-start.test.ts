@@ -1,0 +1,158 @@
+/** Each stage of the start fails once, for a reason of this world; nothing is left behind (spec/discovery.md §2). */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createAuthority } from '../../test/certs/authority.ts';
+import { ControlPlane, stopControlPlanes } from '../../test/harness/control-plane.ts';
+import { eventually } from '../../test/harness/eventually.ts';
+import type { DiscoveryFlags } from './discovery-options.ts';
+
+let holder: Server;
+let taken: string;
+let before: Record<string, number>;
+
+beforeAll(async () => {
+  holder = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => holder.once('listening', resolve));
+  taken = `127.0.0.1:${(holder.address() as { port: number }).port}`;
+  // Once for all tests: what one of them leaves behind does not become what the next one finds.
+  before = resources();
+});
+
+afterAll(() => void holder.close());
+
+afterEach(stopControlPlanes);
+
+/** What the event loop of this process waits for, by type: servers, watched files, timers. */
+function resources(): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const type of process.getActiveResourcesInfo()) counts[type] = (counts[type] ?? 0) + 1;
+  return counts;
+}
+
+/** Types of which there is more than before the test. Files are closed a little later than nobody needs them any more. */
+async function leftBehind(): Promise<string[]> {
+  await eventually('all is closed', () => held().length === 0, { deadlineMs: 2_000 }).catch(() => {});
+  return held();
+}
+
+function held(): string[] {
+  return Object.entries(resources()).flatMap(([type, count]) => (count > (before[type] ?? 0) ? type : []));
+}
+
+interface Certificates {
+  readonly flags: DiscoveryFlags;
+  readonly key: string;
+}
+
+function certificates(root: string): Certificates {
+  mkdirSync(root, { recursive: true });
+  const authority = createAuthority();
+  const issued = authority.issue(['127.0.0.1']);
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(root, name), text);
+    return join(root, name);
+  };
+  const key = file('key', issued.privateKey);
+  return {
+    key,
+    flags: {
+      caCertFile: file('ca', authority.certificate),
+      tlsCertFile: file('cert', issued.certificate),
+      tlsKeyFile: key,
+      secureGRPCAddr: '127.0.0.1:0',
+    },
+  };
+}
+
+/** Runs a control plane that cannot start. */
+async function troubleOf(...how: Parameters<typeof ControlPlane.starting>) {
+  const plane = ControlPlane.starting(...how);
+  const { exitCode, trouble } = await plane.ended;
+  expect(plane.records.some((record) => record.kind === 'event' && record.event.type === 'serving.began')).toBe(false);
+  expect(plane.departures()).toEqual([]);
+  return { exitCode, trouble: trouble.join('\n') };
+}
+
+describe('the start', () => {
+  it.each<[string, () => DiscoveryFlags, RegExp]>([
+    ['environment', () => ({ kubeconfig: '/kube' }), /^environment: .*--kubeconfig \/kube/],
+    ['HTTP server', () => ({ httpAddr: taken }), /^HTTP server: a port is in use: /],
+    ['HTTP server, monitoring', () => ({ monitoringAddr: taken }), /^HTTP server: a port is in use: /],
+    ['configuration sources', () => ({ registries: 'Kubernetes', configDir: '' }), /^configuration sources: .*cluster/],
+    ['service registries', () => ({ registries: 'Eureka' }), /^service registries: .*Eureka is not supported/],
+    ['service registries, known', () => ({ registries: 'Consul' }), /^service registries: .*Consul cannot be read yet/],
+    ['configuration', () => ({ configDir: '/nonexistent/mesh' }), /^configuration: .*\/nonexistent\/mesh/],
+    ['xDS server', () => ({ grpcAddr: taken }), /^xDS server: a port is in use: /],
+  ])('fails in the stage %s', async (_, flags, told) => {
+    const { exitCode, trouble } = await troubleOf(flags());
+    expect(trouble).toMatch(told);
+    expect(exitCode).toBe(1);
+    expect(await leftBehind()).toEqual([]);
+  });
+
+  it.each<[string, (made: Certificates) => DiscoveryFlags, RegExp]>([
+    ['a file is missing', ({ flags }) => ({ ...flags, caCertFile: '/no/ca' }), /^server certificates: .*\/no\/ca/],
+    [
+      'the key is of another certificate',
+      ({ flags, key }) => {
+        writeFileSync(key, createAuthority().privateKey);
+        return flags;
+      },
+      /^server certificates: .*is not the key of the certificate/,
+    ],
+    [
+      'a file is no PEM',
+      ({ flags, key }) => {
+        writeFileSync(key, 'no key');
+        return flags;
+      },
+      /^server certificates: .*is not PEM/,
+    ],
+    [
+      'its port is in use',
+      ({ flags }) => ({ ...flags, secureGRPCAddr: taken }),
+      /^secure xDS server: a port is in use/,
+    ],
+  ])('of the port with TLS fails when %s', async (_, damage, told) => {
+    const root = join(process.env.TMPDIR ?? '/tmp', `chartpilot-start-${process.pid}-${Date.now()}`);
+    try {
+      const { exitCode, trouble } = await troubleOf(damage(certificates(root)));
+      expect(trouble).toMatch(told);
+      expect(exitCode).toBe(1);
+      expect(await leftBehind()).toEqual([]);
+    } finally {
+      rmSync(root, { recursive: true });
+    }
+  });
+
+  it.each([['mesh', 'configSources: [{address: "fs://"}]', /^configuration sources: .*fs:\/\/ names no directory/]])(
+    'fails when the %s says what cannot be: %s',
+    async (file, text, told) => {
+      const { trouble, exitCode } = await troubleOf({}, ({ root }) => writeFileSync(join(root, file), text));
+      expect(trouble).toMatch(told);
+      expect(exitCode).toBe(1);
+      expect(await leftBehind()).toEqual([]);
+    },
+  );
+
+  it('does not fail for settings that are not valid: the defaults hold, and the mistakes are told', async () => {
+    const plane = ControlPlane.starting({}, ({ root }) => {
+      writeFileSync(join(root, 'mesh'), 'connectTimeout: soon\n');
+      writeFileSync(join(root, 'meshNetworks'), 'networks: {west: {endpoints: [{fromCidr: everywhere}]}}\n');
+    });
+    await plane.ready();
+    const troubles = plane.troubles().join('\n');
+    expect(troubles).toMatch(/mesh:1: .*connectTimeout/);
+    expect(troubles).toMatch(/meshNetworks:1: .*fromCidr/);
+  });
+
+  it('leaves nothing behind when all goes well and it is told to end', async () => {
+    const plane = await ControlPlane.serving();
+    expect(held()).toEqual(expect.arrayContaining(['TCPServerWrap', 'FSEventWrap']));
+    plane.signal();
+    expect(await plane.ended).toEqual({ exitCode: 0, trouble: [] });
+    expect(await leftBehind()).toEqual([]);
+  });
+});

@@ -1,0 +1,74 @@
+/**
+ * Variables of the environment (spec/discovery.md §1.4). One that makes no sense has its default, with a warning; an empty
+ * one counts as unset.
+ */
+import { durationMsOf } from '../model/duration.ts';
+
+export class Environment {
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #warn: (warning: string) => void;
+
+  constructor(env: NodeJS.ProcessEnv, warn: (warning: string) => void) {
+    this.#env = env;
+    this.#warn = warn;
+  }
+
+  isSet(name: string): boolean {
+    return (this.#env[name] ?? '') !== '';
+  }
+
+  text(name: string, byDefault: string): string {
+    return this.#env[name] || byDefault;
+  }
+
+  /** `a,b, c`. */
+  list(name: string): string[] {
+    return listOf(this.#env[name] ?? '');
+  }
+
+  durationMs(name: string, byDefault: number): number {
+    const ms = durationMsOf(this.#env[name] ?? '');
+    return this.#orDefault(name, ms !== undefined && ms >= 0 ? ms : undefined, byDefault, `${byDefault}ms`);
+  }
+
+  /** A whole number, not negative. */
+  number(name: string, byDefault: number): number {
+    const value = Number(this.#env[name]);
+    return this.#orDefault(name, Number.isInteger(value) && value >= 0 ? value : undefined, byDefault);
+  }
+
+  /** As Go reads it: `1`, `t`, `true` and `0`, `f`, `false`. */
+  boolean(name: string, byDefault: boolean): boolean {
+    return this.#orDefault(name, booleanOf(this.#env[name] ?? ''), byDefault);
+  }
+
+  #orDefault<T>(name: string, value: T | undefined, byDefault: T, shown = String(byDefault)): T {
+    if (!this.isSet(name)) return byDefault;
+    if (value === undefined) this.#warn(`${name}=${this.#env[name]} makes no sense; the default holds: ${shown}`);
+    return value ?? byDefault;
+  }
+}
+
+/** The items of a comma list, without blanks around them and without empty ones. */
+export function listOf(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean);
+}
+
+export function booleanOf(text: string): boolean | undefined {
+  if (/^(1|t|true)$/i.test(text)) return true;
+  return /^(0|f|false)$/i.test(text) ? false : undefined;
+}
+
+/** What the reference reads and this program does not, or not yet: whoever sets one should hear of it. */
+export const variablesWithoutEffect: readonly string[] = [
+  ...['PILOT_XDS_SEND_TIMEOUT', 'V2_REFRESH', 'PILOT_PUSH_BURST'],
+  ...['ENABLE_CA_SERVER', 'PILOT_CERT_PROVIDER', 'ISTIOD_CUSTOM_HOST', 'TOKEN_ISSUER', 'AUDIENCE'],
+  ...['JWT_POLICY', 'TRUSTED_GATEWAY_CIDR', 'CA_TRUSTED_NODE_ACCOUNTS', 'ISTIO_MULTIROOT_MESH'],
+  ...['PILOT_ENABLE_STATUS', 'PILOT_ENABLE_ANALYSIS', 'SHARED_MESH_CONFIG', 'REVISION', 'ISTIO_WATCH_NAMESPACE'],
+  ...['ENABLE_LEADER_ELECTION', 'EXTERNAL_ISTIOD', 'INJECTION_WEBHOOK_CONFIG_NAME', 'VALIDATION_WEBHOOK_CONFIG_NAME'],
+  ...['LOCAL_CLUSTER_SECRET_WATCHER', 'PILOT_MULTICLUSTER_KUBECONFIG_PATH', 'PILOT_REMOTE_CLUSTER_TIMEOUT'],
+  ...['PILOT_ENABLE_GATEWAY_API', 'PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION', 'DNS_ADDR'],
+];

@@ -1,0 +1,48 @@
+/** Who may look at debug pages (spec/discovery.md §9.1): this host freely, others when they are known and entitled. */
+import { foreignness } from '../../../runtime/debugger-access.ts';
+import type { HttpAnswer, HttpRequest } from '../http-server.ts';
+import type { DebugPage } from './debug-page.ts';
+
+export interface DebugAccess {
+  /**
+   * The Kubernetes namespace of whoever sent a request of another host, as an authenticator found out; undefined: none
+   * knows them. Absent: there is no authenticator.
+   */
+  readonly namespaceOf?: (request: HttpRequest) => Promise<string | undefined>;
+  /** `ENABLE_DEBUG_ENDPOINT_AUTH`: false lets everybody who is known see everything. */
+  readonly checksNamespace: boolean;
+  readonly rootNamespace: () => string;
+  /** `DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES`: may see everything, as the root namespace does. */
+  readonly allowedNamespaces: readonly string[];
+}
+
+/** What a caller may see. */
+export type Permission = { readonly onlyNamespace?: string };
+
+/** A caller's permission, or the answer that says why there is none. */
+export async function permissionOf(
+  access: DebugAccess,
+  request: HttpRequest,
+): Promise<{ readonly permission: Permission } | { readonly refusal: HttpAnswer }> {
+  const foreign = foreignness(request);
+  if (foreign === undefined) return { permission: {} };
+  const namespace = await access.namespaceOf?.(request);
+  if (namespace === undefined) {
+    const why = access.namespaceOf === undefined ? 'as nobody else can be authenticated' : 'and you are not known';
+    return { refusal: { status: 401, body: `refused: without authentication ${foreign}, ${why}\n` } };
+  }
+  return { permission: permissionOfNamespace(access, namespace) };
+}
+
+/** What a workload of a namespace may see. */
+export function permissionOfNamespace(access: DebugAccess, namespace: string): Permission {
+  const seesAll =
+    !access.checksNamespace || namespace === access.rootNamespace() || access.allowedNamespaces.includes(namespace);
+  return seesAll ? {} : { onlyNamespace: namespace };
+}
+
+/** Why a page is not for a caller; undefined: it is. */
+export function refusalOf(page: DebugPage, { onlyNamespace }: Permission): HttpAnswer | undefined {
+  if (onlyNamespace === undefined || page.forEveryNamespace === true) return undefined;
+  return { status: 403, body: `refused: /debug/${page.path} is not for namespace ${onlyNamespace}\n` };
+}

@@ -1,0 +1,70 @@
+/** What a debug page is, and what it may look at (spec/discovery.md §9.1). */
+import type { ConnectionView } from '../../ads/ads-observer.ts';
+import type { EncodedCache } from '../../push/encoded-cache.ts';
+import type { MeshNode, MeshResources } from '../../push/mesh-resources.ts';
+import type { MeshState } from '../../push/mesh-state.ts';
+import type { HttpAnswer, HttpRequest } from '../http-server.ts';
+
+/** What the control plane knows, as far as pages show it. */
+export interface DebugSources {
+  readonly state: MeshState;
+  readonly resources: MeshResources;
+  readonly cache: EncodedCache;
+  readonly connections: () => readonly ConnectionView[];
+  /** Ends a stream; its proxy will connect again. False: it is gone already. */
+  readonly disconnect: (connection: ConnectionView) => boolean;
+  /** Everything goes to everyone. */
+  readonly pushAll: () => void;
+  readonly clusterId: string;
+  /** `UNSAFE_ENABLE_ADMIN_ENDPOINTS`: pages that break something on purpose are there. */
+  readonly unsafeAdmin: boolean;
+}
+
+export type PageRequest = Pick<HttpRequest, 'headers'> & {
+  readonly query: URLSearchParams;
+  /** The only namespace whose proxies the caller may look at; absent: all. */
+  readonly onlyNamespace?: string;
+};
+
+export interface DebugPage {
+  /** Below `/debug/`. */
+  readonly path: string;
+  readonly description: string;
+  /** Whether a caller of any namespace may see it, for proxies of its own (§9.1). */
+  readonly forEveryNamespace?: boolean;
+  readonly answer: (sources: DebugSources, request: PageRequest) => HttpAnswer | Promise<HttpAnswer>;
+}
+
+/** The words of the reference, which scripts look for. */
+const notConnected = 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n';
+const usage = 'You must provide a proxyID in the query string: ?proxyID=NODE_ID, as /debug/adsz lists them\n';
+
+export function ok(body: object): HttpAnswer {
+  return { status: 200, body };
+}
+
+export function text(body: string, status = 200): HttpAnswer {
+  return { status, body: `${body}\n` };
+}
+
+/** A proxy is named by its node id, by the workload in it (`web-0.shop`), or by a connection's id or how that begins. */
+export function isMeant({ id, node }: ConnectionView, wanted: string): boolean {
+  return node === wanted || node.split('~')[2] === wanted || id.startsWith(wanted);
+}
+
+/** Answers for the proxy of `?proxyID`: 400 when none is named, 404 when it is not here, 403 when it is none of the caller's business. */
+export function withProxy(
+  { connections, resources }: DebugSources,
+  { query, onlyNamespace }: PageRequest,
+  answer: (connection: ConnectionView, node: MeshNode) => HttpAnswer | Promise<HttpAnswer>,
+): HttpAnswer | Promise<HttpAnswer> {
+  const wanted = query.get('proxyID') ?? '';
+  if (wanted === '') return { status: 400, body: usage };
+  const connection = connections().find((candidate) => isMeant(candidate, wanted));
+  const node = connection && resources.nodesOf(connection.node)[0];
+  if (connection === undefined || node === undefined) return { status: 404, body: notConnected };
+  if (onlyNamespace !== undefined && node.proxy.configNamespace !== onlyNamespace) {
+    return text(`refused: ${wanted} is of another namespace than ${onlyNamespace}`, 403);
+  }
+  return answer(connection, node);
+}

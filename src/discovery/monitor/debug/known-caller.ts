@@ -1,0 +1,21 @@
+/** Who a caller of another host is, as the authenticators of xDS streams find out from its request. */
+import { type Authenticator, authenticate } from '../../ads/authentication.ts';
+import { spiffeOf } from '../../ads/authorization.ts';
+import type { HttpRequest } from '../http-server.ts';
+import type { DebugAccess } from './debug-access.ts';
+
+/**
+ * The namespace of the first identity that is a workload's. HTTP is served without TLS, so there is no certificate to
+ * show; a token is.
+ */
+export function callerNamespace(authenticators: readonly Authenticator[]): NonNullable<DebugAccess['namespaceOf']> {
+  return async ({ headers, peer }: HttpRequest) => {
+    const answer = await authenticate(authenticators, {
+      address: peer.remoteAddress ?? '',
+      metadata: (name) => [headers[name] ?? []].flat(),
+      certificate: undefined,
+    });
+    if ('failure' in answer) return undefined;
+    return answer.identities.map((identity) => spiffeOf(identity)?.namespace).find(Boolean);
+  };
+}

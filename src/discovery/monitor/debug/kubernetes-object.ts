@@ -1,0 +1,44 @@
+/** Configuration objects as Kubernetes writes them, without what nobody may read. */
+import type { Config } from '../../../model/config.ts';
+import { kinds } from '../../../model/kinds/index.ts';
+import type { Kind } from '../../../model/kinds/kind.ts';
+
+const redacted = '[redacted]';
+/** The whole object once more, its data included. */
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
+
+/** The object as it is in force: its fields are those that were decoded, defaults included. */
+export function asKubernetesObject(config: Config): object {
+  const { apiVersion, kind, name, namespace, labels, resourceVersion, creationTimestamp, status } = config;
+  const metadata = {
+    name,
+    ...(namespace !== '' && { namespace }),
+    resourceVersion,
+    // 0: the file does not say.
+    ...(creationTimestamp > 0 && { creationTimestamp: new Date(creationTimestamp).toISOString() }),
+    labels,
+    annotations: annotationsOf(config),
+  };
+  const body = bodyOf(config);
+  return { apiVersion, kind, metadata, ...body, ...(status !== undefined && { status }) };
+}
+
+function bodyOf({ kind, spec }: Config): object {
+  const known = (kinds as Readonly<Record<string, Kind<string, unknown> | undefined>>)[kind];
+  const body = known?.body === 'object' ? (spec as object) : { spec };
+  return kind === 'Secret' ? withoutValues(body as Readonly<Record<string, unknown>>) : body;
+}
+
+/** A Secret with its keys, and without what they stand for. */
+function withoutValues(body: Readonly<Record<string, unknown>>): object {
+  const fields = Object.entries(body).map(([field, value]) => {
+    if (field === 'type' || field === 'immutable') return [field, value];
+    const names = value instanceof Map ? [...value.keys()] : Object.keys((value ?? {}) as object);
+    return [field, Object.fromEntries(names.map((name) => [name, redacted]))];
+  });
+  return Object.fromEntries(fields);
+}
+
+function annotationsOf({ kind, annotations }: Config): Readonly<Record<string, string>> {
+  return kind === 'Secret' && lastApplied in annotations ? { ...annotations, [lastApplied]: redacted } : annotations;
+}

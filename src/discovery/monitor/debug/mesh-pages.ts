@@ -1,0 +1,85 @@
+/** Pages about what the sources said: settings, objects, services, endpoints. */
+import { kinds } from '../../../model/kinds/index.ts';
+import { type DebugPage, type DebugSources, ok, text } from './debug-page.ts';
+import { asKubernetesObject } from './kubernetes-object.ts';
+
+export const meshPages: readonly DebugPage[] = [
+  {
+    path: 'configz',
+    description: 'configuration objects in force, as Kubernetes objects; the data of Secrets is left out',
+    answer: ({ state }) => ok([...state.configs.byKey.values()].map(asKubernetesObject)),
+  },
+  {
+    path: 'resourcesz',
+    description: 'kinds of configuration that are read',
+    answer: () =>
+      ok(
+        Object.values(kinds).flatMap(({ group, versions, kind }) =>
+          versions.map((version) => [group, version, kind].filter(Boolean).join('/')),
+        ),
+      ),
+  },
+  { path: 'registryz', description: 'services of all registries', answer: ({ state }) => ok(state.registry.services) },
+  {
+    path: 'endpointz',
+    description: 'endpoints of all services; ?brief=1 as lines of text',
+    answer: (sources, { query }) =>
+      query.get('brief') === null ? ok(endpointShards(sources)) : text(briefEndpoints(sources)),
+  },
+  {
+    path: 'endpointShardz',
+    description: 'endpoints of all services by registry and cluster',
+    answer: (sources) => ok(endpointShards(sources)),
+  },
+  { path: 'mesh', description: 'mesh configuration in force', answer: ({ state }) => ok(state.mesh) },
+  { path: 'networkz', description: 'mesh networks in force', answer: ({ state }) => ok(state.settings.networks) },
+  {
+    path: 'clusterz',
+    description: 'clusters that are read',
+    answer: (sources) => ok(clusters(sources)),
+  },
+  {
+    path: 'mcsz',
+    description: 'services of Kubernetes multi-cluster services: none, these are not read',
+    answer: () => ok([]),
+  },
+  {
+    path: 'inject',
+    description: 'templates of the sidecar injector: not there',
+    answer: () => text('not there: this control plane has no sidecar injector yet, so there are no templates', 404),
+  },
+];
+
+function endpointShards({ state }: DebugSources): object {
+  const hosts: Record<string, Record<string, object>> = {};
+  for (const { hostname, namespace, shards, serviceAccounts } of state.registries.shards()) {
+    hosts[hostname] ??= {};
+    hosts[hostname][namespace] = { Shards: shards, ServiceAccounts: serviceAccounts };
+  }
+  return hosts;
+}
+
+/** This control plane's own cluster has no Secret that says how to reach it. */
+function clusters({ state, clusterId }: DebugSources): object[] {
+  const ids = new Set([clusterId, ...state.registries.registries.map((registry) => registry.clusterId)]);
+  return [...ids].map((id) => {
+    const registries = state.registries.registries.filter((registry) => registry.clusterId === id);
+    const isSynced = registries.every((registry) => registry.hasSynced());
+    return { id, secretName: '', syncStatus: isSynced ? 'synced' : 'syncing' };
+  });
+}
+
+/** `host|port namespace address:port …` */
+function briefEndpoints({ state }: DebugSources): string {
+  const lines: string[] = [];
+  for (const [host, byNamespace] of state.registry.endpoints) {
+    for (const [namespace, list] of byNamespace) {
+      for (const [port, endpoints] of Map.groupBy(list, ({ servicePortName }) => servicePortName)) {
+        lines.push(
+          `${host}|${port} ${namespace} ${endpoints.map(({ address, port: at }) => `${address}:${at}`).join(' ')}`,
+        );
+      }
+    }
+  }
+  return lines.sort().join('\n');
+}

@@ -1,0 +1,142 @@
+/** Pages about what one proxy was given, and why. */
+import type { Config } from '../../../model/config.ts';
+import type { PolicyScope } from '../../../model/kinds/policy-target.ts';
+import { clusterType, endpointType, generators } from '../../../networking/index.ts';
+import type { MeshNode } from '../../push/mesh-resources.ts';
+import type { HttpAnswer } from '../http-server.ts';
+import { type DebugPage, type DebugSources, ok, text, withProxy } from './debug-page.ts';
+import { asKubernetesObject } from './kubernetes-object.ts';
+
+const nameTableType = 'type.googleapis.com/istio.networking.nds.v1.NameTable';
+const extensionType = 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig';
+
+export const proxyConfigPages: readonly DebugPage[] = [
+  {
+    path: 'config_dump',
+    description:
+      'what a proxy was given, as its own /config_dump; ?proxyID=ID, &types=cds,lds,rds,eds,sds,ecds, &include_eds',
+    forEveryNamespace: true,
+    answer: (sources, request) =>
+      withProxy(sources, request, async (connection, node) => {
+        // The descriptors of all extensions: loaded when somebody asks.
+        const { configDump } = await import('../config-dump.ts');
+        return ok(configDump(connection, node, request.query));
+      }),
+  },
+  {
+    path: 'edsz',
+    description: 'the endpoints that a proxy was given; ?proxyID=ID',
+    forEveryNamespace: true,
+    answer: oneType(endpointType),
+  },
+  {
+    path: 'ecdsz',
+    description: 'the extensions that a proxy was given; ?proxyID=ID',
+    answer: oneType(extensionType),
+  },
+  { path: 'cdsz', description: 'the clusters that a proxy was given; ?proxyID=ID', answer: oneType(clusterType) },
+  {
+    path: 'ndsz',
+    description: 'the table of names that a proxy was given; ?proxyID=ID',
+    forEveryNamespace: true,
+    answer: (sources, request) =>
+      withProxy(sources, request, () =>
+        text(
+          generators.has(nameTableType)
+            ? 'tables of names are not shown yet'
+            : 'not there: tables of names (NDS) are not made yet',
+          404,
+        ),
+      ),
+  },
+  {
+    path: 'sidecarz',
+    description: 'what of the mesh a proxy sees, and by which Sidecar object; ?proxyID=ID',
+    answer: (sources, request) => withProxy(sources, request, (_, node) => ok(scopeOf(node))),
+  },
+  {
+    path: 'authorizationz',
+    description: 'the authorization policies that select a proxy; ?proxyID=ID',
+    answer: (sources, request) =>
+      withProxy(sources, request, (_, node) => policies(sources, node, ['AuthorizationPolicy'])),
+  },
+  {
+    path: 'authenticationz',
+    description: 'the authentication policies that select a proxy; ?proxyID=ID',
+    answer: (sources, request) =>
+      withProxy(sources, request, (_, node) =>
+        policies(sources, node, ['PeerAuthentication', 'RequestAuthentication']),
+      ),
+  },
+  {
+    path: 'telemetryz',
+    description: 'the Telemetry objects that select a proxy; ?proxyID=ID',
+    answer: (sources, request) => withProxy(sources, request, (_, node) => policies(sources, node, ['Telemetry'])),
+  },
+];
+
+function oneType(typeUrl: string): DebugPage['answer'] {
+  return (sources, request) =>
+    withProxy(sources, request, async (connection, node) => {
+      const { dumpOfType } = await import('../config-dump.ts');
+      return ok(dumpOfType(typeUrl, connection, node));
+    });
+}
+
+function scopeOf({ proxy, context }: MeshNode): object {
+  const scope = context.sidecarScopeFor(proxy);
+  const { namespace, sidecar, outboundTrafficPolicy, services, egressListeners } = scope;
+  const named = [...new Set(services.map(({ hostname }) => hostname))];
+  return {
+    version: context.version,
+    name: sidecar?.name ?? 'default-sidecar',
+    namespace,
+    outboundTrafficPolicy,
+    services: services.map(nameOf),
+    egressListenerServices: egressListeners.map(({ port, bind, captureMode, services: seen }) => ({
+      ...(port !== undefined && { port }),
+      ...(bind !== undefined && { bind }),
+      captureMode,
+      services: seen.map(nameOf),
+    })),
+    servicesByHostname: Object.fromEntries(
+      named.flatMap((hostname) => {
+        const service = scope.serviceByHostname(hostname);
+        return service === undefined ? [] : [[hostname, nameOf(service)]];
+      }),
+    ),
+    ...(sidecar !== undefined && { sidecar: asKubernetesObject(sidecar) }),
+    destinationRules: Object.fromEntries(
+      services.flatMap((service) => {
+        const rule = scope.destinationRuleFor(service, proxy.labels);
+        return rule === undefined ? [] : [[nameOf(service), rule]];
+      }),
+    ),
+  };
+}
+
+function nameOf({ namespace, hostname }: { readonly namespace: string; readonly hostname: string }): string {
+  return `${namespace}/${hostname}`;
+}
+
+/** Objects of the proxy's namespace and of the root namespace whose selector, if any, has its labels. */
+function policies({ state }: DebugSources, { proxy }: MeshNode, kinds: readonly string[]): HttpAnswer {
+  const { rootNamespace } = state.mesh;
+  const set = state.configs.set as Readonly<Record<string, readonly Config[] | undefined>>;
+  const missing = kinds.filter((kind) => set[kind] === undefined);
+  if (missing.length > 0) return text(`not there: objects of kind ${missing.join(', ')} are not read yet`, 404);
+  const found = kinds.flatMap((kind) =>
+    set[kind]!.filter(
+      (config) =>
+        (config.namespace === proxy.configNamespace || config.namespace === rootNamespace) &&
+        selects(config, proxy.labels),
+    ),
+  );
+  return ok({ proxy: proxy.id, rootNamespace, policies: found.map(asKubernetesObject) });
+}
+
+/** A policy that names its targets (a Gateway, a Service) selects no workload by labels. */
+function selects({ spec }: Config, labels: Readonly<Record<string, string>>): boolean {
+  const { selector = {}, targetRefs = [] } = spec as PolicyScope;
+  return targetRefs.length === 0 && Object.entries(selector).every(([name, value]) => labels[name] === value);
+}

@@ -1,0 +1,110 @@
+/** The connection view: what each proxy has, acknowledged, rejected and why, and what it is being sent. */
+import type { ConnectionView, WatchView } from '../../ads/ads-observer.ts';
+import type { MeshResources } from '../../push/mesh-resources.ts';
+import { type SyncState, syncStateOf } from './sync-state.ts';
+
+/** One type of resource of one proxy. */
+export interface TypeDescription {
+  /** `cluster.v3.Cluster`: the type's name without what all begin with. */
+  readonly type: string;
+  readonly typeUrl: string;
+  readonly state: SyncState;
+  /** `*`: all there is; otherwise how many names it asked for. */
+  readonly watches: '*' | number;
+  /** How many resources it was sent and not told to drop. */
+  readonly resources?: number;
+  readonly sent: { readonly version: string; readonly nonce: string; readonly at: string };
+  readonly acknowledged: { readonly version: string; readonly nonce: string };
+  /** Why it rejected what it was sent last; absent: it did not. */
+  readonly rejected?: string;
+  /** What is on its way: a response that is not answered, or a change that waits for that. */
+  readonly pending?: string;
+}
+
+export interface ProxyDescription {
+  readonly connectionId: string;
+  readonly proxy: string;
+  readonly type: string;
+  readonly namespace: string;
+  readonly cluster: string;
+  readonly version: string;
+  readonly address: string;
+  readonly protocol: 'sotw' | 'delta';
+  readonly connectedAt: string;
+  /** Of its connection's statechart. */
+  readonly state: string;
+  /** Version of the push context that it is served from. */
+  readonly context: string;
+  readonly worst: SyncState;
+  /** Bytes of responses that have not left this host: it does not read as fast as it is sent to. */
+  readonly unflushedBytes: number;
+  readonly slow: boolean;
+  readonly types: readonly TypeDescription[];
+}
+
+/** A proxy that has this much waiting is slow: the next response waits, too (src/discovery/ads/ads-stream.ts). */
+const slowBytes = 64 * 1024;
+
+const severity: Readonly<Record<SyncState, number>> = { ERROR: 0, STALE: 1, NOT_SENT: 2, SYNCED: 3 };
+
+/** The troubled ones first, then by name. */
+export function describeProxies(connections: readonly ConnectionView[], resources: MeshResources): ProxyDescription[] {
+  const nodes = new Map([...resources.nodes].map((node) => [node.proxy.id, node]));
+  return connections
+    .map((connection): ProxyDescription => {
+      const node = nodes.get(connection.node);
+      const types = connection.watches.map(describeType);
+      const unflushedBytes = connection.unflushedBytes ?? 0;
+      return {
+        connectionId: connection.id,
+        proxy: node?.proxy.name ?? connection.node,
+        type: node?.proxy.type ?? '',
+        namespace: node?.proxy.configNamespace ?? '',
+        cluster: node?.proxy.clusterId ?? '',
+        version: String(connection.identity.metadata.ISTIO_VERSION ?? ''),
+        address: connection.peer,
+        protocol: connection.protocol,
+        connectedAt: connection.connectedAt,
+        state: connection.state,
+        context: node?.context.version ?? '',
+        worst: types.map(({ state }) => state).sort((a, b) => severity[a] - severity[b])[0] ?? 'NOT_SENT',
+        unflushedBytes,
+        slow: unflushedBytes > slowBytes,
+        types,
+      };
+    })
+    .sort(
+      (a, b) =>
+        severity[a.worst] - severity[b.worst] ||
+        Number(b.slow) - Number(a.slow) ||
+        (a.proxy < b.proxy ? -1 : a.proxy > b.proxy ? 1 : 0),
+    );
+}
+
+function describeType(watch: WatchView): TypeDescription {
+  const state = syncStateOf(watch);
+  const pending = pendingOf(watch, state);
+  return {
+    type: watch.typeUrl.replace(/^type\.googleapis\.com\/(envoy\.(config|extensions)\.)?/, ''),
+    typeUrl: watch.typeUrl,
+    state,
+    watches: watch.wildcard ? '*' : watch.names.length,
+    ...(watch.resourcesSent !== undefined && { resources: watch.resourcesSent }),
+    sent: { version: watch.versionSent, nonce: watch.nonceSent, at: watch.sentAt ?? '' },
+    acknowledged: { version: watch.versionAcked, nonce: watch.nonceAcked },
+    ...(state === 'ERROR' && { rejected: watch.lastError }),
+    ...(pending !== undefined && { pending }),
+  };
+}
+
+function pendingOf({ pending }: WatchView, state: SyncState): string | undefined {
+  const waiting = state === 'STALE' ? 'its answer to the last response' : undefined;
+  const next = pending === undefined || pending === 'nothing' ? undefined : nextOf[pending];
+  return [waiting, next].filter(Boolean).join(', then ') || undefined;
+}
+
+const nextOf = {
+  names: 'names that it asked for',
+  changes: 'what has changed since',
+  everything: 'everything of the type',
+} as const;

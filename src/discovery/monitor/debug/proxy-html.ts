@@ -1,0 +1,154 @@
+/** The connection view as a page for people: an overview of all proxies, or all about some of them. No script. */
+import type { ProxyDescription, TypeDescription } from './proxy-description.ts';
+import type { SyncState } from './sync-state.ts';
+
+/** @param one the page is about what somebody named, so that everything is shown */
+export function proxiesPage(proxies: readonly ProxyDescription[], { one }: { one: boolean }): string {
+  const title = one ? `Proxy ${proxies[0]?.proxy ?? ''}` : 'Proxies';
+  const body = one ? proxies.map(detail).join('\n') : overview(proxies);
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>${escaped(title)} – pilot-discovery</title>
+<meta name="viewport" content="width=device-width"><style>${style}</style></head>
+<body><header><a href="/debug">debug</a> › ${one ? '<a href="/debug/proxyz">proxyz</a> › ' : ''}<b>${escaped(title)}</b></header>
+${body}
+</body></html>
+`;
+}
+
+function overview(proxies: readonly ProxyDescription[]): string {
+  if (proxies.length === 0) return '<p>No proxy is connected.</p>';
+  const types = [...new Set(proxies.flatMap((proxy) => proxy.types.map(({ type }) => type)))].sort(byOrder);
+  const heads = ['proxy', 'namespace', 'protocol', 'connected', ...types.map(shortName), 'waiting bytes'];
+  return `<p>${summary(proxies)}</p>
+<table><thead><tr>${heads.map(head).join('')}</tr></thead>
+<tbody>${proxies.map((proxy) => overviewRow(proxy, types)).join('\n')}</tbody></table>`;
+}
+
+function overviewRow(proxy: ProxyDescription, types: readonly string[]): string {
+  const link = `/debug/proxyz?proxyID=${encodeURIComponent(proxy.connectionId)}`;
+  const states = types.map((type) => {
+    const found = proxy.types.find((candidate) => candidate.type === type);
+    return found === undefined ? '<td class="none">–</td>' : `<td>${badge(found.state, found.rejected)}</td>`;
+  });
+  return `<tr><td><a href="${escaped(link)}">${escaped(proxy.proxy)}</a></td><td>${escaped(proxy.namespace)}</td>
+<td>${proxy.protocol}</td><td>${time(proxy.connectedAt)}</td>${states.join('')}<td class="number">${waiting(proxy)}</td></tr>`;
+}
+
+function detail(proxy: ProxyDescription): string {
+  const facts: [string, string][] = [
+    ['connection', escaped(proxy.connectionId)],
+    ['kind', escaped(`${proxy.type} of namespace ${proxy.namespace}, cluster ${proxy.cluster || 'not said'}`)],
+    ['Istio version', escaped(proxy.version || 'not said')],
+    ['address', escaped(proxy.address)],
+    ['protocol', `${proxy.protocol}, connection ${escaped(proxy.state)}`],
+    ['connected since', time(proxy.connectedAt)],
+    ['served from context', escaped(proxy.context)],
+    ['waiting to leave', `${waiting(proxy)} bytes`],
+  ];
+  const heads = ['type', 'state', 'watches', 'resources', 'sent', 'acknowledged', 'on its way'];
+  return `<section><h1>${escaped(proxy.proxy)} ${badge(proxy.worst)}</h1>
+<dl>${facts.map(([name, value]) => `<dt>${name}</dt><dd>${value}</dd>`).join('')}</dl>
+<table><thead><tr>${heads.map(head).join('')}</tr></thead>
+<tbody>${[...proxy.types]
+    .sort((a, b) => byOrder(a.type, b.type))
+    .map(detailRow)
+    .join('\n')}</tbody></table>
+<p>${links(proxy)}</p></section>`;
+}
+
+function head(name: string): string {
+  return `<th${['resources', 'waiting bytes'].includes(name) ? ' class="number"' : ''}>${escaped(name)}</th>`;
+}
+
+function detailRow(type: TypeDescription): string {
+  const { sent, acknowledged } = type;
+  const row = `<tr><td title="${escaped(type.typeUrl)}">${escaped(shortName(type.type))}</td><td>${badge(type.state)}</td>
+<td>${type.watches === '*' ? 'all' : `${type.watches} names`}</td><td class="number">${type.resources ?? '–'}</td>
+<td>${version(sent.version)}<small>${sent.at === '' ? '' : `<br>at ${time(sent.at)}`}</small></td>
+<td>${acknowledged.nonce === sent.nonce && sent.nonce !== '' ? 'the same' : version(acknowledged.version)}</td>
+<td>${escaped(type.pending ?? '')}</td></tr>`;
+  if (type.rejected === undefined) return row;
+  return `${row}<tr class="why"><td></td><td colspan="6">rejected: <code>${escaped(type.rejected)}</code></td></tr>`;
+}
+
+function links({ connectionId }: ProxyDescription): string {
+  const query = `?pretty&amp;proxyID=${escaped(encodeURIComponent(connectionId))}`;
+  return ['config_dump', 'edsz', 'sidecarz', 'adsz']
+    .map((name) => `<a href="/debug/${name}${query}">${name}</a>`)
+    .join(' · ');
+}
+
+function summary(proxies: readonly ProxyDescription[]): string {
+  const count = (state: SyncState): number => proxies.filter(({ worst }) => worst === state).length;
+  const parts = (['SYNCED', 'STALE', 'ERROR', 'NOT_SENT'] as const).flatMap((state) => {
+    return count(state) === 0 ? [] : [`${count(state)} ${badge(state)}`];
+  });
+  const slow = proxies.filter((proxy) => proxy.slow).length;
+  return [`${proxies.length} connected`, ...parts, ...(slow > 0 ? [`${slow} slow`] : [])].join(', ');
+}
+
+const words: Readonly<Record<SyncState, string>> = {
+  SYNCED: 'in step',
+  STALE: 'not answered',
+  ERROR: 'rejected',
+  NOT_SENT: 'not sent',
+};
+
+function badge(state: SyncState, why = ''): string {
+  return `<span class="badge ${state}"${why === '' ? '' : ` title="${escaped(why)}"`}>${words[state]}</span>`;
+}
+
+function waiting({ slow, unflushedBytes }: ProxyDescription): string {
+  return slow ? `<b class="slow">${unflushedBytes} (slow)</b>` : String(unflushedBytes);
+}
+
+function version(text: string): string {
+  return text === '' ? 'nothing' : `<code>${escaped(text)}</code>`;
+}
+
+function time(iso: string): string {
+  return `<time>${escaped(iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC'))}</time>`;
+}
+
+/** As Envoy takes them: clusters, endpoints, listeners, routes, then the others. */
+const order = ['Cluster', 'ClusterLoadAssignment', 'Listener', 'RouteConfiguration'];
+const shortNames: Readonly<Record<string, string>> = {
+  Cluster: 'clusters',
+  ClusterLoadAssignment: 'endpoints',
+  Listener: 'listeners',
+  RouteConfiguration: 'routes',
+  Secret: 'secrets',
+};
+
+function messageName(type: string): string {
+  return type.slice(type.lastIndexOf('.') + 1);
+}
+
+function shortName(type: string): string {
+  return shortNames[messageName(type)] ?? type;
+}
+
+function byOrder(a: string, b: string): number {
+  const rank = (type: string): number => (order.indexOf(messageName(type)) + order.length + 1) % (order.length + 1);
+  return rank(a) - rank(b) || (a < b ? -1 : 1);
+}
+
+export function escaped(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+const style = `
+:root { color-scheme: light dark; --line: #8884; --faint: color-mix(in srgb, CanvasText 62%, Canvas); }
+body { font: 14px/1.5 system-ui, sans-serif; margin: 1rem 1.5rem; }
+header { color: var(--faint); border-bottom: 1px solid var(--line); padding-bottom: .4rem; }
+header b { color: CanvasText; } h1 { font-size: 1.3rem; margin: 1.2rem 0 .6rem; }
+table { border-collapse: collapse; margin: .8rem 0; } th, td { text-align: left; padding: .25rem .9rem .25rem 0; vertical-align: top; }
+th.number { text-align: right; } th { font-weight: 600; border-bottom: 1px solid var(--line); white-space: nowrap; } tbody tr { border-bottom: 1px solid var(--line); }
+tbody tr.why { border-bottom: 1px solid var(--line); } tr:has(+ tr.why) { border-bottom: 0; }
+.number { text-align: right; } .none { color: var(--faint); } small { color: var(--faint); }
+code { font: 12px ui-monospace, monospace; overflow-wrap: anywhere; } time { white-space: nowrap; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0; } dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
+.badge { display: inline-block; border-radius: .6rem; padding: 0 .55rem; font-size: 12px; font-weight: 600; white-space: nowrap; vertical-align: middle; }
+.SYNCED { background: #1a7f3733; } .STALE { background: #d4a01755; } .ERROR { background: #cf222e; color: #fff; } .NOT_SENT { background: #8883; }
+.slow { color: light-dark(#cf222e, #ff7b72); }
+`;

@@ -1,0 +1,146 @@
+/** Pages about connected proxies. */
+import type { ConnectionView, WatchView } from '../../ads/ads-observer.ts';
+import type { MeshNode } from '../../push/mesh-resources.ts';
+import type { HttpAnswer } from '../http-server.ts';
+import { type DebugPage, type DebugSources, isMeant, ok, type PageRequest, text, withProxy } from './debug-page.ts';
+import { describeProxies } from './proxy-description.ts';
+import { proxiesPage } from './proxy-html.ts';
+import { syncedTypes, syncStateOf } from './sync-state.ts';
+
+export const proxyPages: readonly DebugPage[] = [
+  {
+    path: 'proxyz',
+    description: 'what each proxy has, acknowledged, rejected and why, and is being sent; ?proxyID=ID for one',
+    answer: proxies,
+  },
+  {
+    path: 'adsz',
+    description: 'connected proxies and what they watch; ?proxyID=ID; ?push=true pushes everything to everyone',
+    answer: (sources, { query }) => (query.get('push') ? pushToAll(sources) : ok(connectedClients(sources, query))),
+  },
+  {
+    path: 'connections',
+    description: 'connected proxies',
+    answer: ({ connections }) => {
+      const clients = connections().map(({ id, connectedAt, peer }) => ({
+        connectionId: id,
+        connectedAt,
+        address: peer,
+      }));
+      return ok({ totalClients: clients.length, clients });
+    },
+  },
+  {
+    path: 'syncz',
+    description: 'what each proxy was sent and what it acknowledged; ?namespace=NAME',
+    answer: (sources, { query }) => ok(syncStatus(sources, query.get('namespace') ?? '')),
+  },
+  {
+    path: 'instancesz',
+    description: 'the service ports that each connected proxy serves',
+    answer: ({ resources }) =>
+      ok(
+        Object.fromEntries(
+          [...resources.nodes].map(({ proxy, shape }) => [proxy.id, shape.serviceTargets.map(targetOf)]),
+        ),
+      ),
+  },
+  {
+    path: 'force_disconnect',
+    description: 'ends the stream of ?proxyID=ID (only with UNSAFE_ENABLE_ADMIN_ENDPOINTS)',
+    answer: (sources, request) =>
+      sources.unsafeAdmin
+        ? withProxy(sources, request, (connection) =>
+            sources.disconnect(connection) ? text('OK') : text('the proxy is gone already', 404),
+          )
+        : text('not there: it needs UNSAFE_ENABLE_ADMIN_ENDPOINTS=true', 404),
+  },
+];
+
+function proxies(sources: DebugSources, { query, headers }: PageRequest): HttpAnswer {
+  const wanted = query.get('proxyID') ?? '';
+  const meant = sources.connections().filter((connection) => isMeant(connection, wanted));
+  if (wanted !== '' && meant.length === 0) return text('Proxy not connected to this Pilot instance.', 404);
+  const found = describeProxies(meant, sources.resources);
+  if (headers.accept?.includes('text/html') !== true) return ok(found);
+  return {
+    status: 200,
+    body: proxiesPage(found, { one: wanted !== '' }),
+    contentType: 'text/html; charset=utf-8',
+    headers: { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'" },
+  };
+}
+
+function pushToAll({ connections, pushAll }: DebugSources): HttpAnswer {
+  pushAll();
+  return text(`Pushed to ${connections().length} servers`);
+}
+
+function connectedClients({ connections, resources }: DebugSources, query: URLSearchParams): object {
+  const wanted = query.get('proxyID') ?? '';
+  const clients = connections()
+    .filter((connection) => connection.node.startsWith(wanted) || isMeant(connection, wanted))
+    .map(({ id, node, connectedAt, peer, watches, identity }) => {
+      const proxy = resources.nodesOf(node)[0]?.proxy;
+      return {
+        connectionId: id,
+        connectedAt,
+        address: peer,
+        labels: proxy?.labels ?? {},
+        metadata: identity.metadata,
+        locality: proxy?.locality ?? '',
+        watches: Object.fromEntries(watches.map(({ typeUrl, names }) => [typeUrl, names])),
+      };
+    });
+  return { totalClients: clients.length, clients };
+}
+
+function syncStatus({ connections, resources }: DebugSources, namespace: string): object[] {
+  const nodes = nodesById(resources.nodes);
+  return connections().flatMap((connection) => {
+    const proxy = nodes.get(connection.node)?.proxy;
+    if (proxy === undefined || (namespace !== '' && proxy.configNamespace !== namespace)) return [];
+    const version = String(proxy.metadata.ISTIO_VERSION ?? '');
+    return [
+      {
+        cluster_id: proxy.clusterId,
+        proxy: proxy.name,
+        proxy_type: proxy.type,
+        istio_version: version,
+        proxy_version: version,
+        ...noncesOf(connection),
+        resources: Object.fromEntries(
+          connection.watches.map(({ typeUrl, nonceSent, nonceAcked, sentAt, lastError }) => [
+            typeUrl,
+            { sent: nonceSent, acked: nonceAcked, sentTime: sentAt ?? '', lastError },
+          ]),
+        ),
+      },
+    ];
+  });
+}
+
+function noncesOf({ watches }: ConnectionView): Record<string, string | number> {
+  const nonces: Record<string, string | number> = {};
+  for (const [name, typeUrl] of syncedTypes) {
+    const watch = watches.find((candidate) => candidate.typeUrl === typeUrl);
+    nonces[`${name}_sent`] = watch?.nonceSent ?? '';
+    nonces[`${name}_acked`] = watch?.nonceAcked ?? '';
+    // A response has all endpoints or those that changed: the proxy has taken over all of them, or it has not.
+    if (name === 'endpoint') nonces.endpoint_percent = percentOf(watch);
+  }
+  return nonces;
+}
+
+function percentOf(watch: WatchView | undefined): number {
+  return syncStateOf(watch) === 'SYNCED' ? 100 : 0;
+}
+
+/** For pages about all proxies: looking each up among all would cost the square of their number. */
+function nodesById(nodes: Iterable<MeshNode>): Map<string, MeshNode> {
+  return new Map([...nodes].map((node) => [node.proxy.id, node]));
+}
+
+function targetOf({ service, port, targetPort }: MeshNode['shape']['serviceTargets'][number]): object {
+  return { service: `${service.namespace}/${service.hostname}`, port: port.number, name: port.name, targetPort };
+}

@@ -1,0 +1,51 @@
+/** Pages about what is made of the mesh: the push context and the cache. */
+import { statusOf } from '../push-status.ts';
+import { type DebugPage, ok } from './debug-page.ts';
+import { asKubernetesObject } from './kubernetes-object.ts';
+
+export const pushPages: readonly DebugPage[] = [
+  {
+    path: 'push_status',
+    description: 'what is odd about what was last pushed',
+    answer: ({ state, resources }) => ok(statusOf(state, resources.nodes)),
+  },
+  {
+    path: 'pushcontext',
+    description: 'of the push context in force: version, authorization policies, gateways of networks',
+    answer: ({ state }) => {
+      const { context, configs, settings } = state;
+      const policies = [...configs.byKey.values()].filter(({ kind }) => kind === 'AuthorizationPolicy');
+      const resolved = context?.networkGateways.all ?? [];
+      const known = new Set(resolved.map(({ network }) => network));
+      return ok({
+        version: context?.version ?? '',
+        services: context?.services.length ?? 0,
+        AuthorizationPolicies: policies.map(asKubernetesObject),
+        NetworkGateways: resolved,
+        // Named in the mesh networks, and of no known address.
+        UnresolvedGateways: Object.entries(settings.networks.networks).flatMap(([network, { gateways }]) =>
+          known.has(network) ? [] : gateways.map((gateway) => ({ network, ...gateway })),
+        ),
+      });
+    },
+  },
+  {
+    path: 'cachez',
+    description: 'the cache of encoded resources; ?sizes=true for bytes, ?clear=true empties it',
+    answer: ({ cache, state }, { query }) => {
+      if (isOn(query.get('clear'))) {
+        cache.clear(state.context);
+        return { status: 200, body: 'Cache cleared\n' };
+      }
+      return ok({
+        size: cache.size,
+        ...cache.counts,
+        ...(isOn(query.get('sizes')) && { sizes: cache.sizes() }),
+      });
+    },
+  },
+];
+
+function isOn(value: string | null): boolean {
+  return value !== null && value !== 'false';
+}

@@ -1,0 +1,31 @@
+/** `/v1/registration`: services and where they are, as the first Pilots answered (spec/discovery.md §9.1, G1). */
+import { compareText } from '../../../model/config.ts';
+import type { MeshState } from '../../push/mesh-state.ts';
+import type { HttpAnswer } from '../http-server.ts';
+
+interface Host {
+  readonly ip_address: string;
+  readonly port: number;
+}
+
+/** By key; services outside of the mesh are left out. 503 until there are services. */
+export function registration({ context }: Pick<MeshState, 'context'>): HttpAnswer {
+  if (context === undefined) return { status: 503, body: 'services are not known yet\n' };
+  const hosts = new Map<string, Host[]>();
+  const seen = new Set<string>();
+  for (const { hostname, namespace, ports, meshExternal } of context.services) {
+    // A service with several addresses comes once for each.
+    if (meshExternal || seen.has(`${namespace}/${hostname}`)) continue;
+    seen.add(`${namespace}/${hostname}`);
+    const endpoints = context.endpointsOf(hostname, namespace);
+    for (const { name } of ports) {
+      const key = name === '' ? hostname : `${hostname}|${name}`;
+      const own = endpoints.filter(({ servicePortName }) => servicePortName === name);
+      const known = hosts.get(key) ?? [];
+      hosts.set(key, [...known, ...own.map(({ address, port }) => ({ ip_address: address, port }))]);
+    }
+  }
+  const sorted = [...hosts].sort(([a], [b]) => compareText(a, b));
+  const list = sorted.map(([key, found]) => ({ 'service-key': key, hosts: found }));
+  return { status: 200, body: `${JSON.stringify(list, undefined, 2)}\n`, contentType: 'application/json' };
+}

@@ -1,0 +1,96 @@
+/**
+ * Metrics that the push path may count with: a map's entry or an array's cell is changed, nothing is hashed or copied.
+ * Their text is made when somebody reads them.
+ */
+import type { Registry } from 'prom-client';
+
+interface Description {
+  readonly name: string;
+  readonly help: string;
+}
+
+interface Value {
+  readonly metricName?: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** A label's value, or those of several, as a label set. */
+type LabelsOf = (key: string) => Readonly<Record<string, string>>;
+
+function register(registry: Registry, { name, help }: Description, type: string, values: () => Value[]): void {
+  // What a registry asks of a metric: its own kinds are built for any labels, and cost a thousand times as much.
+  const metric = { name, help, type, aggregator: 'sum', get: async () => ({ name, help, type, values: values() }) };
+  registry.registerMetric(metric as never);
+}
+
+/** The key is the value of one label. */
+export function labelled(label: string): LabelsOf {
+  return (key) => ({ [label]: key });
+}
+
+/** A counter that somebody else keeps, read when it is asked for. */
+export function readCounter(registry: Registry, description: Description, values: () => Value[]): void {
+  register(registry, description, 'counter', values);
+}
+
+/** A counter for each key. */
+export class Tally {
+  readonly #counts = new Map<string, number>();
+
+  constructor(registry: Registry, description: Description, labelsOf: LabelsOf) {
+    register(registry, description, 'counter', () =>
+      [...this.#counts].map(([key, value]) => ({ labels: labelsOf(key), value })),
+    );
+  }
+
+  add(key: string, count = 1): void {
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + count);
+  }
+}
+
+/** A histogram for each key. */
+export class Distribution {
+  readonly #bounds: readonly number[];
+  /** By key: how many in each bucket, the last one above all bounds; then the sum. */
+  readonly #cells = new Map<string, Float64Array>();
+
+  /** @param bounds ascending */
+  constructor(
+    registry: Registry,
+    description: Description,
+    bounds: readonly number[],
+    labelsOf: LabelsOf = () => ({}),
+  ) {
+    this.#bounds = bounds;
+    register(registry, description, 'histogram', () =>
+      [...this.#cells].flatMap(([key, cells]) => this.#values(description.name, labelsOf(key), cells)),
+    );
+  }
+
+  /** @param value in the unit of the bounds */
+  observe(value: number, key = ''): void {
+    const bounds = this.#bounds;
+    let cells = this.#cells.get(key);
+    if (cells === undefined) {
+      cells = new Float64Array(bounds.length + 2);
+      this.#cells.set(key, cells);
+    }
+    let bucket = 0;
+    while (bucket < bounds.length && value > bounds[bucket]!) bucket++;
+    cells[bucket]!++;
+    cells[bounds.length + 1]! += value;
+  }
+
+  #values(name: string, labels: Readonly<Record<string, string>>, cells: Float64Array): Value[] {
+    const values: Value[] = [];
+    let count = 0;
+    for (const [bucket, bound] of [...this.#bounds, '+Inf'].entries()) {
+      count += cells[bucket]!;
+      values.push({ metricName: `${name}_bucket`, labels: { ...labels, le: String(bound) }, value: count });
+    }
+    values.push({ metricName: `${name}_sum`, labels, value: cells[this.#bounds.length + 1]! });
+    values.push({ metricName: `${name}_count`, labels, value: count });
+    return values;
+  }
+}

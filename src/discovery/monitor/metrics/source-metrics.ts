@@ -1,0 +1,126 @@
+/** What is counted of the sources: objects, services, and what asked for pushes (spec/discovery.md §9.2). */
+import type { Registry } from 'prom-client';
+import type { ConfigChange, ConfigKeyText, PushOrder } from '../../../../machines/discovery/protocol.ts';
+import { parseConfigKey } from '../../../model/config.ts';
+import { kubernetesKinds } from '../../../model/kinds/kubernetes/index.ts';
+import type { ServiceRegistry } from '../../../model/service-registry.ts';
+import type { Recorder } from '../../../runtime/actor-system.ts';
+import type { TraceRecord } from '../../../runtime/trace.ts';
+import type { MeshState } from '../../push/mesh-state.ts';
+import { Distribution, labelled, Tally } from './cheap-metrics.ts';
+
+const bounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
+
+/** Kinds of which services are made from a Kubernetes cluster: what a registry reads. All others are configuration. */
+const registryKinds: ReadonlySet<string> = new Set(
+  Object.keys(kubernetesKinds).filter((kind) => !['Secret', 'ConfigMap', 'Ingress', 'IngressClass'].includes(kind)),
+);
+
+/** Counts what passes between the actors. */
+export class SourceMetrics {
+  readonly #state: MeshState;
+  readonly #debounce: Distribution;
+  readonly #triggers: Tally;
+  readonly #updates: Tally;
+  readonly #rejected: Tally;
+  readonly #configEvents: Tally;
+  readonly #registryEvents: Tally;
+  #firstRequestAt: number | undefined;
+  readonly #hosts = new WeakMap<ServiceRegistry, ReadonlySet<string>>();
+
+  constructor(registry: Registry, state: MeshState) {
+    this.#state = state;
+    const tally = (name: string, help: string, label: string): Tally =>
+      new Tally(registry, { name, help }, labelled(label));
+    const pair = (name: string, help: string, first: string, second: string): Tally =>
+      new Tally(registry, { name, help }, (key) => {
+        const at = key.indexOf(' ');
+        return { [first]: key.slice(0, at), [second]: key.slice(at + 1) };
+      });
+    this.#debounce = new Distribution(
+      registry,
+      { name: 'pilot_debounce_time', help: 'Seconds from the first change to its context' },
+      bounds,
+    );
+    this.#triggers = tally('pilot_push_triggers', 'Why pushes were asked for', 'type');
+    this.#updates = tally('pilot_inbound_updates', 'Updates that came from the sources', 'type');
+    this.#rejected = pair('pilot_total_rejected_configs', 'Objects that were refused', 'type', 'name');
+    this.#configEvents = pair(
+      'pilot_k8s_cfg_events',
+      'Configuration objects that came, changed, went',
+      'type',
+      'event',
+    );
+    this.#registryEvents = pair(
+      'pilot_k8s_reg_events',
+      'Objects of the cluster that came, changed, went',
+      'type',
+      'event',
+    );
+  }
+
+  /** @returns how to stop. */
+  observe(recorder: Recorder): () => void {
+    return recorder.observe((record) => this.#note(record));
+  }
+
+  /** To be told of all objects that came, changed or went. */
+  configsChanged(changes: readonly ConfigChange[]): void {
+    for (const { key, event } of changes) {
+      const kind = key.slice(0, key.indexOf('/'));
+      (registryKinds.has(kind) ? this.#registryEvents : this.#configEvents).add(`${kind} ${event}`);
+    }
+  }
+
+  #note(record: TraceRecord): void {
+    if (record.kind === 'spawn') {
+      if (record.actor === 'push/context' && this.#firstRequestAt !== undefined) {
+        this.#debounce.observe((record.t - this.#firstRequestAt) / 1_000);
+        this.#firstRequestAt = undefined;
+      }
+      return;
+    }
+    if (record.kind !== 'event') return;
+    const { event, from, to } = record;
+    switch (event.type) {
+      case 'push.request':
+        if (to === 'push') this.#noteRequest(from, record.t, event as unknown as PushOrder);
+        break;
+      case 'config.rejected':
+        for (const { object } of event.problems as readonly { object: string }[]) {
+          if (object !== '') this.#rejected.add(object);
+        }
+        break;
+    }
+  }
+
+  #noteRequest(from: string, at: number, { reasons, configs, forced }: PushOrder): void {
+    this.#firstRequestAt ??= at;
+    for (const [type, count] of Object.entries(reasons)) this.#triggers.add(type, count);
+    if (from === 'service-registry') {
+      for (const key of configs) this.#countServiceChange(key);
+      return;
+    }
+    this.#updates.add('config', configs.length > 0 ? configs.length : forced ? 1 : 0);
+  }
+
+  #countServiceChange(key: ConfigKeyText): void {
+    const { kind, namespace, name } = parseConfigKey(key);
+    if (kind === 'Endpoints') this.#updates.add('eds');
+    // Proxies to look at again, names for DNS: they come with an update that is counted.
+    else if (kind !== 'ServiceEntry') return;
+    else if (this.#hostsOf(this.#state.registry).has(`${namespace}/${name}`)) this.#updates.add('svc');
+    // Not there, and was: a service that is gone. What never was is the object that a service was made from.
+    else if ((this.#state.context?.servicesOf(name, namespace).length ?? 0) > 0) this.#updates.add('svcdelete');
+    else this.#updates.add('config');
+  }
+
+  #hostsOf(registry: ServiceRegistry): ReadonlySet<string> {
+    let hosts = this.#hosts.get(registry);
+    if (hosts === undefined) {
+      hosts = new Set(registry.services.map(({ namespace, hostname }) => `${namespace}/${hostname}`));
+      this.#hosts.set(registry, hosts);
+    }
+    return hosts;
+  }
+}

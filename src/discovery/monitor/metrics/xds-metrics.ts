@@ -1,0 +1,205 @@
+/** What is counted of xDS streams and pushes (spec/discovery.md §9.2). */
+import { status } from '@grpc/grpc-js';
+import { Gauge, type Registry } from 'prom-client';
+import { pushedTypeOf } from '../../../model/concern.ts';
+import type { AdsObserver } from '../../ads/ads-observer.ts';
+import { Distribution, labelled, Tally } from './cheap-metrics.ts';
+
+const pushBounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
+const sendBounds = [0.01, 0.1, 1, 3, 5, 10, 20, 30];
+const waitBounds = [0.1, 0.5, 1, 3, 5, 10, 20, 30];
+const sizeBounds = [1, 10_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000];
+/** Most label pairs of rejections that are kept: a thousand proxies may reject a thousand different things. */
+const maxRejections = 10_000;
+/** Of a label: Envoy's reasons can be pages long. */
+const longestReason = 200;
+
+interface Rejection {
+  readonly gauge: Gauge<'node' | 'err'>;
+  readonly labels: { readonly node: string; readonly err: string };
+}
+
+export class XdsMetrics implements AdsObserver {
+  readonly #shortTypes = new Map<string, string>();
+  readonly #pushes: Tally;
+  readonly #rejects: Tally;
+  readonly #expiredNonces: Tally;
+  readonly #internalErrors: Tally;
+  readonly #writeTimeouts: Tally;
+  readonly #configSize: Distribution;
+  readonly #pushTime: Distribution;
+  readonly #sendTime: Distribution;
+  readonly #requestTime: Distribution;
+  readonly #queueTime: Distribution;
+  readonly #convergence: Distribution;
+  readonly #started: Tally;
+  readonly #handled: Tally;
+  readonly #messagesSent: Tally;
+  readonly #messagesReceived: Tally;
+  readonly #rejectGauges: ReadonlyMap<string, Gauge<'node' | 'err'>>;
+  /** By node and gauge: a proxy is counted with its last rejection of a type. */
+  readonly #rejections = new Map<string, Map<string, Rejection>>();
+  #rejectionCount = 0;
+  #largestRequest = 0;
+
+  constructor(registry: Registry) {
+    const tally = (name: string, help: string, label: string): Tally =>
+      new Tally(registry, { name, help }, labelled(label));
+    const unlabelled = (name: string, help: string): Tally => {
+      const made = new Tally(registry, { name, help }, () => ({}));
+      made.add('', 0);
+      return made;
+    };
+    const seconds = (name: string, help: string, bounds: readonly number[], label?: string): Distribution =>
+      new Distribution(registry, { name, help }, bounds, label === undefined ? undefined : labelled(label));
+    this.#pushes = tally(
+      'pilot_xds_pushes',
+      'Responses that were sent, by type; TYPE_senderr: that could not be',
+      'type',
+    );
+    this.#rejects = tally('pilot_total_xds_rejects', 'Responses that a proxy rejected', 'type');
+    this.#expiredNonces = tally('pilot_xds_expired_nonce', 'Requests that answered an old response', 'type');
+    this.#internalErrors = unlabelled('pilot_total_xds_internal_errors', 'Resources that could not be made');
+    this.#writeTimeouts = unlabelled('pilot_xds_write_timeout', 'Responses whose client did not read in time');
+    this.#configSize = new Distribution(
+      registry,
+      { name: 'pilot_xds_config_size_bytes', help: 'Size of responses' },
+      sizeBounds,
+      labelled('type'),
+    );
+    this.#pushTime = seconds('pilot_xds_push_time', 'Seconds to make a response ready', pushBounds, 'type');
+    this.#sendTime = seconds('pilot_xds_send_time', 'Seconds until a response had left', sendBounds);
+    this.#requestTime = seconds('pilot_xds_request_time', 'Seconds that a request was worked on', sendBounds);
+    this.#queueTime = seconds('pilot_proxy_queue_time', 'Seconds that a push waited for a proxy', waitBounds);
+    this.#convergence = seconds(
+      'pilot_proxy_convergence_time',
+      'Seconds from a push to a proxy having been sent it',
+      waitBounds,
+    );
+    const grpc = (name: string, help: string): Tally => new Tally(registry, { name, help }, methodLabels);
+    this.#started = grpc('grpc_server_started_total', 'Streams that were opened');
+    this.#handled = grpc('grpc_server_handled_total', 'Streams that have ended, by code');
+    this.#messagesSent = grpc('grpc_server_msg_sent_total', 'Messages that were sent on streams');
+    this.#messagesReceived = grpc('grpc_server_msg_received_total', 'Messages that came on streams');
+    const largest: Gauge = new Gauge({
+      name: 'pilot_xds_recv_max',
+      help: 'The largest request, bytes',
+      registers: [registry],
+      collect: () => largest.set(this.#largestRequest),
+    });
+    this.#rejectGauges = new Map(
+      ['cds', 'eds', 'lds', 'rds'].map((type) => [
+        type,
+        new Gauge({
+          name: `pilot_xds_${type}_reject`,
+          help: `Proxies that reject their ${type.toUpperCase()}`,
+          labelNames: ['node', 'err'],
+          registers: [registry],
+        }),
+      ]),
+    );
+  }
+
+  responseSent(typeUrl: string, { bytes }: { bytes: number }): void {
+    this.#pushes.add(this.#shortType(typeUrl));
+    this.#configSize.observe(bytes, typeUrl);
+  }
+
+  messageSent(method: string): void {
+    this.#messagesSent.add(method);
+  }
+
+  responseRejected(typeUrl: string, node: string, reason: string): void {
+    const type = this.#shortType(typeUrl);
+    this.#rejects.add(type);
+    const gauge = this.#rejectGauges.get(type);
+    if (gauge === undefined) return;
+    const ofNode = this.#rejections.get(node) ?? new Map<string, Rejection>();
+    const before = ofNode.get(type);
+    if (before !== undefined) this.#withdraw(before);
+    else if (this.#rejectionCount >= maxRejections) return;
+    const rejection = { gauge, labels: { node, err: reason.slice(0, longestReason) } };
+    gauge.set(rejection.labels, 1);
+    this.#rejectionCount++;
+    this.#rejections.set(node, ofNode.set(type, rejection));
+  }
+
+  clientGone(node: string): void {
+    const ofNode = this.#rejections.get(node);
+    if (ofNode === undefined) return;
+    for (const rejection of ofNode.values()) this.#withdraw(rejection);
+    this.#rejections.delete(node);
+  }
+
+  nonceExpired(typeUrl: string): void {
+    this.#expiredNonces.add(this.#shortType(typeUrl));
+  }
+
+  sourceFailed(): void {
+    this.#internalErrors.add('');
+  }
+
+  generated(typeUrl: string, ms: number): void {
+    this.#pushTime.observe(ms / 1_000, this.#shortType(typeUrl));
+  }
+
+  responseFlushed(_typeUrl: string, ms: number): void {
+    this.#sendTime.observe(ms / 1_000);
+  }
+
+  requestTaken(_typeUrl: string, ms: number): void {
+    this.#requestTime.observe(ms / 1_000);
+  }
+
+  sendFailed(typeUrl: string, _node: string, error: Error): void {
+    this.#pushes.add(`${this.#shortType(typeUrl)}_senderr`);
+    if ((error as { code?: unknown }).code === status.DEADLINE_EXCEEDED) this.#writeTimeouts.add('');
+  }
+
+  queueTime(ms: number): void {
+    this.#queueTime.observe(ms / 1_000);
+  }
+
+  converged(ms: number): void {
+    this.#convergence.observe(ms / 1_000);
+  }
+
+  /** @param method `/package.Service/Method` */
+  streamOpened(method: string): void {
+    this.#started.add(method);
+  }
+
+  /** @param code name of a gRPC status */
+  streamClosed(method: string, code: string): void {
+    this.#handled.add(`${method} ${code}`);
+  }
+
+  requestReceived(method: string, bytes: number): void {
+    this.#messagesReceived.add(method);
+    if (bytes > this.#largestRequest) this.#largestRequest = bytes;
+  }
+
+  #withdraw({ gauge, labels }: Rejection): void {
+    gauge.remove(labels);
+    this.#rejectionCount--;
+  }
+
+  /** `cds`, as dashboards call a type; the whole URL of those that have no such name. */
+  #shortType(typeUrl: string): string {
+    let short = this.#shortTypes.get(typeUrl);
+    if (short === undefined) {
+      short = pushedTypeOf(typeUrl)?.toLowerCase() ?? typeUrl;
+      // What a client asks for is in its hands.
+      if (this.#shortTypes.size < 100) this.#shortTypes.set(typeUrl, short);
+    }
+    return short;
+  }
+}
+
+/** `/package.Service/Method`, perhaps a code after a blank. */
+function methodLabels(key: string): Record<string, string> {
+  const [path = '', code] = key.split(' ');
+  const [, service = '', method = ''] = path.split('/');
+  const labels = { grpc_type: 'bidi_stream', grpc_service: service, grpc_method: method };
+  return code === undefined ? labels : { ...labels, grpc_code: code };
+}

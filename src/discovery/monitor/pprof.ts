@@ -1,0 +1,165 @@
+/**
+ * `/debug/pprof/…`: profiles of this program, for Chrome's DevTools (spec/discovery.md §9.1). For callers on this host
+ * only; one at a time, each of a bounded length.
+ */
+import type { ServerResponse } from 'node:http';
+import { Session } from 'node:inspector/promises';
+import { pipeline } from 'node:stream/promises';
+import { getHeapSnapshot } from 'node:v8';
+import { foreignness } from '../../runtime/debugger-access.ts';
+import type { StreamAnswer } from '../../runtime/trace-endpoint.ts';
+import type { HttpAnswer, HttpRequest } from './http-server.ts';
+
+export const profilingPath = '/debug/pprof';
+
+const defaultSeconds = 30;
+const maxSeconds = 120;
+
+const pages: readonly (readonly [string, string])[] = [
+  ['profile?seconds=30', 'where the time goes: a .cpuprofile'],
+  ['allocs?seconds=30', 'what is allocated: a .heapprofile'],
+  [
+    'heap',
+    'all that is in memory: a .heapsnapshot. The program stands still while it is made: seconds in a large mesh',
+  ],
+  ['goroutine', 'what the program waits for: open handles by kind, connections by state'],
+];
+
+export interface ProfilerOptions {
+  /** The states of the connections' statecharts. */
+  readonly connectionStates: () => Iterable<string>;
+}
+
+/** Makes profiles. */
+export class Profiler {
+  readonly #options: ProfilerOptions;
+  /** Ends what is being recorded; undefined: nothing is. */
+  #running: AbortController | undefined;
+
+  constructor(options: ProfilerOptions) {
+    this.#options = options;
+  }
+
+  /** Answers for a path at or below {@link profilingPath}. */
+  answer(request: HttpRequest): HttpAnswer | StreamAnswer {
+    const foreign = foreignness(request);
+    if (foreign !== undefined) return { status: 403, body: `refused: ${foreign}\n` };
+    const name = request.path.slice(profilingPath.length).replace(/^\//, '');
+    switch (name) {
+      case '':
+        return { status: 200, body: indexPage(), contentType: 'text/html; charset=utf-8' };
+      case 'goroutine':
+        return { status: 200, body: this.#waiting() };
+      case 'profile':
+      case 'allocs':
+        return this.#recorded(name, request.query);
+      case 'heap':
+        return this.#alone('heap.heapsnapshot', (response) => pipeline(getHeapSnapshot(), response));
+      default:
+        return { status: 404, body: `no profile ${name}; ${profilingPath}/ lists what there is\n` };
+    }
+  }
+
+  /** The program ends: whoever waits for a profile is let go. */
+  end(): void {
+    this.#running?.abort();
+  }
+
+  #recorded(kind: 'profile' | 'allocs', query: URLSearchParams): HttpAnswer | StreamAnswer {
+    const seconds = Number(query.get('seconds') ?? defaultSeconds);
+    if (!(seconds > 0 && seconds <= maxSeconds)) {
+      return { status: 400, body: `seconds must be above 0 and at most ${maxSeconds}\n` };
+    }
+    const record = kind === 'profile' ? recordTime : recordAllocations;
+    const file = kind === 'profile' ? 'profile.cpuprofile' : 'allocs.heapprofile';
+    return this.#alone(file, async (response, signal) => {
+      const profile = await record(seconds * 1_000, signal);
+      if (!response.destroyed) response.end(JSON.stringify(profile));
+    });
+  }
+
+  #alone(
+    file: string,
+    make: (response: ServerResponse, signal: AbortSignal) => Promise<void>,
+  ): HttpAnswer | StreamAnswer {
+    if (this.#running !== undefined) return { status: 503, body: 'another profile is being made\n' };
+    const running = new AbortController();
+    this.#running = running;
+    return {
+      stream: (response) => {
+        response.on('close', () => running.abort());
+        running.signal.addEventListener('abort', () => response.destroy());
+        response.writeHead(200, {
+          'content-type': 'application/json',
+          'content-disposition': `attachment; filename="${file}"`,
+          connection: 'close',
+        });
+        // So that the caller knows that it has begun.
+        response.flushHeaders();
+        make(response, running.signal)
+          .catch(() => response.destroy())
+          .finally(() => {
+            this.#running = undefined;
+          });
+      },
+    };
+  }
+
+  #waiting(): string {
+    const handles = countOf(process.getActiveResourcesInfo());
+    const connections = countOf(this.#options.connectionStates());
+    const lines = (counts: ReadonlyMap<string, number>): string =>
+      [...counts].map(([name, count]) => `${String(count).padStart(8)}  ${name}\n`).join('');
+    return `open handles and requests\n${lines(handles)}\nxDS connections by state\n${lines(connections)}`;
+  }
+}
+
+function recordTime(ms: number, signal: AbortSignal): Promise<object> {
+  return withSession(async (session) => {
+    await session.post('Profiler.enable');
+    await session.post('Profiler.start');
+    await passed(ms, signal);
+    return (await session.post('Profiler.stop')).profile;
+  });
+}
+
+function recordAllocations(ms: number, signal: AbortSignal): Promise<object> {
+  return withSession(async (session) => {
+    await session.post('HeapProfiler.startSampling');
+    await passed(ms, signal);
+    return (await session.post('HeapProfiler.stopSampling')).profile;
+  });
+}
+
+async function withSession(record: (session: Session) => Promise<object>): Promise<object> {
+  const session = new Session();
+  session.connect();
+  try {
+    return await record(session);
+  } finally {
+    session.disconnect();
+  }
+}
+
+/** Resolves when the time is over, or nobody waits for the profile any more. A program that ends is not kept from it. */
+function passed(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  timer.unref();
+  signal.addEventListener('abort', () => {
+    clearTimeout(timer);
+    resolve();
+  });
+  return promise;
+}
+
+function countOf(names: Iterable<string>): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return new Map([...counts].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function indexPage(): string {
+  const rows = pages.map(([path, what]) => `<li><a href="${profilingPath}/${path}">${path}</a>: ${what}</li>`);
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>profiles</title><h1>Profiles</h1><p>One at a time, up to ${maxSeconds} seconds; Chrome's DevTools open them.</p><ul>${rows.join('\n')}</ul></html>\n`;
+}

@@ -1,0 +1,178 @@
+/**
+ * Debug pages over xDS (spec/discovery.md §7.1, §9.1): what `istioctl proxy-status` and `istioctl proxy-config` ask for
+ * where they reach the control plane by xDS alone. Answered once, nothing is watched.
+ */
+import { create, type JsonObject, toBinary } from '@bufbuild/protobuf';
+import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
+import { ClientConfigSchema, ConfigStatus } from '../../gen/envoy/service/status/v3/csds_pb.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
+import type { ConnectionView } from '../ads/ads-observer.ts';
+import { spiffeOf } from '../ads/authorization.ts';
+import { encodeValue } from '../ads/encoding.ts';
+import type { OneShotAnswer, OneShotQuestion } from '../ads/one-shot.ts';
+import type { MeshNode } from '../push/mesh-resources.ts';
+import { type DebugAccess, type Permission, permissionOfNamespace, refusalOf } from './debug/debug-access.ts';
+import { type DebugSources, withProxy } from './debug/debug-page.ts';
+import { type SyncState, syncStateOf } from './debug/sync-state.ts';
+import { answerPage, debugPages } from './debug-endpoints.ts';
+import { jsonText } from './json-text.ts';
+
+export const debugType = 'istio.io/debug';
+export const syncStatusType = 'istio.io/debug/syncz';
+export const configDumpType = 'istio.io/debug/config_dump';
+
+/** One resource of an answer, not yet framed. */
+interface DebugResource {
+  readonly name: string;
+  readonly typeUrl: string;
+  readonly value: Uint8Array;
+}
+
+type DebugAnswer =
+  | { readonly resources: readonly DebugResource[] }
+  /** Why there is no answer, in a sentence for the stream's status. */
+  | { readonly error: string };
+
+export interface XdsDebugOptions {
+  readonly sources: DebugSources;
+  readonly access: DebugAccess;
+  /** One line, as `/version` says it. */
+  readonly version: string;
+  /** The pod's name, or the host's. */
+  readonly instance: string;
+}
+
+const clientConfigType = 'type.googleapis.com/envoy.service.status.v3.ClientConfig';
+const extensionType = 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig';
+/** In the order in which tools list them. */
+const reportedTypes = [listenerType, routeType, endpointType, clusterType, extensionType];
+
+const statusOf: Readonly<Record<SyncState, ConfigStatus>> = {
+  SYNCED: ConfigStatus.SYNCED,
+  STALE: ConfigStatus.STALE,
+  NOT_SENT: ConfigStatus.NOT_SENT,
+  ERROR: ConfigStatus.ERROR,
+};
+
+type AnswerOf = (names: readonly string[], permission: Permission) => Promise<DebugAnswer>;
+type Asked = Pick<OneShotQuestion, 'typeUrl' | 'names' | 'identities'>;
+
+/** Answers requests of the debug types. */
+export class XdsDebug {
+  readonly #options: XdsDebugOptions;
+  readonly #answers: Readonly<Record<string, AnswerOf>> = {
+    [debugType]: (names, permission) => this.#page(names, permission),
+    [syncStatusType]: async (names, permission) => this.#syncStatus(names, permission),
+    [configDumpType]: (names, permission) => this.#configDump(names, permission),
+  };
+
+  constructor(options: XdsDebugOptions) {
+    this.#options = options;
+  }
+
+  /** What a stream is answered; undefined when the type is none of these. */
+  answer({ typeUrl, names, identities }: Asked): Promise<OneShotAnswer> | undefined {
+    const answerOf = this.#answers[typeUrl];
+    if (answerOf === undefined) return undefined;
+    const namespace = identities.map((identity) => spiffeOf(identity)?.namespace).find(Boolean);
+    if (namespace === undefined) {
+      const reason = `${typeUrl} is for clients who have shown who they are`;
+      return Promise.resolve({ code: 'UNAUTHENTICATED', reason });
+    }
+    return answerOf(names, permissionOfNamespace(this.#options.access, namespace)).then((answer) =>
+      'error' in answer ? { code: 'INVALID_ARGUMENT', reason: answer.error } : this.#framed(answer.resources),
+    );
+  }
+
+  /** The only name is a page with its query: `syncz`, `config_dump?proxyID=x`. */
+  async #page(names: readonly string[], permission: Permission): Promise<DebugAnswer> {
+    const [command, ...others] = names;
+    if (command === undefined || others.length > 0) {
+      return { error: `${debugType} wants exactly one resource name, such as syncz; ${known()}` };
+    }
+    const url = new URL(command, 'http://localhost/');
+    const request = { query: url.searchParams, headers: {} };
+    const answer = await answerPage(this.#options.sources, permission, url.pathname.slice(1), request);
+    if (answer === undefined) return { error: `unknown command ${JSON.stringify(command)}; ${known()}` };
+    const { status, body } = answer;
+    const text = typeof body === 'string' ? body : jsonText(body, url.searchParams.has('pretty'));
+    if (status !== 200) return { error: text.trimEnd() };
+    return { resources: [{ name: command, typeUrl: debugType, value: Buffer.from(text) }] };
+  }
+
+  /** All proxies, or those that are named. */
+  #syncStatus(names: readonly string[], permission: Permission): DebugAnswer {
+    const page = debugPages.find(({ path }) => path === 'syncz')!;
+    const refusal = refusalOf(page, permission);
+    if (refusal !== undefined) return { error: String(refusal.body).trimEnd() };
+    const { connections, resources } = this.#options.sources;
+    const nodes = new Map([...resources.nodes].map((node) => [node.proxy.id, node]));
+    const wanted = new Set(names);
+    return {
+      resources: connections().flatMap((connection) => {
+        const node = nodes.get(connection.node);
+        if (node === undefined) return [];
+        const { id, name } = node.proxy;
+        if (wanted.size > 0 && !wanted.has(id) && !wanted.has(name)) return [];
+        const value = toBinary(ClientConfigSchema, clientConfig(connection, node));
+        return [{ name, typeUrl: clientConfigType, value }];
+      }),
+    };
+  }
+
+  async #configDump(names: readonly string[], permission: Permission): Promise<DebugAnswer> {
+    const [proxyID, ...others] = names;
+    if (proxyID === undefined || others.length > 0) {
+      return { error: `${configDumpType} wants exactly one resource name, the id of a proxy` };
+    }
+    let parts: DebugResource[] = [];
+    const query = new URLSearchParams({ proxyID, include_eds: 'true' });
+    const answer = await withProxy(
+      this.#options.sources,
+      { query, headers: {}, ...permission },
+      async (connection, node) => {
+        const { configDumpParts } = await import('./config-dump.ts');
+        parts = configDumpParts(connection, node, query).map(({ typeUrl, value }) => ({
+          name: proxyID,
+          typeUrl,
+          value,
+        }));
+        return { status: 200, body: '' };
+      },
+    );
+    return answer.status === 200 ? { resources: parts } : { error: String(answer.body).trimEnd() };
+  }
+
+  #framed(resources: readonly DebugResource[]): OneShotAnswer {
+    const { version, instance, sources } = this.#options;
+    return {
+      version: sources.state.context?.version ?? '',
+      resources: resources.map(({ typeUrl, value, name }) => encodeValue(typeUrl, value, name)),
+      // Tools look for the component by the name that it has in Istio.
+      controlPlane: JSON.stringify({ Component: 'istiod', ID: instance, Info: { version } }),
+    };
+  }
+}
+
+function clientConfig({ watches }: ConnectionView, { proxy }: MeshNode) {
+  const metadata: JsonObject = {
+    CLUSTER_ID: proxy.clusterId,
+    NAMESPACE: proxy.configNamespace,
+    ISTIO_VERSION: String(proxy.metadata.ISTIO_VERSION ?? ''),
+  };
+  return create(ClientConfigSchema, {
+    node: create(NodeSchema, { id: proxy.name, metadata }),
+    genericXdsConfigs: reportedTypes.map((typeUrl) => {
+      const watch = watches.find((candidate) => candidate.typeUrl === typeUrl);
+      return {
+        typeUrl,
+        configStatus: statusOf[syncStateOf(watch)],
+        ...(watch !== undefined && { versionInfo: watch.versionSent }),
+      };
+    }),
+  });
+}
+
+function known(): string {
+  return `known are ${debugPages.map(({ path }) => path).join(', ')}`;
+}

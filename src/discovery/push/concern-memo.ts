@@ -1,0 +1,48 @@
+/** Whom the changes from one context to another concern, asked once for all proxies of a shape. */
+import { concernedTypes, type PushedType, type SeenProxy } from '../../model/concern.ts';
+import { type ConfigKey, parseConfigKey } from '../../model/config.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import type { ChangesBetween } from './context-history.ts';
+
+interface Asked {
+  readonly now: PushContext;
+  readonly before: PushContext;
+  readonly changes: ChangesBetween;
+  readonly keys: readonly ConfigKey[];
+  /** By the shape now and before. */
+  readonly answers: Map<ProxyShape, Map<ProxyShape, ReadonlySet<PushedType>>>;
+}
+
+/** Most proxies come from one context to one other; a few were left behind by earlier pushes. */
+const maxAsked = 4;
+
+export class ConcernMemo {
+  /** Latest first. */
+  #asked: readonly Asked[] = [];
+
+  /** @param changesOf what changed in between: asked for when it is not known yet. */
+  concernedTypes(now: SeenProxy, before: SeenProxy, changesOf: () => ChangesBetween): ReadonlySet<PushedType> {
+    const { changes, keys, answers } = this.#askedFor(now.context, before.context, changesOf);
+    const ofShape = answers.get(now.shape) ?? new Map<ProxyShape, ReadonlySet<PushedType>>();
+    answers.set(now.shape, ofShape);
+    let types = ofShape.get(before.shape);
+    if (types === undefined) {
+      types = concernedTypes({ forced: changes.forced, keys }, now, before);
+      ofShape.set(before.shape, types);
+    }
+    return types;
+  }
+
+  #askedFor(now: PushContext, before: PushContext, changesOf: () => ChangesBetween): Asked {
+    const known = this.#asked.find((asked) => asked.now === now && asked.before === before);
+    if (known !== undefined) return known;
+    const changes = changesOf();
+    const keys = [...changes.changed].map(parseConfigKey);
+    const asked: Asked = { now, before, changes, keys, answers: new Map() };
+    // Answers about contexts that are past would keep them.
+    const current = this.#asked.filter((other) => other.now === now);
+    this.#asked = [asked, ...current.slice(0, maxAsked - 1)];
+    return asked;
+  }
+}

@@ -1,0 +1,44 @@
+/** The names that a client asked for, so that clients that ask for the same ones are known to. */
+import { hash } from 'node:crypto';
+
+/** In alphabetical order; of equal lists there is one. */
+export class NameList {
+  readonly key: string;
+  readonly names: readonly string[];
+  #byHost: Map<string, string[]> | undefined;
+
+  constructor(key: string, names: readonly string[]) {
+    this.key = key;
+    this.names = names;
+  }
+
+  /** @param hostOf always the same function for a list. */
+  namesOfHost(host: string, hostOf: (name: string) => string): readonly string[] {
+    this.#byHost ??= Map.groupBy(this.names, hostOf);
+    return this.#byHost.get(host) ?? [];
+  }
+}
+
+/** Finds the list of an array of names: arrays are known by identity, so that this costs nothing the second time. */
+export class NameLists {
+  readonly #ofArrays = new WeakMap<readonly string[], NameList>();
+  readonly #lists = new Map<string, WeakRef<NameList>>();
+  readonly #gone = new FinalizationRegistry<string>((key) => {
+    if (this.#lists.get(key)?.deref() === undefined) this.#lists.delete(key);
+  });
+
+  of(names: readonly string[]): NameList {
+    const known = this.#ofArrays.get(names);
+    if (known !== undefined) return known;
+    const sorted = names.toSorted();
+    const key = `${sorted.length}~${hash('sha1', sorted.join('\n'), 'base64url')}`;
+    let list = this.#lists.get(key)?.deref();
+    if (list === undefined) {
+      list = new NameList(key, sorted);
+      this.#lists.set(key, new WeakRef(list));
+      this.#gone.register(list, key);
+    }
+    this.#ofArrays.set(names, list);
+    return list;
+  }
+}

@@ -1,0 +1,169 @@
+import { describe, expect, it } from 'vitest';
+import type { Config } from '../../model/config.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
+import type { ResourceChange } from '../ads/resource-source.ts';
+import { GivenWorld, givenObject } from './given-world.ts';
+import type { MeshNode } from './mesh-resources.ts';
+
+const services = 50;
+const sidecars = 500;
+const watched = [clusterType, endpointType, listenerType, routeType];
+const host = (index: number): string => `svc-${index}.a.svc.cluster.local`;
+const names = Array.from({ length: services }, (_, index) => `outbound|8080||${host(index)}`);
+
+function serviceEntry(index: number, address = `10.1.0.${index}`): Config {
+  return givenObject('ServiceEntry', 'a', `s${index}`, {
+    hosts: [host(index)],
+    addresses: [`10.250.0.${index + 1}`],
+    ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    endpoints: [{ address }, { address: `10.2.0.${index}` }],
+  });
+}
+
+function virtualService(index: number, timeoutMs = 1000): Config {
+  const route = [{ destination: { host: host(index) } }];
+  return givenObject('VirtualService', 'a', `v${index}`, { hosts: [host(index)], http: [{ timeoutMs, route }] });
+}
+
+function destinationRule(index: number, http2MaxRequests = 10): Config {
+  const trafficPolicy = { connectionPool: { http: { http2MaxRequests } } };
+  return givenObject('DestinationRule', 'a', `d${index}`, { host: host(index), trafficPolicy });
+}
+
+function worldOf(): { world: GivenWorld; nodes: MeshNode[] } {
+  const indexes = Array.from({ length: services }, (_, index) => index);
+  const world = new GivenWorld(indexes.flatMap((i) => [serviceEntry(i), virtualService(i), destinationRule(i)]));
+  const nodes = Array.from({ length: sidecars }, (_, index) => world.connect(`10.9.${index >> 8}.${index & 255}`));
+  return { world, nodes };
+}
+
+const wanted = (typeUrl: string): readonly string[] | '*' =>
+  typeUrl === endpointType ? names : typeUrl === routeType ? ['8080'] : '*';
+
+/** Every node takes what it watches. */
+function takeAll(nodes: readonly MeshNode[]): void {
+  for (const node of nodes) for (const typeUrl of watched) node.get(typeUrl, wanted(typeUrl));
+}
+
+interface Cost {
+  /** Single things made. */
+  readonly made: number;
+  readonly encoded: number;
+  /** Types that each of the nodes is concerned in; the same for all. */
+  readonly types: readonly string[];
+  /** Different lists that nodes were given. */
+  readonly lists: number;
+  /** Resources that are others than before. */
+  readonly differing: number;
+}
+
+function costOf(world: GivenWorld, nodes: readonly MeshNode[], change: () => ResourceChange): Cost {
+  const before = new Map(watched.map((type) => [type, nodes[0]!.get(type, wanted(type))!.resources]));
+  const counts = { made: world.cache.counts.misses, encoded: world.encodings };
+  const told = change();
+  const lists = new Set<unknown>();
+  const types = new Set<string>();
+  for (const node of nodes) {
+    for (const type of node.concernedTypes(told, watched)) {
+      types.add(type);
+      lists.add(node.get(type, wanted(type))!.resources);
+    }
+  }
+  const differing = [...types].flatMap((type) =>
+    [...nodes[0]!.get(type, wanted(type))!.resources].filter(([name, one]) => before.get(type)!.get(name) !== one),
+  );
+  return {
+    made: world.cache.counts.misses - counts.made,
+    encoded: world.encodings - counts.encoded,
+    types: [...types],
+    lists: lists.size,
+    differing: differing.length,
+  };
+}
+
+describe(`a push to ${sidecars} sidecars of one shape`, () => {
+  const { world, nodes } = worldOf();
+
+  it('generates and encodes everything once at first', () => {
+    takeAll(nodes.slice(0, 1));
+    const { misses } = world.cache.counts;
+    const { encodings } = world;
+    takeAll(nodes);
+    expect(world.cache.counts.misses).toBe(misses);
+    expect(world.encodings).toBe(encodings);
+    expect(new Set(nodes.map((node) => node.shape)).size).toBe(1);
+  });
+
+  it('of an endpoint makes and encodes one assignment, and one list', () => {
+    const cost = costOf(world, nodes, () => world.put(serviceEntry(7, '10.1.1.1')));
+    expect(cost).toEqual({ made: 1, encoded: 1, types: [endpointType], lists: 1, differing: 1 });
+  });
+
+  it('of a route makes one virtual host and one configuration, and encodes one', () => {
+    const cost = costOf(world, nodes, () => world.put(virtualService(7, 2000)));
+    // Clusters and listeners are asked for, and are the very lists that there were.
+    expect(cost).toMatchObject({ made: 2, encoded: 1, lists: 3, differing: 1 });
+  });
+
+  it('of a destination rule makes what is of its service', () => {
+    const cost = costOf(world, nodes, () => world.put(destinationRule(7, 20)));
+    // The cluster, its assignment (equal again), the virtual host and the configuration (equal again).
+    const shared = 3;
+    // The clusters and listeners of no service in particular: two virtual listeners, three places for other traffic.
+    const notLookedUp = 5;
+    expect(cost).toMatchObject({ made: 4, encoded: shared + notLookedUp, differing: 1 });
+  });
+
+  it('of nothing that concerns them costs nothing', () => {
+    const gateway = givenObject('Gateway', 'a', 'g', { selector: {}, servers: [] });
+    const cost = costOf(world, nodes, () => world.put(gateway));
+    expect(cost).toEqual({ made: 0, encoded: 0, types: [], lists: 0, differing: 0 });
+  });
+
+  it('serves some from the old context and some from the new, and makes nothing again', () => {
+    const change = world.put(serviceEntry(3, '10.1.1.3'));
+    const late = nodes[0]!;
+    for (const node of nodes.slice(1)) {
+      node.concernedTypes(change, watched);
+      node.get(endpointType, names);
+    }
+    const { misses } = world.cache.counts;
+    const old = late.get(endpointType, names)!;
+    expect(world.cache.counts.misses).toBe(misses);
+    late.concernedTypes(change, watched);
+    expect(late.get(endpointType, names)!.resources).not.toBe(old.resources);
+    expect(late.get(endpointType, names)!.resources).toBe(nodes[1]!.get(endpointType, names)!.resources);
+  });
+});
+
+describe('sidecars of different shapes', () => {
+  it('share what does not depend on the difference', () => {
+    const { world, nodes } = worldOf();
+    takeAll(nodes.slice(0, 1));
+    const { encodings } = world;
+    takeAll([world.connect('10.8.0.1', { labels: { version: 'v2' } })]);
+    // What tells a workload's own listeners and clusters apart is made again: it is not looked up.
+    expect(world.encodings - encodings).toBeLessThan(10);
+  });
+});
+
+describe('a memory that is too small', () => {
+  it('gives everything all the same, and keeps no more than it may', () => {
+    const indexes = Array.from({ length: services }, (_, index) => index);
+    const small = new GivenWorld(
+      indexes.map((index) => serviceEntry(index)),
+      10,
+    );
+    const large = worldOf().world;
+    const node = small.connect('10.9.0.1');
+    takeAll([node]);
+    expect(small.cache.size).toBe(10);
+    expect(small.cache.counts.evictions).toBeGreaterThan(0);
+    const other = large.connect('10.9.0.1').get(endpointType, names)!.resources;
+    expect([...node.get(endpointType, names)!.resources].map(([name, { version }]) => [name, version])).toEqual(
+      [...other].map(([name, { version }]) => [name, version]),
+    );
+  });
+});

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { EndpointShards } from '../../model/endpoint-shards.ts';
+import { givenMesh, givenProxy } from '../../model/given-mesh.ts';
+import type { Endpoint, Service } from '../../model/service.ts';
+import { AggregateRegistry } from './aggregate-registry.ts';
+import { MemoryRegistry } from './memory-registry.ts';
+import { RegistryUpdates } from './registry-updates.ts';
+
+const [web] = givenMesh(`apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {type: LoadBalancer, clusterIP: 10.9.0.1, externalIPs: [7.0.0.1], ports: [{name: http, port: 80}]}
+`).registry.services;
+
+const inCluster = (id: string, about: Partial<Service> = {}): Service => ({
+  ...web!,
+  clusterVIPs: { [id]: [`10.9.0.${id.length}`] },
+  attributes: { type: 'LoadBalancer', externalAddresses: { [id]: [`7.0.0.${id.length}`] } },
+  ...about,
+});
+
+function given() {
+  const shards = new EndpointShards();
+  const updates = new RegistryUpdates(shards);
+  const aggregate = new AggregateRegistry('home', updates);
+  const registryOf = (provider: string, cluster: string, ...services: Service[]): MemoryRegistry => {
+    const registry = new MemoryRegistry({ provider, cluster }, updates);
+    for (const service of services) registry.putService(service);
+    aggregate.addRegistry(registry);
+    return registry;
+  };
+  return { shards, updates, aggregate, registryOf };
+}
+
+describe('an aggregate of registries', () => {
+  it('asks Kubernetes first, the own cluster before the others, then the rest as they came', () => {
+    const { aggregate, registryOf } = given();
+    registryOf('External', 'home');
+    registryOf('Kubernetes', 'away');
+    registryOf('Mock', 'm');
+    registryOf('Kubernetes', 'home');
+    expect(aggregate.registries.map(({ provider, clusterId }) => `${provider}/${clusterId}`)).toEqual([
+      'Kubernetes/home',
+      'Kubernetes/away',
+      'External/home',
+      'Mock/m',
+    ]);
+  });
+
+  it('has the same host of several clusters once, with the addresses of each', () => {
+    const { aggregate, registryOf } = given();
+    registryOf('Kubernetes', 'far', inCluster('far', { ports: [], serviceAccounts: ['b'] }));
+    registryOf('Kubernetes', 'home', inCluster('home', { serviceAccounts: ['a'] }));
+    const services = aggregate.services();
+    expect(services).toHaveLength(1);
+    expect(services[0]).toMatchObject({
+      ports: [{ number: 80 }],
+      serviceAccounts: ['a', 'b'],
+      clusterVIPs: { home: ['10.9.0.4'], far: ['10.9.0.3'] },
+      attributes: { externalAddresses: { home: ['7.0.0.4'], far: ['7.0.0.3'] } },
+    });
+    expect(aggregate.getService(web!.hostname)).toEqual(services[0]);
+  });
+
+  it('lists the same host of other registries each, and answers with the first', () => {
+    const { aggregate, registryOf } = given();
+    registryOf('External', 'home', { ...web!, registry: 'External', labels: { from: 'first' } });
+    registryOf('Mock', 'm', { ...web!, registry: 'Mock' });
+    expect(aggregate.services()).toHaveLength(2);
+    expect(aggregate.getService(web!.hostname)?.labels).toEqual({ from: 'first' });
+  });
+
+  it('does not look for a proxy in clusters that it says it is not of', () => {
+    const { aggregate, registryOf } = given();
+    const endpoint: Endpoint = {
+      ...{ address: '10.0.0.1', port: 8080, servicePortName: 'http', labels: {}, serviceAccount: '', network: '' },
+      ...{ locality: '', clusterId: 'away', weight: 0, tlsMode: 'disabled', namespace: 'shop', workloadName: '' },
+      health: 'healthy',
+    };
+    registryOf('Kubernetes', 'home');
+    registryOf('Kubernetes', 'away', web!).putEndpoints(web!, [endpoint]);
+    const from = (clusterId: string): number =>
+      aggregate.getProxyServiceTargets({ ...givenProxy({ ip: '10.0.0.1' }), clusterId }).length;
+    expect([from('away'), from('home'), from('')]).toEqual([1, 0, 1]);
+  });
+
+  it('refuses a second registry of the same provider and cluster', () => {
+    const { registryOf } = given();
+    registryOf('Kubernetes', 'home');
+    expect(() => registryOf('Kubernetes', 'home')).toThrow('already');
+  });
+
+  it('stops what is removed, and takes its endpoints along', () => {
+    const { aggregate, registryOf, updates } = given();
+    const away = registryOf('Kubernetes', 'away', web!);
+    aggregate.run();
+    expect(aggregate.hasSynced()).toBe(true);
+    updates.take();
+    aggregate.removeRegistry('Kubernetes', 'away');
+    expect([updates.take().forced, aggregate.services(), away.hasSynced()]).toEqual([true, [], false]);
+  });
+});

@@ -1,0 +1,48 @@
+/** How a registry hands over what changed (spec/discovery.md §5.4 "service update event", §5.5, §5.8). */
+import { type ConfigKey, configKeyText } from '../../model/config.ts';
+import type { ShardKey } from '../../model/endpoint-shards.ts';
+import { endpointEffect, type RegistryDelta, type ServiceDelta } from '../../model/registry-delta.ts';
+import { dnsNameKey, endpointsKey, serviceKey } from '../../model/service.ts';
+import type { ServiceEvent, XdsUpdater } from './registry.ts';
+import type { RegistryHandlers } from './registry-handlers.ts';
+
+/** Endpoints are handed over before their service is told of, so that whoever is told finds them. */
+export function deliver(delta: RegistryDelta, shard: ShardKey, updater: XdsUpdater, handlers: RegistryHandlers): void {
+  for (const service of delta.services) {
+    if (service.previous === service.current) deliverEndpoints(service, shard, updater);
+    else deliverService(service, shard, updater, handlers);
+  }
+  for (const workload of delta.workloads) handlers.tellWorkload(workload);
+}
+
+function deliverService(delta: ServiceDelta, shard: ShardKey, updater: XdsUpdater, handlers: RegistryHandlers): void {
+  const { hostname, namespace, previous, current, endpoints } = delta;
+  const event: ServiceEvent['event'] = current.length === 0 ? 'delete' : previous.length === 0 ? 'add' : 'update';
+  if (event !== 'delete') updater.edsCacheUpdate(shard, delta, endpoints);
+  updater.svcUpdate(shard, delta, event);
+  const configs = originsOf(delta);
+  if (configs.length > 0) updater.configUpdate({ configs, reason: 'service' });
+  handlers.tellService({ hostname, namespace, event, previous, current });
+}
+
+function deliverEndpoints(delta: ServiceDelta, shard: ShardKey, updater: XdsUpdater): void {
+  const effect = endpointEffect(delta.current);
+  if (effect === 'endpoints') {
+    updater.edsUpdate(shard, delta, delta.endpoints);
+    return;
+  }
+  if (updater.edsCacheUpdate(shard, delta, delta.endpoints) === 'none' || effect === 'nothing') return;
+  const headless = delta.current[0]?.registry === 'Kubernetes';
+  if (effect === 'service') {
+    const configs = [serviceKey(delta), ...originsOf(delta)];
+    updater.configUpdate({ configs, reason: headless ? 'headlessendpoint' : 'service' });
+  } else {
+    updater.configUpdate({ configs: [dnsNameKey(delta), endpointsKey(delta)], reason: 'headlessendpoint' });
+  }
+}
+
+/** The ServiceEntries that a service is made from. No resource says that it is made from an object of Kubernetes'. */
+function originsOf({ previous, current }: ServiceDelta): readonly ConfigKey[] {
+  const origins = [...previous, ...current].map(({ origin }) => origin).filter(({ kind }) => kind === 'ServiceEntry');
+  return [...new Map(origins.map((origin) => [configKeyText(origin), origin])).values()];
+}

@@ -1,0 +1,33 @@
+import { type KubernetesDelta, KubernetesServices } from '../../model/kubernetes/kubernetes-registry.ts';
+import type { KubernetesOptions } from '../../model/kubernetes/options.ts';
+import type { LabelSelector } from '../../model/mesh-config.ts';
+import type { NetworkGateway } from '../../model/network-gateways.ts';
+import { ObjectRegistry } from './object-registry.ts';
+import type { XdsUpdater } from './registry.ts';
+import type { KubernetesCounts } from './registry-observer.ts';
+
+/** Services of one Kubernetes cluster, from its objects (spec/discovery.md §5.4). */
+export class KubernetesRegistry extends ObjectRegistry {
+  readonly #model: KubernetesServices;
+
+  constructor(
+    options: KubernetesOptions & { readonly discoverySelectors: readonly LabelSelector[] },
+    updater: XdsUpdater,
+  ) {
+    const model = new KubernetesServices(options);
+    super({ provider: 'Kubernetes', cluster: options.clusterId }, model, updater);
+    this.#model = model;
+  }
+
+  override networkGateways(): readonly NetworkGateway[] {
+    return [...this.#model.networkGateways()];
+  }
+
+  get counts(): KubernetesCounts {
+    return this.#model.counts;
+  }
+
+  protected override adopted({ proxies }: KubernetesDelta): void {
+    for (const address of proxies) this.updater.proxyUpdate(this.clusterId, address);
+  }
+}

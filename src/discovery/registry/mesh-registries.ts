@@ -1,0 +1,254 @@
+/** All registries of this control plane, and what they know together (spec/discovery.md §5.1, §5.7, §5.8). */
+import { isDeepStrictEqual } from 'node:util';
+import { type Config, configKeyOf, parseConfigKey } from '../../model/config.ts';
+import { EndpointShards, type ServiceName, type ServiceShards } from '../../model/endpoint-shards.ts';
+import { isDiscovered } from '../../model/kubernetes/discovery-namespaces.ts';
+import { kubernetesServiceKinds } from '../../model/kubernetes/kubernetes-registry.ts';
+import { isIpAddress } from '../../model/names.ts';
+import { gatewaysOfNetworks, NetworkGateways, resolvedGateways } from '../../model/network-gateways.ts';
+import type { ObjectChange } from '../../model/registry-delta.ts';
+import {
+  byServiceAge,
+  emptyRegistry,
+  type RegistryOptions,
+  type ServiceRegistry,
+  serviceKinds,
+} from '../../model/service-registry.ts';
+import type { WorkloadEvent } from '../../model/workload.ts';
+import { AggregateRegistry } from './aggregate-registry.ts';
+import { GatewayNames, type ResolveName, resolveByDns } from './gateway-names.ts';
+import { KubernetesRegistry } from './kubernetes-registry.ts';
+import { MemoryRegistry } from './memory-registry.ts';
+import type { Registry } from './registry.ts';
+import type { KubernetesCounts, RegistryObserver } from './registry-observer.ts';
+import { type PendingPush, RegistryUpdates } from './registry-updates.ts';
+import { ServiceEntryRegistry } from './service-entry-registry.ts';
+
+export interface MeshRegistriesOptions {
+  /** Of `--registries`, beside the objects' own: `Mock`, `Memory`. */
+  readonly names?: readonly string[];
+  readonly observer?: RegistryObserver;
+  /** A name's addresses changed: {@link MeshRegistries.snapshot} is another one. */
+  readonly changed?: () => void;
+  /** How names of gateways are resolved (RESOLVE_HOSTNAME_GATEWAYS); absent: by DNS. */
+  readonly resolve?: ResolveName;
+}
+
+/** An object that came, changed or went, by its key `Kind/namespace/name`. */
+export interface ChangedObject {
+  readonly key: string;
+  readonly event: 'add' | 'update' | 'delete';
+}
+
+/** The objects of one moment. */
+export type Objects = ReadonlyMap<string, Config>;
+
+const ofServices: ReadonlySet<string> = new Set(serviceKinds);
+
+export class MeshRegistries {
+  readonly #options: MeshRegistriesOptions;
+  readonly #names: GatewayNames;
+  readonly #shards: EndpointShards;
+  readonly #aggregate: AggregateRegistry;
+  /** Where registries of this control plane hand over what changed. */
+  readonly updates: RegistryUpdates;
+  #settings: RegistryOptions;
+  #kubernetes: KubernetesRegistry;
+  #entries: ServiceEntryRegistry;
+  /** What the registries were told of: for objects that go, and for registries that are made anew. */
+  #objects = new Map<string, Config>();
+  /** What registries said of their workloads and the others were not told yet. */
+  #workloads: { readonly to: 'entries' | 'kubernetes'; readonly event: WorkloadEvent }[] = [];
+  #snapshot: ServiceRegistry = emptyRegistry;
+
+  constructor(settings: RegistryOptions, options: MeshRegistriesOptions = {}) {
+    this.#options = options;
+    this.#settings = settings;
+    this.#names = new GatewayNames(options.resolve ?? resolveByDns, () => this.#namesChanged());
+    this.#shards = new EndpointShards(settings);
+    this.updates = new RegistryUpdates(this.#shards);
+    this.#aggregate = new AggregateRegistry(settings.clusterId, this.updates);
+    [this.#kubernetes, this.#entries] = this.#objectRegistries();
+    for (const shard of (options.names ?? []).flatMap((name) => memoriesOf(name, settings.clusterId))) {
+      this.#aggregate.addRegistry(new MemoryRegistry(shard, this.updates));
+    }
+    this.#aggregate.run();
+  }
+
+  /** In the order in which they are asked. */
+  get registries(): readonly Registry[] {
+    return this.#aggregate.registries;
+  }
+
+  /** What all of them know at this moment. */
+  get snapshot(): ServiceRegistry {
+    return this.#snapshot;
+  }
+
+  get endpointCount(): number {
+    return this.#shards.count;
+  }
+
+  get counts(): KubernetesCounts {
+    return this.#kubernetes.counts;
+  }
+
+  /** Endpoints by service and registry, for people. */
+  shards(): Iterable<ServiceName & ServiceShards> {
+    return this.#shards.services();
+  }
+
+  /** A further registry, of another cluster for one; it hands over to {@link updates}. */
+  addRegistry(registry: Registry): void {
+    this.#aggregate.addRegistry(registry);
+    this.refresh();
+  }
+
+  removeRegistry(provider: string, clusterId: string): void {
+    this.#aggregate.removeRegistry(provider, clusterId);
+    this.refresh();
+  }
+
+  /** Brings the registries to these objects, whatever they were told before. */
+  load(objects: Objects): void {
+    const wanted = [...objects].filter(([, { kind }]) => ofServices.has(kind));
+    const now = new Map(wanted);
+    const gone = [...this.#objects.keys()].filter((key) => !now.has(key));
+    const changed = wanted.filter(([key, config]) => this.#objects.get(key) !== config);
+    this.#tell([
+      ...gone.map((key) => ({ key, current: undefined })),
+      ...changed.map(([key, current]) => ({ key, current })),
+    ]);
+  }
+
+  /** Tells the registries of these objects alone. */
+  apply(changes: readonly ChangedObject[], objects: Objects): void {
+    const keys = [...new Set(changes.map(({ key }) => key))];
+    const told = keys.filter((key) => ofServices.has(key.slice(0, key.indexOf('/'))));
+    this.#tell(told.map((key) => ({ key, current: objects.get(key) })));
+  }
+
+  /** Other settings make other services: then the objects' registries are made anew, and everything must be pushed. */
+  configure(settings: RegistryOptions): void {
+    if (isDeepStrictEqual(settings, this.#settings)) return;
+    this.#settings = settings;
+    this.remake();
+  }
+
+  /** Makes the objects' registries anew, of the objects that they were told of. */
+  remake(): void {
+    for (const { provider, clusterId } of [this.#kubernetes, this.#entries]) {
+      this.#aggregate.removeRegistry(provider, clusterId);
+    }
+    const objects = this.#objects;
+    this.#objects = new Map();
+    this.#workloads = [];
+    [this.#kubernetes, this.#entries] = this.#objectRegistries();
+    this.load(objects);
+  }
+
+  /** What a push must name since this was last asked. */
+  take(): PendingPush {
+    return this.updates.take();
+  }
+
+  stop(): void {
+    this.#names.stop();
+    this.#aggregate.stop();
+  }
+
+  /** Takes over what registries handed over by themselves. */
+  refresh(): void {
+    this.#passOnWorkloads();
+    const { services, gateways } = this.#snapshot;
+    const servicesChanged = this.updates.takeServicesChanged() || this.#snapshot === emptyRegistry;
+    const now = servicesChanged ? this.#aggregate.services().toSorted(byServiceAge) : services;
+    this.#snapshot = {
+      services: now,
+      endpoints: this.#shards.index,
+      workloads: this.#aggregate.lookup,
+      gateways: servicesChanged ? this.#gateways(now, gateways) : gateways,
+    };
+  }
+
+  #objectRegistries(): [KubernetesRegistry, ServiceEntryRegistry] {
+    const kubernetes = new KubernetesRegistry(this.#settings, this.updates);
+    const entries = new ServiceEntryRegistry(this.#settings, this.updates);
+    // Each may select the other's workloads (§5.5).
+    kubernetes.appendWorkloadHandler((event) => this.#workloads.push({ to: 'entries', event }));
+    entries.appendWorkloadHandler((event) => this.#workloads.push({ to: 'kubernetes', event }));
+    for (const registry of [kubernetes, entries]) this.#aggregate.addRegistry(registry);
+    return [kubernetes, entries];
+  }
+
+  #tell(changes: readonly { readonly key: string; readonly current: Config | undefined }[]): void {
+    const kubernetes: ObjectChange<Config>[] = [];
+    const entries: ObjectChange<Config>[] = [];
+    for (const { key: text, current } of changes) {
+      const before = this.#objects.get(text);
+      if (before === current) continue;
+      if (current === undefined) this.#objects.delete(text);
+      else this.#objects.set(text, current);
+      const key = parseConfigKey(text);
+      (kubernetesServiceKinds.has(key.kind) ? kubernetes : entries).push({ key, current });
+      const event = current === undefined ? 'delete' : before === undefined ? 'add' : 'update';
+      this.#options.observer?.registryEvent?.(key.kind, event);
+    }
+    if (entries.length > 0) this.#entries.objectsChanged(this.#discovered(entries, kubernetes));
+    else if (kubernetes.some(isNamespace)) this.#entries.objectsChanged(this.#discovered([], kubernetes));
+    if (kubernetes.length > 0) this.#kubernetes.objectsChanged(kubernetes);
+    this.refresh();
+  }
+
+  /** Objects of namespaces that do not take part count as if they were not there. */
+  #discovered(
+    changes: readonly ObjectChange<Config>[],
+    others: readonly ObjectChange<Config>[],
+  ): readonly ObjectChange<Config>[] {
+    const { discoverySelectors } = this.#settings;
+    if (discoverySelectors.length === 0) return changes;
+    const moved = new Set(others.filter(isNamespace).map(({ key }) => key.name));
+    const again = [...this.#objects.values()]
+      .filter(({ kind, namespace }) => moved.has(namespace) && !kubernetesServiceKinds.has(kind))
+      .map((current) => ({ key: configKeyOf(current), current }));
+    return [...changes, ...again].map(({ key, current }) => {
+      const { labels } = this.#objects.get(`Namespace//${key.namespace}`) ?? {};
+      return { key, current: isDiscovered(key.namespace, labels, discoverySelectors) ? current : undefined };
+    });
+  }
+
+  #passOnWorkloads(): void {
+    if (this.#workloads.length === 0) return;
+    const told = Map.groupBy(this.#workloads, ({ to }) => to);
+    this.#workloads = [];
+    this.#entries.workloadsChanged((told.get('entries') ?? []).map(({ event }) => event));
+    this.#kubernetes.workloadsChanged((told.get('kubernetes') ?? []).map(({ event }) => event));
+  }
+
+  #gateways(services: ServiceRegistry['services'], before: NetworkGateways): NetworkGateways {
+    const named = gatewaysOfNetworks(this.#settings.networks, (host) => services.filter((s) => s.hostname === host));
+    const all = [...this.#aggregate.networkGateways(), ...named];
+    this.#names.keepOnly(new Set(all.map(({ address }) => address).filter((address) => !isIpAddress(address))));
+    const now = new NetworkGateways(resolvedGateways(all, (name) => this.#names.addressesOf(name)));
+    if (now.isSameAs(before)) return before;
+    this.updates.configUpdate({ configs: [], forced: true, reason: 'networks' });
+    return now;
+  }
+
+  #namesChanged(): void {
+    const gateways = this.#gateways(this.#snapshot.services, this.#snapshot.gateways);
+    if (gateways === this.#snapshot.gateways) return;
+    this.#snapshot = { ...this.#snapshot, gateways };
+    this.#options.changed?.();
+  }
+}
+
+function isNamespace({ key }: ObjectChange<Config>): boolean {
+  return key.kind === 'Namespace';
+}
+
+function memoriesOf(name: string, clusterId: string): { readonly provider: string; readonly cluster: string }[] {
+  if (name === 'Memory') return [{ provider: 'Memory', cluster: clusterId }];
+  if (name !== 'Mock') return [];
+  return ['mockAdapter1', 'mockAdapter2'].map((cluster) => ({ provider: 'Mock', cluster }));
+}

@@ -1,0 +1,44 @@
+import type { WorkloadEvent } from '../../model/workload.ts';
+import type { ServiceEvent, ServiceHandler, WorkloadHandler } from './registry.ts';
+
+/** Who is told of a registry's events, and since when. */
+export class RegistryHandlers {
+  readonly #services: ServiceHandler[] = [];
+  readonly #workloads: WorkloadHandler[] = [];
+  #state: 'built' | 'running' | 'stopped' = 'built';
+
+  get isRunning(): boolean {
+    return this.#state === 'running';
+  }
+
+  appendServiceHandler(handler: ServiceHandler): void {
+    this.#refuseLate();
+    this.#services.push(handler);
+  }
+
+  appendWorkloadHandler(handler: WorkloadHandler): void {
+    this.#refuseLate();
+    this.#workloads.push(handler);
+  }
+
+  run(): void {
+    if (this.#state !== 'built') throw new Error(`a registry that is ${this.#state} cannot be run`);
+    this.#state = 'running';
+  }
+
+  stop(): void {
+    this.#state = 'stopped';
+  }
+
+  tellService(event: ServiceEvent): void {
+    if (this.isRunning) for (const handler of this.#services) handler(event);
+  }
+
+  tellWorkload(event: WorkloadEvent): void {
+    if (this.isRunning) for (const handler of this.#workloads) handler(event);
+  }
+
+  #refuseLate(): void {
+    if (this.#state !== 'built') throw new Error('handlers must be added before the registry is run');
+  }
+}

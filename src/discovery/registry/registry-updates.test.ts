@@ -1,0 +1,224 @@
+import { describe, expect, it } from 'vitest';
+import { configKeyOf, configKeyText } from '../../model/config.ts';
+import { readConfigFile } from '../../model/config-file.ts';
+import { defaultRegistryOptions } from '../../model/service-registry.ts';
+import { MemoryRegistry } from './memory-registry.ts';
+import { MeshRegistries } from './mesh-registries.ts';
+
+interface Entry {
+  readonly host?: string;
+  readonly resolution?: string;
+  readonly port?: number;
+  readonly more?: string;
+}
+
+const entry = (
+  name: string,
+  { host = `${name}.b`, resolution = 'STATIC', port = 80, more = '' }: Entry = {},
+): string => `---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ${name}, namespace: shop}
+spec:
+  hosts: [${host}]
+  resolution: ${resolution}
+  ports: [{number: ${port}, name: http, protocol: HTTP}]
+  ${more}
+`;
+
+const workload = (address: string): string => `---
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: w, namespace: shop}
+spec: {address: ${address}, labels: {app: web}}
+`;
+
+const at = (address: string): string => `endpoints: [{address: ${address}}]`;
+
+const headless = (protocol: string, address: string): string => `---
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: shop}
+spec: {clusterIP: None, ports: [{name: ${protocol}, port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: db-1, namespace: shop, labels: {kubernetes.io/service-name: db}}
+addressType: IPv4
+ports: [{name: ${protocol}, port: 80}]
+endpoints: [{addresses: [${address}]}]
+`;
+
+const pod = (label: string, ip = '10.0.0.1'): string => `---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: shop, labels: {app: ${label}}}
+spec: {nodeName: n}
+status: {phase: Running, podIP: ${ip}}
+`;
+
+function registriesOf(): { load(yaml: string): string[]; readonly mesh: MeshRegistries } {
+  const mesh = new MeshRegistries(defaultRegistryOptions);
+  return {
+    mesh,
+    load: (yaml) => {
+      const { configs, problems } = readConfigFile('x.yaml', yaml, { creationTimestamp: 1 });
+      if (problems.some(({ severity }) => severity === 'error')) throw new Error(JSON.stringify(problems));
+      mesh.load(new Map(configs.map((config) => [configKeyText(configKeyOf(config)), config])));
+      const { forced, services, endpoints, proxies } = mesh.take();
+      return [...(forced ? ['everything'] : []), ...services, ...endpoints, ...proxies];
+    },
+  };
+}
+
+/** What a push names when the objects change from one to the other. */
+function changes(before: string, after: string): string[] {
+  const registries = registriesOf();
+  registries.load(before);
+  return registries.load(after);
+}
+
+describe('what a push names', () => {
+  it('is nothing when nothing differs', () => {
+    expect(changes(entry('a', { more: at('1.1.1.1') }), entry('a', { more: at('1.1.1.1') }))).toEqual([]);
+  });
+
+  it('is endpoints alone when only static endpoints differ', () => {
+    expect(changes(entry('a', { more: at('1.1.1.1') }), entry('a', { more: at('2.2.2.2') }))).toEqual([
+      'Endpoints/shop/a.b',
+    ]);
+  });
+
+  it('is the service when endpoints that DNS resolves differ: they are in the cluster', () => {
+    const dns = (address: string): string => entry('a', { resolution: 'DNS', more: at(address) });
+    expect(changes(dns('x.y'), dns('z.y'))).toEqual(['ServiceEntry/shop/a.b', 'ServiceEntry/shop/a']);
+  });
+
+  it.each([
+    ['a new service', '', entry('a')],
+    ['a service that went', entry('a'), ''],
+    ['another port', entry('a'), entry('a', { port: 81 })],
+  ])('is the service and its object for %s', (_, before, after) => {
+    expect(changes(before + entry('z'), after + entry('z'))).toEqual(['ServiceEntry/shop/a.b', 'ServiceEntry/shop/a']);
+  });
+
+  it('is the endpoints that a WorkloadEntry changes, and nothing for one that nobody selects', () => {
+    const selecting = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
+    expect(changes(selecting + workload('1.1.1.1'), selecting + workload('1.1.1.2'))).toEqual(['Endpoints/shop/a.b']);
+    expect(changes(entry('a') + workload('1.1.1.1'), entry('a') + workload('1.1.1.2'))).toEqual([]);
+  });
+
+  it('is the service whose selector is another, although nothing else differs', () => {
+    const selecting = (app: string): string => entry('a', { more: `workloadSelector: {labels: {app: ${app}}}` });
+    expect(changes(selecting('x'), selecting('y'))).toEqual(['ServiceEntry/shop/a.b']);
+  });
+
+  it('is the service when pods of a headless service with a TCP port change: it has listeners for them', () => {
+    expect(changes(headless('tcp', '10.0.0.1'), headless('tcp', '10.0.0.2'))).toEqual([
+      'ServiceEntry/shop/db.shop.svc.cluster.local',
+    ]);
+  });
+
+  it('is the name alone when those of one with HTTP ports change', () => {
+    expect(changes(headless('http', '10.0.0.1'), headless('http', '10.0.0.2'))).toEqual([
+      'DNSName/shop/db.shop.svc.cluster.local',
+      'Endpoints/shop/db.shop.svc.cluster.local',
+    ]);
+  });
+
+  it('is nothing for endpoints of a service that nobody sees', () => {
+    const hidden = (address: string): string => entry('a', { more: `exportTo: ["~"]\n  ${at(address)}` });
+    expect(changes(hidden('1.1.1.1'), hidden('1.1.1.2'))).toEqual([]);
+  });
+
+  it('is the proxy whose pod has other labels', () => {
+    expect(changes(pod('a'), pod('b'))).toEqual(['Proxy/Kubernetes/10.0.0.1']);
+    expect(changes(pod('a'), pod('a'))).toEqual([]);
+  });
+
+  it('is everything when a registry goes, and its endpoints are gone everywhere', () => {
+    const registries = registriesOf();
+    registries.load(entry('a', { more: at('1.1.1.1') }));
+    const shard = { provider: 'Kubernetes', cluster: 'remote' };
+    const remote = new MemoryRegistry(shard, registries.mesh.updates);
+    const service = { ...registries.mesh.snapshot.services[0]!, registry: 'Kubernetes' };
+    const [endpoint] = registries.mesh.snapshot.endpoints.get('a.b')!.get('shop')!;
+    remote.putService(service, [{ ...endpoint!, address: '9.9.9.9' }]);
+    registries.mesh.addRegistry(remote);
+    const addresses = (): unknown =>
+      registries.mesh.snapshot.endpoints
+        .get('a.b')
+        ?.get('shop')
+        ?.map(({ address }) => address);
+    expect(addresses()).toEqual(['1.1.1.1', '9.9.9.9']);
+    registries.mesh.take();
+    registries.mesh.removeRegistry('Kubernetes', 'remote');
+    expect(registries.mesh.take().forced).toBe(true);
+    expect(addresses()).toEqual(['1.1.1.1']);
+    expect(registries.mesh.snapshot.services).toHaveLength(1);
+  });
+});
+
+describe('registries of a mesh', () => {
+  it('select workloads of each other', () => {
+    const registries = registriesOf();
+    const selecting = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
+    const service = `---
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: shop}
+spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}]}
+`;
+    registries.load(selecting + service + pod('web') + workload('10.1.0.1'));
+    const addresses = (host: string): unknown =>
+      registries.mesh.snapshot.endpoints
+        .get(host)
+        ?.get('shop')
+        ?.map(({ address }) => address);
+    expect(addresses('a.b')).toEqual(['10.0.0.1', '10.1.0.1']);
+    expect(addresses('db.shop.svc.cluster.local')).toEqual(['10.1.0.1']);
+    expect(registries.load(selecting + service + pod('other'))).toEqual(
+      expect.arrayContaining(['Endpoints/shop/a.b', 'Endpoints/shop/db.shop.svc.cluster.local']),
+    );
+    expect(addresses('a.b')).toEqual([]);
+  });
+
+  it('are made anew when the settings change, and then everything is pushed', () => {
+    const registries = registriesOf();
+    registries.load(entry('a', { more: 'endpoints: [{address: 1.1.1.1, serviceAccount: x}]' }));
+    const identity = (): unknown => registries.mesh.snapshot.endpoints.get('a.b')?.get('shop')?.[0]?.serviceAccount;
+    registries.mesh.configure({ ...defaultRegistryOptions });
+    expect(registries.mesh.take().forced).toBe(false);
+    registries.mesh.configure({ ...defaultRegistryOptions, trustDomain: 'td' });
+    expect([registries.mesh.take().forced, identity()]).toEqual([true, 'spiffe://td/ns/shop/sa/x']);
+  });
+
+  it('are those that are named, Kubernetes first', () => {
+    const { registries } = new MeshRegistries(defaultRegistryOptions, { names: ['Memory', 'Mock'] });
+    expect(registries.map(({ provider, clusterId }) => `${provider}/${clusterId}`)).toEqual([
+      'Kubernetes/Kubernetes',
+      'External/Kubernetes',
+      'Memory/Kubernetes',
+      'Mock/mockAdapter1',
+      'Mock/mockAdapter2',
+    ]);
+  });
+
+  it('keep ways into networks whose names resolve, and ask again', async () => {
+    let changed = 0;
+    const networks = {
+      networks: { west: { endpoints: [], gateways: [{ address: 'gw.example.com', port: 15443 }] } },
+    };
+    const mesh = new MeshRegistries(
+      { ...defaultRegistryOptions, networks },
+      { resolve: async () => ({ addresses: ['7.7.7.7'], ttlMs: 1 }), changed: () => changed++ },
+    );
+    mesh.load(new Map());
+    expect(mesh.snapshot.gateways.all).toEqual([]);
+    mesh.take();
+    await new Promise(setImmediate);
+    expect(mesh.snapshot.gateways.to('west', 'x')).toMatchObject([{ address: '7.7.7.7', port: 15443 }]);
+    expect([changed, mesh.take().forced]).toEqual([1, true]);
+    mesh.stop();
+  });
+});

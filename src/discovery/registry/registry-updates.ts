@@ -1,0 +1,88 @@
+import { configKeyText } from '../../model/config.ts';
+import type { EndpointShards, PushType, ServiceName, ShardKey } from '../../model/endpoint-shards.ts';
+import { type Endpoint, endpointsKey, proxyKey, serviceKey } from '../../model/service.ts';
+import type { RegistryPush, ServiceEvent, XdsUpdater } from './registry.ts';
+
+/** What registries said since it was last taken, as one push names it. Keys are `Kind/namespace/name`. */
+export interface PendingPush {
+  readonly forced: boolean;
+  /** Services that are not what they were, and whatever else is not endpoints alone. */
+  readonly services: readonly string[];
+  /** Services that are the same but for their endpoints. */
+  readonly endpoints: readonly string[];
+  /** Addresses whose proxies' workloads are not what they were. */
+  readonly proxies: readonly string[];
+  readonly reasons: ReadonlyMap<RegistryPush['reason'], number>;
+}
+
+/** Keeps the shards of all registries, and gathers what must be pushed until somebody takes it. */
+export class RegistryUpdates implements XdsUpdater {
+  readonly #shards: EndpointShards;
+  readonly #services = new Set<string>();
+  readonly #endpoints = new Set<string>();
+  readonly #proxies = new Set<string>();
+  readonly #reasons = new Map<RegistryPush['reason'], number>();
+  #forced = false;
+  #servicesChanged = false;
+
+  constructor(shards: EndpointShards) {
+    this.#shards = shards;
+  }
+
+  edsUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): void {
+    const push = this.#shards.update(shard, service, endpoints);
+    if (push === 'full') this.configUpdate({ configs: [serviceKey(service)], reason: 'endpoint' });
+    else if (push === 'incremental') this.configUpdate({ configs: [endpointsKey(service)], reason: 'endpoint' });
+  }
+
+  edsCacheUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): PushType {
+    return this.#shards.update(shard, service, endpoints);
+  }
+
+  svcUpdate(shard: ShardKey, service: ServiceName, event: ServiceEvent['event']): void {
+    if (event === 'delete') this.#shards.deleteService(shard, service);
+    this.#servicesChanged = true;
+    this.configUpdate({ configs: [serviceKey(service)], reason: 'service' });
+  }
+
+  configUpdate({ configs, forced = false, reason }: RegistryPush): void {
+    this.#forced ||= forced;
+    this.#reasons.set(reason, (this.#reasons.get(reason) ?? 0) + 1);
+    for (const key of configs) (key.kind === 'Endpoints' ? this.#endpoints : this.#services).add(configKeyText(key));
+  }
+
+  proxyUpdate(clusterId: string, address: string): void {
+    this.#proxies.add(configKeyText(proxyKey(clusterId, address)));
+    this.#reasons.set('proxy', (this.#reasons.get('proxy') ?? 0) + 1);
+  }
+
+  removeShard(shard: ShardKey): void {
+    this.#shards.removeShard(shard);
+    this.#servicesChanged = true;
+    this.configUpdate({ configs: [], forced: true, reason: 'cluster' });
+  }
+
+  pruneShard(shard: ShardKey, keep: (service: ServiceName) => boolean): void {
+    this.#shards.pruneShard(shard, keep);
+  }
+
+  /** Whether any service came, went or is another since this was last asked. */
+  takeServicesChanged(): boolean {
+    const changed = this.#servicesChanged;
+    this.#servicesChanged = false;
+    return changed;
+  }
+
+  take(): PendingPush {
+    const pending = {
+      forced: this.#forced,
+      services: [...this.#services],
+      endpoints: [...this.#endpoints].filter((key) => !this.#services.has(key.replace('Endpoints/', 'ServiceEntry/'))),
+      proxies: [...this.#proxies],
+      reasons: new Map(this.#reasons),
+    };
+    this.#forced = false;
+    for (const gathered of [this.#services, this.#endpoints, this.#proxies, this.#reasons]) gathered.clear();
+    return pending;
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * What a source of services is to the control plane (spec/discovery.md §5.1): a directory's objects today, a live cluster
+ * or Consul later. A registry answers questions, says what changed, and hands its endpoints over as its shard.
+ */
+import type { ConfigKey } from '../../model/config.ts';
+import type { PushType, ServiceName, ShardKey } from '../../model/endpoint-shards.ts';
+import type { NetworkGateway } from '../../model/network-gateways.ts';
+import type { LookedUp, ProxyLookup } from '../../model/proxy-lookup.ts';
+import type { Endpoint, Service, ServiceTarget } from '../../model/service.ts';
+import type { WorkloadEvent } from '../../model/workload.ts';
+
+/** `Kubernetes`, `External` (ServiceEntries), `Mock`, `Memory`; others as they come. */
+export type ProviderId = string;
+
+export interface ServiceDiscovery {
+  /** With the cluster's id: which registry it is, and the key of its shard. */
+  readonly provider: ProviderId;
+  readonly clusterId: string;
+  /** Unique by namespace, host and address, in no particular order. */
+  services(): readonly Service[];
+  /** The oldest of the host, whatever its namespace. */
+  getService(hostname: string): Service | undefined;
+  /** The service ports that a proxy's own workload serves. */
+  getProxyServiceTargets(proxy: LookedUp): readonly ServiceTarget[];
+  /** Labels of a proxy's workload; undefined when the registry does not know it. */
+  getProxyWorkloadLabels(proxy: LookedUp): Readonly<Record<string, string>> | undefined;
+  /** `region/zone/subzone`; empty when the registry does not know. */
+  getProxyLocality(proxy: LookedUp): string;
+  networkGateways(): readonly NetworkGateway[];
+  /** The same knowledge of proxies, of this moment and for good. */
+  readonly lookup: ProxyLookup;
+}
+
+/** What became of the services of one host in one namespace. */
+export interface ServiceEvent extends ServiceName {
+  readonly event: 'add' | 'update' | 'delete';
+  /** Empty when the host is new. */
+  readonly previous: readonly Service[];
+  /** Empty when it is gone. */
+  readonly current: readonly Service[];
+}
+
+export type ServiceHandler = (event: ServiceEvent) => void;
+export type WorkloadHandler = (event: WorkloadEvent) => void;
+
+/**
+ * Handlers are added before `run` and called one after the other in the order in which they were added; when one is
+ * called the registry is at least as new as the event. What the registry holds when it is run comes as `add`.
+ */
+export interface Controller {
+  /** @throws Error once the registry runs */
+  appendServiceHandler(handler: ServiceHandler): void;
+  /** @throws Error once the registry runs */
+  appendWorkloadHandler(handler: WorkloadHandler): void;
+  run(): void;
+  /** Nothing more happens to anybody. */
+  stop(): void;
+  /** Everything that there was at the start has been handed over. */
+  hasSynced(): boolean;
+}
+
+export type Registry = ServiceDiscovery & Controller;
+
+export interface RegistryPush {
+  readonly configs: readonly ConfigKey[];
+  readonly forced?: boolean;
+  readonly reason: 'service' | 'endpoint' | 'headlessendpoint' | 'proxy' | 'cluster' | 'networks';
+}
+
+/** Where registries hand over what changed: endpoints into the index of shards, and what a push must name. */
+export interface XdsUpdater {
+  /** Endpoints of a service in a registry, all of them: kept, and pushed if anybody could notice. */
+  edsUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): void;
+  /** The same without the push. Returns which push it would have been. */
+  edsCacheUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): PushType;
+  /** The service itself is another; on `delete` its shard goes. */
+  svcUpdate(shard: ShardKey, service: ServiceName, event: ServiceEvent['event']): void;
+  configUpdate(push: RegistryPush): void;
+  /** The workload of a proxy has other labels, or another place. */
+  proxyUpdate(clusterId: string, address: string): void;
+  /** A registry is gone: with it its part of every service. */
+  removeShard(shard: ShardKey): void;
+  /** Whatever a registry does not have any more goes, without a push. */
+  pruneShard(shard: ShardKey, keep: (service: ServiceName) => boolean): void;
+}

@@ -1,0 +1,18 @@
+import type { RegistryDelta } from '../../model/registry-delta.ts';
+import { serviceKey } from '../../model/service.ts';
+import { ServiceEntryServices } from '../../model/service-entry-registry.ts';
+import type { ServiceEntryOptions } from '../../model/service-entry-services.ts';
+import { ObjectRegistry } from './object-registry.ts';
+import type { XdsUpdater } from './registry.ts';
+
+/** Services of ServiceEntries and the workloads that they select (spec/discovery.md §5.5). */
+export class ServiceEntryRegistry extends ObjectRegistry {
+  constructor(options: ServiceEntryOptions, updater: XdsUpdater) {
+    super({ provider: 'External', cluster: options.clusterId }, new ServiceEntryServices(options), updater);
+  }
+
+  /** A selector makes proxies instances of a service, which no endpoint may show. */
+  protected override adopted({ selectors = [] }: RegistryDelta): void {
+    if (selectors.length > 0) this.updater.configUpdate({ configs: selectors.map(serviceKey), reason: 'service' });
+  }
+}

@@ -1,0 +1,44 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createAuthority } from '../../test/certs/authority.ts';
+import type { ServerCertificateFiles } from './secure-port.ts';
+import { readServerCertificate } from './server-certificates.ts';
+
+const authority = createAuthority();
+const issued = authority.issue(['istiod.istio-system.svc']);
+const now = new Date();
+let root: string;
+let files: ServerCertificateFiles;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'chartpilot-certificate-'));
+  files = { caFile: join(root, 'ca'), certificateFile: join(root, 'cert'), keyFile: join(root, 'key') };
+  writeFileSync(files.caFile, authority.certificate);
+  writeFileSync(files.certificateFile, issued.certificate);
+  writeFileSync(files.keyFile, issued.privateKey);
+});
+
+afterEach(() => rmSync(root, { recursive: true }));
+
+it('is read from three files', () => {
+  expect(readServerCertificate(files, now).serialNumber).toBe(issued.serialNumber);
+});
+
+it.each(['caFile', 'certificateFile', 'keyFile'] as const)('says which file is missing or no PEM: %s', (file) => {
+  writeFileSync(files[file], 'no certificate');
+  expect(() => readServerCertificate(files, now)).toThrow(`${files[file]} is not PEM`);
+  rmSync(files[file]);
+  expect(() => readServerCertificate(files, now)).toThrow(`${files[file]}: ENOENT`);
+});
+
+it('must have its own key', () => {
+  writeFileSync(files.keyFile, authority.privateKey);
+  expect(() => readServerCertificate(files, now)).toThrow(`is not the key of the certificate in`);
+});
+
+it('must be valid now', () => {
+  expect(() => readServerCertificate(files, new Date('2999-01-01'))).toThrow('is out of date since');
+  expect(() => readServerCertificate(files, new Date('1999-01-01'))).toThrow('is not valid before');
+});

@@ -1,0 +1,96 @@
+/** What the port with TLS shows its clients (spec/discovery.md §1.2, §1.3), from three PEM files. */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { SecureServerOptions } from 'node:http2';
+import type { SecureContextOptions } from 'node:tls';
+import { ServerCredentials } from '@grpc/grpc-js';
+import { ChartpilotError, messageOf } from '../runtime/errors.ts';
+import type { SecurePort, ServerCertificateFiles } from './secure-port.ts';
+
+export interface ServerCertificate {
+  /** PEM. */
+  readonly ca: Buffer;
+  /** PEM: the server's own first, then those that lead to its authority. */
+  readonly chain: Buffer;
+  /** PEM. */
+  readonly key: Buffer;
+  readonly serialNumber: string;
+  readonly notAfter: Date;
+}
+
+/**
+ * Reads the files and sees whether they can serve: all are PEM, the key is the certificate's, and the time is right.
+ *
+ * @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID
+ */
+export function readServerCertificate(files: ServerCertificateFiles, now: Date): ServerCertificate {
+  const ca = read('--caCertFile', files.caFile);
+  const chain = read('--tlsCertFile', files.certificateFile);
+  const key = read('--tlsKeyFile', files.keyFile);
+  parsed('--caCertFile', files.caFile, () => new X509Certificate(ca));
+  const certificate = parsed('--tlsCertFile', files.certificateFile, () => new X509Certificate(chain));
+  const privateKey = parsed('--tlsKeyFile', files.keyFile, () => createPrivateKey(key));
+  if (!certificate.checkPrivateKey(privateKey)) {
+    throw invalid('--tlsKeyFile', files.keyFile, `is not the key of the certificate in ${files.certificateFile}`);
+  }
+  const { validFromDate: notBefore, validToDate: notAfter, serialNumber } = certificate;
+  if (now > notAfter) {
+    throw invalid('--tlsCertFile', files.certificateFile, `is out of date since ${notAfter.toISOString()}`);
+  }
+  if (now < notBefore) {
+    throw invalid('--tlsCertFile', files.certificateFile, `is not valid before ${notBefore.toISOString()}`);
+  }
+  return { ca, chain, key, serialNumber, notAfter };
+}
+
+/**
+ * The credentials of the port with TLS. Clients are asked for a certificate and need not have one: whether one is good is
+ * for the authenticators to see.
+ */
+export class SecurePortCredentials extends ServerCredentials {
+  constructor(port: TlsChoices, certificate: ServerCertificate) {
+    super(constructorOptions(port), contextOptions(port, certificate));
+  }
+
+  override _equals(other: ServerCredentials): boolean {
+    return this === other;
+  }
+}
+
+type TlsChoices = Pick<SecurePort, 'cipherSuites' | 'minVersion'>;
+
+function constructorOptions({ cipherSuites, minVersion }: TlsChoices): SecureServerOptions {
+  return {
+    requestCert: true,
+    rejectUnauthorized: false,
+    minVersion,
+    ...(cipherSuites.length > 0 && { ciphers: cipherSuites.join(':') }),
+  };
+}
+
+function contextOptions(
+  { cipherSuites, minVersion }: TlsChoices,
+  { ca, chain, key }: ServerCertificate,
+): SecureContextOptions {
+  return { ca, cert: chain, key, minVersion, ...(cipherSuites.length > 0 && { ciphers: cipherSuites.join(':') }) };
+}
+
+function read(flag: string, file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new ChartpilotError('FILE_UNREADABLE', `${flag} ${file}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function parsed<T>(flag: string, file: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw invalid(flag, file, `is not PEM as it should be: ${messageOf(error)}`, error);
+  }
+}
+
+function invalid(flag: string, file: string, what: string, cause?: unknown): ChartpilotError {
+  return new ChartpilotError('CONFIG_INVALID', `${flag} ${file} ${what}`, cause === undefined ? {} : { cause });
+}

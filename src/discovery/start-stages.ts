@@ -1,0 +1,60 @@
+/** The effect of the start's stages that prepare something and end (machines/discovery/discovery.machine.ts). */
+import { fromPromise } from 'xstate';
+import type { Preparation } from '../../machines/discovery/discovery.machine.ts';
+import type { PreparedStage } from '../../machines/discovery/protocol.ts';
+import { ChartpilotError, explainInOneLine } from '../runtime/errors.ts';
+import type { Logger } from '../runtime/log.ts';
+import { type Authenticator, clientCertificate } from './ads/authentication.ts';
+import type { DiscoveryOptions } from './discovery-options.ts';
+
+/** What each stage does; what it throws is the reason for which the start fails. */
+export type StartStages = Readonly<Record<Exclude<PreparedStage, 'config-sources'>, () => void>> & {
+  /** Answers the directories to read. */
+  readonly 'config-sources': () => string[];
+};
+
+export function prepareEffect(stages: StartStages) {
+  return fromPromise<Preparation, { stage: PreparedStage }>(async ({ input: { stage } }) => {
+    try {
+      if (stage === 'config-sources') return { directories: stages[stage]() };
+      stages[stage]();
+      return {};
+    } catch (error) {
+      return { failure: explainInOneLine(error) };
+    }
+  });
+}
+
+/**
+ * The first stage: who this control plane is, and whether what it was asked for can be had.
+ *
+ * @throws ChartpilotError FLAG_INVALID
+ */
+export function prepareEnvironment(options: DiscoveryOptions, log: Logger): void {
+  const { kubeconfig, registries, configDir, namespace, clusterId, domain } = options;
+  if (kubeconfig !== '') {
+    throw new ChartpilotError('FLAG_INVALID', `--kubeconfig ${kubeconfig}: a cluster cannot be read yet`, {
+      remedy: 'leave it out, and give the mesh as a directory: --configDir DIR',
+    });
+  }
+  log.info('this control plane', { cluster: clusterId, namespace, domain });
+  if (registries.includes('Kubernetes') && configDir !== '') {
+    log.info('no cluster is contacted: the Kubernetes objects in --configDir count', { configDir });
+  }
+  if (registries.includes('MCP')) log.warn('--registries MCP: nothing is received over MCP; ServiceEntries count');
+}
+
+/**
+ * Who says who a client of the port with TLS is, in the order in which they are asked (spec/discovery.md §2.1 G4 step 18).
+ *
+ * @throws ChartpilotError FLAG_INVALID: a control plane that should take tokens and does not would turn everyone away
+ */
+export function authenticatorsOf({ authenticates, jwtRule }: DiscoveryOptions): Authenticator[] {
+  if (!authenticates) return [];
+  if (jwtRule !== '') {
+    throw new ChartpilotError('FLAG_INVALID', 'JWT_RULE is set, and tokens cannot be verified yet', {
+      remedy: 'unset it: clients are known by their certificates; XDS_AUTH=false takes all of them',
+    });
+  }
+  return [clientCertificate];
+}

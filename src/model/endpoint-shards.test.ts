@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest';
+import { EndpointShards, type PushType } from './endpoint-shards.ts';
+import type { Endpoint } from './service.ts';
+
+const web = { hostname: 'web.b', namespace: 'shop' };
+const a = { provider: 'Kubernetes', cluster: 'a' };
+const b = { provider: 'Kubernetes', cluster: 'b' };
+
+const endpoint = (address: string, about: Partial<Endpoint> = {}): Endpoint => ({
+  ...{ address, port: 80, servicePortName: 'http', labels: {}, serviceAccount: 'x', network: '', locality: '' },
+  ...{ clusterId: 'a', weight: 0, tlsMode: 'disabled', namespace: 'shop', workloadName: '', health: 'healthy' },
+  ...about,
+});
+
+function given(endpoints: readonly Endpoint[], options = {}): EndpointShards {
+  const shards = new EndpointShards(options);
+  shards.update(a, web, endpoints);
+  return shards;
+}
+
+const listed = (shards: EndpointShards): string[] =>
+  (shards.index.get('web.b')?.get('shop') ?? []).map(({ address }) => address);
+
+describe('endpoint shards', () => {
+  it('ask for a full push when a service is first seen', () => {
+    expect(new EndpointShards().update(a, web, [endpoint('1.1.1.1')])).toBe<PushType>('full');
+  });
+
+  it('keep the key of a service whose list is empty, and ask for an incremental push', () => {
+    const shards = given([endpoint('1.1.1.1')]);
+    expect(shards.update(a, web, [])).toBe<PushType>('incremental');
+    expect(shards.of(web)?.shards.size).toBe(0);
+    expect(shards.index.get('web.b')?.get('shop')).toEqual([]);
+  });
+
+  it('ask for nothing when an empty list stays empty', () => {
+    expect(given([]).update(a, web, [])).toBe<PushType>('none');
+  });
+
+  it('ask for a full push when the set of service accounts is another', () => {
+    const shards = given([endpoint('1.1.1.1')]);
+    expect(shards.update(a, web, [endpoint('1.1.1.1', { serviceAccount: 'y' })])).toBe<PushType>('full');
+    expect(shards.update(b, web, [endpoint('2.2.2.2', { serviceAccount: 'y' })])).toBe<PushType>('incremental');
+    expect(shards.of(web)?.serviceAccounts).toEqual(new Set(['y']));
+  });
+
+  it('ask for nothing when nothing differs, in whatever order', () => {
+    const shards = given([endpoint('1.1.1.1'), endpoint('1.1.1.2')]);
+    expect(shards.update(a, web, [endpoint('1.1.1.2'), endpoint('1.1.1.1')])).toBe<PushType>('none');
+  });
+
+  it('ask for nothing when an endpoint is new and unhealthy, unless those are sent', () => {
+    const next = [endpoint('1.1.1.1'), endpoint('1.1.1.2', { health: 'unhealthy' })];
+    expect(given([endpoint('1.1.1.1')]).update(a, web, next)).toBe<PushType>('none');
+    expect(given([endpoint('1.1.1.1')], { sendUnhealthy: true }).update(a, web, next)).toBe<PushType>('incremental');
+  });
+
+  it.each<[string, Endpoint[]]>([
+    ['comes', [endpoint('1.1.1.1'), endpoint('1.1.1.2')]],
+    ['goes', [endpoint('1.1.1.3')]],
+    ['turns unhealthy', [endpoint('1.1.1.1', { health: 'unhealthy' })]],
+    ['has another weight', [endpoint('1.1.1.1', { weight: 5 })]],
+    ['has other labels', [endpoint('1.1.1.1', { labels: { v: '2' } })]],
+  ])('ask for an incremental push when an endpoint %s', (_, next) => {
+    expect(given([endpoint('1.1.1.1')]).update(a, web, next)).toBe<PushType>('incremental');
+  });
+
+  it('ask for an incremental push when one of two workloads at the same address goes', () => {
+    const both = [endpoint('1.1.1.1', { workloadName: 'a' }), endpoint('1.1.1.1', { workloadName: 'b' })];
+    expect(given(both).update(a, web, both.slice(1))).toBe<PushType>('incremental');
+  });
+
+  it('drop the shard of a service that goes, and the service with its last shard', () => {
+    const shards = given([endpoint('1.1.1.1')]);
+    shards.update(b, web, [endpoint('2.2.2.2')]);
+    shards.deleteService(a, web);
+    expect(listed(shards)).toEqual(['2.2.2.2']);
+    shards.deleteService(b, web);
+    expect([shards.of(web), shards.index.size, shards.count]).toEqual([undefined, 0, 0]);
+  });
+
+  it('list endpoints by provider, then by cluster, whoever came first', () => {
+    const shards = new EndpointShards();
+    const external = { provider: 'External', cluster: 'z' };
+    for (const [key, address] of [
+      [b, '3.3.3.3'],
+      [a, '2.2.2.2'],
+      [external, '1.1.1.1'],
+    ] as const) {
+      shards.update(key, web, [endpoint(address)]);
+    }
+    expect(listed(shards)).toEqual(['1.1.1.1', '2.2.2.2', '3.3.3.3']);
+    expect([...shards.of(web)!.shards.keys()]).toEqual(['External/z', 'Kubernetes/a', 'Kubernetes/b']);
+  });
+
+  it('lose the part of a registry that is removed, everywhere', () => {
+    const shards = given([endpoint('1.1.1.1')]);
+    shards.update(b, web, [endpoint('2.2.2.2')]);
+    shards.update(a, { hostname: 'c.d', namespace: 'shop' }, [endpoint('4.4.4.4')]);
+    expect(shards.removeShard(a)).toHaveLength(2);
+    expect([listed(shards), shards.index.has('c.d')]).toEqual([['2.2.2.2'], false]);
+  });
+
+  it('keep of a registry what is to be kept', () => {
+    const shards = given([endpoint('1.1.1.1')]);
+    shards.update(a, { hostname: 'c.d', namespace: 'shop' }, [endpoint('4.4.4.4')]);
+    expect(shards.pruneShard(a, ({ hostname }) => hostname === 'web.b')).toEqual([
+      { hostname: 'c.d', namespace: 'shop' },
+    ]);
+    expect(listed(shards)).toEqual(['1.1.1.1']);
+  });
+
+  it('count endpoints, and leave the view of a moment as it is', () => {
+    const shards = given([endpoint('1.1.1.1')]);
+    const before = shards.index;
+    shards.update(a, web, [endpoint('1.1.1.1'), endpoint('1.1.1.2')]);
+    expect([before.get('web.b')?.get('shop')?.length, shards.count]).toEqual([1, 2]);
+  });
+});

@@ -1,0 +1,142 @@
+import {
+  type Decoder,
+  type FieldError,
+  fieldPath,
+  list,
+  mapped,
+  name,
+  nonEmptyList,
+  oneOf,
+  optional,
+  refine,
+  required,
+  struct,
+  withDefault,
+} from '../decode.ts';
+import * as rules from './authorization-policy.rules.ts';
+import type {
+  AuthorizationCondition,
+  AuthorizationOperation,
+  AuthorizationPolicy,
+  AuthorizationRule,
+  AuthorizationSource,
+} from './authorization-policy.ts';
+import { mistakeAt } from './field-rules.ts';
+import { scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
+
+/** A list of texts, none of them empty. */
+function texts(mistakeOf: (text: string) => string | undefined) {
+  return optional(nonEmptyList(refine(name, (value, path) => mistakeAt(path, mistakeOf(value)))));
+}
+
+const [anyText, subnets, ports] = [rules.wildcardMistake, rules.subnetMistake, rules.portMistake].map(texts);
+
+const source: Decoder<AuthorizationSource> = refine(
+  struct<AuthorizationSource>({
+    principals: anyText!,
+    notPrincipals: anyText!,
+    requestPrincipals: anyText!,
+    notRequestPrincipals: anyText!,
+    namespaces: anyText!,
+    notNamespaces: anyText!,
+    serviceAccounts: texts(rules.serviceAccountMistake),
+    notServiceAccounts: texts(rules.serviceAccountMistake),
+    trustDomains: anyText!,
+    notTrustDomains: anyText!,
+    ipBlocks: subnets!,
+    notIpBlocks: subnets!,
+    remoteIpBlocks: subnets!,
+    notRemoteIpBlocks: subnets!,
+  }),
+  (value, path) => [
+    ...notEmpty(value, path),
+    ...mistakeAt(
+      fieldPath(path, 'serviceAccounts'),
+      value.serviceAccounts && (value.principals || value.namespaces)
+        ? 'must not be given beside principals or namespaces'
+        : undefined,
+    ),
+  ],
+);
+
+const operation: Decoder<AuthorizationOperation> = refine(
+  struct<AuthorizationOperation>({
+    hosts: anyText!,
+    notHosts: anyText!,
+    ports: ports!,
+    notPorts: ports!,
+    methods: anyText!,
+    notMethods: anyText!,
+    paths: texts(rules.pathMistake),
+    notPaths: texts(rules.pathMistake),
+  }),
+  notEmpty,
+);
+
+const condition: Decoder<AuthorizationCondition> = refine(
+  struct<AuthorizationCondition>({
+    key: required(name),
+    values: optional(nonEmptyList(name)),
+    notValues: optional(nonEmptyList(name)),
+  }),
+  ({ key, values = [], notValues = [] }, path) => {
+    const mistakeOf = rules.conditionValues(key);
+    if (mistakeOf === undefined) return [{ path: fieldPath(path, 'key'), message: `is not a known key: ${key}` }];
+    return [
+      ...mistakeAt(path, values.length + notValues.length === 0 ? 'must have values or notValues' : undefined),
+      ...values.flatMap((value, index) => mistakeAt(`${fieldPath(path, 'values')}[${index}]`, mistakeOf(value))),
+      ...notValues.flatMap((value, index) => mistakeAt(`${fieldPath(path, 'notValues')}[${index}]`, mistakeOf(value))),
+    ];
+  },
+);
+
+const from = mapped(struct<{ source: AuthorizationSource }>({ source: required(source) }), (item) => item.source);
+
+const to = mapped(
+  struct<{ operation: AuthorizationOperation }>({ operation: required(operation) }),
+  (item) => item.operation,
+);
+
+const rule: Decoder<AuthorizationRule> = struct<AuthorizationRule>({
+  from: optional(nonEmptyList(from)),
+  to: optional(nonEmptyList(to)),
+  when: optional(nonEmptyList(condition)),
+});
+
+/** An AuthorizationPolicy's `spec`. */
+export const authorizationPolicy: Decoder<AuthorizationPolicy> = refine(
+  struct<AuthorizationPolicy>(
+    {
+      ...scopeFields,
+      action: withDefault(oneOf(['ALLOW', 'DENY', 'AUDIT', 'CUSTOM']), 'ALLOW'),
+      rules: withDefault(list(rule), []),
+      provider: optional(mapped(struct<{ name: string }>({ name: required(name) }), (provider) => provider.name)),
+    },
+    scopeAliases(),
+  ),
+  (policy, path) => [...scopeMistakes(policy, path), ...actionMistakes(policy, path), ...rules.customMistakes(policy)],
+);
+
+function notEmpty(value: object, path: string): FieldError[] {
+  return mistakeAt(path, Object.keys(value).length === 0 ? 'must not be empty' : undefined);
+}
+
+function actionMistakes({ action, rules: given, provider }: AuthorizationPolicy, path: string): FieldError[] {
+  const needsRules = action === 'DENY' || action === 'CUSTOM';
+  return [
+    ...mistakeAt(
+      fieldPath(path, 'rules'),
+      needsRules && given.length === 0
+        ? `is required with action ${action}: without rules it would have no effect`
+        : undefined,
+    ),
+    ...mistakeAt(
+      fieldPath(path, 'provider'),
+      action === 'CUSTOM' && provider === undefined ? 'is required with action CUSTOM' : undefined,
+    ),
+    ...mistakeAt(
+      fieldPath(path, 'provider'),
+      action !== 'CUSTOM' && provider !== undefined ? 'is only for action CUSTOM' : undefined,
+    ),
+  ];
+}

@@ -1,0 +1,100 @@
+/** What a text of an AuthorizationPolicy may be (§4.5). */
+import type { FieldError } from '../decode.ts';
+import { isCidr, isDnsLabel, isIpAddress } from '../names.ts';
+import type { AuthorizationPolicy, AuthorizationSource } from './authorization-policy.ts';
+
+export function subnetMistake(text: string): string | undefined {
+  return isIpAddress(text) || isCidr(text)
+    ? undefined
+    : `must be an IP address or a range such as 10.0.0.0/8, not ${JSON.stringify(text)}`;
+}
+
+export function portMistake(text: string): string | undefined {
+  return /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65535
+    ? undefined
+    : `must be a port from 1 to 65535, not ${JSON.stringify(text)}`;
+}
+
+/** A `*` stands at the beginning or at the end. */
+export function wildcardMistake(text: string): string | undefined {
+  const middle = text.length > 1 && text.startsWith('*') && text.endsWith('*') ? text : text.replace(/^\*|\*$/, '');
+  return middle.includes('*') ? `must have * at one end only, not ${JSON.stringify(text)}` : undefined;
+}
+
+export function pathMistake(text: string): string | undefined {
+  if (!text.includes('{')) return wildcardMistake(text);
+  const segments = text.split('/');
+  for (const segment of segments) {
+    const isTemplate = segment === '{*}' || segment === '{**}';
+    if (!isTemplate && /[{}*]/.test(segment)) {
+      return `must have {*} and {**} as whole segments, and no * beside them, not ${JSON.stringify(text)}`;
+    }
+  }
+  const severals = segments.filter((segment) => segment === '{**}').length;
+  const isLast = text.lastIndexOf('{*}') < text.lastIndexOf('{**}');
+  return severals > 1 || (severals === 1 && !isLast)
+    ? `must have {**} once, and no {*} after it, not ${JSON.stringify(text)}`
+    : undefined;
+}
+
+export function serviceAccountMistake(text: string): string | undefined {
+  const parts = text.split('/');
+  return parts.length <= 2 && parts.every((part) => part === '*' || isDnsLabel(part.replaceAll('.', '-')))
+    ? undefined
+    : `must be a service account or namespace/service account, not ${JSON.stringify(text)}`;
+}
+
+type ValueMistake = (text: string) => string | undefined;
+
+const anything: ValueMistake = () => undefined;
+
+/** Keys of conditions, and what their values may be. */
+const conditionKeys: readonly (readonly [RegExp, ValueMistake])[] = [
+  [/^request\.headers\[[^[\]]+\]$/, anything],
+  [/^(?:source|remote|destination)\.ip$/, subnetMistake],
+  [/^destination\.port$/, portMistake],
+  [/^source\.(?:namespace|principal|serviceAccount|trustDomain)$/, anything],
+  [/^request\.auth\.(?:principal|audiences|presenter)$/, anything],
+  [/^request\.auth\.claims(?:\[[^[\]]+\])+$/, anything],
+  [/^connection\.sni$/, anything],
+  [/^experimental\.envoy\.filters\.[^[\]]+\[[^[\]]+\]$/, anything],
+];
+
+/** How values of a key are checked; undefined when there is no such key. */
+export function conditionValues(key: string): ValueMistake | undefined {
+  return conditionKeys.find(([pattern]) => pattern.test(key))?.[1];
+}
+
+const ofIdentities = [
+  ...['principals', 'notPrincipals', 'requestPrincipals', 'notRequestPrincipals', 'namespaces', 'notNamespaces'],
+  ...['serviceAccounts', 'notServiceAccounts', 'trustDomains', 'notTrustDomains'],
+] as readonly (keyof AuthorizationSource)[];
+
+/** An external authorizer is asked before identities are checked. */
+export function customMistakes({ action, rules }: AuthorizationPolicy): FieldError[] {
+  if (action !== 'CUSTOM') return [];
+  return rules.flatMap((rule, index) => [
+    ...(rule.from ?? []).flatMap((source, at) =>
+      ofIdentities
+        .filter((field) => source[field] !== undefined)
+        .map((field) => ({
+          path: `rules[${index}].from[${at}].source.${field}`,
+          message: 'must not be given with action CUSTOM',
+        })),
+    ),
+    ...(rule.when ?? []).flatMap(({ key }, at) =>
+      /^request\.auth\.|^source\.(?:namespace|principal|serviceAccount|trustDomain)$/.test(key)
+        ? [{ path: `rules[${index}].when[${at}].key`, message: `must not be ${key} with action CUSTOM` }]
+        : [],
+    ),
+  ]);
+}
+
+/** What is allowed and probably not meant. */
+export function authorizationPolicyWarnings({ action, rules }: AuthorizationPolicy): FieldError[] {
+  if (action !== 'DENY') return [];
+  return rules.flatMap((rule, index) => {
+    const isEmpty = rule.from === undefined && rule.to === undefined && rule.when === undefined;
+    return isEmpty ? [{ path: `rules[${index}]`, message: 'matches every request: the policy denies everything' }] : [];
+  });
+}

@@ -1,0 +1,149 @@
+/** Which patches there are, and what they may match (spec/discovery.md §4.5, §8.9). */
+import { type FieldError, fieldPath } from '../decode.ts';
+import type { EnvoyFilter, EnvoyPatch, PatchOperation, PatchTarget } from './envoy-filter.ts';
+import { mistakeAt } from './field-rules.ts';
+
+const merges: readonly PatchOperation[] = ['MERGE', 'MERGE_AND_REPLACE_LIST'];
+const inserts: readonly PatchOperation[] = ['INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER'];
+
+const operationsOf: Readonly<Record<PatchTarget, readonly PatchOperation[]>> = {
+  LISTENER: [...merges, 'ADD', 'REMOVE'],
+  CLUSTER: [...merges, 'ADD', 'REMOVE'],
+  FILTER_CHAIN: [...merges, 'ADD', 'REMOVE'],
+  LISTENER_FILTER: [...merges, 'ADD', 'REMOVE', 'REPLACE', ...inserts],
+  NETWORK_FILTER: [...merges, 'ADD', 'REMOVE', 'REPLACE', ...inserts],
+  HTTP_FILTER: [...merges, 'ADD', 'REMOVE', 'REPLACE', ...inserts],
+  ROUTE_CONFIGURATION: merges,
+  VIRTUAL_HOST: [...merges, 'ADD', 'REMOVE', 'REPLACE'],
+  HTTP_ROUTE: [...merges, 'ADD', 'REMOVE', ...inserts],
+  EXTENSION_CONFIG: ['ADD'],
+  BOOTSTRAP: merges,
+};
+
+type ObjectMatch = 'listener' | 'routeConfiguration' | 'cluster';
+
+const matchOf: Readonly<Record<PatchTarget, ObjectMatch | undefined>> = {
+  LISTENER: 'listener',
+  FILTER_CHAIN: 'listener',
+  LISTENER_FILTER: 'listener',
+  NETWORK_FILTER: 'listener',
+  HTTP_FILTER: 'listener',
+  ROUTE_CONFIGURATION: 'routeConfiguration',
+  VIRTUAL_HOST: 'routeConfiguration',
+  HTTP_ROUTE: 'routeConfiguration',
+  CLUSTER: 'cluster',
+  EXTENSION_CONFIG: undefined,
+  BOOTSTRAP: undefined,
+};
+
+const objectMatches: readonly ObjectMatch[] = ['listener', 'routeConfiguration', 'cluster'];
+
+export function patchMistakes({ applyTo, match, operation, value }: EnvoyPatch, path: string): FieldError[] {
+  const allowed = operationsOf[applyTo];
+  const subFilter = match.listener?.filterChain?.filter?.subFilter;
+  return [
+    ...mistakeAt(
+      `${fieldPath(path, 'patch')}.operation`,
+      allowed.includes(operation) ? undefined : `must be one of ${allowed.join(', ')} for ${applyTo}, not ${operation}`,
+    ),
+    ...mistakeAt(
+      `${fieldPath(path, 'patch')}.value`,
+      value === undefined && operation !== 'REMOVE' ? `is required with ${operation}` : undefined,
+    ),
+    ...objectMatches
+      .filter((field) => match[field] !== undefined && field !== matchOf[applyTo])
+      .map((field) => ({ path: `${fieldPath(path, 'match')}.${field}`, message: `must not be given for ${applyTo}` })),
+    ...mistakeAt(
+      `${fieldPath(path, 'match')}.listener.filterChain.filter.subFilter`,
+      subFilter !== undefined && applyTo !== 'HTTP_FILTER' ? `must not be given for ${applyTo}` : undefined,
+    ),
+    ...mistakeAt(
+      `${fieldPath(path, 'match')}.listener.listenerFilter`,
+      match.listener?.listenerFilter !== undefined && applyTo !== 'LISTENER_FILTER'
+        ? `must not be given for ${applyTo}`
+        : undefined,
+    ),
+    ...nameMistakes(applyTo, operation, value, `${fieldPath(path, 'patch')}.value`),
+  ];
+}
+
+/** Filters are found by their name, and clusters and listeners that are added are known by theirs. */
+function nameMistakes(
+  applyTo: PatchTarget,
+  operation: PatchOperation,
+  value: EnvoyPatch['value'],
+  path: string,
+): FieldError[] {
+  const isFilter = applyTo === 'HTTP_FILTER' || applyTo === 'NETWORK_FILTER' || applyTo === 'LISTENER_FILTER';
+  const isNamed = isFilter || applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'EXTENSION_CONFIG';
+  const adds = operation === 'ADD' || operation === 'REPLACE' || inserts.includes(operation);
+  if (value === undefined || !adds || !isNamed) return [];
+  const isGiven = typeof value.name === 'string' && value.name !== '';
+  return mistakeAt(fieldPath(path, 'name'), isGiven ? undefined : 'is required');
+}
+
+/** Names of filters before Envoy 1.14; they still match. */
+const oldNames: Readonly<Record<string, string>> = {
+  'envoy.http_connection_manager': 'envoy.filters.network.http_connection_manager',
+  'envoy.tcp_proxy': 'envoy.filters.network.tcp_proxy',
+  'envoy.mongo_proxy': 'envoy.filters.network.mongo_proxy',
+  'envoy.redis_proxy': 'envoy.filters.network.redis_proxy',
+  'envoy.router': 'envoy.filters.http.router',
+  'envoy.cors': 'envoy.filters.http.cors',
+  'envoy.fault': 'envoy.filters.http.fault',
+  'envoy.lua': 'envoy.filters.http.lua',
+  'envoy.ext_authz': 'envoy.filters.http.ext_authz',
+  'envoy.rate_limit': 'envoy.filters.http.ratelimit',
+};
+
+/** What is allowed and probably not meant. */
+export function envoyFilterWarnings({ configPatches, priority, workloadSelector }: EnvoyFilter): FieldError[] {
+  const isRelative = (patch: EnvoyPatch): boolean =>
+    patch.operation === 'INSERT_BEFORE' || patch.operation === 'INSERT_AFTER' || patch.operation === 'REPLACE';
+  const selectsAll = workloadSelector !== undefined && Object.keys(workloadSelector).length === 0;
+  return [
+    ...configPatches.flatMap((patch, index) => [
+      ...mistakeAt(
+        `configPatches[${index}].patch.operation`,
+        priority === 0 && isRelative(patch)
+          ? `${patch.operation} depends on what other objects did before: give a priority`
+          : undefined,
+      ),
+      ...oldNameWarnings(patch, `configPatches[${index}]`),
+      ...unmatched(patch, `configPatches[${index}].match`),
+    ]),
+    ...mistakeAt(
+      'workloadSelector',
+      selectsAll ? 'has no labels: the object holds for the whole namespace' : undefined,
+    ),
+    ...mistakeAt('configPatches', configPatches.length === 0 ? 'has none: the object has no effect' : undefined),
+  ];
+}
+
+function oldNameWarnings({ match, value }: EnvoyPatch, path: string): FieldError[] {
+  const filter = match.listener?.filterChain?.filter;
+  const names: readonly (readonly [string, unknown])[] = [
+    ['match.listener.filterChain.filter.name', filter?.name],
+    ['match.listener.filterChain.filter.subFilter.name', filter?.subFilter?.name],
+    ['patch.value.name', value?.name],
+  ];
+  return names.flatMap(([field, name]) => {
+    const now = typeof name === 'string' ? oldNames[name] : undefined;
+    return mistakeAt(`${path}.${field}`, now && `is the old name of ${now}`);
+  });
+}
+
+/** Filters are changed and removed by name. */
+function unmatched({ applyTo, operation, match }: EnvoyPatch, path: string): FieldError[] {
+  const changes = operation === 'REMOVE' || operation === 'REPLACE' || merges.includes(operation);
+  const filter = match.listener?.filterChain?.filter;
+  const name =
+    applyTo === 'NETWORK_FILTER'
+      ? filter?.name
+      : applyTo === 'HTTP_FILTER'
+        ? filter?.subFilter?.name
+        : applyTo === 'LISTENER_FILTER'
+          ? match.listener?.listenerFilter
+          : '-';
+  return mistakeAt(path, changes && (name ?? '') === '' ? `names no filter: ${operation} has no effect` : undefined);
+}

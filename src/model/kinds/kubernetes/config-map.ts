@@ -1,0 +1,14 @@
+/** Kubernetes' ConfigMap: read for certificates of authorities only (`caCertificates` of credentials, spec/discovery.md §4.2). */
+import { type Decoder, dictionary, text, withDefault } from '../../decode.ts';
+import { reading } from './lenient.ts';
+
+export interface ConfigMap {
+  readonly data: Readonly<Record<string, string>>;
+  /** Base64. */
+  readonly binaryData: Readonly<Record<string, string>>;
+}
+
+export const configMap: Decoder<ConfigMap> = reading<ConfigMap>({
+  data: withDefault(dictionary(text), {}),
+  binaryData: withDefault(dictionary(text), {}),
+});

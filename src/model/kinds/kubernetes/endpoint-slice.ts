@@ -1,0 +1,69 @@
+/** Kubernetes' EndpointSlice (spec/discovery.md §5.4): addresses behind a service. */
+import { boolean, type Decoder, integer, list, oneOf, optional, required, text, withDefault } from '../../decode.ts';
+import { reading } from './lenient.ts';
+import { type ObjectReference, objectReference } from './object-reference.ts';
+
+export interface EndpointSlice {
+  readonly addressType: 'IPv4' | 'IPv6' | 'FQDN';
+  readonly endpoints: readonly SliceEndpoint[];
+  readonly ports: readonly SlicePort[];
+}
+
+export interface SliceEndpoint {
+  readonly addresses: readonly string[];
+  readonly conditions: SliceConditions;
+  readonly hostname?: string;
+  readonly nodeName?: string;
+  readonly zone?: string;
+  readonly targetRef?: ObjectReference;
+}
+
+export interface SliceConditions {
+  /** Absent counts as true. */
+  readonly ready?: boolean;
+  readonly serving?: boolean;
+  readonly terminating?: boolean;
+}
+
+export interface SlicePort {
+  readonly name: string;
+  /** Absent: all ports; nothing can be made of it. */
+  readonly port?: number;
+  readonly protocol: string;
+  readonly appProtocol?: string;
+}
+
+export const endpointSlice: Decoder<EndpointSlice> = reading<EndpointSlice>({
+  addressType: withDefault(oneOf(['IPv4', 'IPv6', 'FQDN']), 'IPv4'),
+  endpoints: withDefault(
+    list(
+      reading<SliceEndpoint>({
+        addresses: required(list(text)),
+        conditions: withDefault(
+          reading<SliceConditions>({
+            ready: optional(boolean),
+            serving: optional(boolean),
+            terminating: optional(boolean),
+          }),
+          {},
+        ),
+        hostname: optional(text),
+        nodeName: optional(text),
+        zone: optional(text),
+        targetRef: optional(objectReference),
+      }),
+    ),
+    [],
+  ),
+  ports: withDefault(
+    list(
+      reading<SlicePort>({
+        name: withDefault(text, ''),
+        port: optional(integer(0, 65535)),
+        protocol: withDefault(text, 'TCP'),
+        appProtocol: optional(text),
+      }),
+    ),
+    [],
+  ),
+});

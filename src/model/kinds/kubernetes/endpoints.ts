@@ -1,0 +1,68 @@
+/** Kubernetes' Endpoints, the older form of EndpointSlice: named as its service. */
+import { type Decoder, integer, list, optional, required, text, withDefault } from '../../decode.ts';
+import type { EndpointSlice, SliceEndpoint, SlicePort } from './endpoint-slice.ts';
+import { reading } from './lenient.ts';
+import { type ObjectReference, objectReference } from './object-reference.ts';
+
+export interface Endpoints {
+  readonly subsets: readonly EndpointSubset[];
+}
+
+export interface EndpointSubset {
+  readonly addresses: readonly EndpointAddress[];
+  readonly notReadyAddresses: readonly EndpointAddress[];
+  readonly ports: readonly SlicePort[];
+}
+
+export interface EndpointAddress {
+  readonly ip: string;
+  readonly hostname?: string;
+  readonly nodeName?: string;
+  readonly targetRef?: ObjectReference;
+}
+
+const address = reading<EndpointAddress>({
+  ip: required(text),
+  hostname: optional(text),
+  nodeName: optional(text),
+  targetRef: optional(objectReference),
+});
+
+export const endpoints: Decoder<Endpoints> = reading<Endpoints>({
+  subsets: withDefault(
+    list(
+      reading<EndpointSubset>({
+        addresses: withDefault(list(address), []),
+        notReadyAddresses: withDefault(list(address), []),
+        ports: withDefault(
+          list(
+            reading<SlicePort>({
+              name: withDefault(text, ''),
+              port: optional(integer(0, 65535)),
+              protocol: withDefault(text, 'TCP'),
+              appProtocol: optional(text),
+            }),
+          ),
+          [],
+        ),
+      }),
+    ),
+    [],
+  ),
+});
+
+/** The same in the newer form, a slice for each subset. */
+export function slicesOf({ subsets }: Endpoints): readonly EndpointSlice[] {
+  return subsets.map(({ addresses, notReadyAddresses, ports }) => ({
+    addressType: 'IPv4',
+    endpoints: [
+      ...addresses.map((item) => endpointOf(item, true)),
+      ...notReadyAddresses.map((item) => endpointOf(item, false)),
+    ],
+    ports,
+  }));
+}
+
+function endpointOf({ ip, ...rest }: EndpointAddress, ready: boolean): SliceEndpoint {
+  return { ...rest, addresses: [ip], conditions: { ready } };
+}

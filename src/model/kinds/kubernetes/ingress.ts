@@ -1,0 +1,92 @@
+/** Kubernetes' Ingress and IngressClass: routes of a cluster's edge, translated to Istio's kinds (spec/discovery.md §4.4). */
+import { type Decoder, list, name, optional, port, refine, required, text, withDefault } from '../../decode.ts';
+import { reading } from './lenient.ts';
+
+export interface Ingress {
+  readonly spec: IngressSpec;
+}
+
+export interface IngressSpec {
+  readonly ingressClassName?: string;
+  readonly defaultBackend?: IngressBackend;
+  readonly tls: readonly IngressTls[];
+  readonly rules: readonly IngressRule[];
+}
+
+export interface IngressTls {
+  /** None: all. */
+  readonly hosts: readonly string[];
+  readonly secretName?: string;
+}
+
+export interface IngressRule {
+  /** Absent: all. */
+  readonly host?: string;
+  readonly http?: { readonly paths: readonly IngressPath[] };
+}
+
+export interface IngressPath {
+  readonly path: string;
+  /** `Exact`, `Prefix`; anything else leaves it to the implementation. */
+  readonly pathType: string;
+  readonly backend: IngressBackend;
+}
+
+/** A `resource` is not for this control plane. */
+export interface IngressBackend {
+  readonly service?: { readonly name: string; readonly port: { readonly number?: number; readonly name?: string } };
+}
+
+export interface IngressClass {
+  readonly spec: { readonly controller: string };
+}
+
+const backend = reading<IngressBackend>({
+  service: optional(
+    reading<NonNullable<IngressBackend['service']>>({
+      name: required(name),
+      port: withDefault(
+        refine(
+          reading<{ number?: number; name?: string }>({ number: optional(port), name: optional(name) }),
+          (value, path) =>
+            value.number !== undefined && value.name !== undefined
+              ? [{ path, message: 'must have only one of number and name' }]
+              : [],
+        ),
+        {},
+      ),
+    }),
+  ),
+});
+
+const path = reading<IngressPath>({
+  path: withDefault(text, ''),
+  pathType: withDefault(text, 'ImplementationSpecific'),
+  backend: required(backend),
+});
+
+export const ingress: Decoder<Ingress> = reading<Ingress>({
+  spec: required(
+    reading<IngressSpec>({
+      ingressClassName: optional(text),
+      defaultBackend: optional(backend),
+      tls: withDefault(
+        list(reading<IngressTls>({ hosts: withDefault(list(text), []), secretName: optional(text) })),
+        [],
+      ),
+      rules: withDefault(
+        list(
+          reading<IngressRule>({
+            host: optional(text),
+            http: optional(reading<{ paths: readonly IngressPath[] }>({ paths: required(list(path)) })),
+          }),
+        ),
+        [],
+      ),
+    }),
+  ),
+});
+
+export const ingressClass: Decoder<IngressClass> = reading<IngressClass>({
+  spec: withDefault(reading<{ controller: string }>({ controller: withDefault(text, '') }), { controller: '' }),
+});

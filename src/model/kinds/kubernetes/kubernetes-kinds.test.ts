@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { readConfigFile } from '../../config-file.ts';
+import { type Secret, secretBytes } from './secret.ts';
+
+const read = (yaml: string) => readConfigFile('x.yaml', yaml, { creationTimestamp: 1 });
+const mistakes = (yaml: string): string[] => read(yaml).problems.map(({ field, message }) => `${field}: ${message}`);
+const object = (kind: string, rest: string, group = 'v1'): string =>
+  `apiVersion: ${group}\nkind: ${kind}\nmetadata: {name: x}\n${rest}\n`;
+
+describe("Kubernetes' own kinds", () => {
+  it('are read without a word about fields that nobody needs', () => {
+    const { configs, problems } = read(
+      [
+        object('Service', 'spec: {ports: [{port: 80, somethingNew: 1}], sessionAffinity: None, ipFamilies: [IPv4]}'),
+        object('Pod', 'spec: {containers: [{name: a, image: b, ports: [{containerPort: 80}]}], volumes: []}'),
+        object('Node', 'spec: {podCIDR: 10.0.0.0/24}\nstatus: {capacity: {cpu: "4"}}'),
+        object('Namespace', 'spec: {finalizers: [kubernetes]}\nstatus: {phase: Active}'),
+        object('Endpoints', 'subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 80}]}]'),
+        object(
+          'EndpointSlice',
+          'addressType: IPv4\nendpoints: [{addresses: [10.0.0.1]}]\nports: null',
+          'discovery.k8s.io/v1',
+        ),
+        object('Secret', 'immutable: true\ntype: kubernetes.io/tls\ndata: {tls.crt: YQ==}'),
+      ].join('---\n'),
+    );
+    expect(problems).toEqual([]);
+    expect(configs.map(({ kind, namespace }) => `${kind} ${namespace}`)).toEqual([
+      ...['Service default', 'Pod default', 'Node ', 'Namespace ', 'Endpoints default', 'EndpointSlice default'],
+      'Secret default',
+    ]);
+  });
+
+  it.each([
+    ['Service', 'spec: {ports: [{name: http}]}', 'spec.ports[0].port: is required'],
+    ['Service', 'spec: {type: Cluster}', 'spec.type: must be one of ClusterIP, NodePort, LoadBalancer, ExternalName'],
+    [
+      'Service',
+      'spec: {ports: [{port: 80, targetPort: 70000}]}',
+      'targetPort: must be a port from 0 to 65535 or the name',
+    ],
+    ['Pod', 'status: {podIP: 10.0.0.1}', 'spec: is required'],
+    ['Endpoints', 'subsets: [{addresses: [{hostname: x}]}]', 'subsets[0].addresses[0].ip: is required'],
+    ['Node', 'status: {addresses: {}}', 'status.addresses: must be a list'],
+  ])('say of a bad %s where and what', (kind, rest, message) => {
+    expect(mistakes(object(kind, rest))).toEqual([expect.stringContaining(message)]);
+  });
+
+  it('never repeat what a Secret holds', () => {
+    const [mistake] = mistakes(object('Secret', 'data: {tls.key: "top secret!"}'));
+    expect(mistake).toContain('must be base64');
+    expect(mistakes(object('Secret', 'data: {tls.key: 12345}\nstringData: {x: 67890}')).join()).not.toMatch(
+      /12345|67890/,
+    );
+    expect(mistake).not.toContain('secret!');
+  });
+
+  it('hold secrets as bytes, those in plain text first', () => {
+    const [config] = read(object('Secret', 'data: {a: aGVsbG8=, b: aGVsbG8=}\nstringData: {b: world}')).configs;
+    const text = (key: string): string => new TextDecoder().decode(secretBytes(config!.spec as Secret, key));
+    expect([text('a'), text('b'), text('none')]).toEqual(['hello', 'world', '']);
+  });
+});

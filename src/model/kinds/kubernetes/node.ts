@@ -1,0 +1,29 @@
+/** Kubernetes' Node: where pods run. Its locality is in its labels. */
+import { type Decoder, list, text, withDefault } from '../../decode.ts';
+import { reading } from './lenient.ts';
+
+export interface Node {
+  readonly status: NodeStatus;
+}
+
+export interface NodeStatus {
+  readonly addresses: readonly NodeAddress[];
+}
+
+export interface NodeAddress {
+  /** `ExternalIP`, `InternalIP`, `Hostname`, … */
+  readonly type: string;
+  readonly address: string;
+}
+
+export const node: Decoder<Node> = reading<Node>({
+  status: withDefault(
+    reading<NodeStatus>({
+      addresses: withDefault(
+        list(reading<NodeAddress>({ type: withDefault(text, ''), address: withDefault(text, '') })),
+        [],
+      ),
+    }),
+    { addresses: [] },
+  ),
+});

@@ -1,0 +1,37 @@
+/** Kubernetes' Secret: credentials of gateways (spec/discovery.md §4.2). Its data must never be shown or logged. */
+import { type Decoder, dictionary, type FieldError, refine, text, withDefault } from '../../decode.ts';
+import { reading } from './lenient.ts';
+
+export interface Secret {
+  readonly type: string;
+  /** Base64, as written. */
+  readonly data: Readonly<Record<string, string>>;
+  /** Plain; wins over `data` of the same key. */
+  readonly stringData: Readonly<Record<string, string>>;
+}
+
+const base64: Decoder<string> = refine(text, (value, path): FieldError[] => {
+  const compact = value.replaceAll(/\s/g, '');
+  const good = /^[A-Za-z0-9+/]*={0,2}$/.test(compact) && compact.length % 4 === 0;
+  // The value itself is not said: it is a secret.
+  return good ? [] : [{ path, message: 'must be base64; plain text goes under stringData' }];
+});
+
+/** Mistakes of values must not repeat them. */
+const hidden = (decoder: Decoder<string>): Decoder<string> => {
+  return (value, path) => (typeof value === 'string' ? decoder(value, path) : text(undefined, path));
+};
+
+export const secret: Decoder<Secret> = reading<Secret>({
+  type: withDefault(text, 'Opaque'),
+  data: withDefault(dictionary(hidden(base64)), {}),
+  stringData: withDefault(dictionary(hidden(text)), {}),
+});
+
+/** One entry of a secret as bytes; undefined when there is none. */
+export function secretBytes({ data, stringData }: Secret, key: string): Uint8Array | undefined {
+  const plain = stringData[key];
+  if (plain !== undefined) return new TextEncoder().encode(plain);
+  const encoded = data[key];
+  return encoded === undefined ? undefined : Uint8Array.from(Buffer.from(encoded, 'base64'));
+}

@@ -1,0 +1,89 @@
+/** Kubernetes' Service (spec/discovery.md §5.4): a name for pods. */
+import { boolean, type Decoder, list, oneOf, optional, port, required, text, withDefault } from '../../decode.ts';
+import { labels } from '../field-rules.ts';
+import { intOrText, reading } from './lenient.ts';
+
+export interface KubernetesService {
+  readonly spec: ServiceSpec;
+  readonly status: ServiceStatus;
+}
+
+export interface ServiceSpec {
+  readonly type: 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
+  /** `None` for a headless service, empty when there is none. */
+  readonly clusterIP: string;
+  readonly clusterIPs: readonly string[];
+  readonly ports: readonly KubernetesServicePort[];
+  /** Absent or empty: endpoints are somebody else's. */
+  readonly selector?: Readonly<Record<string, string>>;
+  readonly externalName: string;
+  readonly externalIPs: readonly string[];
+  readonly internalTrafficPolicy: 'Cluster' | 'Local';
+  readonly publishNotReadyAddresses: boolean;
+  /** `PreferClose`, `PreferSameZone`, `PreferSameNode`; others mean nothing. */
+  readonly trafficDistribution?: string;
+}
+
+export interface KubernetesServicePort {
+  /** Empty when the service has one port. */
+  readonly name: string;
+  readonly port: number;
+  readonly protocol: string;
+  readonly appProtocol?: string;
+  readonly targetPort?: number | string;
+  readonly nodePort?: number;
+}
+
+export interface ServiceStatus {
+  readonly loadBalancer: { readonly ingress: readonly LoadBalancerIngress[] };
+}
+
+export interface LoadBalancerIngress {
+  readonly ip?: string;
+  readonly hostname?: string;
+}
+
+const servicePort = reading<KubernetesServicePort>({
+  name: withDefault(text, ''),
+  port: required(port),
+  protocol: withDefault(text, 'TCP'),
+  appProtocol: optional(text),
+  targetPort: optional(intOrText),
+  nodePort: optional(intOrNone()),
+});
+
+/** Clusters write 0 for a port that there is none of. */
+function intOrNone(): Decoder<number> {
+  return (value, path) => (value === 0 ? { _tag: 'Right', right: 0 } : port(value, path));
+}
+
+export const kubernetesService: Decoder<KubernetesService> = reading<KubernetesService>({
+  spec: required(
+    reading<ServiceSpec>({
+      type: withDefault(oneOf(['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName']), 'ClusterIP'),
+      clusterIP: withDefault(text, ''),
+      clusterIPs: withDefault(list(text), []),
+      ports: withDefault(list(servicePort), []),
+      selector: optional(labels),
+      externalName: withDefault(text, ''),
+      externalIPs: withDefault(list(text), []),
+      internalTrafficPolicy: withDefault(oneOf(['Cluster', 'Local']), 'Cluster'),
+      publishNotReadyAddresses: withDefault(boolean, false),
+      trafficDistribution: optional(text),
+    }),
+  ),
+  status: withDefault(
+    reading<ServiceStatus>({
+      loadBalancer: withDefault(
+        reading<ServiceStatus['loadBalancer']>({
+          ingress: withDefault(
+            list(reading<LoadBalancerIngress>({ ip: optional(text), hostname: optional(text) })),
+            [],
+          ),
+        }),
+        { ingress: [] },
+      ),
+    }),
+    { loadBalancer: { ingress: [] } },
+  ),
+});

@@ -1,0 +1,51 @@
+import {
+  type Decoder,
+  dictionary,
+  fieldPath,
+  mapped,
+  oneOf,
+  optional,
+  refine,
+  struct,
+  withDefault,
+} from '../decode.ts';
+import { mistakeAt } from './field-rules.ts';
+import type { MutualTlsMode, PeerAuthentication } from './peer-authentication.ts';
+import { scopeFields } from './policy-target.decode.ts';
+
+const mutualTls: Decoder<MutualTlsMode> = mapped(
+  struct<{ mode: MutualTlsMode }>({
+    mode: withDefault(oneOf(['UNSET', 'DISABLE', 'PERMISSIVE', 'STRICT']), 'UNSET'),
+  }),
+  ({ mode }) => mode,
+);
+
+/** A PeerAuthentication's `spec`. */
+export const peerAuthentication: Decoder<PeerAuthentication> = refine(
+  struct<PeerAuthentication>({
+    selector: scopeFields.selector,
+    mtls: optional(mutualTls),
+    portLevelMtls: optional(dictionary(mutualTls)),
+  }),
+  ({ selector, portLevelMtls }, path) => {
+    if (portLevelMtls === undefined) return [];
+    const at = fieldPath(path, 'portLevelMtls');
+    const ports = Object.keys(portLevelMtls);
+    return [
+      ...mistakeAt(at, ports.length === 0 ? 'must not be empty' : undefined),
+      ...mistakeAt(
+        at,
+        Object.keys(selector ?? {}).length === 0
+          ? 'needs a selector with labels: ports are those of a workload'
+          : undefined,
+      ),
+      ...ports.flatMap((port) =>
+        mistakeAt(fieldPath(at, port), isPort(port) ? undefined : 'must be a port from 1 to 65535'),
+      ),
+    ];
+  },
+);
+
+function isPort(text: string): boolean {
+  return /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65535;
+}

@@ -1,0 +1,78 @@
+import {
+  boolean,
+  type Decoder,
+  durationAtLeast,
+  fieldPath,
+  list,
+  name,
+  optional,
+  refine,
+  required,
+  struct,
+  text,
+  withDefault,
+} from '../decode.ts';
+import { mistakeAt } from './field-rules.ts';
+import { scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
+import type { JwtRule, RequestAuthentication } from './request-authentication.ts';
+import { headerNameMistake } from './virtual-service.rules.ts';
+
+const headerName = refine(name, (header, path) => mistakeAt(path, headerNameMistake(header)));
+
+const jwtRule: Decoder<JwtRule> = refine(
+  struct<JwtRule>(
+    {
+      issuer: withDefault(text, ''),
+      audiences: optional(list(name)),
+      jwksUri: optional(refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))),
+      jwks: optional(refine(name, (keys, path) => mistakeAt(path, jwksMistake(keys)))),
+      fromHeaders: optional(
+        list(struct<{ name: string; prefix?: string }>({ name: required(headerName), prefix: optional(text) })),
+      ),
+      fromParams: optional(list(name)),
+      fromCookies: optional(list(name)),
+      outputPayloadToHeader: optional(headerName),
+      outputClaimToHeaders: optional(
+        list(struct<{ header: string; claim: string }>({ header: required(headerName), claim: required(name) })),
+      ),
+      forwardOriginalToken: optional(boolean),
+      timeoutMs: optional(durationAtLeast(1), 'timeout'),
+      spaceDelimitedClaims: optional(list(name)),
+    },
+    // Both spellings of the API.
+    { jwks_uri: ['jwksUri', refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))] },
+  ),
+  ({ issuer, jwksUri, jwks }, path) => [
+    ...mistakeAt(
+      fieldPath(path, 'issuer'),
+      issuer === '' && jwksUri === undefined ? 'is required (or jwksUri)' : undefined,
+    ),
+    ...mistakeAt(
+      path,
+      jwks !== undefined && jwksUri !== undefined ? 'must have only one of jwks and jwksUri' : undefined,
+    ),
+  ],
+);
+
+/** A RequestAuthentication's `spec`. */
+export const requestAuthentication: Decoder<RequestAuthentication> = refine(
+  struct<RequestAuthentication>({ ...scopeFields, jwtRules: withDefault(list(jwtRule), []) }, scopeAliases()),
+  scopeMistakes,
+);
+
+function jwksUriMistake(uri: string): string | undefined {
+  const url = URL.canParse(uri) ? new URL(uri) : undefined;
+  const known = (url?.protocol === 'http:' || url?.protocol === 'https:') && url.hostname !== '';
+  return known ? undefined : `must be an http:// or https:// URL, not ${JSON.stringify(uri)}`;
+}
+
+function jwksMistake(text: string): string | undefined {
+  try {
+    const { keys } = JSON.parse(text) as { keys?: unknown };
+    const isSet =
+      Array.isArray(keys) && keys.every((key) => typeof (key as { kty?: unknown } | null)?.kty === 'string');
+    return isSet ? undefined : 'must be a JSON Web Key Set: {"keys": [{"kty": …}]}';
+  } catch {
+    return 'must be a JSON Web Key Set, and is no JSON';
+  }
+}

@@ -1,0 +1,22 @@
+/** `security.istio.io` RequestAuthentication, decoded: which tokens requests may carry. */
+import type { PolicyScope } from './policy-target.ts';
+
+export interface RequestAuthentication extends PolicyScope {
+  readonly jwtRules: readonly JwtRule[];
+}
+
+export interface JwtRule {
+  readonly issuer: string;
+  readonly audiences?: readonly string[];
+  readonly jwksUri?: string;
+  /** A JSON Web Key Set. */
+  readonly jwks?: string;
+  readonly fromHeaders?: readonly { readonly name: string; readonly prefix?: string }[];
+  readonly fromParams?: readonly string[];
+  readonly fromCookies?: readonly string[];
+  readonly outputPayloadToHeader?: string;
+  readonly outputClaimToHeaders?: readonly { readonly header: string; readonly claim: string }[];
+  readonly forwardOriginalToken?: boolean;
+  readonly timeoutMs?: number;
+  readonly spaceDelimitedClaims?: readonly string[];
+}

@@ -1,0 +1,138 @@
+import {
+  boolean,
+  type Decoder,
+  decimal,
+  dictionary,
+  durationAtLeast,
+  fieldPath,
+  list,
+  mapped,
+  name,
+  oneOf,
+  optional,
+  refine,
+  required,
+  struct,
+  text,
+  withDefault,
+} from '../decode.ts';
+import { mistakeAt } from './field-rules.ts';
+import { onlyOneOf, scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
+import type { AccessLogging, CustomTag, MetricOverride, Metrics, Telemetry, Tracing } from './telemetry.ts';
+
+const mode = optional(oneOf(['CLIENT_AND_SERVER', 'CLIENT', 'SERVER']));
+
+const modeMatch = optional(struct<NonNullable<Tracing['match']>>({ mode }));
+
+const providers = optional(
+  list(mapped(struct<{ name: string }>({ name: required(name) }), (provider) => provider.name)),
+);
+
+const flag = optional(boolean);
+
+const tagKinds = ['literal', 'environment', 'header', 'formatter'] as const;
+
+const named = struct<{ name: string; defaultValue?: string }>({ name: required(name), defaultValue: optional(text) });
+
+const customTag: Decoder<CustomTag> = refine(
+  struct<CustomTag>({
+    literal: optional(struct<{ value: string }>({ value: required(name) })),
+    environment: optional(named),
+    header: optional(named),
+    formatter: optional(struct<{ value: string }>({ value: required(name) })),
+  }),
+  (tag, path) => [
+    ...onlyOneOf(tag, tagKinds, path),
+    ...mistakeAt(path, Object.keys(tag).length === 0 ? `must have one of ${tagKinds.join(', ')}` : undefined),
+  ],
+);
+
+const tracing: Decoder<Tracing> = struct<Tracing>({
+  match: modeMatch,
+  providers,
+  randomSamplingPercentage: optional(
+    refine(decimal, (value, path) =>
+      mistakeAt(path, value >= 0 && value <= 100 ? undefined : `must be from 0 to 100, not ${value}`),
+    ),
+  ),
+  disableSpanReporting: flag,
+  customTags: optional(
+    refine(dictionary(customTag), (tags, path) =>
+      mistakeAt(fieldPath(path, ''), '' in tags ? 'must have a name' : undefined),
+    ),
+  ),
+  useRequestIdForTraceSampling: flag,
+  enableIstioTags: flag,
+  disableContextPropagation: flag,
+});
+
+const standardMetrics = [
+  ...['ALL_METRICS', 'REQUEST_COUNT', 'REQUEST_DURATION', 'REQUEST_SIZE', 'RESPONSE_SIZE', 'TCP_OPENED_CONNECTIONS'],
+  ...[
+    'TCP_CLOSED_CONNECTIONS',
+    'TCP_SENT_BYTES',
+    'TCP_RECEIVED_BYTES',
+    'GRPC_REQUEST_MESSAGES',
+    'GRPC_RESPONSE_MESSAGES',
+  ],
+];
+
+type TagOverride = { operation: 'UPSERT' | 'REMOVE'; value?: string };
+
+const tagOverride: Decoder<TagOverride> = refine(
+  struct<TagOverride>({ operation: withDefault(oneOf(['UPSERT', 'REMOVE']), 'UPSERT'), value: optional(text) }),
+  ({ operation, value = '' }, path) => [
+    ...mistakeAt(
+      fieldPath(path, 'value'),
+      operation === 'UPSERT' && value === '' ? 'is required with UPSERT' : undefined,
+    ),
+    ...mistakeAt(
+      fieldPath(path, 'value'),
+      operation === 'REMOVE' && value !== '' ? 'must not be given with REMOVE' : undefined,
+    ),
+  ],
+);
+
+const override: Decoder<MetricOverride> = struct<MetricOverride>({
+  match: optional(
+    refine(
+      struct<NonNullable<MetricOverride['match']>>({
+        metric: optional(oneOf(standardMetrics)),
+        customMetric: optional(name),
+        mode,
+      }),
+      (match, path) => onlyOneOf(match, ['metric', 'customMetric'], path),
+    ),
+  ),
+  disabled: flag,
+  tagOverrides: optional(dictionary(tagOverride)),
+});
+
+const metrics = struct<Metrics>({
+  providers,
+  overrides: optional(list(override)),
+  reportingIntervalMs: optional(durationAtLeast(1000), 'reportingInterval'),
+});
+
+const accessLogging = struct<AccessLogging>({
+  match: modeMatch,
+  providers,
+  disabled: flag,
+  filter: optional(
+    mapped(struct<{ expression: string }>({ expression: required(name) }), ({ expression }) => expression),
+  ),
+});
+
+/** A Telemetry's `spec`. */
+export const telemetry: Decoder<Telemetry> = refine(
+  struct<Telemetry>(
+    {
+      ...scopeFields,
+      tracing: optional(list(tracing)),
+      metrics: optional(list(metrics)),
+      accessLogging: optional(list(accessLogging)),
+    },
+    scopeAliases(),
+  ),
+  scopeMistakes,
+);

@@ -1,0 +1,91 @@
+import {
+  type Decoder,
+  type FieldError,
+  fail,
+  fieldPath,
+  integer,
+  isObject,
+  list,
+  mapped,
+  name,
+  oneOf,
+  optional,
+  port,
+  refine,
+  required,
+  struct,
+  text,
+} from '../decode.ts';
+import { mistakeAt, repetitions } from './field-rules.ts';
+import { scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
+import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';
+
+const schemes = ['oci', 'file', 'http', 'https'];
+
+/** JSON as it was written. */
+const json: Decoder<Readonly<Record<string, unknown>>> = (value, path) =>
+  isObject(value) ? { _tag: 'Right', right: value } : fail(path, 'must be an object');
+
+const variable: Decoder<WasmVariable> = refine(
+  struct<WasmVariable>({
+    name: required(name),
+    valueFrom: optional(oneOf(['INLINE', 'HOST'])),
+    value: optional(text),
+  }),
+  ({ valueFrom, value }, path) =>
+    mistakeAt(
+      fieldPath(path, 'value'),
+      valueFrom === 'HOST' && value !== undefined && value !== '' ? 'must not be given with valueFrom HOST' : undefined,
+    ),
+);
+
+const match = struct<WasmMatch>({
+  mode: optional(oneOf(['UNDEFINED', 'CLIENT', 'SERVER', 'CLIENT_AND_SERVER'])),
+  ports: optional(list(struct<{ number: number }>({ number: required(port) }))),
+});
+
+/** A WasmPlugin's `spec`. */
+export const wasmPlugin: Decoder<WasmPlugin> = refine(
+  mapped(
+    struct<WasmPlugin>(
+      {
+        ...scopeFields,
+        url: required(refine(name, (url, path) => mistakeAt(path, urlMistake(url)))),
+        sha256: optional(
+          refine(text, (hash, path) =>
+            mistakeAt(path, hash === '' || /^[0-9a-f]{64}$/i.test(hash) ? undefined : 'must be 64 hexadecimal digits'),
+          ),
+        ),
+        imagePullPolicy: optional(oneOf(['UNSPECIFIED_POLICY', 'IfNotPresent', 'Always'])),
+        imagePullSecret: optional(text),
+        verificationKey: optional(text),
+        pluginConfig: optional(json),
+        pluginName: optional(text),
+        phase: optional(oneOf(['UNSPECIFIED_PHASE', 'AUTHN', 'AUTHZ', 'STATS'])),
+        priority: optional(integer(-(2 ** 31), 2 ** 31 - 1)),
+        failStrategy: optional(oneOf(['FAIL_CLOSE', 'FAIL_OPEN', 'FAIL_RELOAD'])),
+        type: optional(oneOf(['UNSPECIFIED_PLUGIN_TYPE', 'HTTP', 'NETWORK'])),
+        vmConfig: optional(struct<{ env?: readonly WasmVariable[] }>({ env: optional(list(variable)) })),
+        match: optional(list(match)),
+      },
+      scopeAliases(),
+    ),
+    // An image of a registry is named without a scheme, as everywhere.
+    (plugin) => (/^[a-z]+:\/\//i.test(plugin.url) ? plugin : { ...plugin, url: `oci://${plugin.url}` }),
+  ),
+  (plugin, path) => [...scopeMistakes(plugin, path), ...environmentMistakes(plugin, path)],
+);
+
+function urlMistake(url: string): string | undefined {
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url)?.[1];
+  if (scheme === undefined)
+    return URL.canParse(`oci://${url}`) ? undefined : `must be a URL, not ${JSON.stringify(url)}`;
+  if (!schemes.includes(scheme))
+    return `must begin with ${schemes.map((one) => `${one}://`).join(', ')}, not ${scheme}://`;
+  return URL.canParse(url) ? undefined : `must be a URL, not ${JSON.stringify(url)}`;
+}
+
+function environmentMistakes({ vmConfig }: WasmPlugin, path: string): FieldError[] {
+  const at = (index: number): string => `${fieldPath(path, 'vmConfig')}.env[${index}].name`;
+  return repetitions(vmConfig?.env ?? [], (item) => item.name, at, 'variable');
+}

@@ -1,0 +1,82 @@
+import {
+  count,
+  type Decoder,
+  dictionary,
+  fieldPath,
+  list,
+  name,
+  nonEmptyList,
+  oneOf,
+  optional,
+  port,
+  refine,
+  required,
+  struct,
+  text,
+} from '../decode.ts';
+import { labels, mistakeAt } from './field-rules.ts';
+import { headerNameMistake } from './virtual-service.rules.ts';
+import type { ReadinessProbe, WorkloadGroup } from './workload-group.ts';
+
+type Template = WorkloadGroup['template'];
+type HttpGet = NonNullable<ReadinessProbe['httpGet']>;
+
+const template: Decoder<Template> = refine(
+  struct<Template>({
+    address: optional(text),
+    ports: optional(dictionary(port)),
+    labels: optional(labels),
+    network: optional(text),
+    locality: optional(text),
+    weight: optional(count),
+    serviceAccount: optional(text),
+  }),
+  ({ address }, path) =>
+    mistakeAt(
+      fieldPath(path, 'address'),
+      (address ?? '') === '' ? undefined : 'must not be given: each workload has its own',
+    ),
+);
+
+const httpHeader = struct<{ name: string; value: string }>({
+  name: required(refine(name, (header, path) => mistakeAt(path, headerNameMistake(header)))),
+  value: required(text),
+});
+
+const methods = ['httpGet', 'tcpSocket', 'exec', 'grpc'] as const;
+
+const probe: Decoder<ReadinessProbe> = refine(
+  struct<ReadinessProbe>({
+    initialDelaySeconds: optional(count),
+    timeoutSeconds: optional(count),
+    periodSeconds: optional(count),
+    successThreshold: optional(count),
+    failureThreshold: optional(count),
+    httpGet: optional(
+      struct<HttpGet>({
+        path: optional(text),
+        port: required(port),
+        host: optional(text),
+        scheme: optional(oneOf(['HTTP', 'HTTPS'])),
+        httpHeaders: optional(list(httpHeader)),
+      }),
+    ),
+    tcpSocket: optional(struct<{ host?: string; port: number }>({ host: optional(text), port: required(port) })),
+    exec: optional(struct<{ command: readonly string[] }>({ command: required(nonEmptyList(name)) })),
+    grpc: optional(struct<{ service?: string; port: number }>({ service: optional(text), port: required(port) })),
+  }),
+  (value, path) => {
+    const given = methods.filter((method) => value[method] !== undefined);
+    if (given.length === 1) return [];
+    return [{ path, message: `must have exactly one of ${methods.join(', ')}, not ${given.join(' and ') || 'none'}` }];
+  },
+);
+
+/** A WorkloadGroup's `spec`. */
+export const workloadGroup: Decoder<WorkloadGroup> = struct<WorkloadGroup>({
+  metadata: optional(
+    struct<NonNullable<WorkloadGroup['metadata']>>({ labels: optional(labels), annotations: optional(labels) }),
+  ),
+  template: required(template),
+  probe: optional(probe),
+});

@@ -1,0 +1,30 @@
+/** `networking.istio.io` WorkloadGroup, decoded: what the entries of workloads that register themselves look like. */
+import type { WorkloadEntry } from './workload-entry.ts';
+
+export interface WorkloadGroup {
+  readonly metadata?: {
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  /** The address is each workload's own. */
+  readonly template: Omit<WorkloadEntry, 'address'> & { readonly address?: string };
+  readonly probe?: ReadinessProbe;
+}
+
+export interface ReadinessProbe {
+  readonly initialDelaySeconds?: number;
+  readonly timeoutSeconds?: number;
+  readonly periodSeconds?: number;
+  readonly successThreshold?: number;
+  readonly failureThreshold?: number;
+  readonly httpGet?: {
+    readonly path?: string;
+    readonly port: number;
+    readonly host?: string;
+    readonly scheme?: 'HTTP' | 'HTTPS';
+    readonly httpHeaders?: readonly { readonly name: string; readonly value: string }[];
+  };
+  readonly tcpSocket?: { readonly host?: string; readonly port: number };
+  readonly exec?: { readonly command: readonly string[] };
+  readonly grpc?: { readonly service?: string; readonly port: number };
+}

@@ -1,0 +1,33 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { changedList, listDiff } from './list-diff.ts';
+
+interface Item {
+  readonly age: number;
+}
+
+const items: readonly Item[] = Array.from({ length: 12 }, (_, age) => ({ age }));
+const byAge = (a: Item, b: Item): number => a.age - b.age;
+
+it('the difference of two lists, applied to the first, gives the second', () => {
+  fc.assert(
+    fc.property(fc.subarray([...items]), fc.subarray([...items]), (before, after) => {
+      const { removed, added } = listDiff(before, after);
+      expect(changedList(before, new Set(removed), added, byAge)).toEqual(after);
+      expect(removed.every((item) => before.includes(item) && !after.includes(item))).toBe(true);
+      expect(added.every((item) => after.includes(item) && !before.includes(item))).toBe(true);
+    }),
+  );
+});
+
+it('a list that nothing happens to stays the same list', () => {
+  expect(changedList(items, new Set([{ age: 3 }]), [], byAge)).toBe(items);
+});
+
+it('many items find their places as well as few', () => {
+  const odd = Array.from({ length: 50 }, (_, index) => ({ age: index * 2 + 1 }));
+  const even = Array.from({ length: 50 }, (_, index) => ({ age: index * 2 }));
+  expect(changedList(even, new Set(), odd, byAge).map(({ age }) => age)).toEqual(
+    Array.from({ length: 100 }, (_, age) => age),
+  );
+});

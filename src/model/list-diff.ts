@@ -1,0 +1,45 @@
+/** What differs between two lists of mostly the same objects, by identity. */
+
+export interface ListDiff<T> {
+  readonly removed: readonly T[];
+  readonly added: readonly T[];
+}
+
+/** Lists that differ in one place cost a comparison for each item and nothing more. */
+export function listDiff<T extends object>(before: readonly T[], after: readonly T[]): ListDiff<T> {
+  if (before === after) return { removed: [], added: [] };
+  let start = 0;
+  while (start < before.length && start < after.length && before[start] === after[start]) start++;
+  let end = 0;
+  const most = Math.min(before.length, after.length) - start;
+  while (end < most && before[before.length - 1 - end] === after[after.length - 1 - end]) end++;
+  const old = before.slice(start, before.length - end);
+  const now = after.slice(start, after.length - end);
+  const [oldSet, nowSet] = [new Set(old), new Set(now)];
+  return { removed: old.filter((item) => !nowSet.has(item)), added: now.filter((item) => !oldSet.has(item)) };
+}
+
+/** A sorted list without some items and with others, each in its place; the list itself if that makes no difference. */
+export function changedList<T extends object>(
+  list: readonly T[],
+  removed: ReadonlySet<T>,
+  added: readonly T[],
+  compare: (a: T, b: T) => number,
+): readonly T[] {
+  const kept = removed.size === 0 ? [...list] : list.filter((item) => !removed.has(item));
+  if (kept.length === list.length && added.length === 0) return list;
+  // One place in the list for each: a list of which everything changed is sorted as a whole.
+  if (added.length > 32) return [...kept, ...added].sort(compare);
+  for (const item of added) kept.splice(placeOf(kept, item, compare), 0, item);
+  return kept;
+}
+
+function placeOf<T>(list: readonly T[], item: T, compare: (a: T, b: T) => number): number {
+  let [low, high] = [0, list.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compare(list[middle]!, item) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,62 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { hashOf, PersistentMap } from './persistent-map.ts';
+
+describe('a persistent map', () => {
+  it('answers as a Map does, whatever is put and dropped, and leaves earlier versions as they were', () => {
+    const step = fc.record({ key: fc.integer({ min: 0, max: 60 }).map(String), value: fc.option(fc.nat(9)) });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+        let map = PersistentMap.empty<number>();
+        const model = new Map<string, number>();
+        const versions: [PersistentMap<number>, string][] = [];
+        for (const { key, value } of steps) {
+          versions.push([map, text(map)]);
+          map = value === null ? map.without(key) : map.with(key, value);
+          if (value === null) model.delete(key);
+          else model.set(key, value);
+          expect(map.size).toBe(model.size);
+        }
+        expect(text(map)).toBe(text(model));
+        for (const key of model.keys()) expect(map.get(key)).toBe(model.get(key));
+        for (const [version, before] of versions) expect(text(version)).toBe(before);
+      }),
+    );
+  });
+
+  it('takes many at once as it takes them one after the other, and leaves earlier versions as they were', () => {
+    const entries = fc.array(fc.tuple(fc.integer({ min: 0, max: 99 }).map(String), fc.nat(9)));
+    fc.assert(
+      fc.property(entries, entries, entries, (first, second, third) => {
+        const start = PersistentMap.of(first);
+        const next = start.withAll(second);
+        const before = [text(start), text(next)];
+        const last = third.reduce((map, [key, value]) => map.with(key, value), next);
+        next.withAll(third);
+        expect([text(start), text(next)]).toEqual(before);
+        expect([text(start), text(next), text(last)]).toEqual([
+          text(new Map(first)),
+          text(new Map([...first, ...second])),
+          text(new Map([...first, ...second, ...third])),
+        ]);
+        expect(last.size).toBe(new Map([...first, ...second, ...third]).size);
+      }),
+    );
+  });
+
+  it('keeps keys of the same hash apart', () => {
+    const [a, b] = ['key-901258', 'key-1540052'] as const;
+    expect(hashOf(a)).toBe(hashOf(b));
+    const map = PersistentMap.of([[a, 1] as const, [b, 2] as const]);
+    expect([map.get(a), map.get(b), map.size]).toEqual([1, 2, 2]);
+    expect([map.without(a).get(a), map.without(a).get(b)]).toEqual([undefined, 2]);
+  });
+
+  it('is itself when nothing changes', () => {
+    const map = PersistentMap.of([['a', 1] as const]);
+    expect(map.with('a', 1)).toBe(map);
+    expect(map.without('b')).toBe(map);
+  });
+});
+
+const text = (map: ReadonlyMap<string, number>): string => JSON.stringify([...map].sort());

@@ -1,0 +1,152 @@
+/**
+ * An immutable map whose next version costs the entries that changed, not all entries: a path of nodes is copied, the
+ * rest is shared. (A hash trie with 32 branches; keys of equal hash lie in one leaf.)
+ *
+ * It iterates in the order of hashes: the same for the same keys on every machine, but not the order of insertion.
+ */
+type Leaf<V> = { readonly hash: number; readonly entries: readonly (readonly [string, V])[] };
+/** `editor`: who made the branch and may change it until it hands it out. */
+type Branch<V> = { readonly children: (Node<V> | undefined)[]; readonly editor?: object | undefined };
+type Node<V> = Leaf<V> | Branch<V>;
+
+const bits = 5;
+const width = 1 << bits;
+
+export class PersistentMap<V> implements ReadonlyMap<string, V> {
+  static readonly #empty = new PersistentMap<never>(undefined, 0);
+  readonly #root: Node<V> | undefined;
+  readonly size: number;
+
+  private constructor(root: Node<V> | undefined, size: number) {
+    this.#root = root;
+    this.size = size;
+  }
+
+  static empty<V>(): PersistentMap<V> {
+    return PersistentMap.#empty;
+  }
+
+  static of<V>(entries: Iterable<readonly [string, V]>): PersistentMap<V> {
+    return PersistentMap.empty<V>().withAll(entries);
+  }
+
+  get(key: string): V | undefined {
+    return this.#entry(key)?.[1];
+  }
+
+  has(key: string): boolean {
+    return this.#entry(key) !== undefined;
+  }
+
+  /** This map with one entry added or replaced; itself when it has that very value. */
+  with(key: string, value: V): PersistentMap<V> {
+    const before = this.#entry(key);
+    if (before !== undefined && before[1] === value) return this;
+    const root = put(this.#root, hashOf(key), 0, [key, value]);
+    return new PersistentMap(root, this.size + (before === undefined ? 1 : 0));
+  }
+
+  /** This map with many entries added or replaced, at less than the cost of one after the other. */
+  withAll(entries: Iterable<readonly [string, V]>): PersistentMap<V> {
+    const editor = {};
+    let root = this.#root;
+    let { size } = this;
+    for (const entry of entries) {
+      if (entryOf(root, entry[0]) === undefined) size++;
+      root = put(root, hashOf(entry[0]), 0, entry, editor);
+    }
+    return new PersistentMap(root, size);
+  }
+
+  /** This map without a key. */
+  without(key: string): PersistentMap<V> {
+    if (!this.has(key)) return this;
+    return this.size === 1
+      ? PersistentMap.empty()
+      : new PersistentMap(drop(this.#root!, hashOf(key), 0, key), this.size - 1);
+  }
+
+  *entries(): MapIterator<[string, V]> {
+    for (const [key, value] of walk(this.#root)) yield [key, value];
+  }
+
+  *keys(): MapIterator<string> {
+    for (const [key] of walk(this.#root)) yield key;
+  }
+
+  *values(): MapIterator<V> {
+    for (const [, value] of walk(this.#root)) yield value;
+  }
+
+  [Symbol.iterator](): MapIterator<[string, V]> {
+    return this.entries();
+  }
+
+  forEach(visit: (value: V, key: string, map: ReadonlyMap<string, V>) => void): void {
+    for (const [key, value] of walk(this.#root)) visit(value, key, this);
+  }
+
+  #entry(key: string): readonly [string, V] | undefined {
+    return entryOf(this.#root, key);
+  }
+}
+
+function entryOf<V>(root: Node<V> | undefined, key: string): readonly [string, V] | undefined {
+  const hash = hashOf(key);
+  let node = root;
+  for (let shift = 0; node !== undefined; shift += bits) {
+    if ('entries' in node) return node.hash === hash ? node.entries.find(([other]) => other === key) : undefined;
+    node = node.children[(hash >>> shift) & (width - 1)];
+  }
+  return undefined;
+}
+
+/** FNV-1a, 32 bits, with a final mix: branches are told apart by the lowest bits first. */
+export function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  return (hash ^ (hash >>> 13)) >>> 0;
+}
+
+/** @param editor branches of whom are changed as they are; all others are copied */
+function put<V>(
+  node: Node<V> | undefined,
+  hash: number,
+  shift: number,
+  entry: readonly [string, V],
+  editor?: object,
+): Node<V> {
+  if (node === undefined) return { hash, entries: [entry] };
+  if ('entries' in node) {
+    if (node.hash === hash) return { hash, entries: [...node.entries.filter(([key]) => key !== entry[0]), entry] };
+    const children = new Array<Node<V> | undefined>(width).fill(undefined);
+    children[(node.hash >>> shift) & (width - 1)] = node;
+    const branch = { children, editor: editor ?? {} };
+    return put(branch, hash, shift, entry, branch.editor);
+  }
+  const index = (hash >>> shift) & (width - 1);
+  const child = put(node.children[index], hash, shift + bits, entry, editor);
+  if (editor === undefined || node.editor !== editor) return { children: node.children.with(index, child), editor };
+  node.children[index] = child;
+  return node;
+}
+
+function drop<V>(node: Node<V>, hash: number, shift: number, key: string): Node<V> | undefined {
+  if ('entries' in node) {
+    const entries = node.entries.filter(([other]) => other !== key);
+    return entries.length === 0 ? undefined : { hash: node.hash, entries };
+  }
+  const index = (hash >>> shift) & (width - 1);
+  const children = node.children.with(index, drop(node.children[index]!, hash, shift + bits, key));
+  const left = children.filter((child) => child !== undefined);
+  // A branch with one leaf is that leaf; with one branch it must stay, for its place in the hash.
+  if (left.length === 1 && 'entries' in left[0]!) return left[0];
+  return left.length === 0 ? undefined : { children };
+}
+
+function* walk<V>(node: Node<V> | undefined): Generator<readonly [string, V]> {
+  if (node === undefined) return;
+  if ('entries' in node) yield* node.entries;
+  else for (const child of node.children) yield* walk(child);
+}

@@ -1,0 +1,83 @@
+/** Makes equal shapes one object, and brings a proxy's shape from one context to the next at next to no cost. */
+import type { Proxy } from './proxy.ts';
+import { dependsOnAddresses, knownProxy, makeShape, type ProxyShape, type ShapeContext } from './proxy-shape.ts';
+import type { Service, ServiceTarget } from './service.ts';
+
+export class ShapeTable {
+  readonly #shapes = new Map<string, WeakRef<ProxyShape>>();
+  readonly #gone = new FinalizationRegistry<string>((key) => {
+    if (this.#shapes.get(key)?.deref() === undefined) this.#shapes.delete(key);
+  });
+  /** All of a proxy that no context changes, as a text. */
+  readonly #fixedKeys = new WeakMap<Proxy, string>();
+  readonly #serviceIds = new WeakMap<Service, number>();
+  #lastServiceId = 0;
+
+  /** Shapes in use, and some that were until lately. */
+  get size(): number {
+    return this.#shapes.size;
+  }
+
+  /** @param before the shape in an earlier context: given back if nothing that it depends on is another. */
+  shapeOf(node: Proxy, context: ShapeContext, before?: ProxyShape): ProxyShape {
+    const proxy = knownProxy(node, context);
+    const targets = context.serviceTargetsOf(proxy);
+    const needsAddresses = dependsOnAddresses(proxy.type, context.sidecarScopeFor(proxy), targets);
+    const isSameWorkload = before?.labels === proxy.labels && before.locality === proxy.locality;
+    if (before !== undefined && isSameWorkload && sameTargets(before.serviceTargets, targets)) {
+      if (before.ownAddresses.length > 0 === needsAddresses) return before;
+    }
+    const key = `${this.#fixedKey(proxy)}${needsAddresses ? proxy.ipAddresses.join() : ''} ${this.#targetsKey(targets)}`;
+    const known = this.#shapes.get(key)?.deref();
+    if (known !== undefined) return known;
+    const made = makeShape(proxy, targets, needsAddresses);
+    this.#shapes.set(key, new WeakRef(made));
+    this.#gone.register(made, key);
+    return made;
+  }
+
+  #fixedKey(proxy: Proxy): string {
+    let key = this.#fixedKeys.get(proxy);
+    if (key === undefined) {
+      const { ownAddresses: _1, serviceTargets: _2, labels, metadata, ...rest } = makeShape(proxy, [], false);
+      // Maps come in any order: a Go client's in another one each time.
+      key = JSON.stringify([Object.entries(rest), Object.entries(labels).sort(), inOrder(metadata)]);
+      this.#fixedKeys.set(proxy, key);
+    }
+    return key;
+  }
+
+  #targetsKey(targets: readonly ServiceTarget[]): string {
+    return targets
+      .map(({ service, port, targetPort }) => `${this.#serviceId(service)}:${port.number}>${targetPort}`)
+      .join();
+  }
+
+  /** Of a service that changed there is another object, and what is made for its workload changes with it. */
+  #serviceId(service: Service): number {
+    let id = this.#serviceIds.get(service);
+    if (id === undefined) {
+      id = ++this.#lastServiceId;
+      this.#serviceIds.set(service, id);
+    }
+    return id;
+  }
+}
+
+/** Whether two lists of targets are of the same services, and so make the same shape. */
+export function sameTargets(a: readonly ServiceTarget[], b: readonly ServiceTarget[]): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  return a.every((target, index) => {
+    const other = b[index]!;
+    return target.service === other.service && target.port === other.port && target.targetPort === other.targetPort;
+  });
+}
+
+function inOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inOrder);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, entry]) => [key, inOrder(entry)]);
+}

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { type NetworkGateway, NetworkGateways } from '../../model/network-gateways.ts';
+import type { Endpoint } from '../../model/service.ts';
+import { type NetworkView, reachableEndpoints } from './network-endpoints.ts';
+
+const endpoint = (address: string, about: Partial<Endpoint> = {}): Endpoint => ({
+  ...{ address, port: 8080, servicePortName: 'http', labels: {}, serviceAccount: '', network: 'east', locality: '' },
+  ...{ clusterId: 'c1', weight: 0, tlsMode: 'istio', namespace: 'shop', workloadName: 'web', health: 'healthy' },
+  ...about,
+});
+
+const gateway = (address: string, about: Partial<NetworkGateway> = {}): NetworkGateway => ({
+  ...{ network: 'west', cluster: '', address, port: 15443 },
+  ...about,
+});
+
+function seen(
+  endpoints: readonly Endpoint[],
+  gateways: readonly NetworkGateway[],
+  view: Partial<NetworkView> = {},
+): string[] {
+  const from = {
+    network: 'east',
+    clusterId: 'c1',
+    clusterLocal: false,
+    gateways: new NetworkGateways(gateways),
+    ...view,
+  };
+  return reachableEndpoints(endpoints, from).map(({ address, port, weight }) => `${address}:${port} ${weight}`);
+}
+
+const west = (address: string, about: Partial<Endpoint> = {}): Endpoint =>
+  endpoint(address, { network: 'west', clusterId: 'c2', ...about });
+
+describe('endpoints of other networks', () => {
+  it('are reached through a gateway that has the weight of all of them', () => {
+    expect(
+      seen([endpoint('10.0.0.1'), west('10.9.0.1', { weight: 2 }), west('10.9.0.2')], [gateway('7.0.0.1')]),
+    ).toEqual(['10.0.0.1:8080 0', '7.0.0.1:15443 3']);
+  });
+
+  it('share their weight among several gateways, in proportion to those that are reached directly', () => {
+    expect(
+      seen([endpoint('10.0.0.1'), west('10.9.0.1'), west('10.9.0.2')], [gateway('7.0.0.1'), gateway('7.0.0.2')]),
+    ).toEqual(['10.0.0.1:8080 2', '7.0.0.1:15443 2', '7.0.0.2:15443 2']);
+  });
+
+  it('go through a gateway of their own cluster when there is one', () => {
+    const gateways = [gateway('7.0.0.1', { cluster: 'c2' }), gateway('7.0.0.2', { cluster: 'c3' })];
+    expect(seen([west('10.9.0.1')], gateways)).toEqual(['7.0.0.1:15443 1']);
+    expect(seen([west('10.9.0.1', { clusterId: 'c4' })], gateways)).toHaveLength(2);
+  });
+
+  it('are left out without mutual TLS, because gateways take nothing else', () => {
+    expect(seen([west('10.9.0.1', { tlsMode: 'disabled' })], [gateway('7.0.0.1')])).toEqual([]);
+  });
+
+  it('are reached directly when no gateway is known, or a side does not say its network', () => {
+    const far = [west('10.9.0.1'), endpoint('10.0.0.1', { network: '' })];
+    expect(seen(far, [gateway('7.0.0.1', { network: 'north' })])).toEqual(['10.9.0.1:8080 0', '10.0.0.1:8080 0']);
+    expect(seen(far, [gateway('7.0.0.1')], { network: '' })).toEqual(['10.9.0.1:8080 0', '10.0.0.1:8080 0']);
+  });
+
+  it('keep their localities apart behind one gateway', () => {
+    const two = [west('10.9.0.1', { locality: 'r1' }), west('10.9.0.2', { locality: 'r2' })];
+    const from = {
+      network: 'east',
+      clusterId: '',
+      clusterLocal: false,
+      gateways: new NetworkGateways([gateway('7.0.0.1')]),
+    };
+    expect(reachableEndpoints(two, from).map(({ locality }) => locality)).toEqual(['r1', 'r2']);
+  });
+});
+
+describe('endpoints of a cluster-local host', () => {
+  it('are those of the own cluster', () => {
+    const both = [endpoint('10.0.0.1'), endpoint('10.0.0.2', { clusterId: 'c2' })];
+    expect(seen(both, [], { clusterLocal: true })).toEqual(['10.0.0.1:8080 0']);
+    expect(seen(both, [], { clusterLocal: true, clusterId: '' })).toHaveLength(2);
+  });
+});

@@ -1,0 +1,74 @@
+/** Endpoints as a proxy of one network and cluster can reach them (spec/discovery.md §5.7). */
+import type { NetworkGateway, NetworkGateways } from '../../model/network-gateways.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { Endpoint } from '../../model/service.ts';
+import { weightOf } from './locality.ts';
+
+export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
+  readonly gateways: NetworkGateways;
+  /** Clients must stay in their own cluster. */
+  readonly clusterLocal: boolean;
+}
+
+/**
+ * What is in another network is reached through that network's gateways, which take mutual TLS alone: an endpoint that
+ * does not take it is left out. Where no gateway is known, or a side does not say its network, it is reached directly.
+ *
+ * Weights keep their proportions: a gateway has that of all endpoints behind it, several gateways share it. So that they
+ * stay whole numbers, all weights are multiplied where networks have several gateways.
+ */
+export function reachableEndpoints(endpoints: readonly Endpoint[], view: NetworkView): readonly Endpoint[] {
+  const { clusterId, network, gateways } = view;
+  const here =
+    view.clusterLocal && clusterId !== '' ? endpoints.filter((one) => one.clusterId === clusterId) : endpoints;
+  if (network === '' || gateways.all.length === 0) return here;
+  const waysTo = new Map<Endpoint, readonly NetworkGateway[]>();
+  for (const endpoint of here) {
+    if (endpoint.network === '' || endpoint.network === network) continue;
+    const ways = gateways.to(endpoint.network, endpoint.clusterId);
+    if (ways.length > 0) waysTo.set(endpoint, ways);
+  }
+  return waysTo.size === 0 ? here : throughGateways(here, waysTo);
+}
+
+function throughGateways(
+  endpoints: readonly Endpoint[],
+  waysTo: ReadonlyMap<Endpoint, readonly NetworkGateway[]>,
+): readonly Endpoint[] {
+  const scale = [...new Set([...waysTo.values()].map((ways) => ways.length))].reduce(leastCommonMultiple, 1);
+  const direct: Endpoint[] = [];
+  const behind = new Map<string, Endpoint>();
+  for (const endpoint of endpoints) {
+    const ways = waysTo.get(endpoint);
+    if (ways === undefined) direct.push(scale === 1 ? endpoint : { ...endpoint, weight: weightOf(endpoint) * scale });
+    else if (endpoint.tlsMode === 'istio') {
+      for (const way of ways) {
+        // What is behind a gateway keeps its place: failover between localities goes on to work.
+        const id = `${way.address} ${way.port} ${endpoint.locality}`;
+        const weight = (behind.get(id)?.weight ?? 0) + (weightOf(endpoint) * scale) / ways.length;
+        behind.set(id, gatewayEndpoint(way, endpoint, weight));
+      }
+    }
+  }
+  return [...direct, ...behind.values()];
+}
+
+function gatewayEndpoint(
+  way: NetworkGateway,
+  { locality, servicePortName, ...behind }: Endpoint,
+  weight: number,
+): Endpoint {
+  return {
+    ...{ address: way.address, port: way.port, network: way.network, clusterId: way.cluster || behind.clusterId },
+    ...{ locality, servicePortName, weight, tlsMode: 'istio', health: 'healthy' },
+    ...{ labels: {}, serviceAccount: '', namespace: '', workloadName: '' },
+  };
+}
+
+function leastCommonMultiple(a: number, b: number): number {
+  return (a * b) / greatestCommonDivisor(a, b);
+}
+
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}

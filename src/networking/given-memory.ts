@@ -1,0 +1,21 @@
+/** For tests: a memory that forgets nothing. */
+import type { Memory } from './memory.ts';
+
+export function rememberAll(): Memory & { readonly made: string[] } {
+  const kept = new Map<string, { inputs: readonly unknown[]; value: unknown }>();
+  const made: string[] = [];
+  return {
+    made,
+    recall: (type, key, inputs, make) => {
+      const id = `${type} ${key}`;
+      const known = kept.get(id);
+      if (known?.inputs.length === inputs.length && known.inputs.every((input, index) => input === inputs[index])) {
+        return known.value as ReturnType<typeof make>;
+      }
+      const value = make();
+      kept.set(id, { inputs, value });
+      made.push(id);
+      return value;
+    },
+  };
+}

@@ -1,0 +1,42 @@
+/**
+ * What of a shape whole lists of a type depend on: shapes of one projection get one list. Workloads of a namespace
+ * differ in their labels, which hardly anything that they send to depends on.
+ */
+import type { ProxyShape } from '../model/proxy-shape.ts';
+import type { PushContext } from '../model/push-context.ts';
+import type { ResolvedVirtualService } from '../model/resolved-rules.ts';
+import type { SidecarScope } from '../model/sidecar-scope.ts';
+import { labelsText } from './input-text.ts';
+import { shapeTextFor } from './routes/virtual-service-inputs.ts';
+
+/** Undefined for a shape whose list is its own. */
+export type Projection = (shape: ProxyShape, push: PushContext) => string | undefined;
+
+export const endpointProjection: Projection = (shape, push) => {
+  if (shape.type === 'router') return undefined;
+  const { locality, network, clusterId } = shape;
+  const labels = push.ordersEndpointsByLabels ? labelsText(shape.labels) : '';
+  return [reachText(shape, push.sidecarScopeFor(shape)), locality, network, clusterId, labels].join('~');
+};
+
+export const routeProjection: Projection = (shape, push) => {
+  if (shape.type === 'router') return undefined;
+  const scope = push.sidecarScopeFor(shape);
+  const looksAtLabels = scope.egressListeners.some(({ virtualServices }) => matchesSources(virtualServices, shape));
+  return [reachText(shape, scope), shape.dnsDomain, looksAtLabels ? labelsText(shape.labels) : ''].join('~');
+};
+
+function reachText({ configNamespace }: ProxyShape, { sidecar }: SidecarScope): string {
+  return `${configNamespace}~${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
+}
+
+const listsThatMatch = new WeakMap<readonly ResolvedVirtualService[], boolean>();
+
+function matchesSources(services: readonly ResolvedVirtualService[], shape: ProxyShape): boolean {
+  let known = listsThatMatch.get(services);
+  if (known === undefined) {
+    known = services.some((service) => shapeTextFor(service, shape) !== '');
+    listsThatMatch.set(services, known);
+  }
+  return known;
+}

@@ -1,0 +1,64 @@
+/**
+ * Changes that the tables of spec/discovery.md §6.5 let through although they leave a type as it is: most virtual
+ * services route requests and nothing else, so they change no cluster and no listener.
+ */
+import type { ConfigKey } from '../model/config.ts';
+import type { ProxyShape } from '../model/proxy-shape.ts';
+import type { PushContext } from '../model/push-context.ts';
+import type { ResolvedVirtualService } from '../model/resolved-rules.ts';
+import type { SidecarScope } from '../model/sidecar-scope.ts';
+
+/** Whether everything of a type is for a shape what it was before the changes; false when that is not sure. */
+export type IsUntouched = (
+  changes: readonly ConfigKey[],
+  shape: ProxyShape,
+  now: PushContext,
+  before: PushContext,
+) => boolean;
+
+/** Virtual services give a sidecar clusters of services that it would not see otherwise, and else no cluster. */
+export const untouchedClusters: IsUntouched = (changes, shape, now, before) => {
+  if (!onlyVirtualServices(changes)) return false;
+  return shape.type === 'router' || sameServices(now.sidecarScopeFor(shape), before.sidecarScopeFor(shape));
+};
+
+/** What is in reach decides what a name means; virtual services and Sidecar objects have a say in nothing else. */
+export const untouchedEndpoints: IsUntouched = (changes, shape, now, before) => {
+  if (!changes.every(({ kind }) => kind === 'VirtualService' || kind === 'Sidecar')) return false;
+  return sameItems(now.sidecarScopeFor(shape).services, before.sidecarScopeFor(shape).services);
+};
+
+/** Virtual services of requests are in no listener of a sidecar; those of connections are. */
+export const untouchedListeners: IsUntouched = (changes, shape, now, before) => {
+  if (!onlyVirtualServices(changes) || shape.type === 'router') return false;
+  const [here, there] = [now.sidecarScopeFor(shape), before.sidecarScopeFor(shape)];
+  if (here === there) return true;
+  return (
+    sameServices(here, there) &&
+    here.outboundTrafficPolicy === there.outboundTrafficPolicy &&
+    here.egressListeners.every((listener, index) => {
+      const other = there.egressListeners[index]!;
+      return (
+        listener.services === other.services &&
+        sameItems(ofConnections(listener.virtualServices), ofConnections(other.virtualServices))
+      );
+    })
+  );
+};
+
+function onlyVirtualServices(changes: readonly ConfigKey[]): boolean {
+  return changes.every(({ kind }) => kind === 'VirtualService');
+}
+
+function sameServices(a: SidecarScope, b: SidecarScope): boolean {
+  return a.sidecar === b.sidecar && sameItems(a.services, b.services);
+}
+
+/** The virtual services of a list that route connections. */
+export function ofConnections(services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] {
+  return services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length);
+}
+
+function sameItems<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a === b || (a.length === b.length && a.every((item, index) => item === b[index]));
+}

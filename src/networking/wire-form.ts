@@ -1,0 +1,106 @@
+/** The bytes of a message, the same for equal messages in whatever order their maps were filled. */
+import { type DescField, type DescMessage, type Message, toBinary } from '@bufbuild/protobuf';
+
+/**
+ * protobuf-es writes the fields of a message in the order of its descriptor, but the keys of maps and JSON objects as
+ * they were inserted; so those are put in order first. Only fields that lead to any are looked at: a descriptor says
+ * once which those are.
+ */
+export function wireForm(schema: DescMessage, message: Message): Uint8Array {
+  return toBinary(schema, inOrder(schema, message));
+}
+
+type Fields = Record<string, unknown>;
+/** Gives back the value itself when it is in order already. */
+type Ordering = (value: unknown) => unknown;
+
+interface OrderedField {
+  readonly localName: string;
+  /** The oneof that the field is in. */
+  readonly oneof: string | undefined;
+  readonly order: Ordering;
+}
+
+const structType = 'google.protobuf.Struct';
+const orderedFields = new WeakMap<DescMessage, readonly OrderedField[]>();
+
+function inOrder(schema: DescMessage, message: Message): Message {
+  const source = message as unknown as Fields;
+  let copy: Fields | undefined;
+  for (const { localName, oneof, order } of fieldsOf(schema)) {
+    const chosen = oneof === undefined ? undefined : (source[oneof] as { case?: string; value: unknown });
+    if (oneof !== undefined && chosen!.case !== localName) continue;
+    const value = oneof === undefined ? source[localName] : chosen!.value;
+    if (value === undefined) continue;
+    const ordered = order(value);
+    if (ordered === value) continue;
+    copy ??= Object.assign(Object.create(Object.getPrototypeOf(source)), source) as Fields;
+    if (oneof === undefined) copy[localName] = ordered;
+    else copy[oneof] = { case: localName, value: ordered };
+  }
+  return (copy ?? source) as unknown as Message;
+}
+
+function fieldsOf(schema: DescMessage): readonly OrderedField[] {
+  let fields = orderedFields.get(schema);
+  if (fields === undefined) {
+    fields = schema.fields.flatMap((field) => {
+      const order = orderingOf(field);
+      return order === undefined ? [] : [{ localName: field.localName, oneof: field.oneof?.localName, order }];
+    });
+    orderedFields.set(schema, fields);
+  }
+  return fields;
+}
+
+/** Undefined for a field below which there is nothing to put in order. */
+function orderingOf(field: DescField): Ordering | undefined {
+  const below = field.message === undefined ? undefined : orderingOfMessage(field.message);
+  if (field.fieldKind === 'map') return (value) => orderedMap(value as Fields, below);
+  if (below === undefined) return undefined;
+  return field.fieldKind === 'list' ? (value) => orderedList(value as readonly unknown[], below) : below;
+}
+
+function orderingOfMessage(schema: DescMessage): Ordering | undefined {
+  if (schema.typeName === structType) return orderedJson;
+  return leadsToMap(schema, new Set()) ? (value) => inOrder(schema, value as Message) : undefined;
+}
+
+function leadsToMap(schema: DescMessage, seen: Set<DescMessage>): boolean {
+  if (schema.typeName === structType) return true;
+  if (seen.has(schema)) return false;
+  seen.add(schema);
+  return schema.fields.some(
+    (field) => field.fieldKind === 'map' || (field.message !== undefined && leadsToMap(field.message, seen)),
+  );
+}
+
+function orderedMap(map: Fields, below: Ordering | undefined): Fields {
+  const keys = Object.keys(map);
+  const isSorted = keys.every((key, index) => index === 0 || keys[index - 1]! < key);
+  let copy: Fields | undefined = isSorted ? undefined : {};
+  for (const key of isSorted ? keys : keys.sort()) {
+    const ordered = below === undefined ? map[key] : below(map[key]);
+    if (copy === undefined && ordered !== map[key]) copy = { ...map };
+    if (copy !== undefined) copy[key] = ordered;
+  }
+  return copy ?? map;
+}
+
+function orderedList(list: readonly unknown[], below: Ordering): readonly unknown[] {
+  let copy: unknown[] | undefined;
+  for (const [index, item] of list.entries()) {
+    const ordered = below(item);
+    if (ordered === item) continue;
+    copy ??= [...list];
+    copy[index] = ordered;
+  }
+  return copy ?? list;
+}
+
+/** A Struct as protobuf-es has it in fields: plain JSON. One that stands alone is a message with a map. */
+function orderedJson(value: unknown): unknown {
+  if (Array.isArray(value)) return orderedList(value, orderedJson);
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
+  return orderedMap(value as Fields, orderedJson);
+}

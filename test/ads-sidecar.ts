@@ -1,0 +1,88 @@
+/** A client that says the same in both protocols: for tests of what a server does, whatever it is asked in. */
+import type { JsonObject } from '@bufbuild/protobuf';
+import { BinaryReader } from '@bufbuild/protobuf/wire';
+import type { AdsTestClient } from './ads-client.ts';
+
+export interface SidecarNode {
+  readonly id: string;
+  readonly metadata?: JsonObject;
+}
+
+/** What a test says and sees, the same in both protocols. */
+export interface Sidecar {
+  /** Asks for names: in state of the world, for these from now on; in delta, for these as well. */
+  ask(typeUrl: string, names: readonly string[], nonce?: string): void;
+  drop(typeUrl: string, kept: readonly string[], dropped: readonly string[], nonce?: string): void;
+  /** Acknowledges the last response of the type, with all that is subscribed to. */
+  ack(seen: Seen, names?: readonly string[]): void;
+  reject(seen: Seen, message: string, names?: readonly string[]): void;
+  next(): Promise<Seen>;
+  unexpected(ms?: number): Promise<readonly unknown[]>;
+  stopReading(): void;
+  cancel(): void;
+}
+
+export interface Seen {
+  readonly typeUrl: string;
+  readonly nonce: string;
+  readonly version: string;
+  /** Names of resources, which are also their contents' first words. */
+  readonly names: readonly string[];
+  readonly removed: readonly string[];
+}
+
+export function sotwSidecar(client: AdsTestClient, node: SidecarNode): Sidecar {
+  const stream = client.sotw();
+  const send = (typeUrl: string, names: readonly string[], responseNonce = ''): void =>
+    stream.send({ node, typeUrl, resourceNames: [...names], responseNonce });
+  return {
+    ask: send,
+    // All that is left; nothing at all is said by an empty name, which means everything to nobody.
+    drop: (typeUrl, kept, _, nonce) => send(typeUrl, kept, nonce),
+    ack: ({ typeUrl, nonce }, names = []) => send(typeUrl, names, nonce),
+    reject({ typeUrl, nonce: responseNonce }, message, names = []) {
+      stream.send({ typeUrl, responseNonce, resourceNames: [...names], errorDetail: { code: 3, message } });
+    },
+    async next() {
+      const { typeUrl, nonce, versionInfo: version, resources } = await stream.next();
+      return { typeUrl, nonce, version, names: resources.map(({ value }) => nameIn(value)), removed: [] };
+    },
+    unexpected: (ms) => stream.unexpected(ms),
+    stopReading: () => stream.stopReading(),
+    cancel: () => stream.cancel(),
+  };
+}
+
+export function deltaSidecar(client: AdsTestClient, node: SidecarNode): Sidecar {
+  const stream = client.delta();
+  return {
+    ask: (typeUrl, names, responseNonce = '') =>
+      stream.send({ node, typeUrl, resourceNamesSubscribe: [...names], responseNonce }),
+    drop: (typeUrl, kept, dropped, responseNonce = '') =>
+      stream.send({
+        node,
+        typeUrl,
+        resourceNamesSubscribe: kept.includes('*') ? ['*'] : [],
+        resourceNamesUnsubscribe: [...dropped],
+        responseNonce,
+      }),
+    ack: ({ typeUrl, nonce: responseNonce }) => stream.send({ typeUrl, responseNonce }),
+    reject: ({ typeUrl, nonce: responseNonce }, message) =>
+      stream.send({ typeUrl, responseNonce, errorDetail: { code: 3, message } }),
+    async next() {
+      const { typeUrl, nonce, systemVersionInfo: version, resources, removedResources: removed } = await stream.next();
+      return { typeUrl, nonce, version, names: resources.map(({ name }) => name), removed };
+    },
+    unexpected: (ms) => stream.unexpected(ms),
+    stopReading: () => stream.stopReading(),
+    cancel: () => stream.cancel(),
+  };
+}
+
+/** What a resource is called: field 1 of every Envoy message that has a name, or the word before `=` of a scripted one. */
+function nameIn(value: Uint8Array): string {
+  if (value[0] !== 0x0a) return Buffer.from(value.subarray(0, 100)).toString('latin1').split('=')[0]!;
+  const reader = new BinaryReader(value);
+  reader.tag();
+  return reader.string();
+}

@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs';
+
+export interface Memory {
+  readonly rssMib: number;
+  /** The most that it ever was. */
+  readonly peakMib: number;
+}
+
+/** What a process has resident, as the kernel sees it. */
+export function memoryOf(pid: number): Memory {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const mib = (field: string): number => Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1024;
+  return { rssMib: mib('VmRSS'), peakMib: mib('VmHWM') };
+}

@@ -1,0 +1,60 @@
+/** The frame of a benchmark that needs no mesh of agents: programs in a folder of their own, all ended whatever happens. */
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { messageOf } from '../../src/runtime/errors.ts';
+import { leftovers, testRunVariable } from '../harness/host-processes.ts';
+import { Program } from '../harness/program.ts';
+import { interruptedCode, interruption, print } from './bench-run.ts';
+
+export interface Programs {
+  /** Holds what they read and write; removed in the end, when all was well. */
+  readonly root: string;
+  /** What each program has to get: by it we know those that outlive us. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Starts an executable. It has to be stopped, or is stopped in the end. */
+  start(name: string, executable: string, args: readonly string[], env?: NodeJS.ProcessEnv): Program;
+  /** Registers what else has to be ended. */
+  onEnd(end: () => Promise<unknown>): void;
+}
+
+/**
+ * Runs a benchmark; exits the process when it was interrupted.
+ *
+ * @returns one sentence each: an error of the run, and what is left behind
+ */
+export async function runWithPrograms(run: (programs: Programs) => Promise<void>): Promise<string[]> {
+  const interrupted = interruption();
+  const testRun = randomUUID();
+  const root = mkdtempSync(join(tmpdir(), 'chartpilot-bench-'));
+  const ends: (() => Promise<unknown>)[] = [];
+  const env = { ...process.env, [testRunVariable]: testRun };
+  let started = 0;
+  const programs: Programs = {
+    root,
+    env,
+    onEnd: (end) => void ends.push(end),
+    start: (name, executable, args, more = {}) => {
+      const logFile = join(root, `${++started}-${name}.log`);
+      const program = Program.run(name, executable, { args, env: { ...env, ...more }, cwd: root, logFile });
+      ends.push(() => program.stop({ deadlineMs: 5_000 }));
+      return program;
+    },
+  };
+  const running = run(programs).then(
+    () => [],
+    (error: unknown) => [messageOf(error)],
+  );
+  const errors = await Promise.race([running, interrupted]);
+  await Promise.all(ends.map((end) => end()));
+  const left = leftovers(testRun, new Set()).map((line) => `left behind: ${line}`);
+  if (errors === 'interrupted') {
+    rmSync(root, { recursive: true });
+    for (const line of left) print(line);
+    process.exit(interruptedCode);
+  }
+  if (errors.length + left.length === 0) rmSync(root, { recursive: true });
+  else print(`configuration and logs are in ${root}`);
+  return [...errors, ...left];
+}

@@ -1,0 +1,148 @@
+/** Holds our load client against another one, on the same servers: do both see the same? */
+import { execFile } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import type { Protocol } from '../../sidecars/xds-types.ts';
+import { print } from '../bench-run.ts';
+import type { Programs } from '../programs.ts';
+import { medianOf } from '../statistics.ts';
+import { runPushes, settleMs } from './push-run.ts';
+import { type StartServer, waitForPort } from './servers.ts';
+import type { Subject } from './subjects.ts';
+
+/** What both clients measure of one server. */
+export interface ClientView {
+  readonly initialMs: number;
+  /** Of all messages until everybody has everything. */
+  readonly initialBytes: number;
+  readonly endpointMs: number;
+  readonly routeMs: number;
+  readonly endpointBytes: number;
+  readonly routeBytes: number;
+}
+
+/** How far apart the two may be. Times: the client is part of what is measured, and the machine is never quiet. */
+export const tolerance = { bytesShare: 0.01, timeShare: 0.35, timeMs: 60 } as const;
+
+/** What they do not agree on, one sentence each; a client of ours that is faster than the other's tolerance too. */
+export function disagreements(who: string, ours: ClientView, theirs: ClientView): string[] {
+  return (Object.keys(ours) as (keyof ClientView)[]).flatMap((key) => {
+    const difference = Math.abs(ours[key] - theirs[key]);
+    const { bytesShare, timeShare, timeMs } = tolerance;
+    const allowed = key.endsWith('Bytes') ? theirs[key] * bytesShare : Math.max(timeMs, theirs[key] * timeShare);
+    return difference <= allowed
+      ? []
+      : [`${who}: ${key} is ${Math.round(ours[key])} with our client, ${Math.round(theirs[key])} with the other`];
+  });
+}
+
+export interface ComparePlan {
+  readonly xdsload: string;
+  readonly sidecars: number;
+  readonly rounds: number;
+}
+
+/** Runs both clients in turns against fresh servers. @returns what they do not agree on */
+export async function compareWithXdsload(
+  programs: Programs,
+  { startPilot, startGo }: Subject,
+  { xdsload, sidecars, rounds }: ComparePlan,
+): Promise<string[]> {
+  const problems: string[] = [];
+  const servers: Record<string, StartServer> = {
+    'pilot-discovery': () => startPilot({ debounce: '1ms' }),
+    ...(startGo !== undefined && { 'go-control-plane': startGo }),
+  };
+  for (const [name, start] of Object.entries(servers)) {
+    for (const protocol of ['delta', 'sotw'] as const) {
+      const ours: ClientView[] = [];
+      const theirs: ClientView[] = [];
+      for (let round = 0; round < rounds; round++) {
+        ours.push(await ourView(programs, start, protocol, sidecars));
+        theirs.push(await theirView(programs, start, protocol, sidecars, xdsload));
+      }
+      const [a, b] = [medians(ours), medians(theirs)];
+      const who = `${name}, ${protocol}`;
+      print(`${who}: ours ${formatView(a)}`);
+      print(`${' '.repeat(who.length)}  xdsload ${formatView(b)}`);
+      problems.push(...disagreements(who, a, b));
+    }
+  }
+  print(problems.length === 0 ? 'both clients see the same' : `${problems.length} disagreements`);
+  return problems;
+}
+
+async function ourView(
+  programs: Programs,
+  start: StartServer,
+  protocol: Protocol,
+  sidecars: number,
+): Promise<ClientView> {
+  const { initialMs, initialBytes, endpoint, route } = await runPushes(programs, start, {
+    protocol,
+    sidecars,
+    changes: 3,
+  });
+  return {
+    initialMs,
+    initialBytes,
+    endpointMs: medianOf(endpoint.map(({ ackMs }) => ackMs)),
+    routeMs: medianOf(route.map(({ ackMs }) => ackMs)),
+    endpointBytes: medianOf(endpoint.map(({ messageBytes }) => messageBytes)),
+    routeBytes: medianOf(route.map(({ messageBytes }) => messageBytes)),
+  };
+}
+
+interface XdsloadReport {
+  readonly initial: { readonly all_streams_full_ms: number; readonly received: { readonly wire_bytes: number } };
+  readonly triggers: readonly { readonly median_of_max_ms: number; readonly median_wire_bytes: number }[];
+}
+
+async function theirView(
+  programs: Programs,
+  start: StartServer,
+  protocol: Protocol,
+  sidecars: number,
+  xdsload: string,
+): Promise<ClientView> {
+  const server = await start();
+  await waitForPort(server);
+  await sleep(settleMs);
+  const args = [
+    ...['-target', `127.0.0.1:${server.port}`, '-streams', String(sidecars), '-pid', String(server.pid)],
+    ...['-repeat', '3', '-settle', `${settleMs}ms`, ...(protocol === 'delta' ? ['-delta'] : [])],
+    ...['-trigger', `endpoint:eds=${server.xdsloadTrigger('endpoint')}`],
+    ...['-trigger', `route:rds=${server.xdsloadTrigger('route')}`],
+  ];
+  const { stdout } = await promisify(execFile)(xdsload, args, { env: programs.env, maxBuffer: 64 * 1024 ** 2 });
+  await server.stop();
+  const { initial, triggers } = JSON.parse(stdout) as XdsloadReport;
+  return {
+    initialMs: initial.all_streams_full_ms,
+    initialBytes: initial.received.wire_bytes,
+    endpointMs: triggers[0]!.median_of_max_ms,
+    routeMs: triggers[1]!.median_of_max_ms,
+    endpointBytes: triggers[0]!.median_wire_bytes,
+    routeBytes: triggers[1]!.median_wire_bytes,
+  };
+}
+
+function medians(views: readonly ClientView[]): ClientView {
+  const of = (key: keyof ClientView): number => medianOf(views.map((view) => view[key]));
+  return {
+    initialMs: of('initialMs'),
+    initialBytes: of('initialBytes'),
+    endpointMs: of('endpointMs'),
+    routeMs: of('routeMs'),
+    endpointBytes: of('endpointBytes'),
+    routeBytes: of('routeBytes'),
+  };
+}
+
+function formatView({ initialMs, initialBytes, endpointMs, endpointBytes, routeMs, routeBytes }: ClientView): string {
+  const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(2);
+  return (
+    `initial ${Math.round(initialMs)} ms, ${megabytes(initialBytes)} MB; endpoint ${Math.round(endpointMs)} ms, ` +
+    `${megabytes(endpointBytes)} MB; route ${Math.round(routeMs)} ms, ${megabytes(routeBytes)} MB`
+  );
+}

@@ -1,0 +1,79 @@
+/** A V8 CPU profile as a tree of calls, with names that a reader of the sources knows. Pure, but for {@link sourceNames}. */
+import { existsSync, readFileSync } from 'node:fs';
+import { SourceMap } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+/** What `Profiler.stop` and `--cpu-prof` give (times in microseconds, lines and columns from 0). */
+export interface CpuProfile {
+  readonly nodes: readonly {
+    readonly id: number;
+    readonly callFrame: CallFrame;
+    readonly children?: readonly number[];
+  }[];
+  readonly samples: readonly number[];
+  readonly timeDeltas: readonly number[];
+}
+
+export interface CallFrame {
+  readonly functionName: string;
+  readonly url: string;
+  readonly lineNumber: number;
+  readonly columnNumber: number;
+}
+
+export interface Call {
+  readonly name: string;
+  /** Of the function's file, as `src/…`, `node:…` or a package's name; empty for what the engine does itself. */
+  readonly place: string;
+  /** With everything that it called. */
+  totalUs: number;
+  readonly calls: Call[];
+}
+
+/** @param nameOf in words: calls of the same name and place under one caller are one */
+export function callTree(profile: CpuProfile, nameOf: (frame: CallFrame) => { name: string; place: string }): Call {
+  const selfUs = new Map<number, number>();
+  profile.samples.forEach((id, i) => {
+    selfUs.set(id, (selfUs.get(id) ?? 0) + (profile.timeDeltas[i] ?? 0));
+  });
+  const byId = new Map(profile.nodes.map((node) => [node.id, node]));
+  const root: Call = { name: 'all', place: '', totalUs: 0, calls: [] };
+  const add = (id: number, caller: Call): number => {
+    const node = byId.get(id);
+    if (node === undefined || node.callFrame.functionName === '(idle)') return 0;
+    const { name, place } = nameOf(node.callFrame);
+    let call = caller.calls.find((each) => each.name === name && each.place === place);
+    if (call === undefined) {
+      call = { name, place, totalUs: 0, calls: [] };
+      caller.calls.push(call);
+    }
+    const us = (selfUs.get(id) ?? 0) + (node.children ?? []).reduce((sum, child) => sum + add(child, call), 0);
+    call.totalUs += us;
+    return us;
+  };
+  root.totalUs = (profile.nodes[0]?.children ?? []).reduce((sum, id) => sum + add(id, root), 0);
+  return root;
+}
+
+/** Names functions by the sources that a bundle was made of, with the source maps beside it. */
+export function sourceNames(): (frame: CallFrame) => { name: string; place: string } {
+  const maps = new Map<string, SourceMap | undefined>();
+  return ({ functionName, url, lineNumber, columnNumber }) => {
+    const name = functionName || '(anonymous)';
+    if (!url.startsWith('file:')) return { name, place: url };
+    if (!maps.has(url)) maps.set(url, readSourceMap(`${fileURLToPath(url)}.map`));
+    const entry = maps.get(url)?.findEntry(lineNumber, columnNumber);
+    const source = entry !== undefined && 'originalSource' in entry ? entry.originalSource : url;
+    return { name, place: shortPlace(source) };
+  };
+}
+
+/** `src/…`, `machines/…` or the package: nothing of the machine it was made on. */
+export function shortPlace(source: string): string {
+  const inPackage = /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(source);
+  return inPackage?.[1] ?? /(?:^|\/)((?:src|machines)\/.*)$/.exec(source)?.[1] ?? source.replace(/.*\//, '');
+}
+
+function readSourceMap(file: string): SourceMap | undefined {
+  return existsSync(file) ? new SourceMap(JSON.parse(readFileSync(file, 'utf8'))) : undefined;
+}

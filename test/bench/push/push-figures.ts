@@ -1,0 +1,168 @@
+/** What the push benchmark says. Pure. */
+import type { Protocol } from '../../sidecars/xds-types.ts';
+import { medianOf } from '../statistics.ts';
+import type { ChangeSample, PushSample } from './push-run.ts';
+
+export interface Figure {
+  readonly name: string;
+  readonly unit: 'ms' | 's' | 'MiB';
+  /** The median. */
+  readonly ours: number;
+  /** How many measurements it is the median of. */
+  readonly samples: number;
+  /** The same of go-control-plane, measured in between. */
+  readonly reference?: number;
+  /** Ours as a multiple of the reference's. */
+  readonly ratio?: number;
+  /** What ours has to stay under. */
+  readonly goal?: number;
+  /** What the ratio has to stay under. */
+  readonly ratioGoal?: number;
+}
+
+/** The goals hold for this size alone. */
+export const goalSize = { services: 1_000, sidecars: 500 } as const;
+
+/** Level with go-control-plane is 0.8 to 1.5: under it is better than level. */
+const levelRatio = 1.5;
+
+interface Measure {
+  readonly name: string;
+  readonly unit: Figure['unit'];
+  readonly of: (sample: PushSample) => readonly number[];
+  readonly goals: Readonly<Partial<Record<Protocol, number>>>;
+  readonly ratioGoal?: number;
+}
+
+const changes = (change: 'endpoint' | 'route', value: (sample: ChangeSample) => number) => (sample: PushSample) =>
+  sample[change].map(value);
+const seconds = (ms: number): number => ms / 1_000;
+
+const measures: readonly Measure[] = [
+  { name: 'initial CPU', unit: 's', of: (sample) => [seconds(sample.initialCpuMs)], goals: { delta: 8 } },
+  { name: 'initial wall', unit: 's', of: (sample) => [seconds(sample.initialMs)], goals: { delta: 8 } },
+  {
+    name: 'endpoint → last ACK',
+    unit: 'ms',
+    of: changes('endpoint', ({ ackMs }) => ackMs),
+    goals: { delta: 130, sotw: 270 },
+    ratioGoal: levelRatio,
+  },
+  {
+    name: 'endpoint CPU',
+    unit: 's',
+    of: changes('endpoint', ({ cpuMs }) => seconds(cpuMs)),
+    goals: { delta: 0.08, sotw: 0.24 },
+    ratioGoal: levelRatio,
+  },
+  {
+    name: 'route → last ACK',
+    unit: 'ms',
+    of: changes('route', ({ ackMs }) => ackMs),
+    goals: { delta: 400, sotw: 970 },
+    ratioGoal: levelRatio,
+  },
+  {
+    name: 'route CPU',
+    unit: 's',
+    of: changes('route', ({ cpuMs }) => seconds(cpuMs)),
+    goals: { delta: 0.5, sotw: 0.6 },
+    ratioGoal: levelRatio,
+  },
+  { name: 'peak memory', unit: 'MiB', of: ({ peakMib }) => [peakMib], goals: { delta: 400 } },
+  // What the measuring itself takes of the two cores.
+  { name: "initial, the client's CPU", unit: 's', of: (sample) => [seconds(sample.initialClientCpuMs)], goals: {} },
+  {
+    name: "endpoint, the client's CPU",
+    unit: 's',
+    of: changes('endpoint', ({ clientCpuMs }) => seconds(clientCpuMs)),
+    goals: {},
+  },
+  {
+    name: "route, the client's CPU",
+    unit: 's',
+    of: changes('route', ({ clientCpuMs }) => seconds(clientCpuMs)),
+    goals: {},
+  },
+];
+
+/**
+ * @param prefix before each name, e.g. the protocol
+ * @param withGoals false for another size than {@link goalSize}
+ */
+export function pushFigures(
+  prefix: string,
+  protocol: Protocol,
+  { ours, reference }: { readonly ours: readonly PushSample[]; readonly reference: readonly PushSample[] },
+  withGoals: boolean,
+): Figure[] {
+  return measures.map(({ name, unit, of, goals, ratioGoal }) =>
+    figure({
+      name: `${prefix}: ${name}`,
+      unit,
+      ours: ours.flatMap(of),
+      reference: reference.flatMap(of),
+      ...(withGoals && { goal: goals[protocol], ratioGoal }),
+    }),
+  );
+}
+
+export function figure({
+  name,
+  unit,
+  ours,
+  reference = [],
+  goal,
+  ratioGoal,
+}: {
+  readonly name: string;
+  readonly unit: Figure['unit'];
+  readonly ours: readonly number[];
+  readonly reference?: readonly number[];
+  readonly goal?: number | undefined;
+  readonly ratioGoal?: number | undefined;
+}): Figure {
+  const median = medianOf(ours);
+  const referenceMedian = medianOf(reference);
+  return {
+    name,
+    unit,
+    ours: rounded(median),
+    samples: ours.length,
+    ...(reference.length > 0 && {
+      reference: rounded(referenceMedian),
+      ratio: rounded(median / referenceMedian),
+      ...(ratioGoal !== undefined && { ratioGoal }),
+    }),
+    ...(goal !== undefined && { goal }),
+  };
+}
+
+/** Every goal that was missed, one sentence each. */
+export function missedGoals({ name, unit, ours, ratio, goal, ratioGoal }: Figure): string[] {
+  return [
+    ...(goal === undefined || ours < goal ? [] : [`${name}: ${ours} ${unit}, the goal is under ${goal} ${unit}`]),
+    ...(ratio === undefined || ratioGoal === undefined || ratio <= ratioGoal
+      ? []
+      : [`${name}: ${ratio} × go-control-plane's, the goal is at most ${ratioGoal}`]),
+  ];
+}
+
+/** A line for people. */
+export function formatFigure(figure: Figure): string {
+  const { name, unit, ours, reference, ratio, goal, ratioGoal } = figure;
+  const verdict =
+    goal === undefined && ratioGoal === undefined ? '' : missedGoals(figure).length === 0 ? 'ok' : 'MISSED';
+  return [
+    name.padEnd(44),
+    `${ours} ${unit}`.padStart(11),
+    reference === undefined ? ''.padStart(26) : `go ${reference}, ${ratio} ×`.padStart(26),
+    goal === undefined ? ''.padStart(12) : `goal < ${goal}`.padStart(12),
+    ratioGoal === undefined ? ''.padStart(8) : `≤ ${ratioGoal} ×`.padStart(8),
+    verdict,
+  ]
+    .join('  ')
+    .trimEnd();
+}
+
+const rounded = (value: number): number => Number(value.toPrecision(3));

@@ -1,0 +1,124 @@
+/** The parts of the push benchmark, each with its figures. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FleetProcess } from '../../sidecars/fleet-process.ts';
+import type { Protocol } from '../../sidecars/xds-types.ts';
+import { print } from '../bench-run.ts';
+import type { Programs } from '../programs.ts';
+import { type Figure, figure, goalSize, pushFigures } from './push-figures.ts';
+import { changeOnce, type PushSample, runPushes, settleMs } from './push-run.ts';
+import type { Subjects } from './subjects.ts';
+
+const changesARound = 3;
+/** istiod's figures for a file were taken with so many. */
+const fileSidecars = 100;
+const scaled = { services: [100, 1_000, 5_000], sidecars: [100, 500, 1_000] } as const;
+
+export interface Rounds {
+  readonly services: number;
+  readonly rounds: number;
+}
+
+/** Rounds of both servers in turns, for each protocol. */
+export async function measurePushes(
+  programs: Programs,
+  subjects: Subjects,
+  size: { readonly services: number; readonly sidecars: number; readonly rounds: number },
+  protocols: readonly Protocol[],
+  prefix: (protocol: Protocol) => string,
+): Promise<Figure[]> {
+  const { startPilot, startGo } = await subjects.of(size.services);
+  const samples = new Map(protocols.map((protocol) => [protocol, { ours: [], reference: [] } as Samples]));
+  for (let round = 1; round <= size.rounds; round++) {
+    for (const protocol of protocols) {
+      const plan = { protocol, sidecars: size.sidecars, changes: changesARound };
+      const { ours, reference } = samples.get(protocol)!;
+      ours.push(await runPushes(programs, () => startPilot({ debounce: '1ms' }), plan));
+      tell(`${prefix(protocol)}, round ${round}/${size.rounds}: ours            `, ours.at(-1)!);
+      if (startGo === undefined) continue;
+      reference.push(await runPushes(programs, startGo, plan));
+      tell(`${prefix(protocol)}, round ${round}/${size.rounds}: go-control-plane`, reference.at(-1)!);
+    }
+  }
+  const withGoals = size.services === goalSize.services && size.sidecars === goalSize.sidecars;
+  return protocols.flatMap((protocol) => pushFigures(prefix(protocol), protocol, samples.get(protocol)!, withGoals));
+}
+
+interface Samples {
+  ours: PushSample[];
+  reference: PushSample[];
+}
+
+function tell(who: string, { initialMs, initialCpuMs, endpoint, route, peakMib }: PushSample): void {
+  const all = (samples: PushSample['endpoint']): string =>
+    samples.map(({ ackMs, cpuMs }) => `${ackMs.toFixed(0)}/${cpuMs.toFixed(0)}`).join(' ');
+  print(
+    `  ${who} initial ${initialMs.toFixed(0)}/${initialCpuMs.toFixed(0)}, endpoint ${all(endpoint)}, ` +
+      `route ${all(route)} ms/ms CPU, peak ${peakMib.toFixed(0)} MiB`,
+  );
+}
+
+/** One file changes, with the debounce that people have, and fewer sidecars. */
+export async function measureFile(
+  programs: Programs,
+  subjects: Subjects,
+  { services, rounds }: Rounds,
+): Promise<Figure[]> {
+  const { startPilot } = await subjects.of(services);
+  const times: Record<'endpoint' | 'route', number[]> = { endpoint: [], route: [] };
+  const server = await startPilot({ debounce: '100ms' });
+  const fleet = new FleetProcess(programs.env);
+  programs.onEnd(() => fleet.end());
+  await fleet.open({ port: server.port, protocol: 'delta', sidecars: fileSidecars });
+  await sleep(settleMs);
+  for (let round = 0; round <= rounds; round++) {
+    for (const change of ['endpoint', 'route'] as const) {
+      const { ackMs } = await changeOnce(server, fleet, change);
+      if (round > 0) times[change].push(ackMs);
+    }
+  }
+  await fleet.end();
+  await server.stop();
+  const goal = services === goalSize.services ? 250 : undefined;
+  return (['endpoint', 'route'] as const).map((change) =>
+    figure({
+      name: `file: ${change} → last of ${fileSidecars} ACKs, debounce 100 ms`,
+      unit: 'ms',
+      ours: times[change],
+      goal,
+    }),
+  );
+}
+
+/** From the start of the process to the first response to a sidecar that has been waiting for it. */
+export async function measureColdStart(
+  programs: Programs,
+  subjects: Subjects,
+  { services, rounds }: Rounds,
+): Promise<Figure[]> {
+  const { startPilot } = await subjects.of(services);
+  const times: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const fleet = new FleetProcess(programs.env);
+    programs.onEnd(() => fleet.end());
+    await fleet.ready();
+    const server = await startPilot({ debounce: '100ms' });
+    const { firstAtMs } = await fleet.open({ port: server.port, protocol: 'delta', sidecars: 1 });
+    times.push(firstAtMs - server.startedAtMs);
+    await fleet.end();
+    await server.stop();
+  }
+  const goal = services === goalSize.services ? 1.5 : undefined;
+  return [figure({ name: 'cold start → first answer', unit: 's', ours: times.map((ms) => ms / 1_000), goal })];
+}
+
+export async function measureScaling(programs: Programs, subjects: Subjects, rounds: number): Promise<Figure[]> {
+  const sizes = new Map<string, { services: number; sidecars: number }>();
+  for (const services of scaled.services) sizes.set(`${services}×500`, { services, sidecars: 500 });
+  for (const sidecars of scaled.sidecars) sizes.set(`1000×${sidecars}`, { services: 1_000, sidecars });
+  const figures: Figure[] = [];
+  for (const { services, sidecars } of sizes.values()) {
+    const prefix = (): string => `${services} services, ${sidecars} sidecars`;
+    figures.push(...(await measurePushes(programs, subjects, { services, sidecars, rounds }, ['delta'], prefix)));
+  }
+  return figures;
+}

@@ -1,0 +1,115 @@
+/** One round with one server: everybody comes, endpoints change, routes change. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type FleetCounts, nowMs } from '../../sidecars/fleet.ts';
+import { FleetProcess } from '../../sidecars/fleet-process.ts';
+import type { Protocol } from '../../sidecars/xds-types.ts';
+import { cpuTimeMs } from '../cpu-time.ts';
+import { memoryOf } from '../memory.ts';
+import type { Programs } from '../programs.ts';
+import { type MeshChange, markOf } from './mesh-files.ts';
+import { type PushServer, type StartServer, waitForPort } from './servers.ts';
+
+export interface PushPlan {
+  readonly protocol: Protocol;
+  readonly sidecars: number;
+  /** Of each kind of change that is measured; one before that is not. */
+  readonly changes: number;
+}
+
+export interface ChangeSample {
+  /** From the change until the last sidecar has acknowledged it. */
+  readonly ackMs: number;
+  /** Of the server, until it rests. */
+  readonly cpuMs: number;
+  readonly clientCpuMs: number;
+  /** To all sidecars. */
+  readonly messageBytes: number;
+}
+
+export interface PushSample {
+  /** From the first connect until the last sidecar has everything. */
+  readonly initialMs: number;
+  readonly initialCpuMs: number;
+  readonly initialClientCpuMs: number;
+  readonly initialBytes: number;
+  readonly rssMib: number;
+  readonly peakMib: number;
+  readonly endpoint: readonly ChangeSample[];
+  readonly route: readonly ChangeSample[];
+}
+
+/** After an event: what is still on its way through both ends. */
+export const settleMs = 500;
+const kindOfChange = { endpoint: 'EDS', route: 'RDS' } as const;
+let marks = 0;
+
+/** Starts a server, measures it and stops it. */
+export async function runPushes(programs: Programs, start: StartServer, plan: PushPlan): Promise<PushSample> {
+  const server = await start();
+  const fleet = new FleetProcess(programs.env);
+  programs.onEnd(() => fleet.end());
+  await waitForPort(server);
+  await fleet.ready();
+  await sleep(settleMs);
+  const sample = await measure(server, fleet, plan);
+  await fleet.end();
+  await server.stop();
+  return sample;
+}
+
+async function measure(server: PushServer, fleet: FleetProcess, plan: PushPlan): Promise<PushSample> {
+  const { protocol, sidecars, changes } = plan;
+  const before = cpuTimeMs(server.pid);
+  const { openedAtMs, fullAtMs } = await fleet.open({ port: server.port, protocol, sidecars });
+  await sleep(settleMs);
+  const initialCpuMs = cpuTimeMs(server.pid) - before;
+  const { rssMib } = memoryOf(server.pid);
+  const initial = await fleet.counts();
+  const endpoint = await changeOften(server, fleet, 'endpoint', changes);
+  const route = await changeOften(server, fleet, 'route', changes);
+  return {
+    initialMs: fullAtMs - openedAtMs,
+    initialCpuMs,
+    initialClientCpuMs: initial.cpuMs,
+    initialBytes: initial.messageBytes,
+    rssMib,
+    peakMib: memoryOf(server.pid).peakMib,
+    endpoint,
+    route,
+  };
+}
+
+async function changeOften(
+  server: PushServer,
+  fleet: FleetProcess,
+  change: MeshChange,
+  times: number,
+): Promise<ChangeSample[]> {
+  await changeOnce(server, fleet, change);
+  const samples: ChangeSample[] = [];
+  for (let i = 0; i < times; i++) samples.push(await changeOnce(server, fleet, change));
+  return samples;
+}
+
+/** A change, and the rest after it. */
+export async function changeOnce(server: PushServer, fleet: FleetProcess, change: MeshChange): Promise<ChangeSample> {
+  const mark = markOf(marks++);
+  const before = await readings(server, fleet);
+  let changedAtMs = nowMs();
+  const atMs = await fleet.acknowledge({ kind: kindOfChange[change], mark }, async () => {
+    changedAtMs = await server.change(change, mark);
+  });
+  await sleep(settleMs);
+  const after = await readings(server, fleet);
+  return {
+    ackMs: atMs - changedAtMs,
+    cpuMs: after.cpuMs - before.cpuMs,
+    clientCpuMs: after.counts.cpuMs - before.counts.cpuMs,
+    messageBytes: after.counts.messageBytes - before.counts.messageBytes,
+  };
+}
+
+async function readings(server: PushServer, fleet: FleetProcess): Promise<{ cpuMs: number; counts: FleetCounts }> {
+  const counts = await fleet.counts();
+  return { cpuMs: cpuTimeMs(server.pid), counts };
+}

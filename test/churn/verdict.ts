@@ -1,0 +1,57 @@
+/** What is right in the end. Pure. */
+import { medianOf } from '../bench/statistics.ts';
+
+/** By kind of resource: name and digest of the content. */
+export type Holdings = Readonly<Record<string, ReadonlyMap<string, string>>>;
+
+/** What one has and the other does not, or has with another content; one line each. */
+export function differences(has: Holdings, should: Holdings): string[] {
+  return Object.keys(should).flatMap((kind) => {
+    const [mine, theirs] = [has[kind] ?? new Map<string, string>(), should[kind]!];
+    const missing = [...theirs.keys()].filter((name) => !mine.has(name));
+    const stale = [...mine.keys()].filter((name) => !theirs.has(name));
+    const old = [...theirs].filter(([name, digest]) => mine.has(name) && mine.get(name) !== digest);
+    return [
+      ...missing.map((name) => `${kind} ${name} is missing`),
+      ...stale.map((name) => `${kind} ${name} should be gone`),
+      ...old.map(([name]) => `${kind} ${name} is not the latest`),
+    ];
+  });
+}
+
+export interface MemorySample {
+  /** Since the start of the churn. */
+  readonly atMs: number;
+  readonly rssMib: number;
+  /** What was alive after a collection. */
+  readonly heapMib: number;
+}
+
+/** What the last quarter may have more than the second minute. */
+export const growthAllowance = { heap: { share: 0.1, mib: 4 }, rss: { share: 0.15, mib: 20 } } as const;
+
+/** Growth is judged when there is a last quarter that the second minute is not part of. */
+export const judgedFromMs = 3 * 60_000;
+
+export const growthRule =
+  'the median of the last quarter is at most that of the second minute and ' +
+  `${growthAllowance.heap.share * 100} % or ${growthAllowance.heap.mib} MiB (heap after a collection), ` +
+  `${growthAllowance.rss.share * 100} % or ${growthAllowance.rss.mib} MiB (resident)`;
+
+/** @returns one sentence for each that grew */
+export function growthProblems(samples: readonly MemorySample[], lastedMs: number): string[] {
+  if (lastedMs < judgedFromMs) return [];
+  const early = samples.filter(({ atMs }) => atMs >= 60_000 && atMs < 120_000);
+  const late = samples.filter(({ atMs }) => atMs >= lastedMs * 0.75);
+  if (early.length === 0 || late.length === 0)
+    return ['memory was not sampled in the second minute and in the last quarter'];
+  return (['heap', 'rss'] as const).flatMap((what) => {
+    const median = (some: readonly MemorySample[]): number => medianOf(some.map((sample) => sample[`${what}Mib`]));
+    const [before, after] = [median(early), median(late)];
+    const { share, mib } = growthAllowance[what];
+    if (after <= before + Math.max(before * share, mib)) return [];
+    return [
+      `${what === 'heap' ? 'the heap' : 'resident memory'} grew from ${before.toFixed(1)} to ${after.toFixed(1)} MiB`,
+    ];
+  });
+}

@@ -1,0 +1,145 @@
+/**
+ * A control plane with 200 proxies is told to end: it does so within its time, tells each of them cleanly and not all at
+ * once, and takes nothing from any of them (spec/discovery.md §2.3).
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { AdsTestClient, type DeltaStream, type SotwStream, typeUrls } from '../ads-client.ts';
+import { checkTraces } from '../harness/check-traces.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { Program } from '../harness/program.ts';
+
+const proxies = 200;
+const shutdownMs = 6_000;
+
+let root: string;
+let trace: string;
+let xdsPort: number;
+let discovery: Program;
+const clients: AdsTestClient[] = [];
+
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), 'chartpilot-stop-'));
+  trace = join(root, 'discovery.trace');
+  const config = join(root, 'config');
+  mkdirSync(config);
+  for (let i = 0; i < 20; i++) writeFileSync(join(config, `service-${i}.yaml`), serviceEntry(i));
+  const [xds, http] = await freePorts(2);
+  xdsPort = xds!;
+  discovery = Program.start('pilot-discovery', {
+    args: [
+      ...['discovery', '--registries=', '--configDir', config, '--trace', trace, '--monitoringAddr='],
+      ...['--grpcAddr', `127.0.0.1:${xds}`, '--httpAddr', `127.0.0.1:${http}`, '--shutdownDuration', `${shutdownMs}ms`],
+    ],
+    env: { ...process.env, PILOT_MAX_REQUESTS_PER_SECOND: '1000' },
+    cwd: root,
+  });
+  await eventually('it is ready', async () => (await fetch(`http://127.0.0.1:${http}/ready`)).status === 200, {
+    hopeless: () => discovery.hopeless(),
+  });
+});
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.close();
+  await discovery.stop({ signal: 'SIGKILL' });
+  rmSync(root, { recursive: true, force: true });
+});
+
+function serviceEntry(number: number): string {
+  return `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: s${number}, namespace: shop}
+spec:
+  hosts: [s${number}.example.com]
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  endpoints: [{address: 10.1.0.${number + 1}}]
+`;
+}
+
+interface Proxy {
+  readonly stream: SotwStream | DeltaStream;
+  /** Resources of each response, and what delta takes away. */
+  readonly sizes: () => { readonly given: number; readonly taken: number }[];
+}
+
+/** A proxy as Envoy is one: it asks for clusters and listeners, and acknowledges. Every other one speaks delta. */
+function connect(number: number): Proxy {
+  const client = new AdsTestClient(xdsPort);
+  clients.push(client);
+  const node = {
+    id: `sidecar~10.2.${number >> 8}.${number & 255}~web-${number}.shop~shop.svc.cluster.local`,
+    cluster: 'web',
+    metadata: { NAMESPACE: 'shop', LABELS: { app: 'web' } },
+  };
+  const types = [typeUrls.CDS, typeUrls.LDS];
+  if (number % 2 === 0) {
+    const stream = client.sotw();
+    stream.onResponse = ({ typeUrl, nonce, versionInfo }) =>
+      stream.send({ typeUrl, responseNonce: nonce, versionInfo });
+    for (const typeUrl of types) stream.send({ node, typeUrl });
+    return { stream, sizes: () => stream.responses.map(({ resources }) => ({ given: resources.length, taken: 0 })) };
+  }
+  const stream = client.delta();
+  stream.onResponse = ({ typeUrl, nonce }) => stream.send({ typeUrl, responseNonce: nonce });
+  for (const typeUrl of types) stream.send({ node, typeUrl });
+  const sizes = () =>
+    stream.responses.map(({ resources, removedResources }) => ({
+      given: resources.length,
+      taken: removedResources.length,
+    }));
+  return { stream, sizes };
+}
+
+test(`ends in its time with ${proxies} proxies, and takes nothing from them`, async () => {
+  const connected = Array.from({ length: proxies }, (_, number) => connect(number));
+  await eventually('all are configured', () => connected.every(({ sizes }) => sizes().length >= 2), {
+    deadlineMs: 60_000,
+    hopeless: () => discovery.hopeless(),
+  });
+  const before = connected.map(({ sizes }) => sizes());
+  expect(before.flat().every(({ given, taken }) => given > 0 && taken === 0)).toBe(true);
+
+  const toldAt = performance.now();
+  const endings = connected.map(async ({ stream }) => {
+    const { code, details } = await stream.ended;
+    return { code, details, afterMs: performance.now() - toldAt };
+  });
+  discovery.signal('SIGTERM');
+  const [{ code, signal }, ends] = [await discovery.exited, await Promise.all(endings)];
+  const endedAfterMs = performance.now() - toldAt;
+
+  expect([code, signal]).toEqual([0, null]);
+  expect(endedAfterMs).toBeLessThan(shutdownMs + 1_000);
+  // Nobody is sent anything on the way out: what a proxy has, it keeps.
+  expect(connected.map(({ sizes }) => sizes())).toEqual(before);
+  // Ended by the server's own word, not cut.
+  for (const { code: ending, details } of ends) expect([status.OK, status.UNAVAILABLE], details).toContain(ending);
+  // They are told one after the other within half of the time, so that they do not all come to the next one at once.
+  const times = ends.map(({ afterMs }) => afterMs).sort((a, b) => a - b);
+  expect(times[proxies / 2]! - times[0]!).toBeGreaterThan(shutdownMs / 8);
+  expect(times.at(-1)!).toBeLessThan(shutdownMs);
+  console.log(
+    `${proxies} streams ended after ${Math.round(times[0]!)} to ${Math.round(times.at(-1)!)} ms, the program after ${Math.round(endedAfterMs)} ms`,
+  );
+  const check = await checkTraces([trace]);
+  expect(check.code, check.output).toBe(0);
+});
+
+test('ends at once when it is told twice', async () => {
+  const connected = Array.from({ length: 20 }, (_, number) => connect(number));
+  await eventually('all are configured', () => connected.every(({ sizes }) => sizes().length >= 2));
+  const toldAt = performance.now();
+  discovery.signal('SIGTERM');
+  await discovery.line(/draining/);
+  discovery.signal('SIGTERM');
+  expect(await discovery.exited).toEqual({ code: 0, signal: null });
+  expect(performance.now() - toldAt).toBeLessThan(shutdownMs / 4);
+  const responses = connected.map(({ sizes }) => sizes().length);
+  for (const { stream } of connected) await stream.ended;
+  expect(connected.map(({ sizes }) => sizes().length)).toEqual(responses);
+});

@@ -1,0 +1,202 @@
+/** The whole control plane in the process of a test: files in, gRPC and HTTP out. */
+import { EventEmitter } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fromBinary } from '@bufbuild/protobuf';
+import type { ChannelCredentials } from '@grpc/grpc-js';
+import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine.ts';
+import { TraceChecker } from '../../src/debugger/check/check.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../src/discovery/discovery-options.ts';
+import { runDiscovery } from '../../src/discovery/discovery-system.ts';
+import { ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { createRecorder } from '../../src/runtime/actor-system.ts';
+import { readDebuggerToken } from '../../src/runtime/debugger-access.ts';
+import { createLogger, silentLogger } from '../../src/runtime/log.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import type { TraceRecord } from '../../src/runtime/trace.ts';
+import { TraceEndpoint } from '../../src/runtime/trace-endpoint.ts';
+import { TraceRing } from '../../src/runtime/trace-ring.ts';
+import { AdsTestClient, type SotwStream, typeUrls } from '../ads-client.ts';
+import { eventually } from './eventually.ts';
+
+export const sidecar = {
+  id: 'sidecar~127.0.0.1~web-0.shop~shop.svc.cluster.local',
+  cluster: 'web',
+  metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE', ISTIO_VERSION: '1.30.0', LABELS: { app: 'web' } },
+};
+/** Of the service that {@link serviceEntry} describes. */
+export const cartCluster = 'outbound|80||cart.example.com';
+
+const running: ControlPlane[] = [];
+
+/** For `afterEach`: ends what a test started. */
+export async function stopControlPlanes(): Promise<void> {
+  for (const plane of running.splice(0)) await plane.stop();
+}
+
+/** A control plane with a folder of its own. */
+export class ControlPlane {
+  readonly root = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
+  readonly lines: string[] = [];
+  readonly records: TraceRecord[] = [];
+  readonly ended: Promise<DiscoveryOutput>;
+  readonly trace: TraceEndpoint;
+  readonly #signals = new EventEmitter();
+  readonly #clients: AdsTestClient[] = [];
+  readonly #streams: SotwStream[] = [];
+
+  /** @param prepare is called before the start, when the folder is there */
+  constructor(
+    flags: DiscoveryFlags = {},
+    files: Record<string, string> = { 'cart.yaml': serviceEntry() },
+    prepare: (plane: { root: string }) => void = () => {},
+    env: NodeJS.ProcessEnv = {},
+  ) {
+    running.push(this);
+    mkdirSync(join(this.root, 'config'));
+    prepare(this);
+    for (const [name, text] of Object.entries(files)) this.write(name, text);
+    const ring = new TraceRing(1_000);
+    const recorder = createRecorder({ program: 'pilot-discovery', sinks: [ring] });
+    this.trace = new TraceEndpoint({ ring, mode: 'on', runDir: this.root, log: silentLogger });
+    recorder.observe((record) => this.records.push(record));
+    const options = resolveDiscoveryOptions(
+      {
+        registries: '',
+        configDir: join(this.root, 'config'),
+        meshConfig: join(this.root, 'mesh'),
+        networksConfig: join(this.root, 'meshNetworks'),
+        grpcAddr: '127.0.0.1:0',
+        httpAddr: '127.0.0.1:0',
+        monitoringAddr: '',
+        shutdownDuration: '2s',
+        ...flags,
+      },
+      { PILOT_MAX_REQUESTS_PER_SECOND: '1000', ...env },
+    );
+    const log = createLogger({ write: (line) => this.lines.push(line.trimEnd()) });
+    this.ended = runDiscovery({
+      options,
+      log,
+      recorder,
+      version: 'test',
+      trace: this.trace,
+      signals: this.#signals as never,
+    });
+  }
+
+  static async serving(flags: DiscoveryFlags = {}, files?: Record<string, string>): Promise<ControlPlane> {
+    const plane = new ControlPlane(flags, files);
+    await plane.ready();
+    return plane;
+  }
+
+  /** One that may not come up. */
+  static starting(
+    flags: DiscoveryFlags,
+    prepare: (plane: { root: string }) => void = () => {},
+    env: NodeJS.ProcessEnv = {},
+  ): ControlPlane {
+    return new ControlPlane(flags, undefined, prepare, env);
+  }
+
+  async ready(): Promise<void> {
+    await eventually('the control plane is ready', async () => (await this.get('/ready')).status === 200);
+  }
+
+  /** Writes a file of the configuration directory. */
+  write(name: string, text: string): void {
+    writeFileSync(join(this.root, 'config', name), text);
+  }
+
+  async get(path: string): Promise<{ status: number; text: string; json: () => never }> {
+    const response = await fetch(`http://${this.#address('http.listening')}${path}`);
+    const text = await response.text();
+    return {
+      status: response.status,
+      text,
+      json: () => {
+        if (response.status !== 200) throw new Error(text);
+        return JSON.parse(text) as never;
+      },
+    };
+  }
+
+  /** The number of the port of which this event told. */
+  port(event: string, index = 0): number {
+    const told = this.records.filter((record) => record.kind === 'event' && record.event.type === event)[index];
+    if (told?.kind !== 'event') throw new Error(`no ${event} yet`);
+    return Number((told.event.addresses as string[])[0]!.split(':').at(-1));
+  }
+
+  /** @param at the event that tells where: the first address of its last occurrence, or a port */
+  client(at: string | number, credentials?: ChannelCredentials): AdsTestClient {
+    const port = typeof at === 'number' ? at : Number(this.#address(at).split(':').at(-1));
+    const client = new AdsTestClient(port, credentials);
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** A stream whose first request names a sidecar and asks for clusters; their names are answered. */
+  async subscribe(at = 'ads.listening'): Promise<{ stream: SotwStream; clusters: string[] }> {
+    const stream = this.client(at).sotw();
+    this.#streams.push(stream);
+    stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
+    const response = await stream.next();
+    return {
+      stream,
+      clusters: response.resources.map(({ value }) => fromBinary(ClusterSchema, value).name),
+    };
+  }
+
+  /** The stream of the trace, as it is given to who has the token. */
+  async watch(query = ''): Promise<Response> {
+    const address = this.#address('http.listening');
+    const token = readDebuggerToken(Number(address.split(':').at(-1)), { runDir: this.root });
+    return fetch(`http://${address}/debug/trace${query}`, { headers: { authorization: `Bearer ${token}` } });
+  }
+
+  troubles(): string[] {
+    return this.lines.filter((line) => /\t(warn|error)\t/.test(line));
+  }
+
+  signal(): void {
+    this.#signals.emit('SIGTERM', 'SIGTERM');
+  }
+
+  async stop(): Promise<void> {
+    // A stream with an unanswered response would be given its time.
+    for (const stream of this.#streams) stream.cancel();
+    for (const client of this.#clients) client.close();
+    this.signal();
+    await this.ended;
+    rmSync(this.root, { recursive: true, force: true });
+  }
+
+  departures(): unknown[] {
+    const checker = new TraceChecker(loadDiagrams(join(packageRoot(), 'machines/discovery/sequences')));
+    for (const record of this.records) checker.feed(record);
+    return checker.report().departures;
+  }
+
+  #address(event: string): string {
+    const told = this.records.findLast((record) => record.kind === 'event' && record.event.type === event);
+    if (told?.kind !== 'event') throw new Error(`no ${event} yet`);
+    return (told.event.addresses as string[])[0]!;
+  }
+}
+
+export function serviceEntry(addresses: readonly string[] = ['10.1.1.1'], port = 80): string {
+  return `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: cart, namespace: shop}
+spec:
+  hosts: [cart.example.com]
+  resolution: STATIC
+  ports: [{number: ${port}, name: http, protocol: HTTP}]
+  endpoints:
+${addresses.map((address) => `    - {address: ${address}}`).join('\n')}
+`;
+}

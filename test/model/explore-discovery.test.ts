@@ -1,0 +1,340 @@
+/**
+ * Every state of the push path within bounds (docs/exploring.md), and random schedules over the same world. And the other way
+ * round: for each invariant something that is broken on purpose, which must be caught.
+ */
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { assign, enqueueActions } from 'xstate';
+import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
+import type { ResponseOrder } from '../../machines/discovery/ads-protocol.ts';
+import { clusterType } from '../../machines/discovery/ads-types.ts';
+import { isSettled, judge, nextOrders, type Watches, withChange } from '../../machines/discovery/ads-watch.ts';
+import { pushMachine } from '../../machines/discovery/push.machine.ts';
+import { emptyLine, withServed, withTurns } from '../../machines/discovery/push-line.ts';
+import { pushQueueMachine } from '../../machines/discovery/push-queue.machine.ts';
+import { type Exploration, explore, findShortest } from '../../src/debugger/explore/explorer.ts';
+import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
+import type { World } from '../../src/debugger/explore/world.ts';
+import type { PushMachines } from '../simulation/discovery-charts.ts';
+import type { PushBounds, PushWorldOptions } from '../simulation/discovery-exploration.ts';
+import {
+  acknowledgedWasSent,
+  clustersFirst,
+  everyoneConverges,
+  nobodyOverlooked,
+  noPushChartFails,
+  oneOutstanding,
+  type PushInvariant,
+  slowCostsLittle,
+  throttleHolds,
+} from '../simulation/discovery-invariants.ts';
+import { meshTypes } from '../simulation/discovery-mesh.ts';
+import { searchPushes } from '../simulation/discovery-random.ts';
+import { explorePush } from '../simulation/explore-discovery.ts';
+
+/** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
+beforeAll(() => {
+  vi.spyOn(console, 'warn').mockImplementation(() => {});
+});
+
+const bounds = (changes: number, faults: number): PushBounds => ({ changes, faults });
+const figures = ({ outcome, states, edges, depth, found }: Exploration) => ({ outcome, states, edges, depth, found });
+const wide = { types: meshTypes, events: ['endpoint', 'service', 'route', 'cluster'] } as const;
+
+function expectComplete(result: Exploration, atLeast: number): void {
+  expect(result.found).toBeUndefined();
+  expect(result.outcome).toBe('complete');
+  expect(result.states).toBeGreaterThan(atLeast);
+}
+
+/** Everything within the bounds, on one thread. */
+function exploreAll(within: PushBounds, options: Parameters<typeof explorePush>[1] = {}): Exploration {
+  const world = explorePush(within, options);
+  return explore(() => world.begin());
+}
+
+describe('the push path', () => {
+  test('breaks no invariant and comes to rest, whatever happens to two proxies within two changes or a fault, to one within both', () => {
+    expectComplete(exploreAll(bounds(2, 0)), 500);
+    expectComplete(exploreAll(bounds(1, 1)), 300);
+    expectComplete(exploreAll(bounds(2, 1), { clients: ['sotw'] }), 1_000);
+    expectComplete(exploreAll(bounds(2, 1), { clients: ['delta'] }), 1_000);
+  }, 60_000);
+
+  test.each(['sotw', 'delta'] as const)(
+    'nor when services come and go and a client (%s) reads slowly, so that responses wait for each other',
+    (protocol) => {
+      const events = ['service', 'cluster'] as const;
+      expectComplete(exploreAll(bounds(2, 0), { ...wide, events, clients: [protocol], window: 1 }), 400);
+    },
+    60_000,
+  );
+
+  test('nor when three proxies wait for their turns, or two have theirs at a time', () => {
+    const three = { clients: ['sotw', 'delta', 'sotw'], events: ['cluster'] } as const;
+    expectComplete(exploreAll(bounds(1, 0), { ...three, throttle: 1 }), 40);
+    expectComplete(exploreAll(bounds(1, 0), { ...three, throttle: 2 }), 40);
+    expectComplete(exploreAll(bounds(1, 1), { throttle: 2 }), 400);
+  }, 60_000);
+
+  test('nor while clients connect, and everything may be forced', () => {
+    const beginning = { settled: false, clients: ['delta', 'sotw'], events: ['forced', 'service'] } as const;
+    expectComplete(exploreAll(bounds(1, 0), beginning), 500);
+  }, 60_000);
+
+  test('conforms to the sequence diagrams', () => {
+    const world = explorePush(bounds(1, 1), { buildsFail: false });
+    expectComplete(
+      explore(() => world.beginChecked()),
+      200,
+    );
+  }, 60_000);
+});
+
+describe('the world', () => {
+  test('that is brought back to a state is the one that is replayed to it', () => {
+    const { begin } = explorePush(bounds(1, 1), { clients: ['sotw'] });
+    expect(figures(explore(() => new ReplayedWorld(() => begin())))).toEqual(figures(explore(() => begin())));
+  });
+
+  test('has the same states for two threads as for one', () => {
+    const { begin, helper } = explorePush(bounds(1, 1));
+    const inTwo = exploreInTwo(begin, helper);
+    const alone = explore(() => begin());
+    expect([inTwo.outcome, inTwo.states]).toEqual([alone.outcome, alone.states]);
+  });
+});
+
+interface Broken {
+  machines?: Partial<PushMachines>;
+  options?: Partial<PushWorldOptions>;
+  within: PushBounds;
+  finds: PushInvariant;
+}
+
+const connection = (broken: Parameters<typeof adsConnectionMachine.provide>[0]) => ({
+  connection: adsConnectionMachine.provide(broken),
+});
+const queue = (broken: Parameters<typeof pushQueueMachine.provide>[0]) => ({
+  queue: pushQueueMachine.provide(broken),
+});
+
+/** Orders for what has changed of all of these types, whatever is on its way. */
+function ordersAtOnce(watches: Watches, types: readonly string[]): ResponseOrder[] {
+  return types.flatMap((typeUrl) => {
+    const watch = watches[typeUrl];
+    const names = watch?.wildcard === true ? '*' : (watch?.names ?? []);
+    return watch === undefined ? [] : [{ typeUrl, names, all: false, asked: [], changed: true }];
+  });
+}
+
+const impatient = connection({
+  actions: {
+    takePush: enqueueActions(({ context, enqueue }, { types }) =>
+      enqueue.sendTo('stream', { type: 'responses.send', orders: ordersAtOnce(context.watches, types) }),
+    ),
+  },
+});
+
+const forgetful = queue({
+  actions: {
+    endTurns: assign({
+      line: ({ context: { line } }, { connections }) =>
+        withServed({ ...line, serving: line.serving.map((served) => ({ ...served, next: null })) }, connections),
+    }),
+  },
+});
+
+const broken: Record<string, Broken> = {
+  'a connection that does not wait for the word of its client': {
+    finds: oneOutstanding,
+    within: bounds(2, 0),
+    machines: impatient,
+  },
+  'a connection that takes any answer for an acknowledgement': {
+    finds: acknowledgedWasSent,
+    within: bounds(0, 1),
+    machines: connection({
+      actions: {
+        takeRequest: enqueueActions(({ context, enqueue }, { request }) => {
+          const { typeUrl, nonce } = request;
+          const watch = judge(context.watches[typeUrl], request, context).watch!;
+          const { watches, orders } = nextOrders({ ...context.watches, [typeUrl]: { ...watch, nonceAcked: nonce } });
+          enqueue.assign({ watches });
+          if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
+        }),
+      },
+    }),
+  },
+  'a connection that sends endpoints before their clusters': {
+    finds: clustersFirst,
+    within: bounds(1, 0),
+    machines: connection({
+      actions: {
+        takePush: enqueueActions(({ context, enqueue }, { types }) => {
+          const orders = ordersAtOnce(context.watches, types.toReversed());
+          enqueue.sendTo('stream', { type: 'responses.send', orders });
+        }),
+      },
+    }),
+  },
+  'a stream that makes a response of what the source has when its turn comes, not when it was ordered': {
+    finds: clustersFirst,
+    within: bounds(2, 0),
+    options: { ...wide, clients: ['sotw'], window: 1, makesLate: true },
+  },
+  'a connection that forgets a change that comes while it waits for the word of its client': {
+    finds: everyoneConverges,
+    within: bounds(2, 0),
+    machines: connection({
+      actions: {
+        takePush: enqueueActions(({ context, enqueue }, { types }) => {
+          const free = types.filter((type) => isSettled(context.watches[type]!));
+          const changed = Object.fromEntries(free.map((type) => [type, withChange(context.watches[type]!)]));
+          const { watches, orders } = nextOrders({ ...context.watches, ...changed });
+          enqueue.assign({ watches });
+          if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
+        }),
+      },
+    }),
+    options: { clients: ['sotw'] },
+  },
+  'a source that takes the word of an order for what has changed since a node was served': {
+    finds: everyoneConverges,
+    within: bounds(2, 0),
+    options: { trustsOrders: true, clients: ['sotw', 'sotw'] },
+  },
+  'a queue that lets one too many have its turn': {
+    finds: throttleHolds,
+    within: bounds(1, 0),
+    machines: queue({
+      actions: {
+        giveTurns: enqueueActions(({ context, enqueue, system }) => {
+          const { line, batches } = withTurns(context.line, context.throttle + 1);
+          enqueue.assign({ line });
+          for (const batch of batches) enqueue.sendTo(system.get('ads-server'), { type: 'proxies.serve', ...batch });
+        }),
+      },
+    }),
+  },
+  'a queue that forgets what changed while a proxy was served': {
+    finds: nobodyOverlooked,
+    within: bounds(2, 0),
+    machines: forgetful,
+  },
+  'a queue that loses the line when a proxy leaves': {
+    finds: nobodyOverlooked,
+    within: bounds(1, 1),
+    machines: queue({ actions: { remove: assign({ line: emptyLine }) } }),
+  },
+  'a connection that gives an order for every push to a client that does not read': {
+    finds: slowCostsLittle,
+    within: bounds(3, 0),
+    machines: impatient,
+    options: { window: 1, clients: ['sotw'], events: ['endpoint'] },
+  },
+  'an action that throws': {
+    finds: noPushChartFails,
+    within: bounds(1, 0),
+    machines: {
+      push: pushMachine.provide({
+        actions: {
+          take: () => {
+            throw new Error('a bug');
+          },
+        },
+      }),
+    },
+  },
+};
+
+describe('caught by a shortest run:', () => {
+  test.each(Object.entries(broken))('%s', (_, { finds, within, machines = {}, options }) => {
+    const world = explorePush(within, { invariants: [finds], machines, ...options });
+    const { found } = findShortest(() => world.begin(), { ms: 20_000 });
+    expect(found?.violations[0]?.invariant).toBe(finds.name);
+    expect(lastsUntilTheEnd(() => world.begin(), found!.path)).toBe(true);
+  });
+
+  test('a connection that answers every acknowledgement: for ever, with nothing to disturb it', () => {
+    const answer = (typeUrl: string): ResponseOrder => ({ typeUrl, names: '*', all: true, asked: [], changed: false });
+    const restless = connection({
+      actions: {
+        takeRequest: enqueueActions(({ enqueue }, { request }) =>
+          enqueue.sendTo('stream', { type: 'responses.send', orders: [answer(request.typeUrl)] }),
+        ),
+      },
+    });
+    const world = explorePush(bounds(0, 0), {
+      machines: restless,
+      invariants: [],
+      settled: false,
+      clients: ['sotw'],
+      types: [clusterType],
+    });
+    const { found } = findShortest(() => world.begin(), { states: 1_000 });
+    expect(found?.violations[0]?.invariant).toBe('no livelock');
+  });
+});
+
+describe('random schedules', () => {
+  test('of a hundred choices break no invariant, and all proxies converge when they end', () => {
+    const { finding, figures: seen } = searchPushes({ seed: 7, runs: 60 });
+    expect(finding).toBeUndefined();
+    expect(seen.choices).toBeGreaterThan(1_500);
+  }, 60_000);
+
+  test('that do harm are shrunk to a few choices, and found again by their seed', () => {
+    const machines = forgetful;
+    const { finding } = searchPushes({ seed: 1, runs: 100, longest: 15, machines });
+    expect(finding?.violations[0]?.invariant).toMatch(/forgotten|converges/);
+    expect(finding!.choices.length).toBeLessThanOrEqual(30);
+    const again = searchPushes({ seed: 1, runs: 100, longest: 15, machines, path: finding!.path });
+    expect(again.finding?.choices).toEqual(finding!.choices);
+  }, 60_000);
+});
+
+/** Nothing is wrong before the last choice. */
+function lastsUntilTheEnd(begin: () => World, path: readonly string[]): boolean {
+  const world = begin();
+  for (const choice of path) {
+    if (world.violations.length > 0 || !world.choices().some(({ name }) => name === choice)) return false;
+    world.apply(choice);
+  }
+  return world.violations.length > 0;
+}
+
+/** Brought back the slow and certain way: from its beginning. */
+class ReplayedWorld implements World {
+  readonly #begin: () => World;
+  #world: World;
+  #path: readonly string[] = [];
+
+  constructor(begin: () => World) {
+    this.#begin = begin;
+    this.#world = begin();
+  }
+
+  choices = () => this.#world.choices();
+  key = () => this.#world.key();
+  apply(choice: string): void {
+    this.#path = [...this.#path, choice];
+    this.#world.apply(choice);
+  }
+  get violations() {
+    return this.#world.violations;
+  }
+  get spawned(): number {
+    return this.#world.spawned;
+  }
+  get ending(): boolean {
+    return this.#world.ending;
+  }
+  save(): () => void {
+    const path = this.#path;
+    return () => {
+      this.#world = this.#begin();
+      this.#path = path;
+      for (const choice of path) this.#world.apply(choice);
+    };
+  }
+}

@@ -1,0 +1,42 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { isSameNames, noNames, readNames, union, within, without } from '../../machines/discovery/name-lists.ts';
+
+const list = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e'));
+
+describe('lists of names', () => {
+  test('are joined, taken from each other and compared as sets are', () => {
+    fc.assert(
+      fc.property(list, list, (one, other) => {
+        const sorted = (names: readonly string[]): string[] => names.toSorted();
+        const [left, right] = [new Set(one), new Set(other)];
+        expect(sorted(union(one, other))).toEqual(sorted([...new Set([...one, ...other])]));
+        expect(sorted(without(one, other))).toEqual(sorted(one.filter((name) => !right.has(name))));
+        expect(sorted(within(one, other))).toEqual(sorted(one.filter((name) => right.has(name))));
+        const isSame = left.size === right.size && one.every((name) => right.has(name));
+        expect(isSameNames(one, other)).toBe(isSame);
+      }),
+    );
+  });
+
+  test('are the very lists when nothing is different, and one list each time', () => {
+    const [one, other] = [
+      ['a', 'b'],
+      ['b', 'c'],
+    ];
+    expect(union(one, ['a'])).toBe(one);
+    expect(union(noNames, one)).toBe(one);
+    expect(without(one, ['c'])).toBe(one);
+    expect(without(one, [...one])).toBe(noNames);
+    expect(within(one, ['b', 'a'])).toBe(one);
+    expect(union(one, other)).toBe(union(one, other));
+    expect(without(one, other)).toBe(without(one, other));
+  });
+
+  test('from a client hold each name once, and neither a star nor an empty name', () => {
+    const plain = ['b', 'a'];
+    expect(readNames(plain)).toEqual({ names: plain, hasStar: false });
+    expect(readNames(plain).names).toBe(plain);
+    expect(readNames(['', 'a', '*', 'a'])).toEqual({ names: ['a'], hasStar: true });
+  });
+});

@@ -1,0 +1,254 @@
+/** The push queue: spec/discovery.md §6.4, with a scripted ADS server that takes over what it is told to when the test says so. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Actor, createActor, fromCallback, setup } from 'xstate';
+import type { ClientsPush, ProxiesServe } from '../../machines/discovery/protocol.ts';
+import { maxChanges } from '../../machines/discovery/push-line.ts';
+import { pushQueueMachine } from '../../machines/discovery/push-queue.machine.ts';
+import { stateName } from '../../src/runtime/actor-system.ts';
+
+/** The queue beside its server, as under `discovery`. */
+class QueueWorld {
+  /** Orders that the server has not executed. */
+  readonly orders: ProxiesServe[] = [];
+  /** What each proxy was brought up to date with, in the order of their turns. */
+  readonly turns: [connection: number, version: string, configs: string][] = [];
+  readonly #root: Actor<ReturnType<QueueWorld['plane']>>;
+
+  constructor(throttle: number, proxies: readonly number[] = []) {
+    this.#root = createActor(this.plane(throttle));
+    this.#root.start();
+    for (const connection of proxies) this.joins(connection);
+  }
+
+  plane(throttle: number) {
+    return setup({
+      actors: {
+        queue: pushQueueMachine,
+        server: fromCallback<ProxiesServe>(({ receive }) => receive((order) => void this.orders.push(order))),
+      },
+    }).createMachine({
+      invoke: [
+        { id: 'ads-server', systemId: 'ads-server', src: 'server' },
+        { id: 'push-queue', systemId: 'push-queue', src: 'queue', input: { throttle } },
+      ],
+    });
+  }
+
+  get queue(): Actor<typeof pushQueueMachine> {
+    return this.#root.system.get('push-queue') as Actor<typeof pushQueueMachine>;
+  }
+
+  get state(): string {
+    return stateName(this.queue.getSnapshot().value);
+  }
+
+  /** Connections that were ordered to be served, and are not yet reported. */
+  get beingServed(): number[] {
+    return this.orders.flatMap(({ connections }) => connections);
+  }
+
+  joins(connection: number): void {
+    this.queue.send({ type: 'proxy.joined', connection });
+  }
+
+  leaves(connection: number): void {
+    this.queue.send({ type: 'proxy.left', connection });
+  }
+
+  push(version: string, configs: string[] = [version], more: Partial<ClientsPush> = {}): void {
+    this.queue.send({ type: 'clients.push', version, forced: false, configs, startedAt: 0, ...more });
+  }
+
+  /** The server executes its oldest order. */
+  serve(): void {
+    const { version, configs, connections } = this.orders.shift()!;
+    for (const connection of connections) this.turns.push([connection, version, configs.join()]);
+    this.queue.send({ type: 'proxies.served', connections });
+  }
+
+  serveAll(): void {
+    while (this.orders.length > 0) this.serve();
+  }
+}
+
+const upTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i + 1);
+
+describe('the push queue', () => {
+  it('gives every proxy its turn, in the order in which they came', () => {
+    const world = new QueueWorld(10, [3, 1, 2]);
+    world.push('v1');
+    expect(world.orders).toMatchObject([{ connections: [3, 1, 2], version: 'v1', forced: false, configs: ['v1'] }]);
+    expect(world.state).toBe('taking pushes.serving');
+    world.serve();
+    expect(world.state).toBe('taking pushes.all served');
+    expect(world.orders).toEqual([]);
+  });
+
+  it('does nothing when nobody is connected, and has nothing for newcomers', () => {
+    const world = new QueueWorld(10);
+    world.push('v1');
+    world.joins(1);
+    expect(world.orders).toEqual([]);
+    expect(world.state).toBe('taking pushes.all served');
+  });
+
+  it('serves no more proxies at a time than it may, and the next as soon as one is done', () => {
+    const world = new QueueWorld(2, upTo(5));
+    world.push('v1');
+    expect(world.state).toBe('taking pushes.throttled');
+    expect(world.beingServed).toEqual([1, 2]);
+    world.serve();
+    expect(world.beingServed).toEqual([3, 4]);
+    world.serve();
+    expect(world.beingServed).toEqual([5]);
+    expect(world.state).toBe('taking pushes.serving');
+  });
+
+  it('gives the turn of a proxy that leaves while it is served to the next one', () => {
+    const world = new QueueWorld(2, upTo(3));
+    world.push('v1');
+    world.leaves(1);
+    expect(world.beingServed).toEqual([1, 2, 3]);
+    // What is told of it later frees nobody else's turn.
+    world.serveAll();
+    expect(world.state).toBe('taking pushes.all served');
+  });
+
+  it('lets a proxy that waits have all that changed meanwhile in one turn, and one place in the line', () => {
+    const world = new QueueWorld(1, [1, 2]);
+    world.push('v1', ['a'], { startedAt: 5 });
+    world.push('v2', ['b'], { startedAt: 9 });
+    world.serveAll();
+    expect(world.turns).toEqual([
+      [1, 'v1', 'a'],
+      [2, 'v2', 'a,b'],
+      [1, 'v2', 'b'],
+    ]);
+  });
+
+  it('counts the wait of a turn from the earliest push, and forces all when one of them did', () => {
+    const world = new QueueWorld(1, [1, 2]);
+    world.push('v1', ['a'], { startedAt: 5 });
+    world.push('v2', ['b'], { startedAt: 9, forced: true });
+    world.serve();
+    expect(world.orders).toMatchObject([{ connections: [2], startedAt: 5, forced: true, version: 'v2' }]);
+  });
+
+  it('sends a proxy that is being served to the end of the line when something changes for it', () => {
+    const world = new QueueWorld(2, [1, 2, 3]);
+    world.push('v1');
+    world.push('v2');
+    world.push('v3');
+    world.serveAll();
+    expect(world.turns.map(([connection, version, configs]) => `${connection} ${version} ${configs}`)).toEqual([
+      '1 v1 v1',
+      '2 v1 v1',
+      '3 v3 v1,v2,v3',
+      '1 v3 v2,v3',
+      '2 v3 v2,v3',
+    ]);
+  });
+
+  it('forgets a proxy that leaves the line', () => {
+    const world = new QueueWorld(1, upTo(3));
+    world.push('v1');
+    world.leaves(2);
+    world.leaves(3);
+    expect(world.state).toBe('taking pushes.serving');
+    world.serve();
+    expect(world.turns.map(([connection]) => connection)).toEqual([1]);
+  });
+
+  it('loses nothing when changes come faster than proxies can be served, and keeps no more of them apart than it should', () => {
+    const world = new QueueWorld(1, [1, 2]);
+    for (let i = 0; i < 1_000; i++) {
+      world.push(`v${i}`, [`c${i}`]);
+      expect(world.queue.getSnapshot().context.line.changes.length).toBeLessThanOrEqual(maxChanges);
+    }
+    world.serveAll();
+    const had = (proxy: number): Set<string> =>
+      new Set(world.turns.flatMap(([connection, , configs]) => (connection === proxy ? configs.split(',') : [])));
+    expect([had(1).size, had(2).size]).toEqual([1_000, 1_000]);
+    expect(world.queue.getSnapshot().context.line.changes).toEqual([]);
+  });
+
+  it('when it drains takes nobody and nothing new, and serves who waits', () => {
+    const world = new QueueWorld(1, [1, 2]);
+    world.push('v1');
+    world.queue.send({ type: 'queue.drain' });
+    world.push('v2');
+    world.joins(3);
+    expect(world.state).toBe('draining');
+    world.serveAll();
+    expect(world.turns).toEqual([
+      [1, 'v1', 'v1'],
+      [2, 'v1', 'v1'],
+    ]);
+    expect(world.state).toBe('drained');
+    world.push('v3');
+    expect(world.orders).toEqual([]);
+  });
+
+  it('keeps its record as plain data', () => {
+    const world = new QueueWorld(1, upTo(3));
+    world.push('v1');
+    world.push('v2');
+    const { context } = world.queue.getSnapshot();
+    expect(JSON.parse(JSON.stringify(context))).toEqual(context);
+  });
+
+  it('makes of a push to five hundred proxies as many orders as the throttle has room in them', () => {
+    const world = new QueueWorld(25, upTo(500));
+    world.push('v1');
+    let orders = 0;
+    for (; world.orders.length > 0; orders++) world.serve();
+    expect(orders).toBe(20);
+    expect(world.turns).toHaveLength(500);
+  });
+
+  it('in any run serves each proxy with all that changed while it was there, never more at a time than allowed, nobody twice at once', () => {
+    const event = fc.oneof(
+      { weight: 3, arbitrary: fc.constant('push' as const) },
+      { weight: 4, arbitrary: fc.constant('serve' as const) },
+      { weight: 2, arbitrary: fc.constant('join' as const) },
+      { weight: 1, arbitrary: fc.constant('leave' as const) },
+    );
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 4 }), fc.array(event, { maxLength: 150, size: 'max' }), (throttle, run) => {
+        const world = new QueueWorld(throttle);
+        const owed = new Map<number, Set<string>>();
+        let count = 0;
+        const settle = (): void => {
+          const before = world.turns.length;
+          world.serve();
+          for (const [connection, , configs] of world.turns.slice(before)) {
+            for (const config of configs.split(',')) owed.get(connection)?.delete(config);
+          }
+        };
+        for (const happens of run) {
+          count++;
+          if (happens === 'join') {
+            owed.set(count, new Set());
+            world.joins(count);
+          } else if (happens === 'leave') {
+            const [first] = owed.keys();
+            if (first === undefined) continue;
+            owed.delete(first);
+            world.leaves(first);
+          } else if (happens === 'push') {
+            for (const configs of owed.values()) configs.add(`c${count}`);
+            world.push(`v${count}`, [`c${count}`]);
+          } else if (world.orders.length > 0) settle();
+          const present = world.beingServed.filter((connection) => owed.has(connection));
+          expect(present.length).toBeLessThanOrEqual(throttle);
+          expect(new Set(present).size).toBe(present.length);
+        }
+        while (world.orders.length > 0) settle();
+        expect([...owed.values()].every(({ size }) => size === 0)).toBe(true);
+        expect(world.queue.getSnapshot().context.line).toMatchObject({ waiting: [], serving: [], changes: [] });
+      }),
+      { numRuns: 200 },
+    );
+  });
+});

@@ -1,0 +1,64 @@
+/** The process in which a fleet lives; see fleet-process.ts. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { messageOf } from '../../src/runtime/errors.ts';
+import { Fleet, nowMs } from './fleet.ts';
+import type { FleetAnswer, FleetOrder } from './fleet-process.ts';
+
+let fleet: Fleet | undefined;
+let acknowledged: Promise<number> | undefined;
+
+const answer = (message: FleetAnswer): void => void process.send?.(message);
+const fail = (reason: string): void => answer({ type: 'failed', reason });
+
+async function obey(order: FleetOrder): Promise<void> {
+  switch (order.type) {
+    case 'ready':
+      answer({ type: 'ready' });
+      break;
+    case 'open': {
+      fleet = new Fleet(order.plan, (reason) => fail(`a stream was lost: ${reason}`));
+      const openedAtMs = nowMs();
+      const first = fleet.first();
+      const fullAtMs = await within(order.patienceMs, fleet.open(), 'has not everything');
+      answer({ type: 'opened', openedAtMs, firstAtMs: await first, fullAtMs, sizes: fleet.sizes() });
+      break;
+    }
+    case 'mark':
+      acknowledged = within(
+        order.patienceMs,
+        fleet!.awaitMark(order),
+        `has not acknowledged ${order.kind} ${order.mark}`,
+      );
+      acknowledged.catch(() => {});
+      answer({ type: 'awaiting' });
+      break;
+    case 'marked':
+      answer({ type: 'acknowledged', atMs: await acknowledged! });
+      break;
+    case 'counts':
+      answer({ type: 'counted', counts: fleet!.counts() });
+      break;
+    case 'save':
+      for (const [kind, message] of fleet!.lastMessages) writeFileSync(join(order.folder, `${kind}.bin`), message);
+      answer({ type: 'saved' });
+      break;
+  }
+}
+
+/** @throws Error that says how many have not */
+async function within<Value>(patienceMs: number, promise: Promise<Value>, what: string): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${fleet?.missing} ${what} after ${patienceMs} ms`)), patienceMs);
+  });
+  return Promise.race([promise, over]).finally(() => clearTimeout(timer));
+}
+
+process.on('message', (order: FleetOrder) => {
+  obey(order).catch((error: unknown) => fail(messageOf(error)));
+});
+// The parent is gone, or it has all it wanted.
+process.on('disconnect', () => process.exit(0));
+// A terminal's Ctrl-C reaches the whole process group; the parent decides when the fleet ends.
+process.on('SIGINT', () => {});

@@ -1,0 +1,104 @@
+/**
+ * A {@link Fleet} in a process of its own, so that what the bench does is not measured. The parent sends
+ * {@link FleetOrder}s over Node's IPC channel, the child ({@link file://./fleet-child.ts}) answers each with a
+ * {@link FleetAnswer}, in the same order. The child ends with its parent.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { join } from 'node:path';
+import type { FleetCounts, FleetMark, FleetPlan } from './fleet.ts';
+import type { Kind } from './xds-types.ts';
+
+export type FleetOrder =
+  | { readonly type: 'ready' }
+  | { readonly type: 'open'; readonly plan: FleetPlan; readonly patienceMs: number }
+  | ({ readonly type: 'mark'; readonly patienceMs: number } & FleetMark)
+  | { readonly type: 'marked' }
+  | { readonly type: 'counts' }
+  /** Writes the first sidecar's latest responses to files of a folder, `CDS.bin` and so on. */
+  | { readonly type: 'save'; readonly folder: string };
+
+export type FleetAnswer =
+  | { readonly type: 'ready' }
+  | {
+      readonly type: 'opened';
+      readonly openedAtMs: number;
+      readonly firstAtMs: number;
+      readonly fullAtMs: number;
+      readonly sizes: Record<Kind, number>;
+    }
+  | { readonly type: 'awaiting' }
+  | { readonly type: 'acknowledged'; readonly atMs: number }
+  | { readonly type: 'counted'; readonly counts: FleetCounts }
+  | { readonly type: 'saved' }
+  | { readonly type: 'failed'; readonly reason: string };
+
+type Answer<Type extends FleetAnswer['type']> = Extract<FleetAnswer, { type: Type }>;
+
+export class FleetProcess {
+  readonly #child: ChildProcess;
+  readonly #waiters: { resolve: (answer: FleetAnswer) => void; reject: (error: Error) => void }[] = [];
+  readonly #ended: Promise<void>;
+  #failure: Error | undefined;
+
+  constructor(env: NodeJS.ProcessEnv = process.env) {
+    this.#child = fork(join(import.meta.dirname, 'fleet-child.ts'), { execArgv: [], env });
+    this.#ended = new Promise((resolve) => this.#child.once('close', () => resolve()));
+    this.#child.on('message', (answer: FleetAnswer) => {
+      if (answer.type === 'failed') this.#fail(new Error(`the sidecars: ${answer.reason}`));
+      else this.#waiters.shift()?.resolve(answer);
+    });
+    this.#child.on('close', (code, signal) => this.#fail(new Error(`the sidecars ended with ${signal ?? code}`)));
+  }
+
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
+  /** Resolves when the process is up. */
+  async ready(): Promise<void> {
+    await this.#ask<'ready'>({ type: 'ready' });
+  }
+
+  /** Opens all streams; resolves when each has everything. May be called before the server listens. */
+  open(plan: FleetPlan, patienceMs = 180_000): Promise<Answer<'opened'>> {
+    return this.#ask({ type: 'open', plan, patienceMs });
+  }
+
+  /**
+   * Makes a change and waits until every sidecar has acknowledged a response of the kind that holds the mark.
+   *
+   * @returns when the last one did, by `nowMs`
+   */
+  async acknowledge(mark: FleetMark, change: () => void | Promise<void>, patienceMs = 60_000): Promise<number> {
+    await this.#ask<'awaiting'>({ type: 'mark', patienceMs, ...mark });
+    await change();
+    return (await this.#ask<'acknowledged'>({ type: 'marked' })).atMs;
+  }
+
+  async counts(): Promise<FleetCounts> {
+    return (await this.#ask<'counted'>({ type: 'counts' })).counts;
+  }
+
+  async save(folder: string): Promise<void> {
+    await this.#ask<'saved'>({ type: 'save', folder });
+  }
+
+  async end(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#ended;
+  }
+
+  #ask<Type extends FleetAnswer['type']>(order: FleetOrder): Promise<Answer<Type>> {
+    const { promise, resolve, reject } = Promise.withResolvers<FleetAnswer>();
+    if (this.#failure === undefined) {
+      this.#waiters.push({ resolve, reject });
+      this.#child.send(order);
+    } else reject(this.#failure);
+    return promise as Promise<Answer<Type>>;
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    for (const { reject } of this.#waiters.splice(0)) reject(this.#failure);
+  }
+}

@@ -1,0 +1,113 @@
+/** HTTP/2's frames (RFC 9113 §4 and §6), as far as a client of one stream needs them. */
+
+export const frameTypes = { data: 0, headers: 1, resetStream: 3, settings: 4, ping: 6, goAway: 7, windowUpdate: 8 };
+export const flags = { ack: 1, endStream: 1, endHeaders: 4, padded: 8 };
+
+const headLength = 9;
+
+export interface FrameHead {
+  /** Of the payload. */
+  readonly length: number;
+  readonly type: number;
+  readonly flags: number;
+  readonly stream: number;
+}
+
+export interface FrameListener {
+  /** A piece of what a DATA frame carries; it is overwritten afterwards. */
+  onData(bytes: Buffer): void;
+  /** A frame is complete. Of DATA frames the payload is not given again. */
+  onFrame(head: FrameHead, payload: Buffer): void;
+}
+
+export class FrameReader {
+  readonly #listener: FrameListener;
+  readonly #headBytes = Buffer.alloc(headLength);
+  #headRead = 0;
+  #head: FrameHead | undefined;
+  #left = 0;
+  /** Of a padded DATA frame, behind its data. */
+  #padding = 0;
+  #payload: Buffer[] = [];
+
+  constructor(listener: FrameListener) {
+    this.#listener = listener;
+  }
+
+  /** Takes the first `length` bytes. @throws Error when they are no HTTP/2 that this client speaks */
+  take(bytes: Buffer, length: number): void {
+    let at = 0;
+    while (at < length) {
+      if (this.#head === undefined) {
+        this.#headBytes[this.#headRead++] = bytes[at++]!;
+        if (this.#headRead < headLength) continue;
+        this.#begin();
+      } else {
+        const to = Math.min(length, at + this.#left);
+        this.#takePayload(this.#head, bytes.subarray(at, to));
+        at = to;
+      }
+      if (this.#head !== undefined && this.#left === 0) this.#finish(this.#head);
+    }
+  }
+
+  #begin(): void {
+    const head = this.#headBytes;
+    this.#head = {
+      length: head.readUIntBE(0, 3),
+      type: head[3]!,
+      flags: head[4]!,
+      stream: head.readUInt32BE(5) & 0x7fffffff,
+    };
+    this.#left = this.#head.length;
+    this.#padding = this.#head.type === frameTypes.data && (this.#head.flags & flags.padded) !== 0 ? -1 : 0;
+  }
+
+  #takePayload(head: FrameHead, bytes: Buffer): void {
+    this.#left -= bytes.length;
+    if (head.type !== frameTypes.data) {
+      this.#payload.push(Buffer.from(bytes));
+      return;
+    }
+    // The first byte of a padded frame says how much of its end is padding.
+    const begin = this.#padding < 0 ? 1 : 0;
+    if (this.#padding < 0) this.#padding = bytes[0]!;
+    const data = bytes.length - begin - Math.max(0, this.#padding - this.#left);
+    if (data > 0) this.#listener.onData(bytes.subarray(begin, begin + data));
+  }
+
+  #finish(head: FrameHead): void {
+    const payload = this.#payload.length === 1 ? this.#payload[0]! : Buffer.concat(this.#payload);
+    this.#payload = [];
+    this.#head = undefined;
+    this.#headRead = 0;
+    this.#listener.onFrame(head, payload);
+  }
+}
+
+export function frame(type: number, flagBits: number, stream: number, payload: Buffer): Buffer {
+  const bytes = Buffer.allocUnsafe(headLength + payload.length);
+  bytes.writeUIntBE(payload.length, 0, 3);
+  bytes[3] = type;
+  bytes[4] = flagBits;
+  bytes.writeUInt32BE(stream, 5);
+  payload.copy(bytes, headLength);
+  return bytes;
+}
+
+/** What a SETTINGS frame says of the things that concern a sender. */
+export function settingsOf(payload: Buffer): { initialWindow?: number; maxFrame?: number } {
+  const settings: { initialWindow?: number; maxFrame?: number } = {};
+  for (let at = 0; at + 6 <= payload.length; at += 6) {
+    const value = payload.readUInt32BE(at + 2);
+    if (payload.readUInt16BE(at) === 4) settings.initialWindow = value;
+    if (payload.readUInt16BE(at) === 5) settings.maxFrame = value;
+  }
+  return settings;
+}
+
+/** A block of headers without compression (RFC 7541 §6.2.2); names and values shorter than 127 bytes. */
+export function literalHeaders(headers: Readonly<Record<string, string>>): Buffer {
+  const text = (value: string): Buffer => Buffer.concat([Buffer.from([value.length]), Buffer.from(value)]);
+  return Buffer.concat(Object.entries(headers).flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]));
+}

@@ -1,0 +1,80 @@
+/** Against Node's own HTTP/2: a server that echoes what it gets, as gRPC messages. */
+import { once } from 'node:events';
+import { createServer, type ServerHttp2Stream } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { GrpcStream } from './http2-stream.ts';
+
+async function serve(onStream: (stream: ServerHttp2Stream) => void): Promise<number> {
+  const server = createServer({ settings: { initialWindowSize: 1_000 } });
+  server.on('stream', (stream) => {
+    stream.on('error', () => {});
+    onStream(stream);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+function open(port: number): { stream: GrpcStream; messages: Buffer[]; ends: string[] } {
+  const messages: Buffer[] = [];
+  const ends: string[] = [];
+  const stream = new GrpcStream({
+    port,
+    path: '/a.Service/Method',
+    onMessage: (message) => messages.push(message),
+    onEnd: (reason) => ends.push(reason),
+  });
+  onTestFinished(() => stream.close());
+  return { stream, messages, ends };
+}
+
+const echo = (stream: ServerHttp2Stream): void => {
+  stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+  stream.pipe(stream);
+};
+
+test('messages larger than every window and frame go both ways', async () => {
+  const { stream, messages } = open(await serve(echo));
+  const sent = [Buffer.from('small'), Buffer.alloc(300_000, 'large'), Buffer.alloc(0), Buffer.from('last')];
+  for (const message of sent) stream.send(message);
+  await eventually('all came back', () => messages.length === sent.length);
+  expect(messages.map((message, i) => message.equals(sent[i]!))).toEqual([true, true, true, true]);
+  expect(stream.messageBytes).toBe(sent.reduce((sum, { length }) => sum + length + 5, 0));
+});
+
+test('more than the windows comes as long as it is read', async () => {
+  const message = Buffer.concat([Buffer.from([0, 0, 0x10, 0, 0]), Buffer.alloc(1024 * 1024, 'x')]);
+  const port = await serve((stream) => {
+    stream.respond({ ':status': 200 });
+    for (let i = 0; i < 64; i++) stream.write(message);
+  });
+  const { messages } = open(port);
+  await eventually('64 MiB came', () => messages.length === 64, { deadlineMs: 15_000 });
+});
+
+test('a stalled stream receives nothing until it goes on', async () => {
+  const { stream, messages } = open(await serve(echo));
+  stream.send(Buffer.from('one'));
+  await eventually('the first came', () => messages.length === 1);
+  stream.pause();
+  stream.send(Buffer.from('two'));
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  expect(messages).toHaveLength(1);
+  stream.resume();
+  await eventually('the second came', () => messages.length === 2);
+});
+
+test('an end by the server is told once, with its reason', async () => {
+  const { ends } = open(await serve((stream) => stream.close(8)));
+  await eventually('it ended', () => ends.length > 0);
+  expect(ends).toEqual(['the server reset the stream: HTTP/2 error 8']);
+});
+
+test('a port where nobody listens is told', async () => {
+  const { ends } = open(1);
+  await eventually('it ended', () => ends.length > 0);
+  expect(ends[0]).toContain('ECONNREFUSED');
+});

@@ -1,0 +1,222 @@
+/**
+ * One gRPC stream on a connection of its own, as a proxy has it: HTTP/2 without TLS, straight from the socket. It copies
+ * what it receives once, into the message; what it does not need (header compression, priorities) it leaves out.
+ */
+import { connect, type Socket } from 'node:net';
+import { type FrameHead, FrameReader, flags, frame, frameTypes, literalHeaders, settingsOf } from './http2-frames.ts';
+
+/** As large as Envoy's: the server is never held up by a client that reads. */
+const streamWindow = 16 * 1024 * 1024;
+const connectionWindow = 24 * 1024 * 1024;
+const defaultWindow = 65_535;
+/** What was read is told to the server in steps of this size. */
+const windowStep = 4 * 1024 * 1024;
+const streamId = 1;
+const grpcHeadLength = 5;
+
+/** All sockets read into the same bytes: what is in them is looked at before the next one reads. */
+const received = Buffer.allocUnsafeSlow(256 * 1024);
+
+export interface GrpcStreamOptions {
+  /** On loopback. */
+  readonly port: number;
+  readonly path: string;
+  /** A whole message; it may be kept. */
+  onMessage(message: Buffer): void;
+  /** Once, whoever ended it: the server, the network, {@link GrpcStream.close}. */
+  onEnd(reason: string): void;
+}
+
+export class GrpcStream {
+  /** Bytes of messages, with gRPC's five bytes before each. */
+  messageBytes = 0;
+  readonly #options: GrpcStreamOptions;
+  readonly #socket: Socket;
+  readonly #frames: FrameReader;
+  readonly #messages: MessageReader;
+  #ended = false;
+  #unreported = 0;
+  #peer = { streamWindow: defaultWindow, connectionWindow: defaultWindow, initialWindow: defaultWindow, frame: 16_384 };
+  #waiting: Buffer[] = [];
+
+  constructor(options: GrpcStreamOptions) {
+    this.#options = options;
+    this.#messages = new MessageReader((message) => {
+      this.messageBytes += message.length + grpcHeadLength;
+      if (!this.#ended) options.onMessage(message);
+    });
+    this.#frames = new FrameReader({
+      onData: (bytes) => this.#messages.take(bytes),
+      onFrame: (head, payload) => this.#onFrame(head, payload),
+    });
+    this.#socket = connect({
+      host: '127.0.0.1',
+      port: options.port,
+      noDelay: true,
+      onread: { buffer: received, callback: (length, bytes) => this.#onBytes(bytes as Buffer, length) },
+    });
+    this.#socket.on('error', (error) => this.#end(error.message));
+    this.#socket.on('close', () => this.#end('the connection was closed'));
+    this.#socket.write(opening(options));
+  }
+
+  /** Sends a message, as soon as the server takes it. */
+  send(message: Buffer): void {
+    if (this.#ended) return;
+    const head = Buffer.alloc(grpcHeadLength);
+    head.writeUInt32BE(message.length, 1);
+    this.#waiting.push(Buffer.concat([head, message]));
+    this.#flush();
+  }
+
+  /** Reads no more, until {@link resume}: the server's side fills up. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  /** Ends the connection without a word, as a process that dies. */
+  close(): void {
+    this.#end('closed by the client');
+  }
+
+  #onBytes(bytes: Buffer, length: number): boolean {
+    try {
+      if (!this.#ended) this.#frames.take(bytes, length);
+    } catch (error) {
+      this.#end(`cannot be read: ${String(error)}`);
+    }
+    return true;
+  }
+
+  #onFrame(head: FrameHead, payload: Buffer): void {
+    switch (head.type) {
+      case frameTypes.data:
+        this.#credit(head.length);
+        break;
+      case frameTypes.settings:
+        if ((head.flags & flags.ack) === 0) this.#applySettings(payload);
+        break;
+      case frameTypes.ping:
+        if ((head.flags & flags.ack) === 0) this.#socket.write(frame(frameTypes.ping, flags.ack, 0, payload));
+        break;
+      case frameTypes.windowUpdate:
+        if (head.stream === 0) this.#peer.connectionWindow += payload.readUInt32BE(0);
+        else this.#peer.streamWindow += payload.readUInt32BE(0);
+        this.#flush();
+        break;
+      case frameTypes.resetStream:
+        this.#end(`the server reset the stream: HTTP/2 error ${payload.readUInt32BE(0)}`);
+        return;
+    }
+    const canEnd = head.type === frameTypes.data || head.type === frameTypes.headers;
+    if (canEnd && (head.flags & flags.endStream) !== 0) this.#end('the server ended the stream');
+  }
+
+  #credit(length: number): void {
+    this.#unreported += length;
+    if (this.#unreported < windowStep) return;
+    this.#socket.write(Buffer.concat([windowUpdate(0, this.#unreported), windowUpdate(streamId, this.#unreported)]));
+    this.#unreported = 0;
+  }
+
+  #applySettings(payload: Buffer): void {
+    const { initialWindow = this.#peer.initialWindow, maxFrame = this.#peer.frame } = settingsOf(payload);
+    this.#peer.streamWindow += initialWindow - this.#peer.initialWindow;
+    this.#peer.initialWindow = initialWindow;
+    this.#peer.frame = maxFrame;
+    this.#socket.write(frame(frameTypes.settings, flags.ack, 0, Buffer.alloc(0)));
+    this.#flush();
+  }
+
+  /** Sends what the server's windows allow. */
+  #flush(): void {
+    const out: Buffer[] = [];
+    while (this.#waiting.length > 0) {
+      const bytes = this.#waiting[0]!;
+      const length = Math.min(bytes.length, this.#peer.frame, this.#peer.streamWindow, this.#peer.connectionWindow);
+      if (length <= 0) break;
+      out.push(frame(frameTypes.data, 0, streamId, bytes.subarray(0, length)));
+      this.#peer.streamWindow -= length;
+      this.#peer.connectionWindow -= length;
+      if (length === bytes.length) this.#waiting.shift();
+      else this.#waiting[0] = bytes.subarray(length);
+    }
+    if (out.length > 0) this.#socket.write(out.length === 1 ? out[0]! : Buffer.concat(out));
+  }
+
+  #end(reason: string): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#socket.destroy();
+    this.#options.onEnd(reason);
+  }
+}
+
+/** Puts gRPC messages together from pieces of any length. */
+class MessageReader {
+  readonly #onMessage: (message: Buffer) => void;
+  readonly #head = Buffer.alloc(grpcHeadLength);
+  #headLength = 0;
+  #message: Buffer | undefined;
+  #length = 0;
+
+  constructor(onMessage: (message: Buffer) => void) {
+    this.#onMessage = onMessage;
+  }
+
+  take(bytes: Buffer): void {
+    for (let at = 0; at < bytes.length; ) {
+      if (this.#message === undefined) {
+        this.#head[this.#headLength++] = bytes[at++]!;
+        if (this.#headLength < grpcHeadLength) continue;
+        if (this.#head[0] !== 0) throw new Error('a compressed message, which nobody asked for');
+        this.#message = Buffer.allocUnsafe(this.#head.readUInt32BE(1));
+        this.#length = 0;
+      }
+      const copied = bytes.copy(this.#message, this.#length, at);
+      at += copied;
+      this.#length += copied;
+      if (this.#length < this.#message.length) continue;
+      const message = this.#message;
+      this.#message = undefined;
+      this.#headLength = 0;
+      this.#onMessage(message);
+    }
+  }
+}
+
+function opening({ port, path }: GrpcStreamOptions): Buffer {
+  const settings = Buffer.alloc(12);
+  // ENABLE_PUSH 0, INITIAL_WINDOW_SIZE.
+  settings.writeUInt16BE(2, 0);
+  settings.writeUInt16BE(4, 6);
+  settings.writeUInt32BE(streamWindow, 8);
+  return Buffer.concat([
+    Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+    frame(frameTypes.settings, 0, 0, settings),
+    windowUpdate(0, connectionWindow - defaultWindow),
+    frame(
+      frameTypes.headers,
+      flags.endHeaders,
+      streamId,
+      literalHeaders({
+        ':method': 'POST',
+        ':scheme': 'http',
+        ':path': path,
+        ':authority': `127.0.0.1:${port}`,
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      }),
+    ),
+  ]);
+}
+
+function windowUpdate(stream: number, bytes: number): Buffer {
+  const payload = Buffer.alloc(4);
+  payload.writeUInt32BE(bytes, 0);
+  return frame(frameTypes.windowUpdate, 0, stream, payload);
+}

@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest';
+import { bytesField, Fields, numberField, textField, textOf } from './protobuf-fields.ts';
+
+describe('the fields of a message', () => {
+  test('are given in order, with their place', () => {
+    const message = Buffer.concat([textField(1, 'a name'), numberField(2, 300), bytesField(3, textField(2, 'inside'))]);
+    const fields = new Fields(message);
+    expect(fields.next()).toBe(true);
+    expect([fields.field, fields.text(), fields.recordStart]).toEqual([1, 'a name', 0]);
+    expect(fields.next()).toBe(true);
+    expect([fields.field, fields.number]).toEqual([2, 300]);
+    expect(fields.next()).toBe(true);
+    expect([fields.field, textOf(fields.inner(), 2)]).toEqual([3, 'inside']);
+    expect(fields.next()).toBe(false);
+  });
+
+  test('of fixed width are stepped over', () => {
+    const message = Buffer.concat([
+      Buffer.from([0x09]),
+      Buffer.alloc(8),
+      Buffer.from([0x15]),
+      Buffer.alloc(4),
+      textField(4, 'x'),
+    ]);
+    expect(textOf(new Fields(message), 4)).toBe('x');
+  });
+
+  test('a long text has a length of several bytes', () => {
+    const text = 'x'.repeat(70_000);
+    expect(textOf(new Fields(textField(5, text)), 5)).toBe(text);
+  });
+
+  test('a field that ends behind its message is refused', () => {
+    const cut = textField(1, 'a name').subarray(0, 4);
+    expect(() => new Fields(cut).next()).toThrow('field 1 ends behind its message');
+  });
+});

@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest';
+import type { ResourceFacts } from './resource-batches.ts';
+import {
+  areEqual,
+  changeOf,
+  covers,
+  namesIn,
+  type ResourceMap,
+  sameList,
+  withBatch,
+  without,
+} from './resource-maps.ts';
+
+const facts = (name: string, digest: string, refersTo: readonly string[] = []): ResourceFacts => ({
+  name,
+  version: '',
+  digest,
+  bytes: 1,
+  refersTo,
+});
+const mapOf = (...all: ResourceFacts[]): ResourceMap => new Map(all.map((each) => [each.name, each]));
+
+describe('what a proxy has', () => {
+  const had = mapOf(facts('a', '1'), facts('b', '1'));
+
+  test('gets what is new, once for all who had the same', () => {
+    const batch = mapOf(facts('b', '2'), facts('c', '1'));
+    const has = withBatch(had, batch);
+    expect([...has.values()].map(({ name, digest }) => name + digest)).toEqual(['a1', 'b2', 'c1']);
+    expect(withBatch(had, batch)).toBe(has);
+    expect(had.get('b')?.digest).toBe('1');
+  });
+
+  test('stays the same when it had all of it', () => {
+    expect(withBatch(had, mapOf(facts('a', '1')))).toBe(had);
+    expect(areEqual(had, mapOf(facts('b', '1'), facts('a', '1')))).toBe(true);
+    expect(areEqual(had, mapOf(facts('b', '2'), facts('a', '1')))).toBe(false);
+    expect(areEqual(had, mapOf(facts('a', '1')))).toBe(false);
+  });
+
+  test('loses what was removed', () => {
+    expect([...without(had, sameList(['a', 'unknown'])).keys()]).toEqual(['b']);
+    expect(without(had, sameList(['unknown']))).toBe(had);
+    expect(without(had, sameList(['a']))).toBe(without(had, sameList(['a'])));
+  });
+});
+
+test('what clusters refer to is asked for, and no more what they do not', () => {
+  const before = namesIn(mapOf(facts('a', '1', ['ea']), facts('b', '1', ['eb']), facts('c', '1')));
+  const after = namesIn(mapOf(facts('a', '1', ['ea']), facts('d', '1', ['ed', 'ea'])));
+  expect(before.sorted).toEqual(['ea', 'eb']);
+  expect(changeOf(before, after)).toEqual({ added: ['ed'], removed: ['eb'] });
+  expect(covers(mapOf(facts('ea', '1')), after)).toBe(false);
+  expect(covers(mapOf(facts('ea', '1'), facts('ed', '1')), after)).toBe(true);
+});

@@ -1,0 +1,101 @@
+/**
+ * What a proxy has, as maps that never change: proxies that were sent the same have the same map, and what follows from a
+ * map is found out once. A response to 500 proxies costs one copy, and 499 look-ups.
+ */
+import type { ResourceBatch, ResourceFacts } from './resource-batches.ts';
+
+/** Resources by name. */
+export type ResourceMap = ReadonlyMap<string, ResourceFacts>;
+
+export interface NameList {
+  readonly names: ReadonlySet<string>;
+  readonly sorted: readonly string[];
+}
+
+export interface NameChange {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+}
+
+export const noResources: ResourceMap = new Map();
+export const noNames: NameList = { names: new Set(), sorted: [] };
+
+/** Remembers the result for a pair of objects, as long as both live. */
+function remember<A extends object, B extends object, Result>(compute: (a: A, b: B) => Result): (a: A, b: B) => Result {
+  const results = new WeakMap<A, WeakMap<B, { readonly result: Result }>>();
+  return (a, b) => {
+    const ofA = results.get(a) ?? new WeakMap<B, { readonly result: Result }>();
+    const known = ofA.get(b);
+    if (known !== undefined) return known.result;
+    const result = compute(a, b);
+    ofA.set(b, { result });
+    results.set(a, ofA);
+    return result;
+  };
+}
+
+/** The map with a response's resources added or replaced; the same map when it had all of them already. */
+export const withBatch = remember((map: ResourceMap, batch: ResourceBatch): ResourceMap => {
+  const news = [...batch.values()].filter((facts) => !isSame(map.get(facts.name), facts));
+  return news.length === 0 ? map : new Map([...map, ...news.map((facts) => [facts.name, facts] as const)]);
+});
+
+/** Whether two maps have the same resources with the same content. */
+export const areEqual = remember(
+  (a: ResourceMap, b: ResourceMap): boolean =>
+    a.size === b.size && [...a.values()].every((facts) => isSame(b.get(facts.name), facts)),
+);
+
+/** The map without resources of these names; the same map when it has none of them. Give it {@link sameList | same lists}. */
+export const without = remember((map: ResourceMap, names: readonly string[]): ResourceMap => {
+  if (!names.some((name) => map.has(name))) return map;
+  const gone = new Set(names);
+  return new Map([...map].filter(([name]) => !gone.has(name)));
+});
+
+const listsKept = 64;
+const lists = new Map<string, readonly string[]>();
+
+/** One object for lists of the same names, so that what follows from them is found out once. */
+export function sameList(names: readonly string[]): readonly string[] {
+  const key = names.join('\n');
+  const list = lists.get(key) ?? names;
+  lists.delete(key);
+  lists.set(key, list);
+  if (lists.size > listsKept) lists.delete(lists.keys().next().value!);
+  return list;
+}
+
+/** What these clusters or listeners refer to. */
+export const namesIn = (() => {
+  const known = new WeakMap<ResourceMap, NameList>();
+  return (map: ResourceMap): NameList => {
+    const list = known.get(map) ?? listOf([...map.values()].flatMap(({ refersTo }) => refersTo));
+    known.set(map, list);
+    return list;
+  };
+})();
+
+export const changeOf = remember(
+  (before: NameList, after: NameList): NameChange => ({
+    added: after.sorted.filter((name) => !before.names.has(name)),
+    removed: before.sorted.filter((name) => !after.names.has(name)),
+  }),
+);
+
+/** Whether the map has a resource for each name. */
+export const covers = remember((map: ResourceMap, { sorted }: NameList): boolean =>
+  sorted.every((name) => map.has(name)),
+);
+
+export const resourceBytes = (batch: ResourceBatch): number =>
+  [...batch.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+
+function listOf(texts: readonly string[]): NameList {
+  const names = new Set(texts);
+  return { names, sorted: [...names].sort() };
+}
+
+function isSame(had: ResourceFacts | undefined, has: ResourceFacts): boolean {
+  return had !== undefined && had.digest === has.digest && had.version === has.version;
+}

@@ -1,0 +1,234 @@
+/** One proxy: what it asks for, what it has, and how it answers. */
+import { GrpcStream } from './http2-stream.ts';
+import { encodeDelta, encodeSotw } from './request.ts';
+import type { ResourceBatch, ResourceBatches } from './resource-batches.ts';
+import {
+  areEqual,
+  changeOf,
+  covers,
+  type NameList,
+  namesIn,
+  noNames,
+  noResources,
+  type ResourceMap,
+  sameList,
+  withBatch,
+  without,
+} from './resource-maps.ts';
+import { readResponse, type XdsResponse } from './response.ts';
+import { followedBy, isWildcard, type Kind, kindOf, kinds, methodPath, type Protocol, typeUrlOf } from './xds-types.ts';
+
+export interface ReceivedResponse {
+  readonly kind: Kind;
+  readonly message: Buffer;
+  /** The records of the resources. */
+  readonly resources: Buffer;
+  readonly batch: ResourceBatch;
+  readonly removed: readonly string[];
+  readonly rejected: boolean;
+  /** False: the proxy had all of it already. */
+  readonly isNews: boolean;
+}
+
+export interface SidecarOptions {
+  readonly port: number;
+  readonly protocol: Protocol;
+  /** An encoded envoy.config.core.v3.Node. */
+  readonly node: Buffer;
+  /** Shared by sidecars of the same protocol. */
+  readonly batches: ResourceBatches;
+  /** After the answer was sent. */
+  onResponse?(sidecar: Sidecar, response: ReceivedResponse): void;
+  /** Once a stream: everything that was asked for is there. */
+  onFull?(sidecar: Sidecar): void;
+  onEnd?(sidecar: Sidecar, reason: string): void;
+}
+
+/** What is known of one kind. */
+interface Watch {
+  /** What the proxy has, also from earlier streams. */
+  resources: ResourceMap;
+  /** What it asks for by name; none for kinds of which it takes all. */
+  names: NameList;
+  version: string;
+  /** Of this stream. */
+  nonce: string;
+  /** On this stream. */
+  asked: boolean;
+  answered: boolean;
+}
+
+export class Sidecar {
+  /** On the current stream. */
+  isFull = false;
+  responses = 0;
+  readonly #options: SidecarOptions;
+  readonly #watches: Record<Kind, Watch>;
+  #stream: GrpcStream | undefined;
+  #hasSentNode = false;
+  #bytesBefore = 0;
+  #rejection: string | undefined;
+
+  constructor(options: SidecarOptions) {
+    this.#options = options;
+    this.#watches = { CDS: emptyWatch(), EDS: emptyWatch(), LDS: emptyWatch(), RDS: emptyWatch() };
+  }
+
+  get isOpen(): boolean {
+    return this.#stream !== undefined;
+  }
+
+  /** Bytes of messages of all streams so far. */
+  get messageBytes(): number {
+    return this.#bytesBefore + (this.#stream?.messageBytes ?? 0);
+  }
+
+  resources(kind: Kind): ResourceMap {
+    return this.#watches[kind].resources;
+  }
+
+  names(kind: Kind): NameList {
+    return this.#watches[kind].names;
+  }
+
+  /** Opens a stream. What the proxy has from an earlier one, it keeps, and says so. */
+  open(): void {
+    const { port, protocol } = this.#options;
+    this.isFull = false;
+    this.#hasSentNode = false;
+    for (const kind of kinds) Object.assign(this.#watches[kind], { nonce: '', asked: false, answered: false });
+    const stream = new GrpcStream({
+      port,
+      path: methodPath[protocol],
+      onMessage: (message) => this.#onMessage(message),
+      onEnd: (reason) => {
+        if (this.#stream !== stream) return;
+        this.#bytesBefore += stream.messageBytes;
+        this.#stream = undefined;
+        this.#options.onEnd?.(this, reason);
+      },
+    });
+    this.#stream = stream;
+    this.#ask('CDS');
+    // Envoy asks again at once for what it had asked for.
+    for (const kind of ['EDS', 'LDS', 'RDS'] as const) {
+      const { resources, names } = this.#watches[kind];
+      if (resources.size + names.sorted.length > 0) this.#ask(kind);
+    }
+  }
+
+  /** Leaves without a word. */
+  close(): void {
+    this.#stream?.close();
+  }
+
+  /** Reads no more, until {@link resume}. */
+  stall(): void {
+    this.#stream?.pause();
+  }
+
+  resume(): void {
+    this.#stream?.resume();
+  }
+
+  /** The next response is answered with an error. What it held counts as received all the same. */
+  rejectNext(reason: string): void {
+    this.#rejection = reason;
+  }
+
+  #onMessage(message: Buffer): void {
+    const response = readResponse(message, this.#options.protocol === 'delta');
+    const kind = kindOf(response.typeUrl);
+    if (kind === undefined) throw new Error(`a response of ${response.typeUrl}, which nobody asked for`);
+    const watch = this.#watches[kind];
+    const batch = this.#options.batches.of(kind, response.resources);
+    const before = watch.resources;
+    watch.resources = this.#applied(kind, before, batch, response.removed);
+    const isNews = !watch.answered || !areEqual(before, watch.resources);
+    Object.assign(watch, { version: response.version, nonce: response.nonce, answered: true });
+    this.responses++;
+    const rejected = this.#answer(kind, response);
+    this.#options.onResponse?.(this, {
+      kind,
+      message,
+      resources: response.resources,
+      batch,
+      removed: response.removed,
+      rejected,
+      isNews,
+    });
+    if (isWildcard(kind)) this.#follow(followedBy[kind], namesIn(watch.resources));
+    this.#goOn();
+  }
+
+  #applied(kind: Kind, had: ResourceMap, batch: ResourceBatch, removed: readonly string[]): ResourceMap {
+    if (this.#options.protocol === 'sotw' && isWildcard(kind)) return batch;
+    if (had.size === 0) return batch;
+    const added = withBatch(had, batch);
+    return removed.length === 0 ? added : without(added, sameList(removed));
+  }
+
+  /** @returns whether it was a rejection */
+  #answer(kind: Kind, { typeUrl, nonce, version }: XdsResponse): boolean {
+    const reason = this.#rejection;
+    this.#rejection = undefined;
+    const error = reason === undefined ? {} : { error: reason };
+    if (this.#options.protocol === 'delta') this.#stream?.send(encodeDelta({ typeUrl, nonce, ...error }));
+    else {
+      const names = isWildcard(kind) ? {} : { names: this.#watches[kind].names };
+      this.#stream?.send(encodeSotw({ typeUrl, nonce, version, ...names, ...error }));
+    }
+    return reason !== undefined;
+  }
+
+  /** Asks for what clusters or listeners refer to now, and no more for what they do not. */
+  #follow(kind: 'EDS' | 'RDS', names: NameList): void {
+    const watch = this.#watches[kind];
+    const { added, removed } = changeOf(watch.names, names);
+    if (added.length + removed.length === 0) {
+      if (!watch.asked && names.sorted.length > 0) this.#ask(kind);
+      return;
+    }
+    if (removed.length > 0) watch.resources = without(watch.resources, sameList(removed));
+    const isFirst = !watch.asked;
+    watch.names = names;
+    if (isFirst || this.#options.protocol === 'sotw') this.#ask(kind);
+    else this.#stream?.send(encodeDelta({ typeUrl: typeUrlOf[kind], subscribe: added, unsubscribe: removed }));
+  }
+
+  /** The first request of a stream for this kind, or, in state of the world, one with other names. */
+  #ask(kind: Kind): void {
+    const watch = this.#watches[kind];
+    const typeUrl = typeUrlOf[kind];
+    const node = this.#hasSentNode ? {} : { node: this.#options.node };
+    watch.asked = true;
+    this.#hasSentNode = true;
+    if (this.#options.protocol === 'sotw') {
+      const names = isWildcard(kind) ? {} : { names: watch.names };
+      this.#stream?.send(encodeSotw({ typeUrl, version: watch.version, nonce: watch.nonce, ...names, ...node }));
+      return;
+    }
+    const has = [...watch.resources.values()].map(({ name, version }) => [name, version] as const);
+    const subscribe = isWildcard(kind) ? [] : watch.names.sorted;
+    this.#stream?.send(encodeDelta({ typeUrl, subscribe, initialVersions: has, ...node }));
+  }
+
+  /** Listeners are asked for when the clusters are warm; with the routes everything is there. */
+  #goOn(): void {
+    const { CDS, EDS, LDS, RDS } = this.#watches;
+    const isWarm = CDS.answered && covers(EDS.resources, EDS.names);
+    if (isWarm && !LDS.asked) this.#ask('LDS');
+    if (this.isFull || !isWarm || !LDS.answered || !covers(RDS.resources, RDS.names)) return;
+    this.isFull = true;
+    this.#options.onFull?.(this);
+  }
+}
+
+const emptyWatch = (): Watch => ({
+  resources: noResources,
+  names: noNames,
+  version: '',
+  nonce: '',
+  asked: false,
+  answered: false,
+});

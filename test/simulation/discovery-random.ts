@@ -1,0 +1,96 @@
+/**
+ * Random runs over the world that the explorer walks through, longer than what can be walked through whole. A run is a list of
+ * numbers, each of which picks among the choices that there are: any list is a run, so fast-check makes it as short as it gets.
+ */
+import fc from 'fast-check';
+import type { Violation } from '../../src/debugger/explore/world.ts';
+import { type PushMachines, pushMachines, scriptedCharts } from './discovery-charts.ts';
+import { PushWorld, type PushWorldOptions } from './discovery-exploration.ts';
+import { type MeshEvent, meshTypes } from './discovery-mesh.ts';
+
+export interface RandomPushes {
+  readonly clients: readonly ('sotw' | 'delta')[];
+  readonly throttle: number;
+  readonly window: number;
+  readonly settled: boolean;
+  readonly picks: readonly number[];
+}
+
+const events: readonly MeshEvent[] = ['endpoint', 'service', 'route', 'cluster', 'forced'];
+/** More than the longest way to rest of as many clients as there are. */
+const mostChoicesToRest = 2_000;
+
+/** @param longest choices in a run */
+export const randomPushes = (longest = 150): fc.Arbitrary<RandomPushes> =>
+  fc.record({
+    clients: fc.array(fc.constantFrom('sotw' as const, 'delta' as const), { minLength: 1, maxLength: 4 }),
+    throttle: fc.integer({ min: 1, max: 3 }),
+    window: fc.constantFrom(0, 0, 1, 2),
+    settled: fc.boolean(),
+    picks: fc.oneof(
+      { weight: 4, arbitrary: fc.array(fc.nat(1_000), { maxLength: Math.min(40, longest), size: 'max' }) },
+      { weight: 1, arbitrary: fc.array(fc.nat(1_000), { maxLength: longest, size: 'max' }) },
+    ),
+  });
+
+export interface PushSearchOptions {
+  readonly seed: number;
+  readonly runs: number;
+  /** Choices in a run, at the most, before it is brought to rest. */
+  readonly longest?: number;
+  /** Where a failing search ended, to go there at once: fast-check's path. */
+  readonly path?: string;
+  readonly machines?: Partial<PushMachines>;
+  readonly world?: Partial<PushWorldOptions>;
+}
+
+export interface PushFinding {
+  readonly seed: number;
+  readonly path: string;
+  readonly run: RandomPushes;
+  /** What the picks were. */
+  readonly choices: readonly string[];
+  readonly violations: readonly Violation[];
+}
+
+export interface PushSearchResult {
+  readonly figures: { readonly runs: number; readonly choices: number; readonly responses: number };
+  readonly finding?: PushFinding;
+}
+
+/** Runs until one breaks an invariant, which is then shrunk. The same options give the same result. */
+export function searchPushes({ seed, runs, longest, path, machines, world }: PushSearchOptions): PushSearchResult {
+  const charts = scriptedCharts({ ...pushMachines, ...machines });
+  const figures = { runs: 0, choices: 0, responses: 0 };
+  const follow = (run: RandomPushes): { choices: string[]; violations: readonly Violation[] } => {
+    const { picks, ...options } = run;
+    const bounds = { changes: picks.length, faults: picks.length };
+    const at = new PushWorld(charts, bounds, { types: meshTypes, events, ...options, ...world });
+    const choices: string[] = [];
+    const take = (pick: number): boolean => {
+      const possible = at.choices();
+      if (possible.length === 0) return false;
+      const choice = possible[pick % possible.length]!.name;
+      choices.push(choice);
+      at.apply(choice);
+      return true;
+    };
+    for (const pick of picks) take(pick);
+    at.exhaust();
+    let left = mostChoicesToRest;
+    while (left > 0 && take(0)) left--;
+    const restless =
+      left === 0 ? [{ invariant: 'no livelock', detail: `no rest after ${mostChoicesToRest} choices` }] : [];
+    figures.runs++;
+    figures.choices += choices.length;
+    figures.responses += at.spawned;
+    return { choices, violations: [...at.violations, ...restless] };
+  };
+  const details = fc.check(
+    fc.property(randomPushes(longest), (run) => follow(run).violations.length === 0),
+    { seed, numRuns: runs, ...(path !== undefined && { path, endOnFailure: true }) },
+  );
+  const run = details.counterexample?.[0];
+  if (!details.failed || run === undefined) return { figures };
+  return { figures, finding: { seed, path: details.counterexamplePath ?? '', run, ...follow(run) } };
+}
