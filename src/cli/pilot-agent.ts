@@ -31,6 +31,7 @@ function pilotAgent(): Command {
         defaultPort: 15000,
         allowedPorts: [15000, 15004, 15020, 15021],
         example: 'pilot-agent request GET /stats',
+        failed: 255,
       }),
     )
     .addCommand(versionCommand('pilot-agent'));

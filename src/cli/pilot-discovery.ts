@@ -22,6 +22,7 @@ function pilotDiscovery(): Command {
         defaultPort: 15014,
         allowedPorts: [],
         example: 'pilot-discovery request GET /debug/syncz',
+        failed: 1,
       }),
     )
     .addCommand(versionCommand('pilot-discovery'))

@@ -17,7 +17,7 @@ async function asking(...args: string[]): Promise<{ printed: string; seen: strin
   onTestFinished(() => void server.close());
   const { port } = server.address() as { port: number };
   let printed = '';
-  const target = { what: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [port], example: '' };
+  const target = { what: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [port], example: '', failed: 1 };
   const command = requestCommand(target, (answer) => {
     printed += answer;
   });

@@ -10,6 +10,8 @@ export interface RequestTarget {
   /** Ports that `--debug-port` may name; without any there is no such flag. */
   readonly allowedPorts: readonly number[];
   readonly example: string;
+  /** The program's exit code for a command that failed. */
+  readonly failed: number;
 }
 
 const limitMs = 60_000;
@@ -20,7 +22,7 @@ export function requestCommand(target: RequestTarget, print: (text: string) => v
     .summary(`ask ${target.what}`)
     .description(
       `Sends an HTTP request to ${target.what} at ${target.host}:${target.defaultPort} and prints the answer's body.\n\n` +
-        'Exit code: 0 answered (a 404 too), 255 no answer or a status of 400 and above.',
+        `Exit code: 0 answered (a 404 too), ${target.failed} no answer or a status of 400 and above.`,
     )
     .argument('<method>', 'GET, POST, …')
     .argument('<path>', 'the leading / may be left out')

@@ -41,6 +41,11 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/push.machine.ts')).pushMachine,
   },
   {
+    name: 'push-queue',
+    file: 'machines/discovery/push-queue.machine.ts',
+    load: async () => (await import('../../../machines/discovery/push-queue.machine.ts')).pushQueueMachine,
+  },
+  {
     name: 'ads-connection',
     file: 'machines/discovery/ads-connection.machine.ts',
     load: async () => (await import('../../../machines/discovery/ads-connection.machine.ts')).adsConnectionMachine,

@@ -166,7 +166,14 @@ describe('metrics of the sources', () => {
       t: 0,
       from: 'config-controller',
       to: 'discovery',
-      event: { type: 'config.rejected', problems: [{ object: 'VirtualService shop/bad' }, { object: '' }] },
+      event: {
+        type: 'config.rejected',
+        problems: [
+          { object: 'VirtualService shop/bad', severity: 'error' },
+          { object: '', severity: 'error' },
+          { object: 'Sidecar shop/odd', severity: 'warning' },
+        ],
+      },
     });
     expect(await lines(metrics, /^pilot_(k8s_(cfg|reg)|total_rejected)/)).toEqual([
       'pilot_total_rejected_configs{type="VirtualService",name="shop/bad"} 1',

@@ -46,6 +46,7 @@ export function drawFlameGraph(root: Call, { title, leastShare = 0.004 }: FlameO
   const height = headHeight + depth * rowHeight + margin;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="monospace" font-size="10.5">`,
+    `<title>${escaped(title)}</title>`,
     `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
     `<text x="${margin}" y="17" font-size="13">${escaped(title)}</text>`,
     ...legend(),

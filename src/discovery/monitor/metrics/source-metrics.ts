@@ -1,6 +1,6 @@
 /** What is counted of the sources: objects, services, and what asked for pushes (spec/discovery.md §9.2). */
 import type { Registry } from 'prom-client';
-import type { ConfigChange, ConfigKeyText, PushOrder } from '../../../../machines/discovery/protocol.ts';
+import type { ConfigChange, ConfigKeyText, ConfigProblem, PushOrder } from '../../../../machines/discovery/protocol.ts';
 import { parseConfigKey } from '../../../model/config.ts';
 import { kubernetesKinds } from '../../../model/kinds/kubernetes/index.ts';
 import type { ServiceRegistry } from '../../../model/service-registry.ts';
@@ -87,8 +87,9 @@ export class SourceMetrics {
         if (to === 'push') this.#noteRequest(from, record.t, event as unknown as PushOrder);
         break;
       case 'config.rejected':
-        for (const { object } of event.problems as readonly { object: string }[]) {
-          if (object !== '') this.#rejected.add(object);
+        for (const { object, severity } of event.problems as readonly ConfigProblem[]) {
+          // A warning keeps nothing out of force.
+          if (object !== '' && severity === 'error') this.#rejected.add(object);
         }
         break;
     }
