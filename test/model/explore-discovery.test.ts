@@ -13,7 +13,6 @@ import { emptyLine, withServed, withTurns } from '../../machines/discovery/push-
 import { pushQueueMachine } from '../../machines/discovery/push-queue.machine.ts';
 import { type Exploration, explore, findShortest } from '../../src/debugger/explore/explorer.ts';
 import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
-import type { World } from '../../src/debugger/explore/world.ts';
 import type { PushMachines } from '../simulation/discovery-charts.ts';
 import type { PushBounds, PushWorldOptions } from '../simulation/discovery-exploration.ts';
 import {
@@ -30,6 +29,7 @@ import {
 import { meshTypes } from '../simulation/discovery-mesh.ts';
 import { searchPushes } from '../simulation/discovery-random.ts';
 import { explorePush } from '../simulation/explore-discovery.ts';
+import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
 beforeAll(() => {
@@ -292,49 +292,3 @@ describe('random schedules', () => {
     expect(again.finding?.choices).toEqual(finding!.choices);
   }, 60_000);
 });
-
-/** Nothing is wrong before the last choice. */
-function lastsUntilTheEnd(begin: () => World, path: readonly string[]): boolean {
-  const world = begin();
-  for (const choice of path) {
-    if (world.violations.length > 0 || !world.choices().some(({ name }) => name === choice)) return false;
-    world.apply(choice);
-  }
-  return world.violations.length > 0;
-}
-
-/** Brought back the slow and certain way: from its beginning. */
-class ReplayedWorld implements World {
-  readonly #begin: () => World;
-  #world: World;
-  #path: readonly string[] = [];
-
-  constructor(begin: () => World) {
-    this.#begin = begin;
-    this.#world = begin();
-  }
-
-  choices = () => this.#world.choices();
-  key = () => this.#world.key();
-  apply(choice: string): void {
-    this.#path = [...this.#path, choice];
-    this.#world.apply(choice);
-  }
-  get violations() {
-    return this.#world.violations;
-  }
-  get spawned(): number {
-    return this.#world.spawned;
-  }
-  get ending(): boolean {
-    return this.#world.ending;
-  }
-  save(): () => void {
-    const path = this.#path;
-    return () => {
-      this.#world = this.#begin();
-      this.#path = path;
-      for (const choice of path) this.#world.apply(choice);
-    };
-  }
-}

@@ -9,7 +9,6 @@ import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { type Exploration, explore, findShortest } from '../../src/debugger/explore/explorer.ts';
 import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
-import type { World } from '../../src/debugger/explore/world.ts';
 import { type Bounds, explorationSettings } from '../simulation/exploration-bounds.ts';
 import { exploreAgent } from '../simulation/explore-agent.ts';
 import { noChartFails, triggersAreApplied } from '../simulation/invariants/converging.ts';
@@ -31,6 +30,7 @@ import {
   oneNotLive,
 } from '../simulation/invariants/starting.ts';
 import { eachStartIsToldOnce } from '../simulation/invariants/telling.ts';
+import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
 beforeAll(() => {
@@ -300,49 +300,3 @@ describe('caught by a shortest run:', () => {
     expect(runs().some((run) => agent.conformance(run).departures.length > 0)).toBe(true);
   });
 });
-
-/** Nothing is wrong before the last choice. */
-function lastsUntilTheEnd(begin: () => World, path: readonly string[]): boolean {
-  const world = begin();
-  for (const choice of path) {
-    if (world.violations.length > 0 || !world.choices().some(({ name }) => name === choice)) return false;
-    world.apply(choice);
-  }
-  return world.violations.length > 0;
-}
-
-/** Brought back the slow and certain way: from its beginning. */
-class ReplayedWorld implements World {
-  readonly #begin: () => World;
-  #world: World;
-  #path: readonly string[] = [];
-
-  constructor(begin: () => World) {
-    this.#begin = begin;
-    this.#world = begin();
-  }
-
-  choices = () => this.#world.choices();
-  key = () => this.#world.key();
-  apply(choice: string): void {
-    this.#path = [...this.#path, choice];
-    this.#world.apply(choice);
-  }
-  get violations() {
-    return this.#world.violations;
-  }
-  get spawned(): number {
-    return this.#world.spawned;
-  }
-  get ending(): boolean {
-    return this.#world.ending;
-  }
-  save(): () => void {
-    const path = this.#path;
-    return () => {
-      this.#world = this.#begin();
-      this.#path = path;
-      for (const choice of path) this.#world.apply(choice);
-    };
-  }
-}

@@ -30,7 +30,8 @@ export function adsEffect({ address, securePort, shutdownMs, made, listening, ..
       ...options,
       sender: self as AnyActorRef,
       joined: (connection) => tellQueue({ type: 'proxy.joined', connection }),
-      left: (connection) => tellQueue({ type: 'proxy.left', connection }),
+      // Told in the midst of the connection's end, which is to be over in the trace first.
+      left: (connection) => queueMicrotask(() => tellQueue({ type: 'proxy.left', connection })),
     });
     made(server);
     const turns = proxyTurns(server, options, (connections) => tellQueue({ type: 'proxies.served', connections }));

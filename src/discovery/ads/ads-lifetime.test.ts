@@ -3,50 +3,19 @@ import { connect } from 'node:http2';
 import { createConnection } from 'node:net';
 import { test as base, expect, vi } from 'vitest';
 import { clusterType, listenerType } from '../../../machines/discovery/ads-types.ts';
-import { AdsTestClient } from '../../../test/ads-client.ts';
-import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
-import { silentLogger } from '../../runtime/log.ts';
 import { channelOptions } from './ads-limits.ts';
-import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-server.ts';
+import { type GiveServer, giveServers, subscribed } from './given-server.ts';
 
-const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };
-
-interface World {
-  readonly server: AdsServer;
-  readonly source: ScriptedSource;
-  readonly port: number;
-  client(): AdsTestClient;
-}
-
-const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promise<World> }>({
-  start: async ({ task: _ }, use) => {
-    const endings: (() => void)[] = [];
-    await use(async (options = {}) => {
-      const source = new ScriptedSource();
-      source.set(clusterType, 'a');
-      source.set(listenerType, 'l');
-      const server = createAdsServer({ source, logger: silentLogger, ...options });
-      const { port } = await server.listen('127.0.0.1:0');
-      endings.push(() => server.close());
-      const client = (): AdsTestClient => {
-        const made = new AdsTestClient(port);
-        endings.unshift(() => made.close());
-        return made;
-      };
-      return { server, source, port, client };
-    });
-    for (const end of endings) end();
-  },
+const test = base.extend<{ start: GiveServer }>({
+  start: ({ task: _ }, use) =>
+    giveServers((give) =>
+      use(async (options) => {
+        const world = await give(options);
+        world.source.set(listenerType, 'l');
+        return world;
+      }),
+    ),
 });
-
-/** A stream that has clusters, and acknowledges all. */
-async function served(client: AdsTestClient) {
-  const stream = client.sotw();
-  stream.onResponse = ({ typeUrl, nonce: responseNonce }) => stream.send({ typeUrl, responseNonce });
-  stream.send({ node, typeUrl: clusterType });
-  await stream.next();
-  return stream;
-}
 
 test('limits have the defaults of the reference', () => {
   expect(channelOptions({ maxConnectionAgeMs: 1_800_000 })).toMatchObject({
@@ -83,7 +52,7 @@ test('a connection that is old is told to go, cut after its grace, and its next 
   expect(told[0]).toBeGreaterThan(350);
   expect(lived - told[0]!).toBeGreaterThan(250);
   expect(lived).toBeLessThan(400 * 1.1 + 300 + 2_000);
-  const next = await served(world.client());
+  const next = await subscribed(world.client());
   expect(next.responses[0]!.resources).toHaveLength(1);
 });
 
@@ -112,7 +81,7 @@ test('a client that pings every 15 seconds and less is not told to go', async ({
 test('one connection may carry many streams', async ({ start }) => {
   const world = await start();
   const client = world.client();
-  const streams = await Promise.all(Array.from({ length: 300 }, () => served(client)));
+  const streams = await Promise.all(Array.from({ length: 300 }, () => subscribed(client)));
   world.source.set(clusterType, 'b');
   world.server.push(world.source.change(clusterType));
   for (const stream of streams) expect((await stream.next()).resources).toHaveLength(2);
@@ -122,9 +91,9 @@ test('a drain of 200 connections takes half of its budget, and each client has a
   start,
 }) => {
   const world = await start();
-  const streams: Awaited<ReturnType<typeof served>>[] = [];
+  const streams: Awaited<ReturnType<typeof subscribed>>[] = [];
   while (streams.length < 200) {
-    streams.push(...(await Promise.all(Array.from({ length: 20 }, () => served(world.client())))));
+    streams.push(...(await Promise.all(Array.from({ length: 20 }, () => subscribed(world.client())))));
   }
   await vi.waitFor(() =>
     expect(world.server.connections().filter(({ watches }) => watches[0]?.nonceAcked === '')).toEqual([]),
@@ -145,7 +114,7 @@ test('what joins and what leaves is told, and only those that joined leave', asy
   const stranger = world.client().sotw();
   stranger.send({ typeUrl: clusterType });
   await stranger.ended;
-  const stream = await served(world.client());
+  const stream = await subscribed(world.client());
   expect(told).toEqual(['joined 2']);
   stream.cancel();
   await vi.waitFor(() => expect(told).toEqual(['joined 2', 'left 2']));
@@ -153,7 +122,7 @@ test('what joins and what leaves is told, and only those that joined leave', asy
 
 test('connections are served by their numbers; those that are gone are passed over', async ({ start }) => {
   const world = await start();
-  const [one, other] = [await served(world.client()), await served(world.client())];
+  const [one, other] = [await subscribed(world.client()), await subscribed(world.client())];
   await vi.waitFor(() =>
     expect(world.server.connections().every(({ watches }) => watches[0]!.nonceAcked !== '')).toBe(true),
   );

@@ -1,55 +1,18 @@
 /** The ADS server on the wire, with a scripted source. */
 import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, endpointType, listenerType } from '../../../machines/discovery/ads-types.ts';
-import { AdsTestClient } from '../../../test/ads-client.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
 import { createRecorder } from '../../runtime/actor-system.ts';
 import { silentLogger } from '../../runtime/log.ts';
 import type { TraceRecord } from '../../runtime/trace.ts';
-import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-server.ts';
+import { createAdsServer } from './ads-server.ts';
+import { type GiveServer, givenNode, giveServers, subscribed } from './given-server.ts';
 
-const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };
+const node = givenNode;
 const code = { ok: 0, cancelled: 1, invalidArgument: 3, resourceExhausted: 8, unavailable: 14 };
 
-interface World {
-  readonly source: ScriptedSource;
-  readonly server: AdsServer;
-  readonly port: number;
-  /** A client with a TCP connection of its own. */
-  client(): AdsTestClient;
-}
-
-type Serve = (options?: Partial<AdsServerOptions>) => Promise<World>;
-
 /** `serve` starts a server over a source with cluster `a`; both, and its clients, end with the test. */
-const test = base.extend<{ serve: Serve }>({
-  serve: async ({ task: _ }, use) => {
-    const endings: (() => void)[] = [];
-    await use(async (options = {}) => {
-      const source = new ScriptedSource();
-      source.set(clusterType, 'a');
-      const server = createAdsServer({ source, logger: silentLogger, ...options });
-      const { port } = await server.listen('127.0.0.1:0');
-      endings.push(() => server.close());
-      const client = (): AdsTestClient => {
-        const made = new AdsTestClient(port);
-        endings.unshift(() => made.close());
-        return made;
-      };
-      return { source, server, port, client };
-    });
-    for (const end of endings) end();
-  },
-});
-
-/** Clusters, acknowledged. */
-async function subscribed(client: AdsTestClient) {
-  const stream = client.sotw();
-  stream.onResponse = ({ typeUrl, nonce: responseNonce }) => stream.send({ typeUrl, responseNonce });
-  stream.send({ node, typeUrl: clusterType });
-  await stream.next();
-  return stream;
-}
+const test = base.extend<{ serve: GiveServer }>({ serve: ({ task: _ }, use) => giveServers(use) });
 
 describe('a new stream', () => {
   test('row 22: is UNAVAILABLE until the server is ready', async ({ serve }) => {
