@@ -32,11 +32,12 @@ ${growthRule}.
 Exit code 1 when something was wrong: proxies and resources are named, and the trace is left.
 `;
 
-/** Short enough that most changes are a push of their own. */
-const debounce = '20ms';
+/** As people run it, but with an end to waiting: changes that never cease would be pushed every ten seconds only. */
+const debounce = '100ms';
+const longestDebounce = '500ms';
 const troublesPerSecond = 3;
 /** Beyond the debounce and the time in which events of files are put together. */
-const singleEveryMs = 120;
+const singleEveryMs = 260;
 const memoryEveryMs = 5_000;
 const progressEveryMs = 30_000;
 const quietMs = 1_500;
@@ -85,7 +86,7 @@ async function churn(programs: Programs, settings: Settings): Promise<string[]> 
   const server = await startPilot(programs, mesh, {
     debounce,
     executable: settings.pilot,
-    env: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}` },
+    env: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`, PILOT_DEBOUNCE_MAX: longestDebounce },
   });
   await waitForPort(server);
   const lastChange = new Map<string, number>();

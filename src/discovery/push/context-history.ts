@@ -9,26 +9,46 @@ export interface ChangesBetween {
   readonly changed: ReadonlySet<string>;
 }
 
-/** Each context leads to the next; the way from one that nobody is served from any more is forgotten with it. */
-export class ContextHistory {
-  readonly #steps = new WeakMap<PushContext, PublishedContext>();
+/** Steps that are remembered; who is further behind is told that everything may differ. */
+const maxSteps = 1_024;
+const everything: ChangesBetween = { forced: true, changed: new Set() };
 
-  add(published: PublishedContext): void {
-    if (published.previous !== undefined) this.#steps.set(published.previous, published);
+/**
+ * Steps are known by number, and hold no context: a node that waits for its turn keeps the context that it is served from,
+ * and none of those that came since.
+ */
+export class ContextHistory {
+  readonly #numbers = new WeakMap<PushContext, number>();
+  /** What led to each context from the one before; the last one is that of the newest. */
+  #steps: ChangesBetween[] = [];
+  #newest = 0;
+  /** Many nodes make the same way at the same time. */
+  #last: { readonly from: number; readonly to: number; readonly changes: ChangesBetween } | undefined;
+
+  add({ context, previous, forced, changed }: PublishedContext): void {
+    if (previous !== undefined && !this.#numbers.has(previous)) this.#numbers.set(previous, this.#newest);
+    this.#numbers.set(context, ++this.#newest);
+    this.#steps.push({ forced, changed });
+    if (this.#steps.length > maxSteps) this.#steps = this.#steps.slice(maxSteps / 2);
   }
 
   /** Undefined when there is no known way from one to the other. */
   between(before: PushContext, now: PushContext): ChangesBetween | undefined {
-    let step = this.#steps.get(before);
-    if (step?.context === now) return step;
-    const changed = new Set<string>();
-    let forced = false;
-    for (let at = before; at !== now; at = step.context) {
-      step = this.#steps.get(at);
-      if (step === undefined) return undefined;
-      forced ||= step.forced;
-      for (const key of step.changed) changed.add(key);
-    }
-    return { forced, changed };
+    const from = this.#numbers.get(before);
+    const to = this.#numbers.get(now);
+    const oldest = this.#newest - this.#steps.length;
+    if (from === undefined || to === undefined || from > to) return undefined;
+    if (from < oldest) return everything;
+    if (this.#last?.from === from && this.#last.to === to) return this.#last.changes;
+    const steps = this.#steps.slice(from - oldest, to - oldest);
+    const changes = steps.length === 1 ? steps[0]! : merged(steps);
+    this.#last = { from, to, changes };
+    return changes;
   }
+}
+
+function merged(steps: readonly ChangesBetween[]): ChangesBetween {
+  const changed = new Set<string>();
+  for (const step of steps) for (const key of step.changed) changed.add(key);
+  return { forced: steps.some(({ forced }) => forced), changed };
 }

@@ -48,16 +48,32 @@ interface Lane {
   readonly shape: WeakRef<ProxyShape>;
   readonly names: WeakRef<NameList> | undefined;
   list: ResourceMap | undefined;
-  /** The list of an earlier context. */
+  /** The list of an earlier context, and the context. */
   readonly base: ResourceMap | undefined;
-  /** Keys of what may differ between the base and the list. */
+  readonly baseOf: ContextStep | undefined;
+}
+
+/** A context's place in the history; it holds neither the context nor those before it. */
+interface ContextStep {
+  readonly number: number;
+  /** Keys of what differs from the context before. */
   readonly changed: ReadonlySet<string>;
+  next: ContextStep | undefined;
 }
 
 type Lanes = Map<string, Lane>;
 
-/** A base is no help when nearly everything may have changed since. */
-const maxPendingKeys = 10_000;
+/** What was made from one context. */
+interface OfContext {
+  readonly step: ContextStep;
+  readonly lanes: Lanes;
+}
+
+/**
+ * Contexts for which a list stays a base that nobody asked for: its proxies are slow, or on their way out, and a base is
+ * little help when much has changed since.
+ */
+const longestLag = 256;
 /** Changes of a service that a generator can narrow down to the names of its host. */
 const hostKinds: ReadonlySet<string> = new Set(['ServiceEntry', 'Endpoints']);
 
@@ -66,7 +82,7 @@ export class EncodedCache {
   readonly #encodeMade: Encode;
   readonly #memory: ResourceMemory;
   readonly #notKept: ReadonlySet<string>;
-  readonly #lanes = new WeakMap<PushContext, Lanes>();
+  readonly #lanes = new WeakMap<PushContext, OfContext>();
   /** Lists made from a context, by what of a shape they depend on. */
   readonly #shared = new WeakMap<PushContext, Map<string, ResourceMap>>();
   readonly #encoded = new WeakMap<Resource, EncodedResource>();
@@ -138,12 +154,14 @@ export class EncodedCache {
     const changed = withGateways(published);
     if (forced) this.#memory.clear();
     else this.#memory.forget(changed);
-    const lanes = this.#lanesOf(context);
-    this.#latest = new WeakRef(lanes);
-    const old = previous === undefined ? undefined : this.#lanes.get(previous);
-    if (old === undefined || previous === undefined || forced) return;
+    const before = previous && this.#lanes.get(previous);
+    const step: ContextStep = { number: (before?.step.number ?? 0) + 1, changed, next: undefined };
+    const lanes: Lanes = new Map();
+    this.#keep(context, { step, lanes });
+    if (before === undefined || previous === undefined || forced) return;
+    before.step.next = step;
     const keys = [...changed].map(parseConfigKey);
-    for (const [key, lane] of old) {
+    for (const [key, lane] of before.lanes) {
       const shape = lane.shape.deref();
       if (shape === undefined || (lane.names !== undefined && lane.names.deref() === undefined)) continue;
       const { typeUrl } = lane;
@@ -151,7 +169,7 @@ export class EncodedCache {
         lane.list !== undefined &&
         (!keys.some(({ kind }) => mayTouch(kind, typeUrl, shape.type)) ||
           generators.get(typeUrl)?.isUntouched?.(keys, shape, context, previous));
-      const next = isKept ? lane : outdated(lane, changed);
+      const next = isKept ? lane : outdated(lane, before.step);
       if (next !== undefined) lanes.set(key, next);
     }
   }
@@ -197,7 +215,10 @@ export class EncodedCache {
       return this.#hit(shared);
     }
     const { base } = lane;
-    const affected = base === undefined ? wanted.names : affectedNames(lane.changed, wanted, generator);
+    const affected =
+      base === undefined
+        ? wanted.names
+        : affectedNames(changesBetween(lane.baseOf!, this.#of(context).step), wanted, generator);
     let list: Map<string, EncodedResource> | undefined = base === undefined ? new Map() : undefined;
     for (const resource of generator.build(shape, context, affected, this.#memory)) {
       const { name } = resource;
@@ -228,7 +249,7 @@ export class EncodedCache {
   }
 
   #lane(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList | undefined): Lane {
-    const lanes = this.#lanesOf(context);
+    const { lanes } = this.#of(context);
     const key = `${typeUrl} ${this.#shapeKey(shape)} ${names?.key ?? ''}`;
     const known = lanes.get(key);
     if (known !== undefined) return known;
@@ -238,20 +259,22 @@ export class EncodedCache {
       names: names && new WeakRef(names),
       list: undefined,
       base: undefined,
-      changed: new Set(),
+      baseOf: undefined,
     };
     if (this.#options.maxEntries > 0 && !this.#notKept.has(typeUrl)) lanes.set(key, lane);
     return lane;
   }
 
-  #lanesOf(context: PushContext): Lanes {
-    let lanes = this.#lanes.get(context);
-    if (lanes === undefined) {
-      lanes = new Map();
-      this.#lanes.set(context, lanes);
-      this.#latest = new WeakRef(lanes);
-    }
-    return lanes;
+  #of(context: PushContext): OfContext {
+    const known = this.#lanes.get(context);
+    if (known !== undefined) return known;
+    return this.#keep(context, { step: { number: 0, changed: new Set(), next: undefined }, lanes: new Map() });
+  }
+
+  #keep(context: PushContext, ofContext: OfContext): OfContext {
+    this.#lanes.set(context, ofContext);
+    this.#latest = new WeakRef(ofContext.lanes);
+    return ofContext;
   }
 
   /** @param before what the name stood for: kept if nothing of it is another. */
@@ -291,12 +314,21 @@ function mayTouch(kind: string, typeUrl: string, nodeType: NodeType): boolean {
   return changesType(kind, typeUrl, nodeType) || (typeUrl === endpointType && changesReach);
 }
 
-/** A lane for the next context, from whose list (or base) the list there will be made. */
-function outdated(lane: Lane, changed: ReadonlySet<string>): Lane | undefined {
-  const base = lane.list ?? lane.base;
-  if (base === undefined) return undefined;
-  const pending = lane.list !== undefined ? changed : new Set([...lane.changed, ...changed]);
-  return pending.size > maxPendingKeys ? undefined : { ...lane, list: undefined, base, changed: pending };
+/** A lane for the context after `before`, from whose list (or base) the list there will be made. */
+function outdated(lane: Lane, before: ContextStep): Lane | undefined {
+  if (lane.list !== undefined) return { ...lane, list: undefined, base: lane.list, baseOf: before };
+  const isUsed = lane.base !== undefined && before.number - lane.baseOf!.number < longestLag;
+  return isUsed ? { ...lane } : undefined;
+}
+
+/** Of all steps from one context to a later one. */
+function changesBetween(from: ContextStep, to: ContextStep): ReadonlySet<string> {
+  if (from.next === to) return to.changed;
+  const changed = new Set<string>();
+  for (let step: ContextStep | undefined = from; step !== undefined && step !== to; step = step.next) {
+    for (const key of step.next?.changed ?? []) changed.add(key);
+  }
+  return changed;
 }
 
 /** All names, unless only services changed and the generator can tell which names are about them. */
