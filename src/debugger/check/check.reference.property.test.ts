@@ -163,8 +163,11 @@ class Reference {
       if (left.length === activation.length) continue;
       if (left.length > 0) this.#replace(activation, left);
       else {
+        // With one N it was at its end, and could be nothing else: then the readings with another N were wrong.
+        const byN = Map.groupBy(activation, ({ n }) => n);
+        const isComplete = [...byN.values()].some((group) => group.every(({ taken }) => this.#isOver(taken)));
         this.#replace(activation, undefined);
-        this.counts.interrupted++;
+        this.counts[isComplete ? 'completed' : 'interrupted']++;
       }
     }
   }
