@@ -32,9 +32,18 @@ export class ContextHistory {
     if (this.#steps.length > maxSteps) this.#steps = this.#steps.slice(maxSteps / 2);
   }
 
+  /** The place of a context in the history; undefined when it was never told of. */
+  numberOf(context: PushContext): number | undefined {
+    return this.#numbers.get(context);
+  }
+
   /** Undefined when there is no known way from one to the other. */
   between(before: PushContext, now: PushContext): ChangesBetween | undefined {
-    const from = this.#numbers.get(before);
+    return this.since(this.#numbers.get(before), now);
+  }
+
+  /** As {@link between}, for whoever keeps the number of the context before and not the context. */
+  since(from: number | undefined, now: PushContext): ChangesBetween | undefined {
     const to = this.#numbers.get(now);
     const oldest = this.#newest - this.#steps.length;
     if (from === undefined || to === undefined || from > to) return undefined;

@@ -22,6 +22,7 @@ import {
   routeType,
 } from '../../networking/index.ts';
 import type { EncodedResource } from '../ads/resource-source.ts';
+import { ContextHistory } from './context-history.ts';
 import { encodeMade } from './encode-made.ts';
 import type { PublishedContext } from './mesh-state.ts';
 import { type NameList, NameLists } from './name-list.ts';
@@ -48,26 +49,12 @@ interface Lane {
   readonly shape: WeakRef<ProxyShape>;
   readonly names: WeakRef<NameList> | undefined;
   list: ResourceMap | undefined;
-  /** The list of an earlier context, and the context. */
+  /** The list of an earlier context, and that context's number in the history. */
   readonly base: ResourceMap | undefined;
-  readonly baseOf: ContextStep | undefined;
-}
-
-/** A context's place in the history; it holds neither the context nor those before it. */
-interface ContextStep {
-  readonly number: number;
-  /** Keys of what differs from the context before. */
-  readonly changed: ReadonlySet<string>;
-  next: ContextStep | undefined;
+  readonly baseOf: number;
 }
 
 type Lanes = Map<string, Lane>;
-
-/** What was made from one context. */
-interface OfContext {
-  readonly step: ContextStep;
-  readonly lanes: Lanes;
-}
 
 /**
  * Contexts for which a list stays a base that nobody asked for: its proxies are slow, or on their way out, and a base is
@@ -82,7 +69,8 @@ export class EncodedCache {
   readonly #encodeMade: Encode;
   readonly #memory: ResourceMemory;
   readonly #notKept: ReadonlySet<string>;
-  readonly #lanes = new WeakMap<PushContext, OfContext>();
+  readonly #lanes = new WeakMap<PushContext, Lanes>();
+  readonly #history = new ContextHistory();
   /** Lists made from a context, by what of a shape they depend on. */
   readonly #shared = new WeakMap<PushContext, Map<string, ResourceMap>>();
   readonly #encoded = new WeakMap<Resource, EncodedResource>();
@@ -154,14 +142,13 @@ export class EncodedCache {
     const changed = withGateways(published);
     if (forced) this.#memory.clear();
     else this.#memory.forget(changed);
-    const before = previous && this.#lanes.get(previous);
-    const step: ContextStep = { number: (before?.step.number ?? 0) + 1, changed, next: undefined };
-    const lanes: Lanes = new Map();
-    this.#keep(context, { step, lanes });
-    if (before === undefined || previous === undefined || forced) return;
-    before.step.next = step;
+    this.#history.add({ ...published, changed });
+    const lanes = this.#lanesOf(context);
+    const old = previous === undefined ? undefined : this.#lanes.get(previous);
+    if (old === undefined || previous === undefined || forced) return;
+    const number = this.#history.numberOf(previous)!;
     const keys = [...changed].map(parseConfigKey);
-    for (const [key, lane] of before.lanes) {
+    for (const [key, lane] of old) {
       const shape = lane.shape.deref();
       if (shape === undefined || (lane.names !== undefined && lane.names.deref() === undefined)) continue;
       const { typeUrl } = lane;
@@ -169,7 +156,7 @@ export class EncodedCache {
         lane.list !== undefined &&
         (!keys.some(({ kind }) => mayTouch(kind, typeUrl, shape.type)) ||
           generators.get(typeUrl)?.isUntouched?.(keys, shape, context, previous));
-      const next = isKept ? lane : outdated(lane, before.step);
+      const next = isKept ? lane : outdated(lane, number);
       if (next !== undefined) lanes.set(key, next);
     }
   }
@@ -218,7 +205,7 @@ export class EncodedCache {
     const affected =
       base === undefined
         ? wanted.names
-        : affectedNames(changesBetween(lane.baseOf!, this.#of(context).step), wanted, generator);
+        : affectedNames(this.#history.since(lane.baseOf, context)!.changed, wanted, generator);
     let list: Map<string, EncodedResource> | undefined = base === undefined ? new Map() : undefined;
     for (const resource of generator.build(shape, context, affected, this.#memory)) {
       const { name } = resource;
@@ -249,7 +236,7 @@ export class EncodedCache {
   }
 
   #lane(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList | undefined): Lane {
-    const { lanes } = this.#of(context);
+    const lanes = this.#lanesOf(context);
     const key = `${typeUrl} ${this.#shapeKey(shape)} ${names?.key ?? ''}`;
     const known = lanes.get(key);
     if (known !== undefined) return known;
@@ -259,22 +246,20 @@ export class EncodedCache {
       names: names && new WeakRef(names),
       list: undefined,
       base: undefined,
-      baseOf: undefined,
+      baseOf: 0,
     };
     if (this.#options.maxEntries > 0 && !this.#notKept.has(typeUrl)) lanes.set(key, lane);
     return lane;
   }
 
-  #of(context: PushContext): OfContext {
-    const known = this.#lanes.get(context);
-    if (known !== undefined) return known;
-    return this.#keep(context, { step: { number: 0, changed: new Set(), next: undefined }, lanes: new Map() });
-  }
-
-  #keep(context: PushContext, ofContext: OfContext): OfContext {
-    this.#lanes.set(context, ofContext);
-    this.#latest = new WeakRef(ofContext.lanes);
-    return ofContext;
+  #lanesOf(context: PushContext): Lanes {
+    let lanes = this.#lanes.get(context);
+    if (lanes === undefined) {
+      lanes = new Map();
+      this.#lanes.set(context, lanes);
+      this.#latest = new WeakRef(lanes);
+    }
+    return lanes;
   }
 
   /** @param before what the name stood for: kept if nothing of it is another. */
@@ -314,21 +299,10 @@ function mayTouch(kind: string, typeUrl: string, nodeType: NodeType): boolean {
   return changesType(kind, typeUrl, nodeType) || (typeUrl === endpointType && changesReach);
 }
 
-/** A lane for the context after `before`, from whose list (or base) the list there will be made. */
-function outdated(lane: Lane, before: ContextStep): Lane | undefined {
-  if (lane.list !== undefined) return { ...lane, list: undefined, base: lane.list, baseOf: before };
-  const isUsed = lane.base !== undefined && before.number - lane.baseOf!.number < longestLag;
-  return isUsed ? { ...lane } : undefined;
-}
-
-/** Of all steps from one context to a later one. */
-function changesBetween(from: ContextStep, to: ContextStep): ReadonlySet<string> {
-  if (from.next === to) return to.changed;
-  const changed = new Set<string>();
-  for (let step: ContextStep | undefined = from; step !== undefined && step !== to; step = step.next) {
-    for (const key of step.next?.changed ?? []) changed.add(key);
-  }
-  return changed;
+/** A lane for the context after the one of this number, from whose list (or base) the list there will be made. */
+function outdated(lane: Lane, number: number): Lane | undefined {
+  if (lane.list !== undefined) return { ...lane, list: undefined, base: lane.list, baseOf: number };
+  return lane.base !== undefined && number - lane.baseOf < longestLag ? { ...lane } : undefined;
 }
 
 /** All names, unless only services changed and the generator can tell which names are about them. */
