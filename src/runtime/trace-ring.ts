@@ -1,6 +1,9 @@
 import type { TraceHeader, TraceLine, TraceRecord, TraceSink } from './trace.ts';
 import { TraceState } from './trace-state.ts';
 
+/** Records that are not there any more take an eighth of the memory at most. */
+const cutsPerCapacity = 8;
+
 /** Keeps the last records in memory: what a debugger that attaches later gets to see. */
 export class TraceRing implements TraceSink {
   readonly #capacity: number;
@@ -26,7 +29,7 @@ export class TraceRing implements TraceSink {
     this.#records.push(line);
     if (this.#records.length - this.#dropped > this.#capacity) {
       this.#state.apply(this.#records[this.#dropped++]!);
-      if (this.#dropped >= this.#capacity) {
+      if (this.#dropped >= this.#capacity / cutsPerCapacity) {
         this.#records.splice(0, this.#dropped);
         this.#dropped = 0;
       }

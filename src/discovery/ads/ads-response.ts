@@ -1,7 +1,7 @@
 /** Puts discovery responses together from resources that are encoded already. */
 import { RecentlyUsed } from './recently-used.ts';
 import type { EncodedResource } from './resource-source.ts';
-import { encodedLength, WireWriter } from './wire.ts';
+import { encodedLength, keptConcat, WireWriter } from './wire.ts';
 
 export interface ResponseHead {
   readonly typeUrl: string;
@@ -36,7 +36,7 @@ export function encodeHead(head: ResponseHead): Buffer {
     (head.controlPlane === undefined
       ? 0
       : encodedLength(head.controlPlane.field, encodedLength(1, head.controlPlane.identifier)));
-  const writer = new WireWriter(length);
+  const writer = new WireWriter(Buffer.allocUnsafe(length));
   if (head.version !== '') writer.text(field.version, head.version);
   if (head.typeUrl !== '') writer.text(field.typeUrl, head.typeUrl);
   if (head.nonce !== '') writer.text(field.nonce, head.nonce);
@@ -59,8 +59,11 @@ export function bytesIn({ own, shared }: ResponseParts): number {
   return length;
 }
 
-/** Bytes of joined frames that are kept: a few whole types, for a few shapes of proxies and both protocols. */
-const maxKeptBytes = 32 * 1024 * 1024;
+/**
+ * Bytes of joined frames that are kept: a few whole types, for a few shapes of proxies and both protocols. What they were
+ * joined from is kept with them.
+ */
+const maxKeptBytes = 16 * 1024 * 1024;
 
 /**
  * Joins the frames of resources that go out together, and keeps the last ones: a push to many streams that are sent the
@@ -78,7 +81,7 @@ export class SharedBodies {
     const bodies = this.#bodies[delta ? 'delta' : 'sotw'];
     let body = bodies.get(resources);
     if (body === undefined) {
-      body = Buffer.concat(framesOf(resources, delta));
+      body = keptConcat(framesOf(resources, delta));
       bodies.add(resources, body);
     }
     return [body];

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { wireForm } from '../../networking/wire-form.ts';
 import type { EncodedResource } from './resource-source.ts';
-import { encodedLength, WireWriter } from './wire.ts';
+import { encodedLength, keptBuffer, WireWriter } from './wire.ts';
 
 const typeUrlPrefix = 'type.googleapis.com/';
 /** 96 bits: two contents of a name never meet. */
@@ -37,7 +37,7 @@ export function encodeValue(typeUrl: string, value: Uint8Array, name: string, ve
   // one copy of the bytes serves both protocols.
   const sotwLength = encodedLength(2, anyLength);
   const resourceLength = encodedLength(3, name) + encodedLength(1, contentVersion) + sotwLength;
-  const writer = new WireWriter(encodedLength(2, resourceLength));
+  const writer = new WireWriter(keptBuffer(encodedLength(2, resourceLength)));
   writer.header(2, resourceLength);
   writer.text(3, name);
   writer.text(1, contentVersion);

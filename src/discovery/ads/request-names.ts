@@ -6,6 +6,7 @@ import { hash } from 'node:crypto';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { noNames } from '../../../machines/discovery/name-lists.ts';
 import { RecentlyUsed } from './recently-used.ts';
+import { keptConcat } from './wire.ts';
 
 /** A list, and the bytes that it was read from: fields of one number, one after the other. */
 export interface WireNames {
@@ -13,14 +14,19 @@ export interface WireNames {
   readonly names: readonly string[];
 }
 
-/** Bytes of lists that are kept to be recognised: those of a few hundred kinds of clients. */
+/** Memory of lists that are kept to be recognised: those of some dozen kinds of clients that name a thousand each. */
 const maxKeptBytes = 16 * 1024 * 1024;
-/** What a list takes beside its bytes. */
+/** What a list takes beside its names. */
 const listBytes = 200;
+/** What a name takes beside its characters: the string, its places in lists, and what is worked out for it. */
+const nameBytes = 130;
 
 /** The lists of all streams of a server. */
 export class NameLists {
-  readonly #byBytes = new RecentlyUsed<string, WireNames>(maxKeptBytes, ({ bytes }) => bytes.length + listBytes);
+  readonly #byBytes = new RecentlyUsed<string, WireNames>(
+    maxKeptBytes,
+    ({ bytes, names }) => bytes.length + sizeOf(names),
+  );
   readonly #byNames = new RecentlyUsed<string, readonly string[]>(maxKeptBytes, sizeOf);
 
   /** Reads fields of one number, one after the other. */
@@ -29,7 +35,7 @@ export class NameLists {
     let known = this.#byBytes.get(key);
     if (known === undefined) {
       // The bytes of a message hold all of it: a copy keeps no more than what is wanted.
-      known = { bytes: Buffer.from(fields), names: this.shared(decode(fields)) };
+      known = { bytes: keptConcat([fields]), names: this.shared(decode(fields)) };
       this.#byBytes.add(key, known);
     }
     return known;
@@ -53,7 +59,7 @@ function digest(bytes: Uint8Array): string {
 }
 
 function sizeOf(names: readonly string[]): number {
-  return names.reduce((sum, name) => sum + name.length + 20, listBytes);
+  return names.reduce((sum, name) => sum + name.length + nameBytes, listBytes);
 }
 
 function decode(fields: Uint8Array): string[] {

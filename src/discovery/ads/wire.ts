@@ -19,12 +19,32 @@ export function encodedLength(field: number, content: string | Uint8Array | numb
   return varintLength(field * 8) + varintLength(length) + length;
 }
 
+/**
+ * A buffer that has its memory to itself, for bytes that are kept. Small buffers of the usual kind are cut from blocks of
+ * 64 KiB, and one that is kept keeps its whole block.
+ */
+export function keptBuffer(length: number): Buffer {
+  return Buffer.allocUnsafeSlow(length);
+}
+
+/** The chunks one after the other, to be kept. */
+export function keptConcat(chunks: readonly Uint8Array[]): Buffer {
+  const joined = keptBuffer(chunks.reduce((sum, { length }) => sum + length, 0));
+  let position = 0;
+  for (const chunk of chunks) {
+    joined.set(chunk, position);
+    position += chunk.length;
+  }
+  return joined;
+}
+
 export class WireWriter {
   readonly #buffer: Buffer;
   #position = 0;
 
-  constructor(length: number) {
-    this.#buffer = Buffer.allocUnsafe(length);
+  /** @param buffer as long as what will be written; see {@link keptBuffer} */
+  constructor(buffer: Buffer) {
+    this.#buffer = buffer;
   }
 
   /** Bytes written so far. */

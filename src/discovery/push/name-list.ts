@@ -30,7 +30,7 @@ export class NameLists {
   of(names: readonly string[]): NameList {
     const known = this.#ofArrays.get(names);
     if (known !== undefined) return known;
-    const sorted = names.toSorted();
+    const sorted = isSorted(names) ? names : names.toSorted();
     const key = `${sorted.length}~${hash('sha1', sorted.join('\n'), 'base64url')}`;
     let list = this.#lists.get(key)?.deref();
     if (list === undefined) {
@@ -41,4 +41,8 @@ export class NameLists {
     this.#ofArrays.set(names, list);
     return list;
   }
+}
+
+function isSorted(names: readonly string[]): boolean {
+  return names.every((name, index) => index === 0 || names[index - 1]! <= name);
 }
