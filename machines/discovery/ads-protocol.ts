@@ -132,7 +132,7 @@ export type StreamReport =
 /** What a connection orders its stream to do. */
 export type StreamOrder = ResponsesSend | RequestJudged | StreamEnd;
 
-/** Rows of the catalogue of events, as in protocol.ts; `N` is the connection's number. */
+/** Rows of the catalogue of events, as in event-catalogue.ts; `N` is the connection's number. */
 export const adsCatalogue = [
   { type: 'spawn', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: ['6.8 #1'] },
   { type: 'peer.authenticated', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },

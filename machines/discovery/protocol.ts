@@ -1,12 +1,11 @@
 /**
  * Every event that passes between two actors of pilot-discovery (ADS connections have theirs in ads-protocol.ts),
- * declared once: who sends it, who receives it. The order in which they may pass is in sequences/*.mmd.
+ * declared once: who sends it, who receives it. The order in which they may pass is in sequences/*.mmd; as a table they are
+ * in event-catalogue.ts.
  *
  * `noun.happened` is a fact, `noun.order` an order. Events name objects and versions; the objects themselves never
- * travel in them: they lie in immutable snapshots on the side of the effects (src/discovery/snapshot.ts).
+ * travel in them: they lie in immutable snapshots on the side of the effects (src/discovery).
  */
-
-import { adsCatalogue } from './ads-protocol.ts';
 
 /** `Kind/namespace/name` of a configuration object; for services and endpoints the name is the host name. */
 export type ConfigKeyText = string;
@@ -241,199 +240,6 @@ export type StageReport =
   | AdsFailed
   | AdsDrained;
 
-/** A row of the catalogue: who may send what to whom, which diagram shows it, and which messages of the seeds it stands for. */
-export interface CatalogueRow {
-  readonly type: string;
-  readonly from: string;
-  readonly to: string;
-  /** A file of sequences/, without its extension. */
-  readonly diagram:
-    | 'bootstrap'
-    | 'bootstrap-detailed'
-    | 'ads'
-    | 'settings'
-    | 'configuration'
-    | 'push'
-    | 'push-queue'
-    | 'shutdown';
-  /** Rows of the tables of spec/discovery.md: `6.8 #11`, `13.1 #9`. Empty for what the seeds do not draw. */
-  readonly seeds: readonly string[];
-}
-
-/**
- * `spawn` and `timer …` rows are what the runtime itself records of an actor's life: the seeds draw handlers that are
- * registered and timers that are armed as messages.
- */
-const ownCatalogue = [
-  { type: 'spawn', from: 'discovery', to: 'mesh-config', diagram: 'bootstrap', seeds: ['13.1 #1'] },
-  { type: 'spawn', from: 'discovery', to: 'mesh-networks', diagram: 'bootstrap', seeds: ['13.1 #2'] },
-  {
-    type: 'spawn',
-    from: 'discovery',
-    to: 'config-controller',
-    diagram: 'bootstrap',
-    seeds: ['6.8 #7', '13.1 #7', '13.2 #13', '13.2 #14', '13.2 #21'],
-  },
-  {
-    type: 'spawn',
-    from: 'discovery',
-    to: 'service-registry',
-    diagram: 'bootstrap',
-    seeds: ['6.8 #5', '6.8 #6', '13.1 #5', '13.1 #6', '13.2 #22', '13.2 #23', '13.2 #24'],
-  },
-  { type: 'spawn', from: 'discovery', to: 'discovery/environment', diagram: 'bootstrap-detailed', seeds: [] },
-  {
-    type: 'spawn',
-    from: 'discovery',
-    to: 'discovery/config-sources',
-    diagram: 'bootstrap-detailed',
-    seeds: ['13.2 #9'],
-  },
-  { type: 'spawn', from: 'discovery', to: 'discovery/registries', diagram: 'bootstrap-detailed', seeds: ['13.2 #23'] },
-  { type: 'spawn', from: 'discovery', to: 'discovery/server-certificates', diagram: 'bootstrap-detailed', seeds: [] },
-  { type: 'spawn', from: 'discovery', to: 'discovery/authenticators', diagram: 'bootstrap-detailed', seeds: [] },
-  { type: 'spawn', from: 'discovery', to: 'discovery/http', diagram: 'bootstrap-detailed', seeds: ['13.2 #26'] },
-  { type: 'spawn', from: 'discovery', to: 'discovery/ads-server', diagram: 'bootstrap-detailed', seeds: ['13.2 #27'] },
-  { type: 'spawn', from: 'discovery', to: 'push-queue', diagram: 'bootstrap-detailed', seeds: [] },
-  { type: 'signal.received', from: 'discovery/signals', to: 'discovery', diagram: 'shutdown', seeds: [] },
-  { type: 'settings.load', from: 'discovery', to: 'mesh-config', diagram: 'bootstrap-detailed', seeds: ['13.2 #2'] },
-  { type: 'settings.load', from: 'discovery', to: 'mesh-networks', diagram: 'bootstrap-detailed', seeds: ['13.2 #6'] },
-  {
-    type: 'settings.loaded',
-    from: 'mesh-config',
-    to: 'discovery',
-    diagram: 'bootstrap-detailed',
-    seeds: ['13.2 #2', '13.2 #5'],
-  },
-  {
-    type: 'settings.loaded',
-    from: 'mesh-networks',
-    to: 'discovery',
-    diagram: 'bootstrap-detailed',
-    seeds: ['13.2 #6'],
-  },
-  {
-    type: 'files.changed',
-    from: 'mesh-config/files',
-    to: 'mesh-config',
-    diagram: 'settings',
-    seeds: ['13.1 #8', '13.2 #3'],
-  },
-  {
-    type: 'files.changed',
-    from: 'mesh-networks/files',
-    to: 'mesh-networks',
-    diagram: 'settings',
-    seeds: ['13.1 #8', '13.2 #7'],
-  },
-  { type: 'settings.changed', from: 'mesh-config', to: 'discovery', diagram: 'settings', seeds: [] },
-  { type: 'settings.changed', from: 'mesh-networks', to: 'discovery', diagram: 'settings', seeds: [] },
-  { type: 'settings.rejected', from: 'mesh-config', to: 'discovery', diagram: 'settings', seeds: [] },
-  { type: 'settings.rejected', from: 'mesh-networks', to: 'discovery', diagram: 'settings', seeds: [] },
-  {
-    type: 'http.open',
-    from: 'discovery',
-    to: 'discovery/http',
-    diagram: 'bootstrap-detailed',
-    seeds: ['13.2 #28', '13.2 #30'],
-  },
-  { type: 'http.listening', from: 'discovery/http', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
-  { type: 'http.failed', from: 'discovery/http', to: 'discovery', diagram: 'shutdown', seeds: [] },
-  { type: 'serving.began', from: 'discovery', to: 'discovery/http', diagram: 'bootstrap-detailed', seeds: [] },
-  { type: 'serving.ended', from: 'discovery', to: 'discovery/http', diagram: 'shutdown', seeds: [] },
-  { type: 'push.wanted', from: 'discovery/http', to: 'discovery', diagram: 'push', seeds: [] },
-  { type: 'http.close', from: 'discovery', to: 'discovery/http', diagram: 'shutdown', seeds: [] },
-  { type: 'http.closed', from: 'discovery/http', to: 'discovery', diagram: 'shutdown', seeds: [] },
-  {
-    type: 'configs.load',
-    from: 'discovery',
-    to: 'config-controller',
-    diagram: 'bootstrap-detailed',
-    seeds: ['13.2 #9', '13.2 #15'],
-  },
-  { type: 'configs.synced', from: 'config-controller', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
-  { type: 'configs.failed', from: 'config-controller', to: 'discovery', diagram: 'shutdown', seeds: [] },
-  { type: 'config.rejected', from: 'config-controller', to: 'discovery', diagram: 'configuration', seeds: [] },
-  { type: 'config.recovered', from: 'config-controller', to: 'discovery', diagram: 'configuration', seeds: [] },
-  {
-    type: 'files.changed',
-    from: 'config-controller/files',
-    to: 'config-controller',
-    diagram: 'configuration',
-    seeds: ['13.2 #16'],
-  },
-  {
-    type: 'configs.changed',
-    from: 'config-controller',
-    to: 'service-registry',
-    diagram: 'configuration',
-    seeds: ['13.1 #10', '13.2 #16', '13.2 #17'],
-  },
-  {
-    type: 'services.load',
-    from: 'discovery',
-    to: 'service-registry',
-    diagram: 'bootstrap-detailed',
-    seeds: ['13.2 #25'],
-  },
-  {
-    type: 'registries.changed',
-    from: 'service-registry/registries',
-    to: 'service-registry',
-    diagram: 'configuration',
-    seeds: [],
-  },
-  { type: 'services.synced', from: 'service-registry', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
-  { type: 'services.failed', from: 'service-registry', to: 'discovery', diagram: 'configuration', seeds: [] },
-  { type: 'push.start', from: 'discovery', to: 'push', diagram: 'bootstrap-detailed', seeds: [] },
-  {
-    type: 'push.request',
-    from: 'mesh-config',
-    to: 'push',
-    diagram: 'push',
-    seeds: ['6.8 #9', '13.1 #9', '13.2 #3'],
-  },
-  {
-    type: 'push.request',
-    from: 'mesh-networks',
-    to: 'push',
-    diagram: 'push',
-    seeds: ['6.8 #9', '13.1 #9', '13.2 #7'],
-  },
-  { type: 'push.request', from: 'config-controller', to: 'push', diagram: 'push', seeds: ['6.8 #8', '13.1 #11'] },
-  {
-    type: 'push.request',
-    from: 'service-registry',
-    to: 'push',
-    diagram: 'push',
-    seeds: ['6.8 #8', '6.8 #10', '13.1 #11'],
-  },
-  { type: 'push.request', from: 'discovery', to: 'push', diagram: 'push', seeds: [] },
-  { type: 'timer quietTime', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },
-  { type: 'timer longestDelay', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },
-  { type: 'spawn', from: 'push', to: 'push/context', diagram: 'push', seeds: ['6.8 #12', '6.8 #13'] },
-  { type: 'spawn', from: 'push', to: 'push/endpoints', diagram: 'push', seeds: ['6.8 #17', '6.8 #18'] },
-  { type: 'clients.push', from: 'push', to: 'push-queue', diagram: 'push', seeds: ['6.8 #14', '6.8 #17'] },
-  { type: 'proxy.joined', from: 'discovery/ads-server', to: 'push-queue', diagram: 'push-queue', seeds: [] },
-  { type: 'proxy.left', from: 'discovery/ads-server', to: 'push-queue', diagram: 'push-queue', seeds: [] },
-  { type: 'proxies.serve', from: 'push-queue', to: 'discovery/ads-server', diagram: 'push-queue', seeds: ['6.8 #20'] },
-  { type: 'proxies.served', from: 'discovery/ads-server', to: 'push-queue', diagram: 'push-queue', seeds: [] },
-  { type: 'context.built', from: 'push', to: 'discovery', diagram: 'push', seeds: [] },
-  { type: 'context.failed', from: 'push', to: 'discovery', diagram: 'push', seeds: [] },
-  {
-    type: 'ads.listen',
-    from: 'discovery',
-    to: 'discovery/ads-server',
-    diagram: 'bootstrap-detailed',
-    seeds: ['13.2 #28', '13.2 #29'],
-  },
-  { type: 'ads.listening', from: 'discovery/ads-server', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
-  { type: 'ads.failed', from: 'discovery/ads-server', to: 'discovery', diagram: 'shutdown', seeds: [] },
-  { type: 'queue.drain', from: 'discovery', to: 'push-queue', diagram: 'shutdown', seeds: [] },
-  { type: 'ads.drain', from: 'discovery', to: 'discovery/ads-server', diagram: 'shutdown', seeds: [] },
-  { type: 'ads.drained', from: 'discovery/ads-server', to: 'discovery', diagram: 'shutdown', seeds: [] },
-] as const satisfies readonly CatalogueRow[];
-
 /**
  * The ordinary run of the push queue: each passes for every proxy, or for every few proxies of every push. A trace leaves
  * them out unless all is asked for; `clients.push` and the queue's changes of state are in every trace.
@@ -444,6 +250,3 @@ export const routineQueueMessages = [
   'proxies.serve',
   'proxies.served',
 ] as const satisfies readonly (ProxyReport | ProxiesServe)['type'][];
-
-/** Every event of pilot-discovery, machine-readable. */
-export const eventCatalogue: readonly CatalogueRow[] = [...ownCatalogue, ...adsCatalogue];

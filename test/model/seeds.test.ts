@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { seedMessages } from '../../machines/agent/protocol.ts';
-import { eventCatalogue } from '../../machines/discovery/protocol.ts';
+import { eventCatalogue } from '../../machines/discovery/event-catalogue.ts';
 import type { Diagram, Fragment } from '../../src/debugger/diagram/diagram.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';

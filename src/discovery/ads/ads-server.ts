@@ -9,46 +9,19 @@ import type { DrainOrder, PushToClient, StreamOrder } from '../../../machines/di
 import { isSubscribed } from '../../../machines/discovery/ads-watch.ts';
 import { type Recorder, startRoot } from '../../runtime/actor-system.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { type Admission, createAdmission } from './ads-admission.ts';
-import type { AdsLimits } from './ads-limits.ts';
-import type { AdsObserver, ConnectionView } from './ads-observer.ts';
+import type { ConnectionView } from './ads-observer.ts';
 import { AdsPorts } from './ads-ports.ts';
 import { SharedBodies } from './ads-response.ts';
+import type { AdsServerOptions } from './ads-server-options.ts';
 import { AdsStream, type StreamKind, type StreamSecurity, type StreamSurroundings } from './ads-stream.ts';
 import type { AdsCall } from './ads-transport.ts';
 import { viewConnection } from './ads-view.ts';
-import type { Authenticator } from './authentication.ts';
-import type { OneShot } from './one-shot.ts';
 import { PushRounds } from './push-rounds.ts';
 import { NameLists } from './request-names.ts';
-import type { ResourceChange, ResourceSource } from './resource-source.ts';
+import type { ResourceChange } from './resource-source.ts';
 
-export interface AdsServerOptions {
-  readonly source: ResourceSource;
-  readonly logger: Logger;
-  readonly recorder?: Recorder;
-  readonly observer?: AdsObserver;
-  /** False: new streams are answered UNAVAILABLE. */
-  readonly isReady?: () => boolean;
-  /** In whose name pushes and drains are recorded in the trace. */
-  readonly sender?: AnyActorRef;
-  /** Who is asked, in this order, who a client of a port with TLS is. None: nobody needs an identity. */
-  readonly authenticators?: readonly Authenticator[];
-  /** Refuse nodes that a client's identity is not of (PILOT_ENABLE_XDS_IDENTITY_CHECK). Default true. */
-  readonly checksIdentity?: boolean;
-  /** Answers requests of the types under `istio.io/debug`. */
-  readonly oneShot?: OneShot;
-  /** Send endpoints again after their clusters (see AdsConnectionInput). Default true. */
-  readonly resendsEndpoints?: boolean;
-  /** Count names that a delta client says in answer to an earlier response (see Rules of ads-watch.ts). Default true. */
-  readonly hearsLateNames?: boolean;
-  readonly limits?: AdsLimits;
-  /** A client was accepted: from now on changes concern it. Called before its first request is answered. */
-  readonly joined?: (connection: number) => void;
-  /** A client that had joined is gone. */
-  readonly left?: (connection: number) => void;
-}
+export type { AdsServerOptions } from './ads-server-options.ts';
 
 export interface AdsServer {
   /**

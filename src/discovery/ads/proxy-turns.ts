@@ -1,9 +1,7 @@
 /** Brings proxies up to date in the order in which the push queue gives them their turns, in slices of the event loop. */
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
 import type { ResourceChange } from './resource-source.ts';
-
-/** Longest time for which proxies are served before others get their turn: requests, acknowledgements, health checks. */
-const sliceMs = 5;
+import { Slices } from './slices.ts';
 
 export interface ProxyTurnsOptions {
   /** Brings a connection up to date, at once. Must not throw. */
@@ -17,7 +15,7 @@ export class ProxyTurns {
   readonly #orders: ProxiesServe[] = [];
   /** What the first order is about, and how many of its connections were served. */
   #current: { readonly change: ResourceChange; served: number } | undefined;
-  #scheduled: NodeJS.Immediate | undefined;
+  readonly #slices = new Slices(() => this.#serveOne(this.#orders[0]!));
 
   constructor(options: ProxyTurnsOptions) {
     this.#options = options;
@@ -25,34 +23,27 @@ export class ProxyTurns {
 
   take(order: ProxiesServe): void {
     this.#orders.push(order);
-    this.#scheduled ??= setImmediate(() => this.#slice());
+    this.#slices.begin();
   }
 
   stop(): void {
-    if (this.#scheduled !== undefined) clearImmediate(this.#scheduled);
-    this.#scheduled = undefined;
+    this.#slices.stop();
     this.#orders.length = 0;
     this.#current = undefined;
   }
 
-  #slice(): void {
-    const until = performance.now() + sliceMs;
-    while (this.#orders.length > 0) {
-      this.#serveOne(this.#orders[0]!);
-      if (performance.now() >= until) break;
-    }
-    this.#scheduled = this.#orders.length > 0 ? setImmediate(() => this.#slice()) : undefined;
-  }
-
-  #serveOne(order: ProxiesServe): void {
+  /** Returns whether there is another turn. */
+  #serveOne(order: ProxiesServe): boolean {
     const { version, forced, configs, connections } = order;
     this.#current ??= { change: { version, forced, configs: new Set(configs) }, served: 0 };
     const current = this.#current;
     this.#options.serve(connections[current.served++]!, current.change, order);
     // Serving may have brought the end of the server.
-    if (current !== this.#current || current.served < connections.length) return;
+    if (current !== this.#current) return false;
+    if (current.served < connections.length) return true;
     this.#orders.shift();
     this.#current = undefined;
     this.#options.served(order);
+    return this.#orders.length > 0;
   }
 }

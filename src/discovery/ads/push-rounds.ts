@@ -1,8 +1,6 @@
 /** Serves all clients of a server that has no push queue of its own (the conformance target), in slices of the event loop. */
 import type { ResourceChange } from './resource-source.ts';
-
-/** Longest time for which clients are served before others get their turn. */
-const sliceMs = 5;
+import { Slices } from './slices.ts';
 
 export interface PushRoundsOptions {
   /** Who is to be served when a round begins. */
@@ -20,7 +18,7 @@ export class PushRounds {
   #round:
     | { readonly change: ResourceChange; readonly clients: readonly number[]; served: number; startedAt: number }
     | undefined;
-  #scheduled: NodeJS.Immediate | undefined;
+  readonly #slices = new Slices(() => this.#serveOne());
 
   constructor(options: PushRoundsOptions) {
     this.#options = options;
@@ -28,33 +26,31 @@ export class PushRounds {
 
   push(change: ResourceChange): void {
     this.#next = this.#next === undefined ? change : joinChanges(this.#next, change);
-    this.#scheduled ??= setImmediate(() => this.#turn());
+    this.#slices.begin();
   }
 
   stop(): void {
-    if (this.#scheduled !== undefined) clearImmediate(this.#scheduled);
-    this.#scheduled = undefined;
+    this.#slices.stop();
     this.#next = undefined;
     this.#round = undefined;
   }
 
-  #turn(): void {
+  /** Returns whether there is another to serve. */
+  #serveOne(): boolean {
     const { clients, serve, finished } = this.#options;
-    this.#scheduled = undefined;
     if (this.#round === undefined) {
       this.#round = { change: this.#next!, clients: [...clients()], served: 0, startedAt: performance.now() };
       this.#next = undefined;
     }
     const round = this.#round;
-    const until = performance.now() + sliceMs;
-    while (round.served < round.clients.length && performance.now() < until) {
-      serve(round.clients[round.served++]!, round.change);
-    }
-    if (round.served === round.clients.length) {
-      this.#round = undefined;
-      finished?.(performance.now() - round.startedAt, round.served);
-    }
-    if (this.#round !== undefined || this.#next !== undefined) this.#scheduled = setImmediate(() => this.#turn());
+    // A round may have nobody to serve.
+    if (round.clients.length > 0) serve(round.clients[round.served++]!, round.change);
+    // Serving may have brought the end of the server.
+    if (round !== this.#round) return false;
+    if (round.served < round.clients.length) return true;
+    this.#round = undefined;
+    finished?.(performance.now() - round.startedAt, round.served);
+    return this.#next !== undefined;
   }
 }
 

@@ -2,21 +2,18 @@ import { mergeServices } from '../../model/merge-services.ts';
 import type { NetworkGateway } from '../../model/network-gateways.ts';
 import { joinedLookup, type ProxyLookup } from '../../model/proxy-lookup.ts';
 import type { Service } from '../../model/service.ts';
-import { DiscoveryAnswers } from './discovery-answers.ts';
-import type { Registry, ServiceHandler, WorkloadHandler, XdsUpdater } from './registry.ts';
+import { AnyRegistry } from './any-registry.ts';
+import type { Registry, XdsUpdater } from './registry.ts';
 
 /**
  * Several registries as one (spec/discovery.md §5.7): those of Kubernetes first, the own cluster's before the others',
  * then the rest in the order in which they were added.
  */
-export class AggregateRegistry extends DiscoveryAnswers implements Registry {
+export class AggregateRegistry extends AnyRegistry {
   readonly provider = 'Aggregate';
   readonly clusterId: string;
   readonly #updater: Pick<XdsUpdater, 'removeShard'>;
-  readonly #serviceHandlers: ServiceHandler[] = [];
-  readonly #workloadHandlers: WorkloadHandler[] = [];
   #registries: readonly Registry[] = [];
-  #state: 'built' | 'running' | 'stopped' = 'built';
 
   /** @param clusterId of the cluster that the control plane's configuration is in */
   constructor(clusterId: string, updater: Pick<XdsUpdater, 'removeShard'>) {
@@ -40,13 +37,9 @@ export class AggregateRegistry extends DiscoveryAnswers implements Registry {
       throw new Error(`there is a registry ${provider} of cluster ${clusterId} already`);
     }
     this.#registries = [...this.#registries, registry].sort((a, b) => this.#rank(a) - this.#rank(b));
-    registry.appendServiceHandler((event) => {
-      for (const handler of this.#serviceHandlers) handler(event);
-    });
-    registry.appendWorkloadHandler((event) => {
-      for (const handler of this.#workloadHandlers) handler(event);
-    });
-    if (this.#state === 'running') registry.run();
+    registry.appendServiceHandler((event) => this.handlers.tellService(event));
+    registry.appendWorkloadHandler((event) => this.handlers.tellWorkload(event));
+    if (this.handlers.isRunning) registry.run();
   }
 
   /** Stops a registry and takes its endpoints out of every service; everything is pushed. */
@@ -90,38 +83,23 @@ export class AggregateRegistry extends DiscoveryAnswers implements Registry {
     return this.#registries.flatMap((registry) => registry.networkGateways());
   }
 
-  appendServiceHandler(handler: ServiceHandler): void {
-    this.#refuseLate();
-    this.#serviceHandlers.push(handler);
-  }
-
-  appendWorkloadHandler(handler: WorkloadHandler): void {
-    this.#refuseLate();
-    this.#workloadHandlers.push(handler);
-  }
-
-  run(): void {
-    if (this.#state !== 'built') throw new Error(`a registry that is ${this.#state} cannot be run`);
-    this.#state = 'running';
+  override run(): void {
+    super.run();
     for (const registry of this.#registries) registry.run();
   }
 
-  stop(): void {
-    this.#state = 'stopped';
+  override stop(): void {
+    super.stop();
     for (const registry of this.#registries) registry.stop();
   }
 
-  hasSynced(): boolean {
-    return this.#state === 'running' && this.#registries.every((registry) => registry.hasSynced());
+  override hasSynced(): boolean {
+    return super.hasSynced() && this.#registries.every((registry) => registry.hasSynced());
   }
 
   #rank({ provider, clusterId }: Registry): number {
     if (provider !== 'Kubernetes') return 2;
     return clusterId === this.clusterId ? 0 : 1;
-  }
-
-  #refuseLate(): void {
-    if (this.#state !== 'built') throw new Error('handlers must be added before the registry is run');
   }
 }
 

@@ -1,14 +1,11 @@
 import type { Config } from '../../model/config.ts';
 import type { ShardKey } from '../../model/endpoint-shards.ts';
-import type { NetworkGateway } from '../../model/network-gateways.ts';
 import type { ProxyLookup } from '../../model/proxy-lookup.ts';
 import type { ObjectChange, RegistryDelta } from '../../model/registry-delta.ts';
 import type { Service } from '../../model/service.ts';
 import type { WorkloadEvent } from '../../model/workload.ts';
-import { deliver } from './deliver.ts';
-import { DiscoveryAnswers } from './discovery-answers.ts';
-import type { Registry, ServiceHandler, WorkloadHandler, XdsUpdater } from './registry.ts';
-import { RegistryHandlers } from './registry-handlers.ts';
+import type { XdsUpdater } from './registry.ts';
+import { ShardRegistry } from './shard-registry.ts';
 
 /** What makes services of objects, without I/O: src/model. */
 export interface ObjectServices {
@@ -22,23 +19,14 @@ export interface ObjectServices {
  * A registry whose services are made from objects. Whoever has the objects (a directory, the informers of a live cluster)
  * hands their changes over; what comes before the registry runs waits until then.
  */
-export abstract class ObjectRegistry extends DiscoveryAnswers implements Registry {
-  readonly provider: string;
-  readonly clusterId: string;
-  protected readonly updater: XdsUpdater;
-  protected readonly shard: ShardKey;
+export abstract class ObjectRegistry extends ShardRegistry {
   readonly #model: ObjectServices;
-  readonly #handlers = new RegistryHandlers();
   #waiting: ObjectChange<Config>[] = [];
   #waitingWorkloads: WorkloadEvent[] = [];
 
   constructor(shard: ShardKey, model: ObjectServices, updater: XdsUpdater) {
-    super();
-    this.provider = shard.provider;
-    this.clusterId = shard.cluster;
-    this.shard = shard;
+    super(shard, updater);
     this.#model = model;
-    this.updater = updater;
   }
 
   services(): readonly Service[] {
@@ -53,49 +41,29 @@ export abstract class ObjectRegistry extends DiscoveryAnswers implements Registr
     return this.#model.lookup;
   }
 
-  networkGateways(): readonly NetworkGateway[] {
-    return [];
-  }
-
   /** Objects that came, changed or went; of the same object in order. */
   objectsChanged(changes: readonly ObjectChange<Config>[]): void {
-    if (this.#handlers.isRunning) this.#adopt(changes, []);
+    if (this.handlers.isRunning) this.#adopt(changes, []);
     else this.#waiting.push(...changes);
   }
 
   /** Workloads of other registries, which this one's services may select (§5.5). */
   workloadsChanged(events: readonly WorkloadEvent[]): void {
-    if (this.#handlers.isRunning) this.#adopt([], events);
+    if (this.handlers.isRunning) this.#adopt([], events);
     else this.#waitingWorkloads.push(...events);
   }
 
-  appendServiceHandler(handler: ServiceHandler): void {
-    this.#handlers.appendServiceHandler(handler);
-  }
-
-  appendWorkloadHandler(handler: WorkloadHandler): void {
-    this.#handlers.appendWorkloadHandler(handler);
-  }
-
-  run(): void {
-    this.#handlers.run();
+  override run(): void {
+    super.run();
     const [changes, workloads] = [this.#waiting, this.#waitingWorkloads];
     this.#waiting = [];
     this.#waitingWorkloads = [];
     this.#adopt(changes, workloads);
   }
 
-  stop(): void {
-    this.#handlers.stop();
-  }
-
-  hasSynced(): boolean {
-    return this.#handlers.isRunning;
-  }
-
   #adopt(changes: readonly ObjectChange<Config>[], workloads: readonly WorkloadEvent[]): void {
     const delta = this.#model.apply(changes, workloads);
-    deliver(delta, this.shard, this.updater, this.#handlers);
+    this.deliver(delta);
     this.adopted(delta);
   }
 

@@ -15,17 +15,19 @@ import { isHostname, isIpAddress } from '../names.ts';
 import { isUnixAddress, labels, mistakeAt } from './field-rules.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 
+/** What a WorkloadEntry says of its workload besides the address; a WorkloadGroup's template says the same. */
+export const workloadFields = {
+  ports: optional(dictionary(port)),
+  labels: optional(labels),
+  network: optional(text),
+  locality: optional(text),
+  weight: optional(count),
+  serviceAccount: optional(text),
+};
+
 /** A WorkloadEntry's `spec`, or an endpoint of a ServiceEntry. */
 export const workloadEntry: Decoder<WorkloadEntry> = refine(
-  struct<WorkloadEntry>({
-    address: withDefault(text, ''),
-    ports: optional(dictionary(port)),
-    labels: optional(labels),
-    network: optional(text),
-    locality: optional(text),
-    weight: optional(count),
-    serviceAccount: optional(text),
-  }),
+  struct<WorkloadEntry>({ address: withDefault(text, ''), ...workloadFields }),
   workloadEntryMistakes,
 );
 

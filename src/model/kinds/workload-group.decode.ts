@@ -1,7 +1,6 @@
 import {
   count,
   type Decoder,
-  dictionary,
   fieldPath,
   list,
   name,
@@ -16,21 +15,14 @@ import {
 } from '../decode.ts';
 import { labels, mistakeAt } from './field-rules.ts';
 import { headerNameMistake } from './virtual-service.rules.ts';
+import { workloadFields } from './workload-entry.decode.ts';
 import type { ReadinessProbe, WorkloadGroup } from './workload-group.ts';
 
 type Template = WorkloadGroup['template'];
 type HttpGet = NonNullable<ReadinessProbe['httpGet']>;
 
 const template: Decoder<Template> = refine(
-  struct<Template>({
-    address: optional(text),
-    ports: optional(dictionary(port)),
-    labels: optional(labels),
-    network: optional(text),
-    locality: optional(text),
-    weight: optional(count),
-    serviceAccount: optional(text),
-  }),
+  struct<Template>({ address: optional(text), ...workloadFields }),
   ({ address }, path) =>
     mistakeAt(
       fieldPath(path, 'address'),

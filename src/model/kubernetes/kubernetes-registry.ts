@@ -4,7 +4,7 @@
  */
 import type { Config } from '../config.ts';
 import type { EndpointSlice } from '../kinds/kubernetes/endpoint-slice.ts';
-import { type Endpoints, slicesOf } from '../kinds/kubernetes/endpoints.ts';
+import type { Endpoints } from '../kinds/kubernetes/endpoints.ts';
 import type { Node } from '../kinds/kubernetes/node.ts';
 import type { Pod } from '../kinds/kubernetes/pod.ts';
 import type { KubernetesService } from '../kinds/kubernetes/service.ts';
@@ -30,7 +30,9 @@ import { ClusterNetworks } from './networks.ts';
 import type { KubernetesOptions } from './options.ts';
 import { nodeLocality } from './pod-workload.ts';
 import { Pods } from './pods.ts';
+import { ServiceSlices } from './service-slices.ts';
 import { sliceEndpoints } from './slice-endpoints.ts';
+import { Users } from './users.ts';
 
 /** What one Service gives, and what it was made from. */
 interface Made {
@@ -65,14 +67,11 @@ export class KubernetesServices {
   readonly #options: KubernetesOptions & { readonly discoverySelectors: readonly LabelSelector[] };
   readonly #pods: Pods;
   readonly #services = new Map<string, Config<KubernetesService>>();
-  readonly #slices = new Map<string, Map<string, Config<EndpointSlice>>>();
-  readonly #slicesByName = new Map<string, Config<EndpointSlice>>();
-  readonly #endpoints = new Map<string, Config<Endpoints>>();
+  readonly #slices = new ServiceSlices();
   readonly #namespaces = new Map<string, Config>();
   readonly #workloads = new Map<string, LabelIndex<Workload>>();
   readonly #made = new Map<string, Made>();
-  /** What was looked for → services that looked. */
-  readonly #users = new Map<string, Set<string>>();
+  readonly #users = new Users();
   #networks: ClusterNetworks;
   #selectors = new SelectorIndex<SelectingService>();
   #addresses = new AddressBook();
@@ -163,15 +162,16 @@ export class KubernetesServices {
     const id = `${key.namespace}/${key.name}`;
     switch (key.kind) {
       case 'Service':
-        put(this.#services, id, current as Config<KubernetesService> | undefined);
+        if (current === undefined) this.#services.delete(id);
+        else this.#services.set(id, current as Config<KubernetesService>);
         dirty.add(id);
         break;
       case 'Endpoints':
-        put(this.#endpoints, id, current as Config<Endpoints> | undefined);
+        this.#slices.putEndpoints(id, current as Config<Endpoints> | undefined);
         dirty.add(id);
         break;
       case 'EndpointSlice':
-        for (const service of this.#fileSlice(id, current as Config<EndpointSlice> | undefined)) dirty.add(service);
+        for (const service of this.#slices.put(id, current as Config<EndpointSlice> | undefined)) dirty.add(service);
         break;
       case 'Pod':
         this.#pods.putPod(id, current as Config<Pod> | undefined);
@@ -181,34 +181,16 @@ export class KubernetesServices {
         const node = this.#pods.putNode(key.name, current as Config<Node> | undefined);
         if (!node.differs) break;
         for (const pod of node.pods) pods.add(pod);
-        for (const service of this.#users.get(`node ${key.name}`) ?? []) dirty.add(service);
-        for (const service of this.#users.get('nodes') ?? []) dirty.add(service);
+        for (const service of this.#users.of(`node ${key.name}`, 'nodes')) dirty.add(service);
       }
     }
-  }
-
-  #fileSlice(id: string, current: Config<EndpointSlice> | undefined): string[] {
-    const touched: string[] = [];
-    const before = this.#slicesByName.get(id);
-    const [old, now] = [before && serviceOfSlice(before), current && serviceOfSlice(current)];
-    put(this.#slicesByName, id, current);
-    if (old !== undefined) {
-      touched.push(old);
-      this.#slices.get(old)?.delete(id);
-    }
-    if (now !== undefined && current !== undefined) {
-      touched.push(now);
-      const slices = this.#slices.get(now) ?? new Map<string, Config<EndpointSlice>>();
-      this.#slices.set(now, slices.set(id, current));
-    }
-    return touched;
   }
 
   #markUsers({ previous, current }: WorkloadEvent, dirty: Set<string>): void {
     for (const workload of [previous, current]) {
       if (workload === undefined) continue;
       const names = [`pod ${workload.namespace}/${workload.name}`, ...workload.addresses.map((ip) => `ip ${ip}`)];
-      for (const name of names) for (const service of this.#users.get(name) ?? []) dirty.add(service);
+      for (const service of this.#users.of(...names)) dirty.add(service);
     }
   }
 
@@ -249,7 +231,7 @@ export class KubernetesServices {
     if (nodeSelectorOf(config) !== undefined) uses.add('nodes');
     const selects = hasSelector(config);
     const isName = service.resolution === 'Alias';
-    const found = sliceEndpoints(isName ? [] : this.#slicesOf(id), {
+    const found = sliceEndpoints(isName ? [] : this.#slices.of(id), {
       namespace,
       hasSelector: selects,
       publishNotReady: spec.spec.publishNotReadyAddresses,
@@ -278,14 +260,6 @@ export class KubernetesServices {
     };
   }
 
-  /** EndpointSlices when there are any: a cluster keeps the older Endpoints beside them. */
-  #slicesOf(id: string): readonly EndpointSlice[] {
-    const slices = [...(this.#slices.get(id) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
-    if (slices.length > 0) return slices.map(([, { spec }]) => spec);
-    const endpoints = this.#endpoints.get(id);
-    return endpoints === undefined ? [] : slicesOf(endpoints.spec);
-  }
-
   #selectedWorkloads({ namespace, spec: { spec } }: Config<KubernetesService>): Endpoint[] {
     const selected = this.#workloads.get(namespace)?.selectedBy(spec.selector!) ?? [];
     return selected.toSorted(byWorkloadAge).flatMap((workload) =>
@@ -310,32 +284,11 @@ export class KubernetesServices {
   }
 
   #refile(id: string, before: Made, made: Made): void {
-    for (const use of before.uses) {
-      const users = this.#users.get(use);
-      users?.delete(id);
-      if (users?.size === 0) this.#users.delete(use);
-    }
-    for (const use of made.uses) {
-      const users = this.#users.get(use);
-      if (users === undefined) this.#users.set(use, new Set([id]));
-      else users.add(id);
-    }
+    this.#users.put(id, before.uses, made.uses);
     const namespace = id.slice(0, id.indexOf('/'));
     if (before.selecting) this.#selectors = this.#selectors.without(namespace, before.selecting);
     if (made.selecting) this.#selectors = this.#selectors.with(namespace, made.selecting);
   }
-}
-
-function put<V>(map: Map<string, V>, key: string, value: V | undefined): void {
-  if (value === undefined) map.delete(key);
-  else map.set(key, value);
-}
-
-/** `namespace/name` of the Service that a slice is of. Those of services of several clusters are another registry's. */
-function serviceOfSlice({ namespace, labels }: Config): string | undefined {
-  if (labels['multicluster.kubernetes.io/service-name'] !== undefined) return undefined;
-  const name = labels['kubernetes.io/service-name'];
-  return name ? `${namespace}/${name}` : undefined;
 }
 
 function proxiesOf({ previous, current }: WorkloadEvent): readonly string[] {

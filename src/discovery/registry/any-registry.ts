@@ -1,13 +1,21 @@
-/** Answers that every registry gives in the same way from what it holds. */
+import type { NetworkGateway } from '../../model/network-gateways.ts';
 import type { LookedUp, ProxyLookup } from '../../model/proxy-lookup.ts';
 import type { Service, ServiceTarget } from '../../model/service.ts';
 import { byServiceAge } from '../../model/service-registry.ts';
 import { serviceTargets } from '../../model/service-targets.ts';
+import type { Registry, ServiceHandler, WorkloadHandler } from './registry.ts';
+import { RegistryHandlers } from './registry-handlers.ts';
 
-export abstract class DiscoveryAnswers {
+/** What every registry does in the same way: it answers from what it holds, and has handlers. */
+export abstract class AnyRegistry implements Registry {
+  abstract readonly provider: string;
+  abstract readonly clusterId: string;
+  protected readonly handlers = new RegistryHandlers();
+
   abstract services(): readonly Service[];
   abstract servicesOf(hostname: string, namespace: string): readonly Service[];
   abstract get lookup(): ProxyLookup;
+  abstract networkGateways(): readonly NetworkGateway[];
 
   getService(hostname: string): Service | undefined {
     return this.services()
@@ -25,5 +33,25 @@ export abstract class DiscoveryAnswers {
 
   getProxyLocality(proxy: LookedUp): string {
     return this.lookup.workloadOf(proxy)?.locality ?? '';
+  }
+
+  appendServiceHandler(handler: ServiceHandler): void {
+    this.handlers.appendServiceHandler(handler);
+  }
+
+  appendWorkloadHandler(handler: WorkloadHandler): void {
+    this.handlers.appendWorkloadHandler(handler);
+  }
+
+  run(): void {
+    this.handlers.run();
+  }
+
+  stop(): void {
+    this.handlers.stop();
+  }
+
+  hasSynced(): boolean {
+    return this.handlers.isRunning;
   }
 }

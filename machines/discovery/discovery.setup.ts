@@ -1,0 +1,116 @@
+import { assign, sendTo, setup } from 'xstate';
+import { callbackEffect, promiseEffect } from '../effect.ts';
+import { configControllerMachine } from './config-controller.machine.ts';
+import { meshConfigMachine } from './mesh-config.machine.ts';
+import type {
+  AdsListen,
+  AdsOrder,
+  ConfigsLoad,
+  HttpOrder,
+  PreparedStage,
+  SignalReceived,
+  StageReport,
+} from './protocol.ts';
+import { pushMachine } from './push.machine.ts';
+import { pushQueueMachine } from './push-queue.machine.ts';
+import { serviceRegistryMachine } from './service-registry.machine.ts';
+import type { DiscoverySettings } from './settings.ts';
+
+export interface DiscoveryInput {
+  settings: DiscoverySettings;
+}
+
+interface DiscoveryContext extends DiscoveryInput {
+  /** Directories of configuration; none before the stage that finds them. */
+  directories: string[];
+  /** Why the control plane ends other than by order; empty while there is no such reason. */
+  trouble: string[];
+}
+
+export interface DiscoveryOutput {
+  /** 0 when it ended as it was told to. */
+  exitCode: number;
+  /** What to tell the person, each beginning with the stage or part that failed; empty after an ordered end. */
+  trouble: string[];
+}
+
+/** How a stage that prepares something ended. */
+export interface Preparation {
+  /** Why it failed; absent: it did not. */
+  failure?: string;
+  /** Of the stage `config-sources`: what is to be read. */
+  directories?: string[];
+}
+
+/** The words that the chart of `discovery` is written in: its types, actors, delays, guards and actions. */
+export const discoverySetup = setup({
+  types: {
+    context: {} as DiscoveryContext,
+    input: {} as DiscoveryInput,
+    output: {} as DiscoveryOutput,
+    events: {} as SignalReceived | StageReport,
+    children: {} as {
+      signals: 'signals';
+      environment: 'prepare';
+      'config-sources': 'prepare';
+      registries: 'prepare';
+      'server-certificates': 'prepare';
+      authenticators: 'prepare';
+      http: 'http';
+      'ads-server': 'adsServer';
+      'push-queue': 'pushQueue';
+      'mesh-config': 'meshConfig';
+      'mesh-networks': 'meshConfig';
+      'config-controller': 'configController';
+      'service-registry': 'serviceRegistry';
+      push: 'push';
+    },
+  },
+  actors: {
+    /** Passes on what the operating system delivers. */
+    signals: callbackEffect<{ type: never }, undefined>('signals'),
+    /** Does what a stage of the start is about. */
+    prepare: promiseEffect<Preparation, { stage: PreparedStage }>('prepare'),
+    /** Serves /ready, /metrics and /debug. Stopped: every connection is cut. */
+    http: callbackEffect<HttpOrder, undefined>('http'),
+    /** Serves xDS. Its connections are actors of their own (ads-connection). Stopped: every stream is cut. */
+    adsServer: callbackEffect<AdsOrder, undefined>('adsServer'),
+    meshConfig: meshConfigMachine,
+    configController: configControllerMachine,
+    serviceRegistry: serviceRegistryMachine,
+    push: pushMachine,
+    pushQueue: pushQueueMachine,
+  },
+  delays: { shutdownDuration: ({ context }) => context.settings.shutdownMs },
+  guards: {
+    isMesh: ({ event }) => event.type === 'settings.loaded' && event.what === 'mesh',
+    isNetworks: ({ event }) => event.type === 'settings.loaded' && event.what === 'networks',
+    hasFailed: (_, params: { failure?: string }) => params.failure !== undefined,
+    hasSecurePort: ({ context }) => context.settings.secure,
+  },
+  actions: {
+    rememberTrouble: assign({
+      trouble: ({ context }, params: { stage: string; reason: string }) => [
+        ...context.trouble,
+        `${params.stage}: ${params.reason}`,
+      ],
+    }),
+    loadMesh: sendTo('mesh-config', { type: 'settings.load' }),
+    loadNetworks: sendTo('mesh-networks', { type: 'settings.load' }),
+    openHttp: sendTo('http', { type: 'http.open' }),
+    loadConfigs: sendTo(
+      'config-controller',
+      ({ context }): ConfigsLoad => ({ type: 'configs.load', directories: context.directories }),
+    ),
+    loadServices: sendTo('service-registry', { type: 'services.load' }),
+    startPush: sendTo('push', { type: 'push.start' }),
+    listenSecurely: sendTo('ads-server', { type: 'ads.listen', port: 'secure' } satisfies AdsListen),
+    listen: sendTo('ads-server', { type: 'ads.listen', port: 'plaintext' } satisfies AdsListen),
+    becomeReady: sendTo('http', { type: 'serving.began' }),
+    becomeUnready: sendTo('http', { type: 'serving.ended' }),
+    pushEverything: sendTo('push', { type: 'push.request', configs: [], forced: true, reasons: { debug: 1 } }),
+    drainQueue: sendTo('push-queue', { type: 'queue.drain' }),
+    drainStreams: sendTo('ads-server', { type: 'ads.drain' }),
+    closeHttp: sendTo('http', { type: 'http.close' }),
+  },
+});

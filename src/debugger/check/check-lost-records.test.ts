@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest';
+import type { TraceRecord } from '../../runtime/trace.ts';
+import { checkTrace, TraceChecker } from './check.ts';
+import { begun, connection, departuresOf, restart, restartFrom, spawnsOnly, trace } from './given-traces.ts';
+
+describe('a trace that begins in the middle', () => {
+  test('gives the end of an actor to the parent that the header names', () => {
+    const living = { actor: 'epoch-0', parent: 'supervisor', machine: 'epoch', state: 'x', spawned: 1, spawnedAt: 0 };
+    const ended: TraceRecord[] = [{ seq: 9, t: 1, kind: 'stop', actor: 'epoch-0', status: 'done' }];
+    expect(checkTrace([restart], ended, { actors: [living] }).counts.accepted).toBe(1);
+    const stranger = { ...living, parent: 'stranger' };
+    const { counts } = checkTrace([restart], ended, { actors: [stranger] });
+    expect(counts).toMatchObject({ accepted: 0, ignored: { unknownActor: 1 } });
+  });
+
+  test('may belong to activations of many numbers; a fault is found when one of them is certain', () => {
+    const ask = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} request.received`;
+    const answer = (n: number): string => `ads-connection-${n}>ads-connection-${n}/stream response.sent`;
+    const late = (...steps: string[]): TraceRecord[] =>
+      trace(...steps).map((record) => ({ ...record, seq: record.seq + 100 }));
+    expect(departuresOf([connection], late(answer(1), ask(2), ask(1), answer(2), answer(1)))).toEqual([]);
+    expect(departuresOf([connection], late(answer(1), ask(2), ask(1), ask(2)))).toEqual([
+      'out-of-order 104: request.received (connection.mmd:8)',
+    ]);
+    expect(
+      departuresOf([connection], late(answer(1), 'ads-server>ads-connection-9 connection.opened', answer(9))),
+    ).toEqual(['out-of-order 103: response.sent (connection.mmd:7)']);
+  });
+
+  test('is followed from where a checker was brought back to', () => {
+    const late = trace(...restartFrom(0), ...restartFrom(1), ...restartFrom(2)).slice(5);
+    const checker = new TraceChecker([restart]);
+    for (const record of late.slice(0, 4)) checker.feed(record);
+    const restore = checker.save();
+    for (const record of late.slice(8)) checker.feed(record);
+    restore();
+    for (const record of late.slice(4)) checker.feed(record);
+    expect(checker.report()).toEqual(checkTrace([restart], late));
+  });
+});
+
+describe('a trace with lost records', () => {
+  const whole = trace(begun(0), ...restartFrom(0), ...restartFrom(1), ...restartFrom(2));
+
+  test('that lacks its beginning is joined half-way', () => {
+    for (let from = 1; from < whole.length; from++) {
+      const report = checkTrace([spawnsOnly, restart], whole.slice(from));
+      expect(report.departures).toEqual([]);
+      expect(report.counts.lost).toBe(from);
+    }
+  });
+
+  test('that has a hole goes on behind it', () => {
+    for (let from = 1; from < whole.length; from++) {
+      for (let to = from + 1; to < whole.length; to++) {
+        expect(departuresOf([spawnsOnly, restart], whole.toSpliced(from, to - from))).toEqual([]);
+      }
+    }
+  });
+
+  test('is still checked behind the place where it was joined', () => {
+    const late = whole.slice(4).toSpliced(7, 1);
+    expect(
+      departuresOf(
+        [spawnsOnly, restart],
+        late.map((record, i) => ({ ...record, seq: i + 5 })),
+      ),
+    ).toHaveLength(1);
+  });
+});

@@ -1,0 +1,35 @@
+import type { AnyActorRef } from 'xstate';
+import type { Recorder } from '../../runtime/actor-system.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { AdsLimits } from './ads-limits.ts';
+import type { AdsObserver } from './ads-observer.ts';
+import type { Authenticator } from './authentication.ts';
+import type { OneShot } from './one-shot.ts';
+import type { ResourceSource } from './resource-source.ts';
+
+/** What an ADS server serves, to whom, and whom it tells of it. */
+export interface AdsServerOptions {
+  readonly source: ResourceSource;
+  readonly logger: Logger;
+  readonly recorder?: Recorder;
+  readonly observer?: AdsObserver;
+  /** False: new streams are answered UNAVAILABLE. */
+  readonly isReady?: () => boolean;
+  /** In whose name pushes and drains are recorded in the trace. */
+  readonly sender?: AnyActorRef;
+  /** Who is asked, in this order, who a client of a port with TLS is. None: nobody needs an identity. */
+  readonly authenticators?: readonly Authenticator[];
+  /** Refuse nodes that a client's identity is not of (PILOT_ENABLE_XDS_IDENTITY_CHECK). Default true. */
+  readonly checksIdentity?: boolean;
+  /** Answers requests of the types under `istio.io/debug`. */
+  readonly oneShot?: OneShot;
+  /** Send endpoints again after their clusters (see AdsConnectionInput). Default true. */
+  readonly resendsEndpoints?: boolean;
+  /** Count names that a delta client says in answer to an earlier response (see Rules of ads-watch.ts). Default true. */
+  readonly hearsLateNames?: boolean;
+  readonly limits?: AdsLimits;
+  /** A client was accepted: from now on changes concern it. Called before its first request is answered. */
+  readonly joined?: (connection: number) => void;
+  /** A client that had joined is gone. */
+  readonly left?: (connection: number) => void;
+}

@@ -1,0 +1,33 @@
+/** Longest time for which work goes on before others get their turn: requests, acknowledgements, health checks. */
+const sliceMs = 5;
+
+/** Work for many clients that is done piece by piece, in slices of the event loop. */
+export class Slices {
+  readonly #piece: () => boolean;
+  #scheduled: NodeJS.Immediate | undefined;
+
+  /** @param piece does a little, and says whether there is more to do. Must not throw. */
+  constructor(piece: () => boolean) {
+    this.#piece = piece;
+  }
+
+  /** There is work: it begins in a later turn, unless it is going on already. */
+  begin(): void {
+    this.#scheduled ??= setImmediate(() => this.#slice());
+  }
+
+  stop(): void {
+    if (this.#scheduled !== undefined) clearImmediate(this.#scheduled);
+    this.#scheduled = undefined;
+  }
+
+  #slice(): void {
+    const scheduled = this.#scheduled;
+    const until = performance.now() + sliceMs;
+    let more: boolean;
+    do more = this.#piece();
+    while (more && this.#scheduled === scheduled && performance.now() < until);
+    // A piece may have brought the end of the work.
+    if (this.#scheduled === scheduled) this.#scheduled = more ? setImmediate(() => this.#slice()) : undefined;
+  }
+}

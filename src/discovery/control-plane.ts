@@ -1,0 +1,299 @@
+/** What the control plane consists of: its statecharts with their effects, and what these work on. */
+import { hostname } from 'node:os';
+import { fromCallback, fromPromise } from 'xstate';
+import { configControllerMachine, type DirectoryReading } from '../../machines/discovery/config-controller.machine.ts';
+import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/mesh-config.machine.ts';
+import type { ConfigChange, SettingsName, StopSignal } from '../../machines/discovery/protocol.ts';
+import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
+import { type ServicesReading, serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
+import { problemText } from '../model/problem.ts';
+import type { Recorder } from '../runtime/actor-system.ts';
+import type { Logger } from '../runtime/log.ts';
+import type { TraceEndpoint } from '../runtime/trace-endpoint.ts';
+import { adsEffect } from './ads/ads-effect.ts';
+import type { AdsServer } from './ads/ads-server.ts';
+import type { Authenticator } from './ads/authentication.ts';
+import { type ConfigSources, configSources } from './config/config-sources.ts';
+import { watchDirectories } from './config/directory-watch.ts';
+import { watchFile } from './config/file-watch.ts';
+import { MeshConfigs } from './config/mesh-configs.ts';
+import { SettingsFiles } from './config/settings-files.ts';
+import { watchEffect } from './config/watch-effect.ts';
+import type { DiscoveryOptions } from './discovery-options.ts';
+import type { ListenAddress } from './listen-address.ts';
+import { callerNamespace } from './monitor/debug/known-caller.ts';
+import type { DebugAccess, DebugSources } from './monitor/debug-endpoints.ts';
+import { httpEffect } from './monitor/http-effect.ts';
+import { DiscoveryMetrics } from './monitor/metrics.ts';
+import { XdsDebug } from './monitor/xds-debug.ts';
+import { EncodedCache } from './push/encoded-cache.ts';
+import { MeshResources } from './push/mesh-resources.ts';
+import { MeshState } from './push/mesh-state.ts';
+import { registryWatch } from './registry/registry-watch.ts';
+import { supportedRegistries } from './registry-names.ts';
+import { readServerCertificate, SecurePortCredentials } from './server-certificates.ts';
+import { authenticatorsOf, prepareEffect, prepareEnvironment, type StartStages } from './start-stages.ts';
+
+export interface DiscoveryProgram {
+  readonly options: DiscoveryOptions;
+  readonly log: Logger;
+  readonly recorder: Recorder;
+  /** One line, for `/version`. */
+  readonly version: string;
+  /** Offered at every HTTP port; absent: not at all. Who made it ends it. */
+  readonly trace?: TraceEndpoint;
+  /** The source of signals; the process itself unless a test says otherwise. */
+  readonly signals?: Pick<NodeJS.Process, 'on' | 'off'>;
+}
+
+/** Where xDS is served when its only way in is the HTTP port. */
+const onlyForHttp: ListenAddress = { host: '127.0.0.1', port: 0 };
+
+/** What the statecharts' effects work on. */
+export class ControlPlane {
+  readonly metrics: DiscoveryMetrics;
+  readonly #program: DiscoveryProgram;
+  readonly #configs: MeshConfigs;
+  readonly #state: MeshState;
+  readonly #cache: EncodedCache;
+  readonly #resources: MeshResources;
+  #ads: AdsServer | undefined;
+  /** Has everything pushed to everyone, once the HTTP server is there. */
+  #pushAll = (): void => {};
+  /** Where the xDS server listens. */
+  #grpcPort: number | undefined;
+  /** Made by a stage of the start. */
+  #sources: ConfigSources | undefined;
+  /** Made by a stage of the start, when there is a port with TLS. */
+  readonly #authenticators: Authenticator[] = [];
+  #credentials: SecurePortCredentials | undefined;
+
+  constructor(program: DiscoveryProgram) {
+    const { options, log } = program;
+    this.#program = program;
+    const settings = new SettingsFiles((problem) => log.scope('mesh-config').warn(problemText(problem)));
+    const { domain, clusterId } = options;
+    this.#configs = new MeshConfigs({ mesh: () => settings.mesh, domain });
+    this.#state = new MeshState({
+      settings,
+      domain,
+      clusterId,
+      directory: this.#configs,
+      registries: options.registries,
+      registryOptions: options.registryOptions,
+    });
+    this.#cache = new EncodedCache({
+      maxEntries: options.cacheEntries,
+      keepsClusters: options.keepsClusters,
+      keepsRoutes: options.keepsRoutes,
+    });
+    this.#resources = new MeshResources({
+      context: () => this.#state.context,
+      cache: this.#cache,
+      clusterAliases: options.clusterAliases,
+    });
+    this.#state.onPublished((published) => this.#resources.published(published));
+    this.metrics = new DiscoveryMetrics({
+      version: program.version,
+      state: this.#state,
+      cache: this.#cache,
+      connectedVersions: () => this.#connectedVersions(),
+      nodes: () => this.#resources.nodes,
+    });
+    this.#configs.onChanges((changes) => this.metrics.configsChanged(changes));
+  }
+
+  machine() {
+    const settings = meshConfigMachine.provide({
+      actors: {
+        watchFile: watchEffect<{ file: string }>(
+          ({ file }, handlers) => watchFile(file, handlers),
+          this.#log('mesh-config'),
+        ),
+        readSettings: fromPromise<SettingsReading, { what: SettingsName; file: string }>(async ({ input }) =>
+          this.#state.settings.read(input.what, input.file),
+        ),
+      },
+      actions: {
+        adopt: ({ context }, { version }) => this.#adopt(context.what, version),
+      },
+    });
+    const configController = configControllerMachine.provide({
+      actors: {
+        watchDirectory: watchEffect<{ directories: string[] }>(
+          ({ directories }, handlers) => watchDirectories(directories, handlers),
+          this.#log('config-controller'),
+        ),
+        readDirectory: fromPromise<DirectoryReading, { directories: string[]; paths: string[] }>(async ({ input }) =>
+          this.#configs.read(input.directories, input.paths),
+        ),
+      },
+    });
+    const serviceRegistry = serviceRegistryMachine.provide({
+      actors: {
+        watchRegistries: registryWatch(this.#state),
+        computeServices: fromPromise<ServicesReading, { changes: ConfigChange[] }>(async ({ input }) =>
+          this.#state.computeServices(input.changes),
+        ),
+      },
+    });
+    const push = pushMachine.provide({
+      actors: {
+        buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(async ({ input }) =>
+          this.#buildContext(input),
+        ),
+      },
+    });
+    return discoveryMachine.provide({
+      actors: {
+        signals: signalEffect(this.#program.signals ?? process),
+        prepare: prepareEffect(this.#stages()),
+        http: this.#httpEffect(),
+        adsServer: this.#adsEffect(),
+        meshConfig: settings,
+        configController,
+        serviceRegistry,
+        push,
+      },
+    });
+  }
+
+  #log(scope: string): Logger {
+    return this.#program.log.scope(scope);
+  }
+
+  #stages(): StartStages {
+    const { options, log } = this.#program;
+    return {
+      environment: () => prepareEnvironment(options, log),
+      'config-sources': () => {
+        this.#sources = configSources(options, this.#state.mesh);
+        for (const warning of this.#sources.warnings) log.warn(warning);
+        return [...this.#sources.directories];
+      },
+      registries: () => {
+        supportedRegistries(options.registries);
+      },
+      'server-certificates': () => {
+        const certificate = readServerCertificate(options.securePort!.files, new Date());
+        this.#credentials = new SecurePortCredentials(options.securePort!, certificate);
+        const { serialNumber, notAfter } = certificate;
+        log.info('certificate of the secure port', { serialNumber, notAfter: notAfter.toISOString() });
+      },
+      authenticators: () => {
+        this.#authenticators.push(...authenticatorsOf(options));
+      },
+    };
+  }
+
+  #adopt(what: SettingsName, version: string): void {
+    const before = this.#state.mesh.configSources;
+    this.#state.settings.adopt(what, version);
+    const changed = JSON.stringify(before) !== JSON.stringify(this.#state.mesh.configSources);
+    if (changed && this.#sources !== undefined) {
+      this.#log('mesh-config').warn('configSources changed: that takes effect when the control plane starts again');
+    }
+  }
+
+  #buildContext({ forced, configs }: { forced: boolean; configs: string[] }): PublishedContext {
+    const start = performance.now();
+    const { version } = this.#state.publishContext({ forced, changed: configs });
+    this.metrics.contextPublished(performance.now() - start);
+    return { version, publishedAt: Date.now() };
+  }
+
+  #httpEffect() {
+    const { options, trace, version } = this.#program;
+    return httpEffect({
+      addresses: options.httpAddresses,
+      version,
+      metrics: this.metrics,
+      ...(options.grpcAddress === undefined && { grpcPort: () => this.#grpcPort }),
+      ...(options.servesDebug && { debug: { ...this.#debugSources(), access: this.#debugAccess() } }),
+      opened: (pushAll) => {
+        this.#pushAll = pushAll;
+      },
+      profile: options.profile,
+      ...(trace !== undefined && { trace }),
+    });
+  }
+
+  #debugSources(): DebugSources {
+    const { options } = this.#program;
+    return {
+      state: this.#state,
+      resources: this.#resources,
+      cache: this.#cache,
+      connections: () => this.#ads?.connections() ?? [],
+      disconnect: ({ id }) => this.#ads?.disconnect(id) ?? false,
+      pushAll: () => this.#pushAll(),
+      clusterId: options.clusterId,
+      unsafeAdmin: options.unsafeAdminEndpoints,
+    };
+  }
+
+  #debugAccess(): DebugAccess {
+    const { options } = this.#program;
+    return {
+      namespaceOf: callerNamespace(this.#authenticators),
+      checksNamespace: options.debugNamespaceAuth,
+      rootNamespace: () => this.#state.mesh.rootNamespace,
+      allowedNamespaces: options.debugNamespaces,
+    };
+  }
+
+  #adsEffect() {
+    const { options, recorder, version } = this.#program;
+    const sources = this.#debugSources();
+    const debug = new XdsDebug({ sources, access: this.#debugAccess(), version, instance: hostname() });
+    return adsEffect({
+      address: options.grpcAddress ?? onlyForHttp,
+      ...(options.securePort !== undefined && {
+        securePort: { address: options.securePort.address, credentials: () => this.#credentials! },
+      }),
+      shutdownMs: options.shutdownMs,
+      source: this.#resources,
+      logger: this.#log('ads'),
+      recorder,
+      observer: this.metrics,
+      isReady: () => this.#state.context !== undefined,
+      authenticators: this.#authenticators,
+      checksIdentity: options.checksIdentity,
+      oneShot: (question) => debug.answer(question),
+      limits: {
+        streamsPerSecond: options.streamsPerSecond,
+        maxRequestBytes: options.maxRequestBytes,
+        maxConcurrentStreams: options.maxConcurrentStreams,
+        keepaliveTimeMs: options.keepaliveIntervalMs,
+        keepaliveTimeoutMs: options.keepaliveTimeoutMs,
+        maxConnectionAgeMs: options.maxConnectionAgeMs,
+      },
+      made: (server) => {
+        this.#ads = server;
+      },
+      listening: (port) => {
+        this.#grpcPort = port;
+      },
+    });
+  }
+
+  *#connectedVersions(): Iterable<string> {
+    for (const { identity } of this.#ads?.connections() ?? []) {
+      yield String(identity.metadata.ISTIO_VERSION ?? 'unknown');
+    }
+  }
+}
+
+function signalEffect(source: Pick<NodeJS.Process, 'on' | 'off'>) {
+  return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
+    const handled: readonly StopSignal[] = ['SIGTERM', 'SIGINT'];
+    const listener = (signal: NodeJS.Signals): void => {
+      sendBack({ type: 'signal.received', signal });
+    };
+    for (const signal of handled) source.on(signal, listener);
+    return () => {
+      for (const signal of handled) source.off(signal, listener);
+    };
+  });
+}

@@ -1,0 +1,30 @@
+import type { ShardKey } from '../../model/endpoint-shards.ts';
+import type { NetworkGateway } from '../../model/network-gateways.ts';
+import type { RegistryDelta } from '../../model/registry-delta.ts';
+import { AnyRegistry } from './any-registry.ts';
+import { deliver } from './deliver.ts';
+import type { XdsUpdater } from './registry.ts';
+
+/** A registry that has services of its own, and hands their endpoints over as its shard. */
+export abstract class ShardRegistry extends AnyRegistry {
+  readonly provider: string;
+  readonly clusterId: string;
+  protected readonly updater: XdsUpdater;
+  readonly #shard: ShardKey;
+
+  constructor(shard: ShardKey, updater: XdsUpdater) {
+    super();
+    this.provider = shard.provider;
+    this.clusterId = shard.cluster;
+    this.#shard = shard;
+    this.updater = updater;
+  }
+
+  networkGateways(): readonly NetworkGateway[] {
+    return [];
+  }
+
+  protected deliver(delta: RegistryDelta): void {
+    deliver(delta, this.#shard, this.updater, this.handlers);
+  }
+}

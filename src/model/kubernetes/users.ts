@@ -1,0 +1,22 @@
+/** Pods, addresses and nodes that were looked for, whether they were there or not → the services that looked. */
+export class Users {
+  readonly #users = new Map<string, Set<string>>();
+
+  *of(...uses: readonly string[]): Iterable<string> {
+    for (const use of uses) yield* this.#users.get(use) ?? [];
+  }
+
+  /** A service looked for other things than before. */
+  put(service: string, before: Iterable<string>, now: Iterable<string>): void {
+    for (const use of before) {
+      const users = this.#users.get(use);
+      users?.delete(service);
+      if (users?.size === 0) this.#users.delete(use);
+    }
+    for (const use of now) {
+      const users = this.#users.get(use);
+      if (users === undefined) this.#users.set(use, new Set([service]));
+      else users.add(service);
+    }
+  }
+}
