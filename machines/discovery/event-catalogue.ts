@@ -174,6 +174,7 @@ const ownCatalogue = [
   { type: 'spawn', from: 'push', to: 'push/context', diagram: 'push', seeds: ['6.8 #12', '6.8 #13'] },
   { type: 'spawn', from: 'push', to: 'push/endpoints', diagram: 'push', seeds: ['6.8 #17', '6.8 #18'] },
   { type: 'clients.push', from: 'push', to: 'push-queue', diagram: 'push', seeds: ['6.8 #14', '6.8 #17'] },
+  { type: 'clients.served', from: 'push-queue', to: 'push', diagram: 'push', seeds: [] },
   { type: 'proxy.joined', from: 'discovery/ads-server', to: 'push-queue', diagram: 'push-queue', seeds: [] },
   { type: 'proxy.left', from: 'discovery/ads-server', to: 'push-queue', diagram: 'push-queue', seeds: [] },
   { type: 'proxies.serve', from: 'push-queue', to: 'discovery/ads-server', diagram: 'push-queue', seeds: ['6.8 #20'] },

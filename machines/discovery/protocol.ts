@@ -147,7 +147,7 @@ export type ContextBuilt = { type: 'context.built'; version: string; updates: nu
 /** push → discovery. A context could not be built: a fault of ours; the last one stays in force. */
 export type ContextFailed = { type: 'context.failed'; reason: string };
 
-// ---- push, discovery → push-queue
+// ---- push ↔ push-queue, discovery → push-queue
 
 /**
  * push → push-queue. Bring every connected proxy that this concerns to the context of this version. `startedAt`: when that
@@ -160,6 +160,8 @@ export type ClientsPush = {
   configs: ConfigKeyText[];
   startedAt: number;
 };
+/** push-queue → push. Every proxy has had its turn with all that was pushed. */
+export type ClientsServed = { type: 'clients.served' };
 /** discovery → push-queue. Take nothing new; serve those who wait. */
 export type QueueDrain = { type: 'queue.drain' };
 

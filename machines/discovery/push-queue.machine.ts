@@ -1,5 +1,13 @@
-import { assign, enqueueActions, not, setup } from 'xstate';
-import type { ClientsPush, ProxiesServe, ProxiesServed, ProxyJoined, ProxyLeft, QueueDrain } from './protocol.ts';
+import { assign, enqueueActions, not, sendTo, setup } from 'xstate';
+import type {
+  ClientsPush,
+  ClientsServed,
+  ProxiesServe,
+  ProxiesServed,
+  ProxyJoined,
+  ProxyLeft,
+  QueueDrain,
+} from './protocol.ts';
 import {
   type Change,
   emptyLine,
@@ -35,6 +43,7 @@ export const pushQueueMachine = setup({
   guards: {
     somebodyWaits: ({ context }) => context.line.waiting.length > 0,
     nobodyIsConcerned: ({ context }) => isAtRest(context.line),
+    nobodyIsConnected: ({ context }) => context.line.proxies.length === 0,
   },
   actions: {
     add: assign({ line: ({ context }, params: { connection: number }) => withProxy(context.line, params.connection) }),
@@ -42,11 +51,13 @@ export const pushQueueMachine = setup({
       line: ({ context }, params: { connection: number }) => withoutProxy(context.line, params.connection),
     }),
     queueEverybody: assign({
-      line: ({ context }, params: { change: Change }) => withPush(context.line, params.change),
+      line: ({ context, event }) =>
+        event.type === 'clients.push' ? withPush(context.line, changeOf(event)) : context.line,
     }),
     endTurns: assign({
       line: ({ context }, params: { connections: number[] }) => withServed(context.line, params.connections),
     }),
+    reportServed: sendTo(({ system }) => system.get('push'), { type: 'clients.served' } satisfies ClientsServed),
     /** As many as may be served at a time. */
     giveTurns: enqueueActions(({ context, enqueue }) => {
       const { line, batches } = withTurns(context.line, context.throttle);
@@ -77,10 +88,7 @@ export const pushQueueMachine = setup({
       description: 'A push concerns every proxy that is connected when it comes.',
       on: {
         'clients.push': {
-          actions: [
-            { type: 'queueEverybody', params: ({ event: { type: _, ...change } }) => ({ change }) },
-            'giveTurns',
-          ],
+          actions: ['queueEverybody', 'giveTurns'],
         },
         'proxy.joined': {
           description: 'It asks for what there is; what comes later is pushed to it.',
@@ -92,6 +100,12 @@ export const pushQueueMachine = setup({
       states: {
         'all served': {
           description: 'Every proxy has had its turn with all that was pushed.',
+          on: {
+            'clients.push': [
+              { guard: 'nobodyIsConnected', actions: 'reportServed', description: 'There is nobody to serve.' },
+              { actions: ['queueEverybody', 'giveTurns'] },
+            ],
+          },
           always: [
             { guard: 'somebodyWaits', target: 'throttled' },
             { guard: not('nobodyIsConcerned'), target: 'serving' },
@@ -101,13 +115,13 @@ export const pushQueueMachine = setup({
           description: 'Proxies are being brought up to date; nobody waits.',
           always: [
             { guard: 'somebodyWaits', target: 'throttled' },
-            { guard: 'nobodyIsConcerned', target: 'all served' },
+            { guard: 'nobodyIsConcerned', target: 'all served', actions: 'reportServed' },
           ],
         },
         throttled: {
           description: 'As many proxies as allowed are being brought up to date, and others wait for their turn.',
           always: [
-            { guard: 'nobodyIsConcerned', target: 'all served' },
+            { guard: 'nobodyIsConcerned', target: 'all served', actions: 'reportServed' },
             { guard: not('somebodyWaits'), target: 'serving' },
           ],
         },
@@ -132,3 +146,7 @@ export const pushQueueMachine = setup({
     },
   },
 });
+
+function changeOf({ type: _, ...change }: ClientsPush): Change {
+  return change;
+}

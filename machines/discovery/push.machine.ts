@@ -1,6 +1,14 @@
 import { assign, not, or, sendParent, sendTo, setup, stateIn } from 'xstate';
 import { promiseEffect, reasonOf } from '../effect.ts';
-import type { ClientsPush, ContextBuilt, ContextFailed, PushOrder, PushRequest, PushStart } from './protocol.ts';
+import type {
+  ClientsPush,
+  ClientsServed,
+  ContextBuilt,
+  ContextFailed,
+  PushOrder,
+  PushRequest,
+  PushStart,
+} from './protocol.ts';
 
 export interface PushInput {
   /** Time without a request after which a push begins (PILOT_DEBOUNCE_AFTER). */
@@ -40,13 +48,15 @@ const everything: PushOrder = { configs: [], forced: true, reasons: { global: 1 
 
 /**
  * Turns requests for pushes into contexts: requests that come close together are answered by one context, one context is
- * built at a time, and what is asked for meanwhile becomes the next one (spec/discovery.md §6.2).
+ * built at a time, and what is asked for meanwhile becomes the next one (spec/discovery.md §6.2). Meanwhile lasts until the
+ * proxies have been served: what is made for a context is shared by all of them only when all are served from that one, so a
+ * server that cannot keep up makes fewer contexts, not lists for a few proxies each.
  */
 export const pushMachine = setup({
   types: {
     context: {} as PushContext,
     input: {} as PushInput,
-    events: {} as PushStart | PushRequest,
+    events: {} as PushStart | PushRequest | ClientsServed,
     children: {} as { context: 'buildContext'; endpoints: 'buildContext' },
   },
   actors: {
@@ -131,6 +141,9 @@ export const pushMachine = setup({
     urgent: nothing,
     urgentUnderWay: nothing,
   }),
+  on: {
+    'clients.served': { description: 'Of endpoints that did not wait, or of a push that was waited for long enough.' },
+  },
   initial: 'waiting for the sources',
   states: {
     'waiting for the sources': {
@@ -229,7 +242,7 @@ export const pushMachine = setup({
                 src: 'buildContext',
                 input: ({ context }) => ({ forced: context.underWay.forced, configs: context.underWay.configs }),
                 onDone: {
-                  target: 'free',
+                  target: 'handed over',
                   actions: [
                     { type: 'pushToClients', params: ({ event }) => event.output },
                     { type: 'reportBuilt', params: ({ event }) => event.output },
@@ -242,6 +255,13 @@ export const pushMachine = setup({
                     { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
                   ],
                 },
+              },
+            },
+            'handed over': {
+              description: 'The proxies are being brought to the context.',
+              on: { 'clients.served': 'free' },
+              after: {
+                longestDelay: { target: 'free', description: 'No request waits longer than that, whoever is slow.' },
               },
             },
           },
@@ -283,7 +303,7 @@ export const pushMachine = setup({
 });
 
 /** Both requests as one; neither is changed (§6.1). */
-function merged(sum: MergedRequest, event: PushStart | PushRequest): MergedRequest {
+function merged(sum: MergedRequest, event: PushStart | PushRequest | ClientsServed): MergedRequest {
   if (event.type !== 'push.request') return sum;
   const reasons = { ...sum.reasons };
   for (const [reason, count] of Object.entries(event.reasons) as [keyof PushOrder['reasons'], number][]) {

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Actor, createActor, fromCallback, setup } from 'xstate';
-import type { ClientsPush, ProxiesServe } from '../../machines/discovery/protocol.ts';
+import type { ClientsPush, ClientsServed, ProxiesServe } from '../../machines/discovery/protocol.ts';
 import { maxChanges } from '../../machines/discovery/push-line.ts';
 import { pushQueueMachine } from '../../machines/discovery/push-queue.machine.ts';
 import { stateName } from '../../src/runtime/actor-system.ts';
@@ -13,6 +13,8 @@ class QueueWorld {
   readonly orders: ProxiesServe[] = [];
   /** What each proxy was brought up to date with, in the order of their turns. */
   readonly turns: [connection: number, version: string, configs: string][] = [];
+  /** How often `push` was told that all have had their turn. */
+  allServed = 0;
   readonly #root: Actor<ReturnType<QueueWorld['plane']>>;
 
   constructor(throttle: number, proxies: readonly number[] = []) {
@@ -26,10 +28,12 @@ class QueueWorld {
       actors: {
         queue: pushQueueMachine,
         server: fromCallback<ProxiesServe>(({ receive }) => receive((order) => void this.orders.push(order))),
+        push: fromCallback<ClientsServed>(({ receive }) => receive(() => void this.allServed++)),
       },
     }).createMachine({
       invoke: [
         { id: 'ads-server', systemId: 'ads-server', src: 'server' },
+        { id: 'push', systemId: 'push', src: 'push' },
         { id: 'push-queue', systemId: 'push-queue', src: 'queue', input: { throttle } },
       ],
     });
@@ -75,6 +79,28 @@ class QueueWorld {
 const upTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i + 1);
 
 describe('the push queue', () => {
+  it('tells when all have had their turn with all that was pushed', () => {
+    const world = new QueueWorld(1, [1, 2]);
+    world.push('v1');
+    world.serve();
+    world.push('v2');
+    world.serve();
+    world.serve();
+    expect([world.state, world.allServed]).toEqual(['taking pushes.serving', 0]);
+    world.serveAll();
+    expect([world.state, world.allServed]).toEqual(['taking pushes.all served', 1]);
+  });
+
+  it('tells so at once when nobody is connected, and when the last one leaves', () => {
+    const world = new QueueWorld(1);
+    world.push('v1');
+    expect(world.allServed).toBe(1);
+    world.joins(1);
+    world.push('v2');
+    world.leaves(1);
+    expect([world.state, world.allServed]).toEqual(['taking pushes.all served', 2]);
+  });
+
   it('gives every proxy its turn, in the order in which they came', () => {
     const world = new QueueWorld(10, [3, 1, 2]);
     world.push('v1');

@@ -86,6 +86,24 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([100, 690]);
   });
 
+  it('builds the next context when the proxies have been served from the last one, or 10 s later', async () => {
+    const world = await servingWorld();
+    const origin = world.clock.now();
+    const queue = world.discovery.system.get('push-queue')!;
+    queue.send({ type: 'proxy.joined', connection: 1 });
+    request(world);
+    await world.pass(200);
+    request(world);
+    await world.pass(400);
+    expect(buildTimes(world, origin)).toEqual([100]);
+    queue.send({ type: 'proxies.served', connections: [1] });
+    await world.settle();
+    expect(buildTimes(world, origin)).toEqual([100, 600]);
+    request(world);
+    await world.pass(20_000);
+    expect(buildTimes(world, origin)).toEqual([100, 600, 10_600]);
+  });
+
   it('builds one context at a time', async () => {
     const world = await servingWorld();
     world.buildsAtOnce = false;
