@@ -171,6 +171,7 @@ const ownCatalogue = [
   { type: 'push.request', from: 'discovery', to: 'push', diagram: 'push', seeds: [] },
   { type: 'timer quietTime', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },
   { type: 'timer longestDelay', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },
+  { type: 'timer servingTime', from: 'push', to: 'push', diagram: 'push', seeds: [] },
   { type: 'spawn', from: 'push', to: 'push/context', diagram: 'push', seeds: ['6.8 #12', '6.8 #13'] },
   { type: 'spawn', from: 'push', to: 'push/endpoints', diagram: 'push', seeds: ['6.8 #17', '6.8 #18'] },
   { type: 'clients.push', from: 'push', to: 'push-queue', diagram: 'push', seeds: ['6.8 #14', '6.8 #17'] },

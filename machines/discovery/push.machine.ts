@@ -43,6 +43,9 @@ interface PushContext extends PushInput {
   urgentUnderWay: MergedRequest;
 }
 
+/** A round of turns is over long before: a proxy that is slow costs its turn no time. */
+const servingLimitMs = 10_000;
+
 const nothing: MergedRequest = { configs: [], forced: false, reasons: {}, updates: 0 };
 const everything: PushOrder = { configs: [], forced: true, reasons: { global: 1 } };
 
@@ -66,6 +69,7 @@ export const pushMachine = setup({
   delays: {
     quietTime: ({ context }) => context.debounceAfterMs,
     longestDelay: ({ context }) => context.debounceMaxMs,
+    servingTime: servingLimitMs,
   },
   guards: {
     asksForNothing: ({ event }) => event.type === 'push.request' && !event.forced && event.configs.length === 0,
@@ -261,7 +265,7 @@ export const pushMachine = setup({
               description: 'The proxies are being brought to the context.',
               on: { 'clients.served': 'free' },
               after: {
-                longestDelay: { target: 'free', description: 'No request waits longer than that, whoever is slow.' },
+                servingTime: { target: 'free', description: 'No request waits longer than that, whoever is slow.' },
               },
             },
           },
