@@ -2,12 +2,15 @@
  * Generates src/gen from Envoy's v3 API and our own .proto files. Works offline once npm has installed its packages.
  *
  * The .proto files come from the npm package @grpc/grpc-js-xds; only the import closure of roots.txt is copied to a
- * work folder, because the bundle also holds v2 files that do not resolve.
+ * work folder, because the bundle also holds v2 files that do not resolve. Of the whole v3 API there are descriptors
+ * besides (`envoy-api.binpb`): what a person writes in an EnvoyFilter may be of any type.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
+import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 
 const here = import.meta.dirname;
 const root = dirname(here);
@@ -19,7 +22,7 @@ const sources = [
   join(bundle, 'googleapis'),
   join(bundle, 'protoc-gen-validate'),
 ];
-const work = join(here, '.work/protos');
+const work = join(here, '.work');
 const out = join(root, 'src/gen');
 
 /** Finds a .proto file by its import path in the first source folder that has it. */
@@ -61,24 +64,76 @@ const ownProtos = readdirSync(here, { recursive: true, encoding: 'utf8' }).filte
 const roots = readFileSync(join(here, 'roots.txt'), 'utf8').split('\n').filter(Boolean);
 const files = importClosure([...roots, ...ownProtos]);
 
+const api = importClosure(wholeApi());
+
 const stamp = createHash('sha256');
-for (const [path, text] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) stamp.update(path).update(text);
-for (const name of ['buf.gen.yaml', 'generate.ts']) stamp.update(readFileSync(join(here, name)));
+for (const [path, text] of [...new Map([...api, ...files])].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  stamp.update(path).update(text);
+}
+for (const name of ['buf.gen.yaml', 'generate.ts', 'roots.txt']) stamp.update(readFileSync(join(here, name)));
 const digest = stamp.digest('hex');
 const stampFile = join(out, '.stamp');
 if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === digest) process.exit(0);
 
 rmSync(work, { recursive: true, force: true });
-rmSync(out, { recursive: true, force: true });
-for (const [path, text] of files) {
-  mkdirSync(dirname(join(work, path)), { recursive: true });
-  writeFileSync(join(work, path), path === 'validate/validate.proto' ? addMissingRuleField(text) : text);
+copyTo(join(work, 'protos'), files);
+copyTo(join(work, 'api'), api);
+cpSync(join(here, 'buf.yaml'), join(work, 'buf.yaml'));
+buf('generate');
+writeFileSync(join(work, 'api/buf.yaml'), 'version: v2\n');
+buf('build', '.work/api', '--exclude-source-info', '--output', '.work/api.binpb');
+writeFileSync(join(work, 'gen/envoy-api.binpb'), withoutAnnotations(readFileSync(join(work, 'api.binpb'))));
+writeFileSync(join(work, 'gen/.stamp'), digest);
+// In one step: a program that is being loaded meanwhile finds the old files or the new ones.
+const old = join(work, 'old');
+if (existsSync(out)) renameSync(out, old);
+renameSync(join(work, 'gen'), out);
+rmSync(old, { recursive: true, force: true });
+console.log(
+  `generated ${relative(process.cwd(), out) || '.'} from ${files.size} .proto files, descriptors of ${api.size}`,
+);
+
+/** Every file of the v3 API that what the bundle holds suffices for: OpenCensus' and Prometheus' types are not in it. */
+function wholeApi(): string[] {
+  const envoy = readdirSync(join(bundle, 'envoy-api'), { recursive: true, encoding: 'utf8' });
+  const known = envoy.filter((path) => /\/v3(?:alpha)?\/[^/]+\.proto$/.test(path)).sort();
+  return [...known.filter(resolves), 'udpa/type/v1/typed_struct.proto', 'xds/type/v3/typed_struct.proto'];
 }
-cpSync(join(here, 'buf.yaml'), join(work, '../buf.yaml'));
-execFileSync(join(root, 'node_modules/.bin/buf'), ['generate'], {
-  cwd: here,
-  stdio: 'inherit',
-  env: { ...process.env, PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH ?? ''}` },
-});
-writeFileSync(stampFile, digest);
-console.log(`generated ${relative(process.cwd(), out) || '.'} from ${files.size} .proto files`);
+
+function resolves(path: string): boolean {
+  try {
+    importClosure([path]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function copyTo(folder: string, protos: ReadonlyMap<string, string>): void {
+  for (const [path, text] of protos) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), path === 'validate/validate.proto' ? addMissingRuleField(text) : text);
+  }
+}
+
+function buf(...args: string[]): void {
+  execFileSync(join(root, 'node_modules/.bin/buf'), args, {
+    cwd: here,
+    stdio: 'inherit',
+    env: { ...process.env, PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH ?? ''}` },
+  });
+}
+
+/** Without the options of the API's own tooling: they are half of the descriptors, and nobody reads them. */
+function withoutAnnotations(descriptors: Uint8Array): Uint8Array {
+  const set = fromBinary(FileDescriptorSetSchema, descriptors);
+  dropUnknown(set);
+  return toBinary(FileDescriptorSetSchema, set);
+}
+
+function dropUnknown(value: unknown): void {
+  if (Array.isArray(value)) for (const item of value) dropUnknown(item);
+  if (!isMessage(value)) return;
+  delete (value as Message & { $unknown?: unknown }).$unknown;
+  for (const field of Object.values(value)) dropUnknown(field);
+}

@@ -30,6 +30,14 @@ describe('node', () => {
     expect(metadataOf({}).INSTANCE_IPS).toBe('10.1.2.3,10.1.2.4');
   });
 
+  test('who says a version does not promise a secret server, unless somebody added one', () => {
+    expect(metadataOf({})).not.toHaveProperty('WORKLOAD_CERTIFICATES');
+    const env = { ISTIO_META_ISTIO_VERSION: '1.30.0' };
+    expect(metadataOf({ env })).toMatchObject({ ISTIO_VERSION: '1.30.0', WORKLOAD_CERTIFICATES: 'false' });
+    const own = { ...env, ISTIO_META_WORKLOAD_CERTIFICATES: 'true' };
+    expect(metadataOf({ env: own })).toMatchObject({ WORKLOAD_CERTIFICATES: 'true' });
+  });
+
   test('the environment wins over the mesh metadata, and a value may hold an equals sign', () => {
     const config = { ...defaultProxyConfig, proxyMetadata: { ISTIO_META_A: 'mesh', ISTIO_META_B: 'mesh', OTHER: 'x' } };
     const metadata = metadataOf({ config, env: { ISTIO_META_A: 'a=b', UNRELATED: '1' } });

@@ -69,4 +69,6 @@ await build({
   logLevel: 'warning',
 });
 cpSync(join(root, 'visualize/index.html'), join(root, 'dist/visualize/index.html'));
+// Read when an EnvoyFilter is first decoded.
+cpSync(join(root, 'src/gen/envoy-api.binpb'), join(root, 'dist/envoy-api.binpb'));
 writeFileSync(join(root, knownChartsFile), JSON.stringify(await drawOwnCharts()));

@@ -231,6 +231,203 @@ describe('service targets of a proxy', () => {
   });
 });
 
+describe('policies of a workload', () => {
+  const policy = (kind: string, id: string, spec = '{}'): string =>
+    object(kind, id, spec).replace('networking.istio.io/v1', `${groupOf[kind]}`);
+  const groupOf: Readonly<Record<string, string>> = {
+    PeerAuthentication: 'security.istio.io/v1',
+    RequestAuthentication: 'security.istio.io/v1',
+    AuthorizationPolicy: 'security.istio.io/v1',
+    Telemetry: 'telemetry.istio.io/v1',
+    WasmPlugin: 'extensions.istio.io/v1alpha1',
+    EnvoyFilter: 'networking.istio.io/v1alpha3',
+  };
+  const web = givenProxy({ namespace: 'a', labels: { app: 'web' } });
+  const names = (configs: readonly { readonly name: string }[]): string[] => configs.map(({ name }) => name);
+
+  it('are those of each kind that select it, and the same object while the very same hold', () => {
+    const yaml =
+      policy('PeerAuthentication', 'istio-system/mesh', '{mtls: {mode: STRICT}}') +
+      policy('PeerAuthentication', 'a/web', '{selector: {matchLabels: {app: web}}}') +
+      policy('RequestAuthentication', 'a/jwt') +
+      policy('AuthorizationPolicy', 'a/allow') +
+      policy('AuthorizationPolicy', 'a/other', '{selector: {matchLabels: {app: other}}}') +
+      policy('Telemetry', 'istio-system/mesh') +
+      policy('WasmPlugin', 'a/code', '{url: "file:///x.wasm"}') +
+      policy('EnvoyFilter', 'a/late', '{priority: 5, configPatches: []}') +
+      policy('EnvoyFilter', 'a/early', '{configPatches: []}');
+    const before = givenMesh(yaml);
+    const policies = before.context.policiesFor(web);
+    expect(names(policies.peerAuthentications)).toEqual(['mesh', 'web']);
+    expect(names(policies.requestAuthentications)).toEqual(['jwt']);
+    expect(names(policies.authorizationPolicies)).toEqual(['allow']);
+    expect(names(policies.telemetries)).toEqual(['mesh']);
+    expect(names(policies.wasmPlugins)).toEqual(['code']);
+    expect(names(policies.envoyFilters)).toEqual(['early', 'late']);
+    const other = givenProxy({ namespace: 'a', labels: { app: 'other' } });
+    expect(names(before.context.policiesFor(other).authorizationPolicies)).toEqual(['allow', 'other']);
+    expect(before.context.policiesFor(other).id).not.toBe(policies.id);
+
+    const changed = [{ kind: 'AuthorizationPolicy', namespace: 'b', name: 'new' }];
+    const after = givenMesh(yaml + policy('AuthorizationPolicy', 'b/new'), { previous: { ...before, changed } });
+    expect(after.context.policiesFor(web)).toBe(policies);
+    expect(after.context.policiesFor({ ...web })).toBe(policies);
+    const added = givenMesh(yaml + policy('AuthorizationPolicy', 'a/new'), {
+      previous: { ...before, changed: [{ ...changed[0]!, namespace: 'a' }] },
+    });
+    expect(added.context.policiesFor(web)).not.toBe(policies);
+    expect(added.context.policiesFor(web).id).not.toBe(policies.id);
+    expect(names(added.context.policiesFor(web).authorizationPolicies)).toEqual(['allow', 'new']);
+    // Whatever was built anew in between.
+    expect(givenMesh(yaml, { previous: { ...before, changed: changed } }).context.policiesFor(web)).toBe(policies);
+  });
+
+  it('are none, the same for all, where there are none', () => {
+    const { context } = givenMesh(policy('AuthorizationPolicy', 'b/x'));
+    expect(context.policiesFor(web).id).toBe('');
+    expect(context.policiesFor(web)).toBe(contextOf('').policiesFor(givenProxy({ type: 'router' })));
+  });
+
+  it('of a router are those attached to a Gateway that it carries out as well', () => {
+    const target = (group: string): string => `{targetRefs: [{group: ${group}, kind: Gateway, name: gw}]}`;
+    const server = '{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}';
+    const yaml =
+      policy('AuthorizationPolicy', 'a/ours', target('networking.istio.io')) +
+      policy('AuthorizationPolicy', 'a/api', target('gateway.networking.k8s.io')) +
+      policy('Telemetry', 'a/attached', target('networking.istio.io')) +
+      policy('Telemetry', 'a/all') +
+      object('Gateway', 'a/gw', `{selector: {app: edge}, servers: [${server}]}`);
+    const { context } = givenMesh(yaml);
+    const held = (type: 'router' | 'sidecar', labels: Record<string, string>) => {
+      const { authorizationPolicies, telemetries } = context.policiesFor(givenProxy({ type, namespace: 'a', labels }));
+      return [names(authorizationPolicies), names(telemetries)];
+    };
+    expect(held('router', { app: 'edge' })).toEqual([['ours'], ['all', 'attached']]);
+    expect(held('router', { app: 'other' })).toEqual([[], ['all']]);
+    expect(held('sidecar', { app: 'edge' })).toEqual([[], ['all']]);
+    expect(held('router', { 'gateway.networking.k8s.io/gateway-name': 'gw' })).toEqual([['api'], ['all']]);
+  });
+
+  it('follow the Gateway objects that a router carries out from context to context', () => {
+    const target = '{targetRefs: [{group: networking.istio.io, kind: Gateway, name: gw}]}';
+    const gateway = (app: string): string =>
+      object(
+        'Gateway',
+        'a/gw',
+        `{selector: {app: ${app}}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}`,
+      );
+    const before = givenMesh(policy('AuthorizationPolicy', 'a/p', target) + gateway('edge'));
+    const changed = [{ kind: 'Gateway', namespace: 'a', name: 'gw' }];
+    const after = givenMesh(policy('AuthorizationPolicy', 'a/p', target) + gateway('other'), {
+      previous: { ...before, changed },
+    });
+    const edge = givenProxy({ type: 'router', namespace: 'a', labels: { app: 'edge' } });
+    expect(names(before.context.policiesFor(edge).authorizationPolicies)).toEqual(['p']);
+    expect(after.context.policiesFor(edge).id).toBe('');
+  });
+
+  it('say what connections it takes', () => {
+    const yaml =
+      policy('PeerAuthentication', 'istio-system/mesh', '{mtls: {mode: STRICT}}') +
+      policy(
+        'PeerAuthentication',
+        'a/web',
+        '{selector: {matchLabels: {app: web}}, portLevelMtls: {"81": {mode: DISABLE}}}',
+      );
+    const before = givenMesh(yaml);
+    const modes = before.context.peerModesFor('a', { app: 'web' });
+    expect(modes).toEqual({ mode: 'STRICT', ports: new Map([[81, 'DISABLE']]) });
+    expect(before.context.peerModesFor('b', {})).toEqual({ mode: 'STRICT', ports: new Map() });
+    expect(contextOf('').peerModesFor('a', {})).toEqual({ mode: 'PERMISSIVE', ports: new Map() });
+    const changed = [{ kind: 'PeerAuthentication', namespace: 'b', name: 'x' }];
+    const after = givenMesh(yaml + policy('PeerAuthentication', 'b/x', '{mtls: {mode: DISABLE}}'), {
+      previous: { ...before, changed },
+    });
+    expect(after.context.peerModesFor('a', { app: 'web' })).toBe(modes);
+    expect(after.context.peerModesFor('b', {}).mode).toBe('DISABLE');
+  });
+});
+
+describe('short names', () => {
+  const yaml = route('a/v', 'reviews') + rule('a/r', 'reviews') + service('a/plain', 'reviews.a');
+  const kubernetesName = 'reviews.a.svc.cluster.local';
+  const withService = yaml + service('a/full', kubernetesName);
+  const changed = [{ kind: 'ServiceEntry', namespace: 'a', name: kubernetesName }];
+
+  function meaningsIn(context: PushContext): (string | undefined)[] {
+    const [virtualService] = context.virtualServicesFor('mesh', 'a');
+    const { hosts, http } = virtualService!.config.spec;
+    const ruled = [kubernetesName, 'reviews.a'].filter((host) => {
+      const [known] = context.servicesOf(host, 'a');
+      return known !== undefined && context.destinationRuleFor('a', known) !== undefined;
+    });
+    return [...hosts, http?.[0]?.route?.[0]?.destination.host, ...ruled];
+  }
+
+  it('are those of Kubernetes where it is, whether there is such a service or not', () => {
+    expect(meaningsIn(contextOf(yaml))).toEqual([kubernetesName, kubernetesName]);
+    expect(meaningsIn(contextOf(withService))).toEqual([kubernetesName, kubernetesName, kubernetesName]);
+  });
+
+  it('are those of Kubernetes elsewhere only for a service that has such a name, as services come and go', () => {
+    const without = givenMesh(yaml, { kubernetes: false });
+    expect(meaningsIn(without.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
+    const come = givenMesh(withService, { kubernetes: false, previous: { ...without, changed } });
+    expect(meaningsIn(come.context)).toEqual([kubernetesName, kubernetesName, kubernetesName]);
+    expect(come.context.renamed.map(({ kind, name }) => `${kind}/${name}`)).toEqual([
+      'VirtualService/v',
+      'DestinationRule/r',
+    ]);
+    const gone = givenMesh(yaml, { kubernetes: false, previous: { ...come, changed } });
+    expect(meaningsIn(gone.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
+    expect(gone.context.renamed).toHaveLength(2);
+  });
+
+  it('keep what they mean, and what was made of it, while other services come and go', () => {
+    const before = givenMesh(yaml, { kubernetes: false });
+    const other = [{ kind: 'ServiceEntry', namespace: 'a', name: 'x.b' }];
+    const after = givenMesh(yaml + service('a/x', 'x.b'), {
+      kubernetes: false,
+      previous: { ...before, changed: other },
+    });
+    expect(after.context.renamed).toEqual([]);
+    expect(after.context.virtualServicesFor('mesh', 'a')[0]).toBe(before.context.virtualServicesFor('mesh', 'a')[0]);
+  });
+
+  it('of a delegate mean what they mean where it stands, and change with it', () => {
+    const delegating =
+      object('VirtualService', 'a/root', '{hosts: [x.b], http: [{delegate: {name: part, namespace: b}}]}') +
+      object('VirtualService', 'b/part', '{http: [{route: [{destination: {host: reviews}}]}]}');
+    const led = ({ context }: { context: PushContext }) =>
+      context.virtualServicesFor('mesh', 'a')[0]!.config.spec.http![0]!.route![0]!.destination.host;
+    const before = givenMesh(delegating, { kubernetes: false });
+    expect(led(before)).toBe('reviews.b');
+    const host = 'reviews.b.svc.cluster.local';
+    const come = [{ kind: 'ServiceEntry', namespace: 'b', name: host }];
+    const after = givenMesh(delegating + service('b/full', host), {
+      kubernetes: false,
+      previous: { ...before, changed: come },
+    });
+    expect(led(after)).toBe(host);
+  });
+
+  it("of a proxy for unknown destinations are the Sidecar object's", () => {
+    const policy = '{mode: ALLOW_ANY, egressProxy: {host: reviews, port: {number: 80}}}';
+    const sidecar = object('Sidecar', 'a/own', `{outboundTrafficPolicy: ${policy}}`);
+    const proxy = givenProxy({ namespace: 'a' });
+    const before = givenMesh(sidecar, { kubernetes: false });
+    const proxied = ({ context }: { context: PushContext }) =>
+      context.sidecarScopeFor(proxy).outboundTrafficPolicy.egressProxy?.host;
+    expect(proxied(before)).toBe('reviews.a');
+    const after = givenMesh(sidecar + service('a/full', kubernetesName), {
+      kubernetes: false,
+      previous: { ...before, changed },
+    });
+    expect(proxied(after)).toBe(kubernetesName);
+    expect(after.context.renamed).toEqual([{ kind: 'Sidecar', namespace: 'a', name: 'own' }]);
+  });
+});
+
 describe('a push context built from the one before', () => {
   const base = service('a/s', 'x.b') + route('a/v', 'x.b') + rule('a/r', 'x.b');
 

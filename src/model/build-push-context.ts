@@ -1,12 +1,15 @@
 /** Builds the index of one moment from the last one: only what changed is indexed again (spec/discovery.md §6.3). */
 import { isDeepStrictEqual } from 'node:util';
 import { ClusterLocalHosts } from './cluster-local-hosts.ts';
-import { byAge, type Config, type ConfigKey } from './config.ts';
+import { byAge, type Config, type ConfigKey, configKeyOf } from './config.ts';
 import { DestinationRuleIndex, hasPriorities } from './destination-rule-index.ts';
 import { GatewayIndex } from './gateway-index.ts';
+import { HostNames } from './hostname.ts';
 import { type KindName, kinds, type SpecOfKind } from './kinds/index.ts';
 import type { MeshConfig } from './mesh-config.ts';
+import { type PeerModes, peerModes } from './mutual-tls-mode.ts';
 import { NetworkGateways } from './network-gateways.ts';
+import { envoyFilterIndex, PolicyIndex } from './policy-index.ts';
 import type { Proxy } from './proxy.ts';
 import { type KnownWorkload, type LookedUp, noLookup, type ProxyLookup } from './proxy-lookup.ts';
 import type { PushContext } from './push-context.ts';
@@ -18,6 +21,12 @@ import { serviceTargets } from './service-targets.ts';
 import { SidecarIndex, SidecarScopes } from './sidecar-index.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
 import { VirtualServiceIndex } from './virtual-service-index.ts';
+import {
+  type PolicyIndexes,
+  type WorkloadPolicies,
+  WorkloadPolicyIndex,
+  type WorkloadSubject,
+} from './workload-policies.ts';
 
 /** Objects by kind, oldest first. */
 export type ConfigSet = { readonly [K in KindName]: readonly Config<SpecOfKind[K]>[] };
@@ -38,6 +47,8 @@ export interface PushContextInput {
   readonly mesh: MeshConfig;
   /** `cluster.local` (`--domain`). */
   readonly domain: string;
+  /** Services are those of a Kubernetes: short names are completed as it does. True when absent. */
+  readonly kubernetes?: boolean;
   readonly configs: ConfigSet;
   /** Of all registries, oldest first. */
   readonly services: readonly Service[];
@@ -59,53 +70,78 @@ export function buildPushContext(input: PushContextInput, previous?: PreviousCon
   return new IndexedPushContext(input, previous);
 }
 
+const policyKinds = [
+  ...(['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry'] as const),
+  ...(['WasmPlugin', 'EnvoyFilter'] as const),
+];
+
+/** What the context before has, if no object of these kinds is another. */
+type Kept = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T) => T | undefined;
+
 class IndexedPushContext implements PushContext {
   readonly version: string;
   readonly mesh: MeshConfig;
   readonly domain: string;
+  readonly hostNames: HostNames;
+  readonly renamed: readonly ConfigKey[];
   private readonly endpoints: EndpointIndex;
   private readonly serviceIndex: ServiceIndex;
   private readonly virtualServices: VirtualServiceIndex;
   private readonly destinationRules: DestinationRuleIndex;
   private readonly gateways: GatewayIndex;
   private readonly sidecars: SidecarIndex;
+  private readonly policies: WorkloadPolicyIndex;
   private readonly scopes: SidecarScopes;
   private readonly workloads: ProxyLookup;
   readonly networkGateways: NetworkGateways;
   private readonly clusterLocal: ClusterLocalHosts;
 
   constructor(input: PushContextInput, previous: PreviousContext | undefined) {
-    const { mesh, domain, configs } = input;
+    const { mesh, domain, configs, kubernetes = true } = input;
     this.version = input.version;
     this.mesh = mesh;
     this.domain = domain;
     this.endpoints = input.endpoints;
     const before = reusable(input, previous);
-    const kept = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T): T | undefined =>
+    const kept: Kept = (kinds, index) =>
       before !== undefined && !kinds.some((kind) => before.changedKinds.has(kind)) ? index(before.context) : undefined;
 
     this.serviceIndex =
       kept(['ServiceEntry'], (old) => old.serviceIndex) ??
       new ServiceIndex(input.services, before?.context.serviceIndex);
+    // What is kept for the next context must not hold this one.
+    const { serviceIndex } = this;
+    this.hostNames = new HostNames(domain, kubernetes ? undefined : (hostname) => serviceIndex.has(hostname));
+    const current = <T extends { isCurrent(names: HostNames): boolean }>(index: T): T | undefined =>
+      index.isCurrent(this.hostNames) ? index : undefined;
     this.virtualServices =
-      kept(['VirtualService'], (old) => old.virtualServices) ??
+      kept(['VirtualService'], (old) => current(old.virtualServices)) ??
       new VirtualServiceIndex(
         configs.VirtualService,
-        domain,
+        this.hostNames,
         mesh.defaultVirtualServiceExportTo,
         before?.context.virtualServices,
       );
     this.destinationRules =
-      kept(['DestinationRule'], (old) => old.destinationRules) ??
+      kept(['DestinationRule'], (old) => current(old.destinationRules)) ??
       new DestinationRuleIndex(
         configs.DestinationRule,
-        { domain, rootNamespace: mesh.rootNamespace, defaultExportTo: mesh.defaultDestinationRuleExportTo },
+        {
+          hostNames: this.hostNames,
+          rootNamespace: mesh.rootNamespace,
+          defaultExportTo: mesh.defaultDestinationRuleExportTo,
+        },
         before?.context.destinationRules,
       );
     this.gateways = kept(['Gateway'], (old) => old.gateways) ?? new GatewayIndex(configs.Gateway);
     this.sidecars = kept(['Sidecar'], (old) => old.sidecars) ?? new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
     this.scopes =
       kept(['ServiceEntry', 'VirtualService', 'DestinationRule', 'Sidecar'], (old) => old.scopes) ?? this.newScopes();
+    const { gateways: gatewayIndex } = this;
+    this.policies =
+      kept([...policyKinds, 'Gateway'], (old) => old.policies) ??
+      new WorkloadPolicyIndex(this.policyIndexes(configs, kept), (workload) => gatewayIndex.for(workload));
+    this.renamed = before === undefined ? [] : this.renamedSince(before.context);
     this.workloads = input.workloads ?? noLookup;
     const gateways = input.gateways ?? NetworkGateways.none;
     // What all endpoints depend on keeps its identity as long as it is the same.
@@ -114,13 +150,45 @@ class IndexedPushContext implements PushContext {
     this.clusterLocal = before?.context.clusterLocal ?? new ClusterLocalHosts(mesh, domain);
   }
 
+  private policyIndexes(configs: ConfigSet, kept: Kept): PolicyIndexes {
+    const { rootNamespace } = this.mesh;
+    const index = <K extends Exclude<keyof PolicyIndexes, 'EnvoyFilter'>>(kind: K): PolicyIndexes[K] =>
+      kept([kind], (old) => old.policies.indexes[kind]) ??
+      // The set has the kind's objects under its name.
+      (new PolicyIndex<object>(configs[kind], rootNamespace) as unknown as PolicyIndexes[K]);
+    return {
+      PeerAuthentication: index('PeerAuthentication'),
+      RequestAuthentication: index('RequestAuthentication'),
+      AuthorizationPolicy: index('AuthorizationPolicy'),
+      Telemetry: index('Telemetry'),
+      WasmPlugin: index('WasmPlugin'),
+      EnvoyFilter:
+        kept(['EnvoyFilter'], (old) => old.policies.indexes.EnvoyFilter) ??
+        envoyFilterIndex(configs.EnvoyFilter, rootNamespace),
+    };
+  }
+
+  private renamedSince(before: IndexedPushContext): readonly ConfigKey[] {
+    if (this.hostNames.isFixed) return [];
+    const { virtualServices, destinationRules, sidecars } = this;
+    const proxied = sidecars.all.filter(({ namespace, spec: { outboundTrafficPolicy } }) => {
+      const { host } = outboundTrafficPolicy?.egressProxy ?? { host: '' };
+      return this.hostNames.qualified(host, namespace) !== before.hostNames.qualified(host, namespace);
+    });
+    return [
+      ...(virtualServices === before.virtualServices ? [] : virtualServices.renamed),
+      ...(destinationRules === before.destinationRules ? [] : destinationRules.renamed),
+      ...proxied.map(configKeyOf),
+    ];
+  }
+
   private newScopes(): SidecarScopes {
     const sources = {
       services: this.serviceIndex,
       virtualServices: this.virtualServices,
       destinationRules: this.destinationRules,
       meshPolicy: this.mesh.outboundTrafficPolicy,
-      domain: this.domain,
+      hostNames: this.hostNames,
     };
     return new SidecarScopes(sources, this.sidecars);
   }
@@ -165,6 +233,14 @@ class IndexedPushContext implements PushContext {
     return this.gateways.for(proxy);
   }
 
+  policiesFor(workload: WorkloadSubject): WorkloadPolicies {
+    return this.policies.for(workload);
+  }
+
+  peerModesFor(namespace: string, labels: Readonly<Record<string, string>>): PeerModes {
+    return peerModes(this.policies.indexes.PeerAuthentication.layersFor({ namespace, labels }));
+  }
+
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope {
     return this.scopes.for(proxy);
   }
@@ -190,5 +266,6 @@ function reusable(
   if (previous === undefined || !(previous.context instanceof IndexedPushContext)) return undefined;
   const { context, changed } = previous;
   if (context.mesh !== input.mesh || context.domain !== input.domain) return undefined;
+  if (context.hostNames.isFixed !== (input.kubernetes ?? true)) return undefined;
   return { context, changedKinds: new Set([...changed].map((key) => key.kind)) };
 }

@@ -2,7 +2,7 @@
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
 import type { DestinationRuleIndex } from './destination-rule-index.ts';
 import { HostImports } from './host-imports.ts';
-import { isWildcard, qualifiedHost } from './hostname.ts';
+import { type HostNames, isWildcard } from './hostname.ts';
 import type { EgressListener, OutboundTrafficPolicy, Sidecar } from './kinds/sidecar.ts';
 import { destinationHosts } from './resolve-virtual-service.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
@@ -18,7 +18,7 @@ export interface ScopeSources {
   readonly virtualServices: VirtualServiceIndex;
   readonly destinationRules: DestinationRuleIndex;
   readonly meshPolicy: OutboundTrafficPolicy;
-  readonly domain: string;
+  readonly hostNames: HostNames;
 }
 
 /** Everything that is exported to the namespace, through one listener. */
@@ -186,7 +186,7 @@ class BuiltScope implements SidecarScope {
     this.outboundTrafficPolicy = qualifiedPolicy(
       sidecar?.spec.outboundTrafficPolicy ?? sources.meshPolicy,
       sidecar?.namespace ?? namespace,
-      sources.domain,
+      sources.hostNames,
     );
     if (sidecar === undefined) return;
     this.sidecar = sidecar;
@@ -259,8 +259,12 @@ function isSame(a: ConfigKey, b: ConfigKey): boolean {
   return a.name === b.name && a.namespace === b.namespace && a.kind === b.kind;
 }
 
-function qualifiedPolicy(policy: OutboundTrafficPolicy, namespace: string, domain: string): OutboundTrafficPolicy {
+function qualifiedPolicy(
+  policy: OutboundTrafficPolicy,
+  namespace: string,
+  hostNames: HostNames,
+): OutboundTrafficPolicy {
   const { egressProxy } = policy;
   if (egressProxy === undefined) return policy;
-  return { ...policy, egressProxy: { ...egressProxy, host: qualifiedHost(egressProxy.host, namespace, domain) } };
+  return { ...policy, egressProxy: { ...egressProxy, host: hostNames.qualified(egressProxy.host, namespace) } };
 }

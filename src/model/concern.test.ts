@@ -96,6 +96,23 @@ describe('a change concerns a sidecar', () => {
     expect(types(shop, key)).toEqual([]);
   });
 
+  it.each([
+    ['PeerAuthentication/pay/p', ['CDS', 'EDS']],
+    ['PeerAuthentication/shop/p', ['CDS', 'EDS']],
+    ['PeerAuthentication/other/p', ['CDS', 'EDS', 'LDS']],
+    ['PeerAuthentication/nobody/p', []],
+    ['RequestAuthentication/pay/p', []],
+  ])('of a namespace with services that it may call, in how it calls them: %s', (key, expected) => {
+    expect(types({ namespace: 'other' }, key)).toEqual(expected);
+  });
+
+  it('when it says how services are called that were in its scope, and are gone', () => {
+    const change = { forced: false, keys: [parseConfigKey('PeerAuthentication/pay/p')] };
+    const hidden = givenMesh(mesh + object('Sidecar', 'other/own', '{egress: [{hosts: ["shop/*"]}]}')).context;
+    expect(concerned(change, { namespace: 'other' }, hidden, context)).toEqual(new Set(['CDS', 'EDS']));
+    expect(concerned(change, { namespace: 'other' }, hidden, hidden)).toEqual(new Set());
+  });
+
   it('without a Sidecar object when the thing is exported to it', () => {
     expect(types({ namespace: 'other' }, 'ServiceEntry/pay/card.b')).toContain('CDS');
     expect(types({ namespace: 'other' }, 'ServiceEntry/pay/secret.b')).toEqual([]);
@@ -128,15 +145,15 @@ describe('a change concerns a sidecar', () => {
     const moved = givenMesh(mesh.replace('10.0.0.1', '10.0.0.7')).context;
     const change = { forced: false, keys: [parseConfigKey('Endpoints/shop/reviews.b')] };
     const of = (ip: string): string[] => [...concerned(change, { ...shop, ip }, moved, context)].sort();
-    expect(of('10.0.0.7')).toEqual(['CDS', 'EDS', 'LDS', 'RDS']);
-    expect(of('10.0.0.1')).toEqual(['CDS', 'EDS', 'LDS', 'RDS']);
+    expect(of('10.0.0.7')).toEqual(['CDS', 'ECDS', 'EDS', 'LDS', 'NDS', 'RDS']);
+    expect(of('10.0.0.1')).toEqual(['CDS', 'ECDS', 'EDS', 'LDS', 'NDS', 'RDS']);
     expect(of('10.0.0.9')).toEqual(['EDS']);
   });
 });
 
 describe('a change concerns a router', () => {
   it.each([
-    ['Gateway/shop/gw', ['CDS', 'LDS', 'RDS']],
+    ['Gateway/shop/gw', ['CDS', 'LDS', 'RDS', 'ECDS']],
     ['VirtualService/pay/card', ['CDS', 'LDS', 'RDS']],
     ['DestinationRule/pay/card', ['CDS', 'EDS', 'LDS', 'RDS']],
     ['ServiceEntry/pay/card.b', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS']],

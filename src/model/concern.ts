@@ -3,7 +3,7 @@ import { type ConfigKey, configKeyText } from './config.ts';
 import type { NodeType } from './proxy.ts';
 import type { ProxyShape } from './proxy-shape.ts';
 import type { PushContext } from './push-context.ts';
-import { endpointsKey, serviceKey } from './service.ts';
+import { endpointsKey, type Service, serviceKey } from './service.ts';
 
 /** Types of resources, by the names of their services. */
 export type PushedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'NDS' | 'ECDS' | 'PCDS';
@@ -122,9 +122,12 @@ export function concernedTypes(change: Change, now: SeenProxy, before: SeenProxy
     ),
   );
   // What makes the proxy another proxy changes all that is made for it.
-  if (now.shape !== before.shape) for (const pushed of ['CDS', 'EDS', 'LDS', 'RDS'] as const) types.add(pushed);
+  if (now.shape !== before.shape) for (const pushed of ofShape) types.add(pushed);
   return types;
 }
+
+/** Types of which anything depends on who the proxy is. */
+const ofShape = ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS'] as const;
 
 /** What the inbound side of a proxy is made from, in its scope or not: its services, and the rules for them. */
 function keysOfWorkload({ shape, context }: SeenProxy): string[] {
@@ -146,17 +149,34 @@ function mayConcern(key: ConfigKey, now: SeenProxy, before: SeenProxy): boolean 
     return scopes.some((scope, index) => (index === 0 || scope !== scopes[0]) && scope.dependsOn(key));
   }
   if (!router && namespacePolicies.has(key.kind)) {
-    return key.namespace === shape.configNamespace || key.namespace === now.context.mesh.rootNamespace;
+    if (key.namespace === shape.configNamespace || key.namespace === now.context.mesh.rootNamespace) return true;
+    // Whether its workloads take plaintext, mutual TLS or both is for their clients to know.
+    return key.kind === 'PeerAuthentication' && [now, before].some((seen) => reaches(seen, key.namespace));
   }
   return true;
+}
+
+const namespacesOf = new WeakMap<readonly Service[], ReadonlySet<string>>();
+
+/** Whether a proxy may have services of a namespace as its upstreams. */
+function reaches({ shape, context }: SeenProxy, namespace: string): boolean {
+  const { services } = context.sidecarScopeFor(shape);
+  let namespaces = namespacesOf.get(services);
+  if (namespaces === undefined) {
+    namespaces = new Set(services.map((service) => service.namespace));
+    namespacesOf.set(services, namespaces);
+  }
+  return namespaces.has(namespace);
 }
 
 function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
   switch (type) {
     case 'SDS':
-    case 'ECDS':
     case 'PCDS':
       return onlyBy[type].has(kind);
+    case 'ECDS':
+      // Which router carries out a Gateway decides whom what is attached to it holds for.
+      return onlyBy.ECDS.has(kind) || (kind === 'Gateway' && nodeType === 'router');
     case 'CDS':
       // Of gateways, only routers have clusters.
       return !withoutEffect.CDS.has(kind) && (kind !== 'Gateway' || nodeType === 'router');

@@ -1,6 +1,6 @@
 /** Which DestinationRule holds for a service, seen from a namespace (spec/discovery.md §8.2 "selection"). */
 import { byAge, type Config, type ConfigKey, configKeyOf } from './config.ts';
-import { qualifiedHost, widerHosts } from './hostname.ts';
+import { type HostNames, isShortName, widerHosts } from './hostname.ts';
 import type { DestinationRule, Subset } from './kinds/destination-rule.ts';
 import type { LocalityLoadBalancerSetting } from './kinds/traffic-policy.ts';
 import { isSelected } from './label-match.ts';
@@ -22,7 +22,7 @@ type RulesByHost = ReadonlyMap<string, readonly Exported[]>;
 type Rules = ReadonlyMap<string, RulesByHost>;
 
 interface About {
-  readonly domain: string;
+  readonly hostNames: HostNames;
   readonly rootNamespace: string;
   readonly defaultExportTo: readonly string[];
 }
@@ -36,20 +36,26 @@ export class DestinationRuleIndex {
   private readonly general: Rules;
   /** Rules for chosen workloads. */
   private readonly selective: Rules;
+  /** Objects as they were in the index before, whose short host means something else now. */
+  readonly renamed: readonly ConfigKey[];
 
   /**
    * @param configs oldest first
-   * @param previous an index with the same settings: what did not change keeps its identity
+   * @param previous an index with the same settings, services may be others: what did not change keeps its identity
    */
   constructor(configs: readonly Config<DestinationRule>[], about: About, previous?: DestinationRuleIndex) {
     this.rootNamespace = about.rootNamespace;
     this.sources = configs;
-    const diff = listDiff(previous?.sources ?? [], configs);
+    const edited = listDiff(previous?.sources ?? [], configs);
+    const gone = new Set(edited.removed);
+    const renamed = (previous?.withOtherHost(about.hostNames) ?? []).filter((source) => !gone.has(source));
+    this.renamed = renamed.map(configKeyOf);
+    const diff = { removed: [...edited.removed, ...renamed], added: [...edited.added, ...renamed] };
     const bySource = new Map(previous?.bySource);
     const removed = new Set(diff.removed.map((source) => bySource.get(source)!));
     for (const source of diff.removed) bySource.delete(source);
     const added = diff.added.map((source) => ({
-      config: withQualifiedHost(source, about.domain),
+      config: withQualifiedHost(source, about.hostNames),
       exportTo: exportSet(source.spec.exportTo, about.defaultExportTo),
     }));
     for (const [index, source] of diff.added.entries()) bySource.set(source, added[index]!);
@@ -80,6 +86,20 @@ export class DestinationRuleIndex {
     return clientNamespace === this.rootNamespace
       ? this.generalRule(this.rootNamespace, clientNamespace, service.hostname, false)
       : undefined;
+  }
+
+  /** Whether all short names mean what they meant. */
+  isCurrent(hostNames: HostNames): boolean {
+    return this.withOtherHost(hostNames).length === 0;
+  }
+
+  private withOtherHost(hostNames: HostNames): Config<DestinationRule>[] {
+    if (hostNames.isFixed) return [];
+    return this.sources.filter((source) => {
+      const { host } = source.spec;
+      const before = this.bySource.get(source)!.config.spec.host;
+      return isShortName(host) && hostNames.qualified(host, source.namespace) !== before;
+    });
   }
 
   /** Whether any rule orders endpoints by the labels of the client's workload. */
@@ -138,8 +158,8 @@ export function hasPriorities(setting: LocalityLoadBalancerSetting | undefined):
   return (setting?.failoverPriority?.length ?? 0) > 0;
 }
 
-function withQualifiedHost(config: Config<DestinationRule>, domain: string): Config<DestinationRule> {
-  const host = qualifiedHost(config.spec.host, config.namespace, domain);
+function withQualifiedHost(config: Config<DestinationRule>, hostNames: HostNames): Config<DestinationRule> {
+  const host = hostNames.qualified(config.spec.host, config.namespace);
   return host === config.spec.host ? config : { ...config, spec: { ...config.spec, host } };
 }
 

@@ -22,6 +22,8 @@ export interface GivenMesh {
 export interface GivenOptions {
   /** YAML of a mesh configuration. */
   readonly meshConfig?: string;
+  /** Services are those of a Kubernetes: true when absent. */
+  readonly kubernetes?: boolean;
   /** The mesh before; what did not change is shared with it. */
   readonly previous?: GivenMesh & { readonly changed?: PreviousContext['changed'] };
 }
@@ -45,7 +47,9 @@ export function givenMesh(yaml: string, options: GivenOptions = {}): GivenMesh {
     registryOptionsOf(mesh),
     mesh === previous?.context.mesh ? previous.registry : undefined,
   );
-  const input = { version: '2026-01-01T00:00:00Z/1', mesh, domain: 'cluster.local', configs, ...registry };
+  const { kubernetes = true } = options;
+  const about = { version: '2026-01-01T00:00:00Z/1', mesh, domain: 'cluster.local', kubernetes };
+  const input = { ...about, configs, ...registry };
   const changed = previous?.changed;
   const context = buildPushContext(input, previous && changed && { context: previous.context, changed });
   return { file, configs, registry, context };

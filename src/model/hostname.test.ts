@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   bySpecificity,
+  HostNames,
   hostIntersection,
   hostsOverlap,
   isHostWithin,
   mostSpecific,
-  qualifiedHost,
   widerHosts,
 } from './hostname.ts';
 
@@ -54,9 +54,18 @@ describe('host names and wildcards', () => {
     );
   });
 
-  it('qualifies short names only', () => {
-    expect(qualifiedHost('reviews', 'shop', 'cluster.local')).toBe('reviews.shop.svc.cluster.local');
-    expect(qualifiedHost('reviews.shop', 'x', 'cluster.local')).toBe('reviews.shop');
-    expect(qualifiedHost('*', 'x', 'cluster.local')).toBe('*');
+  it('are completed when they are short, and only then', () => {
+    const names = new HostNames('cluster.local');
+    expect(names.qualified('reviews', 'shop')).toBe('reviews.shop.svc.cluster.local');
+    expect(names.qualified('reviews.shop', 'x')).toBe('reviews.shop');
+    expect(names.qualified('*', 'x')).toBe('*');
+    expect(names.qualified('', 'x')).toBe('');
+  });
+
+  it('are completed as Kubernetes does without Kubernetes too, for services that are named so', () => {
+    const names = new HostNames('mesh.local', (hostname) => hostname === 'reviews.shop.svc.mesh.local');
+    expect(names.qualified('reviews', 'shop')).toBe('reviews.shop.svc.mesh.local');
+    expect(names.qualified('reviews', 'pay')).toBe('reviews.pay');
+    expect(names.qualified('ratings.shop', 'pay')).toBe('ratings.shop');
   });
 });

@@ -46,7 +46,35 @@ export function mostSpecific(host: string, keys: { has(key: string): boolean }):
   return undefined;
 }
 
-/** `reviews` in namespace `shop` is `reviews.shop.svc.cluster.local`; names with a dot and wildcards are as they are. */
-export function qualifiedHost(host: string, namespace: string, domain: string): string {
-  return host === '' || host.includes('.') || isWildcard(host) ? host : `${host}.${namespace}.svc.${domain}`;
+/** Whether a name is to be completed by who says it: names with a dot and wildcards are as they are. */
+export function isShortName(host: string): boolean {
+  return host !== '' && !host.includes('.') && !isWildcard(host);
+}
+
+/**
+ * What short names in objects mean. `svc.<domain>` is the suffix of Kubernetes: where no Kubernetes is, only a service
+ * that is known by such a name has it.
+ */
+export class HostNames {
+  readonly domain: string;
+  /** What a name means does not depend on which services there are. */
+  readonly isFixed: boolean;
+  private readonly isKnown: (hostname: string) => boolean;
+
+  /**
+   * @param domain `cluster.local`
+   * @param isKnown whether there is a service of the name; absent: services are those of Kubernetes
+   */
+  constructor(domain: string, isKnown?: (hostname: string) => boolean) {
+    this.domain = domain;
+    this.isFixed = isKnown === undefined;
+    this.isKnown = isKnown ?? (() => true);
+  }
+
+  /** `reviews` said in namespace `shop` is `reviews.shop.svc.cluster.local`, or else `reviews.shop`. */
+  qualified(host: string, namespace: string): string {
+    if (!isShortName(host)) return host;
+    const inKubernetes = `${host}.${namespace}.svc.${this.domain}`;
+    return this.isKnown(inKubernetes) ? inKubernetes : `${host}.${namespace}`;
+  }
 }

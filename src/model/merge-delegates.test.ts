@@ -3,7 +3,7 @@ import type { HttpMatchRequest, HttpRoute } from './kinds/virtual-service.ts';
 import { mergeDelegateRoutes } from './merge-delegates.ts';
 
 const merged = (root: HttpMatchRequest, leaf: HttpMatchRequest): readonly HttpMatchRequest[] | undefined =>
-  mergeDelegateRoutes({ match: [root] }, [{ match: [leaf] }])[0]?.match;
+  mergeDelegateRoutes({ match: [root] }, [{ match: [leaf] }])[0]?.route.match;
 
 describe('the routes of a delegate', () => {
   it.each<[string, HttpMatchRequest, HttpMatchRequest, HttpMatchRequest | undefined]>([
@@ -55,7 +55,7 @@ describe('the routes of a delegate', () => {
       ],
     };
     const delegate: HttpRoute = { match: [{ name: 'd', uri: { prefix: '/b' } }] };
-    expect(mergeDelegateRoutes(root, [delegate])[0]?.match).toEqual([
+    expect(mergeDelegateRoutes(root, [delegate])[0]?.route.match).toEqual([
       { name: 'r1-d', headers: { x: { exact: '1' } }, uri: { prefix: '/b' } },
     ]);
   });
@@ -79,16 +79,20 @@ describe('the routes of a delegate', () => {
       mirrors: [{ destination: { host: 'n' } }],
       route: [{ destination: { host: 'a' } }],
     };
-    expect(mergeDelegateRoutes(root, [delegate])).toEqual([
-      {
-        name: 'root-leaf',
-        match: [],
-        timeoutMs: 5,
-        retries: { attempts: 2 },
-        headers: {},
-        mirrors: [{ destination: { host: 'n' } }],
-        route: [{ destination: { host: 'a' } }],
-      },
-    ]);
+    expect(mergeDelegateRoutes(root, [delegate])[0]?.route).toEqual({
+      name: 'root-leaf',
+      match: [],
+      timeoutMs: 5,
+      retries: { attempts: 2 },
+      headers: {},
+      mirrors: [{ destination: { host: 'n' } }],
+      route: [{ destination: { host: 'a' } }],
+    });
+  });
+
+  it('say which of them they are, those before them dropped or not', () => {
+    const root: HttpRoute = { match: [{ uri: { prefix: '/a' } }] };
+    const merged = mergeDelegateRoutes(root, [{ match: [{ uri: { exact: '/b' } }] }, {}]);
+    expect(merged.map(({ index }) => index)).toEqual([1]);
   });
 });

@@ -3,11 +3,17 @@
 import type { StringMatch, ValueMatch } from './kinds/string-match.ts';
 import type { HttpMatchRequest, HttpRoute } from './kinds/virtual-service.ts';
 
+export interface MergedRoute {
+  readonly route: HttpRoute;
+  /** Of the delegate's route among its routes. */
+  readonly index: number;
+}
+
 /** One route for each route of the delegate whose every match fits some match of the root. */
-export function mergeDelegateRoutes(root: HttpRoute, delegateRoutes: readonly HttpRoute[]): HttpRoute[] {
-  return delegateRoutes.flatMap((route) => {
+export function mergeDelegateRoutes(root: HttpRoute, delegateRoutes: readonly HttpRoute[]): MergedRoute[] {
+  return delegateRoutes.flatMap((route, index) => {
     const match = mergedMatches(root.match ?? [], route.match ?? []);
-    return match === undefined ? [] : [withRootActions(root, route, match)];
+    return match === undefined ? [] : [{ route: withRootActions(root, route, match), index }];
   });
 }
 

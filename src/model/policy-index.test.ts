@@ -35,6 +35,7 @@ describe('policies of a workload', () => {
       config('shop/web', allow({ selector: { app: 'web' } })),
       config('shop/other', allow({ selector: { app: 'other' } })),
       config('shop/attached', allow({ targetRefs: [{ group: '', kind: 'Service', name: 'web' }] })),
+      config('shop/reaching', allow({ targetRefs: [{ group: '', kind: 'Service', name: 'web', namespace: 'store' }] })),
       config('istio-system/mesh', allow()),
       config('istio-system/web', allow({ selector: { version: 'v1' } })),
       config('store/all', allow()),
@@ -52,9 +53,24 @@ describe('policies of a workload', () => {
     expect(index.for(web)).toBe(index.for({ namespace: 'shop', labels: { version: 'v1', app: 'web' } }));
   });
 
-  it('are found by what they are attached to', () => {
-    expect(places(index.attachedTo('Service', 'web', 'shop'))).toEqual(['shop/attached']);
-    expect(index.attachedTo('Service', 'web', 'store')).toEqual([]);
+  it('are those of each namespace for labels that workloads of several share', () => {
+    const { labels } = web;
+    for (const namespace of ['shop', 'store', 'shop']) {
+      expect(places(index.for({ namespace, labels })).at(-1)).toBe(namespace === 'shop' ? 'shop/web' : 'store/all');
+    }
+  });
+
+  it('are those attached to an object of its namespace that it carries out', () => {
+    const reference = { group: '', kind: 'Service', name: 'web' };
+    const carrying = (namespace: string, about: object = {}) => ({
+      namespace,
+      labels: {},
+      carriesOut: [{ ...reference, namespace: 'shop', ...about }],
+    });
+    expect(places(index.for(carrying('shop')))).toEqual(['istio-system/mesh', 'shop/all', 'shop/attached']);
+    expect(places(index.for(carrying('shop', { name: 'other' })))).not.toContain('shop/attached');
+    expect(places(index.for(carrying('shop', { namespace: 'store' })))).toEqual(['istio-system/mesh', 'shop/all']);
+    expect(places(index.for(carrying('store')))).toEqual(['istio-system/mesh', 'store/all']);
   });
 });
 

@@ -10,17 +10,21 @@
  * | `configNamespace` | what is visible, which Sidecar object and which destination rules hold, `sourceNamespace` of matches |
  * | `labels` | which Sidecar, Gateway and destination rules select it, `sourceLabels` of matches, failover priorities |
  * | `ipFamily` | addresses to bind and to connect from, address families of DNS |
- * | `ownAddresses` | a Sidecar object that forwards to the workload's own address; listeners of a headless service's pods |
+ * | `ownAddresses` | inbound listeners that a Sidecar object says; listeners of a headless service's pods |
+ * | `nodeName` | endpoints of services that keep to the client's node |
  * | `dnsDomain` | short names of services in virtual hosts |
  * | `locality` | order and weight of endpoints |
  * | `network`, `clusterId` | which endpoints are reached directly, which through a gateway (spec/discovery.md §5.7) |
  * | `interceptionMode` | whether listeners bind their ports, and are transparent |
  * | `metadata` | see {@link shapeMetadata} |
+ * | `askedMetadata` | which patches of EnvoyFilters hold |
  * | `serviceTargets` | inbound listeners and clusters, ports of a gateway |
  *
  * Its id, name, cluster name, service account, the addresses as such and all other metadata count for nothing.
  */
 import { isIPv4, isIPv6 } from 'node:net';
+import type { Config } from './config.ts';
+import type { EnvoyFilter } from './kinds/envoy-filter.ts';
 import type { InterceptionMode, NodeType, Proxy } from './proxy.ts';
 import type { PushContext } from './push-context.ts';
 import type { Service, ServiceTarget } from './service.ts';
@@ -31,6 +35,10 @@ export type IpFamily = 'v4' | 'v6' | 'dual';
 
 /** The metadata of a node that generators read. What is not listed cannot make two proxies different. */
 export const shapeMetadata = [
+  // `true`: the agent answers DNS queries, with stand-in addresses of services that have none; else absent.
+  'DNS_AUTO_ALLOCATE',
+  // `true`: the agent answers DNS queries; else absent.
+  'DNS_CAPTURE',
   // `1`: HTTP/1.0 is taken.
   'HTTP10',
   // Where applications find their HTTP proxy.
@@ -39,7 +47,7 @@ export const shapeMetadata = [
   'IDLE_TIMEOUT',
   // `true`: the pod may not bind ports below 1024.
   'UNPRIVILEGED_POD',
-  // `true`: the bootstrap has the agent's secret server, so that clusters may refer to workload certificates.
+  // `true`: the bootstrap has the agent's secret server, so that resources may refer to workload certificates; else absent.
   'WORKLOAD_CERTIFICATES',
 ] as const;
 
@@ -53,6 +61,8 @@ export interface ProxyShape {
   readonly ipFamily: IpFamily;
   /** Empty where they make no difference, which is almost everywhere. */
   readonly ownAddresses: readonly string[];
+  /** The Kubernetes node that it runs on. Empty where it makes no difference, which is almost everywhere. */
+  readonly nodeName: string;
   readonly dnsDomain: string;
   /** `region/zone/subzone`. */
   readonly locality: string;
@@ -60,12 +70,14 @@ export interface ProxyShape {
   readonly clusterId: string;
   readonly interceptionMode: InterceptionMode;
   readonly metadata: ShapeMetadata;
+  /** What the EnvoyFilters in force ask the node for: ISTIO_VERSION where one matches versions, the keys that they match. */
+  readonly askedMetadata: Readonly<Record<string, unknown>>;
   /** The service ports that the workload itself serves. */
   readonly serviceTargets: readonly ServiceTarget[];
 }
 
 /** What of a context a shape depends on. */
-export type ShapeContext = Pick<PushContext, 'sidecarScopeFor' | 'serviceTargetsOf' | 'workloadOf'>;
+export type ShapeContext = Pick<PushContext, 'sidecarScopeFor' | 'serviceTargetsOf' | 'workloadOf' | 'policiesFor'>;
 
 export function ipFamilyOf(addresses: readonly string[]): IpFamily {
   const v6 = addresses.some((address) => isIPv6(address));
@@ -77,8 +89,7 @@ export function ipFamilyOf(addresses: readonly string[]): IpFamily {
 export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
   const known = knownProxy(proxy, context);
   const serviceTargets = context.serviceTargetsOf(known);
-  const needsAddresses = dependsOnAddresses(proxy.type, context.sidecarScopeFor(known), serviceTargets);
-  return makeShape(known, serviceTargets, needsAddresses);
+  return makeShape(known, serviceTargets, ownFacts(known, context, serviceTargets));
 }
 
 const knownProxies = new WeakMap<Proxy, Proxy>();
@@ -99,14 +110,72 @@ export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'
   return known;
 }
 
-export function makeShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[], needsAddresses: boolean): ProxyShape {
+/** What tells proxies apart only where something in force looks at it. */
+export type OwnFacts = Pick<ProxyShape, 'ownAddresses' | 'nodeName' | 'askedMetadata'>;
+
+const noFacts: OwnFacts = { ownAddresses: [], nodeName: '', askedMetadata: {} };
+
+export function ownFacts(
+  proxy: Proxy,
+  context: Pick<PushContext, 'sidecarScopeFor' | 'policiesFor'>,
+  serviceTargets: readonly ServiceTarget[],
+): OwnFacts {
+  const scope = context.sidecarScopeFor(proxy);
+  const addresses = dependsOnAddresses(proxy.type, scope, serviceTargets);
+  const node = keepsToNodes(scope.services);
+  const asked = askedBy(context.policiesFor(proxy).envoyFilters);
+  if (!addresses && !node && asked.length === 0) return noFacts;
+  return {
+    ownAddresses: addresses ? proxy.ipAddresses : [],
+    nodeName: node && typeof proxy.metadata.NODE_NAME === 'string' ? proxy.metadata.NODE_NAME : '',
+    askedMetadata: chosen(proxy.metadata, asked),
+  };
+}
+
+const listsOfNodes = new WeakMap<readonly Service[], boolean>();
+
+/** Whether endpoints of any of the services are chosen by the client's node. */
+function keepsToNodes(services: readonly Service[]): boolean {
+  let known = listsOfNodes.get(services);
+  if (known === undefined) {
+    known = services.some(({ attributes }) => {
+      return attributes?.nodeLocal === true || attributes?.trafficDistribution === 'PreferSameNode';
+    });
+    listsOfNodes.set(services, known);
+  }
+  return known;
+}
+
+const keysAsked = new WeakMap<readonly Config<EnvoyFilter>[], readonly string[]>();
+
+/** Keys of metadata that patches match, in order. */
+function askedBy(filters: readonly Config<EnvoyFilter>[]): readonly string[] {
+  if (filters.length === 0) return [];
+  let known = keysAsked.get(filters);
+  if (known === undefined) {
+    const proxies = filters.flatMap(({ spec }) => spec.configPatches.map(({ match }) => match.proxy ?? {}));
+    const keys = proxies.flatMap(({ proxyVersion, metadata = {} }) => [
+      ...(proxyVersion === undefined ? [] : ['ISTIO_VERSION']),
+      ...Object.keys(metadata),
+    ]);
+    known = [...new Set(keys)].sort();
+    keysAsked.set(filters, known);
+  }
+  return known;
+}
+
+function chosen(metadata: Proxy['metadata'], keys: readonly string[]): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(keys.filter((key) => metadata[key] !== undefined).map((key) => [key, metadata[key]]));
+}
+
+export function makeShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[], own: OwnFacts): ProxyShape {
   const { type, configNamespace, labels, dnsDomain, locality, network, clusterId, interceptionMode } = proxy;
   return {
     type,
     configNamespace,
     labels,
     ipFamily: ipFamilyOf(proxy.ipAddresses),
-    ownAddresses: needsAddresses ? proxy.ipAddresses : [],
+    ...own,
     dnsDomain,
     locality,
     network,
@@ -117,7 +186,7 @@ export function makeShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[]
   };
 }
 
-/** Of sidecars: of one whose Sidecar object forwards to the workload's own address, and of a headless service's pod. */
+/** Of sidecars: of one whose Sidecar object says what it takes in (names of its chains), and of a headless service's pod. */
 export function dependsOnAddresses(
   type: NodeType,
   scope: Pick<SidecarScope, 'ingressListeners'>,
@@ -125,9 +194,7 @@ export function dependsOnAddresses(
 ): boolean {
   if (type === 'router') return false;
   if (serviceTargets.some(({ service }) => isHeadless(service))) return true;
-  return (scope.ingressListeners ?? []).some(({ defaultEndpoint = '' }) =>
-    /^(?:0\.0\.0\.0|\[::\]):/.test(defaultEndpoint),
-  );
+  return (scope.ingressListeners ?? []).length > 0;
 }
 
 /** A Kubernetes Service without a virtual IP: its pods are addressed one by one. */
@@ -136,6 +203,24 @@ export function isHeadless(service: Pick<Service, 'resolution' | 'registry'>): b
 }
 
 function readMetadata({ metadata }: Proxy): ShapeMetadata {
-  const read = shapeMetadata.filter((key) => metadata[key] !== undefined);
-  return Object.fromEntries(read.map((key) => [key, metadata[key]]));
+  const { WORKLOAD_CERTIFICATES: _1, DNS_CAPTURE: _2, DNS_AUTO_ALLOCATE: _3, ...asSent } = metadata;
+  return {
+    ...chosen(asSent, shapeMetadata),
+    // In one form, so that ways of saying the same make no difference.
+    ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
+    ...(isTrue(metadata.DNS_CAPTURE) && { DNS_CAPTURE: 'true' }),
+    ...(isTrue(metadata.DNS_AUTO_ALLOCATE) && { DNS_AUTO_ALLOCATE: 'true' }),
+  };
+}
+
+/**
+ * Whether there is an agent beside the Envoy that serves it certificates: as the node says, and if it says nothing, when
+ * an agent wrote the node (which agent it was, its version, makes no difference).
+ */
+function hasSecretServer({ WORKLOAD_CERTIFICATES: said, ISTIO_VERSION: version }: Proxy['metadata']): boolean {
+  return said === undefined ? version !== undefined && version !== '' : isTrue(said);
+}
+
+function isTrue(value: unknown): boolean {
+  return value === true || value === 'true';
 }

@@ -2,15 +2,18 @@
  * The mesh at one moment, indexed for those who make resources (spec/discovery.md §6.3). Immutable: what it answers
  * never changes, although some of it is computed when first asked for.
  */
-import type { Config } from './config.ts';
+import type { Config, ConfigKey } from './config.ts';
+import type { HostNames } from './hostname.ts';
 import type { Gateway } from './kinds/gateway.ts';
 import type { MeshConfig } from './mesh-config.ts';
+import type { PeerModes } from './mutual-tls-mode.ts';
 import type { NetworkGateways } from './network-gateways.ts';
 import type { Proxy } from './proxy.ts';
 import type { KnownWorkload, LookedUp } from './proxy-lookup.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
 import type { Endpoint, Service, ServiceTarget } from './service.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
+import type { WorkloadPolicies, WorkloadSubject } from './workload-policies.ts';
 
 export interface PushContext {
   /** `<RFC 3339 time>/<counter>`: the version_info of what is made from this context. */
@@ -18,6 +21,13 @@ export interface PushContext {
   readonly mesh: MeshConfig;
   /** Suffix of host names, `cluster.local`. */
   readonly domain: string;
+  /** What short names in objects mean. */
+  readonly hostNames: HostNames;
+  /**
+   * Objects that are what they were in the context that this one was built from, and mean something else: short names
+   * in them do, because services came or went. They count as changed.
+   */
+  readonly renamed: readonly ConfigKey[];
   /**
    * All, oldest first. A ServiceEntry with several addresses makes one service for each (§5.5), so the same host and
    * namespace may come more than once.
@@ -51,6 +61,13 @@ export interface PushContext {
   readonly ordersEndpointsByLabels: boolean;
   /** Gateway objects that select a proxy, oldest first (§8.7). */
   gatewaysFor(proxy: Pick<Proxy, 'type' | 'labels'>): readonly Config<Gateway>[];
+  /** Policies that hold for a workload: the same object as in another context while the very same objects hold. */
+  policiesFor(workload: WorkloadSubject): WorkloadPolicies;
+  /**
+   * What connections a workload takes: for its own listeners, and for its clients. The same object while the very same
+   * PeerAuthentication objects hold.
+   */
+  peerModesFor(namespace: string, labels: Readonly<Record<string, string>>): PeerModes;
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope;
   /** The service ports that a proxy's own workload serves. */
   serviceTargetsOf(proxy: LookedUp): readonly ServiceTarget[];

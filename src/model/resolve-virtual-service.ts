@@ -1,6 +1,6 @@
 /** Makes the names in a VirtualService independent of where it stands: hosts fully qualified, gateways `namespace/name`. */
 import type { Config } from './config.ts';
-import { qualifiedHost } from './hostname.ts';
+import { type HostNames, isShortName } from './hostname.ts';
 import type {
   Destination,
   HttpMatchRequest,
@@ -10,15 +10,15 @@ import type {
   VirtualService,
 } from './kinds/virtual-service.ts';
 
-/** @param domain suffix of host names, `cluster.local` */
-export function resolveVirtualService(config: Config<VirtualService>, domain: string): Config<VirtualService> {
+/** @param hostNames what short names mean */
+export function resolveVirtualService(config: Config<VirtualService>, hostNames: HostNames): Config<VirtualService> {
   const { spec, namespace } = config;
-  const names = new Names(namespace, domain);
+  const names = new Names(namespace, hostNames);
   return {
     ...config,
     spec: {
       ...spec,
-      hosts: spec.hosts.map((host) => qualifiedHost(host, namespace, domain)),
+      hosts: spec.hosts.map((host) => hostNames.qualified(host, namespace)),
       gateways: spec.gateways?.length ? names.gateways(spec.gateways) : ['mesh'],
       ...(spec.http && { http: spec.http.map((route) => names.http(route)) }),
       ...(spec.tls && { tls: spec.tls.map((route) => names.layer4(route)) }),
@@ -29,11 +29,11 @@ export function resolveVirtualService(config: Config<VirtualService>, domain: st
 
 class Names {
   private readonly namespace: string;
-  private readonly domain: string;
+  private readonly hostNames: HostNames;
 
-  constructor(namespace: string, domain: string) {
+  constructor(namespace: string, hostNames: HostNames) {
     this.namespace = namespace;
-    this.domain = domain;
+    this.hostNames = hostNames;
   }
 
   gateways(gateways: readonly string[]): string[] {
@@ -72,8 +72,14 @@ class Names {
   }
 
   private destination(destination: Destination): Destination {
-    return { ...destination, host: qualifiedHost(destination.host, this.namespace, this.domain) };
+    return { ...destination, host: this.hostNames.qualified(destination.host, this.namespace) };
   }
+}
+
+/** What the short names in an object mean, as a text; empty when it has none. */
+export function shortNamesText({ spec, namespace }: Config<VirtualService>, hostNames: HostNames): string {
+  const short = [...spec.hosts, ...destinationHosts(spec)].filter(isShortName);
+  return short.map((host) => hostNames.qualified(host, namespace)).join();
 }
 
 /** Every host that routes of a virtual service lead to, mirrors included. */

@@ -2,6 +2,7 @@
 import type { Config, ConfigKey } from './config.ts';
 import type { DestinationRule } from './kinds/destination-rule.ts';
 import type { VirtualService } from './kinds/virtual-service.ts';
+import type { Origin } from './origin.ts';
 
 /**
  * A virtual service as generators read it: hosts and destination hosts fully qualified, gateway names (its own and
@@ -11,6 +12,11 @@ export interface ResolvedVirtualService {
   readonly config: Config<VirtualService>;
   /** The object, and the delegates that were merged into it. */
   readonly origins: readonly ConfigKey[];
+  /**
+   * Where each of its `http` routes was written, by index: in the delegate, then in the object. Absent for one without
+   * delegates, whose routes stand where the object has them.
+   */
+  readonly httpOrigins?: readonly (readonly Origin[])[];
 }
 
 /** All rules for one host as one (§8.2: the oldest is the base; later ones add subsets). */

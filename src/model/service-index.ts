@@ -53,6 +53,11 @@ export class ServiceIndex {
     return list;
   }
 
+  /** Whether any namespace has a service of the host. */
+  has(hostname: string): boolean {
+    return this.byHost.has(hostname);
+  }
+
   of(hostname: string, namespace: string): readonly Service[] {
     return (this.byHost.get(hostname) ?? []).filter((service) => service.namespace === namespace);
   }

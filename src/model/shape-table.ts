@@ -1,6 +1,6 @@
 /** Makes equal shapes one object, and brings a proxy's shape from one context to the next at next to no cost. */
 import type { Proxy } from './proxy.ts';
-import { dependsOnAddresses, knownProxy, makeShape, type ProxyShape, type ShapeContext } from './proxy-shape.ts';
+import { knownProxy, makeShape, type OwnFacts, ownFacts, type ProxyShape, type ShapeContext } from './proxy-shape.ts';
 import type { Service, ServiceTarget } from './service.ts';
 
 export class ShapeTable {
@@ -22,15 +22,16 @@ export class ShapeTable {
   shapeOf(node: Proxy, context: ShapeContext, before?: ProxyShape): ProxyShape {
     const proxy = knownProxy(node, context);
     const targets = context.serviceTargetsOf(proxy);
-    const needsAddresses = dependsOnAddresses(proxy.type, context.sidecarScopeFor(proxy), targets);
+    const own = ownFacts(proxy, context, targets);
+    const ownKey = textOf(own);
     const isSameWorkload = before?.labels === proxy.labels && before.locality === proxy.locality;
     if (before !== undefined && isSameWorkload && sameTargets(before.serviceTargets, targets)) {
-      if (before.ownAddresses.length > 0 === needsAddresses) return before;
+      if (textOf(before) === ownKey) return before;
     }
-    const key = `${this.#fixedKey(proxy)}${needsAddresses ? proxy.ipAddresses.join() : ''} ${this.#targetsKey(targets)}`;
+    const key = `${this.#fixedKey(proxy)}${ownKey} ${this.#targetsKey(targets)}`;
     const known = this.#shapes.get(key)?.deref();
     if (known !== undefined) return known;
-    const made = makeShape(proxy, targets, needsAddresses);
+    const made = makeShape(proxy, targets, own);
     this.#shapes.set(key, new WeakRef(made));
     this.#gone.register(made, key);
     return made;
@@ -39,7 +40,7 @@ export class ShapeTable {
   #fixedKey(proxy: Proxy): string {
     let key = this.#fixedKeys.get(proxy);
     if (key === undefined) {
-      const { ownAddresses: _1, serviceTargets: _2, labels, metadata, ...rest } = makeShape(proxy, [], false);
+      const { serviceTargets: _, labels, metadata, ...rest } = makeShape(proxy, [], noFacts);
       // Maps come in any order: a Go client's in another one each time.
       key = JSON.stringify([Object.entries(rest), Object.entries(labels).sort(), inOrder(metadata)]);
       this.#fixedKeys.set(proxy, key);
@@ -62,6 +63,21 @@ export class ShapeTable {
     }
     return id;
   }
+}
+
+const noFacts: OwnFacts = { ownAddresses: [], nodeName: '', askedMetadata: {} };
+
+const texts = new WeakMap<OwnFacts, string>();
+
+/** Equal for equal facts. */
+function textOf(facts: OwnFacts): string {
+  let text = texts.get(facts);
+  if (text === undefined) {
+    const { ownAddresses, nodeName, askedMetadata } = facts;
+    text = JSON.stringify([ownAddresses, nodeName, inOrder(askedMetadata)]);
+    texts.set(facts, text);
+  }
+  return text;
 }
 
 /** Whether two lists of targets are of the same services, and so make the same shape. */

@@ -16,6 +16,11 @@ export class SidecarIndex {
     this.rootNamespace = rootNamespace;
   }
 
+  /** All, of any namespace. */
+  get all(): readonly Config<Sidecar>[] {
+    return [...this.byNamespace.values()].flat();
+  }
+
   /** The oldest that selects the workload, else the namespace's for all, else the root namespace's for all. Gateways have none. */
   for(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): Config<Sidecar> | undefined {
     if (proxy.type !== 'sidecar') return undefined;

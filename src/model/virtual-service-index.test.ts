@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from './config.ts';
+import { HostNames } from './hostname.ts';
 import type { VirtualService } from './kinds/virtual-service.ts';
 import { VirtualServiceIndex } from './virtual-service-index.ts';
 
@@ -28,7 +29,7 @@ function ledTo(index: VirtualServiceIndex, name: string): (string | undefined)[]
 }
 
 const indexOf = (sources: readonly Source[], previous?: VirtualServiceIndex): VirtualServiceIndex =>
-  new VirtualServiceIndex(sources, 'cluster.local', ['*'], previous);
+  new VirtualServiceIndex(sources, new HostNames('cluster.local'), ['*'], previous);
 
 describe('an index that goes on from the last one', () => {
   it('merges a delegate that comes, changes and goes into its root, and touches nothing else', () => {

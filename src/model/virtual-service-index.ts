@@ -3,10 +3,12 @@
  * index is made from the last one by what differs, and what does not keeps its identity.
  */
 import { byAge, type Config, type ConfigKey, configKeyOf } from './config.ts';
+import type { HostNames } from './hostname.ts';
 import type { HttpRoute, VirtualService } from './kinds/virtual-service.ts';
 import { changedList, listDiff } from './list-diff.ts';
 import { mergeDelegateRoutes } from './merge-delegates.ts';
-import { resolveVirtualService } from './resolve-virtual-service.ts';
+import type { Origin } from './origin.ts';
+import { resolveVirtualService, shortNamesText } from './resolve-virtual-service.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
 import { exportSet, isExportedTo, isPublic } from './visibility.ts';
 
@@ -32,33 +34,35 @@ interface Bucket {
   readonly visible: Map<string, readonly ResolvedVirtualService[]>;
 }
 
-interface About {
-  readonly domain: string;
-  readonly defaultExportTo: readonly string[];
-}
-
 export class VirtualServiceIndex {
-  private readonly about: About;
   private readonly sources: readonly Source[];
   private readonly bySource: ReadonlyMap<Source, Exported>;
   private readonly delegates: ReadonlyMap<string, Exported>;
   /** Sources of those that have delegates merged in. */
   private readonly roots: ReadonlySet<Source>;
   private readonly byGateway: ReadonlyMap<string, Bucket>;
+  /** Of sources with short names whose meaning services decide: what they mean. */
+  private readonly shortNames: ReadonlyMap<Source, string>;
+  /** Objects as they were in the index before, whose short names mean something else now. */
+  readonly renamed: readonly ConfigKey[];
 
   /**
    * @param configs oldest first
-   * @param previous an index with the same settings
+   * @param previous an index with the same settings; services may be others
    */
   constructor(
     configs: readonly Source[],
-    domain: string,
+    hostNames: HostNames,
     defaultExportTo: readonly string[],
     previous?: VirtualServiceIndex,
   ) {
-    this.about = { domain, defaultExportTo };
     this.sources = configs;
-    const diff = listDiff(previous?.sources ?? [], configs);
+    const edited = listDiff(previous?.sources ?? [], configs);
+    const gone = new Set(edited.removed);
+    const renamed = (previous?.withOtherNames(hostNames) ?? []).filter((source) => !gone.has(source));
+    this.renamed = renamed.map(configKeyOf);
+    const diff = { removed: [...edited.removed, ...renamed], added: [...edited.added, ...renamed] };
+    this.shortNames = changedNames(previous?.shortNames, diff, hostNames);
     const bySource = new Map(previous?.bySource);
     const delegates = new Map(previous?.delegates);
     const roots = new Set(previous?.roots);
@@ -72,7 +76,10 @@ export class VirtualServiceIndex {
       if (old.virtualService === undefined) changedDelegates.add(idOf(old.config));
     }
     for (const id of changedDelegates) delegates.delete(id);
-    const plain = diff.added.map((source) => [source, this.resolved(source)] as const);
+    const plain = diff.added.map((source) => {
+      const exportTo = exportSet(source.spec.exportTo, defaultExportTo);
+      return [source, { config: resolveVirtualService(source, hostNames), exportTo } as Exported] as const;
+    });
     for (const [source, one] of plain) {
       bySource.set(source, one);
       if (one.config.spec.hosts.length > 0) continue;
@@ -114,12 +121,31 @@ export class VirtualServiceIndex {
     return visible;
   }
 
-  private resolved(source: Source): Exported {
-    return {
-      config: resolveVirtualService(source, this.about.domain),
-      exportTo: exportSet(source.spec.exportTo, this.about.defaultExportTo),
-    };
+  /** Whether all short names mean what they meant. */
+  isCurrent(hostNames: HostNames): boolean {
+    return this.withOtherNames(hostNames).length === 0;
   }
+
+  private withOtherNames(hostNames: HostNames): Source[] {
+    return [...this.shortNames].filter(([one, text]) => shortNamesText(one, hostNames) !== text).map(([one]) => one);
+  }
+}
+
+const noNames: ReadonlyMap<Source, string> = new Map();
+
+function changedNames(
+  before: ReadonlyMap<Source, string> = noNames,
+  { removed, added }: { readonly removed: readonly Source[]; readonly added: readonly Source[] },
+  hostNames: HostNames,
+): ReadonlyMap<Source, string> {
+  if (hostNames.isFixed || removed.length + added.length === 0) return before;
+  const names = new Map(before);
+  for (const source of removed) names.delete(source);
+  for (const source of added) {
+    const text = shortNamesText(source, hostNames);
+    if (text !== '') names.set(source, text);
+  }
+  return names;
 }
 
 function changedBuckets(
@@ -168,14 +194,25 @@ function withDelegates(config: Source, delegates: ReadonlyMap<string, Exported>)
   const own = configKeyOf(config);
   if (!config.spec.http?.some((route) => route.delegate !== undefined)) return { config, origins: [own] };
   const origins: ConfigKey[] = [own];
-  const http = config.spec.http.flatMap((route): HttpRoute[] => {
-    if (route.delegate === undefined) return [route];
-    const { name, namespace = config.namespace } = route.delegate;
+  const http: HttpRoute[] = [];
+  const httpOrigins: (readonly Origin[])[] = [];
+  for (const [rootIndex, root] of config.spec.http.entries()) {
+    const here: Origin = { key: own, path: ['spec', 'http', rootIndex] };
+    if (root.delegate === undefined) {
+      http.push(root);
+      httpOrigins.push([here]);
+      continue;
+    }
+    const { name, namespace = config.namespace } = root.delegate;
+    const key = { kind: 'VirtualService', namespace, name };
     // Also when it is not there yet: its coming changes this object.
-    origins.push({ kind: 'VirtualService', namespace, name });
+    origins.push(key);
     const delegate = delegates.get(`${namespace}/${name}`);
-    if (delegate === undefined || !isExportedTo(delegate.exportTo, namespace, config.namespace)) return [];
-    return mergeDelegateRoutes(route, delegate.config.spec.http ?? []);
-  });
-  return { config: { ...config, spec: { ...config.spec, http } }, origins };
+    if (delegate === undefined || !isExportedTo(delegate.exportTo, namespace, config.namespace)) continue;
+    for (const { route, index } of mergeDelegateRoutes(root, delegate.config.spec.http ?? [])) {
+      http.push(route);
+      httpOrigins.push([{ key, path: ['spec', 'http', index] }, here]);
+    }
+  }
+  return { config: { ...config, spec: { ...config.spec, http } }, origins, httpOrigins };
 }

@@ -10,6 +10,7 @@ import { type IpFamily, ipFamilyOf, type ProxyShape } from '../model/proxy-shape
 import type { PushContext } from '../model/push-context.ts';
 import type { Port, Service, ServiceTarget } from '../model/service.ts';
 import { isLoopback, isUnixSocket, isWildcardAddress, loopbackAddress } from './address.ts';
+import { type Origin, serviceOrigin, sidecarOrigin } from './origin.ts';
 import { effectivePolicy } from './traffic-policy.ts';
 
 export interface InboundTarget {
@@ -40,6 +41,17 @@ export function inboundTargets(shape: ProxyShape, push: PushContext): readonly I
   const byPort = new Map<number, InboundTarget>();
   for (const target of targets) if (!byPort.has(target.port)) byPort.set(target.port, target);
   return [...byPort.values()].sort((a, b) => a.port - b.port);
+}
+
+/** The ingress listener of the Sidecar object, if it has any, and the services of the port. */
+export function inboundOrigins(
+  { port, services }: InboundTarget,
+  shape: ProxyShape,
+  push: PushContext,
+): readonly Origin[] {
+  const scope = push.sidecarScopeFor(shape);
+  const index = scope.ingressListeners?.findIndex((listener) => listener.port.number === port) ?? -1;
+  return [...(index === -1 ? [] : sidecarOrigin(scope, 'ingress', index)), ...services.flatMap(serviceOrigin)];
 }
 
 /** Without redirection the application itself listens on these ports: the proxy leaves them alone. */

@@ -1,4 +1,5 @@
 /** The generators of the control plane, by the type URL of what they make. */
+import type { ConfigKey } from '../model/config.ts';
 import type { ProxyShape } from '../model/proxy-shape.ts';
 import type { PushContext } from '../model/push-context.ts';
 import { buildClusters } from './clusters/build.ts';
@@ -26,6 +27,14 @@ export const endpointType = 'type.googleapis.com/envoy.config.endpoint.v3.Cluste
 export const listenerType = 'type.googleapis.com/envoy.config.listener.v3.Listener';
 export const routeType = 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration';
 
+/** Which of the asked names a change can be about: those of the changed object's subject. */
+export interface Narrowing {
+  /** Kinds of which a changed object has one subject; a change of another kind can be about any name. */
+  readonly kinds: ReadonlySet<string>;
+  readonly subjectOfName: (name: string) => string;
+  readonly subjectOfKey: (key: ConfigKey) => string;
+}
+
 interface Untouched {
   /** What of a shape the list depends on; absent: all of it. */
   readonly projection?: Projection;
@@ -41,10 +50,16 @@ export type Generator =
     })
   | (Untouched & {
       readonly scope: 'named';
+      /** One for each name, or none for a name that means nothing. */
       readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => Resource[];
-      /** The host whose services alone, as long as nothing else changes, can change the resource of a name. */
-      readonly hostOf?: (name: string) => string;
+      readonly narrowing?: Narrowing;
     });
+
+const byHost: Narrowing = {
+  kinds: new Set(['ServiceEntry', 'Endpoints']),
+  subjectOfName: hostOfAssignment,
+  subjectOfKey: ({ name }) => name,
+};
 
 export const generators: ReadonlyMap<string, Generator> = new Map<string, Generator>([
   [clusterType, { scope: 'all', build: buildClusters, isUntouched: untouchedClusters }],
@@ -53,7 +68,7 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
     {
       scope: 'named',
       build: buildEndpoints,
-      hostOf: hostOfAssignment,
+      narrowing: byHost,
       isUntouched: untouchedEndpoints,
       projection: endpointProjection,
     },

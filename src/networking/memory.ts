@@ -1,7 +1,7 @@
 /** What generators made before. Whoever calls them brings the memory; they stay pure: with or without it they make the same. */
 import type { ConfigKey } from '../model/config.ts';
 
-export type RememberedType = 'CDS' | 'EDS' | 'LDS' | 'RDS';
+export type RememberedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'ECDS' | 'NDS';
 
 export interface Memory {
   /**

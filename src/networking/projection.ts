@@ -7,6 +7,7 @@ import type { PushContext } from '../model/push-context.ts';
 import type { ResolvedVirtualService } from '../model/resolved-rules.ts';
 import type { SidecarScope } from '../model/sidecar-scope.ts';
 import { labelsText } from './input-text.ts';
+import { type PolicyList, policyText } from './policies.ts';
 import { shapeTextFor } from './routes/virtual-service-inputs.ts';
 
 /** Undefined for a shape whose list is its own. */
@@ -23,8 +24,14 @@ export const routeProjection: Projection = (shape, push) => {
   if (shape.type === 'router') return undefined;
   const scope = push.sidecarScopeFor(shape);
   const looksAtLabels = scope.egressListeners.some(({ virtualServices }) => matchesSources(virtualServices, shape));
-  return [reachText(shape, scope), shape.dnsDomain, looksAtLabels ? labelsText(shape.labels) : ''].join('~');
+  const labels = looksAtLabels ? labelsText(shape.labels) : '';
+  return [reachText(shape, scope), shape.dnsDomain, labels, policyProjection(shape, push, 'envoyFilters')].join('~');
 };
+
+/** Which objects of some kinds hold for the shape's workload: within one context their names say it. */
+export function policyProjection(shape: ProxyShape, push: PushContext, ...lists: readonly PolicyList[]): string {
+  return policyText(push.policiesFor(shape), lists);
+}
 
 function reachText({ configNamespace }: ProxyShape, { sidecar }: SidecarScope): string {
   return `${configNamespace}~${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;

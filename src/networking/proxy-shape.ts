@@ -11,8 +11,10 @@ import { labelsText } from './input-text.ts';
 export type ClusterShape = Pick<ProxyShape, 'type' | 'ipFamily' | 'locality' | 'labels' | 'metadata'>;
 
 /**
- * Without the agent's secret server (`sds-grpc`) in the proxy's bootstrap, a cluster that refers to workload
- * certificates is rejected by Envoy, so automatic mutual TLS is off for such a proxy.
+ * Whether resources may refer to workload certificates: they come from the agent's secret server, the static cluster
+ * `sds-grpc` of the bootstrap. An Envoy without that cluster accepts such resources, and waits for the certificates for
+ * ever: no listener is opened, and nothing is said (seen with Envoy 1.40). So a bare Envoy gets none: no automatic
+ * mutual TLS, and no listener of its own that asks clients for certificates.
  */
 export function hasWorkloadCertificates({ metadata }: Pick<ProxyShape, 'metadata'>): boolean {
   return metadata.WORKLOAD_CERTIFICATES === 'true';

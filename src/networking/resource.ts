@@ -22,6 +22,11 @@ export class Encodable {
     return this.#message ?? fromBinary(this.schema, this.bytes);
   }
 
+  /** Whether bytes are all that is left. */
+  get isEncoded(): boolean {
+    return this.#bytes !== undefined;
+  }
+
   get bytes(): Uint8Array {
     this.#bytes ??= this.encode(this.#message!);
     this.#message = undefined;
@@ -79,8 +84,13 @@ export class ResourceOfParts extends Resource {
     this.#parts = parts;
   }
 
+  /** Before it is encoded the parts in it are the very ones that were made, so that it is known where they come from. */
   override get message(): Message {
-    return fromBinary(this.schema, this.bytes);
+    if (this.isEncoded) return super.message;
+    const { localName } = this.schema.fields.find(({ number }) => number === this.#fieldNumber)!;
+    const whole = super.message;
+    const copy = Object.create(Object.getPrototypeOf(whole)) as Message;
+    return Object.assign(copy, whole, { [localName]: this.#parts.map(({ message }) => message) });
   }
 
   /** Fields may come in any order; here the parts come last. */

@@ -135,7 +135,13 @@ describe('debug endpoints', () => {
     const node = {
       id: gatewayId,
       cluster: 'front',
-      metadata: { NAMESPACE: 'shop', ISTIO_VERSION: '1.30.0', LABELS: { istio: 'ingressgateway' } },
+      metadata: {
+        NAMESPACE: 'shop',
+        ISTIO_VERSION: '1.30.0',
+        // No agent is beside it.
+        WORKLOAD_CERTIFICATES: 'false',
+        LABELS: { istio: 'ingressgateway' },
+      },
     };
     const bootstrap = adsBootstrap({ node, xdsPort: xds, adminPort: admin, delta: false });
     writeFileSync(join(root, 'envoy.json'), JSON.stringify(bootstrap));

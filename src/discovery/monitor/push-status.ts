@@ -1,6 +1,5 @@
 /** What is odd about what was last pushed (spec/discovery.md §9.1 `push_status`, §9.2). Looked up when somebody asks. */
 import type { ConfigSet } from '../../model/build-push-context.ts';
-import { qualifiedHost } from '../../model/hostname.ts';
 import type { Proxy } from '../../model/proxy.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { Service } from '../../model/service.ts';
@@ -136,7 +135,7 @@ function findSharedDomains({ context, configs }: StatusSources, note: Parameters
     const { hosts, gateways = ['mesh'] } = config.spec;
     if (!gateways.includes('mesh')) continue;
     for (const host of hosts) {
-      const qualified = qualifiedHost(host, config.namespace, context.domain);
+      const qualified = context.hostNames.qualified(host, config.namespace);
       byHost.set(qualified, [...(byHost.get(qualified) ?? []), config]);
     }
   }
@@ -155,7 +154,7 @@ function findSharedSubsets({ context, configs }: StatusSources, note: Parameters
   const first = new Map<string, string>();
   for (const { namespace, name, spec } of configs.DestinationRule) {
     if (spec.workloadSelector !== undefined) continue;
-    const host = qualifiedHost(spec.host, namespace, context.domain);
+    const host = context.hostNames.qualified(spec.host, namespace);
     for (const subset of spec.subsets ?? []) {
       const key = `${namespace} ${host} ${subset.name}`;
       const older = first.get(key);

@@ -7,14 +7,11 @@
  * asks. So publishing costs a step for each shape and type, however much is in the lists, and proxies that are served
  * from an older context for a moment still find theirs.
  */
-import { changesType } from '../../model/concern.ts';
 import { configKeyText, parseConfigKey } from '../../model/config.ts';
-import type { NodeType } from '../../model/proxy.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import {
   clusterType,
-  endpointType,
   type Generator,
   generators,
   type RememberedType,
@@ -22,6 +19,7 @@ import {
   routeType,
 } from '../../networking/index.ts';
 import type { EncodedResource } from '../ads/resource-source.ts';
+import { affectedNames, mayTouch } from './affected-names.ts';
 import { ContextHistory } from './context-history.ts';
 import { encodeMade } from './encode-made.ts';
 import type { PublishedContext } from './mesh-state.ts';
@@ -33,6 +31,8 @@ export type Encode = (resource: Resource) => EncodedResource;
 export interface EncodedCacheOptions {
   /** How a resource is framed; a test may count. */
   readonly encode?: Encode;
+  /** Who makes the resources of a type; a test may bring its own. */
+  readonly generators?: ReadonlyMap<string, Generator>;
   /** Most things kept, whole lists not counted (PILOT_XDS_CACHE_SIZE). 0: nothing is kept (PILOT_ENABLE_XDS_CACHE). */
   readonly maxEntries: number;
   /** PILOT_ENABLE_CDS_CACHE, PILOT_ENABLE_RDS_CACHE: true when absent. */
@@ -61,12 +61,11 @@ type Lanes = Map<string, Lane>;
  * little help when much has changed since.
  */
 const longestLag = 256;
-/** Changes of a service that a generator can narrow down to the names of its host. */
-const hostKinds: ReadonlySet<string> = new Set(['ServiceEntry', 'Endpoints']);
 
 export class EncodedCache {
   readonly #options: EncodedCacheOptions;
   readonly #encodeMade: Encode;
+  readonly #generators: ReadonlyMap<string, Generator>;
   readonly #memory: ResourceMemory;
   readonly #notKept: ReadonlySet<string>;
   readonly #lanes = new WeakMap<PushContext, Lanes>();
@@ -84,6 +83,7 @@ export class EncodedCache {
     const { maxEntries, keepsClusters = true, keepsRoutes = true } = options;
     this.#options = options;
     this.#encodeMade = options.encode ?? encodeMade;
+    this.#generators = options.generators ?? generators;
     const types: [string, RememberedType, boolean][] = [
       [clusterType, 'CDS', keepsClusters],
       [routeType, 'RDS', keepsRoutes],
@@ -126,7 +126,7 @@ export class EncodedCache {
     shape: ProxyShape,
     names: readonly string[] | '*',
   ): ResourceMap | undefined {
-    const generator = generators.get(typeUrl);
+    const generator = this.#generators.get(typeUrl);
     if (generator === undefined) return undefined;
     if (generator.scope === 'all') {
       const all = this.#all(context, typeUrl, shape, generator);
@@ -155,7 +155,7 @@ export class EncodedCache {
       const isKept =
         lane.list !== undefined &&
         (!keys.some(({ kind }) => mayTouch(kind, typeUrl, shape.type)) ||
-          generators.get(typeUrl)?.isUntouched?.(keys, shape, context, previous));
+          this.#generators.get(typeUrl)?.isUntouched?.(keys, shape, context, previous));
       const next = isKept ? lane : outdated(lane, number);
       if (next !== undefined) lanes.set(key, next);
     }
@@ -205,14 +205,27 @@ export class EncodedCache {
     const affected =
       base === undefined
         ? wanted.names
-        : affectedNames(this.#history.since(lane.baseOf, context)!.changed, wanted, generator);
+        : affectedNames(
+            this.#history.since(lane.baseOf, context)!.changed,
+            wanted,
+            { typeUrl, nodeType: shape.type },
+            generator,
+          );
     let list: Map<string, EncodedResource> | undefined = base === undefined ? new Map() : undefined;
+    const missing = new Set(base && affected);
     for (const resource of generator.build(shape, context, affected, this.#memory)) {
       const { name } = resource;
+      missing.delete(name);
       const encoded = this.#encode(resource, base?.get(name));
       if (encoded === base?.get(name)) continue;
       list ??= new Map(base);
       list.set(name, encoded);
+    }
+    // What the name meant before is there no more.
+    for (const name of missing) {
+      if (!base!.has(name)) continue;
+      list ??= new Map(base);
+      list.delete(name);
     }
     lane.list = list ?? base ?? nothing;
     projected?.set(lane.list);
@@ -290,30 +303,10 @@ function withGateways({ context, previous, changed }: PublishedContext): Readonl
 
 const nothing: ResourceMap = new Map();
 
-/**
- * A change of what is in reach is no reason to send endpoints (§6.5): they are asked for with the clusters that it
- * brings. What is answered then must not be what the name meant before.
- */
-function mayTouch(kind: string, typeUrl: string, nodeType: NodeType): boolean {
-  const changesReach = kind === 'Sidecar' || kind === 'VirtualService';
-  return changesType(kind, typeUrl, nodeType) || (typeUrl === endpointType && changesReach);
-}
-
 /** A lane for the context after the one of this number, from whose list (or base) the list there will be made. */
 function outdated(lane: Lane, number: number): Lane | undefined {
   if (lane.list !== undefined) return { ...lane, list: undefined, base: lane.list, baseOf: number };
   return lane.base !== undefined && number - lane.baseOf < longestLag ? { ...lane } : undefined;
-}
-
-/** All names, unless only services changed and the generator can tell which names are about them. */
-function affectedNames(
-  changed: ReadonlySet<string>,
-  wanted: NameList,
-  { hostOf }: Extract<Generator, { scope: 'named' }>,
-): readonly string[] {
-  const keys = [...changed].map(parseConfigKey);
-  if (hostOf === undefined || !keys.every(({ kind }) => hostKinds.has(kind))) return wanted.names;
-  return [...new Set(keys.map(({ name }) => name))].flatMap((host) => wanted.namesOfHost(host, hostOf));
 }
 
 const selections = new WeakMap<ResourceMap, WeakMap<readonly string[], ResourceMap>>();

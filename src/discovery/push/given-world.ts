@@ -35,13 +35,15 @@ export class GivenWorld {
   readonly state: MeshState;
   readonly resources: MeshResources;
 
-  constructor(objects: readonly Config[], maxEntries = 60_000) {
+  /** @param registries as `--registries` names them; absent: services are those of Kubernetes */
+  constructor(objects: readonly Config[], maxEntries = 60_000, registries?: readonly string[]) {
     this.directory = { snapshot: new ConfigSnapshot(objects) };
     this.state = new MeshState({
       settings: new SettingsFiles(() => {}),
       directory: this.directory,
       domain: 'cluster.local',
       clusterId: 'Kubernetes',
+      ...(registries && { registries }),
     });
     this.cache = new EncodedCache({
       encode: (resource) => {

@@ -7,13 +7,14 @@ import type { MeshNode } from './mesh-resources.ts';
 
 const watched = [clusterType, endpointType, listenerType, routeType];
 const namespaces = ['a', 'b', 'istio-system'];
-const hosts = ['x.test', 'y.test', 'z.test', 'w.x.test', '*.x.test', 'db.test'];
+/** Where there is no Kubernetes, the short name `s` means one of the last two, as they come and go. */
+const hosts = ['x.test', 'y.test', 'z.test', 'w.x.test', '*.x.test', 'db.test', 's.a', 's.a.svc.cluster.local'];
 const subsets = ['', 'v1'];
 const ports = [80, 443, 9000];
 
 const anyNamespace = fc.constantFrom(...namespaces);
 const anyHost = fc.constantFrom(...hosts);
-const plainHost = fc.constantFrom(...hosts.filter((host) => !host.startsWith('*')));
+const plainHost = fc.constantFrom(...hosts.filter((host) => !host.startsWith('*')), 's', 's');
 const exportTo = fc.constantFrom(undefined, ['*'], ['.'], ['b']);
 const defined = <T extends object>(spec: T): object =>
   Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined));
@@ -29,7 +30,7 @@ const serviceEntry = fc
     addresses: fc.constantFrom([], ['10.5.0.1'], ['10.5.0.2', '10.5.0.3']),
     endpoints: fc.subarray(['10.9.0.1', '10.9.0.2', '10.1.0.1', '10.1.0.2']),
     port: fc.constantFrom(...ports),
-    labels: fc.constantFrom({}, { version: 'v1' }),
+    labels: fc.constantFrom({}, { version: 'v1' }, { version: 'v1', 'security.istio.io/tlsMode': 'istio' }),
     age: fc.constantFrom(0, 5),
   })
   .map(({ namespace, host, age, endpoints, port, protocol, labels, resolution, ...spec }) =>
@@ -81,7 +82,7 @@ const destinationRule = fc
   .record({
     namespace: anyNamespace,
     name: fc.constantFrom('one', 'two'),
-    host: fc.constantFrom(...hosts, '*.test'),
+    host: fc.constantFrom(...hosts, '*.test', 's'),
     exportTo,
     workloadSelector: fc.constantFrom(undefined, { labels: { app: 'web' } }),
     requests: fc.constantFrom(1, 2),
@@ -106,12 +107,15 @@ const sidecar = fc
     hosts: fc.subarray(['./*', '*/x.test', 'a/*', 'b/y.test', '~/*', '*/*'], { minLength: 1 }),
     port: fc.constantFrom(undefined, { number: 80, name: 'http', protocol: 'HTTP' }),
     forward: fc.boolean(),
+    proxied: fc.boolean(),
   })
-  .map(({ namespace, hosts: imported, port, forward }) => {
+  .map(({ namespace, hosts: imported, port, forward, proxied }) => {
     const own = { port: { number: 8080, name: 'http', protocol: 'HTTP' }, defaultEndpoint: '0.0.0.0:8081' };
     const egress = [defined({ hosts: imported, port, captureMode: 'DEFAULT' })];
     const ingress = forward ? [{ ...own, captureMode: 'DEFAULT' }] : undefined;
-    return givenObject('Sidecar', namespace, 'default', defined({ egress, ingress }));
+    const egressProxy = { host: 's', port: { number: 80 } };
+    const outboundTrafficPolicy = proxied ? { mode: 'ALLOW_ANY', egressProxy } : undefined;
+    return givenObject('Sidecar', namespace, 'default', defined({ egress, ingress, outboundTrafficPolicy }));
   });
 
 const gateway = fc
@@ -121,18 +125,34 @@ const gateway = fc
     return givenObject('Gateway', namespace, 'gw', { selector: {}, servers });
   });
 
+const peerMode = fc.constantFrom('UNSET', 'DISABLE', 'PERMISSIVE', 'STRICT');
+const peerAuthentication = fc
+  .record({
+    namespace: anyNamespace,
+    name: fc.constantFrom('one', 'two'),
+    selector: fc.constantFrom(undefined, { version: 'v1' }, { app: 'web' }),
+    mtls: peerMode,
+    ofPort: peerMode,
+    age: fc.constantFrom(0, 5),
+  })
+  .map(({ namespace, name, selector, mtls, ofPort, age }) => {
+    const portLevelMtls = selector && { 80: ofPort };
+    return givenObject('PeerAuthentication', namespace, name, defined({ selector, mtls, portLevelMtls }), age);
+  });
+
 const objects = fc.oneof(
   { weight: 5, arbitrary: serviceEntry },
   { weight: 4, arbitrary: virtualService },
   { weight: 4, arbitrary: destinationRule },
   { weight: 1, arbitrary: sidecar },
   { weight: 1, arbitrary: gateway },
+  { weight: 1, arbitrary: peerAuthentication },
 );
 /** What happens together: puts, and removals of what is there (by place in the list of all that was ever put). */
 const step = fc.record({ puts: fc.array(objects, { maxLength: 2 }), removals: fc.array(fc.nat(20), { maxLength: 1 }) });
 
 const clients = [
-  { ip: '10.9.0.1', namespace: 'a', labels: { app: 'web' } },
+  { ip: '10.9.0.1', namespace: 'a', labels: { app: 'web' }, metadata: { ISTIO_VERSION: '1.30.0' } },
   { ip: '10.9.0.2', namespace: 'a', locality: 'r1' },
   { ip: '10.9.0.3', namespace: 'b', metadata: { INTERCEPTION_MODE: 'NONE' } },
   { ip: '10.9.0.4', namespace: 'istio-system', type: 'router' },
@@ -173,9 +193,11 @@ describe('contexts and caches that go on from the last ones', () => {
       fc.property(
         fc.array(objects, { maxLength: 8 }),
         fc.array(step, { minLength: 1, maxLength: 6 }),
-        (start, steps) => {
+        fc.constantFrom(undefined, []),
+        (start, steps, registries) => {
+          const worldOf = (all: Iterable<Config>) => new GivenWorld([...all], undefined, registries);
           const present = new Map(start.map((object) => [configKeyText(configKeyOf(object)), object]));
-          const world = new GivenWorld([...present.values()]);
+          const world = worldOf(present.values());
           const nodes = connectAll(world);
           let held = nodes.map(stateOf);
           const everPut = [...present.keys()];
@@ -192,7 +214,7 @@ describe('contexts and caches that go on from the last ones', () => {
               edits[key] = object;
             }
             const change = world.change(edits);
-            const fresh = connectAll(new GivenWorld([...present.values()])).map(stateOf);
+            const fresh = connectAll(worldOf(present.values())).map(stateOf);
             held = nodes.map((node, index) => {
               const concerned = node.concernedTypes(change, watched);
               const now = stateOf(node);

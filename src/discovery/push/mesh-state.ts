@@ -4,7 +4,7 @@
  */
 import type { ServicesReading } from '../../../machines/discovery/service-registry.machine.ts';
 import { buildPushContext } from '../../model/build-push-context.ts';
-import { parseConfigKey } from '../../model/config.ts';
+import { configKeyText, parseConfigKey } from '../../model/config.ts';
 import type { MeshConfig } from '../../model/mesh-config.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { defaultRegistryOptions, type RegistryOptions, type ServiceRegistry } from '../../model/service-registry.ts';
@@ -134,6 +134,7 @@ export class MeshState {
     // Services depend on mesh settings: on the trust domain, on who sees them.
     if (forced || previous?.mesh !== mesh) this.registries.configure(this.#registrySettings());
     const { services, endpoints, workloads, gateways } = this.registry;
+    const { registries } = this.#options;
     // What is known of one proxy's workload is in no resource that it shares with others.
     const shared = changed.filter((key) => !key.startsWith('Proxy/'));
     const context = buildPushContext(
@@ -141,13 +142,20 @@ export class MeshState {
         version: `${new Date().toISOString()}/${++this.#counter}`,
         mesh,
         domain: this.#options.domain,
+        ...(registries && { kubernetes: registries.includes('Kubernetes') }),
         configs: this.configs.set,
         ...{ services, endpoints, workloads, gateways },
       },
       forced || previous === undefined ? undefined : { context: previous, changed: shared.map(parseConfigKey) },
     );
     this.#context = context;
-    const published = { context, previous, forced: forced || previous?.mesh !== mesh, changed: new Set(shared) };
+    const renamed = context.renamed.map(configKeyText);
+    const published = {
+      context,
+      previous,
+      forced: forced || previous?.mesh !== mesh,
+      changed: new Set([...shared, ...renamed]),
+    };
     for (const listener of this.#listeners) listener(published);
     return context;
   }

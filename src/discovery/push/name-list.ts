@@ -5,17 +5,17 @@ import { hash } from 'node:crypto';
 export class NameList {
   readonly key: string;
   readonly names: readonly string[];
-  #byHost: Map<string, string[]> | undefined;
+  #bySubject: Map<string, string[]> | undefined;
 
   constructor(key: string, names: readonly string[]) {
     this.key = key;
     this.names = names;
   }
 
-  /** @param hostOf always the same function for a list. */
-  namesOfHost(host: string, hostOf: (name: string) => string): readonly string[] {
-    this.#byHost ??= Map.groupBy(this.names, hostOf);
-    return this.#byHost.get(host) ?? [];
+  /** @param subjectOf always the same function for a list. */
+  namesOf(subject: string, subjectOf: (name: string) => string): readonly string[] {
+    this.#bySubject ??= Map.groupBy(this.names, subjectOf);
+    return this.#bySubject.get(subject) ?? [];
   }
 }
 

@@ -9,10 +9,11 @@ import type { PushContext } from '../../model/push-context.ts';
 import { serviceKey } from '../../model/service.ts';
 import { isLoopback, isUnixSocket, socketAddress } from '../address.ts';
 import { duration } from '../duration.ts';
-import { type InboundTarget, inboundTargets } from '../inbound-target.ts';
+import { type InboundTarget, inboundOrigins, inboundTargets } from '../inbound-target.ts';
 import type { Init } from '../init.ts';
 import { istioMetadata, serviceMetadata } from '../metadata.ts';
 import { inboundClusterName } from '../names.ts';
+import { withOrigins } from '../origin.ts';
 import { namedResource, type Resource } from '../resource.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
 import { originalDestinationFields } from './discovery-type.ts';
@@ -30,10 +31,11 @@ export function inboundClusters(shape: ProxyShape, push: PushContext): Resource[
   const sidecar = push.sidecarScopeFor(shape).sidecar;
   const scopeKeys = sidecar ? [configKeyOf(sidecar)] : [];
   return inboundTargets(shape, push).map((target) =>
-    namedResource(ClusterSchema, inboundCluster(target, shape, push), [
-      ...target.services.map((service) => serviceKey(service)),
-      ...scopeKeys,
-    ]),
+    namedResource(
+      ClusterSchema,
+      withOrigins(inboundCluster(target, shape, push), inboundOrigins(target, shape, push)),
+      [...target.services.map((service) => serviceKey(service)), ...scopeKeys],
+    ),
   );
 }
 

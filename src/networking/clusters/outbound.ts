@@ -11,6 +11,7 @@ import { selectEndpoints } from '../endpoints/selection.ts';
 import type { Init } from '../init.ts';
 import { istioMetadata, serviceMetadata } from '../metadata.ts';
 import { configPath, outboundClusterName, sniName } from '../names.ts';
+import { type Origin, serviceOrigin, subsetOrigins, withOrigins } from '../origin.ts';
 import { type ClusterShape, hasWorkloadCertificates } from '../proxy-shape.ts';
 import { namedResource, type Resource } from '../resource.ts';
 import { type EffectivePolicy, effectivePolicy, localitySetting, subsetOf } from '../traffic-policy.ts';
@@ -58,7 +59,7 @@ export function outboundCluster(target: OutboundTarget, shape: ClusterShape, pus
   const name = outboundClusterName(port.number, subset, service.hostname);
   const endpoints = discoveryFields(name, discovery, target, policy, shape, push);
   if (endpoints === undefined) return undefined;
-  return create(ClusterSchema, {
+  const cluster = create(ClusterSchema, {
     name,
     altStatName: clusterStatName(name, push.mesh.outboundClusterStatName, target),
     ...(discovery === 'ORIGINAL_DST' ? {} : loadBalancing(policy.loadBalancer)),
@@ -69,6 +70,7 @@ export function outboundCluster(target: OutboundTarget, shape: ClusterShape, pus
     metadata: clusterMetadata(target),
     ...protocolFields(target, discovery, policy, shape, push),
   });
+  return withOrigins(cluster, originsOfTarget(target));
 }
 
 /** The cluster behind an AUTO_PASSTHROUGH gateway: TLS goes through untouched, to endpoints that take mutual TLS. */
@@ -77,7 +79,7 @@ export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: Pu
   const policy = effectivePolicy(rule?.config.spec, subset, port.number);
   if (discoveryOf(service, policy, shape) !== 'EDS') return undefined;
   const name = sniName(port.number, subset, service.hostname);
-  return create(ClusterSchema, {
+  const cluster = create(ClusterSchema, {
     name,
     altStatName: clusterStatName(name, '', target),
     ...loadBalancing(policy.loadBalancer),
@@ -87,6 +89,11 @@ export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: Pu
     outlierDetection: policy.outlierDetection && outlierDetection(policy.outlierDetection),
     metadata: clusterMetadata(target),
   });
+  return withOrigins(cluster, originsOfTarget(target));
+}
+
+function originsOfTarget({ service, subset, rule }: OutboundTarget): readonly Origin[] {
+  return [...serviceOrigin(service), ...subsetOrigins(rule, subset)];
 }
 
 function discoveryFields(

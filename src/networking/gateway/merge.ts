@@ -2,12 +2,13 @@
  * All Gateway objects of a proxy as one list of ports (spec/discovery.md §8.7). Listeners, routes and clusters are made
  * from it.
  */
-import { type Config, configKeyText } from '../../model/config.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config.ts';
 import type { Gateway, Server } from '../../model/kinds/gateway.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { isUnixSocket } from '../address.ts';
 import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../names.ts';
+import type { Origin } from '../origin.ts';
 import { isPrivilegedPort } from '../reserved-ports.ts';
 
 /** One server of a Gateway object on one port of the proxy. */
@@ -40,6 +41,11 @@ export interface MergedGateways {
   readonly hasAutoPassthrough: boolean;
   /** Servers that are not in force, and why: shown to whoever wrote them. */
   readonly rejected: readonly string[];
+}
+
+/** The server as the Gateway object has it. */
+export function gatewayOrigin({ gateway, server }: GatewayServer): Origin {
+  return { key: configKeyOf(gateway), path: ['spec', 'servers', gateway.spec.servers.indexOf(server)] };
 }
 
 /** Name of a Gateway object as virtual services refer to it. */

@@ -1,8 +1,8 @@
 /** The mesh's access log (spec/discovery.md §8.11). */
 import type { JsonObject } from '@bufbuild/protobuf';
 import { FileAccessLogSchema } from '../../gen/envoy/extensions/access_loggers/file/v3/file_pb.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
 import { type TypedExtension, typedExtension } from '../any.ts';
+import type { ConnectionContext } from '../connection-context.ts';
 
 const textFormat = `[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% \
 %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% "%UPSTREAM_TRANSPORT_FAILURE_REASON%" \
@@ -39,7 +39,7 @@ const jsonFormat: JsonObject = {
 };
 
 /** None unless the mesh names a file. */
-export function accessLogs(mesh: MeshConfig): TypedExtension[] {
+export function accessLogs({ push: { mesh } }: ConnectionContext): TypedExtension[] {
   if (mesh.accessLogFile === '') return [];
   const format =
     mesh.accessLogEncoding === 'JSON'

@@ -2,7 +2,9 @@
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
+import { type ProxyContext, proxyContext } from '../connection-context.ts';
 import { type Memory, noMemory } from '../memory.ts';
+import { policyKeys } from '../policies.ts';
 import { namedResource, type Resource } from '../resource.ts';
 import { gatewayListeners } from './gateway.ts';
 import { inboundListeners } from './inbound.ts';
@@ -11,17 +13,18 @@ import { virtualOutbound } from './virtual.ts';
 
 /** Names are unique: of two listeners of one place the first stays. */
 export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
-  const all = shape.type === 'router' ? gatewayListeners(shape, push) : sidecarListeners(shape, push, memory);
+  const proxy = proxyContext(shape, push);
+  const all = shape.type === 'router' ? gatewayListeners(proxy) : sidecarListeners(proxy, memory);
   const byName = new Map<string, Resource>();
   for (const resource of all) if (!byName.has(resource.name)) byName.set(resource.name, resource);
   return [...byName.values()];
 }
 
-function sidecarListeners(shape: ProxyShape, push: PushContext, memory: Memory): Resource[] {
-  const redirected = shape.interceptionMode !== 'NONE';
+function sidecarListeners(proxy: ProxyContext, memory: Memory): Resource[] {
+  const redirected = proxy.shape.interceptionMode !== 'NONE';
   return [
-    ...outboundListeners(shape, push, memory),
-    ...(redirected ? [namedResource(ListenerSchema, virtualOutbound(shape, push))] : []),
-    ...inboundListeners(shape, push),
+    ...outboundListeners(proxy, memory),
+    ...(redirected ? [namedResource(ListenerSchema, virtualOutbound(proxy), policyKeys(proxy.policies))] : []),
+    ...inboundListeners(proxy),
   ];
 }

@@ -8,17 +8,18 @@ import {
   FilterChainSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Destination } from '../../model/kinds/virtual-service.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
 import type { Protocol } from '../../model/protocol.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
 import { cidrRange } from '../address.ts';
+import type { ConnectionContext } from '../connection-context.ts';
 import { resolveDestination } from '../destination.ts';
 import type { Init } from '../init.ts';
 import { parseDuration } from '../metadata-duration.ts';
 import { passthroughFilterChain } from '../names.ts';
+import { type Origin, withOrigins } from '../origin.ts';
 import type { Reach } from '../reach.ts';
 import { effectivePolicy } from '../traffic-policy.ts';
-import { tcpFilters, type WeightedCluster } from './tcp-proxy.ts';
+import { tcpFilters } from './network-filters/index.ts';
+import type { WeightedCluster } from './network-filters/tcp-proxy.ts';
 
 export interface ChainMatch {
   readonly serverNames?: readonly string[];
@@ -49,16 +50,15 @@ export interface TcpRoute {
 }
 
 /** The proxy to a route's destinations, with the timeouts and the tunnel of the first one's traffic policy. */
-export function routeFilters(route: TcpRoute, shape: ProxyShape, reach: Reach, mesh: MeshConfig): Filter[] {
+export function routeFilters(route: TcpRoute, context: ConnectionContext, reach: Reach): Filter[] {
   const { service, port } = resolveDestination(route.first, route.port, reach);
   const rule = service && reach.destinationRuleFor(service);
   const policy = effectivePolicy(rule?.config.spec, route.first.subset ?? '', port);
   const tcp = policy.connectionPool?.tcp;
-  return tcpFilters({
+  return tcpFilters(context, {
     destinations: route.destinations,
-    mesh,
     protocol: route.protocol,
-    idleTimeoutMs: tcp?.idleTimeoutMs ?? parseDuration(shape.metadata.IDLE_TIMEOUT),
+    idleTimeoutMs: tcp?.idleTimeoutMs ?? parseDuration(context.shape.metadata.IDLE_TIMEOUT),
     maxConnectionDurationMs: tcp?.maxConnectionDurationMs,
     tunnel: policy.tunnel,
     hashSourceIp: policy.loadBalancer?.consistentHash?.useSourceIp ?? false,
@@ -66,9 +66,7 @@ export function routeFilters(route: TcpRoute, shape: ProxyShape, reach: Reach, m
 }
 
 /** Connections that no other chain takes go where the mesh sends unknown traffic. */
-export function passthroughChain(cluster: string, mesh: MeshConfig): FilterChain {
-  return create(FilterChainSchema, {
-    name: passthroughFilterChain,
-    filters: tcpFilters({ destinations: [{ cluster, weight: 0 }], mesh }),
-  });
+export function passthroughChain(cluster: string, context: ConnectionContext, origins: readonly Origin[]): FilterChain {
+  const filters = tcpFilters(context, { destinations: [{ cluster, weight: 0 }] });
+  return withOrigins(create(FilterChainSchema, { name: passthroughFilterChain, filters }), origins);
 }

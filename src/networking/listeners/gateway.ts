@@ -1,190 +1,185 @@
 /** The listeners of a gateway: one for each port of its merged servers (spec/discovery.md §8.7). */
 import { create } from '@bufbuild/protobuf';
-import { type FilterChain, FilterChainSchema } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import {
+  type Filter,
+  type FilterChain,
+  FilterChainSchema,
+} from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { type ConfigKey, configKeyOf } from '../../model/config.ts';
 import { isHostWithin } from '../../model/hostname.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { isUnixSocket, wildcardAddress } from '../address.ts';
+import type { ConnectionContext, ProxyContext } from '../connection-context.ts';
 import { duration } from '../duration.ts';
 import {
   dnsName,
   type GatewayPort,
   type GatewayServer,
   gatewayName,
+  gatewayOrigin,
   isPassthrough,
   mergeGateways,
 } from '../gateway/merge.ts';
 import { matchingHosts } from '../gateway/virtual-hosts.ts';
 import { listenerName, sniName } from '../names.ts';
+import { type Origin, ruleOrigins, serviceOrigin, withOrigins } from '../origin.ts';
+import { policyKeys } from '../policies.ts';
 import { type Reach, reachOf } from '../reach.ts';
 import { namedResource, type Resource } from '../resource.ts';
-import { chainMatch, routeFilters } from './filter-chain.ts';
-import { httpConnectionManager } from './http-connection-manager.ts';
+import { type ChainMatch, chainMatch, routeFilters } from './filter-chain.ts';
+import { TakenMatches } from './free-match.ts';
 import { tlsInspector } from './inspection.ts';
 import { type L4Route, tcpRoutes, tlsRoutes } from './l4-routes.ts';
 import { makeListener } from './listener.ts';
-import { tcpFilters } from './tcp-proxy.ts';
+import { requestFilters, tcpFilters } from './network-filters/index.ts';
 import { downstreamTls, httpAlpn } from './tls-context.ts';
 
 /** A client that does not finish its TLS handshake in this time is cut off. */
 const handshakeTimeoutMs = 15_000;
 
-interface GatewayContext {
-  readonly shape: ProxyShape;
-  readonly push: PushContext;
+/** What the chains of one port are made for. */
+interface PortContext {
+  readonly connection: ConnectionContext;
   readonly reach: Reach;
-  /** Of the listener, for statistics. */
-  readonly listener: string;
+}
+
+/** A chain before it is known what the older ones of its port leave for it to match. */
+interface PlannedChain {
+  readonly match: ChainMatch;
+  readonly filters: Filter[];
+  readonly tls?: Pick<FilterChain, 'transportSocket' | 'transportSocketConnectTimeout'>;
+  readonly origins: readonly Origin[];
 }
 
 /** A port without a single chain (TLS passed through, but no route says where) gets no listener. */
-export function gatewayListeners(shape: ProxyShape, push: PushContext): Resource[] {
+export function gatewayListeners(proxy: ProxyContext): Resource[] {
+  const { shape, push, policies } = proxy;
   const reach = reachOf(shape, push);
   return mergeGateways(shape, push).ports.flatMap((merged) => {
+    const { port } = merged;
     const bind = merged.bind ?? wildcardAddress(shape.ipFamily);
-    const name = listenerName(bind, merged.port);
-    const filterChains = chainsOf(merged, { shape, push, reach, listener: name });
+    const name = listenerName(bind, port);
+    const filterChains = chainsOf(merged, {
+      connection: { ...proxy, direction: 'gateway', listener: name, port },
+      reach,
+    });
     if (filterChains.length === 0) return [];
     const listener = makeListener({
       name,
       direction: 'outbound',
       bind,
-      port: merged.port,
+      port,
       bindToPort: true,
       filterChains,
       listenerFilters: merged.kind === 'tls' ? [tlsInspector()] : [],
       mesh: push.mesh,
     });
-    return [namedResource(ListenerSchema, listener, dependencies(merged, shape, push))];
+    return [namedResource(ListenerSchema, listener, [...dependencies(merged, proxy), ...policyKeys(policies)])];
   });
 }
 
-function chainsOf(merged: GatewayPort, context: GatewayContext): FilterChain[] {
-  const [first] = merged.servers;
-  if (merged.kind === 'http') return [create(FilterChainSchema, { filters: [manager(first!, context)] })];
-  const chains = merged.servers.flatMap((server) => serverChains(server, context));
-  return uniqueByMatch(chains);
+/** Older servers first: what they match, younger ones do not. */
+function chainsOf({ kind, servers }: GatewayPort, context: PortContext): FilterChain[] {
+  if (kind === 'http') {
+    const filters = routed(servers[0]!, context);
+    return [withOrigins(create(FilterChainSchema, { filters }), servers.map(gatewayOrigin))];
+  }
+  const taken = new TakenMatches();
+  return servers
+    .flatMap((server) => serverChains(server, context))
+    .flatMap(({ match, filters, tls, origins }) =>
+      taken.take(match).map((free) => {
+        const filterChainMatch = chainMatch(free);
+        const chain = create(FilterChainSchema, { ...(filterChainMatch && { filterChainMatch }), filters, ...tls });
+        return withOrigins(chain, origins);
+      }),
+    );
 }
 
-function serverChains(server: GatewayServer, context: GatewayContext): FilterChain[] {
-  const { tls } = server.server;
-  if (server.routeName !== undefined) return [terminated(server, manager(server, context), httpAlpn)];
+function serverChains(server: GatewayServer, context: PortContext): PlannedChain[] {
+  const { tls, port } = server.server;
+  const hosts = server.hosts.map(dnsName);
+  const terminated = { serverNames: hosts.includes('*') ? [] : hosts };
+  if (server.routeName !== undefined) {
+    const filters = routed(server, context);
+    return [{ match: terminated, filters, tls: tlsParts(server, httpAlpn), origins: [gatewayOrigin(server)] }];
+  }
   if (tls?.mode === 'AUTO_PASSTHROUGH') return autoPassthrough(server, context);
   const services = boundServices(server, context);
   const l4 = {
-    shape: context.shape,
+    shape: context.connection.shape,
     reach: context.reach,
     gateways: new Set([gatewayName(server.gateway)]),
-    port: server.server.port.number,
+    port: port.number,
   };
   if (tls !== undefined && !isPassthrough(server.server)) {
     return tcpRoutes(services, l4).map((route) => ({
       ...routeChain(route, server, context),
-      ...tlsParts(server, []),
-      filterChainMatch: terminated(server, undefined, []).filterChainMatch,
+      match: terminated,
+      tls: tlsParts(server, []),
     }));
   }
-  const routes =
-    server.server.tls === undefined && server.server.port.protocol !== 'TLS' && server.server.port.protocol !== 'HTTPS'
-      ? tcpRoutes(services, l4)
-      : tlsRoutes(services, server.hosts.map(dnsName), l4);
+  const isPlain = tls === undefined && port.protocol !== 'TLS' && port.protocol !== 'HTTPS';
+  const routes = isPlain ? tcpRoutes(services, l4) : tlsRoutes(services, hosts, l4);
   return routes.map((route) => routeChain(route, server, context));
 }
 
-function manager(
-  server: GatewayServer,
-  { push, shape, listener }: GatewayContext,
-): ReturnType<typeof httpConnectionManager> {
-  return httpConnectionManager({
-    direction: 'gateway',
-    listener,
+/** Requests, routed by name. */
+function routed(server: GatewayServer, { connection }: PortContext): Filter[] {
+  return requestFilters(connection, {
     routes: server.routeName!,
-    mesh: push.mesh,
     grpcWeb: true,
-    http10: shape.metadata.HTTP10 === '1',
+    http10: connection.shape.metadata.HTTP10 === '1',
     absoluteUrl: isUnixSocket(server.server.bind ?? ''),
   });
 }
 
-/** TLS that ends here: SNI chooses the chain. */
-function terminated(
-  server: GatewayServer,
-  filter: ReturnType<typeof httpConnectionManager> | undefined,
-  alpn: readonly string[],
-): FilterChain {
-  const hosts = server.hosts.map(dnsName);
-  const match = chainMatch({ serverNames: hosts.includes('*') ? [] : hosts });
-  return create(FilterChainSchema, {
-    ...(match && { filterChainMatch: match }),
-    filters: filter ? [filter] : [],
-    ...tlsParts(server, alpn),
-  });
-}
-
-function tlsParts(
-  server: GatewayServer,
-  alpn: readonly string[],
-): Pick<FilterChain, 'transportSocket' | 'transportSocketConnectTimeout'> {
+function tlsParts(server: GatewayServer, alpn: readonly string[]): NonNullable<PlannedChain['tls']> {
   return {
     transportSocket: downstreamTls(server.server.tls!, alpn),
     transportSocketConnectTimeout: duration(handshakeTimeoutMs),
   };
 }
 
-function routeChain(route: L4Route, server: GatewayServer, { shape, reach, push }: GatewayContext): FilterChain {
-  const match = chainMatch(route);
-  return create(FilterChainSchema, {
-    ...(match && { filterChainMatch: match }),
-    filters: routeFilters(
-      { ...route, port: server.server.port.number, protocol: server.server.port.protocol },
-      shape,
-      reach,
-      push.mesh,
-    ),
-  });
+function routeChain(route: L4Route, server: GatewayServer, { connection, reach }: PortContext): PlannedChain {
+  const { number, protocol } = server.server.port;
+  return {
+    match: route,
+    filters: routeFilters({ ...route, port: number, protocol }, connection, reach),
+    origins: [route.origin, gatewayOrigin(server)],
+  };
 }
 
 /** Every service port and subset under its SNI name: TLS between networks goes through untouched. */
-function autoPassthrough(server: GatewayServer, { reach, push }: GatewayContext): FilterChain[] {
+function autoPassthrough(server: GatewayServer, { connection, reach }: PortContext): PlannedChain[] {
   const hosts = server.hosts.map(dnsName);
   return reach.services
     .filter((service) => !service.meshExternal && hosts.some((host) => isHostWithin(service.hostname, host)))
     .flatMap((service) => {
-      const subsets = reach.destinationRuleFor(service)?.config.spec.subsets ?? [];
-      const names = service.ports
+      const rule = reach.destinationRuleFor(service);
+      const subsets = ['', ...(rule?.config.spec.subsets ?? []).map(({ name }) => name)];
+      const origins = [gatewayOrigin(server), ...serviceOrigin(service), ...ruleOrigins(rule)];
+      return service.ports
         .filter((port) => port.protocol !== 'UDP')
-        .flatMap((port) =>
-          ['', ...subsets.map(({ name }) => name)].map((name) => sniName(port.number, name, service.hostname)),
-        );
-      return names.map((name) =>
-        create(FilterChainSchema, {
-          filterChainMatch: { serverNames: [name] },
-          filters: tcpFilters({ destinations: [{ cluster: name, weight: 0 }], mesh: push.mesh }),
-        }),
-      );
+        .flatMap((port) => subsets.map((subset) => sniName(port.number, subset, service.hostname)))
+        .map((name) => ({
+          match: { serverNames: [name] },
+          filters: tcpFilters(connection, { destinations: [{ cluster: name, weight: 0 }] }),
+          origins,
+        }));
     });
 }
 
 /** Virtual services of the server's gateway that share a host with it. */
-function boundServices(server: GatewayServer, { push, shape }: GatewayContext): readonly ResolvedVirtualService[] {
+function boundServices(server: GatewayServer, { connection }: PortContext): readonly ResolvedVirtualService[] {
+  const { push, shape } = connection;
   return push
     .virtualServicesFor(gatewayName(server.gateway), shape.configNamespace)
     .filter((service) => matchingHosts(server, service).length > 0);
 }
 
-/** Envoy refuses a listener with two chains of one match: the older stays. */
-function uniqueByMatch(chains: readonly FilterChain[]): FilterChain[] {
-  const seen = new Set<string>();
-  return chains.filter(({ filterChainMatch }) => {
-    const key = JSON.stringify(filterChainMatch ?? null);
-    return !seen.has(key) && seen.add(key);
-  });
-}
-
-function dependencies(merged: GatewayPort, shape: ProxyShape, push: PushContext): ConfigKey[] {
+function dependencies(merged: GatewayPort, { shape, push }: ProxyContext): ConfigKey[] {
   const gateways = [...new Set(merged.servers.map(({ gateway }) => gateway))];
   const keys = gateways.map(configKeyOf);
   if (merged.kind === 'http') return keys;

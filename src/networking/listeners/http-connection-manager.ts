@@ -1,6 +1,4 @@
 /** The network filter that speaks HTTP (spec/discovery.md §8.4, HCM). */
-import { create } from '@bufbuild/protobuf';
-import { type Filter, FilterSchema } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import {
   HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,
@@ -9,22 +7,19 @@ import {
   HttpConnectionManager_ServerHeaderTransformation as ServerHeader,
 } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import type { MeshConfig } from '../../model/mesh-config.ts';
-import { typedExtension } from '../any.ts';
+import { type TypedExtension, typedExtension } from '../any.ts';
 import { adsConfigSource } from '../config-source.ts';
+import type { ConnectionContext } from '../connection-context.ts';
 import { duration } from '../duration.ts';
 import type { Init } from '../init.ts';
 import { accessLogs } from './access-log.ts';
-import { httpFilters } from './http-filters.ts';
+import { httpFilters } from './http-filters/index.ts';
 
 type ManagerInit = Init<typeof HttpConnectionManagerSchema>;
 
 export interface HttpConnectionManagerOptions {
-  readonly direction: 'outbound' | 'inbound' | 'gateway';
-  /** Name of the listener, or inbound of the filter chain. */
-  readonly listener: string;
   /** A route configuration's name, to be asked for, or the configuration itself. */
   readonly routes: string | RouteConfiguration;
-  readonly mesh: MeshConfig;
   readonly grpcWeb?: boolean;
   /** Metadata `HTTP10`: clients of HTTP/1.0 are served. */
   readonly http10?: boolean;
@@ -32,30 +27,31 @@ export interface HttpConnectionManagerOptions {
   readonly absoluteUrl?: boolean;
 }
 
-export function httpConnectionManager(options: HttpConnectionManagerOptions): Filter {
-  const { direction, mesh, http10, absoluteUrl } = options;
+export function httpConnectionManager(
+  context: ConnectionContext,
+  options: HttpConnectionManagerOptions,
+): TypedExtension {
+  const { direction, listener, push } = context;
+  const { http10, absoluteUrl } = options;
   const prefix = direction === 'inbound' ? 'inbound' : 'outbound';
-  return create(
-    FilterSchema,
-    typedExtension('envoy.filters.network.http_connection_manager', HttpConnectionManagerSchema, {
-      statPrefix: `${prefix}_${options.listener};`,
-      routeSpecifier: routeSpecifier(options.routes),
-      httpFilters: httpFilters({ grpcWeb: options.grpcWeb ?? false }),
-      accessLog: accessLogs(mesh),
-      upgradeConfigs: [{ upgradeType: 'websocket' }],
-      streamIdleTimeout: duration(0),
-      generateRequestId: true,
-      proxy100Continue: true,
-      ...pathNormalization(mesh),
-      ...peer(direction),
-      ...((http10 || absoluteUrl) && {
-        httpProtocolOptions: {
-          acceptHttp10: http10 ?? false,
-          ...(absoluteUrl && { allowAbsoluteUrl: true }),
-        },
-      }),
+  return typedExtension('envoy.filters.network.http_connection_manager', HttpConnectionManagerSchema, {
+    statPrefix: `${prefix}_${listener};`,
+    routeSpecifier: routeSpecifier(options.routes),
+    httpFilters: httpFilters(context, options),
+    accessLog: accessLogs(context),
+    upgradeConfigs: [{ upgradeType: 'websocket' }],
+    streamIdleTimeout: duration(0),
+    generateRequestId: true,
+    proxy100Continue: true,
+    ...pathNormalization(push.mesh),
+    ...peer(direction),
+    ...((http10 || absoluteUrl) && {
+      httpProtocolOptions: {
+        acceptHttp10: http10 ?? false,
+        ...(absoluteUrl && { allowAbsoluteUrl: true }),
+      },
     }),
-  );
+  });
 }
 
 function routeSpecifier(routes: string | RouteConfiguration): NonNullable<ManagerInit['routeSpecifier']> {
@@ -64,7 +60,7 @@ function routeSpecifier(routes: string | RouteConfiguration): NonNullable<Manage
 }
 
 /** What is believed of, and told about, the client. */
-function peer(direction: HttpConnectionManagerOptions['direction']): ManagerInit {
+function peer(direction: ConnectionContext['direction']): ManagerInit {
   switch (direction) {
     case 'outbound':
       return { useRemoteAddress: false, serverName: 'istio-envoy' };

@@ -11,16 +11,15 @@ import {
   FilterChainSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { isHttp } from '../../model/protocol.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
 import { wildcardAddress } from '../address.ts';
-import type { InboundTarget } from '../inbound-target.ts';
+import type { ConnectionContext, ProxyContext } from '../connection-context.ts';
+import { type InboundTarget, inboundOrigins } from '../inbound-target.ts';
 import type { Init } from '../init.ts';
 import { inboundClusterName, listenerName } from '../names.ts';
+import { withOrigins } from '../origin.ts';
 import { inboundRoutes } from '../routes/inbound.ts';
-import { httpConnectionManager } from './http-connection-manager.ts';
-import { plaintextAlpn } from './inspection.ts';
-import { tcpFilters } from './tcp-proxy.ts';
+import { plaintextAlpn, rawBuffer } from './inspection.ts';
+import { requestFilters, tcpFilters } from './network-filters/index.ts';
 import { downstreamTls, httpAlpn } from './tls-context.ts';
 
 type Match = Init<typeof FilterChainMatchSchema>;
@@ -28,52 +27,53 @@ type Match = Init<typeof FilterChainMatchSchema>;
 /** @param place.redirected the chains stand in the virtual listener among those of other ports. */
 export function inboundChains(
   target: InboundTarget,
-  shape: ProxyShape,
-  push: PushContext,
+  proxy: ProxyContext,
   place: { readonly redirected: boolean },
 ): FilterChain[] {
+  const { shape } = proxy;
   const name = listenerName(wildcardAddress(shape.ipFamily), target.port);
-  const chain = (match: Match, filters: Filter[], transportSocket?: TransportSocket): FilterChain =>
-    create(FilterChainSchema, {
-      name,
-      filterChainMatch: place.redirected ? { destinationPort: target.port, ...match } : match,
-      filters,
-      transportSocket,
-    });
+  const context: ConnectionContext = { ...proxy, direction: 'inbound', listener: name, port: target.port };
+  const origins = inboundOrigins(target, shape, proxy.push);
+  const chain = (match: Match, filters: Filter[], transportSocket?: TransportSocket): FilterChain => {
+    const filterChainMatch = place.redirected ? { destinationPort: target.port, ...match } : match;
+    return withOrigins(create(FilterChainSchema, { name, filterChainMatch, filters, transportSocket }), origins);
+  };
   const speaksHttp = isHttp(target.protocol);
   if (target.tls !== undefined) {
-    const filters = speaksHttp ? [httpFilter(name, target, shape, push)] : tcpFiltersOf(target, push);
+    const filters = speaksHttp ? httpFiltersOf(target, context) : tcpFiltersOf(target, context);
     const match = place.redirected ? { transportProtocol: 'tls' } : {};
     return [chain(match, filters, downstreamTls(target.tls, speaksHttp ? httpAlpn : []))];
   }
   if (speaksHttp) {
-    const match = place.redirected ? { transportProtocol: 'raw_buffer' } : {};
-    return [chain(match, [httpFilter(name, target, shape, push)])];
+    const match = place.redirected ? { transportProtocol: rawBuffer } : {};
+    return [chain(match, httpFiltersOf(target, context))];
   }
   // TLS of the application's own goes through as any other bytes do.
-  const tcp = chain({}, tcpFiltersOf(target, push));
-  if (target.protocol !== 'unsupported') return [tcp];
-  const alpn = plaintextAlpn(shape.metadata.HTTP10 === '1');
-  const recognised = { transportProtocol: 'raw_buffer', applicationProtocols: alpn };
-  return [chain(recognised, [httpFilter(name, target, shape, push)]), tcp];
+  const bytes = tcpFiltersOf(target, context);
+  if (target.protocol !== 'unsupported') return [chain({}, bytes)];
+  const applicationProtocols = plaintextAlpn(shape.metadata.HTTP10 === '1');
+  const requests = httpFiltersOf(target, context);
+  // A listener of the port's own does not look for TLS: everything is plain there.
+  if (!place.redirected) return [chain({ applicationProtocols }, requests), chain({}, bytes)];
+  return [
+    chain({ transportProtocol: rawBuffer, applicationProtocols }, requests),
+    chain({ transportProtocol: rawBuffer }, bytes),
+    chain({}, bytes),
+  ];
 }
 
-function httpFilter(name: string, target: InboundTarget, shape: ProxyShape, push: PushContext): Filter {
-  return httpConnectionManager({
-    direction: 'inbound',
-    listener: name,
+function httpFiltersOf(target: InboundTarget, context: ConnectionContext): Filter[] {
+  return requestFilters(context, {
     routes: inboundRoutes(target),
-    mesh: push.mesh,
     grpcWeb: target.protocol === 'GRPC-Web',
-    http10: shape.metadata.HTTP10 === '1',
+    http10: context.shape.metadata.HTTP10 === '1',
   });
 }
 
-function tcpFiltersOf(target: InboundTarget, push: PushContext): Filter[] {
+function tcpFiltersOf(target: InboundTarget, context: ConnectionContext): Filter[] {
   const tcp = target.connectionPool?.tcp;
-  return tcpFilters({
+  return tcpFilters(context, {
     destinations: [{ cluster: inboundClusterName(target.port), weight: 0 }],
-    mesh: push.mesh,
     protocol: target.protocol,
     idleTimeoutMs: tcp?.idleTimeoutMs,
     maxConnectionDurationMs: tcp?.maxConnectionDurationMs,

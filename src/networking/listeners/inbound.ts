@@ -2,12 +2,12 @@
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ConfigKey } from '../../model/config.ts';
 import { isHttp } from '../../model/protocol.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
 import { serviceKey } from '../../model/service.ts';
 import { isWildcardAddress, wildcardAddress } from '../address.ts';
+import type { ProxyContext } from '../connection-context.ts';
 import { type InboundTarget, inboundTargets } from '../inbound-target.ts';
 import { listenerName } from '../names.ts';
+import { policyKeys } from '../policies.ts';
 import { isPrivilegedPort, isReservedPort } from '../reserved-ports.ts';
 import { namedResource, type Resource } from '../resource.ts';
 import { inboundChains } from './inbound-chains.ts';
@@ -16,28 +16,30 @@ import { makeListener } from './listener.ts';
 import { type InboundPort, virtualInbound } from './virtual.ts';
 
 /** The virtual listener, unless nothing is redirected, and the listeners that bind their own port. */
-export function inboundListeners(shape: ProxyShape, push: PushContext): Resource[] {
+export function inboundListeners(proxy: ProxyContext): Resource[] {
+  const { shape, push, policies } = proxy;
   const targets = inboundTargets(shape, push);
   const redirected = targets.filter((target) => target.ownListener === undefined);
   const own = targets.filter((target) => target.ownListener !== undefined);
-  const resources = own.flatMap((target) => ownListener(target, shape, push));
+  const resources = own.flatMap((target) => ownListener(target, proxy));
   if (shape.interceptionMode === 'NONE') return resources;
-  const ports = redirected.map((target) => inboundPort(target, shape, push));
-  const dependsOn = redirected.flatMap((target) => originsOf(target));
-  return [namedResource(ListenerSchema, virtualInbound(shape, push, ports), dependsOn), ...resources];
+  const ports = redirected.map((target) => inboundPort(target, proxy));
+  const dependsOn = [...redirected.flatMap((target) => keysOf(target)), ...policyKeys(policies)];
+  return [namedResource(ListenerSchema, virtualInbound(proxy, ports), dependsOn), ...resources];
 }
 
-function inboundPort(target: InboundTarget, shape: ProxyShape, push: PushContext): InboundPort {
+function inboundPort(target: InboundTarget, proxy: ProxyContext): InboundPort {
   const sniffed = target.protocol === 'unsupported';
   return {
     port: target.port,
-    chains: inboundChains(target, shape, push, { redirected: true }),
+    chains: inboundChains(target, proxy, { redirected: true }),
     sniffed,
     silent: !sniffed && !isHttp(target.protocol) && target.tls === undefined,
   };
 }
 
-function ownListener(target: InboundTarget, shape: ProxyShape, push: PushContext): Resource[] {
+function ownListener(target: InboundTarget, proxy: ProxyContext): Resource[] {
+  const { shape, push, policies } = proxy;
   const bind = target.ownListener?.bind ?? wildcardAddress(shape.ipFamily);
   if (isPrivilegedPort(target.port, shape)) return [];
   if (isWildcardAddress(bind) && isReservedPort(target.port, push.mesh)) return [];
@@ -47,13 +49,13 @@ function ownListener(target: InboundTarget, shape: ProxyShape, push: PushContext
     bind,
     port: target.port,
     bindToPort: true,
-    filterChains: inboundChains(target, shape, push, { redirected: false }),
+    filterChains: inboundChains(target, proxy, { redirected: false }),
     listenerFilters: target.protocol === 'unsupported' ? [httpInspector()] : [],
     mesh: push.mesh,
   });
-  return [namedResource(ListenerSchema, listener, originsOf(target))];
+  return [namedResource(ListenerSchema, listener, [...keysOf(target), ...policyKeys(policies)])];
 }
 
-function originsOf(target: InboundTarget): ConfigKey[] {
+function keysOf(target: InboundTarget): ConfigKey[] {
   return target.services.map((service) => serviceKey(service));
 }

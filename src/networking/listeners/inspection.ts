@@ -15,6 +15,12 @@ const originalDst = typedExtension('envoy.filters.listener.original_dst', Origin
 const tls = typedExtension('envoy.filters.listener.tls_inspector', TlsInspectorSchema);
 const http = typedExtension('envoy.filters.listener.http_inspector', HttpInspectorSchema);
 
+/**
+ * Transport protocol of a connection that is not TLS. Once a chain of a listener (or of one of its ports) matches on it,
+ * plain connections look no further than the chains that do: whoever adds one for HTTP adds one for other bytes.
+ */
+export const rawBuffer = 'raw_buffer';
+
 /** What chains match on once the HTTP inspector has found HTTP. */
 export const plaintextHttpAlpn: readonly string[] = ['http/1.1', 'h2c'];
 

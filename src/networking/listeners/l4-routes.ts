@@ -3,11 +3,12 @@ import type { ConfigKey } from '../../model/config.ts';
 import { isHostWithin } from '../../model/hostname.ts';
 import type { L4MatchAttributes, RouteDestination, TlsMatchAttributes } from '../../model/kinds/virtual-service.ts';
 import { isSelected } from '../../model/label-match.ts';
+import type { Origin } from '../../model/origin.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { resolveDestination } from '../destination.ts';
 import type { Reach } from '../reach.ts';
-import type { WeightedCluster } from './tcp-proxy.ts';
+import type { WeightedCluster } from './network-filters/tcp-proxy.ts';
 
 /** Whose routes are asked for. */
 export interface L4Context {
@@ -30,6 +31,8 @@ export interface L4Route {
   /** The first destination, whose traffic policy holds for the connection. */
   readonly first: RouteDestination['destination'];
   readonly dependsOn: readonly ConfigKey[];
+  /** Where it was written. */
+  readonly origin: Origin;
 }
 
 /** @param hosts the names whose SNI is wanted: those of the service, or of the gateway's server. */
@@ -39,13 +42,13 @@ export function tlsRoutes(
   context: L4Context,
 ): readonly L4Route[] {
   return services.flatMap(({ config, origins }) =>
-    (config.spec.tls ?? []).flatMap((route) =>
+    (config.spec.tls ?? []).flatMap((route, index) =>
       route.match
         .filter((match) => matches(match, context))
         .flatMap((match) => {
           const serverNames = narrowedNames(match, hosts);
           if (serverNames.length === 0) return [];
-          return toRoute(match, serverNames, route.route ?? [], origins, context);
+          return toRoute(match, serverNames, route.route ?? [], { origins, path: ['spec', 'tls', index] }, context);
         }),
     ),
   );
@@ -53,12 +56,12 @@ export function tlsRoutes(
 
 export function tcpRoutes(services: readonly ResolvedVirtualService[], context: L4Context): readonly L4Route[] {
   return services.flatMap(({ config, origins }) =>
-    (config.spec.tcp ?? []).flatMap((route) => {
+    (config.spec.tcp ?? []).flatMap((route, index) => {
       const anything: readonly L4MatchAttributes[] = [{}];
       const wanted = route.match?.length ? route.match : anything;
       return wanted
         .filter((match) => matches(match, context))
-        .flatMap((match) => toRoute(match, [], route.route ?? [], origins, context));
+        .flatMap((match) => toRoute(match, [], route.route ?? [], { origins, path: ['spec', 'tcp', index] }, context));
     }),
   );
 }
@@ -67,7 +70,7 @@ function toRoute(
   match: L4MatchAttributes,
   serverNames: readonly string[],
   route: readonly RouteDestination[],
-  dependsOn: readonly ConfigKey[],
+  { origins, path }: Pick<ResolvedVirtualService, 'origins'> & Pick<Origin, 'path'>,
   { port, reach }: L4Context,
 ): L4Route[] {
   const used = route.length === 1 ? route : route.filter(({ weight }) => weight !== undefined && weight > 0);
@@ -82,7 +85,8 @@ function toRoute(
         weight: weight ?? 0,
       })),
       first: used[0]!.destination,
-      dependsOn,
+      dependsOn: origins,
+      origin: { key: origins[0]!, ...(path && { path }) },
     },
   ];
 }

@@ -6,7 +6,7 @@ const place = { bind: '0.0.0.0', port: 80, bindToPort: false, locked: false };
 const http = { routeName: '80', grpcWeb: false };
 
 function chain(cluster: string, match: TcpChainPlan['match'] = {}, protocol: Protocol = 'TCP'): TcpChainPlan {
-  return { match, protocol, port: 80, first: { host: cluster }, destinations: [{ cluster, weight: 0 }] };
+  return { match, protocol, port: 80, first: { host: cluster }, destinations: [{ cluster, weight: 0 }], origins: [] };
 }
 
 function clusters(plan: OutboundPlan): string[][] {
@@ -29,6 +29,13 @@ describe('what meets on one address', () => {
     plan.addTcp(place, [chain('newer'), chain('by-sni', { serverNames: ['b', 'a'] })], []);
     plan.addTcp(place, [chain('same-sni', { serverNames: ['a', 'b'] })], []);
     expect(clusters(plan)).toEqual([['older', 'by-sni']]);
+  });
+
+  it('keeps of a newer one the names that are free', () => {
+    const plan = new OutboundPlan();
+    plan.addTcp(place, [chain('older', { serverNames: ['a', 'b'] })], []);
+    plan.addTcp(place, [chain('newer', { serverNames: ['b', 'c'] })], []);
+    expect(plan.listeners[0]?.tcp.map(({ match }) => match.serverNames)).toEqual([['a', 'b'], ['c']]);
   });
 
   it('lets a protocol in which the server speaks first share with nothing else', () => {

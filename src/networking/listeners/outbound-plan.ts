@@ -4,11 +4,15 @@
  * only then made into Envoy's form.
  */
 import type { ConfigKey } from '../../model/config.ts';
+import type { Origin } from '../../model/origin.ts';
 import type { Protocol } from '../../model/protocol.ts';
 import type { ChainMatch, TcpRoute } from './filter-chain.ts';
+import { TakenMatches } from './free-match.ts';
 
 export interface TcpChainPlan extends TcpRoute {
   readonly match: ChainMatch;
+  /** What decided most comes first. */
+  readonly origins: readonly Origin[];
 }
 
 export interface ListenerPlan {
@@ -21,10 +25,12 @@ export interface ListenerPlan {
   http?: { readonly routeName: string; grpcWeb: boolean; readonly absoluteUrl?: boolean };
   readonly tcp: TcpChainPlan[];
   /** What the chains match: no two match the same. */
-  readonly matches: Set<string>;
+  readonly taken: TakenMatches;
   /** Protocols of the TCP services on it. */
   readonly protocols: Set<Protocol>;
   readonly dependsOn: ConfigKey[];
+  /** Of the HTTP chain: the services whose requests it takes. */
+  readonly httpOrigins: Origin[];
 }
 
 export type ListenerPlace = Pick<ListenerPlan, 'bind' | 'port' | 'bindToPort' | 'locked'>;
@@ -38,16 +44,22 @@ export class OutboundPlan {
   }
 
   /** HTTP services of a place share one route configuration. */
-  addHttp(place: ListenerPlace, http: NonNullable<ListenerPlan['http']>, dependsOn: readonly ConfigKey[]): void {
+  addHttp(
+    place: ListenerPlace,
+    http: NonNullable<ListenerPlan['http']>,
+    dependsOn: readonly ConfigKey[],
+    origins: readonly Origin[] = [],
+  ): void {
     const plan = this.#at(place);
     if (plan === undefined || [...plan.protocols].some((protocol) => serverFirst.has(protocol))) return;
     plan.http ??= { ...http };
     plan.http.grpcWeb ||= http.grpcWeb;
     plan.dependsOn.push(...dependsOn);
+    plan.httpOrigins.push(...origins);
   }
 
   /**
-   * Chains of an older service stay; a newer one's chain of the same match can never be reached and is dropped.
+   * Chains of an older service stay; of a newer one's, what they match is matched no more.
    * Protocols in which the server speaks first share a place with nothing else: looking at the client's bytes would
    * stall them.
    */
@@ -56,10 +68,9 @@ export class OutboundPlan {
     if (plan === undefined) return;
     for (const chain of chains) {
       if (isServerFirstConflict(plan, chain.protocol)) continue;
-      const key = matchKey(chain.match);
-      if (plan.matches.has(key)) continue;
-      plan.matches.add(key);
-      plan.tcp.push(chain);
+      const free = plan.taken.take(chain.match);
+      if (free.length === 0) continue;
+      plan.tcp.push(...free.map((match) => (match === chain.match ? chain : { ...chain, match })));
       plan.protocols.add(chain.protocol);
     }
     plan.dependsOn.push(...dependsOn);
@@ -70,7 +81,14 @@ export class OutboundPlan {
     const found = this.#listeners.get(key);
     if (found?.locked && !place.locked) return undefined;
     if (found !== undefined) return found;
-    const plan: ListenerPlan = { ...place, tcp: [], matches: new Set(), protocols: new Set(), dependsOn: [] };
+    const plan: ListenerPlan = {
+      ...place,
+      tcp: [],
+      taken: new TakenMatches(),
+      protocols: new Set(),
+      dependsOn: [],
+      httpOrigins: [],
+    };
     this.#listeners.set(key, plan);
     return plan;
   }
@@ -84,8 +102,4 @@ function isServerFirstConflict(plan: ListenerPlan, protocol: Protocol): boolean 
     if (other !== protocol && (serverFirst.has(other) || serverFirst.has(protocol))) return true;
   }
   return false;
-}
-
-function matchKey({ serverNames = [], destinationSubnets = [], sourceSubnet = '' }: ChainMatch): string {
-  return [[...serverNames].sort(), [...destinationSubnets].sort(), sourceSubnet].join('~');
 }

@@ -1,5 +1,5 @@
 /** Lays the services of a sidecar's egress listeners onto addresses and ports (spec/discovery.md §8.4). */
-import { configKeyOf } from '../../model/config.ts';
+import { type ConfigKey, configKeyOf } from '../../model/config.ts';
 import { isHostWithin } from '../../model/hostname.ts';
 import { isHttp, isTls, type Protocol } from '../../model/protocol.ts';
 import { type IpFamily, isHeadless, type ProxyShape } from '../../model/proxy-shape.ts';
@@ -17,6 +17,7 @@ import {
   wildcardAddress,
 } from '../address.ts';
 import { outboundClusterName, sniffedRouteName } from '../names.ts';
+import { serviceOrigin, sidecarOrigin } from '../origin.ts';
 import { isPrivilegedPort, isReservedPort } from '../reserved-ports.ts';
 import { tcpRoutes, tlsRoutes } from './l4-routes.ts';
 import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
@@ -88,7 +89,9 @@ function layPort(laying: Laying, port: NonNullable<EgressListenerScope['port']>)
     const grpcWeb = port.protocol === 'GRPC-Web';
     const absoluteUrl = port.protocol === 'HTTP_PROXY';
     const keys = scope.sidecar ? [configKeyOf(scope.sidecar)] : [];
-    plan.addHttp(place, { routeName, grpcWeb, ...(absoluteUrl && { absoluteUrl }) }, keys);
+    const index = scope.sidecar?.spec.egress?.findIndex((listener) => listener.port?.number === port.number) ?? 0;
+    const origins = sidecarOrigin(scope, 'egress', index);
+    plan.addHttp(place, { routeName, grpcWeb, ...(absoluteUrl && { absoluteUrl }) }, keys, origins);
     return;
   }
   for (const service of egress.services) {
@@ -105,16 +108,17 @@ function layService(laying: Laying, service: Service, port: Port, protocol: Prot
     if (isWildcardAddress(bind) && isReservedPort(number, push.mesh)) continue;
     if (bound && !locked && (ownPorts.has(number) || isPrivilegedPort(number, shape))) continue;
     const dependsOn = [serviceKey(service)];
+    const origins = serviceOrigin(service);
     const grpcWeb = protocol === 'GRPC-Web';
-    if (isHttp(protocol)) plan.addHttp(place, { routeName: String(number), grpcWeb }, dependsOn);
+    if (isHttp(protocol)) plan.addHttp(place, { routeName: String(number), grpcWeb }, dependsOn, origins);
     else {
       if (protocol === 'unsupported') {
         const shared = isWildcardAddress(bind) || bind === loopbackAddress(laying.family);
         const routeName = shared ? String(number) : sniffedRouteName(service.hostname, number);
-        plan.addHttp(place, { routeName, grpcWeb }, dependsOn);
+        plan.addHttp(place, { routeName, grpcWeb }, dependsOn, origins);
       }
-      const { chains, origins } = tcpChains(laying, service, port, protocol, { bind, subnets });
-      plan.addTcp(place, chains, [...dependsOn, ...origins]);
+      const { chains, dependsOn: routes } = tcpChains(laying, service, port, protocol, { bind, subnets });
+      plan.addTcp(place, chains, [...dependsOn, ...routes]);
     }
   }
 }
@@ -153,7 +157,7 @@ function tcpChains(
   port: Port,
   protocol: Protocol,
   { bind, subnets }: ServiceAddress,
-): { readonly chains: readonly TcpChainPlan[]; readonly origins: ResolvedVirtualService['origins'] } {
+): { readonly chains: readonly TcpChainPlan[]; readonly dependsOn: readonly ConfigKey[] } {
   const { scope, shape, l4Services, bound } = laying;
   const context = { shape, reach: scope, gateways: mesh, port: port.number };
   const own = l4Services.filter(({ config }) => config.spec.hosts.some((host) => isHostWithin(service.hostname, host)));
@@ -171,6 +175,7 @@ function tcpChains(
     first: route.first,
     port: port.number,
     protocol,
+    origins: [route.origin, ...serviceOrigin(service)],
   }));
   // What no route takes goes to the service itself.
   chains.push({
@@ -182,6 +187,7 @@ function tcpChains(
     first: { host: service.hostname, port: { number: port.number } },
     port: port.number,
     protocol,
+    origins: serviceOrigin(service),
   });
-  return { chains, origins: own.flatMap(({ origins }) => origins) };
+  return { chains, dependsOn: own.flatMap(({ origins }) => origins) };
 }

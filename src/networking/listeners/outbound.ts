@@ -2,136 +2,130 @@
 import { create } from '@bufbuild/protobuf';
 import { type FilterChain, FilterChainSchema } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
 import type { SidecarScope } from '../../model/sidecar-scope.ts';
 import { isWildcardAddress, loopbackAddress } from '../address.ts';
+import { type ConnectionContext, clientContext, type ProxyContext } from '../connection-context.ts';
 import { resolveDestination } from '../destination.ts';
 import type { Memory } from '../memory.ts';
 import { httpProxyRoute, listenerName } from '../names.ts';
+import { ruleOrigins, sidecarOrigin, withOrigins } from '../origin.ts';
 import { fallbackCluster } from '../outbound-fallback.ts';
+import { policyKeys, policyObjects } from '../policies.ts';
 import { namedResource, type Resource } from '../resource.ts';
 import { chainMatch, passthroughChain, routeFilters } from './filter-chain.ts';
-import { httpConnectionManager } from './http-connection-manager.ts';
 import { httpInspector, plaintextAlpn, tlsInspector } from './inspection.ts';
 import { makeListener } from './listener.ts';
-import type { ListenerPlan } from './outbound-plan.ts';
+import { requestFilters } from './network-filters/index.ts';
+import type { ListenerPlan, TcpChainPlan } from './outbound-plan.ts';
 import { planOutbound } from './outbound-services.ts';
 
-export function outboundListeners(shape: ProxyShape, push: PushContext, memory: Memory): Resource[] {
-  const scope = push.sidecarScopeFor(shape);
-  const planned = planOutbound(shape, push)
+export function outboundListeners(proxy: ProxyContext, memory: Memory): Resource[] {
+  const client = clientContext(proxy);
+  const scope = proxy.push.sidecarScopeFor(proxy.shape);
+  const planned = planOutbound(proxy.shape, proxy.push)
     .listeners.filter((plan) => plan.http !== undefined || plan.tcp.length > 0)
-    .map((plan) => sharedListener(plan, shape, push, scope, memory));
-  const proxy = httpProxyListener(shape, push);
-  return proxy ? [...planned, namedResource(ListenerSchema, proxy)] : planned;
+    .map((plan) => sharedListener(plan, client, scope, memory));
+  const httpProxy = httpProxyListener(client);
+  return httpProxy ? [...planned, namedResource(ListenerSchema, httpProxy, policyKeys(client.policies))] : planned;
 }
 
-/** The listener of a plan, made once for all that have the same plan and the same traffic policies in it. */
-function sharedListener(
-  plan: ListenerPlan,
-  shape: ProxyShape,
-  push: PushContext,
-  scope: SidecarScope,
-  memory: Memory,
-): Resource {
+/** The listener of a plan, made once for all that have the same plan and the same policies in it. */
+function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope, memory: Memory): Resource {
   const { bind, port, bindToPort, http, tcp } = plan;
+  const { shape, push, policies } = client;
   const { HTTP10, IDLE_TIMEOUT } = shape.metadata;
   const policy = scope.outboundTrafficPolicy;
   const fallback = `${policy.mode} ${fallbackCluster(policy, scope)}`;
-  const key = JSON.stringify([bind, port, bindToPort, http, tcp, HTTP10, IDLE_TIMEOUT, fallback]);
+  const chains = tcp.map(({ origins: _, ...chain }) => chain);
+  const key = JSON.stringify([bind, port, bindToPort, http, chains, HTTP10, IDLE_TIMEOUT, fallback, policies.id]);
   const rules = tcp.flatMap(({ first, port: chainPort }) => {
     const { service } = resolveDestination(first, chainPort, scope);
     return [service, service && scope.destinationRuleFor(service)];
   });
-  return memory.recall('LDS', key, [push.mesh, ...rules], () =>
-    namedResource(ListenerSchema, toListener(plan, shape, push, scope), plan.dependsOn),
+  return memory.recall('LDS', key, [push.mesh, ...rules, ...policyObjects(policies)], () =>
+    namedResource(ListenerSchema, toListener(plan, client, scope), [...plan.dependsOn, ...policyKeys(policies)]),
   );
 }
 
-function toListener(plan: ListenerPlan, shape: ProxyShape, push: PushContext, scope: SidecarScope): Listener {
-  const { mesh } = push;
-  const { http } = plan;
+function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope): Listener {
+  const { http, bind, port } = plan;
+  const name = listenerName(bind, port);
+  const context: ConnectionContext = { ...client, direction: 'outbound', listener: name, port };
   const tcp = plan.tcp.map((chain) => ({
     everything: chainMatch(chain.match) === undefined,
     bySni: (chain.match.serverNames?.length ?? 0) > 0,
-    chain: create(FilterChainSchema, {
-      filterChainMatch: chainMatch(chain.match),
-      filters: routeFilters(chain, shape, scope, mesh),
-    }),
+    chain: tcpChain(chain, context, scope),
   }));
   const catchesAll = tcp.find(({ everything }) => everything)?.chain;
-  const captured = !plan.bindToPort && isWildcardAddress(plan.bind);
+  const captured = !plan.bindToPort && isWildcardAddress(bind);
   // Several chains, or other people's traffic on the port: HTTP must be recognised before it is spoken.
   const sniffed = http !== undefined && (captured || tcp.length > 0);
   const chains = tcp.map(({ chain }) => chain).filter((chain) => !sniffed || chain !== catchesAll);
-  if (http !== undefined) chains.unshift(httpChain(plan, http, shape, push, sniffed));
+  if (http !== undefined) chains.unshift(httpChain(plan, http, context, sniffed));
   return makeListener({
-    name: listenerName(plan.bind, plan.port),
+    name,
     direction: 'outbound',
-    bind: plan.bind,
-    port: plan.port,
+    bind,
+    port,
     bindToPort: plan.bindToPort,
     filterChains: chains,
-    defaultFilterChain: sniffed && catchesAll ? catchesAll : fallbackChain(captured && !catchesAll, push, scope),
+    defaultFilterChain: sniffed && catchesAll ? catchesAll : fallbackChain(captured && !catchesAll, context, scope),
     listenerFilters: [
       ...(tcp.some(({ bySni }) => bySni) || (sniffed && tcp.length > 0) ? [tlsInspector()] : []),
       ...(sniffed ? [httpInspector()] : []),
     ],
-    mesh,
+    mesh: client.push.mesh,
   });
+}
+
+function tcpChain(plan: TcpChainPlan, context: ConnectionContext, scope: SidecarScope): FilterChain {
+  const { service } = resolveDestination(plan.first, plan.port, scope);
+  const chain = create(FilterChainSchema, {
+    filterChainMatch: chainMatch(plan.match),
+    filters: routeFilters(plan, context, scope),
+  });
+  return withOrigins(chain, [...plan.origins, ...ruleOrigins(service && scope.destinationRuleFor(service))]);
 }
 
 function httpChain(
   plan: ListenerPlan,
   http: NonNullable<ListenerPlan['http']>,
-  shape: ProxyShape,
-  push: PushContext,
+  context: ConnectionContext,
   sniffed: boolean,
 ): FilterChain {
-  const http10 = shape.metadata.HTTP10 === '1';
-  return create(FilterChainSchema, {
+  const http10 = context.shape.metadata.HTTP10 === '1';
+  const { grpcWeb, absoluteUrl = false } = http;
+  const chain = create(FilterChainSchema, {
     ...(sniffed && {
       filterChainMatch: { transportProtocol: 'raw_buffer', applicationProtocols: plaintextAlpn(http10) },
     }),
-    filters: [
-      httpConnectionManager({
-        direction: 'outbound',
-        listener: listenerName(plan.bind, plan.port),
-        routes: http.routeName,
-        mesh: push.mesh,
-        grpcWeb: http.grpcWeb,
-        http10,
-        absoluteUrl: http.absoluteUrl ?? false,
-      }),
-    ],
+    filters: requestFilters(context, { routes: http.routeName, grpcWeb, http10, absoluteUrl }),
   });
+  return withOrigins(chain, plan.httpOrigins);
 }
 
-function fallbackChain(wanted: boolean, push: PushContext, scope: SidecarScope): FilterChain | undefined {
-  return wanted ? passthroughChain(fallbackCluster(scope.outboundTrafficPolicy, scope), push.mesh) : undefined;
+function fallbackChain(wanted: boolean, context: ConnectionContext, scope: SidecarScope): FilterChain | undefined {
+  if (!wanted) return undefined;
+  const cluster = fallbackCluster(scope.outboundTrafficPolicy, scope);
+  return passthroughChain(cluster, context, sidecarOrigin(scope, 'outboundTrafficPolicy'));
 }
 
 /** For applications that are told to use an HTTP proxy. */
-function httpProxyListener(shape: ProxyShape, { mesh }: PushContext): Listener | undefined {
-  const port = Number(shape.metadata.HTTP_PROXY_PORT) || mesh.proxyHttpPort;
+function httpProxyListener(client: ProxyContext): Listener | undefined {
+  const { shape, push } = client;
+  const port = Number(shape.metadata.HTTP_PROXY_PORT) || push.mesh.proxyHttpPort;
   if (port === 0) return undefined;
   const bind = loopbackAddress(shape.ipFamily);
   const name = listenerName(bind, port);
-  const manager = httpConnectionManager({
-    direction: 'outbound',
-    listener: name,
-    routes: httpProxyRoute,
-    mesh,
-    absoluteUrl: true,
-  });
+  const context: ConnectionContext = { ...client, direction: 'outbound', listener: name, port };
+  const filters = requestFilters(context, { routes: httpProxyRoute, absoluteUrl: true });
   return makeListener({
     name,
     direction: 'outbound',
     bind,
     port,
     bindToPort: true,
-    filterChains: [create(FilterChainSchema, { filters: [manager] })],
-    mesh,
+    filterChains: [create(FilterChainSchema, { filters })],
+    mesh: push.mesh,
   });
 }

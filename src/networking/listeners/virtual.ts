@@ -2,27 +2,38 @@
 import { create } from '@bufbuild/protobuf';
 import { type FilterChain, FilterChainSchema } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
 import { wildcardAddress } from '../address.ts';
+import { type ConnectionContext, clientContext, type ProxyContext } from '../connection-context.ts';
 import {
   blackHoleCluster,
   inboundPassthroughCluster,
   virtualInboundListener,
   virtualOutboundListener,
 } from '../names.ts';
+import { sidecarOrigin, withOrigins } from '../origin.ts';
 import { fallbackCluster } from '../outbound-fallback.ts';
 import { passthroughRoutes } from '../routes/inbound.ts';
-import { httpConnectionManager } from './http-connection-manager.ts';
-import { httpInspector, originalDestination, plaintextAlpn, tlsInspector } from './inspection.ts';
+import { httpInspector, originalDestination, plaintextAlpn, rawBuffer, tlsInspector } from './inspection.ts';
 import { makeListener } from './listener.ts';
-import { tcpFilters } from './tcp-proxy.ts';
+import { requestFilters, tcpFilters } from './network-filters/index.ts';
 
 /** Takes all redirected outbound connections and hands each to the listener of its destination, if there is one. */
-export function virtualOutbound(shape: ProxyShape, push: PushContext): Listener {
+export function virtualOutbound(proxy: ProxyContext): Listener {
+  const { shape, push } = proxy;
   const { mesh } = push;
   const scope = push.sidecarScopeFor(shape);
+  const context: ConnectionContext = {
+    ...clientContext(proxy),
+    direction: 'outbound',
+    listener: virtualOutboundListener,
+    port: mesh.proxyListenPort,
+  };
+  const cluster = fallbackCluster(scope.outboundTrafficPolicy, scope);
+  const catchAll = create(FilterChainSchema, {
+    name: 'virtualOutbound-catchall-tcp',
+    filters: tcpFilters(context, { destinations: [{ cluster, weight: 0 }] }),
+  });
   return makeListener({
     name: virtualOutboundListener,
     direction: 'outbound',
@@ -30,14 +41,8 @@ export function virtualOutbound(shape: ProxyShape, push: PushContext): Listener 
     port: mesh.proxyListenPort,
     bindToPort: true,
     filterChains: [
-      blackHoleChain('virtualOutbound-blackhole', mesh.proxyListenPort, mesh),
-      create(FilterChainSchema, {
-        name: 'virtualOutbound-catchall-tcp',
-        filters: tcpFilters({
-          destinations: [{ cluster: fallbackCluster(scope.outboundTrafficPolicy, scope), weight: 0 }],
-          mesh,
-        }),
-      }),
+      blackHoleChain('virtualOutbound-blackhole', context),
+      withOrigins(catchAll, sidecarOrigin(scope, 'outboundTrafficPolicy')),
     ],
     mesh,
     more: { useOriginalDst: true, ...transparency(shape) },
@@ -54,17 +59,24 @@ export interface InboundPort {
 }
 
 /** Takes all redirected inbound connections; the chain of the destination port handles them. */
-export function virtualInbound(shape: ProxyShape, push: PushContext, ports: readonly InboundPort[]): Listener {
+export function virtualInbound(proxy: ProxyContext, ports: readonly InboundPort[]): Listener {
+  const { shape, push } = proxy;
   const { mesh } = push;
+  const port = mesh.proxyInboundListenPort;
   return makeListener({
     name: virtualInboundListener,
     direction: 'inbound',
     bind: wildcardAddress(shape.ipFamily),
-    port: mesh.proxyInboundListenPort,
+    port,
     bindToPort: true,
     filterChains: [
-      blackHoleChain('virtualInbound-blackhole', mesh.proxyInboundListenPort, mesh),
-      ...passthroughChains(shape, mesh),
+      blackHoleChain('virtualInbound-blackhole', {
+        ...proxy,
+        direction: 'inbound',
+        listener: virtualInboundListener,
+        port,
+      }),
+      ...passthroughChains(proxy),
       ...ports.flatMap(({ chains }) => chains),
     ],
     listenerFilters: [
@@ -78,30 +90,33 @@ export function virtualInbound(shape: ProxyShape, push: PushContext, ports: read
 }
 
 /** Connections to the listener's own port would be forwarded to it for ever. */
-function blackHoleChain(name: string, port: number, mesh: MeshConfig): FilterChain {
+function blackHoleChain(name: string, context: ConnectionContext): FilterChain {
   return create(FilterChainSchema, {
     name,
-    filterChainMatch: { destinationPort: port },
-    filters: tcpFilters({ destinations: [{ cluster: blackHoleCluster, weight: 0 }], mesh }),
+    filterChainMatch: { destinationPort: context.port },
+    filters: tcpFilters(context, { destinations: [{ cluster: blackHoleCluster, weight: 0 }] }),
   });
 }
 
 /** Ports that no service describes. */
-function passthroughChains(shape: ProxyShape, mesh: MeshConfig): FilterChain[] {
-  const http10 = shape.metadata.HTTP10 === '1';
+function passthroughChains(proxy: ProxyContext): FilterChain[] {
+  const http10 = proxy.shape.metadata.HTTP10 === '1';
   const name = 'virtualInbound-catchall-http';
+  const requests: ConnectionContext = { ...proxy, direction: 'inbound', listener: name, port: 0 };
+  const bytes: ConnectionContext = { ...requests, listener: virtualInboundListener };
+  const filters = tcpFilters(bytes, { destinations: [{ cluster: inboundPassthroughCluster, weight: 0 }] });
   return [
     create(FilterChainSchema, {
       name,
-      filterChainMatch: { transportProtocol: 'raw_buffer', applicationProtocols: plaintextAlpn(http10) },
-      filters: [
-        httpConnectionManager({ direction: 'inbound', listener: name, routes: passthroughRoutes(), mesh, http10 }),
-      ],
+      filterChainMatch: { transportProtocol: rawBuffer, applicationProtocols: plaintextAlpn(http10) },
+      filters: requestFilters(requests, { routes: passthroughRoutes(), http10 }),
     }),
     create(FilterChainSchema, {
-      name: 'virtualInbound',
-      filters: tcpFilters({ destinations: [{ cluster: inboundPassthroughCluster, weight: 0 }], mesh }),
+      name: virtualInboundListener,
+      filterChainMatch: { transportProtocol: rawBuffer },
+      filters,
     }),
+    create(FilterChainSchema, { name: virtualInboundListener, filters }),
   ];
 }
 

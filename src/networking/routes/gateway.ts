@@ -9,9 +9,10 @@ import { byAge, type ConfigKey, compareText, configKeyOf } from '../../model/con
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
-import { dnsName, type GatewayServer, gatewayName, type MergedGateways } from '../gateway/merge.ts';
+import { dnsName, type GatewayServer, gatewayName, gatewayOrigin, type MergedGateways } from '../gateway/merge.ts';
 import { matchingHosts } from '../gateway/virtual-hosts.ts';
 import { virtualHostName } from '../names.ts';
+import { type Origin, virtualServiceOrigins, withOrigins } from '../origin.ts';
 import type { Reach } from '../reach.ts';
 import { namedResource, type Resource } from '../resource.ts';
 import { routeConfiguration, virtualHost } from './configuration.ts';
@@ -35,6 +36,8 @@ export function gatewayRoutes(
 interface HostPlan {
   /** A virtual service with the gateways through which it takes the host. */
   readonly services: Map<ResolvedVirtualService, GatewayServer>;
+  /** The servers that have the host. */
+  readonly servers: GatewayServer[];
   httpsRedirect: boolean;
 }
 
@@ -49,17 +52,25 @@ function virtualHosts(
   const plans = collapsed(planHosts(servers, shape, push, dependsOn));
   const hosts = plans
     .map(({ names, plan }) =>
-      virtualHost(
-        virtualHostName(names[0]!, port),
-        names,
-        routesOf(plan, shape, push, reach, dependsOn),
-        plan.httpsRedirect ? VirtualHost_TlsRequirementType.ALL : undefined,
+      withOrigins(
+        virtualHost(
+          virtualHostName(names[0]!, port),
+          names,
+          routesOf(plan, shape, push, reach, dependsOn),
+          plan.httpsRedirect ? VirtualHost_TlsRequirementType.ALL : undefined,
+        ),
+        originsOfPlan(plan),
       ),
     )
     .filter((host) => host.routes.length > 0 || host.requireTls === VirtualHost_TlsRequirementType.ALL)
     .sort((a, b) => compareText(a.name, b.name));
   // Without a virtual host Envoy would answer the same 404, but nobody could tell why.
-  return hosts.length > 0 ? hosts : [virtualHost(`blackhole:${port}`, ['*'], [])];
+  if (hosts.length > 0) return hosts;
+  return [withOrigins(virtualHost(`blackhole:${port}`, ['*'], []), servers.map(gatewayOrigin))];
+}
+
+function originsOfPlan({ servers, services }: HostPlan): readonly Origin[] {
+  return [...servers.map(gatewayOrigin), ...[...services.keys()].flatMap(virtualServiceOrigins)];
 }
 
 function planHosts(
@@ -70,7 +81,7 @@ function planHosts(
 ): Map<string, HostPlan> {
   const plans = new Map<string, HostPlan>();
   const planOf = (host: string): HostPlan => {
-    const plan = plans.get(host) ?? { services: new Map(), httpsRedirect: false };
+    const plan = plans.get(host) ?? { services: new Map(), servers: [], httpsRedirect: false };
     plans.set(host, plan);
     return plan;
   };
@@ -82,9 +93,15 @@ function planHosts(
         const plan = planOf(host);
         if (!plan.services.has(service)) plan.services.set(service, server);
         plan.httpsRedirect ||= redirect;
+        plan.servers.push(server);
       }
     }
-    if (redirect) for (const host of server.hosts) planOf(dnsName(host)).httpsRedirect = true;
+    if (!redirect) continue;
+    for (const host of server.hosts) {
+      const plan = planOf(dnsName(host));
+      plan.httpsRedirect = true;
+      plan.servers.push(server);
+    }
   }
   return plans;
 }

@@ -9,6 +9,7 @@ import { duration } from '../duration.ts';
 import type { Init } from '../init.ts';
 import { istioMetadata } from '../metadata.ts';
 import { configPath, outboundClusterName } from '../names.ts';
+import { httpRouteOrigins, serviceOrigin, withOrigins } from '../origin.ts';
 import { type ActionContext, forwardAction, hashOf, usedDestinations } from './action.ts';
 import { corsConfig, corsFilter } from './cors.ts';
 import { faultConfig, faultFilter } from './fault.ts';
@@ -23,13 +24,13 @@ export interface RouteContext extends MatchContext, ActionContext {}
 export function virtualServiceRoutes(service: ResolvedVirtualService, context: RouteContext): Route[] {
   const routes: Route[] = [];
   context.dependsOn.push(...service.origins);
-  for (const http of service.config.spec.http ?? []) {
+  for (const [index, http] of (service.config.spec.http ?? []).entries()) {
     const everything: readonly HttpMatchRequest[] = [{}];
     for (const match of http.match?.length ? http.match : everything) {
       if (!appliesTo(match, context)) continue;
       const route = toRoute(http, match, service, context);
       if (route === undefined) continue;
-      routes.push(route);
+      routes.push(withOrigins(route, httpRouteOrigins(service, index)));
       if (isCatchAll(route.match!)) return routes;
     }
   }
@@ -39,7 +40,7 @@ export function virtualServiceRoutes(service: ResolvedVirtualService, context: R
 /** What a service without virtual service gets. */
 export function defaultRoute(service: Service, port: Port, context: ActionContext): Route {
   const hash = hashOf({ host: service.hostname, port: { number: port.number } }, context);
-  return create(RouteSchema, {
+  const route = create(RouteSchema, {
     name: 'default',
     match: { pathSpecifier: { case: 'prefix', value: '/' } },
     decorator: { operation: `${service.hostname}:${port.number}/*` },
@@ -54,6 +55,7 @@ export function defaultRoute(service: Service, port: Port, context: ActionContex
       },
     },
   });
+  return withOrigins(route, serviceOrigin(service));
 }
 
 /** Undefined for a route that does nothing: no destination, redirect or response. */
@@ -93,8 +95,8 @@ function actionOf(http: HttpRoute, context: RouteContext): Init<typeof RouteSche
 function filterConfigs(http: HttpRoute): Record<string, Any> {
   const fault = http.fault && faultConfig(http.fault);
   return {
-    ...(fault && { [faultFilter]: fault }),
     ...(http.corsPolicy && { [corsFilter]: corsConfig(http.corsPolicy) }),
+    ...(fault && { [faultFilter]: fault }),
   };
 }
 

@@ -11,6 +11,7 @@ import type { EgressListenerScope, SidecarScope } from '../../model/sidecar-scop
 import { ruleText, serviceText } from '../input-text.ts';
 import type { Memory } from '../memory.ts';
 import { virtualHostName } from '../names.ts';
+import { originsOf, serviceOrigin, virtualServiceOrigins, withOrigins } from '../origin.ts';
 import { Encodable } from '../resource.ts';
 import { virtualHost } from './configuration.ts';
 import { domainsOf, type NamedService } from './domains.ts';
@@ -138,7 +139,11 @@ function makeVirtualHost(wanted: Wanted, { selection, shape, push, scope, memory
     if (routes.length === 0) return { host: undefined, dependsOn };
     const name = virtualHostName(hostname, port);
     const domains = sole ? ['*'] : domainsOf(wanted, { proxyDomain, ...(allPorts && { port }) });
-    const part = new Encodable(VirtualHostSchema, virtualHost(name, domains, routes));
+    const host = withOrigins(virtualHost(name, domains, routes), [
+      ...services.flatMap(serviceOrigin),
+      ...virtualServiceOrigins(over),
+    ]);
+    const part = new Encodable(VirtualHostSchema, host);
     return { host: { name, domains, part, dependsOn }, dependsOn };
   }).host;
 }
@@ -149,8 +154,9 @@ function withDomains(made: MadeVirtualHost, domains: readonly string[]): MadeVir
   const id = domains.join();
   let ofHost = narrowed.get(made);
   if (ofHost?.id !== id) {
-    const { routes } = made.part.message as ReturnType<typeof virtualHost>;
-    const part = new Encodable(VirtualHostSchema, virtualHost(made.name, domains, routes));
+    const whole = made.part.message as ReturnType<typeof virtualHost>;
+    const host = withOrigins(virtualHost(made.name, domains, whole.routes), originsOf(whole));
+    const part = new Encodable(VirtualHostSchema, host);
     ofHost = { id, host: { ...made, domains, part } };
     narrowed.set(made, ofHost);
   }

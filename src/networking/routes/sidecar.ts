@@ -15,6 +15,7 @@ import { isUnixSocket, unixSocketPath } from '../address.ts';
 import { duration } from '../duration.ts';
 import { type Memory, noMemory } from '../memory.ts';
 import { httpProxyRoute } from '../names.ts';
+import { sidecarOrigin, withOrigins } from '../origin.ts';
 import { fallbackCluster } from '../outbound-fallback.ts';
 import { Encodable, type Resource, ResourceOfParts } from '../resource.ts';
 import { routeConfiguration, virtualHost } from './configuration.ts';
@@ -58,7 +59,7 @@ function completed(
   const { mode } = scope.outboundTrafficPolicy;
   const cluster = fallbackCluster(scope.outboundTrafficPolicy, scope);
   const fallback = memory.recall('RDS', `fallback ${mode} ${cluster}`, [], (): MadeVirtualHost => {
-    const host = fallbackHost(mode, cluster);
+    const host = withOrigins(fallbackHost(mode, cluster), sidecarOrigin(scope, 'outboundTrafficPolicy'));
     return { name: host.name, domains: host.domains, part: new Encodable(VirtualHostSchema, host), dependsOn: [] };
   });
   return [...sorted, fallback];

@@ -1,0 +1,104 @@
+import { create } from '@bufbuild/protobuf';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { secretType } from '../../../machines/discovery/ads-types.ts';
+import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { type Generator, Resource } from '../../networking/index.ts';
+import { EncodedCache } from './encoded-cache.ts';
+
+const names = ['secret://one', 'secret://one-cacert', 'secret://two', 'secret://three'];
+
+/** Things of a type that are there or not, asked for by name. */
+class Secrets {
+  /** What there is in each context, and its content. */
+  readonly #contents = new Map<PushContext, Readonly<Record<string, string>>>();
+  /** The names of each building. */
+  readonly built: (readonly string[])[] = [];
+  readonly cache: EncodedCache;
+  #context: PushContext | undefined;
+
+  constructor() {
+    const generator: Generator = {
+      scope: 'named',
+      narrowing: {
+        kinds: new Set(['Secret']),
+        subjectOfName: (name) => name.replace('secret://', '').replace('-cacert', ''),
+        subjectOfKey: ({ name }) => name,
+      },
+      build: (_shape, push, asked) => {
+        this.built.push(asked);
+        const contents = this.#contents.get(push)!;
+        return asked.flatMap((name) => (name in contents ? [secret(name, contents[name]!)] : []));
+      },
+    };
+    this.cache = new EncodedCache({ maxEntries: 100, generators: new Map([[secretType, generator]]) });
+  }
+
+  publish(contents: Readonly<Record<string, string>>, ...changed: readonly string[]): void {
+    const previous = this.#context;
+    this.#context = givenMesh('').context;
+    this.#contents.set(this.#context, contents);
+    this.cache.carryOver({
+      context: this.#context,
+      previous,
+      forced: previous === undefined,
+      changed: new Set(changed),
+    });
+  }
+
+  get(wanted: readonly string[] | '*' = names): ReadonlyMap<string, unknown> {
+    return this.cache.get(this.#context!, secretType, shape, wanted)!;
+  }
+}
+
+const shape = givenShape({ type: 'router' });
+
+function secret(name: string, text: string): Resource {
+  const value = { secret: { specifier: { case: 'inlineString' as const, value: text } } };
+  return new Resource(name, SecretSchema, create(SecretSchema, { name, type: { case: 'genericSecret', value } }));
+}
+
+describe('what is asked for by name and may not exist', () => {
+  let secrets: Secrets;
+
+  beforeEach(() => {
+    secrets = new Secrets();
+    secrets.publish({ 'secret://one': '1', 'secret://one-cacert': '1', 'secret://two': '1' });
+  });
+
+  it('is not in the list, and nothing is for those who ask for all', () => {
+    expect([...secrets.get().keys()].sort()).toEqual(['secret://one', 'secret://one-cacert', 'secret://two']);
+    expect(secrets.get('*').size).toBe(0);
+  });
+
+  it('leaves the list when its object goes, and comes when it comes', () => {
+    const two = secrets.get().get('secret://two');
+    secrets.publish({ 'secret://two': '1' }, 'Secret/n/one');
+    expect([...secrets.get()]).toEqual([['secret://two', two]]);
+    secrets.publish({ 'secret://two': '1', 'secret://three': '1' }, 'Secret/n/three');
+    expect([...secrets.get().keys()]).toEqual(['secret://two', 'secret://three']);
+  });
+
+  it('is made again for the names that a change is about, whatever else changed that the type has nothing of', () => {
+    secrets.get();
+    secrets.built.length = 0;
+    secrets.publish({ 'secret://one': '2', 'secret://two': '2' }, 'Secret/n/one', 'ServiceEntry/n/two');
+    secrets.get();
+    expect(secrets.built).toEqual([['secret://one', 'secret://one-cacert']]);
+  });
+
+  it('is made again for all names when a kind changed that nobody can narrow down', () => {
+    secrets.get();
+    secrets.built.length = 0;
+    secrets.publish({ 'secret://one': '2' }, 'ConfigMap/n/one');
+    secrets.get();
+    expect(secrets.built[0]).toHaveLength(names.length);
+  });
+
+  it('is the same list when nothing of it is another', () => {
+    const before = secrets.get();
+    secrets.publish({ 'secret://one': '1', 'secret://one-cacert': '1', 'secret://two': '1' }, 'Secret/n/three');
+    expect(secrets.get()).toBe(before);
+  });
+});

@@ -1,0 +1,16 @@
+/** The HTTP filters of every connection manager, in their order (spec/discovery.md §8.4). */
+import type { ConnectionContext } from '../../connection-context.ts';
+import type { HttpConnectionManagerOptions } from '../http-connection-manager.ts';
+import type { HttpFilterContributor, HttpFilterInit } from './contributor.ts';
+import { cors } from './cors.ts';
+import { fault } from './fault.ts';
+import { grpcStats } from './grpc-stats.ts';
+import { grpcWeb } from './grpc-web.ts';
+import { router } from './router.ts';
+
+/** A request goes through them from the first to the last; the router answers. */
+const contributors: readonly HttpFilterContributor[] = [grpcWeb, grpcStats, fault, cors, router];
+
+export function httpFilters(context: ConnectionContext, options: HttpConnectionManagerOptions): HttpFilterInit[] {
+  return contributors.flatMap((contributor) => contributor(context, options));
+}

@@ -1,0 +1,17 @@
+/** One row of the table of network filters. */
+import type { FilterSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import type { ConnectionContext } from '../../connection-context.ts';
+import type { Init } from '../../init.ts';
+import type { HttpConnectionManagerOptions } from '../http-connection-manager.ts';
+import type { TcpProxyOptions } from './tcp-proxy.ts';
+
+/** What becomes of the connection: its bytes are carried on, or read as HTTP. */
+export type ConnectionUse =
+  | ({ readonly kind: 'tcp' } & TcpProxyOptions)
+  | ({ readonly kind: 'http' } & HttpConnectionManagerOptions);
+
+/** A filter with its configuration packed (a TypedExtension is one), or with a name to ask for it. */
+export type NetworkFilterInit = Init<typeof FilterSchema>;
+
+/** The filters of one kind that a connection goes through, in their order; none where they have no use. */
+export type NetworkFilterContributor = (context: ConnectionContext, use: ConnectionUse) => readonly NetworkFilterInit[];

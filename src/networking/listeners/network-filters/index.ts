@@ -1,0 +1,28 @@
+/** The network filters of every filter chain, in their order (spec/discovery.md §8.4). */
+import { create } from '@bufbuild/protobuf';
+import { type Filter, FilterSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import type { ConnectionContext } from '../../connection-context.ts';
+import { type HttpConnectionManagerOptions, httpConnectionManager } from '../http-connection-manager.ts';
+import type { ConnectionUse, NetworkFilterContributor } from './contributor.ts';
+import { mongoProxy } from './mongo-proxy.ts';
+import { type TcpProxyOptions, tcpProxy } from './tcp-proxy.ts';
+
+const requests: NetworkFilterContributor = (context, use) =>
+  use.kind === 'http' ? [httpConnectionManager(context, use)] : [];
+
+/** A connection goes through them from the first to the last. The one that ends it comes last. */
+const contributors: readonly NetworkFilterContributor[] = [mongoProxy, tcpProxy, requests];
+
+/** Of a connection whose bytes are carried on. */
+export function tcpFilters(context: ConnectionContext, options: TcpProxyOptions): Filter[] {
+  return networkFilters(context, { ...options, kind: 'tcp' });
+}
+
+/** Of a connection that carries requests. */
+export function requestFilters(context: ConnectionContext, options: HttpConnectionManagerOptions): Filter[] {
+  return networkFilters(context, { ...options, kind: 'http' });
+}
+
+function networkFilters(context: ConnectionContext, use: ConnectionUse): Filter[] {
+  return contributors.flatMap((contributor) => contributor(context, use).map((filter) => create(FilterSchema, filter)));
+}

@@ -1,0 +1,55 @@
+/** Carries the bytes of a connection to a cluster (spec/discovery.md §8.4). */
+import { TcpProxySchema } from '../../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
+import type { TunnelSettings } from '../../../model/kinds/traffic-policy.ts';
+import type { Protocol } from '../../../model/protocol.ts';
+import { bracketed } from '../../address.ts';
+import { typedExtension } from '../../any.ts';
+import type { ConnectionContext } from '../../connection-context.ts';
+import { optionalDuration } from '../../duration.ts';
+import type { Init } from '../../init.ts';
+import { accessLogs } from '../access-log.ts';
+import type { NetworkFilterContributor } from './contributor.ts';
+
+export interface WeightedCluster {
+  readonly cluster: string;
+  /** Ignored when it is the only one. */
+  readonly weight: number;
+}
+
+export interface TcpProxyOptions {
+  /** At least one. */
+  readonly destinations: readonly WeightedCluster[];
+  readonly protocol?: Protocol;
+  readonly idleTimeoutMs?: number | undefined;
+  readonly maxConnectionDurationMs?: number | undefined;
+  readonly tunnel?: TunnelSettings | undefined;
+  /** Sources that stick to an endpoint. */
+  readonly hashSourceIp?: boolean;
+}
+
+export const tcpProxy: NetworkFilterContributor = (context, use) =>
+  use.kind === 'tcp' ? [typedExtension('envoy.filters.network.tcp_proxy', TcpProxySchema, settings(context, use))] : [];
+
+function settings(context: ConnectionContext, options: TcpProxyOptions): Init<typeof TcpProxySchema> {
+  const { destinations, tunnel } = options;
+  return {
+    statPrefix: destinations[0]!.cluster,
+    clusterSpecifier:
+      destinations.length === 1
+        ? { case: 'cluster', value: destinations[0]!.cluster }
+        : {
+            case: 'weightedClusters',
+            value: { clusters: destinations.map(({ cluster, weight }) => ({ name: cluster, weight })) },
+          },
+    idleTimeout: optionalDuration(options.idleTimeoutMs),
+    maxDownstreamConnectionDuration: optionalDuration(options.maxConnectionDurationMs),
+    accessLog: accessLogs(context),
+    ...(options.hashSourceIp && { hashPolicy: [{ policySpecifier: { case: 'sourceIp', value: {} } }] }),
+    ...(tunnel && {
+      tunnelingConfig: {
+        hostname: `${bracketed(tunnel.targetHost)}:${tunnel.targetPort}`,
+        usePost: tunnel.protocol === 'POST',
+      },
+    }),
+  };
+}
