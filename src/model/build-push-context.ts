@@ -2,12 +2,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ClusterLocalHosts } from './cluster-local-hosts.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from './config.ts';
+import { CredentialIndex } from './credential-index.ts';
 import { DestinationRuleIndex, hasPriorities } from './destination-rule-index.ts';
-import { GatewayIndex } from './gateway-index.ts';
+import { defaultFeatures, type Features } from './features.ts';
+import { GatewayIndex, type GatewaySubject } from './gateway-index.ts';
 import { HostNames } from './hostname.ts';
 import { type KindName, kinds, type SpecOfKind } from './kinds/index.ts';
 import type { MeshConfig } from './mesh-config.ts';
-import { type PeerModes, peerModes } from './mutual-tls-mode.ts';
+import { disables, type PeerModes, peerModes } from './mutual-tls-mode.ts';
 import { NetworkGateways } from './network-gateways.ts';
 import { envoyFilterIndex, PolicyIndex } from './policy-index.ts';
 import type { Proxy } from './proxy.ts';
@@ -47,6 +49,8 @@ export interface PushContextInput {
   readonly mesh: MeshConfig;
   /** `cluster.local` (`--domain`). */
   readonly domain: string;
+  /** Absent: as without any variable. */
+  readonly features?: Features;
   /** Services are those of a Kubernetes: short names are completed as it does. True when absent. */
   readonly kubernetes?: boolean;
   readonly configs: ConfigSet;
@@ -81,6 +85,7 @@ type Kept = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T)
 class IndexedPushContext implements PushContext {
   readonly version: string;
   readonly mesh: MeshConfig;
+  readonly features: Features;
   readonly domain: string;
   readonly hostNames: HostNames;
   readonly renamed: readonly ConfigKey[];
@@ -89,8 +94,10 @@ class IndexedPushContext implements PushContext {
   private readonly virtualServices: VirtualServiceIndex;
   private readonly destinationRules: DestinationRuleIndex;
   private readonly gateways: GatewayIndex;
+  readonly credentials: CredentialIndex;
   private readonly sidecars: SidecarIndex;
   private readonly policies: WorkloadPolicyIndex;
+  readonly disablesMutualTls: boolean;
   private readonly scopes: SidecarScopes;
   private readonly workloads: ProxyLookup;
   readonly networkGateways: NetworkGateways;
@@ -100,6 +107,7 @@ class IndexedPushContext implements PushContext {
     const { mesh, domain, configs, kubernetes = true } = input;
     this.version = input.version;
     this.mesh = mesh;
+    this.features = input.features ?? defaultFeatures;
     this.domain = domain;
     this.endpoints = input.endpoints;
     const before = reusable(input, previous);
@@ -109,9 +117,7 @@ class IndexedPushContext implements PushContext {
     this.serviceIndex =
       kept(['ServiceEntry'], (old) => old.serviceIndex) ??
       new ServiceIndex(input.services, before?.context.serviceIndex);
-    // What is kept for the next context must not hold this one.
-    const { serviceIndex } = this;
-    this.hostNames = new HostNames(domain, kubernetes ? undefined : (hostname) => serviceIndex.has(hostname));
+    this.hostNames = new HostNames(domain, kubernetes ? undefined : knownIn(this.serviceIndex));
     const current = <T extends { isCurrent(names: HostNames): boolean }>(index: T): T | undefined =>
       index.isCurrent(this.hostNames) ? index : undefined;
     this.virtualServices =
@@ -133,14 +139,18 @@ class IndexedPushContext implements PushContext {
         },
         before?.context.destinationRules,
       );
-    this.gateways = kept(['Gateway'], (old) => old.gateways) ?? new GatewayIndex(configs.Gateway);
+    this.gateways =
+      kept(['Gateway'], (old) => old.gateways) ??
+      new GatewayIndex(configs.Gateway, { ownNamespaceOnly: this.features.gatewaysOfOwnNamespace });
+    this.credentials = kept(['Secret', 'ConfigMap'], (old) => old.credentials) ?? new CredentialIndex(configs);
     this.sidecars = kept(['Sidecar'], (old) => old.sidecars) ?? new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
     this.scopes =
       kept(['ServiceEntry', 'VirtualService', 'DestinationRule', 'Sidecar'], (old) => old.scopes) ?? this.newScopes();
-    const { gateways: gatewayIndex } = this;
     this.policies =
       kept([...policyKinds, 'Gateway'], (old) => old.policies) ??
-      new WorkloadPolicyIndex(this.policyIndexes(configs, kept), (workload) => gatewayIndex.for(workload));
+      new WorkloadPolicyIndex(this.policyIndexes(configs, kept), selectingIn(this.gateways));
+    this.disablesMutualTls =
+      kept(['PeerAuthentication'], (old) => old.disablesMutualTls) ?? configs.PeerAuthentication.some(disables);
     this.renamed = before === undefined ? [] : this.renamedSince(before.context);
     this.workloads = input.workloads ?? noLookup;
     const gateways = input.gateways ?? NetworkGateways.none;
@@ -225,11 +235,19 @@ class IndexedPushContext implements PushContext {
     return this.destinationRules.for(clientNamespace, service, labels);
   }
 
+  destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string {
+    return this.destinationRules.selecting(clientNamespace, labels);
+  }
+
+  hostOfRule(key: ConfigKey): string | undefined {
+    return this.destinationRules.hostOf(key);
+  }
+
   get ordersEndpointsByLabels(): boolean {
     return hasPriorities(this.mesh.localityLbSetting) || this.destinationRules.haveFailoverPriorities;
   }
 
-  gatewaysFor(proxy: Pick<Proxy, 'type' | 'labels'>): readonly Config<SpecOfKind['Gateway']>[] {
+  gatewaysFor(proxy: GatewaySubject): readonly Config<SpecOfKind['Gateway']>[] {
     return this.gateways.for(proxy);
   }
 
@@ -256,6 +274,19 @@ class IndexedPushContext implements PushContext {
   isClusterLocal(hostname: string): boolean {
     return this.clusterLocal.has(hostname);
   }
+}
+
+/**
+ * A function that is kept for later contexts holds all that is in sight where it is made: what is in the sight of this one
+ * is no context.
+ */
+function knownIn(services: ServiceIndex): (hostname: string) => boolean {
+  return (hostname) => services.has(hostname);
+}
+
+/** As {@link knownIn}. */
+function selectingIn(gateways: GatewayIndex): (workload: WorkloadSubject) => readonly Config<SpecOfKind['Gateway']>[] {
+  return (workload) => gateways.for(workload);
 }
 
 /** Nothing is taken over when the mesh configuration or the domain is another: everything depends on them. */

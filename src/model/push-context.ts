@@ -3,6 +3,9 @@
  * never changes, although some of it is computed when first asked for.
  */
 import type { Config, ConfigKey } from './config.ts';
+import type { CredentialIndex } from './credential-index.ts';
+import type { Features } from './features.ts';
+import type { GatewaySubject } from './gateway-index.ts';
 import type { HostNames } from './hostname.ts';
 import type { Gateway } from './kinds/gateway.ts';
 import type { MeshConfig } from './mesh-config.ts';
@@ -19,6 +22,8 @@ export interface PushContext {
   /** `<RFC 3339 time>/<counter>`: the version_info of what is made from this context. */
   readonly version: string;
   readonly mesh: MeshConfig;
+  /** What the environment says; of all contexts of a program the same object. */
+  readonly features: Features;
   /** Suffix of host names, `cluster.local`. */
   readonly domain: string;
   /** What short names in objects mean. */
@@ -57,10 +62,16 @@ export interface PushContext {
     service: Service,
     labels?: Readonly<Record<string, string>>,
   ): MergedDestinationRule | undefined;
+  /** Names of the namespace's rules that hold for chosen workloads, and choose these: what tells workloads apart by rules. */
+  destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string;
+  /** The host that a DestinationRule object is about, in full; undefined when there is no such object. */
+  hostOfRule(key: ConfigKey): string | undefined;
   /** Whether the order of any service's endpoints depends on the labels of the client's workload. */
   readonly ordersEndpointsByLabels: boolean;
   /** Gateway objects that select a proxy, oldest first (§8.7). */
-  gatewaysFor(proxy: Pick<Proxy, 'type' | 'labels'>): readonly Config<Gateway>[];
+  gatewaysFor(proxy: GatewaySubject): readonly Config<Gateway>[];
+  /** Certificates and keys that gateways are told by name (§8.7). */
+  readonly credentials: CredentialIndex;
   /** Policies that hold for a workload: the same object as in another context while the very same objects hold. */
   policiesFor(workload: WorkloadSubject): WorkloadPolicies;
   /**
@@ -68,6 +79,8 @@ export interface PushContext {
    * PeerAuthentication objects hold.
    */
   peerModesFor(namespace: string, labels: Readonly<Record<string, string>>): PeerModes;
+  /** Whether any PeerAuthentication object switches mutual TLS off anywhere: if none does, no list of endpoints need be looked at. */
+  readonly disablesMutualTls: boolean;
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope;
   /** The service ports that a proxy's own workload serves. */
   serviceTargetsOf(proxy: LookedUp): readonly ServiceTarget[];

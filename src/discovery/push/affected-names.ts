@@ -1,29 +1,84 @@
 /** Which of what a client has of a type may be another after changes. */
 import { changesType } from '../../model/concern.ts';
-import { parseConfigKey } from '../../model/config.ts';
+import { type ConfigKey, configKeyText, parseConfigKey } from '../../model/config.ts';
 import type { NodeType } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
 import { endpointType, type Generator } from '../../networking/index.ts';
+import type { PublishedContext } from './mesh-state.ts';
 import type { NameList } from './name-list.ts';
+
+/** Objects that change what is in reach, and of what is in reach nothing. */
+const kindsOfReach: ReadonlySet<string> = new Set(['Sidecar', 'VirtualService']);
+/** Not an object: a host that a changed DestinationRule is, or was, about. */
+const ruleHost = 'DestinationRuleHost';
 
 /**
  * A change of what is in reach is no reason to send endpoints (§6.5): they are asked for with the clusters that it
  * brings. What is answered then must not be what the name meant before.
  */
 export function mayTouch(kind: string, typeUrl: string, nodeType: NodeType): boolean {
-  const changesReach = kind === 'Sidecar' || kind === 'VirtualService';
-  return changesType(kind, typeUrl, nodeType) || (typeUrl === endpointType && changesReach);
+  return changesType(kind, typeUrl, nodeType) || (typeUrl === endpointType && kindsOfReach.has(kind));
 }
 
-/** All names, unless the generator can tell which ones everything is about that changed and may touch the type. */
+/** Keys of the hosts of destination rules that changed: which names those are about is not to be seen in their own keys. */
+export function hostsOfRules({ context, previous, changed }: PublishedContext): readonly string[] {
+  const hosts = [...changed].map(parseConfigKey).flatMap((key) => {
+    if (key.kind !== 'DestinationRule') return [];
+    return [context.hostOfRule(key), previous?.hostOfRule(key)].filter((host) => host !== undefined);
+  });
+  return [...new Set(hosts)].map((name) => configKeyText({ kind: ruleHost, namespace: '', name }));
+}
+
+/**
+ * Whether objects that change the reach have changed it for a shape: another service is in it, or one is there no more,
+ * and not because the service itself came or went.
+ */
+export function changesReach(
+  keys: readonly ConfigKey[],
+  shape: ProxyShape,
+  now: PushContext,
+  before: PushContext,
+): boolean {
+  if (!keys.some(({ kind }) => kindsOfReach.has(kind))) return false;
+  const [here, there] = [now.sidecarScopeFor(shape).services, before.sidecarScopeFor(shape).services];
+  if (here === there) return false;
+  const changed = new Set(keys.filter(({ kind }) => kind === 'ServiceEntry').map(({ name }) => name));
+  const kept = (services: typeof here) => services.filter(({ hostname }) => !changed.has(hostname));
+  const [left, right] = [kept(here), kept(there)];
+  return left.length !== right.length || left.some((service, index) => service !== right[index]);
+}
+
+/** For whom the names are, and what is known of the changes. */
+export interface AffectedBy {
+  readonly typeUrl: string;
+  readonly nodeType: NodeType;
+  /** Of contexts since the one that the names are known of, one has changed the reach: see {@link changesReach}. */
+  readonly reachChanged: boolean;
+}
+
+/**
+ * All names, unless the generator can tell which ones everything is about that changed and may touch the type.
+ *
+ * @param changed with {@link hostsOfRules}
+ */
 export function affectedNames(
   changed: ReadonlySet<string>,
   wanted: NameList,
-  { typeUrl, nodeType }: { readonly typeUrl: string; readonly nodeType: NodeType },
+  { typeUrl, nodeType, reachChanged }: AffectedBy,
   { narrowing }: Extract<Generator, { scope: 'named' }>,
 ): readonly string[] {
   if (narrowing === undefined) return wanted.names;
-  const keys = [...changed].map(parseConfigKey).filter(({ kind }) => mayTouch(kind, typeUrl, nodeType));
+  const isOfEndpoints = typeUrl === endpointType;
+  const keys = [...changed].map(parseConfigKey).filter(({ kind }) => {
+    if (kind === ruleHost) return isOfEndpoints;
+    if (isOfEndpoints && kind === 'DestinationRule') return false;
+    if (isOfEndpoints && kindsOfReach.has(kind)) return reachChanged;
+    return mayTouch(kind, typeUrl, nodeType);
+  });
   const { kinds, subjectOfKey, subjectOfName } = narrowing;
-  if (!keys.every(({ kind }) => kinds.has(kind))) return wanted.names;
+  const isNarrow = ({ kind, name }: ConfigKey): boolean =>
+    kinds.has(kind) || (kind === ruleHost && !name.startsWith('*'));
+  if (!keys.every(isNarrow)) return wanted.names;
   return [...new Set(keys.map(subjectOfKey))].flatMap((subject) => wanted.namesOf(subject, subjectOfName));
 }

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
+import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { ContextHistory } from './context-history.ts';
+import { GivenWorld, givenObject } from './given-world.ts';
 
 /** A history of so many steps, of which the tenth was forced; step i changed key i. */
 function walked(steps: number): { history: ContextHistory; contexts: PushContext[] } {
@@ -48,11 +50,33 @@ test('contexts that came and went are kept by nobody', async () => {
     seen.push(new WeakRef(context));
     previous = context;
   }
-  await new Promise((resolve) => setTimeout(resolve, 10));
-  const { setFlagsFromString } = await import('node:v8');
-  const { runInNewContext } = await import('node:vm');
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
+  await collectGarbage();
   expect(seen.filter((ref) => ref.deref() !== undefined).length).toBeLessThan(3);
   expect(history.between(first, previous)).toBeDefined();
+});
+
+test('a context holds none of those before it, whatever it has taken over from them', async () => {
+  const entry = (host: string) =>
+    givenObject('ServiceEntry', 'a', 'web', {
+      hosts: [host],
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      resolution: 'DNS',
+    });
+  const world = new GivenWorld([entry('web')], 0, []);
+  const node = world.connect('10.0.0.1');
+  const seen: WeakRef<PushContext>[] = [];
+  for (let i = 0; i < 20; i++) {
+    const made = [
+      entry(`web-${i}`),
+      givenObject('Gateway', 'a', 'in', { selector: {}, servers: [] }, i),
+      givenObject('Sidecar', 'a', 'default', { egress: [{ hosts: ['*/*'] }] }, i),
+      givenObject('PeerAuthentication', 'a', 'strict', { mtls: 'STRICT' }, i),
+    ];
+    const change = world.put(made[i % made.length]!);
+    node.concernedTypes(change, []);
+    node.context.policiesFor(node.shape);
+    seen.push(new WeakRef(world.state.context!));
+  }
+  await collectGarbage();
+  expect(seen.filter((context) => context.deref() !== undefined).length).toBeLessThan(5);
 });

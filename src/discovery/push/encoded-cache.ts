@@ -19,7 +19,7 @@ import {
   routeType,
 } from '../../networking/index.ts';
 import type { EncodedResource } from '../ads/resource-source.ts';
-import { affectedNames, mayTouch } from './affected-names.ts';
+import { affectedNames, changesReach, hostsOfRules, mayTouch } from './affected-names.ts';
 import { ContextHistory } from './context-history.ts';
 import { encodeMade } from './encode-made.ts';
 import type { PublishedContext } from './mesh-state.ts';
@@ -52,6 +52,8 @@ interface Lane {
   /** The list of an earlier context, and that context's number in the history. */
   readonly base: ResourceMap | undefined;
   readonly baseOf: number;
+  /** A context since then has changed what is in reach of the shape. */
+  readonly reachChanged: boolean;
 }
 
 type Lanes = Map<string, Lane>;
@@ -142,12 +144,18 @@ export class EncodedCache {
     const changed = withGateways(published);
     if (forced) this.#memory.clear();
     else this.#memory.forget(changed);
-    this.#history.add({ ...published, changed });
+    this.#history.add({ ...published, changed: new Set([...changed, ...hostsOfRules(published)]) });
     const lanes = this.#lanesOf(context);
     const old = previous === undefined ? undefined : this.#lanes.get(previous);
     if (old === undefined || previous === undefined || forced) return;
     const number = this.#history.numberOf(previous)!;
     const keys = [...changed].map(parseConfigKey);
+    const reach = new Map<ProxyShape, boolean>();
+    const reachChangedFor = (shape: ProxyShape): boolean => {
+      const known = reach.get(shape) ?? changesReach(keys, shape, context, previous);
+      reach.set(shape, known);
+      return known;
+    };
     for (const [key, lane] of old) {
       const shape = lane.shape.deref();
       if (shape === undefined || (lane.names !== undefined && lane.names.deref() === undefined)) continue;
@@ -156,7 +164,7 @@ export class EncodedCache {
         lane.list !== undefined &&
         (!keys.some(({ kind }) => mayTouch(kind, typeUrl, shape.type)) ||
           this.#generators.get(typeUrl)?.isUntouched?.(keys, shape, context, previous));
-      const next = isKept ? lane : outdated(lane, number);
+      const next = isKept ? lane : outdated(lane, number, () => reachChangedFor(shape));
       if (next !== undefined) lanes.set(key, next);
     }
   }
@@ -208,7 +216,7 @@ export class EncodedCache {
         : affectedNames(
             this.#history.since(lane.baseOf, context)!.changed,
             wanted,
-            { typeUrl, nodeType: shape.type },
+            { typeUrl, nodeType: shape.type, reachChanged: lane.reachChanged },
             generator,
           );
     let list: Map<string, EncodedResource> | undefined = base === undefined ? new Map() : undefined;
@@ -260,6 +268,7 @@ export class EncodedCache {
       list: undefined,
       base: undefined,
       baseOf: 0,
+      reachChanged: false,
     };
     if (this.#options.maxEntries > 0 && !this.#notKept.has(typeUrl)) lanes.set(key, lane);
     return lane;
@@ -304,9 +313,13 @@ function withGateways({ context, previous, changed }: PublishedContext): Readonl
 const nothing: ResourceMap = new Map();
 
 /** A lane for the context after the one of this number, from whose list (or base) the list there will be made. */
-function outdated(lane: Lane, number: number): Lane | undefined {
-  if (lane.list !== undefined) return { ...lane, list: undefined, base: lane.list, baseOf: number };
-  return lane.base !== undefined && number - lane.baseOf < longestLag ? { ...lane } : undefined;
+function outdated(lane: Lane, number: number, reachChanges: () => boolean): Lane | undefined {
+  const isNamed = lane.names !== undefined;
+  if (lane.list !== undefined) {
+    return { ...lane, list: undefined, base: lane.list, baseOf: number, reachChanged: isNamed && reachChanges() };
+  }
+  if (lane.base === undefined || number - lane.baseOf >= longestLag) return undefined;
+  return { ...lane, reachChanged: lane.reachChanged || (isNamed && reachChanges()) };
 }
 
 const selections = new WeakMap<ResourceMap, WeakMap<readonly string[], ResourceMap>>();

@@ -1,14 +1,12 @@
-import { fromBinary } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
-import { DeltaDiscoveryResponseSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { readConfigFile } from '../../model/config-file.ts';
 import { clusterType, endpointType, listenerType } from '../../networking/index.ts';
-import type { EncodedResource, ResourceChange } from '../ads/resource-source.ts';
+import type { ResourceChange } from '../ads/resource-source.ts';
 import { ConfigSnapshot } from '../config/config-snapshot.ts';
 import { SettingsFiles } from '../config/settings-files.ts';
 import { encodeMade } from './encode-made.ts';
 import { EncodedCache } from './encoded-cache.ts';
+import { endpointsIn } from './given-world.ts';
 import { type MeshNode, MeshResources } from './mesh-resources.ts';
 import { MeshState } from './mesh-state.ts';
 
@@ -76,12 +74,6 @@ beforeEach(() => {
   mesh = new Mesh();
   mesh.apply(service('cart', ['10.1.1.1']), service('user', ['10.2.1.1']));
 });
-
-function endpointsIn(resource: EncodedResource | undefined): number {
-  const [decoded] = fromBinary(DeltaDiscoveryResponseSchema, resource!.deltaFrame).resources;
-  const { endpoints } = fromBinary(ClusterLoadAssignmentSchema, decoded!.resource!.value);
-  return endpoints.reduce((sum, { lbEndpoints }) => sum + lbEndpoints.length, 0);
-}
 
 describe('MeshResources', () => {
   it('refuses a node that says nothing sensible of itself, and any before there is something to serve', () => {

@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest';
+import { endpointType } from '../../networking/index.ts';
+import { endpointsIn, GivenWorld, givenObject } from './given-world.ts';
+import type { MeshNode } from './mesh-resources.ts';
+
+const service = (namespace: string, name: string, address: string) =>
+  givenObject('ServiceEntry', namespace, name, {
+    hosts: [`${name}.example.com`],
+    addresses: [],
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    resolution: 'STATIC',
+    location: 'MESH_INTERNAL',
+    endpoints: [{ address, ports: {}, labels: {} }],
+  });
+const sidecar = (hosts: string[]) => givenObject('Sidecar', 'a', 'default', { egress: [{ hosts }] });
+const rule = (host: string, subset: object) =>
+  givenObject('DestinationRule', 'a', 'rule', { host, subsets: [{ name: 'v1', labels: subset }] });
+const cluster = (name: string, subset = '') => `outbound|80|${subset}|${name}.example.com`;
+
+/** How many endpoints a node has by cluster, in the context that it is served from. */
+function endpointsOf(node: MeshNode, names: readonly string[]): Record<string, number> {
+  const { resources } = node.get(endpointType, names)!;
+  return Object.fromEntries(names.map((name) => [name, endpointsIn(resources.get(name))]));
+}
+
+const givenScopedWorld = () =>
+  new GivenWorld([service('a', 'near', '10.0.0.1'), service('b', 'far', '10.0.0.2'), sidecar(['./*'])]);
+
+it('what came into reach has its endpoints, also when endpoints of another service changed with it', () => {
+  const world = givenScopedWorld();
+  const node = world.connect('10.1.0.1');
+  const names = [cluster('far'), cluster('near')];
+  expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 0, [cluster('near')]: 1 });
+  node.concernedTypes(world.put(sidecar(['./*', 'b/*']), service('a', 'near', '10.0.0.3')), [endpointType]);
+  expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 1, [cluster('near')]: 1 });
+});
+
+it('a change of the reach is not forgotten when nobody asked in between', () => {
+  const world = givenScopedWorld();
+  const node = world.connect('10.1.0.1');
+  const names = [cluster('far'), cluster('near')];
+  endpointsOf(node, names);
+  world.put(sidecar(['./*', 'b/*']), service('a', 'near', '10.0.0.3'));
+  node.concernedTypes(world.put(service('a', 'near', '10.0.0.4')), [endpointType]);
+  expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 1, [cluster('near')]: 1 });
+});
+
+it('a destination rule concerns the host that it is about, and the one that it was about', () => {
+  const world = new GivenWorld([service('a', 'near', '10.0.0.1'), service('a', 'other', '10.0.0.2')]);
+  const node = world.connect('10.1.0.1');
+  const [near, other] = [cluster('near', 'v1'), cluster('other', 'v1')];
+  const now = () => endpointsOf(node, [near, other]);
+  const change = (host: string) => node.concernedTypes(world.put(rule(host, {})), [endpointType]);
+  expect(now()).toEqual({ [near]: 0, [other]: 0 });
+  change('near.example.com');
+  expect(now()).toEqual({ [near]: 1, [other]: 0 });
+  change('other.example.com');
+  expect(now()).toEqual({ [near]: 0, [other]: 1 });
+  change('*.example.com');
+  expect(now()).toEqual({ [near]: 1, [other]: 1 });
+});
