@@ -54,6 +54,9 @@ const serviceKinds = [
   ...['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'],
 ];
 
+/** Kinds that name keys by their address: they go to the proxies when the keys are there. */
+const keyKinds = ['RequestAuthentication'];
+
 const remembered = {
   type: 'rememberPath',
   params: ({ event }: { event: FilesChanged }) => ({ path: event.path }),
@@ -128,12 +131,20 @@ export const configControllerMachine = setup({
     announceChanges: enqueueActions(({ context, enqueue }, params: { reading: DirectoryReading }) => {
       const changes = params.reading.outcome === 'read' ? params.reading.changes : [];
       const forServices = changes.filter(({ key }) => serviceKinds.includes(kindOf(key)));
-      const forProxies = changes.filter(({ key }) => !serviceKinds.includes(kindOf(key)));
+      const forKeys = changes.filter(({ key }) => keyKinds.includes(kindOf(key)));
+      const forProxies = changes.filter(({ key }) => ![...serviceKinds, ...keyKinds].includes(kindOf(key)));
       if (forServices.length > 0) {
         enqueue.sendTo(serviceRegistryOf, {
           type: 'configs.changed',
           version: context.version,
           changes: forServices,
+        } satisfies ConfigsChanged);
+      }
+      if (forKeys.length > 0) {
+        enqueue.sendTo(jwksOf, {
+          type: 'configs.changed',
+          version: context.version,
+          changes: forKeys,
         } satisfies ConfigsChanged);
       }
       if (forProxies.length > 0) {
@@ -268,6 +279,10 @@ export const configControllerMachine = setup({
 
 function serviceRegistryOf({ system }: { system: { get(id: string): unknown } }): AnyActorRef {
   return system.get('service-registry') as AnyActorRef;
+}
+
+function jwksOf({ system }: { system: { get(id: string): unknown } }): AnyActorRef {
+  return system.get('jwks') as AnyActorRef;
 }
 
 function pushOf({ system }: { system: { get(id: string): unknown } }): AnyActorRef {

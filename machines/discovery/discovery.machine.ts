@@ -63,6 +63,13 @@ export const discoveryMachine = discoverySetup.createMachine({
               onError: brokenDown('services'),
             },
             {
+              id: 'jwks',
+              src: 'jwks',
+              systemId: 'jwks',
+              input: ({ context }) => context.settings.jwks,
+              onError: brokenDown('keys of issuers'),
+            },
+            {
               id: 'config-controller',
               src: 'configController',
               systemId: 'config-controller',
@@ -101,6 +108,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'configs.synced': {},
             'configs.failed': {},
             'services.synced': {},
+            'jwks.synced': {},
             'ads.listening': {},
             'ads.drained': {},
           },
@@ -178,7 +186,14 @@ export const discoveryMachine = discoverySetup.createMachine({
             'syncing registries': {
               description: 'Making services and endpoints.',
               entry: 'loadServices',
-              on: { 'services.synced': 'building first push context', 'services.failed': failed('services') },
+              on: { 'services.synced': 'fetching keys of issuers', 'services.failed': failed('services') },
+            },
+            'fetching keys of issuers': {
+              description:
+                'A proxy that comes back to this control plane must not refuse tokens that it took before. An issuer that ' +
+                'does not answer is not waited for.',
+              entry: 'loadKeys',
+              on: { 'jwks.synced': 'building first push context' },
             },
             'building first push context': {
               description:

@@ -1,6 +1,7 @@
 import { assign, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../effect.ts';
 import { configControllerMachine } from './config-controller.machine.ts';
+import { jwksMachine } from './jwks.machine.ts';
 import { meshConfigMachine } from './mesh-config.machine.ts';
 import type {
   AdsListen,
@@ -63,6 +64,7 @@ export const discoverySetup = setup({
       'mesh-networks': 'meshConfig';
       'config-controller': 'configController';
       'service-registry': 'serviceRegistry';
+      jwks: 'jwks';
       push: 'push';
     },
   },
@@ -78,6 +80,7 @@ export const discoverySetup = setup({
     meshConfig: meshConfigMachine,
     configController: configControllerMachine,
     serviceRegistry: serviceRegistryMachine,
+    jwks: jwksMachine,
     push: pushMachine,
     pushQueue: pushQueueMachine,
   },
@@ -102,6 +105,7 @@ export const discoverySetup = setup({
       'config-controller',
       ({ context }): ConfigsLoad => ({ type: 'configs.load', directories: context.directories }),
     ),
+    loadKeys: sendTo('jwks', { type: 'jwks.load' }),
     loadServices: sendTo('service-registry', { type: 'services.load' }),
     startPush: sendTo('push', { type: 'push.start' }),
     listenSecurely: sendTo('ads-server', { type: 'ads.listen', port: 'secure' } satisfies AdsListen),

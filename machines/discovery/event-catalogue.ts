@@ -13,6 +13,8 @@ export interface CatalogueRow {
     | 'ads'
     | 'settings'
     | 'configuration'
+    | 'jwks'
+    | 'key-set'
     | 'push'
     | 'push-queue'
     | 'shutdown';
@@ -41,6 +43,7 @@ const ownCatalogue = [
     diagram: 'bootstrap',
     seeds: ['6.8 #5', '6.8 #6', '13.1 #5', '13.1 #6', '13.2 #22', '13.2 #23', '13.2 #24'],
   },
+  { type: 'spawn', from: 'discovery', to: 'jwks', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'discovery/environment', diagram: 'bootstrap-detailed', seeds: [] },
   {
     type: 'spawn',
@@ -129,6 +132,18 @@ const ownCatalogue = [
     diagram: 'configuration',
     seeds: ['13.1 #10', '13.2 #16', '13.2 #17'],
   },
+  { type: 'configs.changed', from: 'config-controller', to: 'jwks', diagram: 'jwks', seeds: [] },
+  { type: 'jwks.load', from: 'discovery', to: 'jwks', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'jwks.synced', from: 'jwks', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: 'jwks', to: 'jwks/sources', diagram: 'jwks', seeds: [] },
+  { type: 'timer patience', from: 'jwks', to: 'jwks', diagram: 'jwks', seeds: [] },
+  { type: 'spawn', from: 'jwks', to: 'key-set-N', diagram: 'key-set', seeds: [] },
+  { type: 'spawn', from: 'key-set-N', to: 'key-set-N/fetching', diagram: 'key-set', seeds: [] },
+  { type: 'key-set.fetched', from: 'key-set-N', to: 'jwks', diagram: 'key-set', seeds: [] },
+  { type: 'key-set.failed', from: 'key-set-N', to: 'jwks', diagram: 'key-set', seeds: [] },
+  { type: 'timer retryDelay', from: 'key-set-N', to: 'key-set-N', diagram: 'key-set', seeds: [] },
+  { type: 'timer refreshInterval', from: 'key-set-N', to: 'key-set-N', diagram: 'key-set', seeds: [] },
+  { type: 'timer rest', from: 'key-set-N', to: 'key-set-N', diagram: 'key-set', seeds: [] },
   {
     type: 'services.load',
     from: 'discovery',
@@ -168,6 +183,7 @@ const ownCatalogue = [
     diagram: 'push',
     seeds: ['6.8 #8', '6.8 #10', '13.1 #11'],
   },
+  { type: 'push.request', from: 'jwks', to: 'push', diagram: 'push', seeds: [] },
   { type: 'push.request', from: 'discovery', to: 'push', diagram: 'push', seeds: [] },
   { type: 'timer quietTime', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },
   { type: 'timer longestDelay', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },

@@ -35,6 +35,7 @@ export type PushReason =
   | 'config'
   | 'service'
   | 'endpoint'
+  | 'headlessendpoint'
   | 'proxy'
   | 'cluster'
   | 'global'
@@ -107,10 +108,28 @@ export type ConfigRejected = { type: 'config.rejected'; problems: ConfigProblem[
 /** config-controller → discovery. What was complained about is in order again. */
 export type ConfigRecovered = { type: 'config.recovered'; files: string[] };
 
-// ---- config-controller → service-registry
+// ---- config-controller → service-registry, jwks
 
-/** config-controller → service-registry. Objects that services are made from changed. */
+/** config-controller → service-registry, jwks. Objects that services, or keys, are made from changed. */
 export type ConfigsChanged = { type: 'configs.changed'; version: string; changes: ConfigChange[] };
+
+// ---- discovery, config-controller ↔ jwks
+
+/** discovery → jwks. Have the keys of the issuers that RequestAuthentications name. */
+export type JwksLoad = { type: 'jwks.load' };
+/**
+ * jwks → discovery. Each issuer was asked once; `unanswered` counts those that have not answered, which nobody waits for
+ * any longer.
+ */
+export type JwksSynced = { type: 'jwks.synced'; sources: number; unanswered: number };
+// config-controller → jwks: configs.changed, as to service-registry. RequestAuthentications changed.
+
+// ---- key-set-N → jwks
+
+/** key-set-N → jwks. The issuer's keys are others than before; they are in force under this version. */
+export type KeySetFetched = { type: 'key-set.fetched'; source: string; version: string };
+/** key-set-N → jwks. The issuer was asked in vain. What was fetched before stays in force: `version`, empty for nothing. */
+export type KeySetFailed = { type: 'key-set.failed'; source: string; version: string; reason: string };
 
 // ---- service-registry/registries → service-registry
 
@@ -126,7 +145,7 @@ export type ServicesSynced = { type: 'services.synced'; services: number; endpoi
 /** service-registry → discovery. They could not be made: a fault of ours; the last ones stay in force. */
 export type ServicesFailed = { type: 'services.failed'; reason: string };
 
-// ---- mesh-config, mesh-networks, config-controller, service-registry, discovery → push
+// ---- mesh-config, mesh-networks, config-controller, service-registry, jwks, discovery → push
 
 /** What is asked of `push`. `configs` may be empty when it is forced. */
 export type PushOrder = {
@@ -135,7 +154,7 @@ export type PushOrder = {
   forced: boolean;
   reasons: Partial<Record<PushReason, number>>;
 };
-/** mesh-config, mesh-networks, config-controller, service-registry, discovery → push. Proxies may need an update. */
+/** mesh-config, mesh-networks, config-controller, service-registry, jwks, discovery → push. Proxies may need an update. */
 export type PushRequest = { type: 'push.request' } & PushOrder;
 
 // ---- discovery ↔ push
@@ -234,6 +253,7 @@ export type StageReport =
   | ConfigsFailed
   | ConfigRejected
   | ConfigRecovered
+  | JwksSynced
   | ServicesSynced
   | ServicesFailed
   | ContextBuilt

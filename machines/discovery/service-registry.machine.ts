@@ -3,6 +3,8 @@ import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import type {
   ConfigChange,
   ConfigsChanged,
+  PushOrder,
+  PushReason,
   PushRequest,
   RegistriesChanged,
   ServicesFailed,
@@ -31,6 +33,8 @@ export interface ServicesReading {
   changedProxies?: string[];
   /** A registry went, or the ways between networks are others: everything is made anew for everyone. */
   forced?: boolean;
+  /** Why, as the registries count; absent: what changed, one by one. */
+  reasons?: Partial<Record<PushReason, number>>;
 }
 
 /**
@@ -82,19 +86,20 @@ export const serviceRegistryMachine = setup({
     ),
     requestFullPush: sendTo(
       ({ system }) => system.get('push'),
-      (): PushRequest => ({ type: 'push.request', configs: [], forced: true, reasons: { cluster: 1 } }),
+      (_, { reasons = { cluster: 1 } }: ServicesReading): PushRequest => ({
+        type: 'push.request',
+        configs: [],
+        forced: true,
+        reasons,
+      }),
     ),
     requestServicePush: sendTo(
       ({ system }) => system.get('push'),
-      (_, { changedServices, changedEndpoints, changedProxies = [] }: ServicesReading): PushRequest => ({
+      (_, params: ServicesReading): PushRequest => ({
         type: 'push.request',
-        configs: [...changedServices, ...changedEndpoints, ...changedProxies],
+        configs: [...params.changedServices, ...params.changedEndpoints, ...(params.changedProxies ?? [])],
         forced: false,
-        reasons: {
-          ...(changedServices.length > 0 && { service: changedServices.length }),
-          ...(changedEndpoints.length > 0 && { endpoint: changedEndpoints.length }),
-          ...(changedProxies.length > 0 && { proxy: changedProxies.length }),
-        },
+        reasons: params.reasons ?? countsOf(params),
       }),
     ),
     requestEndpointPush: sendTo(
@@ -103,7 +108,7 @@ export const serviceRegistryMachine = setup({
         type: 'push.request',
         configs: params.changedEndpoints,
         forced: false,
-        reasons: { endpoint: params.changedEndpoints.length },
+        reasons: params.reasons ?? countsOf(params),
       }),
     ),
   },
@@ -153,7 +158,7 @@ export const serviceRegistryMachine = setup({
           {
             guard: { type: 'concernsEverything', params: ({ event }) => event.output },
             target: 'current',
-            actions: 'requestFullPush',
+            actions: { type: 'requestFullPush', params: ({ event }) => event.output },
           },
           {
             guard: { type: 'concernsServices', params: ({ event }) => event.output },
@@ -182,3 +187,11 @@ export const serviceRegistryMachine = setup({
     },
   },
 });
+
+function countsOf({ changedServices, changedEndpoints, changedProxies = [] }: ServicesReading): PushOrder['reasons'] {
+  return {
+    ...(changedServices.length > 0 && { service: changedServices.length }),
+    ...(changedEndpoints.length > 0 && { endpoint: changedEndpoints.length }),
+    ...(changedProxies.length > 0 && { proxy: changedProxies.length }),
+  };
+}

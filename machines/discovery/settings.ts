@@ -1,4 +1,5 @@
 import type { ConfigControllerInput } from './config-controller.machine.ts';
+import type { JwksInput } from './jwks.machine.ts';
 import type { MeshConfigInput } from './mesh-config.machine.ts';
 import type { PushInput } from './push.machine.ts';
 import type { PushQueueInput } from './push-queue.machine.ts';
@@ -8,6 +9,7 @@ export interface DiscoverySettings {
   mesh: Omit<MeshConfigInput, 'what'>;
   networks: Omit<MeshConfigInput, 'what'>;
   configs: ConfigControllerInput;
+  jwks: JwksInput;
   push: PushInput;
   /** Whether xDS is served over TLS as well. */
   secure: boolean;

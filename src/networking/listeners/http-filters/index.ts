@@ -3,13 +3,36 @@ import type { ConnectionContext } from '../../connection-context.ts';
 import type { HttpConnectionManagerOptions } from '../http-connection-manager.ts';
 import type { HttpFilterContributor, HttpFilterInit } from './contributor.ts';
 import { cors } from './cors.ts';
+import { dynamicForwardProxy } from './dynamic-forward-proxy.ts';
+import { extAuthz } from './ext-authz.ts';
 import { fault } from './fault.ts';
 import { grpcStats } from './grpc-stats.ts';
 import { grpcWeb } from './grpc-web.ts';
+import { alpn, istioStats, metadataExchange } from './istio.ts';
+import { jwt } from './jwt.ts';
+import { rbac } from './rbac.ts';
 import { router } from './router.ts';
+import { wasm, wasmAuthn, wasmAuthz, wasmStats } from './wasm.ts';
 
 /** A request goes through them from the first to the last; the router answers. */
-const contributors: readonly HttpFilterContributor[] = [grpcWeb, grpcStats, fault, cors, router];
+const contributors: readonly HttpFilterContributor[] = [
+  metadataExchange,
+  extAuthz,
+  wasmAuthn,
+  jwt,
+  wasmAuthz,
+  rbac,
+  wasmStats,
+  wasm,
+  grpcWeb,
+  grpcStats,
+  alpn,
+  fault,
+  cors,
+  istioStats,
+  dynamicForwardProxy,
+  router,
+];
 
 export function httpFilters(context: ConnectionContext, options: HttpConnectionManagerOptions): HttpFilterInit[] {
   return contributors.flatMap((contributor) => contributor(context, options));

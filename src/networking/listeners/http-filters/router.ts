@@ -1,8 +1,15 @@
 /** Sends the request where its route says. */
 import { RouterSchema } from '../../../gen/envoy/extensions/filters/http/router/v3/router_pb.ts';
+import { proxySettingsOf } from '../../../model/proxy-settings.ts';
 import { typedExtension } from '../../any.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
 const filter = typedExtension('envoy.filters.http.router', RouterSchema);
 
-export const router: HttpFilterContributor = () => [filter];
+/** Without the headers `x-envoy-…` by which Envoy says how it went (`proxyHeaders.envoyDebugHeaders`). */
+const quiet = typedExtension('envoy.filters.http.router', RouterSchema, { suppressEnvoyHeaders: true });
+
+export const router: HttpFilterContributor = ({ shape, push }) => {
+  const { envoyDebugHeaders } = proxySettingsOf(shape, push.mesh).proxyHeaders;
+  return [envoyDebugHeaders?.disabled ? quiet : filter];
+};

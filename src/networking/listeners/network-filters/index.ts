@@ -4,14 +4,34 @@ import { type Filter, FilterSchema } from '../../../gen/envoy/config/listener/v3
 import type { ConnectionContext } from '../../connection-context.ts';
 import { type HttpConnectionManagerOptions, httpConnectionManager } from '../http-connection-manager.ts';
 import type { ConnectionUse, NetworkFilterContributor } from './contributor.ts';
+import { extAuthz } from './ext-authz.ts';
+import { istioStats, metadataExchange } from './istio.ts';
 import { mongoProxy } from './mongo-proxy.ts';
+import { mysqlProxy } from './mysql-proxy.ts';
+import { rbac } from './rbac.ts';
+import { redisProxy } from './redis-proxy.ts';
+import { sniDynamicForwardProxy } from './sni-dynamic-forward-proxy.ts';
 import { type TcpProxyOptions, tcpProxy } from './tcp-proxy.ts';
+import { wasmAfter, wasmBefore } from './wasm.ts';
 
 const requests: NetworkFilterContributor = (context, use) =>
   use.kind === 'http' ? [httpConnectionManager(context, use)] : [];
 
 /** A connection goes through them from the first to the last. The one that ends it comes last. */
-const contributors: readonly NetworkFilterContributor[] = [mongoProxy, tcpProxy, requests];
+const contributors: readonly NetworkFilterContributor[] = [
+  metadataExchange,
+  extAuthz,
+  wasmBefore,
+  rbac,
+  wasmAfter,
+  istioStats,
+  mongoProxy,
+  mysqlProxy,
+  redisProxy,
+  sniDynamicForwardProxy,
+  tcpProxy,
+  requests,
+];
 
 /** Of a connection whose bytes are carried on. */
 export function tcpFilters(context: ConnectionContext, options: TcpProxyOptions): Filter[] {

@@ -9,6 +9,7 @@ import { optionalDuration } from '../../duration.ts';
 import type { Init } from '../../init.ts';
 import { accessLogs } from '../access-log.ts';
 import type { NetworkFilterContributor } from './contributor.ts';
+import { speaksRedis } from './redis-proxy.ts';
 
 export interface WeightedCluster {
   readonly cluster: string;
@@ -23,12 +24,16 @@ export interface TcpProxyOptions {
   readonly idleTimeoutMs?: number | undefined;
   readonly maxConnectionDurationMs?: number | undefined;
   readonly tunnel?: TunnelSettings | undefined;
+  /** The destination is the host in the connection's SNI, at this port. */
+  readonly dynamicPort?: number | undefined;
   /** Sources that stick to an endpoint. */
   readonly hashSourceIp?: boolean;
 }
 
 export const tcpProxy: NetworkFilterContributor = (context, use) =>
-  use.kind === 'tcp' ? [typedExtension('envoy.filters.network.tcp_proxy', TcpProxySchema, settings(context, use))] : [];
+  use.kind === 'tcp' && !speaksRedis(context, use)
+    ? [typedExtension('envoy.filters.network.tcp_proxy', TcpProxySchema, settings(context, use))]
+    : [];
 
 function settings(context: ConnectionContext, options: TcpProxyOptions): Init<typeof TcpProxySchema> {
   const { destinations, tunnel } = options;
@@ -43,7 +48,7 @@ function settings(context: ConnectionContext, options: TcpProxyOptions): Init<ty
           },
     idleTimeout: optionalDuration(options.idleTimeoutMs),
     maxDownstreamConnectionDuration: optionalDuration(options.maxConnectionDurationMs),
-    accessLog: accessLogs(context),
+    accessLog: accessLogs(context, 'connections'),
     ...(options.hashSourceIp && { hashPolicy: [{ policySpecifier: { case: 'sourceIp', value: {} } }] }),
     ...(tunnel && {
       tunnelingConfig: {

@@ -1,0 +1,214 @@
+import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
+import { promiseEffect } from '../effect.ts';
+import { keySetMachine } from './key-set.machine.ts';
+import type {
+  ConfigKeyText,
+  ConfigsChanged,
+  JwksLoad,
+  JwksSynced,
+  KeySetFailed,
+  KeySetFetched,
+  PushRequest,
+} from './protocol.ts';
+
+export interface JwksInput {
+  /** From an issuer's answer to the next question (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
+  refreshMs: number;
+  /** Longest time that objects wait for the first answer of their issuers. */
+  patienceMs: number;
+}
+
+/** A key set that RequestAuthentications ask for. */
+export interface KeySource {
+  source: string;
+  /** Longest time for an answer. */
+  timeoutMs: number;
+  /** The objects that ask for it. */
+  users: ConfigKeyText[];
+}
+
+/** One that is being kept up to date. */
+interface KnownSource extends KeySource {
+  /** Of its actor. */
+  name: string;
+  /** Its issuer has not answered yet, neither with keys nor by failing, and objects wait for that. */
+  awaited: boolean;
+}
+
+interface JwksContext extends JwksInput {
+  sources: KnownSource[];
+  /** Objects that changed, and that nobody has looked at. */
+  changed: ConfigKeyText[];
+  /** Objects that proxies are to be brought up to date with. */
+  due: ConfigKeyText[];
+  /** How many actors there were, for the name of the next. */
+  started: number;
+}
+
+/**
+ * Has the keys of issuers that RequestAuthentications name by an address (spec/discovery.md §8.10). An object that is new
+ * or changed goes to the proxies when its issuers have answered, so that tokens are not refused for want of keys that are
+ * on their way; but it does not wait for ever.
+ */
+export const jwksMachine = setup({
+  types: {
+    context: {} as JwksContext,
+    input: {} as JwksInput,
+    events: {} as JwksLoad | ConfigsChanged | KeySetFetched | KeySetFailed,
+    children: {} as { sources: 'findKeySources' } & Record<`key-set-${number}`, 'keySet'>,
+  },
+  actors: {
+    /** Says which key sets the objects in force ask for; those that nobody asks for are forgotten. */
+    findKeySources: promiseEffect<KeySource[], undefined>('findKeySources'),
+    keySet: keySetMachine,
+  },
+  delays: { patience: ({ context }) => context.patienceMs },
+  guards: {
+    somethingChanged: ({ context }) => context.changed.length > 0,
+    somethingIsDue: ({ context }) => context.due.length > 0,
+    noneIsAwaited: ({ context }) => !context.sources.some(({ awaited }) => awaited),
+  },
+  actions: {
+    rememberChanges: assign({
+      changed: ({ context, event }) =>
+        event.type === 'configs.changed'
+          ? union(
+              context.changed,
+              event.changes.map(({ key }) => key),
+            )
+          : context.changed,
+    }),
+    takeChanges: assign({ due: ({ context }) => union(context.due, context.changed), changed: [] }),
+    /** Sources that came get an actor each; the actors of those that went are stopped. */
+    follow: enqueueActions(({ context, enqueue }, { found }: { found: KeySource[] }) => {
+      let { started } = context;
+      const known = new Map(context.sources.map((one) => [idOf(one), one]));
+      const sources = found.map((one): KnownSource => {
+        const before = known.get(idOf(one));
+        if (before !== undefined) return { ...before, ...one };
+        const name = `key-set-${++started}` as const;
+        const { source, timeoutMs } = one;
+        enqueue.spawnChild('keySet', { id: name, input: { source, timeoutMs, refreshMs: context.refreshMs } });
+        return { ...one, name, awaited: true };
+      });
+      const names = new Set(sources.map(({ name }) => name));
+      for (const { name } of context.sources) if (!names.has(name)) enqueue.stopChild(name);
+      enqueue.assign({ sources, started });
+    }),
+    /** Who has asked for it is brought up to date, if its keys are others than before. */
+    noteAnswer: assign(({ context, event }) => {
+      if (event.type !== 'key-set.fetched' && event.type !== 'key-set.failed') return {};
+      const of = context.sources.find(({ source }) => source === event.source);
+      if (of === undefined) return {};
+      return {
+        sources: context.sources.map((one) => (one === of ? { ...one, awaited: false } : one)),
+        due: event.type === 'key-set.fetched' ? union(context.due, of.users) : context.due,
+      };
+    }),
+    /** Objects that change later do not wait for the same issuers again. */
+    waitNoLonger: assign({ sources: ({ context }) => context.sources.map((one) => ({ ...one, awaited: false })) }),
+    forgetDue: assign({ due: [] }),
+    reportSynced: sendParent(
+      ({ context }): JwksSynced => ({
+        type: 'jwks.synced',
+        sources: context.sources.length,
+        unanswered: context.sources.filter(({ awaited }) => awaited).length,
+      }),
+    ),
+    requestPush: sendTo(
+      ({ system }) => system.get('push'),
+      ({ context }): PushRequest => ({
+        type: 'push.request',
+        configs: context.due,
+        forced: false,
+        reasons: { config: context.due.length },
+      }),
+    ),
+  },
+}).createMachine({
+  id: 'jwks',
+  description: 'The keys with which tokens of requests are verified.',
+  context: ({ input }) => ({ ...input, sources: [], changed: [], due: [], started: 0 }),
+  initial: 'idle',
+  on: {
+    'configs.changed': { actions: 'rememberChanges' },
+    'key-set.fetched': { actions: 'noteAnswer' },
+    'key-set.failed': { description: 'What was fetched before stays in force.', actions: 'noteAnswer' },
+    'jwks.load': { description: 'They are being fetched already.' },
+  },
+  states: {
+    idle: {
+      description: 'Not asked for yet. What changes meanwhile is seen at the first look.',
+      on: { 'jwks.load': 'loading' },
+    },
+    loading: {
+      description: 'Nobody is served yet: the first proxies find the keys there.',
+      initial: 'looking',
+      onDone: { target: 'following', actions: ['reportSynced', 'waitNoLonger', 'forgetDue'] },
+      states: {
+        looking: {
+          entry: 'takeChanges',
+          invoke: {
+            id: 'sources',
+            src: 'findKeySources',
+            onDone: {
+              target: 'waiting for issuers',
+              actions: { type: 'follow', params: ({ event }) => ({ found: event.output }) },
+            },
+          },
+        },
+        'waiting for issuers': {
+          always: { guard: 'noneIsAwaited', target: 'loaded' },
+          after: { patience: 'loaded' },
+        },
+        loaded: { type: 'final' },
+      },
+    },
+    following: {
+      description: 'Proxies are told of objects that change, and of keys that do.',
+      initial: 'current',
+      states: {
+        current: {
+          description: 'Proxies have been told of everything.',
+          always: [
+            { guard: 'somethingIsDue', actions: ['requestPush', 'forgetDue'] },
+            { guard: 'somethingChanged', target: 'looking' },
+          ],
+        },
+        looking: {
+          description: 'Objects changed: perhaps they ask for other keys.',
+          entry: 'takeChanges',
+          invoke: {
+            id: 'sources',
+            src: 'findKeySources',
+            onDone: {
+              target: 'waiting for issuers',
+              actions: { type: 'follow', params: ({ event }) => ({ found: event.output }) },
+            },
+            onError: { target: 'current', description: 'A fault of ours. The next change brings another look.' },
+          },
+        },
+        'waiting for issuers': {
+          description: 'Objects that changed wait for keys that nobody has asked for before.',
+          always: { guard: 'noneIsAwaited', target: 'current' },
+          after: {
+            patience: {
+              description: 'Tokens of that issuer are refused until it answers.',
+              target: 'current',
+              actions: 'waitNoLonger',
+            },
+          },
+        },
+      },
+    },
+  },
+});
+
+/** Of those that are found each source is there once; with another time limit it is asked by another actor. */
+function idOf({ source, timeoutMs }: KeySource): string {
+  return `${source} ${timeoutMs}`;
+}
+
+function union(a: readonly ConfigKeyText[], b: readonly ConfigKeyText[]): ConfigKeyText[] {
+  return [...new Set([...a, ...b])];
+}

@@ -1,0 +1,88 @@
+/** Asks an issuer of tokens for its keys (RFC 7517), by their address or by OpenID Connect Discovery. */
+import { isObject } from '../../model/decode.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { inOrder } from './key-order.ts';
+
+/** Where a key set is: its own address, or its issuer, whose metadata says it. */
+export interface KeyAddress {
+  readonly kind: 'keys' | 'issuer';
+  readonly url: string;
+}
+
+export type Fetch = (url: string, init: { signal: AbortSignal; headers: Record<string, string> }) => Promise<Response>;
+
+export interface FetchOptions {
+  /** For all of it. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  readonly fetch?: Fetch;
+}
+
+/** Issuers have a few keys; who sends more than this is none. */
+const maxBytes = 1024 * 1024;
+
+/**
+ * @returns the key set as text, the same for the same keys in whatever order
+ * @throws Error with what to tell people
+ */
+export async function fetchKeySet({ kind, url }: KeyAddress, options: FetchOptions): Promise<string> {
+  const timeout = AbortSignal.timeout(options.timeoutMs);
+  const ask = (address: string): Promise<unknown> =>
+    readJson(address, { ...options, signal: AbortSignal.any([options.signal, timeout]) });
+  try {
+    const answer = await ask(kind === 'keys' ? url : keysOfIssuer(await ask(discoveryUrl(url)), url));
+    if (!isObject(answer) || !Array.isArray(answer.keys)) throw new Error('the answer is no JSON Web Key Set');
+    const keys = answer.keys.filter((key) => isObject(key) && typeof key.kty === 'string');
+    // As it stands Envoy would refuse every token: what there was before is better.
+    if (keys.length === 0) throw new Error('the answer has no key in it');
+    return inOrder(keys);
+  } catch (error) {
+    if (timeout.aborted) throw new Error(`no answer within ${options.timeoutMs} ms`);
+    throw error;
+  }
+}
+
+async function readJson(url: string, { fetch = globalThis.fetch, signal }: FetchOptions): Promise<unknown> {
+  let response: Response;
+  try {
+    response = await fetch(url, { signal, headers: { accept: 'application/json' } });
+  } catch (error) {
+    // What Node's fetch throws says nothing, its cause does.
+    throw new Error(messageOf((error as { cause?: unknown }).cause ?? error));
+  }
+  if (!response.ok) {
+    await response.body?.cancel();
+    throw new Error(`the answer is HTTP status ${response.status}`);
+  }
+  const text = await readText(response);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error('the answer is no JSON');
+  }
+}
+
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw new Error(`the answer is longer than ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function discoveryUrl(issuer: string): string {
+  if (!/^https?:\/\//.test(issuer)) {
+    throw new Error('the issuer is no URL, so its keys must be given: jwks or jwksUri');
+  }
+  return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+}
+
+function keysOfIssuer(metadata: unknown, issuer: string): string {
+  const uri = isObject(metadata) ? metadata.jwks_uri : undefined;
+  if (typeof uri !== 'string' || !/^https?:\/\//.test(uri))
+    throw new Error(`${issuer} does not say where its keys are`);
+  return uri;
+}

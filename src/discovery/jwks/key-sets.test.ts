@@ -1,0 +1,140 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { configSetOf } from '../../model/build-push-context.ts';
+import type { Config } from '../../model/config.ts';
+import type { JwtRule, RequestAuthentication } from '../../model/kinds/request-authentication.ts';
+import { KeySets } from './key-sets.ts';
+
+const one = { kty: 'EC', kid: 'one' };
+const two = { kty: 'EC', kid: 'two' };
+
+/** An issuer on the loopback interface; each path answers with its text, or with a status. */
+let answers: Record<string, string | number> = {};
+let server: Server;
+let origin = '';
+
+beforeEach(async () => {
+  answers = { '/keys': JSON.stringify({ keys: [one, two] }) };
+  server = createServer((request, response) => {
+    const answer = answers[request.url ?? ''] ?? 404;
+    // 0: never.
+    if (answer === 0) return;
+    if (typeof answer === 'number') response.statusCode = answer;
+    response.end(typeof answer === 'string' ? answer : '');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const stay = new AbortController().signal;
+
+function asking(name: string, ...jwtRules: JwtRule[]): Config<RequestAuthentication> {
+  return {
+    kind: 'RequestAuthentication',
+    apiVersion: 'security.istio.io/v1',
+    ...{ name, namespace: 'shop', labels: {}, annotations: {}, resourceVersion: '1', creationTimestamp: 0 },
+    spec: { jwtRules },
+  };
+}
+
+describe('what is asked for', () => {
+  it('is each key set once, with the longest time limit of its users; keys in an object are not asked for', () => {
+    const sources = new KeySets().sourcesOf([
+      asking('a', { issuer: 'i', jwksUri: 'https://id.test/keys' }, { issuer: 'x', jwks: '{}' }),
+      asking('b', { issuer: 'i', jwksUri: 'https://id.test/keys', timeoutMs: 9_000 }, { issuer: 'https://id.test' }),
+    ]);
+    const [a, b] = ['RequestAuthentication/shop/a', 'RequestAuthentication/shop/b'];
+    expect(sources).toEqual([
+      { source: 'https://id.test/keys', timeoutMs: 9_000, users: [a, b] },
+      { source: 'issuer https://id.test', timeoutMs: 5_000, users: [b] },
+    ]);
+  });
+
+  it('is named without what may be secret in its address, and yet by a name of its own', () => {
+    const urls = ['https://me:pass@id.test/keys', 'https://id.test/keys?token=1', 'https://id.test/keys?token=2'];
+    const names = urls.map((jwksUri) => new KeySets().sourcesOf([asking('a', { issuer: '', jwksUri })])[0]!.source);
+    expect(names.join(' ')).not.toMatch(/pass|token/);
+    expect(new Set(names).size).toBe(3);
+  });
+});
+
+describe('the objects', () => {
+  it('get the keys that were fetched, and are the same objects while the keys are the same', async () => {
+    const keySets = new KeySets();
+    const object = asking('a', { issuer: 'i', jwksUri: `${origin}/keys` }, { issuer: 'x', jwks: '{"keys":[]}' });
+    const set = configSetOf([object]);
+    const { source } = keySets.sourcesOf([object])[0]!;
+    expect(keySets.resolve(set).RequestAuthentication).toEqual([object]);
+    const first = await keySets.fetch(source, 1_000, stay);
+    const resolved = keySets.resolve(set).RequestAuthentication[0]!;
+    expect(resolved.spec.jwtRules.map(({ jwks }) => jwks)).toEqual([
+      JSON.stringify({ keys: [one, two] }),
+      '{"keys":[]}',
+    ]);
+    answers['/keys'] = JSON.stringify({ keys: [two, one] }, undefined, 2);
+    expect(await keySets.fetch(source, 1_000, stay)).toEqual(first);
+    expect(keySets.resolve(set).RequestAuthentication[0]).toBe(resolved);
+    answers['/keys'] = JSON.stringify({ keys: [two] });
+    expect((await keySets.fetch(source, 1_000, stay)).version).not.toBe(first.version);
+    expect(keySets.resolve(set).RequestAuthentication[0]!.spec.jwtRules[0]!.jwks).toBe(JSON.stringify({ keys: [two] }));
+    expect(keySets.counts).toEqual({ success: 3, failure: 0 });
+  });
+
+  it('keep the last keys whatever the issuer does, until nobody asks for them', async () => {
+    const keySets = new KeySets();
+    const object = asking('a', { issuer: 'i', jwksUri: `${origin}/keys` });
+    const set = configSetOf([object]);
+    const { source } = keySets.sourcesOf([object])[0]!;
+    await keySets.fetch(source, 1_000, stay);
+    const resolved = keySets.resolve(set).RequestAuthentication[0];
+    answers['/keys'] = 500;
+    await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('HTTP status 500');
+    expect(keySets.resolve(set).RequestAuthentication[0]).toBe(resolved);
+    expect(keySets.counts).toEqual({ success: 1, failure: 1 });
+    keySets.sourcesOf([]);
+    expect(keySets.resolve(set).RequestAuthentication[0]).toBe(object);
+    await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('no object asks');
+  });
+});
+
+describe('an issuer', () => {
+  const fetched = async (rule: JwtRule, timeoutMs = 1_000): Promise<string | undefined> => {
+    const keySets = new KeySets();
+    const object = asking('a', rule);
+    const { source } = keySets.sourcesOf([object])[0]!;
+    await keySets.fetch(source, timeoutMs, stay);
+    return keySets.resolve(configSetOf([object])).RequestAuthentication[0]!.spec.jwtRules[0]!.jwks;
+  };
+
+  it('says where its keys are', async () => {
+    answers['/.well-known/openid-configuration'] = JSON.stringify({ jwks_uri: `${origin}/keys` });
+    expect(await fetched({ issuer: origin })).toContain('"two"');
+    expect(await fetched({ issuer: `${origin}/` })).toContain('"two"');
+  });
+
+  it.each([
+    ['is no URL', () => ({ issuer: 'me@id.test' }), /no URL/],
+    ['does not say where its keys are', () => ({ issuer: `${origin}/keys/..` }), /HTTP status 404/],
+    ['is not there', () => ({ issuer: '', jwksUri: 'http://127.0.0.1:1/keys' }), /ECONNREFUSED|bad port/],
+  ] as const)('has no keys when it %s', async (_, rule, reason) => {
+    await expect(fetched(rule())).rejects.toThrow(reason);
+  });
+
+  it.each([
+    ['no JSON', '<html>', /no JSON$/],
+    ['no key set', '[]', /no JSON Web Key Set/],
+    ['an empty set', '{"keys":[]}', /no key in it/],
+    ['keys of no type', '{"keys":[{"kid":"x"}]}', /no key in it/],
+    ['too much', JSON.stringify({ keys: [{ kty: 'x'.repeat(1_100_000) }] }), /longer than/],
+    ['nothing for a long time', 0, /no answer within 50 ms/],
+  ])('has no keys when it answers %s', async (_, answer, reason) => {
+    answers['/keys'] = answer;
+    await expect(fetched({ issuer: '', jwksUri: `${origin}/keys` }, answer === 0 ? 50 : 5_000)).rejects.toThrow(reason);
+  });
+});

@@ -1,0 +1,84 @@
+/** RequestAuthentications of a workload as Envoy's jwt_authn filter verifies tokens (spec/discovery.md §8.10). */
+import type {
+  JwtAuthenticationSchema,
+  JwtProviderSchema,
+  JwtRequirementSchema,
+} from '../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
+import { compareText } from '../../model/config.ts';
+import type { JwtRule } from '../../model/kinds/request-authentication.ts';
+import type { ConnectionContext } from '../connection-context.ts';
+import type { Init } from '../init.ts';
+import { keySetText } from './key-set-text.ts';
+import { payloadKey } from './token-metadata.ts';
+
+type Requirement = Init<typeof JwtRequirementSchema>;
+
+/** OAuth's claims that are lists with spaces between (RFC 8693 §4.2): their items are matched. */
+const spacedClaims = ['permission', 'scope'];
+
+/**
+ * A request may have no token, or tokens that are all in order. A request without a token is nobody's: whether it may
+ * pass is for AuthorizationPolicies to say.
+ *
+ * @returns undefined when there is no rule
+ */
+export function jwtAuthentication({
+  policies,
+  direction,
+}: ConnectionContext): Init<typeof JwtAuthenticationSchema> | undefined {
+  const rules = policies.requestAuthentications
+    .flatMap(({ spec }) => spec.jwtRules)
+    .toSorted((a, b) => compareText(a.issuer, b.issuer));
+  if (rules.length === 0) return undefined;
+  // Routes of a gateway may be chosen by claims.
+  const named = rules.map((rule, index) => [`origins-${index}`, provider(rule, direction === 'gateway')] as const);
+  return {
+    providers: Object.fromEntries(named),
+    rules: [
+      {
+        match: { pathSpecifier: { case: 'prefix', value: '/' } },
+        requirementType: { case: 'requires', value: requirementOf(named.map(([name]) => name)) },
+      },
+    ],
+    // A browser asks whether it may send a token before it does.
+    bypassCorsPreflight: true,
+  };
+}
+
+/** One verified token will do; none at all as well; but every token that there is must be of one of the issuers. */
+function requirementOf(names: readonly string[]): Requirement {
+  const [first, ...others] = names.map(
+    (name): Requirement => ({ requiresType: { case: 'providerName', value: name } }),
+  );
+  const orNone = (requirement: Requirement): Requirement => anyOf([requirement, missing]);
+  if (others.length === 0) return orNone(first!);
+  const all = [first!, ...others];
+  return anyOf([...all, { requiresType: { case: 'requiresAll', value: { requirements: all.map(orNone) } } }]);
+}
+
+const missing: Requirement = { requiresType: { case: 'allowMissing', value: {} } };
+
+function anyOf(requirements: Requirement[]): Requirement {
+  return { requiresType: { case: 'requiresAny', value: { requirements } } };
+}
+
+function provider(rule: JwtRule, clearRouteCache: boolean): Init<typeof JwtProviderSchema> {
+  const { outputPayloadToHeader, outputClaimToHeaders = [], spaceDelimitedClaims = [] } = rule;
+  return {
+    issuer: rule.issuer,
+    audiences: [...(rule.audiences ?? [])],
+    jwksSourceSpecifier: {
+      case: 'localJwks',
+      value: { specifier: { case: 'inlineString', value: keySetText(rule) } },
+    },
+    forward: rule.forwardOriginalToken ?? false,
+    fromHeaders: (rule.fromHeaders ?? []).map(({ name, prefix }) => ({ name, valuePrefix: prefix ?? '' })),
+    fromParams: [...(rule.fromParams ?? [])],
+    fromCookies: [...(rule.fromCookies ?? [])],
+    ...(outputPayloadToHeader && { forwardPayloadHeader: outputPayloadToHeader }),
+    claimToHeaders: outputClaimToHeaders.map(({ header, claim }) => ({ headerName: header, claimName: claim })),
+    payloadInMetadata: payloadKey,
+    normalizePayloadInMetadata: { spaceDelimitedClaims: [...new Set([...spacedClaims, ...spaceDelimitedClaims])] },
+    ...(clearRouteCache && { clearRouteCache }),
+  };
+}

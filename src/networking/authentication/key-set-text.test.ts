@@ -1,0 +1,42 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { keySetText } from './key-set-text.ts';
+import { unknownKey } from './unknown-key.ts';
+
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' });
+const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });
+
+const keysOf = (...keys: unknown[]): unknown =>
+  (JSON.parse(keySetText({ issuer: 'i', jwks: JSON.stringify({ keys }) })) as { keys: unknown }).keys;
+
+it('a rule whose keys are not known has one that nobody can sign with', () => {
+  expect(JSON.parse(keySetText({ issuer: 'i' }))).toEqual({ keys: [unknownKey] });
+});
+
+describe('keys', () => {
+  it.each([
+    ['RSA', rsa],
+    ['RSA with an algorithm that nobody knows', { ...rsa, alg: 'RS999' }],
+    ['an elliptic curve', ec],
+    ['an elliptic curve with its algorithm', { ...ec, alg: 'ES256' }],
+  ])('stay as they are when one is good: %s', (_, key) => {
+    expect(keysOf(key, { kty: 'other' })).toEqual([key, { kty: 'other' }]);
+  });
+
+  it.each([
+    ['none', []],
+    ['of a type that is not known', [{ kty: 'other' }]],
+    ['RSA without an exponent', [{ kty: 'RSA', n: rsa.n }]],
+    ['RSA in the alphabet of plain base64', [{ ...rsa, n: `+/${rsa.n!.slice(2)}` }]],
+    ['RSA of a few bits', [{ ...rsa, n: 'AQ' }]],
+    ['a curve with the algorithm of another', [{ ...ec, alg: 'ES384' }]],
+    ['a point that is on no curve', [{ ...ec, x: ec.y }]],
+    ['a curve without a name', [{ kty: 'EC', x: ec.x, y: ec.y }]],
+  ])('have that one beside them when none is good for certain: %s', (_, keys) => {
+    expect(keysOf(...keys)).toEqual([...keys, unknownKey]);
+  });
+
+  it('have texts only, and are objects', () => {
+    expect(keysOf({ ...rsa, x5c: ['certificate'], n2: 5, bad: '\ud800' }, 'text', null)).toEqual([rsa]);
+  });
+});

@@ -1,0 +1,111 @@
+/** The keys of a rule's `when`, and on which side of a policy what they ask for is matched (spec/discovery.md §8.10). */
+import type { AuthorizationCondition } from '../../model/kinds/authorization-policy.ts';
+import { claimMatcher, listWith, textValue } from './claim-matchers.ts';
+import { headerMatcher } from './header-matcher.ts';
+import {
+  destinationAddress,
+  destinationPort,
+  type Permission,
+  type PermissionOf,
+  serverName,
+  wantedAndNotPermissions,
+} from './permissions.ts';
+import {
+  certifiedAccount,
+  certifiedDomain,
+  certifiedNamespace,
+  certifiedPrincipal,
+  clientAddress,
+  metadataPrincipal,
+  type Principal,
+  type PrincipalOf,
+  peerAddress,
+  type RuleContext,
+  tokenPrincipal,
+  wantedAndNot,
+} from './principals.ts';
+import { textMatcher } from './text-matcher.ts';
+
+/** What a rule's conditions ask for: all of it must match. */
+export interface ConditionMatchers {
+  readonly permissions: readonly Permission[];
+  readonly principals: readonly Principal[];
+}
+
+/** On a connection without what only requests have. */
+export function conditionMatchers(
+  conditions: readonly AuthorizationCondition[],
+  context: RuleContext,
+  http: boolean,
+): ConditionMatchers {
+  const kept = conditions.filter(({ key }) => http || !isOfRequests(key));
+  return {
+    permissions: kept.flatMap(({ key, values, notValues }) => {
+      const matcher = permissionOf(key);
+      return matcher === undefined ? [] : wantedAndNotPermissions(values, notValues, matcher);
+    }),
+    principals: kept.flatMap(({ key, values, notValues }) => {
+      const matcher = principalOf(key);
+      return matcher === undefined ? [] : wantedAndNot(values, notValues, (value) => matcher(value, context));
+    }),
+  };
+}
+
+/** Connections that carry no requests do not have it. */
+export function isOfRequests(key: string): boolean {
+  return key.startsWith('request.');
+}
+
+const permissions: Readonly<Record<string, PermissionOf>> = {
+  'destination.ip': destinationAddress,
+  'destination.port': destinationPort,
+  'connection.sni': serverName,
+};
+
+const principals: Readonly<Record<string, PrincipalOf>> = {
+  'source.ip': peerAddress,
+  'remote.ip': clientAddress,
+  'source.namespace': certifiedNamespace,
+  'source.principal': certifiedPrincipal,
+  'source.serviceAccount': certifiedAccount,
+  'source.trustDomain': certifiedDomain,
+  'request.auth.principal': tokenPrincipal,
+  'request.auth.audiences': (value) => metadataPrincipal(claimMatcher(['aud'], textMatcher(value))),
+  'request.auth.presenter': (value) => metadataPrincipal(claimMatcher(['azp'], textMatcher(value))),
+};
+
+function permissionOf(key: string): PermissionOf | undefined {
+  return permissions[key] ?? filterMetadata(key);
+}
+
+function principalOf(key: string): PrincipalOf | undefined {
+  const known = principals[key];
+  if (known !== undefined) return known;
+  const keys = bracketedKeys(key);
+  if (key.startsWith('request.headers[')) {
+    return (value) => ({ identifier: { case: 'header', value: headerMatcher(keys[0]!, textMatcher(value)) } });
+  }
+  if (key.startsWith('request.auth.claims[')) {
+    return (value) => metadataPrincipal(claimMatcher(keys, textMatcher(value)));
+  }
+  return undefined;
+}
+
+/** `experimental.envoy.filters.a.b[key]`: what a filter left in the metadata; a value `[text]` is one of a list. */
+function filterMetadata(key: string): PermissionOf | undefined {
+  const found = /^experimental\.(envoy\.filters\.[^[\]]+)\[([^[\]]+)\]$/.exec(key);
+  if (found === null) return undefined;
+  const [, filter, field] = found as unknown as [string, string, string];
+  return (value) => {
+    const isList = value.startsWith('[') && value.endsWith(']');
+    const text = textValue(textMatcher(isList ? value.slice(1, -1) : value));
+    const path = [{ segment: { case: 'key' as const, value: field } }];
+    const metadataMatcher = { filter, path, value: isList ? listWith(text) : text };
+    return { rule: { case: 'sourcedMetadata', value: { metadataMatcher } } };
+  };
+}
+
+/** `claims[a][b]` → a, b. */
+function bracketedKeys(key: string): string[] {
+  return [...key.matchAll(/\[([^[\]]+)\]/g)].map(([, inner]) => inner!);
+}

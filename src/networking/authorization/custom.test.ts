@@ -1,0 +1,65 @@
+import { expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { proxyContext } from '../connection-context.ts';
+import { customChecks, policiesWithoutProvider } from './custom.ts';
+
+const meshConfig = `
+extensionProviders:
+  - { name: grpc, envoyExtAuthzGrpc: { service: shop/authz.shop.test, port: 9000 } }
+  - { name: elsewhere, envoyExtAuthzGrpc: { service: other/authz.shop.test, port: 9000 } }
+  - { name: other-port, envoyExtAuthzGrpc: { service: authz.shop.test, port: 9001 } }
+  - { name: prometheus, prometheus: {} }
+`;
+
+const service = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: authz, namespace: shop }
+spec: { hosts: [authz.shop.test], resolution: STATIC, ports: [{ number: 9000, name: grpc, protocol: GRPC }], endpoints: [{ address: 10.0.0.1 }] }`;
+
+const blind = `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: { name: default, namespace: shop }
+spec: { egress: [{ hosts: ["~/*"] }] }`;
+
+const policy = (provider: string): string => `
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: { name: ${provider}, namespace: shop }
+spec: { action: CUSTOM, provider: { name: ${provider} }, rules: [{}] }`;
+
+function checked(...yaml: string[]): { asked: string[]; refused: string[]; counted: number } {
+  const { context: push, configs } = givenMesh(yaml.join('\n---\n'), { meshConfig });
+  const { checks, refused } = customChecks(proxyContext(givenShape({ namespace: 'shop' }, push), push), 'requests');
+  return {
+    asked: checks.map(({ cluster }) => cluster),
+    refused: Object.keys(refused?.policies ?? {}),
+    counted: policiesWithoutProvider(configs.AuthorizationPolicy, push).length,
+  };
+}
+
+it('the service of the provider is asked', () => {
+  expect(checked(service, policy('grpc'))).toEqual({
+    asked: ['outbound|9000||authz.shop.test'],
+    refused: [],
+    counted: 0,
+  });
+});
+
+it.each([
+  ['has no such provider', [service, policy('unknown')], 'unknown'],
+  ['has a provider of another type under the name', [service, policy('prometheus')], 'prometheus'],
+  ['does not have the service', [policy('grpc')], 'grpc'],
+  ['has the service in another namespace', [service, policy('elsewhere')], 'elsewhere'],
+  ['has the service without that port', [service, policy('other-port')], 'other-port'],
+] as const)('what a policy matches is refused, and the policy counted, when the mesh %s', (_, yaml, name) => {
+  expect(checked(...yaml)).toEqual({ asked: [], refused: [`ns[shop]-policy[${name}]-rule[0]`], counted: 1 });
+});
+
+it('what a policy matches is refused where the proxy does not see the service: it has no cluster for it', () => {
+  expect(checked(service, policy('grpc'), blind)).toMatchObject({
+    asked: [],
+    refused: [expect.stringContaining('grpc')],
+  });
+});

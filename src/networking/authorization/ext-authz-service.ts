@@ -1,0 +1,63 @@
+/** The service that is asked, as Envoy's ext_authz filters know it. */
+import type { GrpcServiceSchema } from '../../gen/envoy/config/core/v3/grpc_service_pb.ts';
+import type {
+  ExtAuthzSchema,
+  HttpServiceSchema,
+} from '../../gen/envoy/extensions/filters/http/ext_authz/v3/ext_authz_pb.ts';
+import type { ListStringMatcherSchema } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
+import { compareText } from '../../model/config.ts';
+import type { HttpExtAuthz } from '../../model/ext-authz-provider.ts';
+import { duration } from '../duration.ts';
+import type { Init } from '../init.ts';
+import type { CustomCheck } from './custom.ts';
+import { caselessMatcher } from './text-matcher.ts';
+
+/** As the reference has it: the service, not the proxy, decides how long it takes. */
+const defaultTimeoutMs = 600_000;
+
+/** It is asked over gRPC. */
+export function authorizationService({ provider, cluster, host }: CustomCheck): Init<typeof GrpcServiceSchema> {
+  return {
+    targetSpecifier: { case: 'envoyGrpc', value: { clusterName: cluster, authority: host } },
+    timeout: duration(provider.timeoutMs ?? defaultTimeoutMs),
+  };
+}
+
+/** It is asked over the protocol of its provider. */
+export function services(check: CustomCheck): Init<typeof ExtAuthzSchema> {
+  const { provider } = check;
+  if (provider.protocol === 'grpc') return { services: { case: 'grpcService', value: authorizationService(check) } };
+  const shown = headers(provider.includeRequestHeadersInCheck);
+  return {
+    services: { case: 'httpService', value: httpService(provider, check) },
+    ...(shown && { allowedHeaders: shown }),
+  };
+}
+
+function httpService(provider: HttpExtAuthz, { cluster, host }: CustomCheck): Init<typeof HttpServiceSchema> {
+  const added = Object.entries(provider.includeAdditionalHeadersInCheck ?? {}).sort(([a], [b]) => compareText(a, b));
+  const upstream = headers(provider.headersToUpstreamOnAllow);
+  const onDeny = headers(provider.headersToDownstreamOnDeny);
+  const onAllow = headers(provider.headersToDownstreamOnAllow);
+  return {
+    serverUri: {
+      // Only its host is used: connections go to the cluster.
+      uri: `http://${host}:${provider.port}`,
+      httpUpstreamType: { case: 'cluster', value: cluster },
+      timeout: duration(provider.timeoutMs ?? defaultTimeoutMs),
+    },
+    ...(provider.pathPrefix && { pathPrefix: provider.pathPrefix }),
+    ...(added.length > 0 && { authorizationRequest: { headersToAdd: added.map(([key, value]) => ({ key, value })) } }),
+    ...((upstream || onDeny || onAllow) && {
+      authorizationResponse: {
+        ...(upstream && { allowedUpstreamHeaders: upstream }),
+        ...(onDeny && { allowedClientHeaders: onDeny }),
+        ...(onAllow && { allowedClientHeadersOnSuccess: onAllow }),
+      },
+    }),
+  };
+}
+
+function headers(names: readonly string[] = []): Init<typeof ListStringMatcherSchema> | undefined {
+  return names.length === 0 ? undefined : { patterns: names.map(caselessMatcher) };
+}

@@ -1,0 +1,52 @@
+/** Filters of builds of Envoy that are the mesh's own (spec/discovery.md §8.4); see `istio-extensions.ts`. */
+import type { JsonObject } from '@bufbuild/protobuf';
+import { hasIstioExtensions, istioExtension } from '../../istio-extensions.ts';
+import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
+import { sideOf } from '../../telemetry/mode.ts';
+import type { HttpFilterContributor } from './contributor.ts';
+
+function optional(contributor: HttpFilterContributor): HttpFilterContributor {
+  return (context, options) =>
+    hasIstioExtensions(context.shape, context.push.mesh) ? contributor(context, options) : [];
+}
+
+/** Who the other side of a request is: asked by headers, and of the services that know their workloads. */
+const discovery = [{ istio_headers: {} }, { workload_discovery: {} }];
+
+const ofClients = istioExtension('istio.metadata_exchange', 'io.istio.http.peer_metadata.Config', {
+  downstream_discovery: discovery,
+  downstream_propagation: [{ istio_headers: {} }],
+});
+
+const ofServers = istioExtension('istio.metadata_exchange', 'io.istio.http.peer_metadata.Config', {
+  upstream_discovery: discovery,
+  upstream_propagation: [{ istio_headers: {} }],
+});
+
+export const metadataExchange = optional(({ direction }) => [direction === 'inbound' ? ofClients : ofServers]);
+
+/** What is negotiated with a sidecar that takes mutual TLS, by what the client speaks. */
+const alpnFilter = istioExtension('istio.alpn', 'istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig', {
+  alpn_override: [
+    { upstream_protocol: 'HTTP10', alpn_override: ['istio-http/1.0', 'istio', 'http/1.0'] },
+    { upstream_protocol: 'HTTP11', alpn_override: ['istio-http/1.1', 'istio', 'http/1.1'] },
+    { upstream_protocol: 'HTTP2', alpn_override: ['istio-h2', 'istio', 'h2'] },
+  ],
+});
+
+export const alpn = optional(({ direction }) => (direction === 'inbound' ? [] : [alpnFilter]));
+
+/** A server that a request names by its host header alone is not believed to be that host. */
+export function statsSettings(side: 'client' | 'server' | 'gateway'): JsonObject {
+  return side === 'client' ? {} : { disable_host_header_fallback: true };
+}
+
+const stats = {
+  outbound: istioExtension('istio.stats', 'stats.PluginConfig', statsSettings('client')),
+  inbound: istioExtension('istio.stats', 'stats.PluginConfig', statsSettings('server')),
+  gateway: istioExtension('istio.stats', 'stats.PluginConfig', statsSettings('gateway')),
+} as const;
+
+export const istioStats = optional((context) =>
+  telemetryOf(context, sideOf(context.direction)).metrics ? [stats[context.direction]] : [],
+);

@@ -1,0 +1,15 @@
+/** Who may ask for what: AuthorizationPolicies without a service to be asked (spec/discovery.md §8.10). */
+import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
+import { typedExtension } from '../../any.ts';
+import { actionRules } from '../../authorization/rules.ts';
+import type { HttpFilterContributor } from './contributor.ts';
+
+export const rbacFilter = 'envoy.filters.http.rbac';
+
+export const rbac: HttpFilterContributor = (context) =>
+  actionRules(context, 'requests').map(({ enforced, dryRun, dryRunPrefix }) =>
+    typedExtension(rbacFilter, RBACSchema, {
+      ...(enforced && { rules: enforced }),
+      ...(dryRun && { shadowRules: dryRun, shadowRulesStatPrefix: dryRunPrefix! }),
+    }),
+  );

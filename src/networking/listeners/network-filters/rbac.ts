@@ -1,0 +1,19 @@
+/** Who may connect: AuthorizationPolicies where nobody looks into what is carried (spec/discovery.md §8.10). */
+import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
+import { typedExtension } from '../../any.ts';
+import { actionRules } from '../../authorization/rules.ts';
+import type { NetworkFilterContributor } from './contributor.ts';
+
+export const networkRbacFilter = 'envoy.filters.network.rbac';
+export const rbacStatPrefix = 'tcp.';
+
+export const rbac: NetworkFilterContributor = (context, use) => {
+  if (use.kind === 'http') return [];
+  return actionRules(context, 'bytes').map(({ enforced, dryRun, dryRunPrefix }) =>
+    typedExtension(networkRbacFilter, RBACSchema, {
+      statPrefix: rbacStatPrefix,
+      ...(enforced && { rules: enforced }),
+      ...(dryRun && { shadowRules: dryRun, shadowRulesStatPrefix: dryRunPrefix! }),
+    }),
+  );
+};

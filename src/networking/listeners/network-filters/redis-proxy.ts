@@ -1,0 +1,26 @@
+/** Reads Redis' commands and sends each on by itself (PILOT_ENABLE_REDIS_FILTER). It ends the connection. */
+import { RedisProxySchema } from '../../../gen/envoy/extensions/filters/network/redis_proxy/v3/redis_proxy_pb.ts';
+import { typedExtension } from '../../any.ts';
+import type { ConnectionContext } from '../../connection-context.ts';
+import { duration } from '../../duration.ts';
+import type { ConnectionUse, NetworkFilterContributor } from './contributor.ts';
+
+const operationTimeoutMs = 5_000;
+
+/** Weights are for connections, which several clusters would have to share: those are carried as they are. */
+export function speaksRedis({ push }: ConnectionContext, use: ConnectionUse): boolean {
+  return use.kind === 'tcp' && use.protocol === 'Redis' && use.destinations.length === 1 && push.features.redisFilter;
+}
+
+export const redisProxy: NetworkFilterContributor = (context, use) => {
+  if (use.kind !== 'tcp' || !speaksRedis(context, use)) return [];
+  const { cluster } = use.destinations[0]!;
+  return [
+    typedExtension('envoy.filters.network.redis_proxy', RedisProxySchema, {
+      statPrefix: cluster,
+      latencyInMicros: true,
+      settings: { opTimeout: duration(operationTimeoutMs) },
+      prefixRoutes: { catchAllRoute: { cluster } },
+    }),
+  ];
+};

@@ -1,0 +1,15 @@
+/** Resolves the host in a connection's SNI, for clusters that have their endpoints from there. */
+import { FilterConfigSchema } from '../../../gen/envoy/extensions/filters/network/sni_dynamic_forward_proxy/v3/sni_dynamic_forward_proxy_pb.ts';
+import { typedExtension } from '../../any.ts';
+import { dnsCache } from '../../dynamic-dns.ts';
+import type { NetworkFilterContributor } from './contributor.ts';
+
+export const sniDynamicForwardProxy: NetworkFilterContributor = ({ shape, push }, use) => {
+  if (use.kind !== 'tcp' || use.dynamicPort === undefined) return [];
+  return [
+    typedExtension('envoy.filters.network.sni_dynamic_forward_proxy', FilterConfigSchema, {
+      dnsCacheConfig: dnsCache(shape, push.mesh),
+      portSpecifier: { case: 'portValue', value: use.dynamicPort },
+    }),
+  ];
+};
