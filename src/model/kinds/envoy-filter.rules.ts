@@ -1,6 +1,8 @@
 /** Which patches there are, and what they may match (spec/discovery.md §4.5, §8.9). */
+import * as E from 'fp-ts/lib/Either.js';
 import { type FieldError, fieldPath } from '../decode.ts';
 import type { EnvoyFilter, EnvoyPatch, PatchOperation, PatchTarget } from './envoy-filter.ts';
+import { deprecatedFields, patchValue } from './envoy-filter.value.ts';
 import { mistakeAt } from './field-rules.ts';
 
 const merges: readonly PatchOperation[] = ['MERGE', 'MERGE_AND_REPLACE_LIST'];
@@ -38,7 +40,9 @@ const matchOf: Readonly<Record<PatchTarget, ObjectMatch | undefined>> = {
 
 const objectMatches: readonly ObjectMatch[] = ['listener', 'routeConfiguration', 'cluster'];
 
-export function patchMistakes({ applyTo, match, operation, value }: EnvoyPatch, path: string): FieldError[] {
+export function patchMistakes(patch: EnvoyPatch, path: string): FieldError[] {
+  const { applyTo, match, operation, value } = patch;
+  const decoded = patchValue(patch);
   const allowed = operationsOf[applyTo];
   const subFilter = match.listener?.filterChain?.filter?.subFilter;
   return [
@@ -64,6 +68,10 @@ export function patchMistakes({ applyTo, match, operation, value }: EnvoyPatch, 
         : undefined,
     ),
     ...nameMistakes(applyTo, operation, value, `${fieldPath(path, 'patch')}.value`),
+    ...mistakeAt(
+      `${fieldPath(path, 'patch')}.value`,
+      decoded && E.isLeft(decoded) ? `is no ${applyTo} as Envoy has it: ${decoded.left}` : undefined,
+    ),
   ];
 }
 
@@ -94,7 +102,24 @@ const oldNames: Readonly<Record<string, string>> = {
   'envoy.lua': 'envoy.filters.http.lua',
   'envoy.ext_authz': 'envoy.filters.http.ext_authz',
   'envoy.rate_limit': 'envoy.filters.http.ratelimit',
+  'envoy.buffer': 'envoy.filters.http.buffer',
+  'envoy.grpc_http1_bridge': 'envoy.filters.http.grpc_http1_bridge',
+  'envoy.grpc_json_transcoder': 'envoy.filters.http.grpc_json_transcoder',
+  'envoy.grpc_web': 'envoy.filters.http.grpc_web',
+  'envoy.health_check': 'envoy.filters.http.health_check',
+  'envoy.ip_tagging': 'envoy.filters.http.ip_tagging',
+  'envoy.ratelimit': 'envoy.filters.network.ratelimit',
+  'envoy.listener.http_inspector': 'envoy.filters.listener.http_inspector',
+  'envoy.listener.original_dst': 'envoy.filters.listener.original_dst',
+  'envoy.listener.original_src': 'envoy.filters.listener.original_src',
+  'envoy.listener.proxy_protocol': 'envoy.filters.listener.proxy_protocol',
+  'envoy.listener.tls_inspector': 'envoy.filters.listener.tls_inspector',
 };
+
+/** The name that Envoy gives a filter now. */
+export function currentFilterName(name: string): string {
+  return oldNames[name] ?? name;
+}
 
 /** What is allowed and probably not meant. */
 export function envoyFilterWarnings({ configPatches, priority, workloadSelector }: EnvoyFilter): FieldError[] {
@@ -111,6 +136,8 @@ export function envoyFilterWarnings({ configPatches, priority, workloadSelector 
       ),
       ...oldNameWarnings(patch, `configPatches[${index}]`),
       ...unmatched(patch, `configPatches[${index}].match`),
+      ...valueWarnings(patch, `configPatches[${index}].patch.value`),
+      ...ignored(patch, `configPatches[${index}]`),
     ]),
     ...mistakeAt(
       'workloadSelector',
@@ -131,6 +158,38 @@ function oldNameWarnings({ match, value }: EnvoyPatch, path: string): FieldError
     const now = typeof name === 'string' ? oldNames[name] : undefined;
     return mistakeAt(`${path}.${field}`, now && `is the old name of ${now}`);
   });
+}
+
+/** What the API as it is known here does not have, and what it will not have for long. */
+function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
+  const decoded = patchValue(patch);
+  if (decoded === undefined || E.isLeft(decoded)) return [];
+  return [
+    ...decoded.right.unknown.map((what) => ({ path, message: `${what}: only a newer Envoy may know it` })),
+    ...deprecatedFields(decoded.right).map((field) => ({ path, message: `${field} is deprecated` })),
+  ];
+}
+
+/** What is written and has no effect. */
+function ignored(
+  { applyTo, operation, match, value, filterClass = 'UNSPECIFIED' }: EnvoyPatch,
+  path: string,
+): FieldError[] {
+  const isNamed = applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'ROUTE_CONFIGURATION';
+  const renames = isNamed && merges.includes(operation) && value?.name !== undefined;
+  return [
+    ...mistakeAt(
+      `${path}.match.listener.portName`,
+      match.listener?.portName === undefined ? undefined : 'is not looked at: give the number of the port',
+    ),
+    ...mistakeAt(
+      `${path}.patch.filterClass`,
+      filterClass === 'UNSPECIFIED'
+        ? undefined
+        : 'has no effect: name the filter that the new one comes before or after',
+    ),
+    ...mistakeAt(`${path}.patch.value.name`, renames ? 'is left out: others refer to the name that it has' : undefined),
+  ];
 }
 
 /** Filters are changed and removed by name. */

@@ -1,0 +1,132 @@
+import { createRegistry, type JsonValue, toJson } from '@bufbuild/protobuf';
+import * as E from 'fp-ts/lib/Either.js';
+import { describe, expect, it } from 'vitest';
+import { decodeForgiving, decodeStrict, envoyApi, withWholeApi } from './envoy-api.ts';
+
+const filters = 'type.googleapis.com/envoy.extensions.filters.http';
+
+describe("any message of Envoy's API", () => {
+  it.each<[string, JsonValue]>([
+    ['lua.v3.Lua', { default_source_code: { inline_string: 'function envoy_on_request(handle) end' } }],
+    [
+      'ratelimit.v3.RateLimit',
+      {
+        domain: 'shop',
+        timeout: '0.250s',
+        rate_limit_service: {
+          transport_api_version: 'V3',
+          grpc_service: { envoy_grpc: { cluster_name: 'rate-limit' } },
+        },
+      },
+    ],
+    [
+      'ext_proc.v3.ExternalProcessor',
+      {
+        grpc_service: { envoy_grpc: { cluster_name: 'ext-proc' } },
+        processing_mode: { request_body_mode: 'BUFFERED' },
+      },
+    ],
+    ['local_ratelimit.v3.LocalRateLimit', { stat_prefix: 'l', token_bucket: { max_tokens: 10, fill_interval: '60s' } }],
+    ['wasm.v3.Wasm', { config: { name: 'w', vm_config: { runtime: 'envoy.wasm.runtime.v8' } } }],
+    ['compressor.v3.Compressor', { compressor_library: { name: 'gzip' } }],
+  ])('is read as it is written: %s', (name, json) => {
+    const decoded = decodeStrict(`${filters}.${name}`, json);
+    if (E.isLeft(decoded)) throw new Error(decoded.left);
+    const { schema, message } = decoded.right;
+    expect(toJson(schema, message, { useProtoFieldName: true, registry: envoyApi() })).toEqual(json);
+  });
+
+  it('is read with the messages that are packed in it', () => {
+    const packed = {
+      name: 'outer',
+      typed_config: { '@type': `${filters}.lua.v3.Lua`, default_source_code: { inline_string: '' } },
+    };
+    const cluster = { name: 'c', transport_socket: packed };
+    expect(E.isRight(decodeStrict('envoy.config.cluster.v3.Cluster', cluster))).toBe(true);
+    const wrong = { ...packed, typed_config: { ...packed.typed_config, source: '' } };
+    expect(decodeStrict('envoy.config.cluster.v3.Cluster', { ...cluster, transport_socket: wrong })).toMatchObject({
+      left: expect.stringContaining('source'),
+    });
+  });
+
+  it.each<[string, string, JsonValue, string]>([
+    ['a field that it does not have', 'lua.v3.Lua', { source: '' }, 'source'],
+    ['a value of another type', 'lua.v3.Lua', { inline_code: 5 }, 'inline_code'],
+    ['a value that is none of an enumeration', 'ext_proc.v3.ProcessingMode', { request_body_mode: 'SOME' }, '"SOME"'],
+    ['a message that it is not', 'lua.v9.Lua', {}, 'lua.v9.Lua is no message'],
+  ])('is refused with %s', (_what, name, json, words) => {
+    expect(decodeStrict(`${filters}.${name}`, json)).toMatchObject({ left: expect.stringContaining(words) });
+  });
+
+  it('is there: hundreds of messages, and those that only generated code knows', () => {
+    const messages = [...envoyApi()].filter(({ kind }) => kind === 'message');
+    expect(messages.length).toBeGreaterThan(1000);
+    expect(envoyApi().getMessage('udpa.type.v1.TypedStruct')).toBeDefined();
+  });
+});
+
+describe('what a newer Envoy may know', () => {
+  const cluster = 'envoy.config.cluster.v3.Cluster';
+  const typed = (type: string, fields: object): JsonValue => ({
+    transport_socket: { name: 's', typed_config: { '@type': `type.googleapis.com/${type}`, ...fields } },
+  });
+  const struct = (type: string, value: object) =>
+    typed('xds.type.v3.TypedStruct', { type_url: `type.googleapis.com/${type}`, value });
+  const forgiven = (json: JsonValue, keepsTypes = false) => {
+    const decoded = decodeForgiving(cluster, json, { keepsTypes });
+    if (E.isLeft(decoded)) throw new Error(decoded.left);
+    const { schema, message, unknown } = decoded.right;
+    return { unknown, json: toJson(schema, message, { useProtoFieldName: true, registry: envoyApi() }) };
+  };
+  const lua = 'envoy.extensions.filters.http.lua.v3.Lua';
+  const matching = 'envoy.extensions.common.matching.v3.ExtensionWithMatcher';
+
+  it('is packed as it is written: a type, or a field of a packed message', () => {
+    const newer = typed('envoy.newer.v3.Socket', { size: 5, inner: { '@type': 'x/y.Z' } });
+    expect(forgiven(newer)).toEqual({
+      unknown: ["y.Z is no message of Envoy's API", "envoy.newer.v3.Socket is no message of Envoy's API"],
+      json: struct('envoy.newer.v3.Socket', { size: 5, inner: { '@type': 'x/y.Z' } }),
+    });
+    const field = forgiven(typed(lua, { inline_code: 'a', newer: true }));
+    expect(field.json).toEqual(struct(lua, { inline_code: 'a', newer: true }));
+    expect(field.unknown).toEqual([expect.stringContaining('newer')]);
+  });
+
+  it('is packed alone: what it lies in keeps its type', () => {
+    const inner = { name: 'e', typed_config: { '@type': 'type.googleapis.com/envoy.newer.v3.Filter', a: 1 } };
+    const { json } = forgiven(typed(matching, { extension_config: inner }));
+    const value = { type_url: 'type.googleapis.com/envoy.newer.v3.Filter', value: { a: 1 } };
+    const typed_config = { '@type': 'type.googleapis.com/xds.type.v3.TypedStruct', ...value };
+    expect(json).toEqual(typed(matching, { extension_config: { name: 'e', typed_config } }));
+  });
+
+  it('is left out of messages that are not packed, or are to be merged', () => {
+    expect(forgiven({ name: 'a', newer: 1 })).toEqual({
+      json: { name: 'a' },
+      unknown: [expect.stringContaining('newer')],
+    });
+    expect(forgiven(typed(lua, { inline_code: 'a', newer: true }), true)).toEqual({
+      json: typed(lua, { inline_code: 'a' }),
+      unknown: [expect.stringContaining('newer')],
+    });
+  });
+
+  it('is no excuse for a wrong value, at any depth', () => {
+    for (const json of [{ name: 5 }, { newer: 1, name: 5 }, typed(lua, { newer: 1, inline_code: 5 })]) {
+      expect(E.isLeft(decodeForgiving(cluster, json as JsonValue, { keepsTypes: false }))).toBe(true);
+      expect(E.isLeft(decodeForgiving(cluster, json as JsonValue, { keepsTypes: true }))).toBe(true);
+    }
+  });
+
+  it('what people pack into TypedStruct themselves stays as it is', () => {
+    const own = struct(lua, { anything: { '@type': 'a/b' } });
+    expect(forgiven(own)).toEqual({ json: own, unknown: [] });
+  });
+});
+
+it('another registry is asked first, then the whole API', () => {
+  const registry = withWholeApi(createRegistry());
+  expect(registry.getMessage('envoy.extensions.filters.http.lua.v3.Lua')?.name).toBe('Lua');
+  expect(registry.getMessage('nothing.v1.Nothing')).toBeUndefined();
+  expect([...registry]).toEqual([]);
+});

@@ -1,0 +1,169 @@
+import { describe, expect, it } from 'vitest';
+import { originsOf } from '../origin.ts';
+import { type GivenFilter, type JsonObject, nodes, PatchedMesh } from './given-patches.ts';
+
+const timeout = (match: string, seconds = 7, operation = 'MERGE'): string =>
+  `{applyTo: CLUSTER, match: ${match}, patch: {operation: ${operation}, value: {connect_timeout: ${seconds}s}}}`;
+
+const timedOut = (clusters: readonly JsonObject[], time = '7s'): readonly string[] =>
+  clusters.filter(({ connectTimeout }) => connectTimeout === time).map(({ name }) => name);
+
+describe('clusters that a patch is for', () => {
+  it.each<[string, keyof typeof nodes, string, string[]]>([
+    ['a name', 'client', '{cluster: {name: outbound|80||web.test}}', ['outbound|80||web.test']],
+    [
+      'a service',
+      'client',
+      '{context: SIDECAR_OUTBOUND, cluster: {service: web.test}}',
+      ['outbound|80||web.test', 'outbound|80|one|web.test'],
+    ],
+    ['a service and a subset', 'client', '{cluster: {service: web.test, subset: one}}', ['outbound|80|one|web.test']],
+    ['a port', 'client', '{cluster: {portNumber: 5432}}', ['outbound|5432||db.test']],
+    ['an inbound port', 'server', '{context: SIDECAR_INBOUND, cluster: {portNumber: 8080}}', ['inbound|8080||']],
+    [
+      'the service of an inbound port',
+      'server',
+      '{context: SIDECAR_INBOUND, cluster: {service: web.test}}',
+      ['inbound|8080||'],
+    ],
+    ['a service that the port is not of', 'server', '{context: SIDECAR_INBOUND, cluster: {service: db.test}}', []],
+    [
+      'what the server takes in',
+      'server',
+      '{context: SIDECAR_INBOUND}',
+      ['inbound|8080||', 'InboundPassthroughCluster'],
+    ],
+    ['a gateway, for a sidecar', 'client', '{context: GATEWAY}', []],
+    ['a gateway', 'door', '{context: GATEWAY, cluster: {portNumber: 5432}}', ['outbound|5432||db.test']],
+    ['a sidecar, for a gateway', 'door', '{context: SIDECAR_OUTBOUND}', []],
+    ['a service that is not there', 'client', '{cluster: {service: web}}', []],
+  ])('are those of %s', (_what, node, match, expected) => {
+    expect(timedOut(new PatchedMesh({ patches: [timeout(match)] }).json('clusters', nodes[node]))).toEqual(expected);
+  });
+
+  it('are all of both sides for any place', () => {
+    const clusters = new PatchedMesh({ patches: [timeout('{context: ANY}')] }).json('clusters', nodes.server);
+    expect(timedOut(clusters)).toEqual(clusters.map(({ name }) => name));
+    expect(clusters.length).toBeGreaterThan(5);
+  });
+});
+
+describe('what is done to clusters', () => {
+  const web = 'outbound|80||web.test';
+  const named = `{cluster: {name: "${web}"}}`;
+
+  it('a merge overrides, merges messages, and lets lists grow or replaces them', () => {
+    const value = '{circuit_breakers: {thresholds: [{max_connections: 5}]}, outlier_detection: {consecutive_5xx: 3}}';
+    const merge = (operation: string) =>
+      new PatchedMesh({
+        patches: [`{applyTo: CLUSTER, match: ${named}, patch: {operation: ${operation}, value: ${value}}}`],
+      }).one('clusters', nodes.client, web);
+    const before = new PatchedMesh().one('clusters', nodes.client, web);
+    expect(before.circuitBreakers.thresholds).toHaveLength(1);
+    const appended = merge('MERGE');
+    expect(appended.circuitBreakers.thresholds).toEqual([...before.circuitBreakers.thresholds, { maxConnections: 5 }]);
+    expect(appended.outlierDetection).toMatchObject({ consecutive5xx: 3 });
+    expect(merge('MERGE_AND_REPLACE_LIST').circuitBreakers.thresholds).toEqual([{ maxConnections: 5 }]);
+    expect({ ...appended, circuitBreakers: 0, outlierDetection: 0 }).toEqual({
+      ...before,
+      circuitBreakers: 0,
+      outlierDetection: 0,
+    });
+  });
+
+  it('its name stays', () => {
+    const patched = new PatchedMesh({
+      patches: [`{applyTo: CLUSTER, match: ${named}, patch: {operation: MERGE, value: {name: x, alt_stat_name: y}}}`],
+    });
+    const before = new PatchedMesh().one('clusters', nodes.client, web);
+    expect(patched.one('clusters', nodes.client, web)).toEqual({ ...before, altStatName: 'y' });
+  });
+
+  it('one is removed, and another comes', () => {
+    const patched = new PatchedMesh({
+      patches: [
+        `{applyTo: CLUSTER, match: ${named}, patch: {operation: REMOVE}}`,
+        '{applyTo: CLUSTER, match: {context: SIDECAR_OUTBOUND}, patch: {operation: ADD, value: {name: limiter, type: STATIC}}}',
+      ],
+    });
+    const names = patched.json('clusters', nodes.client).map(({ name }) => name);
+    expect(names).not.toContain(web);
+    expect(names.at(-1)).toBe('limiter');
+    expect(patched.json('clusters', nodes.door).map(({ name }) => name)).not.toContain('limiter');
+    expect(patched.problems()).toEqual([undefined, undefined]);
+  });
+
+  it('one of a name that is taken does not come, and that is said', () => {
+    const patched = new PatchedMesh({
+      patches: [
+        `{applyTo: CLUSTER, patch: {operation: ADD, value: {name: "${web}", type: STATIC}}}`,
+        '{applyTo: CLUSTER, patch: {operation: ADD, value: {name: limiter, type: STATIC}}}',
+        '{applyTo: CLUSTER, patch: {operation: ADD, value: {name: limiter, type: STRICT_DNS}}}',
+      ],
+    });
+    const clusters = patched.json('clusters', nodes.client);
+    expect(clusters.filter(({ name }) => name === web)).toHaveLength(1);
+    expect(clusters.filter(({ name }) => name === 'limiter')).toHaveLength(1);
+    expect(patched.problems()).toEqual([
+      `there is a cluster ${web} already`,
+      undefined,
+      'there is a cluster limiter already',
+    ]);
+  });
+
+  it('what it came from is known, and what is not patched is the very same', () => {
+    const plain = new PatchedMesh();
+    const patched = new PatchedMesh({ patches: [timeout(named)] });
+    const cluster = patched.resources('clusters', nodes.client).find(({ name }) => name === web)!;
+    expect(originsOf(cluster.message).at(-1)).toEqual({
+      key: { kind: 'EnvoyFilter', namespace: 'shop', name: 'filter' },
+      path: ['spec', 'configPatches', 0],
+    });
+    expect(cluster.dependsOn).toContainEqual({ kind: 'EnvoyFilter', namespace: 'shop', name: 'filter' });
+    const rest = (mesh: PatchedMesh) => mesh.json('clusters', nodes.client).filter(({ name }) => name !== web);
+    expect(rest(patched)).toEqual(rest(plain));
+  });
+});
+
+describe('patches come in their order', () => {
+  const web = 'outbound|80||web.test';
+  const all = '{cluster: {service: web.test}}';
+  const time = (...filters: readonly GivenFilter[]) =>
+    new PatchedMesh(...filters).one('clusters', nodes.client, web).connectTimeout;
+
+  it('as written, the last holds', () => {
+    expect(time({ patches: [timeout(all, 1), timeout(all, 2)] })).toBe('2s');
+  });
+
+  it("the root namespace's, then the workload's own, whatever their age and priority", () => {
+    const own = { name: 'own', priority: -5, patches: [timeout(all, 1)] };
+    const root = { name: 'root', namespace: 'istio-system', priority: 5, patches: [timeout(all, 2)] };
+    expect(time(own, root)).toBe('1s');
+    expect(time({ ...root, namespace: 'other' })).not.toBe('2s');
+  });
+
+  it('within a namespace by priority, then by age', () => {
+    expect(
+      time({ name: 'b', priority: 1, patches: [timeout(all, 1)] }, { name: 'a', patches: [timeout(all, 2)] }),
+    ).toBe('1s');
+    expect(time({ name: 'b', patches: [timeout(all, 1)] }, { name: 'a', patches: [timeout(all, 2)] })).toBe('2s');
+  });
+});
+
+describe('proxies that a patch is for', () => {
+  const patch = (proxy: string): string => timeout(`{proxy: ${proxy}, cluster: {name: outbound|80||web.test}}`);
+
+  it.each<[string, Record<string, string>, boolean]>([
+    ['{proxyVersion: "^1\\\\.2[89]"}', { ISTIO_VERSION: '1.28.3' }, true],
+    ['{proxyVersion: "^1\\\\.2[89]"}', { ISTIO_VERSION: '1.30.0' }, false],
+    ['{proxyVersion: "28"}', { ISTIO_VERSION: '1.28.3' }, true],
+    ['{proxyVersion: ".*"}', {}, false],
+    ['{metadata: {TEAM: a}}', { TEAM: 'a', OTHER: 'b' }, true],
+    ['{metadata: {TEAM: a}}', { TEAM: 'b' }, false],
+    ['{metadata: {TEAM: a, ZONE: b}}', { TEAM: 'a' }, false],
+    ['{proxyVersion: "^1", metadata: {TEAM: a}}', { TEAM: 'a', ISTIO_VERSION: '1.28.0' }, true],
+  ])('%s: %o: %s', (proxy, metadata, expected) => {
+    const clusters = new PatchedMesh({ patches: [patch(proxy)] }).json('clusters', { ...nodes.client, metadata });
+    expect(timedOut(clusters)).toEqual(expected ? ['outbound|80||web.test'] : []);
+  });
+});

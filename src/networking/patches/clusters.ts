@@ -1,0 +1,122 @@
+/** Patches of clusters (spec/discovery.md §8.9). Which ones a cluster meets, its name says. */
+import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { configKeyOf } from '../../model/config.ts';
+import type { ClusterMatch } from '../../model/kinds/envoy-filter.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { inboundTargets } from '../inbound-target.ts';
+import { inboundPassthroughCluster, parseOutboundClusterName } from '../names.ts';
+import { originsOf, withOrigins } from '../origin.ts';
+import { namedResource, Resource } from '../resource.ts';
+import { kept } from './kept.ts';
+import { merged, PatchFailure } from './merge.ts';
+import { type HeldPatch, isForPlace, isMerge, type PatchSet, type PlaceContext, valueAs } from './patch-set.ts';
+import { attempt } from './status.ts';
+
+export function patchedClusters(
+  clusters: Resource[],
+  patches: PatchSet,
+  shape: ProxyShape,
+  push: PushContext,
+): Resource[] {
+  const all = patches.of('CLUSTER');
+  if (all.length === 0) return clusters;
+  const changing = all.filter(({ patch }) => patch.operation !== 'ADD');
+  const hostsOf = inboundHosts(shape, push);
+  const result = clusters.flatMap((cluster) => {
+    const met = changing.filter((held) => meets(held, cluster.name, shape, hostsOf));
+    return met.length === 0 ? [cluster] : patchedCluster(cluster, met, patches);
+  });
+  return withAdded(
+    result,
+    all.filter(({ patch }) => patch.operation === 'ADD'),
+  );
+}
+
+function patchedCluster(cluster: Resource, met: readonly HeldPatch[], patches: PatchSet): readonly Resource[] {
+  return kept(cluster, patches, met.map(({ index }) => index).join(), () => {
+    let message: Cluster | undefined = cluster.message as Cluster;
+    for (const held of met) {
+      if (message === undefined) break;
+      const before: Cluster = message;
+      message = attempt<Cluster | undefined>(held, before, () =>
+        isMerge(held) ? mergedCluster(before, held) : undefined,
+      );
+    }
+    if (message === cluster.message) return [cluster];
+    const dependsOn = [...cluster.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
+    return message === undefined ? [] : [new Resource(cluster.name, cluster.schema, message, dependsOn)];
+  });
+}
+
+/** Routes and filters refer to it by its name: that stays. */
+function mergedCluster(cluster: Cluster, held: HeldPatch): Cluster {
+  const lists = held.patch.operation === 'MERGE' ? 'append' : 'replace';
+  const result = merged(ClusterSchema, cluster, valueAs(ClusterSchema, held), lists);
+  result.name = cluster.name;
+  return withOrigins(result, [...originsOf(cluster), held.origin]);
+}
+
+const added = new WeakMap<HeldPatch['patch'], Resource>();
+
+/** Envoy refuses two clusters of one name: the first stays. */
+function withAdded(clusters: Resource[], additions: readonly HeldPatch[]): Resource[] {
+  if (additions.length === 0) return clusters;
+  const names = new Set(clusters.map(({ name }) => name));
+  const more = additions.flatMap((held) =>
+    attempt<readonly Resource[]>(held, [], () => {
+      const resource = added.get(held.patch) ?? newCluster(held);
+      added.set(held.patch, resource);
+      if (names.has(resource.name)) throw new PatchFailure(`there is a cluster ${resource.name} already`);
+      names.add(resource.name);
+      return [resource];
+    }),
+  );
+  return more.length === 0 ? clusters : [...clusters, ...more];
+}
+
+function newCluster(held: HeldPatch): Resource {
+  const message = withOrigins(valueAs(ClusterSchema, held), [held.origin]);
+  return namedResource(ClusterSchema, message, [configKeyOf(held.filter)]);
+}
+
+/** The hosts of the services of an inbound port. */
+type HostsOf = (port: number) => readonly string[];
+
+function inboundHosts(shape: ProxyShape, push: PushContext): HostsOf {
+  let targets: ReturnType<typeof inboundTargets> | undefined;
+  return (port) => {
+    targets ??= inboundTargets(shape, push);
+    return targets.find((target) => target.port === port)?.services.map(({ hostname }) => hostname) ?? [];
+  };
+}
+
+function meets(held: HeldPatch, name: string, shape: ProxyShape, hostsOf: HostsOf): boolean {
+  if (!isForPlace(held, contextOf(name, shape))) return false;
+  const wanted = held.patch.match.cluster;
+  return wanted === undefined || isNamed(wanted, name, hostsOf);
+}
+
+function contextOf(name: string, { type }: ProxyShape): PlaceContext {
+  if (type === 'router') return 'GATEWAY';
+  return inboundPort(name) !== undefined || name.startsWith(inboundPassthroughCluster)
+    ? 'SIDECAR_INBOUND'
+    : 'SIDECAR_OUTBOUND';
+}
+
+function inboundPort(name: string): number | undefined {
+  const [, port] = /^inbound\|(\d+)\|/.exec(name) ?? [];
+  return port === undefined ? undefined : Number(port);
+}
+
+/** A name says it all; else what is given must be so. */
+function isNamed({ name, service, subset, portNumber }: ClusterMatch, actual: string, hostsOf: HostsOf): boolean {
+  if (name !== undefined && name !== '') return name === actual;
+  const inbound = inboundPort(actual);
+  const outbound = parseOutboundClusterName(actual);
+  const port = inbound ?? outbound?.port;
+  if (portNumber !== undefined && portNumber !== port) return false;
+  if (subset !== undefined && subset !== '' && subset !== outbound?.subset) return false;
+  if (service === undefined || service === '') return true;
+  return inbound === undefined ? service === outbound?.host : hostsOf(inbound).includes(service);
+}

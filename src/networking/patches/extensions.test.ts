@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest';
+import { givenShape } from '../../model/given-mesh.ts';
+import { buildExtensions } from '../index.ts';
+import { type GivenFilter, nodes, PatchedMesh } from './given-patches.ts';
+
+const add = (name: string, context = 'ANY'): string =>
+  `{applyTo: EXTENSION_CONFIG, match: {context: ${context}}, patch: {operation: ADD, value: {name: ${name}, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua}}}}`;
+
+function namesFor(node: keyof typeof nodes, asked: readonly string[], ...filters: readonly GivenFilter[]) {
+  const { mesh } = new PatchedMesh(...filters);
+  return buildExtensions(givenShape(nodes[node], mesh.context), mesh.context, asked).map(({ name }) => name);
+}
+
+describe('extensions that are added', () => {
+  it('are given to whoever asks for their names', () => {
+    const filter = { patches: [add('a'), add('b', 'GATEWAY')] };
+    expect(namesFor('client', ['a', 'b', 'c'], filter)).toEqual(['a']);
+    expect(namesFor('door', ['a', 'b', 'c'], filter)).toEqual(['a', 'b']);
+    expect(namesFor('door', ['b'], filter)).toEqual(['b']);
+    expect(namesFor('client', ['a'])).toEqual([]);
+  });
+
+  it('stay one of a name: the first, and that is said', () => {
+    const patched = new PatchedMesh({ patches: [add('a'), add('a')] });
+    const { context } = patched.mesh;
+    expect(buildExtensions(givenShape(nodes.client, context), context, ['a'])).toHaveLength(1);
+    expect(patched.problems()).toEqual([undefined, 'there is an extension a already']);
+  });
+});

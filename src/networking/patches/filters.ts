@@ -1,0 +1,117 @@
+/**
+ * Patches of lists of filters, one after the other (spec/discovery.md §8.9): what one inserts, the next can find. Envoy
+ * refuses a list in which anything comes after the filter that ends it, so what patches leave there is taken out again.
+ */
+import type { DescMessage, Message } from '@bufbuild/protobuf';
+import type { Any } from '@bufbuild/protobuf/wkt';
+import { currentFilterName } from '../../model/kinds/envoy-filter.rules.ts';
+import { merged, PatchFailure, shallowCopy } from './merge.ts';
+import { type HeldPatch, valueAs } from './patch-set.ts';
+import { attempt } from './status.ts';
+
+/** A filter of any of the three lists. */
+export interface ListedFilter extends Message {
+  name: string;
+  readonly configType: { readonly case: string | undefined; readonly value?: unknown };
+}
+
+interface FilterList {
+  readonly schema: DescMessage;
+  /** The name that a patch looks for; undefined for none. */
+  readonly wanted: (held: HeldPatch) => string | undefined;
+  /** Whether the filter ends the list. */
+  readonly isLast?: (filter: ListedFilter) => boolean;
+}
+
+/** The same list when nothing in it is another. */
+export function patchedFilters<F extends ListedFilter>(
+  filters: readonly F[],
+  patches: readonly HeldPatch[],
+  list: FilterList,
+): readonly F[] {
+  const insertedBy = new Map<F, HeldPatch>();
+  let result = filters;
+  for (const held of patches) {
+    const wanted = list.wanted(held);
+    const before = result;
+    if (hasNothingToDo(held, wanted, before)) continue;
+    result = attempt<readonly F[]>(held, before, () => applied(before, held, list.schema, wanted));
+    for (const filter of result) if (!before.includes(filter)) insertedBy.set(filter, held);
+  }
+  return result === filters ? filters : withoutUnreachable(result, insertedBy, list);
+}
+
+/** What looks for a filter that is not there has nothing to do: that is no failure. */
+function hasNothingToDo(
+  { patch: { operation } }: HeldPatch,
+  wanted: string | undefined,
+  filters: readonly ListedFilter[],
+): boolean {
+  if (operation === 'ADD' || operation === 'INSERT_FIRST') return false;
+  if (wanted === undefined) return operation !== 'INSERT_BEFORE' && operation !== 'INSERT_AFTER';
+  return !filters.some(({ name }) => isCalled(name, wanted));
+}
+
+function applied<F extends ListedFilter>(
+  filters: readonly F[],
+  held: HeldPatch,
+  schema: DescMessage,
+  wanted: string | undefined,
+): readonly F[] {
+  const at = wanted === undefined ? -1 : filters.findIndex(({ name }) => isCalled(name, wanted));
+  const value = (): F => valueAs(schema, held) as F;
+  switch (held.patch.operation) {
+    case 'ADD':
+      return [...filters, value()];
+    case 'INSERT_FIRST':
+      return [value(), ...filters];
+    case 'INSERT_BEFORE':
+      return filters.toSpliced(Math.max(at, 0), 0, value());
+    case 'INSERT_AFTER':
+      return filters.toSpliced(at === -1 ? filters.length : at + 1, 0, value());
+    case 'REPLACE':
+      return filters.toSpliced(at, 1, value());
+    case 'REMOVE':
+      return filters.filter(({ name }) => !isCalled(name, wanted!));
+    case 'MERGE':
+    case 'MERGE_AND_REPLACE_LIST':
+      return filters.map((filter) => (isCalled(filter.name, wanted!) ? mergedFilter(filter, held, schema) : filter));
+  }
+}
+
+/** A filter stays the one that it is: settings of another type are not merged into it. */
+function mergedFilter<F extends ListedFilter>(filter: F, held: HeldPatch, schema: DescMessage): F {
+  const value = shallowCopy(valueAs(schema, held) as F);
+  value.name = filter.name;
+  return merged(schema, filter, value, held.patch.operation === 'MERGE' ? 'append' : 'replace');
+}
+
+function withoutUnreachable<F extends ListedFilter>(
+  filters: readonly F[],
+  insertedBy: ReadonlyMap<F, HeldPatch>,
+  { isLast = () => false }: FilterList,
+): readonly F[] {
+  const end = filters.findIndex(isLast);
+  if (end === -1 || end === filters.length - 1) return filters;
+  return filters.filter((filter, index) => {
+    const held = insertedBy.get(filter);
+    if (index <= end || held === undefined) return true;
+    return attempt(held, false, () => {
+      throw new PatchFailure(`${filter.name} would come after ${filters[end]!.name}, which ends the list`);
+    });
+  });
+}
+
+/** Old names mean the new ones, wherever they stand. */
+export function isCalled(name: string, wanted: string): boolean {
+  return currentFilterName(name) === currentFilterName(wanted);
+}
+
+/** The packed settings of a filter; undefined where they come otherwise. */
+export function packedIn({ configType }: ListedFilter): Any | undefined {
+  return configType.case === 'typedConfig' ? (configType.value as Any) : undefined;
+}
+
+export function isPacked(packed: Any | undefined, typeName: string): boolean {
+  return packed?.typeUrl.slice(packed.typeUrl.lastIndexOf('/') + 1) === typeName;
+}

@@ -1,0 +1,45 @@
+/** Patches within the filter that speaks HTTP: its own filters, and routes that it has in it (spec/discovery.md §8.9). */
+import { fromBinary } from '@bufbuild/protobuf';
+import type { Any } from '@bufbuild/protobuf/wkt';
+import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import {
+  type HttpConnectionManager,
+  HttpConnectionManagerSchema,
+  type HttpFilter,
+  HttpFilterSchema,
+} from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import { isPacked, packedIn, patchedFilters } from './filters.ts';
+import { repacked, shallowCopy } from './merge.ts';
+import type { HeldPatch } from './patch-set.ts';
+
+export const httpConnectionManagerType =
+  'envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager';
+const routerType = 'envoy.extensions.filters.http.router.v3.Router';
+
+/**
+ * @param packed settings of a network filter
+ * @param filters patches of the filters in it
+ * @param patchedRoutes what becomes of routes that are in it; the same when nothing does
+ * @returns the same settings when nothing in them is another, or they are not those of an HTTP connection manager
+ */
+export function patchedManager(
+  packed: Any,
+  filters: readonly HeldPatch[],
+  patchedRoutes: (routes: RouteConfiguration) => RouteConfiguration,
+): Any {
+  if (!isPacked(packed, httpConnectionManagerType)) return packed;
+  const manager = fromBinary(HttpConnectionManagerSchema, packed.value);
+  const httpFilters = patchedFilters<HttpFilter>(manager.httpFilters, filters, {
+    schema: HttpFilterSchema,
+    wanted: ({ patch }) => patch.match.listener?.filterChain?.filter?.subFilter?.name || undefined,
+    isLast: (filter) => isPacked(packedIn(filter), routerType),
+  });
+  const { routeSpecifier } = manager;
+  const routes = routeSpecifier.case === 'routeConfig' ? routeSpecifier.value : undefined;
+  const newRoutes = routes && patchedRoutes(routes);
+  if (httpFilters === manager.httpFilters && newRoutes === routes) return packed;
+  const changed: HttpConnectionManager = shallowCopy(manager);
+  changed.httpFilters = [...httpFilters];
+  if (newRoutes !== undefined) changed.routeSpecifier = { case: 'routeConfig', value: newRoutes };
+  return repacked(packed, HttpConnectionManagerSchema, changed);
+}

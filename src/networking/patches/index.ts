@@ -1,0 +1,36 @@
+/**
+ * The last step of every generator: what EnvoyFilters make of its resources (spec/discovery.md §8.9). Where nothing is
+ * patched the very same array is given back, and what no patch touches stays the very same resource.
+ */
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import type { Resource } from '../resource.ts';
+import { patchedClusters } from './clusters.ts';
+import { withExtensions } from './extensions.ts';
+import { patchedListeners } from './listeners.ts';
+import { patchSetOf } from './patch-set.ts';
+import { patchedRoutes } from './routes.ts';
+
+export type PatchedType = 'CDS' | 'LDS' | 'RDS' | 'ECDS';
+
+/** @param names those asked for, of a type that has names */
+export function patched(
+  type: PatchedType,
+  resources: Resource[],
+  shape: ProxyShape,
+  push: PushContext,
+  names: readonly string[] = [],
+): Resource[] {
+  const patches = patchSetOf(shape, push);
+  if (patches === undefined) return resources;
+  switch (type) {
+    case 'CDS':
+      return patchedClusters(resources, patches, shape, push);
+    case 'LDS':
+      return patchedListeners(resources, patches);
+    case 'RDS':
+      return patchedRoutes(resources, patches, shape, push);
+    case 'ECDS':
+      return withExtensions(resources, names, patches);
+  }
+}

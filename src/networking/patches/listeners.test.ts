@@ -1,0 +1,229 @@
+import { describe, expect, it } from 'vitest';
+import { httpFilterNames, type JsonObject, nodes, PatchedMesh } from './given-patches.ts';
+
+const manager = 'envoy.filters.network.http_connection_manager';
+const router = 'envoy.filters.http.router';
+const lua =
+  '{name: lua, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, default_source_code: {inline_string: ""}}}';
+const filter = (match: string, operation: string, value = lua): string =>
+  `{applyTo: HTTP_FILTER, match: ${match}, patch: {operation: ${operation}${operation === 'REMOVE' ? '' : `, value: ${value}`}}}`;
+const inManager = (more = '', sub = ''): string =>
+  `listener: {${more}${more && ', '}filterChain: {filter: {name: ${manager}${sub && `, subFilter: {name: ${sub}}`}}}}`;
+
+/** Where a filter of this name is: names of listeners, and of their chains where they have any. */
+function placesOf(listeners: readonly JsonObject[], name: string): readonly string[] {
+  return listeners.flatMap((listener) =>
+    chainsOf(listener)
+      .filter((chain) => httpFilterNames(chain).includes(name))
+      .map((chain) => `${listener.name} ${chain.name ?? ''}`.trim()),
+  );
+}
+
+function chainsOf(listener: JsonObject): readonly JsonObject[] {
+  return [...listener.filterChains, ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : [])];
+}
+
+describe('filters of requests that a patch is for', () => {
+  const catchAll = 'virtualInbound virtualInbound-catchall-http';
+
+  it.each<[keyof typeof nodes, string, string[]]>([
+    ['client', `{context: SIDECAR_OUTBOUND, ${inManager()}}`, ['0.0.0.0_80']],
+    ['client', `{context: SIDECAR_OUTBOUND, ${inManager('portNumber: 80')}}`, ['0.0.0.0_80']],
+    ['client', `{context: SIDECAR_OUTBOUND, ${inManager('portNumber: 81')}}`, []],
+    ['client', `{context: SIDECAR_OUTBOUND, ${inManager('name: 0.0.0.0_80')}}`, ['0.0.0.0_80']],
+    ['client', `{context: SIDECAR_OUTBOUND, ${inManager('name: 10.2.0.1_5432')}}`, []],
+    ['client', `{context: GATEWAY, ${inManager()}}`, []],
+    ['server', `{context: SIDECAR_INBOUND, ${inManager('portNumber: 8080')}}`, ['virtualInbound 0.0.0.0_8080']],
+    ['server', `{context: SIDECAR_INBOUND, ${inManager()}}`, [catchAll, 'virtualInbound 0.0.0.0_8080']],
+    ['server', '{context: SIDECAR_INBOUND, listener: {filterChain: {name: virtualInbound-catchall-http}}}', [catchAll]],
+    [
+      'server',
+      '{context: SIDECAR_INBOUND, listener: {filterChain: {destinationPort: 8080}}}',
+      ['virtualInbound 0.0.0.0_8080'],
+    ],
+    [
+      'server',
+      '{context: SIDECAR_INBOUND, listener: {filterChain: {applicationProtocols: "http/1.1,h2c"}}}',
+      [catchAll],
+    ],
+    ['server', '{context: SIDECAR_INBOUND, listener: {filterChain: {applicationProtocols: "http/1.1,x"}}}', []],
+    ['server', '{context: SIDECAR_INBOUND, listener: {filterChain: {sni: web.test}}}', []],
+    ['server', '{context: SIDECAR_INBOUND, listener: {filterChain: {transportProtocol: tls}}}', []],
+    ['server', '{listener: {filterChain: {filter: {name: envoy.filters.network.tcp_proxy}}}}', []],
+    ['door', `{context: GATEWAY, ${inManager('portNumber: 8080')}}`, ['0.0.0.0_8080']],
+    ['door', `{context: SIDECAR_OUTBOUND, ${inManager()}}`, []],
+    [
+      'door',
+      `{listener: {filterChain: {filter: {name: envoy.http_connection_manager, subFilter: {name: envoy.router}}}}}`,
+      ['0.0.0.0_8080'],
+    ],
+  ])('%s: %s', (node, match, expected) => {
+    const patched = new PatchedMesh({ patches: [filter(match, 'INSERT_BEFORE')] }).json('listeners', nodes[node]);
+    // Chains of one name differ in the transport only.
+    expect([...new Set(placesOf(patched, 'lua'))]).toEqual(expected);
+  });
+
+  it('leave everything else the very same', () => {
+    const patched = new PatchedMesh({
+      patches: [filter(`{context: SIDECAR_OUTBOUND, ${inManager()}}`, 'INSERT_FIRST')],
+    });
+    const others = (mesh: PatchedMesh) =>
+      mesh.json('listeners', nodes.client).filter((listener) => !placesOf([listener], 'lua').length);
+    expect(others(patched)).toHaveLength(3);
+    expect(new PatchedMesh().json('listeners', nodes.client)).toEqual(expect.arrayContaining(others(patched)));
+  });
+});
+
+describe('what is done to a list of filters', () => {
+  const namesAfter = (...patches: string[]): readonly string[] => {
+    const patched = new PatchedMesh({ patches });
+    return httpFilterNames(patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0]);
+  };
+  const before = namesAfter();
+  const all = `{${inManager()}}`;
+  const at = (name: string) => `{${inManager('', name)}}`;
+  const named = (name: string) => lua.replace('name: lua', `name: ${name}`);
+
+  it('is what the others are measured by', () => {
+    expect(before.length).toBeGreaterThan(1);
+    expect(before.at(-1)).toBe(router);
+  });
+
+  it.each<[string, string[], (names: readonly string[]) => readonly string[]]>([
+    ['first', [filter(all, 'INSERT_FIRST')], (names) => ['lua', ...names]],
+    ['before none is first', [filter(all, 'INSERT_BEFORE')], (names) => ['lua', ...names]],
+    ['before', [filter(at(router), 'INSERT_BEFORE')], (names) => names.toSpliced(-1, 0, 'lua')],
+    ['after', [filter(at(before[0]!), 'INSERT_AFTER')], (names) => names.toSpliced(1, 0, 'lua')],
+    ['before one that is not there', [filter(at('none'), 'INSERT_BEFORE')], (names) => names],
+    ['after one that is not there', [filter(at('none'), 'INSERT_AFTER')], (names) => names],
+    ['removed', [filter(at(before[0]!), 'REMOVE')], (names) => names.slice(1)],
+    ['removed by no name', [filter(all, 'REMOVE')], (names) => names],
+    ['replaced', [filter(at(before[0]!), 'REPLACE')], (names) => ['lua', ...names.slice(1)]],
+    ['replaced by no name', [filter(all, 'REPLACE')], (names) => names],
+    [
+      'beside one that came before',
+      [filter(at(router), 'INSERT_BEFORE'), filter(at('lua'), 'INSERT_BEFORE', named('other'))],
+      (names) => names.toSpliced(-1, 0, 'other', 'lua'),
+    ],
+    ['removed after it came', [filter(all, 'INSERT_FIRST'), filter(at('lua'), 'REMOVE')], (names) => names],
+    [
+      'last, in the place of the one that was',
+      [filter(all, 'ADD'), filter(at(router), 'REMOVE')],
+      (names) => [...names.slice(0, -1), 'lua'],
+    ],
+  ])('%s', (_what, patches, expected) => {
+    expect(namesAfter(...patches)).toEqual(expected(before));
+  });
+
+  it.each(['ADD', 'INSERT_AFTER'])('nothing comes after the last, and that is said: %s', (operation) => {
+    const patched = new PatchedMesh({ patches: [filter(operation === 'ADD' ? all : at(router), operation)] });
+    expect(httpFilterNames(patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0])).toEqual(before);
+    expect(patched.problems()).toEqual([`lua would come after ${router}, which ends the list`]);
+  });
+
+  it('settings of the same type are merged, those of another are not, and that is said', () => {
+    const type = 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router';
+    const merge = (typed: string) => filter(at(router), 'MERGE', `{name: ${router}, typed_config: ${typed}}`);
+    const patched = new PatchedMesh({
+      patches: [
+        merge(`{"@type": ${type}, suppress_envoy_headers: true}`),
+        merge('{"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua}'),
+      ],
+    });
+    const text = JSON.stringify(patched.one('listeners', nodes.client, '0.0.0.0_80'));
+    expect(text).toContain('"suppressEnvoyHeaders":true');
+    expect(patched.problems()).toEqual([
+      undefined,
+      'envoy.extensions.filters.http.lua.v3.Lua cannot be merged into envoy.extensions.filters.http.router.v3.Router',
+    ]);
+  });
+});
+
+describe('listeners, chains, and filters of connections', () => {
+  const db = '10.2.0.1_5432';
+
+  it('settings of a network filter are merged', () => {
+    const value = `{name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stream_idle_timeout: 0.5s, server_name: mine}}`;
+    const patched = new PatchedMesh({
+      patches: [
+        `{applyTo: NETWORK_FILTER, match: {context: SIDECAR_OUTBOUND, listener: {filterChain: {filter: {name: ${manager}}}}}, patch: {operation: MERGE, value: ${value}}}`,
+      ],
+    });
+    const plain = new PatchedMesh().one('listeners', nodes.client, '0.0.0.0_80').filterChains[0].filters[0];
+    const merged = patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0].filters[0];
+    const changes = { serverName: 'mine', streamIdleTimeout: '0.500s' };
+    expect(merged).toEqual({ ...plain, typedConfig: { ...plain.typedConfig, ...changes } });
+  });
+
+  it('network filters come and go', () => {
+    const rbac =
+      '{name: rbac, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.rbac.v3.RBAC, stat_prefix: r}}';
+    const patch = (operation: string, sub = '') =>
+      `{applyTo: NETWORK_FILTER, match: {listener: {name: ${db}${sub && `, filterChain: {filter: {name: ${sub}}}`}}}, patch: {operation: ${operation}, value: ${rbac}}}`;
+    const names = (...patches: string[]) =>
+      new PatchedMesh({ patches })
+        .one('listeners', nodes.client, db)
+        .filterChains.map(({ filters }: JsonObject) => filters.map(({ name }: JsonObject) => name));
+    const tcp = 'envoy.filters.network.tcp_proxy';
+    expect(names(patch('INSERT_BEFORE', 'envoy.tcp_proxy'))).toEqual([['rbac', tcp]]);
+    expect(names(patch('ADD'))).toEqual([[tcp]]);
+    expect(names(patch('REPLACE', tcp))).toEqual([['rbac']]);
+  });
+
+  it('chains are merged, removed and added; a listener without any is gone', () => {
+    const chain = (operation: string, value = '{}') =>
+      `{applyTo: FILTER_CHAIN, match: {listener: {name: ${db}}}, patch: {operation: ${operation}, value: ${value}}}`;
+    const listeners = (...patches: string[]) => new PatchedMesh({ patches }).json('listeners', nodes.client);
+    const found = (...patches: string[]) => listeners(...patches).find(({ name }) => name === db);
+    expect(found(chain('MERGE', '{transport_socket_connect_timeout: 3s}'))!.filterChains).toEqual([
+      { ...found()!.filterChains[0], transportSocketConnectTimeout: '3s' },
+    ]);
+    expect(
+      found(chain('ADD', '{name: mine, filter_chain_match: {destination_port: 1}}'))!.filterChains.at(-1).name,
+    ).toBe('mine');
+    expect(found(chain('REMOVE'))).toBeUndefined();
+    const replaced = found(chain('REMOVE'), chain('ADD', '{name: mine}'))!;
+    expect(replaced.filterChains).toEqual([{ name: 'mine' }]);
+    expect(listeners(chain('REMOVE'))).toHaveLength(listeners().length - 1);
+  });
+
+  it('listener filters have an order as well', () => {
+    const inspector =
+      '{name: mine, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol}}';
+    const patch = (operation: string, wanted = '') =>
+      `{applyTo: LISTENER_FILTER, match: {context: SIDECAR_INBOUND, listener: {name: virtualInbound${wanted && `, listenerFilter: ${wanted}`}}}, patch: {operation: ${operation}, value: ${inspector}}}`;
+    const names = (...patches: string[]) =>
+      new PatchedMesh({ patches })
+        .one('listeners', nodes.server, 'virtualInbound')
+        .listenerFilters.map(({ name }: JsonObject) => name);
+    const [first, ...rest] = names();
+    expect(names(patch('INSERT_FIRST'))).toEqual(['mine', first, ...rest]);
+    expect(names(patch('INSERT_AFTER', first))).toEqual([first, 'mine', ...rest]);
+    expect(names(patch('ADD'))).toEqual([first, ...rest, 'mine']);
+    expect(names(patch('REMOVE', first))).toEqual(rest);
+  });
+
+  it('a listener is merged under its name, removed, or added once', () => {
+    const patches = [
+      '{applyTo: LISTENER, match: {context: SIDECAR_OUTBOUND, listener: {portNumber: 80}}, patch: {operation: MERGE, value: {name: x, per_connection_buffer_limit_bytes: 9}}}',
+      `{applyTo: LISTENER, match: {listener: {name: ${db}}}, patch: {operation: REMOVE}}`,
+      '{applyTo: LISTENER, patch: {operation: ADD, value: {name: mine, address: {pipe: {path: /tmp/x}}}}}',
+      '{applyTo: LISTENER, patch: {operation: ADD, value: {name: virtualInbound}}}',
+      '{applyTo: LISTENER, match: {context: GATEWAY}, patch: {operation: ADD, value: {name: door-only}}}',
+    ];
+    const before = new PatchedMesh().json('listeners', nodes.client).map(({ name }) => name);
+    const patched = new PatchedMesh({ patches });
+    expect(patched.json('listeners', nodes.client).map(({ name }) => name)).toEqual([
+      ...before.filter((name) => name !== db),
+      'mine',
+    ]);
+    expect(patched.one('listeners', nodes.client, '0.0.0.0_80').perConnectionBufferLimitBytes).toBe(9);
+    expect(patched.problems()[3]).toBe('there is a listener virtualInbound already');
+    expect(patched.json('listeners', nodes.door).map(({ name }) => name)).toEqual([
+      '0.0.0.0_8080',
+      'mine',
+      'virtualInbound',
+      'door-only',
+    ]);
+  });
+});

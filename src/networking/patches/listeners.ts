@@ -1,0 +1,184 @@
+/** Patches of listeners, and of what lies in them (spec/discovery.md §8.9). */
+import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
+import {
+  type FilterChain,
+  FilterChainSchema,
+  type ListenerFilter,
+  ListenerFilterSchema,
+} from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { configKeyOf } from '../../model/config.ts';
+import { virtualInboundListener } from '../names.ts';
+import { originsOf, withOrigins } from '../origin.ts';
+import { namedResource, Resource } from '../resource.ts';
+import { type ChainPatches, isChainMet, patchedChain } from './filter-chains.ts';
+import { patchedFilters } from './filters.ts';
+import { kept } from './kept.ts';
+import { merged, PatchFailure, shallowCopy } from './merge.ts';
+import { type HeldPatch, isForPlace, isMerge, type PatchSet, type PlaceContext, valueAs } from './patch-set.ts';
+import { attempt } from './status.ts';
+
+export function patchedListeners(listeners: Resource[], patches: PatchSet): Resource[] {
+  const changing: readonly HeldPatch[] = [
+    ...patches.of('LISTENER').filter(({ patch }) => patch.operation !== 'ADD'),
+    ...patches.of('LISTENER_FILTER'),
+    ...patches.of('FILTER_CHAIN'),
+    ...patches.of('NETWORK_FILTER'),
+    ...patches.of('HTTP_FILTER'),
+    ...routePatches(patches),
+  ];
+  const result =
+    changing.length === 0 ? listeners : listeners.flatMap((one) => patchedListener(one, changing, patches));
+  return withAdded(
+    result,
+    patches.of('LISTENER').filter(({ patch }) => patch.operation === 'ADD'),
+  );
+}
+
+/** Routes of inbound requests lie in the listener; all others are resources of their own. */
+function routePatches(patches: PatchSet): readonly HeldPatch[] {
+  return [...patches.of('ROUTE_CONFIGURATION'), ...patches.of('VIRTUAL_HOST'), ...patches.of('HTTP_ROUTE')];
+}
+
+function patchedListener(listener: Resource, changing: readonly HeldPatch[], patches: PatchSet): readonly Resource[] {
+  const facts = factsOf(listener, patches);
+  const met = changing.filter((held) => meets(held, facts));
+  if (met.length === 0) return [listener];
+  return kept(listener, patches, '', () => {
+    const message = listener.message as Listener;
+    const changed = withPatches(message, met, facts);
+    if (changed === message) return [listener];
+    const dependsOn = [...listener.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
+    return changed === undefined ? [] : [new Resource(listener.name, listener.schema, changed, dependsOn)];
+  });
+}
+
+/** Undefined for one that is removed, or of which nothing is left that could take a connection. */
+function withPatches(listener: Listener, met: readonly HeldPatch[], facts: ListenerFacts): Listener | undefined {
+  const byTarget = Map.groupBy(met, ({ patch }) => patch.applyTo);
+  const of = (target: HeldPatch['patch']['applyTo']): readonly HeldPatch[] => byTarget.get(target) ?? [];
+  const isMet = (held: HeldPatch): boolean => hasChainFor(held, chainsOf(listener), facts);
+  const whole = patchedWhole(listener, of('LISTENER').filter(isMet));
+  if (whole === undefined) return undefined;
+  const listenerFilters = patchedFilters<ListenerFilter>(whole.listenerFilters, of('LISTENER_FILTER').filter(isMet), {
+    schema: ListenerFilterSchema,
+    wanted: ({ patch }) => patch.match.listener?.listenerFilter || undefined,
+  });
+  const chainPatches: ChainPatches = {
+    chains: of('FILTER_CHAIN').filter(({ patch }) => patch.operation !== 'ADD'),
+    networkFilters: of('NETWORK_FILTER'),
+    httpFilters: of('HTTP_FILTER'),
+    routes: met.filter(({ patch }) => routeTargets.has(patch.applyTo)),
+    isVirtual: facts.isVirtualInbound,
+  };
+  const added = of('FILTER_CHAIN')
+    .filter(({ patch }) => patch.operation === 'ADD')
+    .flatMap((held) =>
+      attempt<FilterChain[]>(held, [], () => [withOrigins(valueAs(FilterChainSchema, held), [held.origin])]),
+    );
+  const filterChains = [...whole.filterChains.flatMap((chain) => patchedChain(chain, chainPatches) ?? []), ...added];
+  const defaultFilterChain = whole.defaultFilterChain && patchedChain(whole.defaultFilterChain, chainPatches);
+  const same =
+    listenerFilters === whole.listenerFilters &&
+    sameItems(filterChains, whole.filterChains) &&
+    defaultFilterChain === whole.defaultFilterChain;
+  if (same) return whole;
+  // Envoy refuses a listener without a chain.
+  if (filterChains.length === 0 && defaultFilterChain === undefined) return undefined;
+  const result: Listener = shallowCopy(whole);
+  result.listenerFilters = [...listenerFilters];
+  result.filterChains = filterChains;
+  if (defaultFilterChain === undefined) delete result.defaultFilterChain;
+  else result.defaultFilterChain = defaultFilterChain;
+  return withOrigins(result, originsOf(whole));
+}
+
+const routeTargets: ReadonlySet<string> = new Set(['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE']);
+
+function patchedWhole(listener: Listener, met: readonly HeldPatch[]): Listener | undefined {
+  let result: Listener | undefined = listener;
+  for (const held of met) {
+    if (result === undefined) return undefined;
+    const before: Listener = result;
+    result = attempt<Listener | undefined>(held, before, () => {
+      if (!isMerge(held)) return undefined;
+      const lists = held.patch.operation === 'MERGE' ? 'append' : 'replace';
+      const after = merged(ListenerSchema, before, valueAs(ListenerSchema, held), lists);
+      after.name = before.name;
+      return withOrigins(after, [...originsOf(before), held.origin]);
+    });
+  }
+  return result;
+}
+
+function withAdded(listeners: Resource[], additions: readonly HeldPatch[]): Resource[] {
+  if (additions.length === 0) return listeners;
+  const names = new Set(listeners.map(({ name }) => name));
+  const more = additions.flatMap((held) =>
+    attempt<readonly Resource[]>(held, [], () => {
+      const resource = added.get(held.patch) ?? newListener(held);
+      added.set(held.patch, resource);
+      if (names.has(resource.name)) throw new PatchFailure(`there is a listener ${resource.name} already`);
+      names.add(resource.name);
+      return [resource];
+    }),
+  );
+  return more.length === 0 ? listeners : [...listeners, ...more];
+}
+
+const added = new WeakMap<HeldPatch['patch'], Resource>();
+
+function newListener(held: HeldPatch): Resource {
+  const message = withOrigins(valueAs(ListenerSchema, held), [held.origin]);
+  return namedResource(ListenerSchema, message, [configKeyOf(held.filter)]);
+}
+
+/** What of a listener decides which patches it may meet: looked up while its message is there, as it is not for long. */
+interface ListenerFacts {
+  readonly context: PlaceContext;
+  readonly name: string;
+  /** Undefined for a unix socket. */
+  readonly port: number | undefined;
+  /** It takes connections to all ports, and its chains say which. */
+  readonly isVirtualInbound: boolean;
+}
+
+const known = new WeakMap<Resource, ListenerFacts>();
+
+function factsOf(resource: Resource, { nodeType }: PatchSet): ListenerFacts {
+  let facts = known.get(resource);
+  if (facts === undefined) {
+    const { name, trafficDirection, address } = resource.message as Listener;
+    const socket = address?.address.case === 'socketAddress' ? address.address.value : undefined;
+    const isInbound = trafficDirection === TrafficDirection.INBOUND;
+    facts = {
+      context: nodeType === 'router' ? 'GATEWAY' : isInbound ? 'SIDECAR_INBOUND' : 'SIDECAR_OUTBOUND',
+      name,
+      port: socket?.portSpecifier.case === 'portValue' ? socket.portSpecifier.value : undefined,
+      isVirtualInbound: name === virtualInboundListener,
+    };
+    known.set(resource, facts);
+  }
+  return facts;
+}
+
+function meets(held: HeldPatch, { context, name, port, isVirtualInbound }: ListenerFacts): boolean {
+  if (!isForPlace(held, context)) return false;
+  if (routeTargets.has(held.patch.applyTo)) return context === 'SIDECAR_INBOUND';
+  const wanted = held.patch.match.listener ?? {};
+  if (wanted.name !== undefined && wanted.name !== '' && wanted.name !== name) return false;
+  return wanted.portNumber === undefined || isVirtualInbound || wanted.portNumber === port;
+}
+
+function chainsOf({ filterChains, defaultFilterChain }: Listener): readonly FilterChain[] {
+  return defaultFilterChain === undefined ? filterChains : [...filterChains, defaultFilterChain];
+}
+
+/** A patch of the whole listener that speaks of a chain, or of a port of many, is for a listener that has such a one. */
+function hasChainFor(held: HeldPatch, chains: readonly FilterChain[], { isVirtualInbound }: ListenerFacts): boolean {
+  return chains.length === 0 || chains.some((chain) => isChainMet(held, chain, isVirtualInbound));
+}
+
+function sameItems<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index]);
+}

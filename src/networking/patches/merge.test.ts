@@ -1,0 +1,105 @@
+import { create, fromJson, type JsonValue, toJson } from '@bufbuild/protobuf';
+import { anyPack, StringValueSchema } from '@bufbuild/protobuf/wkt';
+import { describe, expect, it } from 'vitest';
+import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { envoyApi } from '../../model/envoy-api.ts';
+import { type ListMerge, merged, mergedPacked, PatchFailure } from './merge.ts';
+
+const registry = envoyApi();
+const socket = (fields: object, name = 'tls'): JsonValue => ({
+  name,
+  typed_config: {
+    '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext',
+    ...fields,
+  },
+});
+
+function mergeJson(target: JsonValue, value: JsonValue, lists: ListMerge = 'append'): JsonValue {
+  const [before, patch] = [fromJson(ClusterSchema, target, { registry }), fromJson(ClusterSchema, value, { registry })];
+  const after = merged(ClusterSchema, before, patch, lists);
+  expect(toJson(ClusterSchema, before, { registry, useProtoFieldName: true })).toEqual(target);
+  return toJson(ClusterSchema, after, { registry, useProtoFieldName: true });
+}
+
+describe('a value is merged into a message', () => {
+  it.each<[string, JsonValue, JsonValue, JsonValue]>([
+    ['scalars override', { name: 'a', alt_stat_name: 'x' }, { alt_stat_name: 'y' }, { name: 'a', alt_stat_name: 'y' }],
+    [
+      'durations override as one',
+      { connect_timeout: '15s' },
+      { connect_timeout: '0.500s' },
+      { connect_timeout: '0.500s' },
+    ],
+    [
+      'wrapped numbers override, 0 too',
+      { per_connection_buffer_limit_bytes: 5 },
+      { per_connection_buffer_limit_bytes: 0 },
+      { per_connection_buffer_limit_bytes: 0 },
+    ],
+    [
+      'messages are merged',
+      { outlier_detection: { consecutive_5xx: 3, base_ejection_time: '9s' } },
+      { outlier_detection: { consecutive_5xx: 4 } },
+      { outlier_detection: { consecutive_5xx: 4, base_ejection_time: '9s' } },
+    ],
+    [
+      'the other of a choice takes its place',
+      { type: 'EDS' },
+      { cluster_type: { name: 'c' } },
+      { cluster_type: { name: 'c' } },
+    ],
+    [
+      'metadata by its keys',
+      { metadata: { filter_metadata: { istio: { a: 1 }, other: { b: 2 } } } },
+      { metadata: { filter_metadata: { istio: { c: 3 } } } },
+      { metadata: { filter_metadata: { istio: { c: 3 }, other: { b: 2 } } } },
+    ],
+    [
+      'packed messages as if they were not',
+      { transport_socket: socket({ sni: 'a', allow_renegotiation: true }) },
+      { transport_socket: socket({ sni: 'b' }) },
+      { transport_socket: socket({ sni: 'b', allow_renegotiation: true }) },
+    ],
+    [
+      'an extension of another name takes the place',
+      { transport_socket: socket({ sni: 'a' }) },
+      { transport_socket: socket({ allow_renegotiation: true }, 'other') },
+      { transport_socket: socket({ allow_renegotiation: true }, 'other') },
+    ],
+  ])('%s', (_what, target, value, expected) => {
+    expect(mergeJson(target, value)).toEqual(expected);
+  });
+
+  it('packed messages in maps are merged by their keys', () => {
+    const key = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
+    const options = (fields: object) => ({
+      typed_extension_protocol_options: { [key]: { '@type': `type.googleapis.com/${key}`, ...fields } },
+    });
+    const target = options({ explicit_http_config: { http2_protocol_options: { max_concurrent_streams: 5 } } });
+    const value = options({ common_http_protocol_options: { idle_timeout: '3s' } });
+    expect(mergeJson(target, value)).toEqual(
+      options({
+        explicit_http_config: { http2_protocol_options: { max_concurrent_streams: 5 } },
+        common_http_protocol_options: { idle_timeout: '3s' },
+      }),
+    );
+  });
+
+  it('lists grow or are replaced, within packed messages too', () => {
+    const target = { transport_socket: socket({ common_tls_context: { alpn_protocols: ['a'] } }) };
+    const value = { transport_socket: socket({ common_tls_context: { alpn_protocols: ['b'] } }) };
+    const alpn = (lists: ListMerge) =>
+      JSON.stringify(mergeJson(target, value, lists)).match(/"alpn_protocols":\[[^\]]*\]/)?.[0];
+    expect(alpn('append')).toBe('"alpn_protocols":["a","b"]');
+    expect(alpn('replace')).toBe('"alpn_protocols":["b"]');
+  });
+
+  it('packed messages of different types are not', () => {
+    const text = anyPack(StringValueSchema, create(StringValueSchema, { value: 'a' }));
+    const cluster = anyPack(ClusterSchema, create(ClusterSchema, { name: 'a' }));
+    expect(() => mergedPacked(text, cluster, 'append')).toThrow(PatchFailure);
+    expect(() => mergedPacked(text, cluster, 'append')).toThrow(
+      'envoy.config.cluster.v3.Cluster cannot be merged into google.protobuf.StringValue',
+    );
+  });
+});

@@ -1,0 +1,128 @@
+/** The patches that hold for a proxy, in the order in which they are applied (spec/discovery.md §8.9). */
+import { type DescMessage, fromBinary, type Message, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import * as E from 'fp-ts/lib/Either.js';
+import { type Config, configKeyOf } from '../../model/config.ts';
+import type { EnvoyFilter, EnvoyPatch, PatchContext, PatchTarget } from '../../model/kinds/envoy-filter.ts';
+import { patchValue } from '../../model/kinds/envoy-filter.value.ts';
+import type { NodeType } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { asJavaScript } from '../../model/re2.ts';
+import type { Origin } from '../origin.ts';
+import { PatchFailure } from './merge.ts';
+
+/** Where in a proxy something is patched. */
+export type PlaceContext = Exclude<PatchContext, 'ANY'>;
+
+/** A patch of an object that holds for the proxy. */
+export interface HeldPatch {
+  readonly patch: EnvoyPatch;
+  readonly filter: Config<EnvoyFilter>;
+  readonly origin: Origin;
+  /** Its place in the set. */
+  readonly index: number;
+}
+
+/** Immutable. Of equal sets there is one object, as long as somebody holds it: what is made with one is kept by it. */
+export interface PatchSet {
+  readonly nodeType: NodeType;
+  of(target: PatchTarget): readonly HeldPatch[];
+}
+
+/** Undefined where nothing is patched. */
+export function patchSetOf(shape: ProxyShape, push: PushContext): PatchSet | undefined {
+  const { envoyFilters } = push.policiesFor(shape);
+  if (envoyFilters.length === 0) return undefined;
+  const asked = `${shape.type} ${JSON.stringify(shape.askedMetadata)}`;
+  const sets = setsOfLists.get(envoyFilters) ?? new Map<string, PatchSet>();
+  setsOfLists.set(envoyFilters, sets);
+  let set = sets.get(asked);
+  if (set === undefined) {
+    set = theOne(envoyFilters, shape, asked);
+    sets.set(asked, set);
+  }
+  return set;
+}
+
+const setsOfLists = new WeakMap<readonly Config[], Map<string, PatchSet>>();
+
+/** Sets that somebody holds, by the objects in them: lists of the same objects are many. */
+const known = new Map<string, WeakRef<PatchSet>>();
+const unheld = new FinalizationRegistry<string>((text) => {
+  if (known.get(text)?.deref() === undefined) known.delete(text);
+});
+const numbers = new WeakMap<Config, number>();
+let lastNumber = 0;
+
+function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape, asked: string): PatchSet {
+  const text = `${filters.map(numberOf).join()} ${asked}`;
+  const before = known.get(text)?.deref();
+  if (before !== undefined) return before;
+  const held = filters.flatMap((filter) =>
+    filter.spec.configPatches.map((patch, index) => ({
+      patch,
+      filter,
+      origin: { key: configKeyOf(filter), path: ['spec', 'configPatches', index] },
+    })),
+  );
+  const holding = held.filter(({ patch }) => isForProxy(patch, shape)).map((one, index) => ({ ...one, index }));
+  const byTarget = Map.groupBy(holding, ({ patch }) => patch.applyTo);
+  const set: PatchSet = { nodeType: shape.type, of: (target) => byTarget.get(target) ?? [] };
+  known.set(text, new WeakRef(set));
+  unheld.register(set, text);
+  return set;
+}
+
+function numberOf(config: Config): number {
+  let number = numbers.get(config);
+  if (number === undefined) {
+    number = ++lastNumber;
+    numbers.set(config, number);
+  }
+  return number;
+}
+
+/** Version and metadata are told by few nodes; who does not tell is not matched. */
+function isForProxy({ match }: EnvoyPatch, { type, askedMetadata }: ProxyShape): boolean {
+  const { proxyVersion = '', metadata = {} } = match.proxy ?? {};
+  if (match.context !== 'ANY' && (match.context === 'GATEWAY') !== (type === 'router')) return false;
+  const version = askedMetadata.ISTIO_VERSION;
+  if (proxyVersion !== '' && (typeof version !== 'string' || !expressionOf(proxyVersion).test(version))) return false;
+  return Object.entries(metadata).every(([key, value]) => askedMetadata[key] === value);
+}
+
+const expressions = new Map<string, RegExp>();
+
+/** Found anywhere in the version. */
+function expressionOf(regex: string): RegExp {
+  let expression = expressions.get(regex);
+  if (expression === undefined) {
+    expression = new RegExp(asJavaScript(regex));
+    expressions.set(regex, expression);
+  }
+  return expression;
+}
+
+/** Whether a patch is for a place: of those for anywhere all are. */
+export function isForPlace({ patch }: HeldPatch, context: PlaceContext): boolean {
+  return patch.match.context === 'ANY' || patch.match.context === context;
+}
+
+const values = new WeakMap<EnvoyPatch, Message>();
+
+/** The patch's value as a message that generators make, the same each time: never changed. @throws PatchFailure when it is none. */
+export function valueAs<Desc extends DescMessage>(schema: Desc, { patch }: HeldPatch): MessageShape<Desc> {
+  const before = values.get(patch);
+  if (before !== undefined) return before as MessageShape<Desc>;
+  const decoded = patchValue(patch);
+  if (decoded === undefined) throw new PatchFailure('has no value');
+  if (E.isLeft(decoded)) throw new PatchFailure(decoded.left);
+  const { schema: wide, message } = decoded.right;
+  const value = fromBinary(schema, toBinary(wide, message));
+  values.set(patch, value);
+  return value;
+}
+
+export function isMerge({ patch: { operation } }: HeldPatch): boolean {
+  return operation === 'MERGE' || operation === 'MERGE_AND_REPLACE_LIST';
+}

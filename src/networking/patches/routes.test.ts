@@ -1,0 +1,157 @@
+import { describe, expect, it } from 'vitest';
+import type { VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import { givenShape } from '../../model/given-mesh.ts';
+import { rememberAll } from '../given-memory.ts';
+import { buildRoutes } from '../index.ts';
+import { originsOf } from '../origin.ts';
+import type { Encodable, ResourceOfParts } from '../resource.ts';
+import { type JsonObject, nodes, PatchedMesh } from './given-patches.ts';
+
+const route = (match: string, patch: string): string =>
+  `{applyTo: HTTP_ROUTE, match: {routeConfiguration: ${match}}, patch: ${patch}}`;
+const host = (match: string, patch: string): string =>
+  `{applyTo: VIRTUAL_HOST, match: {routeConfiguration: ${match}}, patch: ${patch}}`;
+const header = '{operation: MERGE, value: {request_headers_to_add: [{header: {key: x, value: y}}]}}';
+const extra = (name: string): string => `{name: ${name}, match: {prefix: /}, direct_response: {status: 418}}`;
+
+const headed = (configuration: JsonObject): readonly string[] =>
+  configuration.virtualHosts.flatMap((one: JsonObject) => [
+    ...(one.requestHeadersToAdd ? [one.name] : []),
+    ...one.routes.flatMap((inner: JsonObject) => (inner.requestHeadersToAdd ? [`${one.name} ${inner.name}`] : [])),
+  ]);
+const routeNames = (configuration: JsonObject, name = 'web.test:80'): readonly string[] =>
+  configuration.virtualHosts.find((one: JsonObject) => one.name === name).routes.map((one: JsonObject) => one.name);
+
+describe('routes that a patch is for', () => {
+  it.each<[keyof typeof nodes, string, string[]]>([
+    ['client', '{vhost: {name: "web.test:80"}}', ['web.test:80 old', 'web.test:80 rest']],
+    ['client', '{vhost: {domainName: web.test, route: {name: old}}}', ['web.test:80 old']],
+    ['client', '{vhost: {route: {action: REDIRECT}}}', ['web.test:80 old']],
+    ['client', '{name: "80", vhost: {route: {name: rest, action: ROUTE}}}', ['web.test:80 rest']],
+    ['client', '{portNumber: 80, vhost: {route: {name: rest}}}', ['web.test:80 rest']],
+    ['client', '{vhost: {domainName: db.test}}', []],
+    ['client', '{portNumber: 81}', []],
+    ['client', '{name: "http.8080"}', []],
+    ['client', '{vhost: {route: {action: DIRECT_RESPONSE}}}', []],
+    ['client', '{gateway: shop/door}', []],
+    ['door', '{gateway: shop/door, vhost: {route: {name: old}}}', ['web.test:8080 old']],
+    ['door', '{gateway: shop/window}', []],
+    ['door', '{portNumber: 8080, portName: http-door, vhost: {route: {name: old}}}', ['web.test:8080 old']],
+    ['door', '{portName: https}', []],
+  ])('%s: %s', (node, match, expected) => {
+    const patched = new PatchedMesh({ patches: [route(match, header)] });
+    expect(headed(patched.json('routes', nodes[node])[0]!)).toEqual(expected);
+  });
+
+  it('lie in the listener for what a server takes in', () => {
+    const patched = new PatchedMesh({
+      patches: [
+        `{applyTo: HTTP_ROUTE, match: {context: SIDECAR_INBOUND, routeConfiguration: {portNumber: 8080}}, patch: ${header}}`,
+      ],
+    });
+    const text = JSON.stringify(patched.one('listeners', nodes.server, 'virtualInbound'));
+    expect(text.match(/"requestHeadersToAdd"/g)).toHaveLength(1);
+    expect(JSON.stringify(patched.json('listeners', nodes.client))).not.toContain('requestHeadersToAdd');
+    expect(headed(patched.json('routes', nodes.server)[0]!)).toEqual([]);
+  });
+});
+
+describe('what is done to routes', () => {
+  const ofWeb = '{vhost: {name: "web.test:80"}}';
+  const ofOld = '{vhost: {name: "web.test:80", route: {name: old}}}';
+  const ofNone = '{vhost: {name: "web.test:80", route: {name: none}}}';
+
+  it.each<[string, string[]]>([
+    [route(ofOld, '{operation: REMOVE}'), ['rest']],
+    [route(ofWeb, `{operation: ADD, value: ${extra('new')}}`), ['old', 'rest', 'new']],
+    [route(ofWeb, `{operation: INSERT_FIRST, value: ${extra('new')}}`), ['new', 'old', 'rest']],
+    [route(ofWeb, `{operation: INSERT_BEFORE, value: ${extra('new')}}`), ['new', 'old', 'rest']],
+    [route(ofWeb, `{operation: INSERT_AFTER, value: ${extra('new')}}`), ['old', 'rest', 'new']],
+    [route(ofOld, `{operation: INSERT_AFTER, value: ${extra('new')}}`), ['old', 'new', 'rest']],
+    [route(ofOld.replace('old', 'rest'), `{operation: INSERT_BEFORE, value: ${extra('new')}}`), ['old', 'new', 'rest']],
+    [route(ofNone, `{operation: INSERT_BEFORE, value: ${extra('new')}}`), ['old', 'rest']],
+  ])('%s', (patch, expected) => {
+    expect(routeNames(new PatchedMesh({ patches: [patch] }).json('routes', nodes.client)[0]!)).toEqual(expected);
+  });
+
+  it('what there is, is patched before anything comes', () => {
+    const patches = [
+      route(ofWeb, `{operation: INSERT_FIRST, value: ${extra('new')}}`),
+      route(ofWeb, '{operation: REMOVE}'),
+    ];
+    expect(routeNames(new PatchedMesh({ patches }).json('routes', nodes.client)[0]!)).toEqual(['new']);
+  });
+
+  it('hosts are merged, replaced, removed and added', () => {
+    const patched = (...patches: string[]) => new PatchedMesh({ patches }).json('routes', nodes.client)[0]!;
+    const names = (configuration: JsonObject) => configuration.virtualHosts.map((one: JsonObject) => one.name);
+    const before = patched();
+    expect(headed(patched(host(ofWeb, header)))).toEqual(['web.test:80']);
+    const renamed = patched(host(ofWeb, '{operation: MERGE, value: {name: mine}}'));
+    expect(routeNames(renamed, 'mine')).toEqual(['old', 'rest']);
+    expect(names(patched(host(ofWeb, '{operation: REMOVE}')))).toEqual(
+      names(before).filter((name: string) => name !== 'web.test:80'),
+    );
+    const other = `{name: other, domains: [other.test], routes: [${extra('new')}]}`;
+    expect(names(patched(host(ofWeb, `{operation: REPLACE, value: ${other}}`)))).toContain('other');
+    expect(names(patched(host('{}', `{operation: ADD, value: ${other}}`)))).toEqual([...names(before), 'other']);
+  });
+
+  it('a host in the way of another does not come, by whatever way', () => {
+    const taken = (name: string) => `{name: ${name}, domains: [web.test], routes: [${extra('new')}]}`;
+    const patched = new PatchedMesh({
+      patches: [
+        host('{}', `{operation: ADD, value: ${taken('late')}}`),
+        host('{vhost: {name: allow_any}}', '{operation: MERGE, value: {domains: [web.test]}}'),
+        host('{vhost: {name: allow_any}}', `{operation: REPLACE, value: {name: "web.test:80", domains: [q.test]}}`),
+      ],
+    });
+    expect(patched.json('routes', nodes.client)).toEqual(new PatchedMesh().json('routes', nodes.client));
+    expect(patched.problems()[0]).toBe('the domain web.test is taken by the virtual host web.test:80');
+    expect(patched.problems()[2]).toBe('there is a virtual host web.test:80 already');
+  });
+
+  it('the configuration as a whole is merged, and keeps its name', () => {
+    const patched = new PatchedMesh({
+      patches: [
+        '{applyTo: ROUTE_CONFIGURATION, patch: {operation: MERGE, value: {name: x, most_specific_header_mutations_wins: true}}}',
+      ],
+    });
+    const [before] = new PatchedMesh().json('routes', nodes.client);
+    expect(patched.json('routes', nodes.client)).toEqual([{ ...before, mostSpecificHeaderMutationsWins: true }]);
+  });
+
+  it('where it comes from is known', () => {
+    const patched = new PatchedMesh({ patches: [route(ofOld, header)] });
+    const message = patched.resources('routes', nodes.client)[0]!.message as RouteConfiguration;
+    const inner = message.virtualHosts.find(({ name }) => name === 'web.test:80')!.routes[0]!;
+    expect(originsOf(inner).map(({ key }) => key.kind)).toEqual(['VirtualService', 'EnvoyFilter']);
+  });
+});
+
+describe('parts of a configuration', () => {
+  it('are shared by configurations that differ in others, patched or not, before and after they are encoded', () => {
+    const closed = `
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: { name: closed, namespace: shop }
+spec:
+  workloadSelector: { labels: { app: closed } }
+  outboundTrafficPolicy: { mode: REGISTRY_ONLY }`;
+    const { mesh } = new PatchedMesh({ patches: [host('{vhost: {name: "web.test:80"}}', header)] }, closed);
+    const memory = rememberAll();
+    const partsOf = (app: string): ReadonlyMap<string, object> => {
+      const shape = givenShape({ namespace: 'shop', labels: { app } }, mesh.context);
+      const resource = buildRoutes(shape, mesh.context, ['80'], memory)[0] as ResourceOfParts;
+      expect(resource.bytes.length).toBeGreaterThan(0);
+      return new Map(resource.parts.map((part) => [(part.message as VirtualHost).name, part]));
+    };
+    const [open, shut] = [partsOf('open'), partsOf('closed')];
+    expect([...open.keys()]).toEqual(['web.test:80', 'allow_any']);
+    expect([...shut.keys()]).toEqual(['web.test:80', 'block_all']);
+    expect(shut.get('web.test:80')).toBe(open.get('web.test:80'));
+    expect((open.get('web.test:80') as Encodable).isEncoded).toBe(true);
+  });
+});

@@ -1,0 +1,142 @@
+/** Patches of route configurations (spec/discovery.md §8.9): of those that are resources, and of those in listeners. */
+import { type VirtualHost, VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import { configKeyOf } from '../../model/config.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { mergeGateways } from '../gateway/merge.ts';
+import { Encodable, Resource, ResourceOfParts } from '../resource.ts';
+import { kept } from './kept.ts';
+import { merged, shallowCopy } from './merge.ts';
+import { type HeldPatch, isForPlace, type PatchSet, valueAs } from './patch-set.ts';
+import { attempt } from './status.ts';
+import { addedHosts, isHostMet, patchedHost, UniqueHosts } from './virtual-hosts.ts';
+
+export function patchedRoutes(
+  configurations: Resource[],
+  patches: PatchSet,
+  shape: ProxyShape,
+  push: PushContext,
+): Resource[] {
+  const all = [...patches.of('ROUTE_CONFIGURATION'), ...patches.of('VIRTUAL_HOST'), ...patches.of('HTTP_ROUTE')];
+  const possible = all.filter((held) => isForPlace(held, shape.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND'));
+  if (possible.length === 0) return configurations;
+  return configurations.map((resource) => {
+    const facts = factsOf(resource.name, shape, push);
+    const met = possible.filter((held) => isConfigurationMet(held, facts));
+    if (met.length === 0) return resource;
+    return kept(resource, patches, met.map(({ index }) => index).join(), () => patchedResource(resource, met, patches));
+  });
+}
+
+function patchedResource(resource: Resource, met: readonly HeldPatch[], patches: PatchSet): Resource {
+  const dependsOn = [...resource.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
+  const { name, schema } = resource;
+  const isOfParts = resource instanceof ResourceOfParts;
+  const message = resource.message as RouteConfiguration;
+  if (!isOfParts) {
+    const changed = patchedConfiguration(message, met, (host, held) => patchedHost(host, held));
+    return changed === message ? resource : new Resource(name, schema, changed, dependsOn);
+  }
+  // Parts that nothing touches stay what they are, and those that are patched are patched once for all who have them.
+  const partOf = new Map(resource.parts.map((part, index) => [message.virtualHosts[index]!, part]));
+  const ofPatched = new Map<VirtualHost, Encodable>();
+  const changed = patchedConfiguration(message, met, (host, held) => {
+    const part = partOf.get(host);
+    if (part === undefined) return patchedHost(host, held);
+    const key = held.map(({ index }) => index).join();
+    const made = kept(part, patches, key, () => {
+      const after = patchedHost(host, held);
+      return after && after !== host ? { after, part: new Encodable(VirtualHostSchema, after) } : { after, part };
+    });
+    if (made.after === undefined || made.part === part) return made.after && host;
+    ofPatched.set(made.after, made.part);
+    return made.after;
+  });
+  if (changed === message) return resource;
+  const parts = changed.virtualHosts.map(
+    (host) => partOf.get(host) ?? ofPatched.get(host) ?? new Encodable(VirtualHostSchema, host),
+  );
+  const rest: RouteConfiguration = shallowCopy(changed);
+  rest.virtualHosts = [];
+  return new ResourceOfParts({ name, schema, message: rest, dependsOn }, resource.fieldNumber, parts);
+}
+
+/** Routes that lie in a listener of a sidecar. */
+export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonly HeldPatch[]): RouteConfiguration {
+  const [, port] = /^inbound\|(\d+)\|/.exec(routes.name) ?? [];
+  const facts: RouteFacts = { name: routes.name, ports: port === undefined ? [] : [Number(port)] };
+  const met = patches.filter((held) => isConfigurationMet(held, facts));
+  return met.length === 0 ? routes : patchedConfiguration(routes, met, patchedHost);
+}
+
+/** @param patchHost gives the very same host when nothing in it is another, none for one that is removed */
+function patchedConfiguration(
+  routes: RouteConfiguration,
+  met: readonly HeldPatch[],
+  patchHost: (host: VirtualHost, held: readonly HeldPatch[]) => VirtualHost | undefined,
+): RouteConfiguration {
+  const byTarget = Map.groupBy(met, ({ patch }) => patch.applyTo);
+  const ofWhole = (byTarget.get('ROUTE_CONFIGURATION') ?? []).filter(
+    (held) =>
+      held.patch.match.routeConfiguration?.vhost === undefined ||
+      routes.virtualHosts.some((host) => isHostMet(held, host)),
+  );
+  const whole = ofWhole.reduce(withMerged, routes);
+  const ofHosts = met.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
+  const changing = ofHosts.filter(({ patch }) => patch.applyTo !== 'VIRTUAL_HOST' || patch.operation !== 'ADD');
+  const unique = new UniqueHosts(whole.virtualHosts);
+  const hosts = whole.virtualHosts.flatMap((host) => {
+    const held = changing.filter((one) => isHostMet(one, host));
+    if (held.length === 0) return [host];
+    return unique.changed(host, patchHost(host, held), held) ?? [];
+  });
+  hosts.push(...addedHosts(ofHosts, hosts));
+  const { virtualHosts } = whole;
+  if (hosts.length === virtualHosts.length && hosts.every((host, index) => host === virtualHosts[index])) return whole;
+  const result: RouteConfiguration = shallowCopy(whole);
+  result.virtualHosts = hosts;
+  return result;
+}
+
+/** Listeners refer to it by its name: that stays. */
+function withMerged(routes: RouteConfiguration, held: HeldPatch): RouteConfiguration {
+  return attempt(held, routes, () => {
+    const lists = held.patch.operation === 'MERGE' ? 'append' : 'replace';
+    const result = merged(RouteConfigurationSchema, routes, valueAs(RouteConfigurationSchema, held), lists);
+    result.name = routes.name;
+    return result;
+  });
+}
+
+/** What a route configuration is for, besides what it says. */
+interface RouteFacts {
+  readonly name: string;
+  readonly ports: readonly number[];
+  readonly portNames?: readonly string[];
+  /** `namespace/name`. */
+  readonly gateways?: readonly string[];
+}
+
+function factsOf(name: string, shape: ProxyShape, push: PushContext): RouteFacts {
+  if (shape.type === 'sidecar') {
+    const port = Number(name.slice(name.lastIndexOf(':') + 1));
+    return { name, ports: Number.isInteger(port) ? [port] : [] };
+  }
+  const servers = mergeGateways(shape, push).routes.get(name) ?? [];
+  return {
+    name,
+    // The port of the object, and the one that the proxy listens on in its place.
+    ports: servers.flatMap(({ server, port }) => [server.port.number, port]),
+    portNames: servers.map(({ server }) => server.port.name),
+    gateways: servers.map(({ gateway }) => `${gateway.namespace}/${gateway.name}`),
+  };
+}
+
+function isConfigurationMet({ patch }: HeldPatch, { name, ports, portNames = [], gateways = [] }: RouteFacts): boolean {
+  const wanted = patch.match.routeConfiguration ?? {};
+  if (wanted.name !== undefined && wanted.name !== '' && wanted.name !== name) return false;
+  if (wanted.portNumber !== undefined && !ports.includes(wanted.portNumber)) return false;
+  if (wanted.portName !== undefined && wanted.portName !== '' && !portNames.includes(wanted.portName)) return false;
+  return wanted.gateway === undefined || wanted.gateway === '' || gateways.includes(wanted.gateway);
+}

@@ -1,0 +1,36 @@
+/**
+ * What became of patches (`pilot_envoy_filter_status`): kept beside them for people, and read by no generator. A patch
+ * that is written anew begins anew.
+ */
+import type { EnvoyPatch } from '../../model/kinds/envoy-filter.ts';
+import { PatchFailure } from './merge.ts';
+import type { HeldPatch } from './patch-set.ts';
+
+export interface PatchStatus {
+  /** Whether anything was patched. */
+  readonly applied: boolean;
+  /** Why it could not be applied somewhere. */
+  readonly problem?: string;
+}
+
+const statuses = new WeakMap<EnvoyPatch, PatchStatus>();
+const untried: PatchStatus = { applied: false };
+
+/** Of a patch that met nothing yet: not applied, and no problem. */
+export function patchStatus(patch: EnvoyPatch): PatchStatus {
+  return statuses.get(patch) ?? untried;
+}
+
+/** What a patch makes; what was there before when it cannot be applied, which is noted. */
+export function attempt<T>(held: HeldPatch, before: T, apply: () => T): T {
+  const status = patchStatus(held.patch);
+  try {
+    const after = apply();
+    if (!status.applied) statuses.set(held.patch, { ...status, applied: true });
+    return after;
+  } catch (error) {
+    if (!(error instanceof PatchFailure)) throw error;
+    statuses.set(held.patch, { ...status, problem: error.message });
+    return before;
+  }
+}

@@ -1,0 +1,139 @@
+/** Patches of virtual hosts, and of the routes in them (spec/discovery.md §8.9). */
+import {
+  type Route,
+  RouteSchema,
+  type VirtualHost,
+  VirtualHostSchema,
+} from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { originsOf, withOrigins } from '../origin.ts';
+import { merged, PatchFailure, shallowCopy } from './merge.ts';
+import { type HeldPatch, isMerge, valueAs } from './patch-set.ts';
+import { attempt } from './status.ts';
+
+/** The very same host when nothing in it is another; undefined for one that is removed. @param held patches that it meets */
+export function patchedHost(host: VirtualHost, held: readonly HeldPatch[]): VirtualHost | undefined {
+  let whole: VirtualHost | undefined = host;
+  for (const one of held.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST')) {
+    if (whole === undefined) return undefined;
+    const before: VirtualHost = whole;
+    whole = attempt<VirtualHost | undefined>(one, before, () => changedHost(before, one));
+  }
+  if (whole === undefined) return undefined;
+  const ofRoutes = held.filter(({ patch }) => patch.applyTo === 'HTTP_ROUTE');
+  const routes = patchedRouteList(whole.routes, ofRoutes);
+  if (routes === whole.routes) return whole;
+  const result: VirtualHost = shallowCopy(whole);
+  result.routes = [...routes];
+  return withOrigins(result, originsOf(whole));
+}
+
+function changedHost(host: VirtualHost, held: HeldPatch): VirtualHost | undefined {
+  if (held.patch.operation === 'REMOVE') return undefined;
+  const value = valueAs(VirtualHostSchema, held);
+  const result = isMerge(held) ? merged(VirtualHostSchema, host, value, listsOf(held)) : value;
+  return withOrigins(result, [...(isMerge(held) ? originsOf(host) : []), held.origin]);
+}
+
+function listsOf({ patch }: HeldPatch): 'append' | 'replace' {
+  return patch.operation === 'MERGE' ? 'append' : 'replace';
+}
+
+/** What there is, is changed first; then come new ones. */
+function patchedRouteList(routes: readonly Route[], held: readonly HeldPatch[]): readonly Route[] {
+  const changing = held.filter((one) => isMerge(one) || one.patch.operation === 'REMOVE');
+  const changed = routes.flatMap((route) => {
+    let result: Route | undefined = route;
+    for (const one of changing.filter((candidate) => isRouteMet(candidate, route))) {
+      if (result === undefined) break;
+      const before: Route = result;
+      result = attempt<Route | undefined>(one, before, () => changedRoute(before, one));
+    }
+    return result ?? [];
+  });
+  const all = held.filter((one) => !changing.includes(one)).reduce<readonly Route[]>(withNewRoute, changed);
+  return all.length === routes.length && all.every((route, index) => route === routes[index]) ? routes : all;
+}
+
+function changedRoute(route: Route, held: HeldPatch): Route | undefined {
+  if (!isMerge(held)) return undefined;
+  const result = merged(RouteSchema, route, valueAs(RouteSchema, held), listsOf(held));
+  return withOrigins(result, [...originsOf(route), held.origin]);
+}
+
+/** Before or after the first that the patch looks for; one that looks for a route which is not there adds none. */
+function withNewRoute(routes: readonly Route[], held: HeldPatch): readonly Route[] {
+  const { operation } = held.patch;
+  const looks = held.patch.match.routeConfiguration?.vhost?.route !== undefined;
+  const at = looks ? routes.findIndex((route) => isRouteMet(held, route)) : -1;
+  if (looks && at === -1 && operation !== 'ADD' && operation !== 'INSERT_FIRST') return routes;
+  return attempt(held, routes, () => {
+    const route = withOrigins(valueAs(RouteSchema, held), [held.origin]);
+    if (operation === 'INSERT_FIRST') return [route, ...routes];
+    if (operation === 'INSERT_BEFORE') return routes.toSpliced(Math.max(at, 0), 0, route);
+    return routes.toSpliced(operation === 'ADD' || at === -1 ? routes.length : at + 1, 0, route);
+  });
+}
+
+export function isHostMet({ patch }: HeldPatch, host: VirtualHost): boolean {
+  const { name, domainName } = patch.match.routeConfiguration?.vhost ?? {};
+  if (name !== undefined && name !== '' && name !== host.name) return false;
+  return domainName === undefined || domainName === '' || host.domains.includes(domainName);
+}
+
+const actions = { ROUTE: 'route', REDIRECT: 'redirect', DIRECT_RESPONSE: 'directResponse' } as const;
+
+function isRouteMet({ patch }: HeldPatch, route: Route): boolean {
+  const { name, action = 'ANY' } = patch.match.routeConfiguration?.vhost?.route ?? {};
+  if (name !== undefined && name !== '' && name !== route.name) return false;
+  return action === 'ANY' || route.action.case === actions[action];
+}
+
+/** New hosts for a configuration. Envoy refuses two of one name or with one domain: the first stays. */
+export function addedHosts(held: readonly HeldPatch[], present: readonly VirtualHost[]): readonly VirtualHost[] {
+  const additions = held.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD');
+  if (additions.length === 0) return [];
+  const all = [...present];
+  for (const one of additions) {
+    attempt(one, undefined, () => {
+      const host = withOrigins(valueAs(VirtualHostSchema, one), [one.origin]);
+      refuseTaken(host, all);
+      all.push(host);
+    });
+  }
+  return all.slice(present.length);
+}
+
+function refuseTaken(host: VirtualHost, others: Iterable<VirtualHost>): void {
+  for (const other of others) {
+    if (other.name === host.name) throw new PatchFailure(`there is a virtual host ${host.name} already`);
+    const shared = host.domains.find((domain) => other.domains.includes(domain));
+    if (shared !== undefined) throw new PatchFailure(`the domain ${shared} is taken by the virtual host ${other.name}`);
+  }
+}
+
+/** Watches that no two hosts of a configuration come to have one name or one domain by being patched. */
+export class UniqueHosts {
+  readonly #current: Set<VirtualHost>;
+
+  constructor(hosts: readonly VirtualHost[]) {
+    this.#current = new Set(hosts);
+  }
+
+  /** @returns the host as it is after the patches, or as it was before when it would be in the way of another. */
+  changed(before: VirtualHost, after: VirtualHost | undefined, held: readonly HeldPatch[]): VirtualHost | undefined {
+    this.#current.delete(before);
+    const result = after === undefined ? undefined : this.#fitting(before, after, held);
+    if (result !== undefined) this.#current.add(result);
+    return result;
+  }
+
+  #fitting(before: VirtualHost, after: VirtualHost, held: readonly HeldPatch[]): VirtualHost {
+    const last = held.findLast(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
+    const isCalledAsBefore = after.domains === before.domains && after.name === before.name;
+    if (last === undefined || isCalledAsBefore) return after;
+    return attempt(last, before, () => {
+      refuseTaken(after, this.#current);
+      return after;
+    });
+  }
+}
