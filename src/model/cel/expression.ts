@@ -1,0 +1,248 @@
+/**
+ * Whether a text is an expression of the Common Expression Language as Envoy 1.40 evaluates it for access logs. Envoy
+ * refuses a whole listener for an expression that it cannot build, so one is looked at before it is sent. Types are not
+ * checked, as Envoy does not check them either: an expression that makes no sense is false.
+ *
+ * What was tried with a real Envoy: macros that go over lists (`exists`, `map` and the like) are switched off, functions
+ * must be known with their number of arguments, a literal pattern of `matches` must be a regular expression.
+ */
+import { re2Mistake } from '../re2.ts';
+import { type Token, tokensOf } from './tokens.ts';
+
+/** Arguments that each function takes: called on a value (`a.f(x)`), and called by its name (`f(x)`). */
+const functions: Readonly<
+  Record<string, { readonly onValue?: readonly number[]; readonly byName?: readonly number[] }>
+> = {
+  size: { onValue: [0], byName: [1] },
+  startsWith: { onValue: [1] },
+  endsWith: { onValue: [1] },
+  contains: { onValue: [1], byName: [2] },
+  matches: { onValue: [1], byName: [2] },
+  ...Object.fromEntries(
+    ['int', 'uint', 'double', 'bool', 'bytes', 'timestamp', 'duration', 'type', 'dyn'].map((name) => [
+      name,
+      { byName: [1] },
+    ]),
+  ),
+  ...Object.fromEntries(
+    [
+      ...['getFullYear', 'getMonth', 'getDate', 'getDayOfMonth', 'getDayOfWeek', 'getDayOfYear', 'getHours'],
+      ...['getMinutes', 'getSeconds', 'getMilliseconds'],
+    ].map((name) => [name, { onValue: [0, 1] }]),
+  ),
+};
+
+const macros: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'filter', 'map']);
+
+/** Words that are no names of anything. */
+const reserved: ReadonlySet<string> = new Set([
+  ...['as', 'break', 'const', 'continue', 'else', 'for', 'function', 'if', 'import', 'let', 'loop', 'package'],
+  ...['namespace', 'return', 'var', 'void', 'while'],
+]);
+
+/** Deeper than anybody writes, and than Envoy reads. */
+const deepest = 200;
+
+/** A mistake, thrown to the entry and nowhere further. */
+class Mistake extends Error {}
+
+/** What is wrong with an expression; undefined when Envoy takes it. */
+export function celMistake(text: string): string | undefined {
+  const tokens = tokensOf(text);
+  if (typeof tokens === 'string') return tokens;
+  try {
+    new Reader(tokens).whole();
+    return undefined;
+  } catch (error) {
+    if (error instanceof Mistake) return error.message;
+    throw error;
+  }
+}
+
+/** What an expression is, as far as its surroundings ask. */
+type Shape = 'field' | 'other';
+
+/** By recursive descent, one method a rule of the language's grammar. */
+class Reader {
+  readonly #tokens: readonly Token[];
+  #at = 0;
+  #depth = 0;
+
+  constructor(tokens: readonly Token[]) {
+    this.#tokens = tokens;
+  }
+
+  whole(): void {
+    this.#expression();
+    if (this.#next !== undefined) this.#unexpected();
+  }
+
+  get #next(): Token | undefined {
+    return this.#tokens[this.#at];
+  }
+
+  #is(...texts: readonly string[]): boolean {
+    const { kind, text } = this.#next ?? { kind: 'end', text: '' };
+    return (kind === 'sign' || (kind === 'name' && text === 'in')) && texts.includes(text);
+  }
+
+  #took(...texts: readonly string[]): boolean {
+    if (!this.#is(...texts)) return false;
+    this.#at++;
+    return true;
+  }
+
+  #take(text: string): void {
+    if (!this.#took(text)) this.#unexpected(`where ${text} should be`);
+  }
+
+  #unexpected(where = ''): never {
+    const found = this.#next === undefined ? 'ends' : `has ${JSON.stringify(this.#next.text)}`;
+    throw new Mistake(`is no expression: it ${found} ${where || 'where something else should be'}`);
+  }
+
+  #expression(): Shape {
+    if (++this.#depth > deepest) throw new Mistake('is nested too deep');
+    const shape = this.#operands(0);
+    if (this.#took('?')) {
+      this.#operands(0);
+      this.#take(':');
+      this.#expression();
+      this.#depth--;
+      return 'other';
+    }
+    this.#depth--;
+    return shape;
+  }
+
+  /** Operators with two sides, the loosest first. */
+  static readonly #levels = [['||'], ['&&'], ['<', '<=', '>=', '>', '==', '!=', 'in'], ['+', '-'], ['*', '/', '%']];
+
+  #operands(level: number): Shape {
+    const operators = Reader.#levels[level];
+    if (operators === undefined) return this.#unary();
+    let shape = this.#operands(level + 1);
+    while (this.#took(...operators)) {
+      this.#operands(level + 1);
+      shape = 'other';
+    }
+    return shape;
+  }
+
+  #unary(): Shape {
+    const sign = this.#is('!') ? '!' : '-';
+    if (!this.#is(sign)) return this.#member();
+    // The last sign before a number is the number's.
+    while (this.#is(sign) && !(sign === '-' && this.#tokens[this.#at + 1]?.kind === 'literal')) this.#at++;
+    this.#member();
+    return 'other';
+  }
+
+  #member(): Shape {
+    let shape = this.#primary();
+    for (;;) {
+      if (this.#took('[')) {
+        this.#expression();
+        this.#take(']');
+        shape = 'other';
+      } else if (this.#took('.')) {
+        const name = this.#name(true);
+        shape = this.#is('(') ? this.#call(name, 'onValue') : 'field';
+      } else {
+        if (this.#is('{')) throw new Mistake('makes a message, of which Envoy knows no type');
+        return shape;
+      }
+    }
+  }
+
+  #primary(): Shape {
+    const token = this.#next;
+    if (token === undefined) this.#unexpected();
+    // A number has its sign.
+    const negative = this.#is('-') && this.#tokens[this.#at + 1]?.kind === 'literal';
+    if (negative) this.#at++;
+    if (this.#next?.kind === 'literal') {
+      if (isTooLarge(this.#next.text, negative)) throw new Mistake(`has ${this.#next.text}, which is too large`);
+      this.#at++;
+      return 'other';
+    }
+    if (this.#took('(')) {
+      const shape = this.#expression();
+      this.#take(')');
+      return shape;
+    }
+    if (this.#took('[')) return this.#items(']');
+    if (this.#took('{')) return this.#entries();
+    this.#took('.');
+    const name = this.#name();
+    return this.#is('(') ? this.#call(name, 'byName') : 'other';
+  }
+
+  /** @param isField words that the language keeps are names of fields all the same */
+  #name(isField = false): string {
+    const token = this.#next;
+    if (token?.kind !== 'name' || token.text === 'in') this.#unexpected('where a name should be');
+    if (!isField && reserved.has(token.text))
+      throw new Mistake(`has ${token.text}, a word that the language keeps for itself`);
+    this.#at++;
+    return token.text;
+  }
+
+  #items(end: ')' | ']'): Shape {
+    while (!this.#took(end)) {
+      this.#expression();
+      if (!this.#took(',') && !this.#is(end)) this.#unexpected(`where ${end} should be`);
+    }
+    return 'other';
+  }
+
+  #entries(): Shape {
+    while (!this.#took('}')) {
+      this.#expression();
+      this.#take(':');
+      this.#expression();
+      if (!this.#took(',') && !this.#is('}')) this.#unexpected('where } should be');
+    }
+    return 'other';
+  }
+
+  #call(name: string, form: 'onValue' | 'byName'): Shape {
+    this.#take('(');
+    const first = this.#at;
+    const shapes: Shape[] = [];
+    if (!this.#took(')')) {
+      do shapes.push(this.#expression());
+      while (this.#took(','));
+      this.#take(')');
+    }
+    if (form === 'byName' && name === 'has') {
+      if (shapes.length !== 1 || shapes[0] !== 'field') throw new Mistake('asks has() for something that is no field');
+      return 'other';
+    }
+    if (form === 'onValue' && macros.has(name)) throw new Mistake(`has ${name}(), which Envoy does not evaluate`);
+    const counts = Object.hasOwn(functions, name) ? (functions[name]![form] ?? []) : [];
+    if (!counts.includes(shapes.length))
+      throw new Mistake(`has ${name}() with ${shapes.length} arguments, which Envoy does not know`);
+    if (name === 'matches') this.#checkPattern(form === 'onValue' ? first : undefined);
+    return 'other';
+  }
+
+  /** @param first the place of the pattern, of a call whose only argument it is */
+  #checkPattern(first: number | undefined): void {
+    // Whether `(pattern)` or `value, pattern)`: the pattern is the last token before the parenthesis, if it is a literal.
+    const place = this.#at - 2;
+    const token = this.#tokens[place];
+    const alone = first === undefined ? this.#tokens[place - 1]?.text === ',' : place === first;
+    if (!alone || token?.kind !== 'literal' || token.string === undefined) return;
+    const mistake = re2Mistake(token.string);
+    if (mistake !== undefined) throw new Mistake(`has a pattern that ${mistake}`);
+  }
+}
+
+/** Numbers have 64 bits. */
+function isTooLarge(literal: string, negative: boolean): boolean {
+  const [, digits, unsigned] = /^(0x[0-9a-fA-F]+|\d+)([uU]?)$/.exec(literal) ?? [];
+  if (digits === undefined) return false;
+  const largest = unsigned ? 2n ** 64n - 1n : 2n ** 63n - (negative ? 0n : 1n);
+  return BigInt(digits) > largest;
+}

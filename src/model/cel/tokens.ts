@@ -1,0 +1,51 @@
+/** The words of an expression of the Common Expression Language. */
+export interface Token {
+  readonly kind: 'literal' | 'name' | 'sign';
+  readonly text: string;
+  /** What a literal text stands for, as long as it has no escapes that matter. */
+  readonly string?: string;
+}
+
+const escapes = String.raw`\\(?:[abfnrtv\\?"'\x60]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})`;
+
+const rules: readonly (readonly [Token['kind'] | 'blank', RegExp])[] = [
+  ['blank', /[\t\n\f\r ]+|\/\/[^\n]*/y],
+  ['literal', /[bB]?[rR](?:"""[\s\S]*?"""|'''[\s\S]*?'''|"[^"\n\r]*"|'[^'\n\r]*')/y],
+  ['literal', new RegExp(`[bB]?(?:"""(?:[^\\\\]|${escapes})*?"""|'''(?:[^\\\\]|${escapes})*?''')`, 'y')],
+  ['literal', new RegExp(`[bB]?(?:"(?:[^\\\\"\\n\\r]|${escapes})*"|'(?:[^\\\\'\\n\\r]|${escapes})*')`, 'y')],
+  [
+    'literal',
+    /(?:\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+[uU]?|\d+[uU]?)(?!\w)/y,
+  ],
+  ['literal', /(?:true|false|null)(?!\w)/y],
+  ['name', /[A-Za-z_]\w*/y],
+  ['sign', /\|\||&&|<=|>=|==|!=|[<>+\-*/%!?:.,()[\]{}]/y],
+];
+
+/** A text says what is wrong. */
+export function tokensOf(text: string): readonly Token[] | string {
+  const tokens: Token[] = [];
+  for (let at = 0; at < text.length; ) {
+    const found = tokenAt(text, at);
+    if (found === undefined) return `is no expression: ${JSON.stringify(text.slice(at, at + 20))} is no word of one`;
+    at += found.text.length;
+    if (found.kind !== 'blank') tokens.push({ ...found, kind: found.kind, ...stringOf(found.text) });
+  }
+  return tokens;
+}
+
+function tokenAt(text: string, at: number): { kind: Token['kind'] | 'blank'; text: string } | undefined {
+  for (const [kind, rule] of rules) {
+    rule.lastIndex = at;
+    const found = rule.exec(text)?.[0];
+    if (found !== undefined && found !== '') return { kind, text: found };
+  }
+  return undefined;
+}
+
+function stringOf(text: string): { string?: string } {
+  const raw = /^[rR](["'])([\s\S]*)\1$/.exec(text);
+  if (raw !== null) return { string: raw[2]! };
+  const quoted = /^(["'])([^\\]*)\1$/.exec(text);
+  return quoted === null ? {} : { string: quoted[2]! };
+}

@@ -1,0 +1,111 @@
+/** Extension providers of the mesh that logs and traces go to, decoded (spec/discovery.md §8.11). Durations in milliseconds. */
+import * as E from 'fp-ts/lib/Either.js';
+import { decodersOfProviders } from './extension-providers.decode.ts';
+import type { MeshConfig } from './mesh-config.ts';
+
+/** Where a provider listens: a service of the mesh, by host or as `namespace/host`. */
+export interface ProviderAddress {
+  readonly service: string;
+  readonly port: number;
+}
+
+/** How an entry of a log is written. */
+export interface LogFormat {
+  readonly text?: string;
+  /** A JSON object, whose texts are formats. */
+  readonly labels?: Readonly<Record<string, unknown>>;
+}
+
+export interface FileAccessLogProvider {
+  readonly path: string;
+  /** Text or labels. */
+  readonly logFormat?: LogFormat;
+  readonly omitEmptyValues?: boolean;
+}
+
+/** Envoy's own gRPC access log service. */
+export interface GrpcAccessLogProvider extends ProviderAddress {
+  readonly logName?: string;
+  readonly filterStateObjectsToLog?: readonly string[];
+  readonly additionalRequestHeadersToLog?: readonly string[];
+  readonly additionalResponseHeadersToLog?: readonly string[];
+  readonly additionalResponseTrailersToLog?: readonly string[];
+}
+
+export interface OpenTelemetryAccessLogProvider extends ProviderAddress {
+  readonly logName?: string;
+  /** Text is the body, labels are attributes; either may be absent. */
+  readonly logFormat?: LogFormat;
+}
+
+export interface ZipkinProvider extends ProviderAddress {
+  readonly maxTagLength?: number;
+  readonly enable64bitTraceId?: boolean;
+  readonly path?: string;
+}
+
+export interface DatadogProvider extends ProviderAddress {
+  readonly maxTagLength?: number;
+}
+
+export interface SkyWalkingProvider extends ProviderAddress {
+  readonly accessToken?: string;
+}
+
+export interface OpenTelemetryTracingProvider extends ProviderAddress {
+  readonly maxTagLength?: number;
+  readonly http?: {
+    readonly path: string;
+    readonly timeoutMs?: number;
+    readonly headers?: readonly { readonly name: string; readonly value?: string; readonly envName?: string }[];
+  };
+  readonly grpc?: {
+    readonly timeoutMs?: number;
+    readonly initialMetadata?: readonly { readonly name: string; readonly value?: string; readonly envName?: string }[];
+  };
+  readonly resourceDetectors?: { readonly environment?: object; readonly dynatrace?: object };
+  readonly dynatraceSampler?: {
+    readonly tenant: string;
+    readonly clusterId: number;
+    readonly rootSpansPerMinute?: number;
+  };
+}
+
+/** A provider's name, and its settings under the key of its type. */
+export type TelemetryProvider = { readonly name: string } & (
+  | { readonly type: 'envoyFileAccessLog'; readonly settings: FileAccessLogProvider }
+  | { readonly type: 'envoyHttpAls'; readonly settings: GrpcAccessLogProvider }
+  | { readonly type: 'envoyTcpAls'; readonly settings: GrpcAccessLogProvider }
+  | { readonly type: 'envoyOtelAls'; readonly settings: OpenTelemetryAccessLogProvider }
+  | { readonly type: 'zipkin'; readonly settings: ZipkinProvider }
+  | { readonly type: 'datadog'; readonly settings: DatadogProvider }
+  | { readonly type: 'skywalking'; readonly settings: SkyWalkingProvider }
+  | { readonly type: 'opentelemetry'; readonly settings: OpenTelemetryTracingProvider }
+  | { readonly type: 'prometheus'; readonly settings: object }
+);
+
+export type ProviderType = TelemetryProvider['type'];
+
+export type ProviderOf<Type extends ProviderType> = Extract<TelemetryProvider, { type: Type }>;
+
+const decoded = new WeakMap<MeshConfig['extensionProviders'], ReadonlyMap<string, TelemetryProvider>>();
+
+/** The mesh's providers of telemetry by name. One that is of another type, or is not valid, is not among them. */
+export function telemetryProvidersOf({
+  extensionProviders,
+}: Pick<MeshConfig, 'extensionProviders'>): ReadonlyMap<string, TelemetryProvider> {
+  let providers = decoded.get(extensionProviders);
+  if (providers === undefined) {
+    providers = new Map(
+      extensionProviders.flatMap((provider) => {
+        const type = Object.keys(decodersOfProviders).find((key) => key in provider) as ProviderType | undefined;
+        if (type === undefined) return [];
+        const settings = decodersOfProviders[type](provider[type] ?? {});
+        if (E.isLeft(settings)) return [];
+        return [[provider.name, { name: provider.name, type, settings: settings.right.value } as TelemetryProvider]];
+      }),
+    );
+    decoded.set(extensionProviders, providers);
+  }
+  return providers;
+}

@@ -1,0 +1,88 @@
+import { anyUnpack, type StringValue, StringValueSchema } from '@bufbuild/protobuf/wkt';
+import { describe, expect, it } from 'vitest';
+import type { TypedExtensionConfig } from '../../gen/envoy/config/core/v3/extension_pb.ts';
+import { type RBAC, RBACSchema } from '../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
+import { type Wasm, WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { buildWasmPlugins } from './build.ts';
+
+const hash = '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae';
+
+function made(spec: string, more = '') {
+  const { context } = givenMesh(`
+apiVersion: extensions.istio.io/v1alpha1
+kind: WasmPlugin
+metadata: { name: one.two, namespace: shop }
+spec: ${spec}
+${more}`);
+  const shape = givenShape({ namespace: 'shop', labels: { app: 'web' } }, context);
+  const resources = buildWasmPlugins(shape, context, ['shop.one.two', 'shop.other', 'nonsense']);
+  expect(resources.map(({ name }) => name)).toEqual(resources.length === 0 ? [] : ['shop.one.two']);
+  const packed = (resources[0]?.message as TypedExtensionConfig | undefined)?.typedConfig;
+  return {
+    wasm: packed && (anyUnpack(packed, WasmSchema) as Wasm | undefined),
+    rbac: packed && (anyUnpack(packed, RBACSchema) as RBAC | undefined),
+  };
+}
+
+function codeOf(wasm: Wasm | undefined) {
+  const vm = wasm?.config?.vm;
+  return vm?.case === 'vmConfig' ? vm.value.code?.specifier : undefined;
+}
+
+const modules = `---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: modules, namespace: shop }
+spec:
+  hosts: [modules.test]
+  resolution: STATIC
+  ports: [{ number: 8080, name: http, protocol: HTTP }]
+  endpoints: [{ address: 10.0.0.1 }]
+`;
+
+describe('the configuration of a WasmPlugin', () => {
+  it('has the code of a file, its settings and its environment', () => {
+    const { wasm } = made(
+      '{ url: "file:///opt/a%20b.wasm", pluginName: root, failStrategy: FAIL_OPEN, pluginConfig: { a: 1 }, ' +
+        'vmConfig: { env: [{ name: A, value: b }, { name: HOME, valueFrom: HOST }] } }',
+    );
+    expect(codeOf(wasm)).toMatchObject({
+      case: 'local',
+      value: { specifier: { case: 'filename', value: '/opt/a b.wasm' } },
+    });
+    expect(wasm?.config).toMatchObject({ name: 'shop.one.two', rootId: 'root', failOpen: true });
+    const settings = anyUnpack(wasm!.config!.configuration!, StringValueSchema) as StringValue;
+    expect(JSON.parse(settings.value)).toEqual({ a: 1 });
+    expect(wasm?.config?.vm.value).toMatchObject({
+      runtime: 'envoy.wasm.runtime.v8',
+      environmentVariables: { hostEnvKeys: ['HOME'], keyValues: { A: 'b' } },
+    });
+  });
+
+  it('has code to be fetched from a service of the mesh', () => {
+    const { wasm } = made(`{ url: "http://modules.test:8080/a.wasm", sha256: ${hash.toUpperCase()} }`, modules);
+    expect(codeOf(wasm)).toMatchObject({
+      case: 'remote',
+      value: {
+        sha256: hash,
+        httpUri: { uri: 'http://modules.test:8080/a.wasm', httpUpstreamType: { value: 'outbound|8080||modules.test' } },
+      },
+    });
+  });
+
+  it.each([
+    ['an image of a registry', 'example.com/image:1', ''],
+    ['a host that is no service', 'http://elsewhere.test/a.wasm', `, sha256: ${hash}`],
+    ['code without a hash', 'http://modules.test:8080/a.wasm', ''],
+  ])('lets nothing pass for %s, unless it says FAIL_OPEN', (_, url, more) => {
+    const closed = made(`{ url: "${url}"${more} }`, modules);
+    expect(closed.wasm).toBeUndefined();
+    expect(closed.rbac?.rules).toMatchObject({ action: 0, policies: {} });
+    expect(made(`{ url: "${url}"${more}, failStrategy: FAIL_OPEN }`, modules).rbac?.rules).toBeUndefined();
+  });
+
+  it('is for the workloads that it selects', () => {
+    expect(made('{ url: "file:///a.wasm", selector: { matchLabels: { app: other } } }')).toEqual({});
+  });
+});

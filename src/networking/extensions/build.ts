@@ -1,0 +1,95 @@
+/**
+ * ECDS: the configurations of the WasmPlugins of a proxy, which its filters ask for by name (spec/discovery.md §8.12). A
+ * plugin changes then without its listener: no connection is drained for it.
+ */
+
+import { create } from '@bufbuild/protobuf';
+import { type Any, anyPack, StringValueSchema } from '@bufbuild/protobuf/wkt';
+import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.ts';
+import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
+import { RBACSchema as HttpRbacSchema } from '../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
+import { WasmSchema as HttpWasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
+import { RBACSchema as NetworkRbacSchema } from '../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
+import { WasmSchema as NetworkWasmSchema } from '../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.ts';
+import type { EnvironmentVariablesSchema, PluginConfigSchema } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.ts';
+import { type Config, configKeyOf } from '../../model/config.ts';
+import type { WasmPlugin } from '../../model/kinds/wasm-plugin.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { pack } from '../any.ts';
+import type { Init } from '../init.ts';
+import { type Memory, noMemory } from '../memory.ts';
+import { withOrigins } from '../origin.ts';
+import { namedResource, type Resource } from '../resource.ts';
+import { extensionName, levelOf } from './wasm-plugins.ts';
+import { type WasmSource, wasmSource } from './wasm-source.ts';
+
+/** One for each name that is that of a plugin in force for the proxy. */
+export function buildWasmPlugins(
+  shape: ProxyShape,
+  push: PushContext,
+  names: readonly string[],
+  memory: Memory = noMemory,
+): Resource[] {
+  const { wasmPlugins } = push.policiesFor(shape);
+  if (wasmPlugins.length === 0) return [];
+  const byName = new Map(wasmPlugins.map((plugin) => [extensionName(plugin), plugin]));
+  return names.flatMap((name) => {
+    const plugin = byName.get(name);
+    if (plugin === undefined) return [];
+    const { code, cluster = '', dependsOn } = wasmSource(plugin.spec, shape, push);
+    return memory.recall('ECDS', `${name} ${cluster}`, [plugin], () => {
+      const message = create(TypedExtensionConfigSchema, { name, typedConfig: configurationOf(plugin, code) });
+      const key = configKeyOf(plugin);
+      return namedResource(TypedExtensionConfigSchema, withOrigins(message, [{ key }]), [key, ...dependsOn]);
+    });
+  });
+}
+
+function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code']): Any {
+  const network = levelOf(plugin.spec) === 'NETWORK';
+  if (code === undefined) return substitute(plugin.spec, network);
+  const config = pluginConfig(plugin, code);
+  return network ? pack(NetworkWasmSchema, { config }) : pack(HttpWasmSchema, { config });
+}
+
+/** What stands for code that Envoy cannot get: everything passes, or (unless the plugin says `FAIL_OPEN`) nothing does. */
+function substitute({ failStrategy }: WasmPlugin, network: boolean): Any {
+  const rules = failStrategy === 'FAIL_OPEN' ? undefined : { action: RBAC_Action.ALLOW, policies: {} };
+  return network
+    ? pack(NetworkRbacSchema, { statPrefix: 'wasm.', ...(rules && { rules }) })
+    : pack(HttpRbacSchema, rules && { rules });
+}
+
+function pluginConfig(
+  { namespace, name, spec }: Config<WasmPlugin>,
+  code: NonNullable<WasmSource['code']>,
+): Init<typeof PluginConfigSchema> {
+  const { pluginConfig: settings, pluginName = '', failStrategy, vmConfig } = spec;
+  const environment = environmentOf(vmConfig?.env ?? []);
+  return {
+    name: extensionName({ namespace, name }),
+    rootId: pluginName,
+    failOpen: failStrategy === 'FAIL_OPEN',
+    ...(settings && {
+      configuration: anyPack(StringValueSchema, create(StringValueSchema, { value: JSON.stringify(settings) })),
+    }),
+    vm: {
+      case: 'vmConfig',
+      value: { runtime: 'envoy.wasm.runtime.v8', code, ...(environment && { environmentVariables: environment }) },
+    },
+  };
+}
+
+function environmentOf(
+  variables: NonNullable<NonNullable<WasmPlugin['vmConfig']>['env']>,
+): Init<typeof EnvironmentVariablesSchema> | undefined {
+  if (variables.length === 0) return undefined;
+  const [host, inline] = [true, false].map((ofHost) =>
+    variables.filter(({ valueFrom }) => (valueFrom === 'HOST') === ofHost),
+  );
+  return {
+    hostEnvKeys: host!.map((variable) => variable.name),
+    keyValues: Object.fromEntries(inline!.map((variable) => [variable.name, variable.value ?? ''])),
+  };
+}

@@ -1,0 +1,52 @@
+/** How a proxy gets the code of a WasmPlugin. */
+import type { AsyncDataSourceSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
+import type { ConfigKey } from '../../model/config.ts';
+import type { WasmPlugin } from '../../model/kinds/wasm-plugin.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { type Service, serviceKey } from '../../model/service.ts';
+import { duration } from '../duration.ts';
+import type { Init } from '../init.ts';
+import { providerCluster } from '../telemetry/provider-cluster.ts';
+
+const fetchTimeoutMs = 30_000;
+
+export interface WasmSource {
+  /** Undefined: Envoy cannot get it. */
+  readonly code: Init<typeof AsyncDataSourceSchema> | undefined;
+  /** Whom it is fetched from. */
+  readonly cluster?: string;
+  /** What the answer depends on besides the plugin. */
+  readonly dependsOn: readonly ConfigKey[];
+}
+
+/**
+ * Envoy reads files, and fetches over HTTP from a service of the mesh whose hash it is told. It knows no image registries
+ * (`oci://`), and asks no host that is no service.
+ */
+export function wasmSource({ url, sha256 = '' }: WasmPlugin, shape: ProxyShape, push: PushContext): WasmSource {
+  const { protocol, hostname, port, pathname } = new URL(url);
+  if (protocol === 'file:') {
+    const filename = decodeURIComponent(pathname);
+    return {
+      code: { specifier: { case: 'local', value: { specifier: { case: 'filename', value: filename } } } },
+      dependsOn: [],
+    };
+  }
+  if (protocol === 'oci:' || sha256 === '') return { code: undefined, dependsOn: [] };
+  const number = Number(port) || (protocol === 'https:' ? 443 : 80);
+  const found = providerCluster({ service: hostname, port: number }, shape, push);
+  const dependsOn = servicesNamed(hostname, push).map(serviceKey);
+  if (found === undefined) return { code: undefined, dependsOn };
+  const httpUri = {
+    uri: url,
+    httpUpstreamType: { case: 'cluster' as const, value: found.cluster },
+    timeout: duration(fetchTimeoutMs),
+  };
+  const value = { httpUri, sha256: sha256.toLowerCase() };
+  return { code: { specifier: { case: 'remote', value } }, cluster: found.cluster, dependsOn };
+}
+
+function servicesNamed(hostname: string, { services }: PushContext): readonly Service[] {
+  return services.filter((service) => service.hostname === hostname);
+}

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { type GivenMesh, givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { rememberAll } from '../given-memory.ts';
+import { buildListeners } from '../index.ts';
+
+const meshConfig = `
+extensionProviders:
+- { name: logs, envoyHttpAls: { service: logs.test, port: 9000 } }
+- { name: spans, zipkin: { service: logs.test, port: 9411 } }
+defaultProviders: { accessLogging: [logs] }
+`;
+
+/** The collector is seen from `near` alone. */
+const yaml = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: web, namespace: shop }
+spec:
+  hosts: [web.test]
+  resolution: NONE
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: logs, namespace: near }
+spec:
+  hosts: [logs.test]
+  exportTo: ["."]
+  resolution: STATIC
+  ports: [{ number: 9000, name: grpc, protocol: GRPC }, { number: 9411, name: http, protocol: HTTP }]
+  endpoints: [{ address: 10.1.0.1 }]
+`;
+
+function listenerOf(mesh: GivenMesh, node: Parameters<typeof givenShape>[0], memory = rememberAll()): string {
+  const { context } = mesh;
+  const made = buildListeners(givenShape(node, context), context, memory);
+  return Buffer.from(made.find(({ name }) => name === '0.0.0.0_80')!.bytes).toString('latin1');
+}
+
+describe('a listener that proxies share', () => {
+  it('is another one for those that do not reach the service of a log', () => {
+    const mesh = givenMesh(yaml, { meshConfig });
+    const memory = rememberAll();
+    expect(listenerOf(mesh, { namespace: 'near' }, memory)).toContain('outbound|9000||logs.test');
+    expect(listenerOf(mesh, { namespace: 'far' }, memory)).not.toContain('outbound|9000||logs.test');
+    expect(listenerOf(mesh, { namespace: 'near' }, memory)).toContain('outbound|9000||logs.test');
+  });
+
+  it('is another one for workloads that traces tell apart, and one where nothing is traced', () => {
+    const traced = givenMesh(yaml, {
+      meshConfig: `${meshConfig.replace('accessLogging: [logs]', 'tracing: [spans]')}`,
+    });
+    const named = (name: string) => ({ namespace: 'near', labels: { 'service.istio.io/canonical-name': name } });
+    const memory = rememberAll();
+    expect(listenerOf(traced, named('first'), memory)).toContain('first');
+    expect(listenerOf(traced, named('second'), memory)).not.toContain('first');
+    const plain = rememberAll();
+    const quiet = givenMesh(yaml);
+    for (const name of ['first', 'second']) listenerOf(quiet, named(name), plain);
+    expect(plain.made.filter((id) => id.startsWith('LDS ["0.0.0.0",80'))).toHaveLength(1);
+  });
+
+  it('is another one for proxies of other settings', () => {
+    const mesh = givenMesh(yaml);
+    const memory = rememberAll();
+    const quiet = { namespace: 'far', metadata: { PROXY_CONFIG: '{"proxyHeaders": {"server": {"value": "quiet"}}}' } };
+    expect(listenerOf(mesh, { namespace: 'far' }, memory)).toContain('istio-envoy');
+    expect(listenerOf(mesh, quiet, memory)).toContain('quiet');
+  });
+});

@@ -1,0 +1,133 @@
+/**
+ * What a connection logs, and how its requests are traced: what the mesh configuration, the Telemetry objects in force,
+ * the proxy's own settings and what the proxy reaches say together (spec/discovery.md §8.11).
+ */
+import type { ConfigKey } from '../../model/config.ts';
+import { type ProviderType, type TelemetryProvider, telemetryProvidersOf } from '../../model/extension-providers.ts';
+import { type ProxySettings, proxySettingsOf } from '../../model/proxy-settings.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import { serviceKey } from '../../model/service.ts';
+import type { ProxyContext } from '../connection-context.ts';
+import { hasIstioExtensions } from '../istio-extensions.ts';
+import { chosenLogs, meshLog } from './access-logging.ts';
+import { reportsMetrics } from './metrics.ts';
+import type { Side } from './mode.ts';
+import { type ProviderCluster, providerCluster } from './provider-cluster.ts';
+import { chosenTracing, type TracingChoice } from './tracing.ts';
+import { type WorkloadIdentity, workloadIdentity } from './workload-identity.ts';
+
+/** One log: of a provider, or (without one) those of the mesh configuration. */
+export interface ConnectionLog {
+  readonly provider?: TelemetryProvider;
+  /** Where the provider's service is; a file needs none. */
+  readonly cluster?: string;
+  readonly filter?: string;
+}
+
+export interface ConnectionTracing extends TracingChoice {
+  /** Undefined: the tracer of the proxy's bootstrap. */
+  readonly tracer:
+    | { readonly provider: TelemetryProvider; readonly cluster: string; readonly host: string }
+    | undefined;
+  readonly workload: WorkloadIdentity;
+}
+
+export interface ConnectionTelemetry {
+  readonly logs: readonly ConnectionLog[];
+  /** Undefined: requests are not traced. */
+  readonly tracing: ConnectionTracing | undefined;
+  /** Whether a build of Envoy that can counts requests and connections as the mesh does. */
+  readonly metrics: boolean;
+  readonly settings: ProxySettings;
+  /**
+   * Equal for proxies of one mesh configuration and the same Telemetry objects that log and trace alike, and have the
+   * same settings; empty where nothing of the proxy counts.
+   */
+  readonly text: string;
+  /** The services of the providers. */
+  readonly dependsOn: readonly ConfigKey[];
+}
+
+const known = new WeakMap<object, WeakMap<ProxyShape, Map<Side, ConnectionTelemetry>>>();
+
+export function telemetryOf({ shape, push, policies }: ProxyContext, side: Side): ConnectionTelemetry {
+  const ofPush = known.get(push) ?? new WeakMap<ProxyShape, Map<Side, ConnectionTelemetry>>();
+  known.set(push, ofPush);
+  const ofShape = ofPush.get(shape) ?? new Map<Side, ConnectionTelemetry>();
+  ofPush.set(shape, ofShape);
+  let telemetry = ofShape.get(side);
+  if (telemetry === undefined) {
+    telemetry = resolved({ shape, push, policies }, side);
+    ofShape.set(side, telemetry);
+  }
+  return telemetry;
+}
+
+/** Types of providers that logs go to, and that need a service. */
+const logServices: ReadonlySet<ProviderType> = new Set(['envoyHttpAls', 'envoyTcpAls', 'envoyOtelAls']);
+const tracerTypes: ReadonlySet<ProviderType> = new Set(['zipkin', 'datadog', 'skywalking', 'opentelemetry']);
+
+function resolved(proxy: ProxyContext, side: Side): ConnectionTelemetry {
+  const { shape, push, policies } = proxy;
+  const { mesh } = push;
+  const providers = telemetryProvidersOf(mesh);
+  const found: ProviderCluster[] = [];
+  const clusterOf = (provider: TelemetryProvider): ProviderCluster | undefined => {
+    if (!('service' in provider.settings)) return undefined;
+    const cluster = providerCluster(provider.settings, shape, push);
+    if (cluster !== undefined) found.push(cluster);
+    return cluster;
+  };
+  const logs = chosenLogs(policies.telemetries, mesh, side).flatMap(({ target, ...choice }): ConnectionLog[] => {
+    if (target === meshLog) return [choice];
+    const provider = providers.get(target);
+    if (provider?.type === 'envoyFileAccessLog') return [{ ...choice, provider }];
+    if (provider === undefined || !logServices.has(provider.type)) return [];
+    const cluster = clusterOf(provider)?.cluster;
+    return cluster === undefined ? [] : [{ ...choice, provider, cluster }];
+  });
+  const settings = proxySettingsOf(shape, mesh);
+  const tracing = resolvedTracing(proxy, side, settings, (name) => {
+    const provider = providers.get(name);
+    if (provider === undefined || !tracerTypes.has(provider.type)) return undefined;
+    const at = clusterOf(provider);
+    return at && { provider, cluster: at.cluster, host: at.service.hostname };
+  });
+  const facts = {
+    clusters: logs.flatMap(({ cluster }) => cluster ?? []),
+    ...(tracing && { tracer: tracing.tracer?.cluster ?? '', workload: tracing.workload }),
+    ...(shape.metadata.PROXY_CONFIG !== undefined && { settings: shape.metadata.PROXY_CONFIG }),
+    ...(hasIstioExtensions(shape, mesh) && { istio: true }),
+  };
+  const isPlain = facts.clusters.length === 0 && Object.keys(facts).length === 1;
+  return {
+    logs,
+    tracing,
+    metrics: reportsMetrics(policies.telemetries, mesh, providers, side),
+    settings,
+    text: isPlain ? '' : JSON.stringify(facts),
+    dependsOn: found.map(({ service }) => serviceKey(service)),
+  };
+}
+
+/** A provider that is not there reports nothing, and so does a bootstrap without a tracer. */
+function resolvedTracing(
+  { shape, push, policies }: ProxyContext,
+  side: Side,
+  settings: ProxySettings,
+  tracerNamed: (name: string) => ConnectionTracing['tracer'],
+): ConnectionTracing | undefined {
+  const choice = chosenTracing(policies.telemetries, push.mesh, side);
+  if (choice === undefined) return undefined;
+  const { provider } = choice;
+  const tracer = provider === undefined ? undefined : tracerNamed(provider);
+  if (provider === undefined ? !settings.tracing.hasTracer : tracer === undefined) return undefined;
+  return {
+    ...choice,
+    sampling: choice.sampling ?? settings.tracing.sampling ?? push.features.traceSampling,
+    customTags: choice.customTags ?? settings.tracing.customTags,
+    istioTags: choice.istioTags && (settings.tracing.enableIstioTags ?? true),
+    tracer,
+    workload: workloadIdentity(shape, settings),
+  };
+}

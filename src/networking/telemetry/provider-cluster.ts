@@ -1,0 +1,39 @@
+/** The cluster behind an extension provider of the mesh: that of a service which the proxy reaches. */
+import type { ProviderAddress } from '../../model/extension-providers.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import type { Service } from '../../model/service.ts';
+import { outboundCluster } from '../clusters/outbound.ts';
+import { outboundClusterName } from '../names.ts';
+import { reachOf } from '../reach.ts';
+
+export interface ProviderCluster {
+  readonly cluster: string;
+  readonly service: Service;
+}
+
+/**
+ * Undefined when the proxy has no such cluster: Envoy refuses listeners that report to a cluster which it does not know,
+ * so the provider is then left out.
+ *
+ * @param address.service `host`, or `namespace/host`
+ */
+export function providerCluster(
+  { service: name, port: number }: ProviderAddress,
+  shape: ProxyShape,
+  push: PushContext,
+): ProviderCluster | undefined {
+  const slash = name.indexOf('/');
+  const host = name.slice(slash + 1);
+  const namespace = slash === -1 ? undefined : name.slice(0, slash);
+  const reach = reachOf(shape, push);
+  for (const service of reach.services) {
+    if (service.hostname !== host || (namespace !== undefined && service.namespace !== namespace)) continue;
+    const port = service.ports.find((candidate) => candidate.number === number && candidate.protocol !== 'UDP');
+    if (port === undefined) continue;
+    const rule = reach.destinationRuleFor(service);
+    if (outboundCluster({ service, port, subset: '', rule }, shape, push) === undefined) continue;
+    return { cluster: outboundClusterName(number, '', host), service };
+  }
+  return undefined;
+}

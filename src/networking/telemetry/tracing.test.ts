@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import type { Config } from '../../model/config.ts';
+import type { Telemetry, Tracing } from '../../model/kinds/telemetry.ts';
+import { chosenTracing } from './tracing.ts';
+
+function given(...objects: (readonly Tracing[])[]): Config<Telemetry>[] {
+  return objects.map((tracing) => ({ spec: { tracing } }) as unknown as Config<Telemetry>);
+}
+
+const mesh = { defaultProviders: { tracing: ['zipkin', 'other'] }, enableTracing: true };
+const bare = { defaultProviders: {}, enableTracing: true };
+
+describe('how requests are traced', () => {
+  it('is by the first default provider, or the tracer of the bootstrap', () => {
+    expect(chosenTracing([], mesh, 'CLIENT')).toMatchObject({ provider: 'zipkin', sampling: undefined });
+    expect(chosenTracing([], bare, 'CLIENT')).toMatchObject({ provider: undefined });
+    expect(chosenTracing([], { ...bare, enableTracing: false }, 'CLIENT')).toBeUndefined();
+  });
+
+  it('is said field by field, the narrowest object last', () => {
+    const telemetries = given(
+      [{ randomSamplingPercentage: 10, customTags: { a: { literal: { value: 'mesh' } } }, enableIstioTags: false }],
+      [{ customTags: { b: { literal: { value: 'own' } } } }, { providers: ['third', 'fourth'] }],
+    );
+    expect(chosenTracing(telemetries, mesh, 'SERVER')).toEqual({
+      provider: 'third',
+      sampling: 10,
+      customTags: { b: { literal: { value: 'own' } } },
+      useRequestId: true,
+      istioTags: false,
+      propagateContext: true,
+    });
+  });
+
+  it('is said for one side alone', () => {
+    const telemetries = given([{ match: { mode: 'SERVER' }, randomSamplingPercentage: 0 }]);
+    expect(chosenTracing(telemetries, mesh, 'SERVER')?.sampling).toBe(0);
+    expect(chosenTracing(telemetries, mesh, 'CLIENT')?.sampling).toBeUndefined();
+  });
+
+  it('is not at all where spans are not to be reported, until a narrower object says that they are', () => {
+    const silent = [{ disableSpanReporting: true }];
+    expect(chosenTracing(given(silent), mesh, 'CLIENT')).toBeUndefined();
+    expect(chosenTracing(given(silent, [{ disableSpanReporting: false }]), mesh, 'CLIENT')?.provider).toBe('zipkin');
+  });
+});
