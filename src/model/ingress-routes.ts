@@ -76,7 +76,10 @@ function routeOf({ path, pathType }: IngressPath, destination: Destination | und
 /** Of `/a` that is `/a` itself and all below `/a/`, not `/ab`. */
 function segments(path: string, everything: PathRoute, route: HttpRoute['route']): PathRoute {
   if (path === '') return everything;
-  const match = [{ uri: { exact: path } }, { uri: { prefix: `${path}/` } }];
+  // Envoy wants no query or fragment in it, and one more sign than a slash.
+  const match = /^[^?#]+[^?#/]$/.test(path)
+    ? [{ uri: { prefix: path }, bySegments: true }]
+    : [{ uri: { exact: path } }, { uri: { prefix: `${path}/` } }];
   return { path, isExact: false, route: { match, route: route! } };
 }
 

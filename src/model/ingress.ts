@@ -90,9 +90,14 @@ function gatewayOf(ingress: Config<Ingress>, { ingressSelector }: IngressSetting
   });
   const plain: Server = { port: { number: 80, protocol: 'HTTP', name: `http-80-ingress-${of}` }, hosts: ['*'] };
   const selector = { istio: ingressSelector === '' ? 'ingressgateway' : ingressSelector };
-  return made('Gateway', gatewayNameOf(ingress), namespace, ingress, { servers: [...secure, plain], selector });
+  // Without an age, as in the reference: older than what people write, and among themselves in the order of their names.
+  return made('Gateway', gatewayNameOf(ingress), namespace, ingress, { servers: [...secure, plain], selector }, 0);
 }
 
+/**
+ * Bound to the gateway of the oldest Ingress alone, as in the reference: on the plain HTTP port, which all of them share,
+ * that makes no difference. Over TLS a host answers where the oldest Ingress has it.
+ */
 function virtualServiceOf(
   host: string,
   { ingresses, http }: HostRoutes,
@@ -102,13 +107,20 @@ function virtualServiceOf(
   const name = `${host.replaceAll('.', '-')}-${first!.name}-${suffix}`;
   return made('VirtualService', name, first!.namespace, first!, {
     hosts: [host],
-    gateways: ingresses.map(gatewayName),
+    gateways: [gatewayName(first!)],
     http,
   });
 }
 
-/** As old as what it was made of. */
-function made<Spec>(kind: string, name: string, namespace: string, origin: Config, spec: Spec): Config<Spec> {
+/** @param creationTimestamp of what it was made of, unless it says otherwise */
+function made<Spec>(
+  kind: string,
+  name: string,
+  namespace: string,
+  origin: Config,
+  spec: Spec,
+  creationTimestamp = origin.creationTimestamp,
+): Config<Spec> {
   return {
     kind,
     apiVersion: 'networking.istio.io/v1',
@@ -117,7 +129,7 @@ function made<Spec>(kind: string, name: string, namespace: string, origin: Confi
     labels: {},
     annotations: {},
     resourceVersion: hash('sha1', JSON.stringify(spec), 'hex').slice(0, 16),
-    creationTimestamp: origin.creationTimestamp,
+    creationTimestamp,
     spec,
     ...(origin.source && { source: origin.source }),
   };

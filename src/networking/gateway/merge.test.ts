@@ -58,12 +58,49 @@ describe('gateways of one proxy', () => {
     expect([...merged.routes.keys()]).toEqual(['http.80.127.0.0.1']);
   });
 
-  it('listen where their Kubernetes Service leads, and nowhere that the pod may not', () => {
-    const yaml = gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }]');
-    const target = (registry: string): ServiceTarget =>
-      ({ service: { registry }, port: { number: 80 }, targetPort: 8080 }) as ServiceTarget;
-    expect(merge(yaml, { serviceTargets: [target('Kubernetes')] }).ports[0]?.port).toBe(8080);
-    expect(merge(yaml, { serviceTargets: [target('External')] }).ports[0]?.port).toBe(80);
+  const oneServer = '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }]';
+  const target = (hostname: string, targetPort: number, labels: object = {}): ServiceTarget =>
+    ({ service: { hostname, namespace: 'default', labels }, port: { number: 80 }, targetPort }) as ServiceTarget;
+  const portsOf = ({ ports }: MergedGateways): number[] => ports.map(({ port }) => port);
+
+  it('listen where their services lead, each port once', () => {
+    const yaml = gateway('a', oneServer);
+    const serviceTargets = [target('a.test', 8080), target('b.test', 8081), target('c.test', 8080)];
+    expect(portsOf(merge(yaml, { serviceTargets }))).toEqual([8080, 8081]);
+    expect(portsOf(merge(yaml, { serviceTargets: [] }))).toEqual([80]);
+  });
+
+  it('listen on the port itself where the only service that leads elsewhere is not to be followed', () => {
+    const unfollowed = target('a.test', 8080, { 'experimental.istio.io/disable-gateway-port-translation': 'true' });
+    expect(portsOf(merge(gateway('a', oneServer), { serviceTargets: [unfollowed] }))).toEqual([80]);
+    expect(portsOf(merge(gateway('a', oneServer), { serviceTargets: [unfollowed, target('b.test', 8081)] }))).toEqual([
+      8081,
+    ]);
+  });
+
+  it('that name their services listen where these lead, and nowhere else', () => {
+    const servers = [80, 81].map((number) => {
+      return `{ port: { number: ${number}, name: http-${number}, protocol: HTTP }, hosts: ["*"] }`;
+    });
+    const annotated = 'name: a, annotations: { internal.istio.io/gateway-service: "a.test,b.test" }';
+    const named = gateway('a', `[${servers}]`).replace('name: a', annotated);
+    const serviceTargets = [target('a.test', 8080), target('other.test', 8081)];
+    expect(portsOf(merge(named, { serviceTargets }))).toEqual([8080]);
+  });
+
+  it('have no ISTIO_MUTUAL server where nobody serves workload certificates', () => {
+    const yaml = gateway(
+      'a',
+      '[{ port: { number: 443, name: tls, protocol: HTTPS }, hosts: ["*"], tls: { mode: ISTIO_MUTUAL } }]',
+    );
+    const bare = merge(yaml);
+    expect(bare.ports).toEqual([]);
+    expect(bare.rejected).toEqual([expect.stringContaining('needs workload certificates')]);
+    expect(portsOf(merge(yaml, { metadata: { WORKLOAD_CERTIFICATES: 'true' } }))).toEqual([443]);
+  });
+
+  it('listen nowhere that the pod may not', () => {
+    const yaml = gateway('a', oneServer);
     const unprivileged = merge(yaml, { metadata: { UNPRIVILEGED_POD: 'true' } });
     expect(unprivileged.ports).toEqual([]);
     expect(unprivileged.rejected).toHaveLength(1);

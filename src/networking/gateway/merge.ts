@@ -3,12 +3,15 @@
  * from it.
  */
 import { type Config, configKeyOf, configKeyText } from '../../model/config.ts';
+import { gatewayServicesOf, isGatewayService } from '../../model/gateway-index.ts';
 import type { Gateway, Server } from '../../model/kinds/gateway.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
+import type { ServiceTarget } from '../../model/service.ts';
 import { isUnixSocket } from '../address.ts';
 import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../names.ts';
 import type { Origin } from '../origin.ts';
+import { hasWorkloadCertificates } from '../proxy-shape.ts';
 import { isPrivilegedPort } from '../reserved-ports.ts';
 
 /** One server of a Gateway object on one port of the proxy. */
@@ -59,9 +62,7 @@ export function mergeGateways(shape: ProxyShape, push: PushContext): MergedGatew
   for (const gateway of push.gatewaysFor(shape)) {
     for (const server of gateway.spec.servers) {
       for (const port of proxyPorts(server, gateway, shape)) {
-        const reason = isPrivilegedPort(port, shape)
-          ? 'the pod may not bind ports below 1024'
-          : add(ports, gateway, server, port);
+        const reason = impossible(server, port, shape) ?? add(ports, gateway, server, port);
         if (reason)
           rejected.push(`${configKeyText(gateway)} server ${server.port.name || server.port.number}: ${reason}`);
       }
@@ -74,6 +75,14 @@ export function mergeGateways(shape: ProxyShape, push: PushContext): MergedGatew
     hasAutoPassthrough: all.some(({ server }) => server.tls?.mode === 'AUTO_PASSTHROUGH'),
     rejected,
   };
+}
+
+/** Why the proxy cannot carry out a server, whatever else it does. */
+function impossible({ tls }: Server, port: number, shape: ProxyShape): string | undefined {
+  if (isPrivilegedPort(port, shape)) return 'the pod may not bind ports below 1024';
+  return tls?.mode === 'ISTIO_MUTUAL' && !hasWorkloadCertificates(shape)
+    ? 'ISTIO_MUTUAL needs workload certificates, which the proxy has no agent for'
+    : undefined;
 }
 
 /** Puts a server on a port, or says why it cannot be there. The first on a port decides what may join it. */
@@ -134,20 +143,23 @@ export function dnsName(serverHost: string): string {
   return serverHost.slice(serverHost.indexOf('/') + 1);
 }
 
+/** Of a service whose ports are not those of the gateways behind it. */
 const keepPortLabel = 'experimental.istio.io/disable-gateway-port-translation';
 
 /**
- * The ports of the pod: a server names the port of the gateway's Kubernetes Service, which may lead to another one.
- * Other registries tell addresses, not whose process listens there: their ports are not translated.
+ * The ports of the pod: a server names a port of the gateway's service, which may lead to another one. An object that
+ * names its services has no port without one of them; others listen on the port itself where no service leads elsewhere.
  */
 function proxyPorts(server: Server, gateway: Config<Gateway>, shape: ProxyShape): readonly number[] {
   const { number } = server.port;
-  if (gateway.labels[keepPortLabel] === 'true' || (server.bind !== undefined && isUnixSocket(server.bind)))
-    return [number];
+  if (server.bind !== undefined && isUnixSocket(server.bind)) return [number];
+  const named = gatewayServicesOf(gateway);
+  const leads = (target: ServiceTarget): boolean =>
+    named === undefined ? target.service.labels[keepPortLabel] !== 'true' : isGatewayService(target, gateway, named);
   const targets = shape.serviceTargets
-    .filter(({ service, port }) => service.registry === 'Kubernetes' && port.number === number)
-    .map((target) => target.targetPort);
-  return targets.length === 0 ? [number] : [...new Set(targets)];
+    .filter((target) => target.port.number === number && leads(target))
+    .map(({ targetPort }) => targetPort);
+  return targets.length === 0 && named === undefined ? [number] : [...new Set(targets)];
 }
 
 function byRoute(servers: readonly GatewayServer[]): Map<string, GatewayServer[]> {

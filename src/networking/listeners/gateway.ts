@@ -9,6 +9,7 @@ import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.t
 import { type ConfigKey, configKeyOf } from '../../model/config.ts';
 import { isHostWithin } from '../../model/hostname.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
+import type { Service } from '../../model/service.ts';
 import { isUnixSocket, wildcardAddress } from '../address.ts';
 import type { ConnectionContext, ProxyContext } from '../connection-context.ts';
 import { duration } from '../duration.ts';
@@ -27,16 +28,16 @@ import { type Origin, ruleOrigins, serviceOrigin, withOrigins } from '../origin.
 import { policyKeys } from '../policies.ts';
 import { type Reach, reachOf } from '../reach.ts';
 import { namedResource, type Resource } from '../resource.ts';
+import { listenerAccessLogs } from './access-log.ts';
 import { type ChainMatch, chainMatch, routeFilters } from './filter-chain.ts';
 import { TakenMatches } from './free-match.ts';
+import { takesHttp10 } from './http10.ts';
 import { tlsInspector } from './inspection.ts';
 import { type L4Route, tcpRoutes, tlsRoutes } from './l4-routes.ts';
 import { makeListener } from './listener.ts';
 import { requestFilters, tcpFilters } from './network-filters/index.ts';
+import { proxyProtocol } from './proxy-protocol.ts';
 import { downstreamTls, httpAlpn } from './tls-context.ts';
-
-/** A client that does not finish its TLS handshake in this time is cut off. */
-const handshakeTimeoutMs = 15_000;
 
 /** What the chains of one port are made for. */
 interface PortContext {
@@ -60,10 +61,8 @@ export function gatewayListeners(proxy: ProxyContext): Resource[] {
     const { port } = merged;
     const bind = merged.bind ?? wildcardAddress(shape.ipFamily);
     const name = listenerName(bind, port);
-    const filterChains = chainsOf(merged, {
-      connection: { ...proxy, direction: 'gateway', listener: name, port },
-      reach,
-    });
+    const connection: ConnectionContext = { ...proxy, direction: 'gateway', listener: name, port };
+    const filterChains = chainsOf(merged, { connection, reach });
     if (filterChains.length === 0) return [];
     const listener = makeListener({
       name,
@@ -72,8 +71,9 @@ export function gatewayListeners(proxy: ProxyContext): Resource[] {
       port,
       bindToPort: true,
       filterChains,
-      listenerFilters: merged.kind === 'tls' ? [tlsInspector()] : [],
+      listenerFilters: [...proxyProtocol(proxy), ...(merged.kind === 'tls' ? [tlsInspector()] : [])],
       mesh: push.mesh,
+      accessLog: listenerAccessLogs(connection),
     });
     return [namedResource(ListenerSchema, listener, [...dependencies(merged, proxy), ...policyKeys(policies)])];
   });
@@ -103,7 +103,7 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
   const terminated = { serverNames: hosts.includes('*') ? [] : hosts };
   if (server.routeName !== undefined) {
     const filters = routed(server, context);
-    return [{ match: terminated, filters, tls: tlsParts(server, httpAlpn), origins: [gatewayOrigin(server)] }];
+    return [{ match: terminated, filters, tls: tlsParts(server, httpAlpn, context), origins: [gatewayOrigin(server)] }];
   }
   if (tls?.mode === 'AUTO_PASSTHROUGH') return autoPassthrough(server, context);
   const services = boundServices(server, context);
@@ -117,7 +117,7 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
     return tcpRoutes(services, l4).map((route) => ({
       ...routeChain(route, server, context),
       match: terminated,
-      tls: tlsParts(server, []),
+      tls: tlsParts(server, [], context),
     }));
   }
   const isPlain = tls === undefined && port.protocol !== 'TLS' && port.protocol !== 'HTTPS';
@@ -130,15 +130,21 @@ function routed(server: GatewayServer, { connection }: PortContext): Filter[] {
   return requestFilters(connection, {
     routes: server.routeName!,
     grpcWeb: true,
-    http10: connection.shape.metadata.HTTP10 === '1',
+    http10: takesHttp10(connection),
     absoluteUrl: isUnixSocket(server.server.bind ?? ''),
   });
 }
 
-function tlsParts(server: GatewayServer, alpn: readonly string[]): NonNullable<PlannedChain['tls']> {
+function tlsParts(
+  server: GatewayServer,
+  alpn: readonly string[],
+  { connection }: PortContext,
+): NonNullable<PlannedChain['tls']> {
+  const { gatewayHandshakeTimeoutMs } = connection.push.features;
   return {
-    transportSocket: downstreamTls(server.server.tls!, alpn),
-    transportSocketConnectTimeout: duration(handshakeTimeoutMs),
+    transportSocket: downstreamTls(server.server.tls!, alpn, connection),
+    // A client that does not finish its TLS handshake in this time is cut off.
+    ...(gatewayHandshakeTimeoutMs > 0 && { transportSocketConnectTimeout: duration(gatewayHandshakeTimeoutMs) }),
   };
 }
 
@@ -155,7 +161,7 @@ function routeChain(route: L4Route, server: GatewayServer, { connection, reach }
 function autoPassthrough(server: GatewayServer, { connection, reach }: PortContext): PlannedChain[] {
   const hosts = server.hosts.map(dnsName);
   return reach.services
-    .filter((service) => !service.meshExternal && hosts.some((host) => isHostWithin(service.hostname, host)))
+    .filter((service) => isPassedThrough(service) && hosts.some((host) => isHostWithin(service.hostname, host)))
     .flatMap((service) => {
       const rule = reach.destinationRuleFor(service);
       const subsets = ['', ...(rule?.config.spec.subsets ?? []).map(({ name }) => name)];
@@ -169,6 +175,11 @@ function autoPassthrough(server: GatewayServer, { connection, reach }: PortConte
           origins,
         }));
     });
+}
+
+/** Envoy knows a wildcard at the beginning of a server name alone, and the name of a service is its end. */
+function isPassedThrough({ meshExternal, hostname }: Service): boolean {
+  return !meshExternal && !hostname.startsWith('*');
 }
 
 /** Virtual services of the server's gateway that share a host with it. */

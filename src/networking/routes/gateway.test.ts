@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { VirtualHost_TlsRequirementType } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildRoutes } from './build.ts';
@@ -65,6 +66,24 @@ describe('routes of a gateway', () => {
   it('say so when there are none, and are none when the gateway is gone', () => {
     expect(routes(gateway(httpServer('["*"]')))).toEqual(['* → ']);
     expect(routes('', 'http.80')).toEqual([]);
+  });
+
+  it('ask for TLS where a server redirects, on HTTP and behind another proxy on HTTPS', () => {
+    const tls = 'tls: { mode: SIMPLE, serverCertificate: /c, privateKey: /k, httpsRedirect: true }';
+    const yaml =
+      gateway(
+        `{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"], tls: { httpsRedirect: true } },
+         { port: { number: 443, name: https, protocol: HTTPS }, hosts: ["*"], ${tls} }`,
+      ) + virtualService('shop', 'one', '[a.test]');
+    const shape = givenShape({ type: 'router', namespace: 'ingress' });
+    for (const name of ['http.80', 'https.443.https.gw.ingress']) {
+      const [resource] = buildRoutes(shape, givenMesh(yaml).context, [name]);
+      const { virtualHosts } = resource!.message as RouteConfiguration;
+      expect(virtualHosts.map(({ domains, requireTls, routes }) => [domains[0], requireTls, routes.length])).toEqual([
+        ['*', VirtualHost_TlsRequirementType.ALL, 0],
+        ['a.test', VirtualHost_TlsRequirementType.ALL, 1],
+      ]);
+    }
   });
 
   it('of an HTTPS server are those of its own hosts', () => {

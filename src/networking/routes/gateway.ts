@@ -54,7 +54,7 @@ function virtualHosts(
     .map(({ names, plan }) =>
       withOrigins(
         virtualHost(
-          virtualHostName(names[0]!, port),
+          virtualHostName(names[0]!, plan.servers[0]!.server.port.number),
           names,
           routesOf(plan, shape, push, reach, dependsOn),
           plan.httpsRedirect ? VirtualHost_TlsRequirementType.ALL : undefined,
@@ -106,7 +106,7 @@ function planHosts(
   return plans;
 }
 
-/** Hosts with the same routes as one, named for the first of them in the alphabet. */
+/** Hosts with the same routes as one, named for the first of them in the alphabet, and for the port as the server has it. */
 function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; plan: HostPlan }[] {
   const ids = new Map<unknown, number>();
   const idOf = (thing: unknown): number => {

@@ -1,0 +1,38 @@
+/** What a gateway needs clusters for when it has no others (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, spec/discovery.md §1.4). */
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { destinationHosts } from '../../model/resolve-virtual-service.ts';
+import type { Service } from '../../model/service.ts';
+import { serviceBehind } from '../../model/service-alias.ts';
+import { gatewayName, mergeGateways } from './merge.ts';
+
+/**
+ * Of the services in reach those that virtual services of the proxy's gateways send to, and those that the mesh's
+ * extension providers name. All of them when TLS goes through by SNI: any service may be meant then.
+ */
+export function referencedServices(
+  services: readonly Service[],
+  shape: ProxyShape,
+  push: PushContext,
+): readonly Service[] {
+  if (!push.features.onlyReferencedClusters || mergeGateways(shape, push).hasAutoPassthrough) return services;
+  const byHost = new Map(services.map((service) => [service.hostname, service]));
+  const named = push
+    .gatewaysFor(shape)
+    .flatMap((gateway) => push.virtualServicesFor(gatewayName(gateway), shape.configNamespace))
+    .flatMap(({ config }) => [...destinationHosts(config.spec)]);
+  const wanted = new Set(
+    [...named, ...providerHosts(push)].map((host) => serviceBehind(byHost.get(host), (other) => byHost.get(other))),
+  );
+  return services.filter((service) => wanted.has(service));
+}
+
+/** Hosts of `service` fields, which may be written with a namespace before them. */
+function providerHosts({ mesh }: PushContext): readonly string[] {
+  return mesh.extensionProviders.flatMap((provider) =>
+    Object.values(provider).flatMap((settings: unknown) => {
+      const { service } = (typeof settings === 'object' && settings !== null ? settings : {}) as { service?: unknown };
+      return typeof service === 'string' ? [service.slice(service.indexOf('/') + 1)] : [];
+    }),
+  );
+}

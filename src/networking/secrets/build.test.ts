@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import type { Secret } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { buildSecrets, unservedCredential } from './build.ts';
+import { credentialsOfServer, parseCredentialName, subjectOfCredential } from './credential-name.ts';
+
+const authority = createAuthority();
+const web = authority.issue(['web.test']);
+const pair = { 'tls.crt': web.certificate, 'tls.key': web.privateKey };
+
+function object(kind: string, id: string, entries: object): string {
+  const [namespace, name] = id.split('/');
+  const about = { apiVersion: 'v1', kind, metadata: { namespace, name } };
+  return stringify(kind === 'Secret' ? { ...about, stringData: entries } : { ...about, data: entries });
+}
+
+function context(...documents: string[]) {
+  return givenMesh(documents.join('---\n')).context;
+}
+
+const edge = givenShape({ type: 'router', namespace: 'edge' });
+
+/** `name: what it is` of what is answered. */
+function answered(push: ReturnType<typeof context>, ...names: string[]): Record<string, string> {
+  return Object.fromEntries(
+    buildSecrets(edge, push, names).map(({ name, message }) => {
+      const { type } = message as Secret;
+      const bytes =
+        type.case === 'tlsCertificate'
+          ? type.value.privateKey?.specifier.value
+          : type.case === 'validationContext'
+            ? type.value.trustedCa?.specifier.value
+            : undefined;
+      return [name, `${type.case} ${Buffer.from(bytes as Uint8Array).toString()}`];
+    }),
+  );
+}
+
+const certificate = `tlsCertificate ${web.privateKey}`;
+const roots = `validationContext ${authority.certificate}`;
+
+describe('secrets by name', () => {
+  it('are the certificate and key, and the roots, of one Secret', () => {
+    const push = context(object('Secret', 'edge/web', { ...pair, 'ca.crt': authority.certificate }));
+    expect(answered(push, 'kubernetes://web', 'kubernetes://web-cacert', 'kubernetes://edge/web')).toEqual({
+      'kubernetes://web': certificate,
+      'kubernetes://web-cacert': roots,
+      'kubernetes://edge/web': certificate,
+    });
+  });
+
+  it('are roots of an object of their own, where there is one', () => {
+    const own = object('Secret', 'edge/web-cacert', { cacert: authority.certificate });
+    const push = context(object('Secret', 'edge/web', { ...pair, 'ca.crt': web.certificate }), own);
+    expect(answered(push, 'kubernetes://web-cacert')).toEqual({ 'kubernetes://web-cacert': roots });
+    expect(
+      answered(context(object('ConfigMap', 'edge/ca', { 'ca.crt': authority.certificate })), 'configmap://ca-cacert'),
+    ).toEqual({
+      'configmap://ca-cacert': roots,
+    });
+  });
+
+  it.each([
+    ['of another namespace', 'kubernetes://other/web', /of namespace other/],
+    ['of another namespace alone', 'kubernetes://there', /no Secret edge\/there/],
+    ['of a Secret that is no credential', 'kubernetes://bad', /Secret edge\/bad has neither/],
+    ['that are missing in it', 'kubernetes://web-cacert', /neither ca.crt nor cacert/],
+    ['that a ConfigMap cannot have', 'configmap://ca', /no ConfigMap edge\/ca/],
+    ['of another form', 'file-cert:/etc/cert~/etc/key', /not the name of a credential/],
+    ['of too many parts', 'kubernetes://a/b/c', /not the name of a credential/],
+  ])('are left out %s, and it can be said why', (_, name, reason) => {
+    const push = context(
+      object('Secret', 'edge/web', pair),
+      object('Secret', 'edge/bad', { password: 'x' }),
+      object('Secret', 'other/web', pair),
+      object('Secret', 'other/there', pair),
+      object('ConfigMap', 'edge/ca', { 'ca.crt': authority.certificate }),
+    );
+    expect(answered(push, name)).toEqual({});
+    expect(unservedCredential(name, 'edge', push)).toMatch(reason);
+    expect(unservedCredential('kubernetes://web', 'edge', push)).toBeUndefined();
+  });
+
+  it('depend on the object that they are made from', () => {
+    const push = context(object('Secret', 'edge/web', pair));
+    const [made] = buildSecrets(edge, push, ['kubernetes://web']);
+    expect(made?.dependsOn).toEqual([{ kind: 'Secret', namespace: 'edge', name: 'web' }]);
+  });
+});
+
+describe('names of credentials', () => {
+  it('are taken apart', () => {
+    expect(parseCredentialName('kubernetes://web', 'edge')).toEqual({
+      kind: 'Secret',
+      namespace: 'edge',
+      name: 'web',
+      roots: false,
+    });
+    expect(parseCredentialName('configmap://other/ca-cacert', 'edge')).toEqual({
+      kind: 'ConfigMap',
+      namespace: 'other',
+      name: 'ca',
+      roots: true,
+    });
+    for (const name of ['web', 'kubernetes://', 'kubernetes://-cacert', 'kubernetes:///web', 'other://web']) {
+      expect(parseCredentialName(name, 'edge'), name).toBeUndefined();
+    }
+  });
+
+  it('are about one subject, with the suffix and without', () => {
+    for (const name of [
+      'kubernetes://web',
+      'kubernetes://web-cacert',
+      'configmap://edge/web-cacert',
+      'web',
+      'web-cacert',
+    ]) {
+      expect(subjectOfCredential(name), name).toBe('web');
+    }
+  });
+
+  it('are what a server asks for', () => {
+    expect(credentialsOfServer({ mode: 'SIMPLE', credentialName: 'web' })).toEqual(['kubernetes://web']);
+    expect(credentialsOfServer({ mode: 'MUTUAL', credentialNames: ['a', 'b'] })).toEqual([
+      'kubernetes://a',
+      'kubernetes://b',
+      'kubernetes://a-cacert',
+    ]);
+    expect(
+      credentialsOfServer({ mode: 'OPTIONAL_MUTUAL', credentialName: 'web', caCertCredentialName: 'configmap://ca' }),
+    ).toEqual(['kubernetes://web', 'configmap://ca-cacert']);
+    expect(credentialsOfServer({ mode: 'PASSTHROUGH' })).toEqual([]);
+    expect(credentialsOfServer({ mode: 'SIMPLE', serverCertificate: '/c', privateKey: '/k' })).toEqual([]);
+  });
+});

@@ -1,0 +1,97 @@
+/**
+ * SDS: certificates and keys that gateways ask for by name (spec/discovery.md §8.7, credentialName). Whether the client
+ * may have them was decided before: a generator knows shapes, and not who is there.
+ */
+import { create } from '@bufbuild/protobuf';
+import { type Either, isLeft, map } from 'fp-ts/lib/Either.js';
+import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import { type Config, configKeyOf } from '../../model/config.ts';
+import {
+  type ServerCertificate,
+  serverCertificateOf,
+  type TrustedRoots,
+  trustedRootsOf,
+  trustedRootsOfConfigMap,
+} from '../../model/credential.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import type { Init } from '../init.ts';
+import { type Memory, noMemory } from '../memory.ts';
+import { Resource } from '../resource.ts';
+import { type CredentialName, parseCredentialName, rootsObjectName } from './credential-name.ts';
+
+type SecretInit = Init<typeof SecretSchema>;
+
+/** One for each name of a usable credential in the proxy's own namespace; other names are left out. */
+export function buildSecrets(
+  shape: ProxyShape,
+  push: PushContext,
+  names: readonly string[],
+  memory: Memory = noMemory,
+): Resource[] {
+  return names.flatMap((name) => {
+    const asked = parseCredentialName(name, shape.configNamespace);
+    if (asked === undefined || asked.namespace !== shape.configNamespace) return [];
+    const found = objectOf(asked, push);
+    if (found === undefined) return [];
+    // Of one name the proxies of another namespace get another secret.
+    return memory.recall('SDS', `${asked.namespace} ${name}`, [found.config], () => made(name, found)).resources;
+  });
+}
+
+/** Why a name is not answered for proxies of a namespace, as a sentence for people; undefined when it is. */
+export function unservedCredential(name: string, namespace: string, push: PushContext): string | undefined {
+  const asked = parseCredentialName(name, namespace);
+  if (asked === undefined) return 'is not the name of a credential: kubernetes://NAME or configmap://NAME';
+  if (asked.namespace !== namespace) return `is of namespace ${asked.namespace}, and the gateway of ${namespace}`;
+  const found = objectOf(asked, push);
+  if (found === undefined) return `there is no ${asked.kind} ${asked.namespace}/${asked.name}`;
+  const read = found.read();
+  const { kind, name: object } = found.config;
+  return isLeft(read) ? `${kind} ${namespace}/${object} ${read.left}` : undefined;
+}
+
+/** An object, and how it is read. */
+interface Found {
+  readonly config: Config;
+  readonly read: () => Either<string, SecretInit['type']>;
+}
+
+/** Roots may lie in an object of their own, which then counts, or in one with the server's certificate. */
+function objectOf({ kind, namespace, name, roots }: CredentialName, push: PushContext): Found | undefined {
+  if (kind === 'ConfigMap') {
+    const config = push.credentials.configMap(namespace, name);
+    return roots && config ? { config, read: () => asRoots(trustedRootsOfConfigMap(config.spec)) } : undefined;
+  }
+  const own = roots ? push.credentials.secret(namespace, rootsObjectName(name)) : undefined;
+  const config = own ?? push.credentials.secret(namespace, name);
+  if (config === undefined) return undefined;
+  return {
+    config,
+    read: () => (roots ? asRoots(trustedRootsOf(config.spec)) : asCertificate(serverCertificateOf(config.spec))),
+  };
+}
+
+function made(name: string, { config, read }: Found): { resources: Resource[]; dependsOn: Resource['dependsOn'] } {
+  const dependsOn = [configKeyOf(config)];
+  const type = read();
+  if (isLeft(type)) return { resources: [], dependsOn };
+  const message = create(SecretSchema, { name, type: type.right! });
+  return { resources: [new Resource(name, SecretSchema, message, dependsOn)], dependsOn };
+}
+
+const inline = (inlineBytes: Uint8Array) => ({ specifier: { case: 'inlineBytes', value: inlineBytes } }) as const;
+
+const asCertificate = map(({ chain, privateKey, ocspStaple }: ServerCertificate): SecretInit['type'] => ({
+  case: 'tlsCertificate',
+  value: {
+    certificateChain: inline(chain),
+    privateKey: inline(privateKey),
+    ...(ocspStaple && { ocspStaple: inline(ocspStaple) }),
+  },
+}));
+
+const asRoots = map(({ certificates, crl }: TrustedRoots): SecretInit['type'] => ({
+  case: 'validationContext',
+  value: { trustedCa: inline(certificates), ...(crl && { crl: inline(crl) }) },
+}));

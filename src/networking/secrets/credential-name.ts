@@ -1,0 +1,65 @@
+/** Names under which the control plane serves credentials (spec/discovery.md §8.1, §8.7). */
+
+import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
+
+/** What a name asks for. */
+export interface CredentialName {
+  readonly kind: 'Secret' | 'ConfigMap';
+  readonly namespace: string;
+  /** Without `-cacert`. */
+  readonly name: string;
+  /** The certificates of authorities, to check clients with; else the server's own certificate and key. */
+  readonly roots: boolean;
+}
+
+const rootsSuffix = '-cacert';
+const schemes = { 'kubernetes://': 'Secret', 'configmap://': 'ConfigMap' } as const;
+
+/** What a Gateway or a DestinationRule calls a credential, as a resource's name: `kubernetes://web-cert`. */
+export function credentialResourceName(credential: string): string {
+  return credential.includes('://') ? credential : `kubernetes://${credential}`;
+}
+
+/** The name of the authorities' certificates that belong to a credential: `kubernetes://web-cert-cacert`. */
+export function rootsResourceName(credential: string): string {
+  const name = credentialResourceName(credential);
+  return name.endsWith(rootsSuffix) ? name : `${name}${rootsSuffix}`;
+}
+
+/** What a server asks the control plane for by name; nothing when its certificates come from elsewhere. */
+export function credentialsOfServer(tls: ServerTlsSettings): readonly string[] {
+  if (tls.mode !== 'SIMPLE' && tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return [];
+  const own = tls.credentialNames?.length ? tls.credentialNames : tls.credentialName ? [tls.credentialName] : [];
+  const roots = tls.mode === 'SIMPLE' ? undefined : (tls.caCertCredentialName ?? own[0]);
+  return [...own.map(credentialResourceName), ...(roots ? [rootsResourceName(roots)] : [])];
+}
+
+/**
+ * Takes `kubernetes://[namespace/]name` or `configmap://[namespace/]name` apart; undefined for any other name.
+ *
+ * @param ownNamespace the asking proxy's, where the name says none
+ */
+export function parseCredentialName(resourceName: string, ownNamespace: string): CredentialName | undefined {
+  for (const [scheme, kind] of Object.entries(schemes)) {
+    if (!resourceName.startsWith(scheme)) continue;
+    const parts = resourceName.slice(scheme.length).split('/');
+    const [namespace, name] = parts.length === 1 ? [ownNamespace, parts[0]!] : [parts[0]!, parts[1]!];
+    if (parts.length > 2 || namespace === '' || withoutSuffix(name) === '') return undefined;
+    return { kind, namespace, name: withoutSuffix(name), roots: name.endsWith(rootsSuffix) };
+  }
+  return undefined;
+}
+
+/** The object that a name is about; the one with the suffix and the one without count as one. */
+export function subjectOfCredential(resourceName: string): string {
+  return withoutSuffix(resourceName.slice(resourceName.lastIndexOf('/') + 1));
+}
+
+function withoutSuffix(name: string): string {
+  return name.endsWith(rootsSuffix) ? name.slice(0, -rootsSuffix.length) : name;
+}
+
+/** A name of an object with the suffix, which may stand beside the one without. */
+export function rootsObjectName(name: string): string {
+  return `${name}${rootsSuffix}`;
+}
