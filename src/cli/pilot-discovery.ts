@@ -3,7 +3,9 @@ import { Command, CommanderError } from 'commander';
 import { explainError } from '../runtime/errors.ts';
 import { completionCommand } from './commands/completion.ts';
 import { discoveryCommand, normalizedArguments } from './commands/discovery.ts';
+import { explainCommand } from './commands/explain.ts';
 import { requestCommand } from './commands/request.ts';
+import { validateCommand } from './commands/validate.ts';
 import { versionCommand } from './commands/version.ts';
 import { registerConformanceCommand } from './commands/xds-conformance.ts';
 
@@ -15,6 +17,8 @@ function pilotDiscovery(): Command {
     .showHelpAfterError("(run 'pilot-discovery --help' or 'pilot-discovery COMMAND --help')")
     .exitOverride()
     .addCommand(discoveryCommand())
+    .addCommand(validateCommand())
+    .addCommand(explainCommand())
     .addCommand(
       requestCommand({
         what: 'the control plane of this host',

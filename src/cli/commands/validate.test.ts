@@ -1,0 +1,117 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { validateFiles } from '../../discovery/config/validate-files.ts';
+import { problemText } from '../../model/problem.ts';
+import { type CommandStreams, validateCommand } from './validate.ts';
+
+let root: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'chartpilot-validate-'));
+});
+
+afterEach(() => {
+  process.exitCode = 0;
+  rmSync(root, { recursive: true, force: true });
+});
+
+function file(name: string, text: string): string {
+  mkdirSync(join(root, name, '..'), { recursive: true });
+  writeFileSync(join(root, name), text);
+  return join(root, name);
+}
+
+const good = `apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: cart, namespace: shop}
+spec: {host: cart.test}
+`;
+const twoMistakes = `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec:
+  hosts: [web.test]
+  http:
+    - timeout: soon
+      route: [{destination: {hots: web.test}}]
+`;
+
+describe('files', () => {
+  test('all mistakes of all files come at once, in the order of files and lines, with their places', async () => {
+    file('b.yaml', twoMistakes);
+    file('deep/a.yaml', good);
+    const { problems, objects, files } = await validateFiles([root]);
+    expect({ objects, files }).toEqual({ objects: 1, files: 2 });
+    expect(problems.map((problem) => problemText(problem).replace(`${root}/`, ''))).toEqual([
+      expect.stringMatching(/^b\.yaml:7:\d+: error: VirtualService shop\/web: spec\.http\[0\]\.timeout: /),
+      expect.stringMatching(
+        /^b\.yaml:8:\d+: error: VirtualService shop\/web: spec\.http\[0\]\.route\[0\]\.destination\.host: /,
+      ),
+      expect.stringMatching(/^b\.yaml:8:\d+: error: VirtualService shop\/web: .*hots/),
+    ]);
+  });
+
+  test('an object may be there once in all of them', async () => {
+    const first = file('a.yaml', good);
+    const { problems } = await validateFiles([first, file('b.yaml', `# later\n${good}`)]);
+    expect(problems.map(problemText)).toEqual([
+      expect.stringMatching(/b\.yaml:2: error: DestinationRule shop\/cart: .*a\.yaml/),
+    ]);
+  });
+
+  test('what cannot be read is told, and hides nothing', async () => {
+    const { unreadable, problems } = await validateFiles([
+      join(root, 'missing.yaml'),
+      root,
+      file('b.txt', twoMistakes),
+    ]);
+    expect(unreadable).toEqual([
+      expect.stringContaining('missing.yaml: ENOENT'),
+      expect.stringContaining('no *.yaml files'),
+    ]);
+    expect(problems).toHaveLength(3);
+  });
+});
+
+describe('the command', () => {
+  async function run(...args: string[]): Promise<{ code: unknown; out: string; error: string }> {
+    const printed = { out: '', error: '' };
+    const streams: CommandStreams = {
+      out: (text) => {
+        printed.out += text;
+      },
+      error: (text) => {
+        printed.error += text;
+      },
+    };
+    await validateCommand(streams).parseAsync(args, { from: 'user' });
+    return { code: process.exitCode, ...printed };
+  }
+
+  test('ends with 0 for valid files, 1 for mistakes, 2 for what cannot be read', async () => {
+    expect(await run(file('a.yaml', good))).toEqual({
+      code: 0,
+      out: '',
+      error: '1 valid object in 1 file: 0 errors, 0 warnings\n',
+    });
+    // The second is in the first: it is read once.
+    const bad = await run(root, file('b.yaml', twoMistakes));
+    expect([bad.code, bad.out.split('\n').length]).toEqual([1, 4]);
+    expect((await run(join(root, 'missing'))).code).toBe(2);
+  });
+
+  test('--strict: a warning is as bad as an error', async () => {
+    const unknown = file('c.yaml', 'apiVersion: example.com/v1\nkind: Odd\nmetadata: {name: a}\n');
+    expect((await run(unknown)).code).toBe(0);
+    expect((await run(unknown, '--strict')).code).toBe(1);
+  });
+
+  test('checks a mesh configuration, and prints JSON', async () => {
+    const mesh = file('mesh', 'connectTimeout: soon\n');
+    const { code, out } = await run(file('a.yaml', good), '--meshConfig', mesh, '--format', 'json');
+    expect(code).toBe(1);
+    expect(JSON.parse(out)).toMatchObject({ objects: 1, problems: [{ file: mesh, field: 'connectTimeout' }] });
+  });
+});

@@ -1,0 +1,90 @@
+/** `pilot-discovery validate FILE|DIR…`: for people and their CI (spec/discovery.md §4.5). */
+import { readFileSync } from 'node:fs';
+import { Command, Option } from 'commander';
+import * as E from 'fp-ts/lib/Either.js';
+import { type Validation, validateFiles } from '../../discovery/config/validate-files.ts';
+import { readMeshConfig } from '../../model/mesh-config.decode.ts';
+import { type Problem, problemText } from '../../model/problem.ts';
+import { messageOf } from '../../runtime/errors.ts';
+
+interface ValidateFlags {
+  readonly meshConfig?: string;
+  readonly format: 'text' | 'json';
+  readonly strict?: boolean;
+}
+
+const standardInput = '-';
+
+export interface CommandStreams {
+  readonly out: (text: string) => void;
+  readonly error: (text: string) => void;
+}
+
+/** Its action sets the process's exit code. */
+export function validateCommand(streams: CommandStreams = processStreams): Command {
+  return new Command('validate')
+    .summary('check configuration files without serving them')
+    .description(
+      'Says everything that is wrong with configuration files, as the control plane would find it: FILE:LINE:COLUMN, the ' +
+        'object, its field, and what must be there. Warnings are about what is taken and has no effect.\n\n' +
+        'Exit code: 0 valid, 1 an object is not valid (with --strict: or there is a warning), 2 a file cannot be read.',
+    )
+    .argument('<path...>', 'files, and directories of *.yaml at any depth; - is standard input')
+    .option('--meshConfig <file>', 'a mesh configuration, checked too')
+    .option('--strict', 'warnings count as errors')
+    .addOption(new Option('--format <format>', 'how to print what is wrong').choices(['text', 'json']).default('text'))
+    .addHelpText(
+      'after',
+      '\nExample:\n  pilot-discovery validate mesh/\n  kubectl get vs -o yaml | pilot-discovery validate -',
+    )
+    .action(async (paths: string[], flags: ValidateFlags) => {
+      process.exitCode = await validate(paths, flags, streams);
+    });
+}
+
+async function validate(
+  paths: readonly string[],
+  flags: ValidateFlags,
+  { out, error }: CommandStreams,
+): Promise<number> {
+  const texts = paths.includes(standardInput) ? [{ file: '<stdin>', text: readFileSync(0, 'utf8') }] : [];
+  const found = await validateFiles(
+    paths.filter((path) => path !== standardInput),
+    texts,
+  );
+  const mesh = flags.meshConfig === undefined ? { problems: [], unreadable: [] } : meshProblems(flags.meshConfig);
+  const problems = [...mesh.problems, ...found.problems];
+  const unreadable = [...mesh.unreadable, ...found.unreadable];
+  if (flags.format === 'json')
+    out(`${JSON.stringify({ problems, unreadable, files: found.files, objects: found.objects }, null, 2)}\n`);
+  else {
+    for (const problem of problems) out(`${problemText(problem)}\n`);
+    for (const reason of unreadable) error(`pilot-discovery: ${reason}\n`);
+    error(`${summary(found, problems)}\n`);
+  }
+  if (unreadable.length > 0) return 2;
+  return problems.some(({ severity }) => severity === 'error' || flags.strict === true) ? 1 : 0;
+}
+
+function meshProblems(file: string): { readonly problems: readonly Problem[]; readonly unreadable: readonly string[] } {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    return { problems: [], unreadable: [`${file}: ${messageOf(error)}`] };
+  }
+  const read = readMeshConfig(file, text);
+  return { problems: E.isLeft(read) ? read.left : read.right.warnings, unreadable: [] };
+}
+
+function summary({ objects, files }: Validation, problems: readonly Problem[]): string {
+  const errors = problems.filter(({ severity }) => severity === 'error').length;
+  const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
+  const found = [counted(errors, 'error'), counted(problems.length - errors, 'warning')].join(', ');
+  return `${counted(objects, 'valid object')} in ${counted(files, 'file')}: ${found}`;
+}
+
+const processStreams: CommandStreams = {
+  out: (text) => void process.stdout.write(text),
+  error: (text) => void process.stderr.write(text),
+};

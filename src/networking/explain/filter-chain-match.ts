@@ -1,0 +1,95 @@
+/**
+ * Which filter chain a connection meets (Envoy's docs: config.listener.v3.FilterChainMatch). Criteria are looked at in one
+ * order; at each, the most specific of what is there decides, and nothing that was left aside is come back to.
+ */
+import { BlockList, isIP } from 'node:net';
+import type { CidrRange } from '../../gen/envoy/config/core/v3/address_pb.ts';
+import {
+  type FilterChain,
+  FilterChainMatch_ConnectionSourceType as SourceType,
+} from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { Inspected } from './inspected.ts';
+import type { Question } from './question.ts';
+
+type Match = NonNullable<FilterChain['filterChainMatch']>;
+
+/** Undefined: Envoy closes the connection. */
+export function filterChainOf(listener: Listener, question: Question, inspected: Inspected): FilterChain | undefined {
+  const { destination, source } = question;
+  let left: readonly FilterChain[] = listener.filterChains;
+  left = choose(left, ({ destinationPort }) => of(destinationPort), [String(destination.port)]);
+  left = chooseRange(left, ({ prefixRanges }) => prefixRanges, destination.address);
+  left = choose(left, ({ serverNames }) => serverNames.map((name) => name.replace(/^\*/, '')), suffixes(inspected));
+  left = choose(left, ({ transportProtocol }) => of(transportProtocol), [inspected.transport]);
+  left = choose(left, ({ applicationProtocols }) => applicationProtocols, inspected.applicationProtocols);
+  left = chooseRange(left, ({ directSourcePrefixRanges }) => directSourcePrefixRanges, source?.address);
+  left = choose(
+    left,
+    ({ sourceType }) => (sourceType === SourceType.ANY ? [] : [String(sourceType)]),
+    sourceTypes(question),
+  );
+  left = chooseRange(left, ({ sourcePrefixRanges }) => sourcePrefixRanges, source?.address);
+  left = choose(left, ({ sourcePorts }) => sourcePorts.map(String), source ? [String(source.port)] : []);
+  return left[0] ?? listener.defaultFilterChain;
+}
+
+function of(value: string | number | undefined): readonly string[] {
+  return value === undefined || value === '' ? [] : [String(value)];
+}
+
+/** `a.b.test`, `.b.test`, `.test`. */
+function suffixes({ serverName }: Inspected): readonly string[] {
+  if (serverName === '') return [];
+  const dots = [...serverName.matchAll(/\./g)].map(({ index }) => index).filter((index) => index > 0);
+  return [serverName, ...dots.map((index) => serverName.slice(index))];
+}
+
+function sourceTypes({ source, destination }: Question): readonly string[] {
+  if (source === undefined) return [];
+  const isLocal =
+    source.address === destination.address || source.address.startsWith('127.') || source.address === '::1';
+  return [String(isLocal ? SourceType.SAME_IP_OR_LOOPBACK : SourceType.EXTERNAL)];
+}
+
+/** The chains of the first of the wanted values that any chain names; else those that name none. */
+function choose(
+  chains: readonly FilterChain[],
+  valuesOf: (match: Match) => readonly string[],
+  wanted: readonly string[],
+): readonly FilterChain[] {
+  for (const value of wanted) {
+    const found = chains.filter((chain) => named(chain, valuesOf).includes(value));
+    if (found.length > 0) return found;
+  }
+  return chains.filter((chain) => named(chain, valuesOf).length === 0);
+}
+
+function named({ filterChainMatch }: FilterChain, valuesOf: (match: Match) => readonly string[]): readonly string[] {
+  return filterChainMatch === undefined ? [] : valuesOf(filterChainMatch);
+}
+
+/** The chains of the narrowest range that the address is in; a chain without ranges has the widest of all. */
+function chooseRange(
+  chains: readonly FilterChain[],
+  rangesOf: (match: Match) => readonly CidrRange[],
+  address: string | undefined,
+): readonly FilterChain[] {
+  const widths = chains.map(({ filterChainMatch }): number | undefined => {
+    const ranges = filterChainMatch === undefined ? [] : rangesOf(filterChainMatch);
+    if (ranges.length === 0) return -1;
+    const fits = ranges.filter((range) => address !== undefined && isWithin(address, range));
+    return fits.length === 0 ? undefined : Math.max(...fits.map(({ prefixLen }) => prefixLen ?? 0));
+  });
+  const best = Math.max(-1, ...widths.filter((width) => width !== undefined));
+  return chains.filter((_, index) => widths[index] === best);
+}
+
+export function isWithin(address: string, { addressPrefix, prefixLen }: CidrRange): boolean {
+  const family = isIP(address);
+  if (family === 0 || family !== isIP(addressPrefix)) return false;
+  const list = new BlockList();
+  const kind = family === 6 ? 'ipv6' : 'ipv4';
+  list.addSubnet(addressPrefix, prefixLen ?? 0, kind);
+  return list.check(address, kind);
+}

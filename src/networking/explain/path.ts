@@ -1,0 +1,44 @@
+/** What Envoy makes of a request's path before it is routed (HttpConnectionManager: normalize_path, merge_slashes, …). */
+import {
+  HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,
+  type HttpConnectionManager,
+} from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+
+type Settings = Pick<HttpConnectionManager, 'normalizePath' | 'mergeSlashes' | 'pathWithEscapedSlashesAction'>;
+
+/** The query stays as it is. Undefined: the request is refused. */
+export function normalizedPath(whole: string, settings: Settings): string | undefined {
+  const end = whole.search(/[?#]/);
+  const [path, rest] = end === -1 ? [whole, ''] : [whole.slice(0, end), whole.slice(end)];
+  if (!path.startsWith('/')) return whole;
+  const unescaped = withoutEscapedSlashes(path, settings);
+  if (unescaped === undefined) return undefined;
+  const normal = settings.normalizePath ? withoutDots(unescaped) : unescaped;
+  const merged = settings.mergeSlashes ? normal.replaceAll(/\/{2,}/g, '/') : normal;
+  return merged + rest;
+}
+
+function withoutEscapedSlashes(path: string, { pathWithEscapedSlashesAction: action }: Settings): string | undefined {
+  const escaped = /%2f|%5c/i;
+  if (!escaped.test(path)) return path;
+  if (action === EscapedSlashes.REJECT_REQUEST) return undefined;
+  const unescapes = action === EscapedSlashes.UNESCAPE_AND_FORWARD || action === EscapedSlashes.UNESCAPE_AND_REDIRECT;
+  return unescapes ? path.replaceAll(/%2f/gi, '/').replaceAll(/%5c/gi, '\\') : path;
+}
+
+/** RFC 3986 §6.2.2, as URLs of the web have it: dot segments, percent-encoded unreserved characters, backslashes. */
+function withoutDots(path: string): string {
+  const decoded = path.replaceAll(/%([0-9a-f]{2})/gi, (written, hex: string) => {
+    const character = String.fromCharCode(Number.parseInt(hex, 16));
+    return /[\w.~-]/.test(character) ? character : written;
+  });
+  const segments = decoded.replaceAll('\\', '/').split('/');
+  const kept: string[] = [];
+  for (const [index, segment] of segments.entries()) {
+    const isLast = index === segments.length - 1;
+    if (segment === '..' && kept.length > 1) kept.pop();
+    if (segment !== '.' && segment !== '..') kept.push(segment);
+    else if (isLast) kept.push('');
+  }
+  return kept.join('/') || '/';
+}

@@ -1,0 +1,35 @@
+/** A connection, and perhaps a request on it, of which a person wants to know what a proxy does with it. */
+
+export interface Question {
+  /** Where a sidecar is asked: what its application sends, or what comes to its application. A gateway has one side. */
+  readonly direction: 'outbound' | 'inbound';
+  readonly destination: {
+    /** An IP; absent: not known, as when a name was not resolved. */
+    readonly address?: string;
+    readonly port: number;
+  };
+  /** Where the connection comes from; absent: nothing that matches on it holds. */
+  readonly source?: { readonly address: string; readonly port: number };
+  /** The client begins with a TLS handshake. */
+  readonly tls?: {
+    /** Lower-case; absent: it names no server. */
+    readonly sni?: string;
+    /** What it offers, the preferred first. */
+    readonly alpn: readonly string[];
+  };
+  /** Absent: bytes of another protocol. */
+  readonly http?: HttpQuestion;
+}
+
+export interface HttpQuestion {
+  readonly version: 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2';
+  /** `Host`, with its port if the client sends one. */
+  readonly authority: string;
+  /** With its query. */
+  readonly path: string;
+  readonly method: string;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** What filters find out about a request before it is routed, by their names: claims of a token. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}

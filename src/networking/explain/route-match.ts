@@ -1,0 +1,132 @@
+/** Which virtual host and which route a request meets (Envoy's docs: config.route.v3.VirtualHost, RouteMatch). */
+import type { Route, RouteMatch, VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import type { MetadataMatcher } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';
+import type { ValueMatcher } from '../../gen/envoy/type/matcher/v3/value_pb.ts';
+import type { HttpQuestion } from './question.ts';
+import { matchesHeader, matchesParameter, matchesRegex, matchesString } from './string-matches.ts';
+
+/** Exact names first, then the longest `*.suffix`, then the longest `prefix.*`, then `*`. */
+export function virtualHostOf(routes: RouteConfiguration, authority: string): VirtualHost | undefined {
+  const bare = routes.ignorePortInHostMatching ? authority.replace(/:\d+$/, '') : authority;
+  const host = bare.toLowerCase();
+  let best: { readonly host: VirtualHost; readonly rank: number } | undefined;
+  for (const candidate of routes.virtualHosts) {
+    for (const domain of candidate.domains) {
+      const rank = rankOf(domain.toLowerCase(), host);
+      if (rank !== undefined && (best === undefined || rank > best.rank)) best = { host: candidate, rank };
+    }
+  }
+  return best?.host;
+}
+
+const exact = 3_000_000;
+const suffix = 2_000_000;
+const prefix = 1_000_000;
+
+function rankOf(domain: string, host: string): number | undefined {
+  if (domain === host) return exact;
+  if (domain === '*') return 0;
+  const fits = host.length >= domain.length;
+  if (domain.startsWith('*')) return fits && host.endsWith(domain.slice(1)) ? suffix + domain.length : undefined;
+  if (domain.endsWith('*')) return fits && host.startsWith(domain.slice(0, -1)) ? prefix + domain.length : undefined;
+  return undefined;
+}
+
+export interface RoutedRequest extends HttpQuestion {
+  /** `https` behind TLS that the proxy ended. */
+  readonly scheme: 'http' | 'https';
+}
+
+/** The first route that matches. */
+export function routeOf({ routes }: VirtualHost, request: RoutedRequest): Route | undefined {
+  return routes.find(({ match }) => match !== undefined && matches(match, request));
+}
+
+function matches(match: RouteMatch, request: RoutedRequest): boolean {
+  const [path = '', query = ''] = splitAt(request.path.split('#')[0]!, '?');
+  const parameters = new URLSearchParams(query);
+  return (
+    matchesPath(match, path, request.method) &&
+    match.headers.every((matcher) => matchesHeader(matcher, headerOf(request, matcher.name.toLowerCase()))) &&
+    match.queryParameters.every((matcher) => matchesParameter(matcher, parameters.get(matcher.name) ?? undefined)) &&
+    match.dynamicMetadata.every((matcher) => matchesMetadata(matcher, request.metadata ?? {})) &&
+    (match.grpc === undefined || (request.headers['content-type'] ?? '').startsWith('application/grpc')) &&
+    (match.runtimeFraction?.defaultValue === undefined || match.runtimeFraction.defaultValue.numerator > 0)
+  );
+}
+
+function headerOf(request: RoutedRequest, name: string): string | undefined {
+  switch (name) {
+    case ':method':
+      return request.method;
+    case ':authority':
+    case 'host':
+      return request.authority;
+    case ':scheme':
+      return request.scheme;
+    case ':path':
+      return request.path;
+    default:
+      return request.headers[name];
+  }
+}
+
+function matchesPath(match: RouteMatch, path: string, method: string): boolean {
+  const { pathSpecifier: specifier } = match;
+  const folded = match.caseSensitive === false;
+  const value = folded ? path.toLowerCase() : path;
+  const written = (text: string): string => (folded ? text.toLowerCase() : text);
+  switch (specifier.case) {
+    case 'prefix':
+      return value.startsWith(written(specifier.value));
+    case 'path':
+      return value === written(specifier.value);
+    case 'pathSeparatedPrefix':
+      return value === written(specifier.value) || value.startsWith(`${written(specifier.value)}/`);
+    case 'safeRegex':
+      return matchesRegex(specifier.value.regex, path);
+    case 'connectMatcher':
+      return method === 'CONNECT';
+    default:
+      return false;
+  }
+}
+
+function matchesMetadata(
+  { filter, path, value, invert }: MetadataMatcher,
+  metadata: Readonly<Record<string, unknown>>,
+): boolean {
+  let found: unknown = metadata[filter];
+  for (const { segment } of path) {
+    found =
+      typeof found === 'object' && found !== null ? (found as Record<string, unknown>)[segment.value ?? ''] : undefined;
+  }
+  return (value !== undefined && matchesValue(value, found)) !== invert;
+}
+
+function matchesValue({ matchPattern }: ValueMatcher, value: unknown): boolean {
+  switch (matchPattern.case) {
+    case 'stringMatch':
+      return typeof value === 'string' && matchesString(matchPattern.value, value);
+    case 'boolMatch':
+      return value === matchPattern.value;
+    case 'presentMatch':
+      return (value !== undefined) === matchPattern.value;
+    case 'nullMatch':
+      return value === null;
+    case 'listMatch': {
+      const { matchPattern: item } = matchPattern.value;
+      return Array.isArray(value) && item.case === 'oneOf' && value.some((one) => matchesValue(item.value, one));
+    }
+    case 'orMatch':
+      return matchPattern.value.valueMatchers.some((one) => matchesValue(one, value));
+    default:
+      return false;
+  }
+}
+
+function splitAt(text: string, separator: string): readonly [string, string] {
+  const at = text.indexOf(separator);
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
+}

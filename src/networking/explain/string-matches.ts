@@ -1,0 +1,68 @@
+/** Envoy's matchers of texts, headers and query parameters, as Envoy decides them. */
+import type { HeaderMatcher, QueryParameterMatcher } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { StringMatcher } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
+import { asJavaScript } from '../../model/re2.ts';
+
+/** Whether the whole text matches. */
+export function matchesRegex(regex: string, text: string): boolean {
+  const flags = /^\(\?([ims]+)\)/.exec(regex)?.[1] ?? '';
+  return new RegExp(`^(?:${asJavaScript(regex)})$`, flags.replace('m', '')).test(text);
+}
+
+export function matchesString({ matchPattern, ignoreCase }: StringMatcher, text: string): boolean {
+  if (matchPattern.case === 'safeRegex') return matchesRegex(matchPattern.value.regex, text);
+  if (matchPattern.case === undefined || matchPattern.case === 'custom') return false;
+  const [pattern, value] = ignoreCase
+    ? [matchPattern.value.toLowerCase(), text.toLowerCase()]
+    : [matchPattern.value, text];
+  switch (matchPattern.case) {
+    case 'exact':
+      return value === pattern;
+    case 'prefix':
+      return value.startsWith(pattern);
+    case 'suffix':
+      return value.endsWith(pattern);
+    case 'contains':
+      return value.includes(pattern);
+  }
+}
+
+/** @param value undefined: the request has no such header */
+export function matchesHeader(matcher: HeaderMatcher, value: string | undefined): boolean {
+  const { headerMatchSpecifier: specifier, invertMatch, treatMissingHeaderAsEmpty } = matcher;
+  if (specifier.case === undefined) return (value !== undefined) !== invertMatch;
+  if (specifier.case === 'presentMatch') return ((value !== undefined) === specifier.value) !== invertMatch;
+  const text = value ?? (treatMissingHeaderAsEmpty ? '' : undefined);
+  // Of a header that is not there a value is neither matched nor excluded.
+  if (text === undefined) return false;
+  return valueHolds(specifier, text) !== invertMatch;
+}
+
+function valueHolds(specifier: HeaderMatcher['headerMatchSpecifier'], text: string): boolean {
+  switch (specifier.case) {
+    case 'stringMatch':
+      return matchesString(specifier.value, text);
+    case 'exactMatch':
+      return text === specifier.value;
+    case 'prefixMatch':
+      return text.startsWith(specifier.value);
+    case 'suffixMatch':
+      return text.endsWith(specifier.value);
+    case 'containsMatch':
+      return text.includes(specifier.value);
+    case 'safeRegexMatch':
+      return matchesRegex(specifier.value.regex, text);
+    case 'rangeMatch':
+      return /^-?\d+$/.test(text) && BigInt(text) >= specifier.value.start && BigInt(text) < specifier.value.end;
+    default:
+      return false;
+  }
+}
+
+/** @param value undefined: the query has no such parameter */
+export function matchesParameter(matcher: QueryParameterMatcher, value: string | undefined): boolean {
+  const specifier = matcher.queryParameterMatchSpecifier;
+  if (specifier.case === 'presentMatch') return (value !== undefined) === specifier.value;
+  if (value === undefined) return false;
+  return specifier.case === 'stringMatch' ? matchesString(specifier.value, value) : true;
+}

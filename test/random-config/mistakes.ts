@@ -1,0 +1,53 @@
+/** Mistakes that people make in an object that was right. */
+import type { WrittenObject } from './configuration.ts';
+import type { Draw } from './draw.ts';
+
+type Path = readonly (string | number)[];
+type Mistake = (value: unknown, draw: Draw) => unknown;
+
+const removed = Symbol('removed');
+
+/** At a leaf or a part of the object. */
+const mistakes: readonly Mistake[] = [
+  // Another type.
+  (value) => {
+    if (typeof value === 'number') return 'seven';
+    if (typeof value === 'string') return { text: value };
+    return typeof value === 'boolean' ? 'maybe' : 17;
+  },
+  // A field that nobody knows.
+  (value) => (isObject(value) ? { ...value, nosuchfield: 1 } : Array.isArray(value) ? { list: value } : [value]),
+  // Out of range, or no such value.
+  (value, draw) => {
+    if (typeof value === 'number') return draw.pick([-1, 1.5, 1e9, 70_000]);
+    return typeof value === 'string' ? draw.pick(['', 'NO_SUCH_VALUE', '((', '-5s', 'a_b!c', ' ']) : removed;
+  },
+  // Forgotten.
+  () => removed,
+  () => null,
+];
+
+/** The object with a change somewhere in its spec, which need not be a mistake. */
+export function withMistake(object: WrittenObject, draw: Draw): WrittenObject {
+  const path = draw.pick(pathsOf(object.spec));
+  const spec = changed(object.spec, path, (value) => draw.pick(mistakes)(value, draw));
+  return { ...object, spec: spec === removed ? {} : (spec as object) };
+}
+
+function pathsOf(value: unknown, path: Path = []): Path[] {
+  if (Array.isArray(value)) return [path, ...value.flatMap((item, index) => pathsOf(item, [...path, index]))];
+  if (!isObject(value)) return [path];
+  return [path, ...Object.entries(value).flatMap(([key, item]) => pathsOf(item, [...path, key]))];
+}
+
+function changed(value: unknown, [step, ...rest]: Path, change: (value: unknown) => unknown): unknown {
+  if (step === undefined) return change(value);
+  const at = (item: unknown, place: string | number): unknown => (place === step ? changed(item, rest, change) : item);
+  if (Array.isArray(value)) return value.map(at).filter((item) => item !== removed);
+  const entries = Object.entries(value as object).map(([key, item]) => [key, at(item, key)] as const);
+  return Object.fromEntries(entries.filter(([, item]) => item !== removed));
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

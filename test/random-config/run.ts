@@ -1,0 +1,205 @@
+/**
+ * Random configurations through the real control plane and real Envoys. One that validation accepts must be taken by every
+ * proxy; a mistake in an object must be told clearly, and leave the object's last good version in force.
+ */
+import { stringify } from 'yaml';
+import { readConfigFile } from '../../src/model/config-file.ts';
+import { type Problem, problemText } from '../../src/model/problem.ts';
+import { FeatureMesh } from '../e2e/features/harness/feature-mesh.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { randomConfiguration, type WrittenObject } from './configuration.ts';
+import { Draw } from './draw.ts';
+import { withMistake } from './mistakes.ts';
+import type { World } from './values.ts';
+
+export interface RandomRunOptions {
+  readonly firstSeed: number;
+  readonly configurations: number;
+  /** Told of each finding as it comes. */
+  readonly report: (finding: string) => void;
+  /** Leave out what a refused configuration need not have; it costs a push for each object. */
+  readonly shrinks: boolean;
+}
+
+export interface RandomRunResult {
+  /** Configurations that every proxy took. */
+  readonly accepted: number;
+  /** Objects with a mistake that were refused. */
+  readonly refused: number;
+  /** Of the objects that were drawn: how many validation took. */
+  readonly objects: { readonly valid: number; readonly drawn: number };
+  readonly findings: readonly string[];
+}
+
+/** After so many findings there is enough to mend. */
+const mostFindings = 10;
+const unsettled = { warms: false };
+
+export async function runRandomConfigurations(options: RandomRunOptions): Promise<RandomRunResult> {
+  const run = new RandomRun(options);
+  await run.start();
+  try {
+    await run.all();
+  } finally {
+    await run.stop();
+  }
+  return run;
+}
+
+class RandomRun implements RandomRunResult {
+  accepted = 0;
+  refused = 0;
+  readonly objects = { valid: 0, drawn: 0 };
+  readonly findings: string[] = [];
+  readonly #options: RandomRunOptions;
+  #mesh!: FeatureMesh;
+  #around!: Omit<World, 'draw'>;
+
+  constructor(options: RandomRunOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    const [proxyListenPort, proxyInboundListenPort, ...ports] = await freePorts(13);
+    const workload = { labels: { app: 'web', version: 'v1' }, identity: 'spiffe://cluster.local/ns/shop/sa/web' };
+    this.#mesh = await FeatureMesh.start({
+      proxies: {
+        bound: { labels: workload.labels },
+        // Binds nothing but the two ports that redirection leads to.
+        redirected: { ...workload, metadata: { INTERCEPTION_MODE: 'REDIRECT' } },
+        edge: { type: 'router', labels: { istio: 'edge' } },
+      },
+      meshConfig: { proxyListenPort, proxyInboundListenPort },
+      explains: false,
+      envoyArgs: ['--drain-time-s', '1'],
+    });
+    const mesh = this.#mesh;
+    const issued = mesh.authority.issue(['cart.shop.test']);
+    const certificate = mesh.file('tls.crt', issued.certificate);
+    const key = mesh.file('tls.key', issued.privateKey);
+    const ca = mesh.file('ca.crt', mesh.authority.certificate);
+    this.#around = { gatewayPorts: ports.slice(0, 5), servicePorts: ports.slice(5), files: { certificate, key, ca } };
+  }
+
+  async all(): Promise<void> {
+    const { firstSeed, configurations } = this.#options;
+    for (let seed = firstSeed; seed < firstSeed + configurations; seed++) {
+      if (this.findings.length >= mostFindings) break;
+      const drawn = randomConfiguration(seed, this.#around);
+      const valid = drawn.filter((object) => errorsOf(object).length === 0);
+      this.objects.drawn += drawn.length;
+      this.objects.valid += valid.length;
+      if (await this.#isTaken(seed, valid)) await this.#mistaken(seed, valid);
+    }
+  }
+
+  async stop(): Promise<void> {
+    const { lines } = this.#mesh.pilot;
+    const strange = lines.filter((line) => /\terror\t/.test(line) && !/\terror\tconfig-controller\t/.test(line));
+    for (const line of strange.slice(0, 3)) this.#find(`the control plane: ${line}`);
+    await this.#mesh.stop();
+  }
+
+  async #isTaken(seed: number, objects: readonly WrittenObject[]): Promise<boolean> {
+    try {
+      await this.#mesh.apply(asYaml(objects), unsettled);
+      this.accepted++;
+      return true;
+    } catch (error) {
+      const smallest = this.#options.shrinks ? await this.#smallest(objects) : objects;
+      this.#find(`seed ${seed}: ${(error as Error).message}\n${asYaml(smallest)}`);
+      await this.#mesh
+        .apply('', unsettled)
+        .catch(() => this.#find(`seed ${seed}: an empty mesh is not taken afterwards`));
+      return false;
+    }
+  }
+
+  /** One of the objects is written with a mistake; what was in force stays. */
+  async #mistaken(seed: number, objects: readonly WrittenObject[]): Promise<void> {
+    const draw = new Draw(seed + 1_000_003);
+    const object = draw.pick(objects);
+    const wrong = object && mistakeIn(object, draw);
+    if (wrong === undefined) return;
+    for (const problem of wrong.problems)
+      if (!isClear(problem)) this.#find(`seed ${seed}: unclear: ${problemText(problem)}`);
+    const before = await this.#inForce(object);
+    const fromLine = this.#mesh.pilot.lines.length;
+    const written = objects.map((one) => (one === object ? wrong.object : one));
+    await this.#mesh.apply(asYaml(written), { ...unsettled, invalid: true }).catch((error: Error) => {
+      this.#find(`seed ${seed}: with a mistake in ${nameOf(object)}: ${error.message}`);
+    });
+    const told = this.#mesh.pilot.lines
+      .slice(fromLine)
+      .some((line) => /\terror\t/.test(line) && line.includes(nameOf(object)));
+    if (!told)
+      this.#find(`seed ${seed}: nothing is told of the mistake in ${nameOf(object)}:\n${asYaml([wrong.object])}`);
+    const after = await this.#inForce(object);
+    if (after !== before)
+      this.#find(`seed ${seed}: the last good ${nameOf(object)} is not in force: ${before} → ${after}`);
+    this.refused++;
+  }
+
+  /** The object as the control plane has it, as text. */
+  async #inForce({ kind, metadata }: WrittenObject): Promise<string> {
+    const all = JSON.parse(await this.#mesh.page('/debug/configz')) as WrittenObject[];
+    const { name, namespace } = metadata;
+    const same = all.find(
+      (one) => one.kind === kind && one.metadata.name === name && one.metadata.namespace === namespace,
+    );
+    return JSON.stringify(same?.spec);
+  }
+
+  /** Leaves out one object after the other as long as the rest is still refused. */
+  async #smallest(objects: readonly WrittenObject[]): Promise<readonly WrittenObject[]> {
+    let left = objects;
+    for (const object of objects) {
+      const fewer = left.filter((one) => one !== object);
+      const taken = await this.#mesh.apply(asYaml(fewer), unsettled).then(
+        () => true,
+        () => false,
+      );
+      if (!taken) left = fewer;
+    }
+    return left;
+  }
+
+  #find(finding: string): void {
+    this.findings.push(finding);
+    this.#options.report(finding);
+  }
+}
+
+interface Mistaken {
+  readonly object: WrittenObject;
+  readonly problems: readonly Problem[];
+}
+
+/** Not each change is a mistake: one is looked for. */
+function mistakeIn(object: WrittenObject, draw: Draw): Mistaken | undefined {
+  for (let attempt = 0; attempt < 50; attempt++) {
+    const wrong = withMistake(object, draw);
+    const problems = errorsOf(wrong);
+    if (problems.length > 0) return { object: wrong, problems };
+  }
+  return undefined;
+}
+
+/** It says which object, which field, where, and what must be there. */
+function isClear({ object = '', field = '', line, message }: Problem): boolean {
+  const strange = /undefined|\[object|NaN|Error:/.test(message);
+  return object !== '' && field.startsWith('spec') && line > 0 && message.length > 5 && !strange;
+}
+
+function errorsOf(object: WrittenObject): readonly Problem[] {
+  const { problems } = readConfigFile('case.yaml', asYaml([object]), { creationTimestamp: 0 });
+  return problems.filter(({ severity }) => severity === 'error');
+}
+
+function asYaml(objects: readonly WrittenObject[]): string {
+  return objects.map((object) => stringify(object, { aliasDuplicateObjects: false })).join('---\n');
+}
+
+function nameOf({ kind, metadata }: WrittenObject): string {
+  return `${kind} ${metadata.namespace}/${metadata.name}`;
+}
