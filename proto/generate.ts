@@ -39,11 +39,37 @@ function importClosure(roots: readonly string[]): Map<string, string> {
     const file = locate(path);
     if (file === undefined)
       throw new Error(`proto/generate: ${path} is imported but in none of: ${sources.join(', ')}`);
-    const text = readFileSync(file, 'utf8');
+    const text = withNewerFields(path, readFileSync(file, 'utf8'));
     found.set(path, text);
     for (const match of text.matchAll(/^\s*import\s+(?:public\s+|weak\s+)?"([^"]+)"/gm)) todo.push(match[1]!);
   }
   return found;
+}
+
+/**
+ * Fields that Envoy's API got after the bundle was made, and without which Envoy 1.40 warns: `metadata` of permissions and
+ * principals is deprecated in favour of them (envoy.config.rbac.v3, SourcedMetadata).
+ */
+function withNewerFields(path: string, text: string): string {
+  if (path !== 'envoy/config/rbac/v3/rbac.proto' || text.includes('sourced_metadata')) return text;
+  const newer = `
+// Where the metadata that is matched comes from.
+enum MetadataSource {
+  DYNAMIC = 0;
+  ROUTE = 1;
+}
+
+message SourcedMetadata {
+  type.matcher.v3.MetadataMatcher metadata_matcher = 1;
+  MetadataSource metadata_source = 2;
+}
+`;
+  return `${text
+    .replace(/^ *core\.v3\.TypedExtensionConfig uri_template = 13;$/m, '$&\n    SourcedMetadata sourced_metadata = 14;')
+    .replace(
+      /^ *type\.matcher\.v3\.FilterStateMatcher filter_state = 12;$/m,
+      '$&\n    SourcedMetadata sourced_metadata = 13;',
+    )}${newer}`;
 }
 
 /**

@@ -3,6 +3,8 @@ import { hostname } from 'node:os';
 import { fromCallback, fromPromise } from 'xstate';
 import { configControllerMachine, type DirectoryReading } from '../../machines/discovery/config-controller.machine.ts';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { jwksMachine, type KeySource } from '../../machines/discovery/jwks.machine.ts';
+import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/key-set.machine.ts';
 import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/mesh-config.machine.ts';
 import type { ConfigChange, SettingsName, StopSignal } from '../../machines/discovery/protocol.ts';
 import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
@@ -21,6 +23,7 @@ import { MeshConfigs } from './config/mesh-configs.ts';
 import { SettingsFiles } from './config/settings-files.ts';
 import { watchEffect } from './config/watch-effect.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
+import { KeySets } from './jwks/key-sets.ts';
 import type { ListenAddress } from './listen-address.ts';
 import { callerNamespace } from './monitor/debug/known-caller.ts';
 import type { DebugAccess, DebugSources } from './monitor/debug-endpoints.ts';
@@ -55,6 +58,7 @@ export class ControlPlane {
   readonly metrics: DiscoveryMetrics;
   readonly #program: DiscoveryProgram;
   readonly #configs: MeshConfigs;
+  readonly #keySets = new KeySets();
   readonly #state: MeshState;
   readonly #cache: EncodedCache;
   readonly #resources: MeshResources;
@@ -82,6 +86,8 @@ export class ControlPlane {
       directory: this.#configs,
       registries: options.registries,
       registryOptions: options.registryOptions,
+      features: options.features,
+      keySets: this.#keySets,
     });
     this.#cache = new EncodedCache({
       maxEntries: options.cacheEntries,
@@ -92,6 +98,7 @@ export class ControlPlane {
       context: () => this.#state.context,
       cache: this.#cache,
       clusterAliases: options.clusterAliases,
+      warn: (node, message) => log.scope('ads').warn(message, { node }),
     });
     this.#state.onPublished((published) => this.#resources.published(published));
     this.metrics = new DiscoveryMetrics({
@@ -99,6 +106,7 @@ export class ControlPlane {
       state: this.#state,
       cache: this.#cache,
       connectedVersions: () => this.#connectedVersions(),
+      keyFetches: this.#keySets.counts,
       nodes: () => this.#resources.nodes,
     });
     this.#configs.onChanges((changes) => this.metrics.configsChanged(changes));
@@ -138,6 +146,20 @@ export class ControlPlane {
         ),
       },
     });
+    const jwks = jwksMachine.provide({
+      actors: {
+        findKeySources: fromPromise<KeySource[], undefined>(async () =>
+          this.#keySets.sourcesOf(this.#state.configs.set.RequestAuthentication),
+        ),
+        keySet: keySetMachine.provide({
+          actors: {
+            fetchKeySet: fromPromise<IssuerAnswer, { source: string; timeoutMs: number }>(({ input, signal }) =>
+              this.#keySets.ask(input.source, input.timeoutMs, signal),
+            ),
+          },
+        }),
+      },
+    });
     const push = pushMachine.provide({
       actors: {
         buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(async ({ input }) =>
@@ -154,6 +176,7 @@ export class ControlPlane {
         meshConfig: settings,
         configController,
         serviceRegistry,
+        jwks,
         push,
       },
     });
@@ -260,6 +283,7 @@ export class ControlPlane {
       isReady: () => this.#state.context !== undefined,
       authenticators: this.#authenticators,
       checksIdentity: options.checksIdentity,
+      secretsOnPlaintext: options.secretsOnPlaintext,
       oneShot: (question) => debug.answer(question),
       limits: {
         streamsPerSecond: options.streamsPerSecond,

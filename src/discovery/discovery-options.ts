@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { durationMsOf } from '../model/duration.ts';
+import { defaultFeatures, type Features } from '../model/features.ts';
 import type { RegistryOptions } from '../model/service-registry.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
 import { booleanOf, Environment, variablesWithoutEffect } from './environment.ts';
@@ -41,13 +42,10 @@ export interface DiscoveryOptions {
   /** What the environment says of services and endpoints. */
   readonly registryOptions: Pick<
     RegistryOptions,
-    | 'systemNamespace'
-    | 'selectWorkloadEntries'
-    | 'selectPods'
-    | 'autoAllocate'
-    | 'sendUnhealthy'
-    | 'persistentSessionLabel'
+    'systemNamespace' | 'selectWorkloadEntries' | 'selectPods' | 'sendUnhealthy' | 'persistentSessionLabel'
   >;
+  /** What it says of what is generated. */
+  readonly features: Features;
   /** The control plane's own. */
   readonly namespace: string;
   /** Where the Secrets of remote clusters lie. */
@@ -98,8 +96,12 @@ export interface DiscoveryOptions {
   readonly debugNamespaces: readonly string[];
   /** What a proxy says of its namespace and service account must agree with who it was found to be. */
   readonly checksIdentity: boolean;
+  /** Secrets go to whoever asks on the port without TLS (PILOT_SECRETS_ON_PLAINTEXT): for tests and laptops. */
+  readonly secretsOnPlaintext: boolean;
   /** Clients of the port with TLS must say who they are. */
   readonly authenticates: boolean;
+  /** How often issuers of tokens are asked for their keys (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
+  readonly keyRefreshMs: number;
   /** JWT_RULE as it is written; empty: none. */
   readonly jwtRule: string;
   /** For the log: what is as it should be, and worth knowing. */
@@ -121,6 +123,11 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
   if (flags.httpsAddr) warn(`--httpsAddr ${flags.httpsAddr}: webhooks are not served yet, the port stays closed`);
   const namespace = flags.namespace || from.text('POD_NAMESPACE', 'istio-system');
   const cacheEntries = from.number('PILOT_XDS_CACHE_SIZE', 60_000);
+  const features = featuresOf(from);
+  const secretsOnPlaintext = from.boolean('PILOT_SECRETS_ON_PLAINTEXT', false);
+  if (secretsOnPlaintext) {
+    warn('PILOT_SECRETS_ON_PLAINTEXT: private keys are served to whoever asks on a port without TLS');
+  }
   return {
     ...addressesOf(flags),
     registries: registryNames(flags.registries ?? 'Kubernetes', warn),
@@ -128,10 +135,11 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
       systemNamespace: namespace,
       selectWorkloadEntries: from.boolean('PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES', true),
       selectPods: from.boolean('PILOT_ENABLE_SERVICEENTRY_SELECT_PODS', true),
-      autoAllocate: from.boolean('PILOT_ENABLE_IP_AUTOALLOCATE', true),
-      sendUnhealthy: from.boolean('PILOT_SEND_UNHEALTHY_ENDPOINTS', false),
-      persistentSessionLabel: from.text('PILOT_PERSISTENT_SESSION_LABEL', 'istio.io/persistent-session'),
+      // Whether they are sent of a service is decided when they are; here it is whether anybody could see them.
+      sendUnhealthy: features.sendUnhealthy || features.autoSendUnhealthy,
+      persistentSessionLabel: features.persistentSessionLabel,
     },
+    features,
     namespace,
     clusterRegistriesNamespace: flags.clusterRegistriesNamespace || namespace,
     kubeconfig: flags.kubeconfig ?? '',
@@ -168,10 +176,38 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
     debugNamespaceAuth: from.boolean('ENABLE_DEBUG_ENDPOINT_AUTH', true),
     debugNamespaces: from.list('DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES'),
     checksIdentity: from.boolean('PILOT_ENABLE_XDS_IDENTITY_CHECK', true),
+    secretsOnPlaintext,
     authenticates: from.boolean('XDS_AUTH', true),
+    keyRefreshMs: from.durationMs('PILOT_JWT_PUB_KEY_REFRESH_INTERVAL', 20 * 60_000) || 20 * 60_000,
     jwtRule: from.text('JWT_RULE', ''),
     notes,
     warnings,
+  };
+}
+
+function featuresOf(from: Environment): Features {
+  const byDefault = defaultFeatures;
+  return {
+    sendUnhealthy: from.boolean('PILOT_SEND_UNHEALTHY_ENDPOINTS', byDefault.sendUnhealthy),
+    autoSendUnhealthy: from.boolean('PILOT_AUTO_SEND_UNHEALTHY_ENDPOINTS', byDefault.autoSendUnhealthy),
+    drainingLabel: from.text('PILOT_DRAINING_LABEL', byDefault.drainingLabel),
+    persistentSessionLabel: from.text('PILOT_PERSISTENT_SESSION_LABEL', byDefault.persistentSessionLabel),
+    dnsJitterMs: from.durationMs('PILOT_DNS_JITTER_DURATION', byDefault.dnsJitterMs),
+    http10: from.boolean('PILOT_HTTP10', byDefault.http10),
+    mongoFilter: from.boolean('PILOT_ENABLE_MONGO_FILTER', byDefault.mongoFilter),
+    redisFilter: from.boolean('PILOT_ENABLE_REDIS_FILTER', byDefault.redisFilter),
+    mysqlFilter: from.boolean('PILOT_ENABLE_MYSQL_FILTER', byDefault.mysqlFilter),
+    endpointsForHeadless: from.boolean('PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES', byDefault.endpointsForHeadless),
+    multiclusterHeadless: from.boolean('ENABLE_MULTICLUSTER_HEADLESS', byDefault.multiclusterHeadless),
+    autoAllocate: from.boolean('PILOT_ENABLE_IP_AUTOALLOCATE', byDefault.autoAllocate),
+    absoluteNames: from.boolean('PILOT_ENABLE_ABSOLUTE_FQDN_VHOST_DOMAIN', byDefault.absoluteNames),
+    gatewaysOfOwnNamespace: from.boolean('PILOT_SCOPE_GATEWAY_TO_NAMESPACE', byDefault.gatewaysOfOwnNamespace),
+    onlyReferencedClusters: from.boolean('PILOT_FILTER_GATEWAY_CLUSTER_CONFIG', byDefault.onlyReferencedClusters),
+    gatewayHandshakeTimeoutMs: from.durationMs(
+      'PILOT_GATEWAY_TRANSPORT_SOCKET_CONNECT_TIMEOUT',
+      byDefault.gatewayHandshakeTimeoutMs,
+    ),
+    traceSampling: from.percent('PILOT_TRACE_SAMPLING', byDefault.traceSampling),
   };
 }
 

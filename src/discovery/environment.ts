@@ -37,6 +37,12 @@ export class Environment {
     return this.#orDefault(name, Number.isInteger(value) && value >= 0 ? value : undefined, byDefault);
   }
 
+  /** From 0 to 100. */
+  percent(name: string, byDefault: number): number {
+    const value = Number(this.#env[name]);
+    return this.#orDefault(name, value >= 0 && value <= 100 ? value : undefined, byDefault);
+  }
+
   /** As Go reads it: `1`, `t`, `true` and `0`, `f`, `false`. */
   boolean(name: string, byDefault: boolean): boolean {
     return this.#orDefault(name, booleanOf(this.#env[name] ?? ''), byDefault);
@@ -70,5 +76,10 @@ export const variablesWithoutEffect: readonly string[] = [
   ...['PILOT_ENABLE_STATUS', 'PILOT_ENABLE_ANALYSIS', 'SHARED_MESH_CONFIG', 'REVISION', 'ISTIO_WATCH_NAMESPACE'],
   ...['ENABLE_LEADER_ELECTION', 'EXTERNAL_ISTIOD', 'INJECTION_WEBHOOK_CONFIG_NAME', 'VALIDATION_WEBHOOK_CONFIG_NAME'],
   ...['LOCAL_CLUSTER_SECRET_WATCHER', 'PILOT_MULTICLUSTER_KUBECONFIG_PATH', 'PILOT_REMOTE_CLUSTER_TIMEOUT'],
-  ...['PILOT_ENABLE_GATEWAY_API', 'PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION', 'DNS_ADDR'],
+  ...[
+    'PILOT_JWT_ENABLE_REMOTE_JWKS',
+    'PILOT_ENABLE_GATEWAY_API',
+    'PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION',
+    'DNS_ADDR',
+  ],
 ];

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { allocateAddresses } from './auto-allocate.ts';
 import { givenMesh } from './given-mesh.ts';
 
-const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `shop/se-${index}/h-${index}.b`);
+const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `shop/h-${index}.b`);
 
 describe('allocated addresses', () => {
   it('are of their ranges, each once', () => {
@@ -12,7 +12,7 @@ describe('allocated addresses', () => {
     for (const { ipv4, ipv6 } of all) {
       expect(ipv4).toMatch(/^240\.240\.\d+\.\d+$/);
       expect(ipv6).toMatch(/^2001:2::f0f0:[\da-f]+$/);
-      expect(['240.240.0.0', '240.240.255.255']).not.toContain(ipv4);
+      expect(ipv4).not.toMatch(/\.(0|255)$/);
     }
   });
 
@@ -23,7 +23,15 @@ describe('allocated addresses', () => {
   });
 
   it('are as many as the range has, and no more', () => {
-    expect(allocateAddresses(names(70_000)).size).toBe(65_534);
+    const all = [...allocateAddresses(names(70_000)).values()];
+    expect(all).toHaveLength(256 * 254 - 254);
+    expect(new Set(all.map(({ ipv4 }) => ipv4)).size).toBe(all.length);
+  });
+
+  it('are those that Istio allocates: a name that two ServiceEntries have has the lower one of two places', () => {
+    expect(allocateAddresses(['default/istio.io']).get('default/istio.io')?.ipv4).toBe('240.240.122.168');
+    const twice = allocateAddresses(['default/istio.io', 'default/istio.io']);
+    expect(twice.get('default/istio.io')?.ipv4).toBe('240.240.91.120');
   });
 });
 
@@ -40,5 +48,16 @@ describe('a ServiceEntry', () => {
     expect(allocated(entry('hosts: ["*.b"], resolution: STATIC'))).toEqual([false]);
     const refusing = '{networking.istio.io/enable-autoallocate-ip: "false"}';
     expect(allocated(entry('hosts: [a.b], resolution: DNS', refusing))).toEqual([false]);
+  });
+
+  it('shares the address of its host with the others of its namespace', () => {
+    const first = entry('hosts: [a.b], resolution: DNS');
+    const second = first.replace('name: a,', 'name: b,').replace('number: 80', 'number: 81');
+    const elsewhere = first.replace('namespace: shop', 'namespace: other');
+    const { services } = givenMesh([first, second, elsewhere].join('---\n')).registry;
+    const [a, b, other] = services.map(({ autoAllocated }) => autoAllocated?.ipv4);
+    expect(a).toBeDefined();
+    expect(b).toBe(a);
+    expect(other).not.toBe(a);
   });
 });

@@ -7,6 +7,7 @@ import type { EgressListener, OutboundTrafficPolicy, Sidecar } from './kinds/sid
 import { destinationHosts } from './resolve-virtual-service.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
 import type { Service } from './service.ts';
+import { chainBehind, isAlias } from './service-alias.ts';
 import { type ServiceIndex, takesPrecedence } from './service-index.ts';
 import { byServiceAge } from './service-registry.ts';
 import type { EgressListenerScope, SidecarScope } from './sidecar-scope.ts';
@@ -62,7 +63,8 @@ function listenerScope(
   const imported = everything
     ? visible
     : visible.filter((service) => imports.includes(service.namespace, service.hostname));
-  const services = withPort(onePerHost(imported, namespace), listener);
+  const meant = withTargets(onePerHost(imported, namespace), everything ? undefined : sources.services, namespace);
+  const services = withPort(meant, listener);
   for (const { original, service } of services) seen.add(original, service);
   const all = sources.virtualServices.for('mesh', namespace);
   const virtualServices = everything
@@ -90,6 +92,27 @@ function onePerHost(services: readonly Service[], namespace: string): readonly S
   return services.filter((service) => chosen.get(service.hostname)!.namespace === service.namespace);
 }
 
+/**
+ * With what the aliases among them stand for: an imported name is good for nothing without it.
+ *
+ * @param index absent: everything is there already
+ */
+function withTargets(services: readonly Service[], index: ServiceIndex | undefined, namespace: string) {
+  const aliases = index === undefined ? [] : services.filter(isAlias);
+  if (index === undefined || aliases.length === 0) return services;
+  const all = new Set(services);
+  const hosts = new Set(services.map(({ hostname }) => hostname));
+  const find = (host: string): Service | undefined => index.meaningOf(host, namespace);
+  for (const alias of aliases) {
+    for (const { hostname, namespace: owner } of chainBehind(alias, find)) {
+      if (hosts.has(hostname)) continue;
+      hosts.add(hostname);
+      for (const service of index.of(hostname, owner)) all.add(service);
+    }
+  }
+  return [...all].sort(byServiceAge);
+}
+
 interface SeenService {
   readonly original: Service;
   /** As the listener shows it. */
@@ -102,6 +125,8 @@ function withPort(services: readonly Service[], { port }: EgressListener): SeenS
     return services.map((service) => ({ original: service, service }));
   }
   return services.flatMap((original) => {
+    // An alias has the ports of what it stands for.
+    if (isAlias(original)) return [{ original, service: original }];
     const ports = original.ports.filter(({ number }) => number === port.number);
     if (ports.length === 0) return [];
     return [{ original, service: withPorts(original, ports) }];
@@ -144,9 +169,12 @@ class SeenServices {
   addDestinations(hosts: Iterable<string>, index: ServiceIndex): void {
     for (const host of hosts) {
       if (this.namespaceOfHost.has(host)) continue;
-      const service = index.meaningOf(host, this.namespace);
+      const find = (name: string): Service | undefined => index.meaningOf(name, this.namespace);
+      const service = find(host);
       if (service === undefined) continue;
-      for (const one of index.of(service.hostname, service.namespace)) this.add(one, one);
+      for (const { hostname, namespace } of chainBehind(service, find)) {
+        for (const one of index.of(hostname, namespace)) this.add(one, one);
+      }
     }
   }
 
@@ -207,6 +235,8 @@ class BuiltScope implements SidecarScope {
   dependsOn(key: ConfigKey): boolean {
     switch (key.kind) {
       case 'ServiceEntry':
+        // One that is not in the scope itself may hide, or have hidden, another namespace's service of its host.
+        return originsOf(this.services).has(`${key.namespace}/${key.name}`) || this.reaches(key.name);
       case 'Endpoints':
       case 'DNSName':
         return originsOf(this.services).has(`${key.namespace}/${key.name}`);
@@ -219,6 +249,10 @@ class BuiltScope implements SidecarScope {
       default:
         return originsOf(this.services).has(configKeyText(key));
     }
+  }
+
+  private reaches(hostname: string): boolean {
+    return this.serviceByHostname(hostname) !== undefined;
   }
 
   private dependsOnRule(key: ConfigKey): boolean {

@@ -51,12 +51,12 @@ const router: GivenNode = { type: 'router', namespace: 'istio-system' };
 
 describe('a change concerns a sidecar', () => {
   it.each([
-    ['ServiceEntry/shop/reviews.b', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS']],
-    ['ServiceEntry/shop/reviews', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS']],
+    ['ServiceEntry/shop/reviews.b', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS']],
+    ['ServiceEntry/shop/reviews', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS']],
     ['Endpoints/shop/reviews.b', ['EDS']],
-    ['VirtualService/shop/reviews', ['CDS', 'LDS', 'RDS']],
+    ['VirtualService/shop/reviews', ['CDS', 'LDS', 'RDS', 'ECDS']],
     ['DestinationRule/shop/reviews', ['CDS', 'EDS', 'LDS', 'RDS']],
-    ['Sidecar/shop/own', ['CDS', 'LDS', 'RDS', 'NDS']],
+    ['Sidecar/shop/own', ['CDS', 'LDS', 'RDS', 'NDS', 'ECDS']],
     ['MeshConfig//mesh', ['CDS', 'EDS', 'LDS', 'RDS', 'PCDS']],
     ['AuthorizationPolicy/shop/p', ['LDS']],
     ['PeerAuthentication/istio-system/p', ['CDS', 'EDS', 'LDS']],
@@ -154,13 +154,18 @@ describe('a change concerns a sidecar', () => {
 describe('a change concerns a router', () => {
   it.each([
     ['Gateway/shop/gw', ['CDS', 'LDS', 'RDS', 'ECDS']],
-    ['VirtualService/pay/card', ['CDS', 'LDS', 'RDS']],
+    ['VirtualService/pay/card', ['CDS', 'LDS', 'RDS', 'ECDS']],
     ['DestinationRule/pay/card', ['CDS', 'EDS', 'LDS', 'RDS']],
-    ['ServiceEntry/pay/card.b', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS']],
+    ['ServiceEntry/pay/card.b', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS']],
     ['ServiceEntry/pay/secret.b', []],
     ['Sidecar/shop/own', []],
     ['PeerAuthentication/pay/p', ['CDS', 'EDS']],
     ['PeerAuthentication/istio-system/p', ['CDS', 'EDS', 'LDS']],
+    ['Secret/istio-system/cert', ['SDS', 'ECDS']],
+    ['ConfigMap/istio-system/ca', ['SDS']],
+    // Credentials are those of its own namespace.
+    ['Secret/shop/cert', ['ECDS']],
+    ['ConfigMap/shop/ca', []],
   ])('by what it sees: %s', (key, expected) => {
     expect(types(router, key)).toEqual(expected);
   });

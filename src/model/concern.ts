@@ -68,7 +68,11 @@ const withoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', Read
 /** Types that only these kinds change. */
 const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS', ReadonlySet<string>>> = {
   SDS: new Set(['Secret', 'ConfigMap']),
-  ECDS: new Set(['EnvoyFilter', 'TrafficExtension', 'WasmPlugin', 'Secret']),
+  ECDS: new Set([
+    ...['EnvoyFilter', 'TrafficExtension', 'WasmPlugin', 'Secret'],
+    // What is in reach, because code is fetched from services.
+    ...['ServiceEntry', 'Sidecar', 'VirtualService'],
+  ]),
   PCDS: new Set(['MeshConfig']),
 };
 
@@ -117,6 +121,8 @@ export function concernedTypes(change: Change, now: SeenProxy, before: SeenProxy
       kept.some((key) => {
         // Whom a listener of a gateway lets in, its own namespace says; clusters, and so endpoints, heed all others.
         if (pushed === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
+        // Credentials are those of the proxy's own namespace.
+        if (pushed === 'SDS' && key.namespace !== configNamespace) return false;
         return changes(key.kind, pushed, type);
       }),
     ),

@@ -88,6 +88,17 @@ export class DestinationRuleIndex {
       : undefined;
   }
 
+  /** Names of the rules of a namespace that hold for chosen workloads, and choose these; empty almost everywhere. */
+  selecting(namespace: string, labels: Labels): string {
+    const rules = [...(this.selective.get(namespace)?.values() ?? [])].flat();
+    if (rules.length === 0) return '';
+    const chosen = rules.filter(({ config }) => isSelected(config.spec.workloadSelector!.labels, labels));
+    return chosen
+      .map(({ config }) => config.name)
+      .sort()
+      .join();
+  }
+
   /** Whether all short names mean what they meant. */
   isCurrent(hostNames: HostNames): boolean {
     return this.withOtherHost(hostNames).length === 0;

@@ -1,6 +1,7 @@
 /** What is around an object's spec: which kind it is, its name, labels and annotations (spec/discovery.md §4.1, §4.2). */
 import type { ConfigKey } from './config.ts';
 import { type FieldError, fieldPath, isObject } from './decode.ts';
+import { gatewayServiceAnnotation } from './gateway-index.ts';
 import { type KindName, kinds } from './kinds/index.ts';
 import { isDnsLabel, isObjectName } from './names.ts';
 import { nearestName } from './nearest-name.ts';
@@ -176,6 +177,7 @@ function annotationMistakes(annotations: Readonly<Record<string, string>>, kind:
   if (annotations === none) return [];
   return Object.keys(annotations).flatMap((key) => {
     const path = fieldPath('metadata.annotations', key);
+    if (key === gatewayServiceAnnotation && kind === 'Gateway') return [];
     if (key.startsWith('internal.istio.io/')) return [{ path, message: 'is internal and must not be set' }];
     return key === 'istio.io/dry-run' && kind !== 'AuthorizationPolicy'
       ? [{ path, message: `is not supported on ${kind}` }]

@@ -3,6 +3,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { buildPushContext, type ConfigSet, configSetOf, type PreviousContext } from './build-push-context.ts';
 import type { Config } from './config.ts';
 import { type ConfigFile, readConfigFile } from './config-file.ts';
+import { defaultFeatures, type Features } from './features.ts';
 import { readMeshConfig } from './mesh-config.decode.ts';
 import type { MeshConfig } from './mesh-config.ts';
 import { parseNode } from './parse-node.ts';
@@ -24,6 +25,8 @@ export interface GivenOptions {
   readonly meshConfig?: string;
   /** Services are those of a Kubernetes: true when absent. */
   readonly kubernetes?: boolean;
+  /** What the environment says; the rest is as without any variable. */
+  readonly features?: Partial<Features>;
   /** The mesh before; what did not change is shared with it. */
   readonly previous?: GivenMesh & { readonly changed?: PreviousContext['changed'] };
 }
@@ -48,7 +51,8 @@ export function givenMesh(yaml: string, options: GivenOptions = {}): GivenMesh {
     mesh === previous?.context.mesh ? previous.registry : undefined,
   );
   const { kubernetes = true } = options;
-  const about = { version: '2026-01-01T00:00:00Z/1', mesh, domain: 'cluster.local', kubernetes };
+  const features = { ...defaultFeatures, ...options.features };
+  const about = { version: '2026-01-01T00:00:00Z/1', mesh, domain: 'cluster.local', kubernetes, features };
   const input = { ...about, configs, ...registry };
   const changed = previous?.changed;
   const context = buildPushContext(input, previous && changed && { context: previous.context, changed });

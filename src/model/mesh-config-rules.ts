@@ -1,14 +1,37 @@
 /** Rules of the mesh configuration that concern more than one field, or only what all sources say together (§3.3). */
+import * as E from 'fp-ts/lib/Either.js';
 import { type FieldError, fieldPath, isObject } from './decode.ts';
+import { extAuthzProvider } from './ext-authz-provider.ts';
+import { decodersOfProviders, labelMistakes } from './extension-providers.decode.ts';
+import type { ProviderType } from './extension-providers.ts';
 import { mistakeAt } from './kinds/field-rules.ts';
+import { logFormatMistake } from './log-format.ts';
 import type { ExtensionProvider, MeshConfig } from './mesh-config.ts';
 import { type ProxyConfig, parseHostAndPort } from './proxy-config.ts';
+import { proxySettingsMistakes } from './proxy-settings.ts';
 
 const hourMs = 3_600_000;
 
 /** What is wrong with a mesh configuration as a whole; paths are those of the file. */
 export function meshConfigMistakes(mesh: MeshConfig): FieldError[] {
-  return [...proxyConfigMistakes(mesh.defaultConfig, 'defaultConfig')];
+  return [
+    ...proxyConfigMistakes(mesh.defaultConfig, 'defaultConfig'),
+    ...proxySettingsMistakes(mesh.defaultConfig, 'defaultConfig'),
+    ...logFormatMistakes(mesh),
+  ];
+}
+
+/** A JSON format is an object whose texts are formats. */
+function logFormatMistakes({ accessLogFormat, accessLogEncoding }: MeshConfig): FieldError[] {
+  const path = 'accessLogFormat';
+  if (accessLogFormat === '') return [];
+  if (accessLogEncoding === 'TEXT') return mistakeAt(path, logFormatMistake(accessLogFormat));
+  try {
+    const value: unknown = JSON.parse(accessLogFormat);
+    return isObject(value) ? labelMistakes(value, path) : mistakeAt(path, 'must be a JSON object');
+  } catch {
+    return mistakeAt(path, 'must be a JSON object');
+  }
 }
 
 function proxyConfigMistakes(config: ProxyConfig, path: string): FieldError[] {
@@ -68,6 +91,16 @@ export function providerMistakes(provider: ExtensionProvider, path: string): Fie
   if (required === undefined) return [{ path: at, message: 'is no type of provider that is known' }];
   const settings = provider[type] ?? {};
   if (!isObject(settings)) return [{ path: at, message: 'must be an object' }];
+  if (isTelemetryProvider(type)) {
+    const decoded = decodersOfProviders[type](settings);
+    return E.isRight(decoded)
+      ? []
+      : decoded.left.map((mistake) => ({ ...mistake, path: [at, mistake.path].filter(Boolean).join('.') }));
+  }
+  const authorizer = extAuthzProvider(provider);
+  if (authorizer !== undefined) {
+    return E.isRight(authorizer) ? [] : authorizer.left.map((one) => ({ ...one, path: `${path}.${one.path}` }));
+  }
   return required.flatMap((field) => {
     const value = settings[field];
     const where = fieldPath(at, field);
@@ -76,6 +109,10 @@ export function providerMistakes(provider: ExtensionProvider, path: string): Fie
     const fits = port ? Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 65_535 : isText(value);
     return mistakeAt(where, fits ? undefined : `must be ${port ? 'a port from 1 to 65535' : 'a text'}`);
   });
+}
+
+function isTelemetryProvider(type: string): type is ProviderType {
+  return Object.hasOwn(decodersOfProviders, type);
 }
 
 function isText(value: unknown): value is string {

@@ -132,7 +132,7 @@ const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   trustDomainAliases: optional(list(trustDomain)),
   outboundTrafficPolicy: optional(
     struct<MeshConfig['outboundTrafficPolicy']>({
-      mode: withDefault(oneOf(['REGISTRY_ONLY', 'ALLOW_ANY']), 'REGISTRY_ONLY'),
+      mode: withDefault(oneOf(['REGISTRY_ONLY', 'ALLOW_ANY', 'ALLOW_ANY_DYNAMIC_DNS']), 'REGISTRY_ONLY'),
     }),
   ),
   inboundTrafficPolicy: optional(

@@ -1,6 +1,7 @@
 /** Mesh-wide settings (spec/discovery.md §3.2). Durations in milliseconds. */
 
 import { compareText } from './config.ts';
+import type { OutboundTrafficMode } from './kinds/sidecar.ts';
 import type { H2UpgradePolicy, LocalityLoadBalancerSetting, TcpKeepalive } from './kinds/traffic-policy.ts';
 import type { HttpRetry } from './kinds/virtual-service.ts';
 import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from './proxy-config.ts';
@@ -27,7 +28,7 @@ export interface MeshConfig {
   readonly disableEnvoyListenerLog: boolean;
   readonly trustDomain: string;
   readonly trustDomainAliases: readonly string[];
-  readonly outboundTrafficPolicy: { readonly mode: 'REGISTRY_ONLY' | 'ALLOW_ANY' };
+  readonly outboundTrafficPolicy: { readonly mode: OutboundTrafficMode };
   readonly inboundTrafficPolicy: { readonly mode: 'PASSTHROUGH' | 'LOCALHOST' };
   readonly enableAutoMtls: boolean;
   readonly localityLbSetting: LocalityLoadBalancerSetting;

@@ -38,6 +38,11 @@ export function peerModeOf({ mode, ports }: PeerModes, port: number): PeerMode {
   return ports.get(port) ?? mode;
 }
 
+/** Whether an object switches mutual TLS off, for any workload or any of its ports. */
+export function disables({ spec }: Config<PeerAuthentication>): boolean {
+  return spec.mtls === 'DISABLE' || Object.values(spec.portLevelMtls ?? {}).includes('DISABLE');
+}
+
 function merge(layers: readonly Config<PeerAuthentication>[]): PeerModes {
   const mode = layers.reduce<PeerMode>((wider, { spec }) => inherited(spec.mtls, wider), byDefault.mode);
   const ofPorts = Object.entries(layers.at(-1)?.spec.portLevelMtls ?? {});

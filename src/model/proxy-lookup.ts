@@ -12,7 +12,10 @@ export interface TargetRef {
   readonly targetPort: number;
 }
 
-export type LookedUp = Pick<Proxy, 'ipAddresses' | 'configNamespace' | 'labels' | 'clusterId' | 'name' | 'metadata'>;
+export type LookedUp = Pick<
+  Proxy,
+  'type' | 'ipAddresses' | 'configNamespace' | 'labels' | 'clusterId' | 'name' | 'metadata'
+>;
 
 /** Immutable. */
 export interface ProxyLookup {

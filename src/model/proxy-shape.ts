@@ -24,8 +24,10 @@
  */
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Config } from './config.ts';
+import { isObject } from './decode.ts';
 import type { EnvoyFilter } from './kinds/envoy-filter.ts';
 import type { InterceptionMode, NodeType, Proxy } from './proxy.ts';
+import { proxySettingsFields } from './proxy-settings.ts';
 import type { PushContext } from './push-context.ts';
 import type { Service, ServiceTarget } from './service.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
@@ -45,6 +47,12 @@ export const shapeMetadata = [
   'HTTP_PROXY_PORT',
   // Of TCP connections without a rule of their own.
   'IDLE_TIMEOUT',
+  // `true`: Envoy's build has the mesh's private extensions (peer metadata, statistics, ALPN); `false`: it has not, whatever the mesh says.
+  'ISTIO_EXTENSIONS',
+  // A name of the mesh, for traces.
+  'MESH_ID',
+  // What the proxy's own configuration says of what is generated: the fields of `proxySettingsFields`.
+  'PROXY_CONFIG',
   // `true`: the pod may not bind ports below 1024.
   'UNPRIVILEGED_POD',
   // `true`: the bootstrap has the agent's secret server, so that resources may refer to workload certificates; else absent.
@@ -123,13 +131,21 @@ export function ownFacts(
   const scope = context.sidecarScopeFor(proxy);
   const addresses = dependsOnAddresses(proxy.type, scope, serviceTargets);
   const node = keepsToNodes(scope.services);
-  const asked = askedBy(context.policiesFor(proxy).envoyFilters);
+  // Which Gateway objects a router carries out depends on its services.
+  const subject = proxy.type === 'router' && serviceTargets.length > 0 ? { ...proxy, serviceTargets } : proxy;
+  const asked = askedBy(context.policiesFor(subject).envoyFilters);
   if (!addresses && !node && asked.length === 0) return noFacts;
   return {
     ownAddresses: addresses ? proxy.ipAddresses : [],
-    nodeName: node && typeof proxy.metadata.NODE_NAME === 'string' ? proxy.metadata.NODE_NAME : '',
+    nodeName: node ? nodeNameOf(proxy) : '',
     askedMetadata: chosen(proxy.metadata, asked),
   };
+}
+
+/** As the agent says, else as the registry knows of the workload's pod. */
+function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): string {
+  const said = metadata.NODE_NAME;
+  return typeof said === 'string' && said !== '' ? said : (labels['kubernetes.io/hostname'] ?? '');
 }
 
 const listsOfNodes = new WeakMap<readonly Service[], boolean>();
@@ -203,14 +219,39 @@ export function isHeadless(service: Pick<Service, 'resolution' | 'registry'>): b
 }
 
 function readMetadata({ metadata }: Proxy): ShapeMetadata {
-  const { WORKLOAD_CERTIFICATES: _1, DNS_CAPTURE: _2, DNS_AUTO_ALLOCATE: _3, ...asSent } = metadata;
+  const {
+    WORKLOAD_CERTIFICATES: _1,
+    DNS_CAPTURE: _2,
+    DNS_AUTO_ALLOCATE: _3,
+    ISTIO_EXTENSIONS: _4,
+    PROXY_CONFIG: _5,
+    ...asSent
+  } = metadata;
   return {
     ...chosen(asSent, shapeMetadata),
     // In one form, so that ways of saying the same make no difference.
     ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
     ...(isTrue(metadata.DNS_CAPTURE) && { DNS_CAPTURE: 'true' }),
     ...(isTrue(metadata.DNS_AUTO_ALLOCATE) && { DNS_AUTO_ALLOCATE: 'true' }),
+    ...(metadata.ISTIO_EXTENSIONS !== undefined && { ISTIO_EXTENSIONS: String(isTrue(metadata.ISTIO_EXTENSIONS)) }),
+    ...ownSettings(metadata.PROXY_CONFIG),
   };
+}
+
+/** Of a proxy's own configuration what counts, if it says any of it; an agent may send it as JSON in a text. */
+function ownSettings(said: unknown): Pick<ShapeMetadata, 'PROXY_CONFIG'> {
+  const config = typeof said === 'string' ? parsedJson(said) : said;
+  if (!isObject(config)) return {};
+  const settings = chosen(config, proxySettingsFields);
+  return Object.keys(settings).length === 0 ? {} : { PROXY_CONFIG: settings };
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /**

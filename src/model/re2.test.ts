@@ -12,6 +12,8 @@ describe('a regular expression for Envoy', () => {
     '\\Qa.b(\\E',
     '\\pN\\z',
     '\\(?=x',
+    '/\\x{2F}\\x{ff}',
+    '\\\\x{100}',
   ])('may be %s', (regex) => {
     expect(re2Mistake(regex)).toBeUndefined();
   });
@@ -25,6 +27,7 @@ describe('a regular expression for Envoy', () => {
     ['a{1001}', 'at most 1000'],
     ['(a', 'RE2 expression'],
     ['*a', 'RE2 expression'],
+    ['[^\\x{10FFFF}]', 'expression of bytes'],
   ])('must not be %j', (regex, fragment) => {
     expect(re2Mistake(regex)).toContain(fragment);
   });

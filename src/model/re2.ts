@@ -15,6 +15,10 @@ export function re2Mistake(regex: string): string | undefined {
       return `must be an RE2 expression: a repetition is at most ${maxRepeat}`;
     }
   }
+  const beyondLatin1 = [...bareHex(regex)].find((code) => code > 0xff);
+  if (beyondLatin1 !== undefined) {
+    return `must be an expression of bytes, as Envoy matches them: \\x{${beyondLatin1.toString(16)}} is none`;
+  }
   try {
     new RegExp(asJavaScript(regex));
     return undefined;
@@ -24,8 +28,13 @@ export function re2Mistake(regex: string): string | undefined {
   }
 }
 
+/** The code points that `\x{…}` escapes name. Envoy 1.40 has RE2 read bytes (Latin-1), so that none may be above FF. */
+function bareHex(regex: string): readonly number[] {
+  return [...regex.matchAll(/(?<!\\)(?:\\\\)*\\x\{([0-9a-fA-F]+)\}/g)].map((match) => Number.parseInt(match[1]!, 16));
+}
+
 /** Spellings that only RE2 knows, so that JavaScript's parser can judge the rest. */
-function asJavaScript(regex: string): string {
+export function asJavaScript(regex: string): string {
   return regex
     .replaceAll(/\\Q(.*?)\\E/g, (_, literal: string) => literal.replaceAll(/[^\w]/g, '\\$&'))
     .replaceAll('(?P<', '(?<')

@@ -80,9 +80,7 @@ export class ServiceEntryServices {
       const id = `${key.namespace}/${key.name}`;
       const entry = current as Config<ServiceEntry> | undefined;
       const old = this.#made.get(id)?.entry;
-      allocates ||=
-        this.#options.autoAllocate &&
-        (old ? allocationNames(old) : []).join() !== (entry ? allocationNames(entry) : []).join();
+      allocates ||= (old ? allocationNames(old) : []).join() !== (entry ? allocationNames(entry) : []).join();
       dirty.set(id, entry);
       if (this.#select(id, old, entry)) {
         selectors.push(...entry!.spec.hosts.map((hostname) => ({ hostname, namespace: key.namespace })));
@@ -154,7 +152,7 @@ export class ServiceEntryServices {
     }
     const named = [...entries].map(([id, entry]) => ({ id, entry, names: allocationNames(entry) }));
     const eligible = named.filter(({ names }) => names.length > 0).sort((a, b) => byAge(a.entry, b.entry));
-    const allocated = allocateAddresses([...new Set(eligible.flatMap(({ names }) => names))]);
+    const allocated = allocateAddresses(eligible.flatMap(({ names }) => names));
     for (const { id, entry, names } of eligible) {
       const moved = names.some((name) => allocated.get(name)?.ipv4 !== this.#allocated.get(name)?.ipv4);
       if (moved) dirty.set(id, entry);
@@ -227,7 +225,7 @@ class ServiceEntryLookup implements ProxyLookup {
   }
 
   targetsOf(proxy: LookedUp): readonly TargetRef[] {
-    const named = this.#addresses.at(proxy.ipAddresses);
+    const named = this.#addresses.at(knownBy(proxy));
     const selecting = this.#selectors.selecting(proxy.configNamespace, proxy.labels);
     if (selecting.length === 0) return named;
     // No labels would make every proxy of the namespace an instance.
@@ -238,6 +236,18 @@ class ServiceEntryLookup implements ProxyLookup {
   workloadOf(): undefined {
     return undefined;
   }
+}
+
+/**
+ * The addresses that tell a workload. A gateway's ports are led to where its services say, so what else of its host
+ * listens at the loopback address must not be taken for the gateway.
+ */
+function knownBy({ type, ipAddresses }: LookedUp): readonly string[] {
+  return type === 'router' ? ipAddresses.filter((address) => !isLoopback(address)) : ipAddresses;
+}
+
+function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1';
 }
 
 function targetsOfEntry({ namespace, spec }: Config<ServiceEntry>): TargetRef[] {

@@ -20,8 +20,6 @@ export interface ServiceEntryOptions {
   readonly defaultServiceExportTo: readonly string[];
   /** PILOT_ENABLE_SERVICEENTRY_SELECT_PODS. */
   readonly selectPods: boolean;
-  /** PILOT_ENABLE_IP_AUTOALLOCATE. */
-  readonly autoAllocate: boolean;
 }
 
 const resolutions: Readonly<Record<ServiceEntryResolution, Resolution>> = {
@@ -63,7 +61,7 @@ export function servicesOfEntry(
   });
 }
 
-/** The hosts that an address is allocated for: those that a client could tell by it. */
+/** For which names addresses are allocated: for hosts that a client could tell by one. Those of a namespace share it. */
 export function allocationNames(entry: Config<ServiceEntry>): readonly string[] {
   const { spec, labels } = entry;
   if (labels['networking.istio.io/enable-autoallocate-ip'] === 'false') return [];
@@ -72,7 +70,7 @@ export function allocationNames(entry: Config<ServiceEntry>): readonly string[] 
 }
 
 function allocationName(entry: Config<ServiceEntry>, hostname: string): string {
-  return `${entry.namespace}/${entry.name}/${hostname}`;
+  return `${entry.namespace}/${hostname}`;
 }
 
 /** Endpoints by host. */

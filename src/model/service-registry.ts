@@ -52,7 +52,6 @@ export const defaultRegistryOptions: RegistryOptions = {
   discoverySelectors: [],
   selectWorkloadEntries: true,
   selectPods: true,
-  autoAllocate: true,
   sendUnhealthy: false,
   persistentSessionLabel: 'istio.io/persistent-session',
 };

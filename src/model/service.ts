@@ -54,8 +54,11 @@ export interface ServiceAttributes {
   /** `internalTrafficPolicy: Local`: only endpoints of the client's own node. */
   readonly nodeLocal?: boolean;
   readonly publishNotReadyAddresses?: boolean;
-  readonly trafficDistribution?: 'PreferSameZone' | 'PreferSameNode';
+  readonly trafficDistribution?: TrafficDistribution;
 }
+
+/** Which endpoints a service wants to be served by first: those of the client's zone, or of its node. */
+export type TrafficDistribution = 'PreferSameZone' | 'PreferSameNode';
 
 export interface Endpoint {
   /** An IP, a host name (DNS resolution), or `unix:///path`. */

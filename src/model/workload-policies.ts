@@ -1,5 +1,6 @@
 /** All policies that hold for a workload, as one object (spec/discovery.md §8.9 to §8.11). */
 import type { Config } from './config.ts';
+import type { GatewaySubject } from './gateway-index.ts';
 import type { AuthorizationPolicy } from './kinds/authorization-policy.ts';
 import type { EnvoyFilter } from './kinds/envoy-filter.ts';
 import type { Gateway } from './kinds/gateway.ts';
@@ -8,7 +9,6 @@ import type { RequestAuthentication } from './kinds/request-authentication.ts';
 import type { Telemetry } from './kinds/telemetry.ts';
 import type { WasmPlugin } from './kinds/wasm-plugin.ts';
 import type { ObjectReference, PolicyIndex, PolicySubject } from './policy-index.ts';
-import type { Proxy } from './proxy.ts';
 
 /**
  * What holds for a workload, each list in the order of its rules. Of equal answers there is one object, whichever
@@ -29,7 +29,7 @@ export interface WorkloadPolicies {
 }
 
 /** Whom policies are asked for: a proxy, or a shape of one. */
-export type WorkloadSubject = Pick<Proxy, 'type' | 'configNamespace' | 'labels'>;
+export type WorkloadSubject = GatewaySubject;
 
 /** The policies of a context, by kind. */
 export interface PolicyIndexes {

@@ -12,6 +12,7 @@ import {
   SdsSecretConfigSchema,
 } from '../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { duration } from './duration.ts';
+import type { Init } from './init.ts';
 
 /**
  * The stream that the resource itself came on. Envoy waits for the first answer without limit: a listener or a cluster
@@ -24,7 +25,7 @@ export const adsConfigSource: ConfigSource = create(ConfigSourceSchema, {
 });
 
 /** The agent's own secret server, a static cluster of the bootstrap. */
-const agentSecretSource: ConfigSource = create(ConfigSourceSchema, {
+const agentServer: Init<typeof ConfigSourceSchema> = {
   configSourceSpecifier: {
     case: 'apiConfigSource',
     value: {
@@ -35,8 +36,13 @@ const agentSecretSource: ConfigSource = create(ConfigSourceSchema, {
     },
   },
   resourceApiVersion: ApiVersion.V3,
-  initialFetchTimeout: duration(0),
-});
+};
+
+/** For what the agent always has, sooner or later: Envoy waits for it without limit. */
+const agentSecretSource = create(ConfigSourceSchema, { ...agentServer, initialFetchTimeout: duration(0) });
+
+/** For what may not be there: Envoy waits its default of 15 s. */
+const agentFileSource = create(ConfigSourceSchema, agentServer);
 
 /**
  * A secret that the control plane serves over ADS: `kubernetes://web-cert`. It may not exist: after Envoy's default
@@ -55,4 +61,9 @@ export function adsSecret(name: string): SdsSecretConfig {
 /** A secret that the agent serves: `default`, `ROOTCA`. */
 export function agentSecret(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, { name, sdsConfig: agentSecretSource });
+}
+
+/** A secret that the agent makes of files: without them the listener or the cluster goes live without it. */
+export function agentFileSecret(name: string): SdsSecretConfig {
+  return create(SdsSecretConfigSchema, { name, sdsConfig: agentFileSource });
 }

@@ -1,6 +1,7 @@
 /** From a route's destination to the cluster behind it, for HTTP, TLS and TCP routes alike (spec/discovery.md §8.6). */
 import type { Destination } from '../model/kinds/virtual-service.ts';
 import type { Service } from '../model/service.ts';
+import { serviceBehind } from '../model/service-alias.ts';
 import { outboundClusterName } from './names.ts';
 import type { Reach } from './reach.ts';
 
@@ -13,7 +14,9 @@ export interface ResolvedDestination {
 
 /** Without a port: the service's only one, else the port of the listener. */
 export function resolveDestination(destination: Destination, listenerPort: number, reach: Reach): ResolvedDestination {
-  const service = reach.serviceByHostname(destination.host);
+  const service = serviceBehind(reach.serviceByHostname(destination.host), (host) => reach.serviceByHostname(host));
   const port = destination.port?.number ?? (service?.ports.length === 1 ? service.ports[0]!.number : listenerPort);
-  return { cluster: outboundClusterName(port, destination.subset ?? '', destination.host), port, service };
+  // An alias has no cluster of its own.
+  const host = service?.hostname ?? destination.host;
+  return { cluster: outboundClusterName(port, destination.subset ?? '', host), port, service };
 }

@@ -51,13 +51,15 @@ describe('what a sidecar takes in', () => {
     const [target, ...others] = targets(ingress(`defaultEndpoint: "${endpoint}"`), 'REDIRECT');
     expect(others).toEqual([]);
     expect(target).toMatchObject({ port: 9080, forwardTo });
-    expect(target).not.toHaveProperty('ownListener');
+    expect(target).not.toHaveProperty('hasOwnListener');
+    expect(target?.bind).toBe('10.0.0.9');
   });
 
   it('is listened for by the proxy itself where nothing redirects', () => {
     const listener = 'defaultEndpoint: 127.0.0.1:8080, captureMode: NONE, bind: 10.0.0.9';
-    expect(targets(ingress(listener), 'REDIRECT')[0]?.ownListener).toEqual({ bind: '10.0.0.9' });
-    expect(targets(ingress('defaultEndpoint: 127.0.0.1:8080'), 'NONE')[0]?.ownListener).toEqual({ bind: undefined });
+    expect(targets(ingress(listener), 'REDIRECT')[0]).toMatchObject({ hasOwnListener: true, bind: '10.0.0.9' });
+    const [target] = targets(ingress('defaultEndpoint: 127.0.0.1:8080'), 'NONE');
+    expect(target).toMatchObject({ hasOwnListener: true, bind: '0.0.0.0' });
   });
 
   it('leaves out a listener of its own that would forward to itself', () => {

@@ -5,12 +5,14 @@
 import type { ServerTlsSettings } from '../model/kinds/gateway.ts';
 import type { IngressListener } from '../model/kinds/sidecar.ts';
 import type { ConnectionPoolSettings } from '../model/kinds/traffic-policy.ts';
+import { type PeerMode, type PeerModes, peerModeOf } from '../model/mutual-tls-mode.ts';
 import type { Protocol } from '../model/protocol.ts';
 import { type IpFamily, ipFamilyOf, type ProxyShape } from '../model/proxy-shape.ts';
 import type { PushContext } from '../model/push-context.ts';
 import type { Port, Service, ServiceTarget } from '../model/service.ts';
-import { isLoopback, isUnixSocket, isWildcardAddress, loopbackAddress } from './address.ts';
+import { isLoopback, isUnixSocket, isWildcardAddress, loopbackAddress, wildcardAddress } from './address.ts';
 import { type Origin, serviceOrigin, sidecarOrigin } from './origin.ts';
+import { peerModesInForce } from './peer-mode.ts';
 import { effectivePolicy } from './traffic-policy.ts';
 
 export interface InboundTarget {
@@ -23,20 +25,25 @@ export interface InboundTarget {
   /** Where the application listens; absent: where the connection was going. */
   readonly forwardTo?: { readonly address: string; readonly port: number };
   readonly connectionPool?: ConnectionPoolSettings;
-  /** TLS that ends at the proxy, for clients outside of the mesh. */
+  /** What connections it takes, by mutual TLS of the mesh. */
+  readonly mode: PeerMode;
+  /** The address that clients connect to: an IP, or `unix:///path`. */
+  readonly bind: string;
+  /** TLS that ends at the proxy, for clients outside of the mesh: only where mutual TLS of the mesh is off. */
   readonly tls?: ServerTlsSettings;
   /** Set when the proxy must listen by itself, because nothing redirects the traffic to it. */
-  readonly ownListener?: { readonly bind: string | undefined };
+  readonly hasOwnListener?: true;
 }
 
 /** Ascending by port; at most one for each port. */
 export function inboundTargets(shape: ProxyShape, push: PushContext): readonly InboundTarget[] {
   const scope = push.sidecarScopeFor(shape);
+  const modes = peerModesInForce(shape, push);
   const targets =
     scope.ingressListeners === undefined
-      ? fromServices(shape, push, scope.inboundConnectionPool)
+      ? fromServices(shape, push, modes, scope.inboundConnectionPool)
       : scope.ingressListeners
-          .map((listener) => fromIngress(listener, shape, scope.inboundConnectionPool))
+          .map((listener) => fromIngress(listener, shape, modes, scope.inboundConnectionPool))
           .filter((target) => target !== undefined);
   const byPort = new Map<number, InboundTarget>();
   for (const target of targets) if (!byPort.has(target.port)) byPort.set(target.port, target);
@@ -58,6 +65,7 @@ export function inboundOrigins(
 function fromServices(
   shape: ProxyShape,
   push: PushContext,
+  modes: PeerModes,
   pool: ConnectionPoolSettings | undefined,
 ): readonly InboundTarget[] {
   if (shape.interceptionMode === 'NONE') return [];
@@ -68,6 +76,7 @@ function fromServices(
     if (same === undefined) byPort.set(target.targetPort, [target]);
     else same.push(target);
   }
+  const toLoopback = push.mesh.inboundTrafficPolicy.mode === 'LOCALHOST';
   return [...byPort].map(([port, targets]) => {
     const { service, port: servicePort } = targets[0]!;
     const rule = push.destinationRuleFor(shape.configNamespace, service, shape.labels);
@@ -77,6 +86,9 @@ function fromServices(
       protocol: servicePort.protocol,
       services: [...new Set(targets.map((target) => target.service))],
       servicePort,
+      mode: peerModeOf(modes, port),
+      bind: wildcardAddress(shape.ipFamily),
+      ...(toLoopback && { forwardTo: { address: loopbackAddress(shape.ipFamily), port } }),
       ...(connectionPool && { connectionPool }),
     };
   });
@@ -85,6 +97,7 @@ function fromServices(
 function fromIngress(
   listener: IngressListener,
   shape: ProxyShape,
+  modes: PeerModes,
   pool: ConnectionPoolSettings | undefined,
 ): InboundTarget | undefined {
   const { port, bind } = listener;
@@ -96,15 +109,19 @@ function fromIngress(
   if (own && forwardTo === undefined) return undefined;
   const service = shape.serviceTargets.find((target) => target.targetPort === port.number);
   const connectionPool = listener.connectionPool ?? pool;
+  const mode = peerModeOf(modes, port.number);
+  const tls = mode === 'DISABLE' ? listener.tls : undefined;
   return {
     port: port.number,
-    protocol: listener.tls ? behindTls(port.protocol) : port.protocol,
+    protocol: tls ? behindTls(port.protocol) : port.protocol,
+    mode,
+    bind: bind || (own ? undefined : shape.ownAddresses[0]) || wildcardAddress(shape.ipFamily),
     services: service ? [service.service] : [],
     servicePort: service?.port ?? { name: port.name, number: port.number, protocol: port.protocol },
     ...(forwardTo && { forwardTo }),
     ...(connectionPool && { connectionPool }),
-    ...(listener.tls && { tls: listener.tls }),
-    ...(own && { ownListener: { bind } }),
+    ...(tls && { tls }),
+    ...(own && { hasOwnListener: true }),
   };
 }
 

@@ -2,22 +2,30 @@
 import type { ConfigKey } from '../model/config.ts';
 import type { ProxyShape } from '../model/proxy-shape.ts';
 import type { PushContext } from '../model/push-context.ts';
-import { buildClusters } from './clusters/build.ts';
+import { policiesWithoutProvider } from './authorization/custom.ts';
 import { buildEndpoints, hostOfAssignment } from './endpoints/build.ts';
-import { buildListeners } from './listeners/build.ts';
 import { type Memory, noMemory, type RememberedType } from './memory.ts';
-import { endpointProjection, type Projection, routeProjection } from './projection.ts';
+import { buildNameTable } from './name-table/build.ts';
+import { buildClusters, buildExtensions, buildListeners, buildRoutes } from './patches/generators.ts';
+import { patchStatus } from './patches/status.ts';
+import { endpointProjection, type Projection, routeProjection, secretProjection } from './projection.ts';
 import { Resource } from './resource.ts';
-import { buildRoutes } from './routes/build.ts';
+import { buildSecrets } from './secrets/build.ts';
+import { subjectOfCredential } from './secrets/credential-name.ts';
 import { type IsUntouched, untouchedClusters, untouchedEndpoints, untouchedListeners } from './untouched.ts';
 
 export {
   buildClusters,
   buildEndpoints,
+  buildExtensions,
   buildListeners,
+  buildNameTable,
   buildRoutes,
+  buildSecrets,
   type Memory,
   noMemory,
+  patchStatus,
+  policiesWithoutProvider,
   type RememberedType,
   Resource,
 };
@@ -26,6 +34,9 @@ export const clusterType = 'type.googleapis.com/envoy.config.cluster.v3.Cluster'
 export const endpointType = 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment';
 export const listenerType = 'type.googleapis.com/envoy.config.listener.v3.Listener';
 export const routeType = 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration';
+export const nameTableType = 'type.googleapis.com/istio.networking.nds.v1.NameTable';
+export const extensionType = 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig';
+export const secretType = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret';
 
 /** Which of the asked names a change can be about: those of the changed object's subject. */
 export interface Narrowing {
@@ -61,6 +72,13 @@ const byHost: Narrowing = {
   subjectOfKey: ({ name }) => name,
 };
 
+/** Secret and ConfigMap of one name, and with `-cacert` behind it, count as one: any of them may be what was asked for. */
+const byCredential: Narrowing = {
+  kinds: new Set(['Secret', 'ConfigMap']),
+  subjectOfName: subjectOfCredential,
+  subjectOfKey: ({ name }) => subjectOfCredential(name),
+};
+
 export const generators: ReadonlyMap<string, Generator> = new Map<string, Generator>([
   [clusterType, { scope: 'all', build: buildClusters, isUntouched: untouchedClusters }],
   [
@@ -75,4 +93,7 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
   ],
   [listenerType, { scope: 'all', build: buildListeners, isUntouched: untouchedListeners }],
   [routeType, { scope: 'named', build: buildRoutes, projection: routeProjection }],
+  [nameTableType, { scope: 'all', build: buildNameTable }],
+  [extensionType, { scope: 'named', build: buildExtensions }],
+  [secretType, { scope: 'named', build: buildSecrets, narrowing: byCredential, projection: secretProjection }],
 ]);

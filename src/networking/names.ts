@@ -2,6 +2,8 @@
 
 export const blackHoleCluster = 'BlackHoleCluster';
 export const passthroughCluster = 'PassthroughCluster';
+/** Wherever the name in a request leads. */
+export const dynamicDnsCluster = 'AllowAnyDynamicDNSCluster';
 export const inboundPassthroughCluster = 'InboundPassthroughCluster';
 
 export const virtualOutboundListener = 'virtualOutbound';

@@ -16,6 +16,12 @@ describe('the policies of a workload, for what it sends', () => {
     expect(policiesOutbound(closed).id).toBe('');
   });
 
+  it('are the same for workloads that differ in what is patched afterwards', () => {
+    const patched = { ...empty, id: 'x', envoyFilters: [object<never>('EnvoyFilter', 'one')] };
+    expect(policiesOutbound(patched).id).toBe('');
+    expect(policyObjects(policiesOutbound(patched))).toEqual([]);
+  });
+
   it('are told apart by what is logged, and by which list a name stands in', () => {
     const logged = { ...empty, id: 'x', telemetries: [object<never>('Telemetry', 'one')] };
     const plugged = { ...empty, id: 'y', wasmPlugins: [object<never>('WasmPlugin', 'one')] };

@@ -8,7 +8,8 @@ export type PolicyList = Exclude<keyof WorkloadPolicies, 'id'>;
 /** About who may come to the workload: listeners through which it goes out have nothing of them. */
 const inboundOnly = ['peerAuthentications', 'requestAuthentications', 'authorizationPolicies'] as const;
 
-const everyList: readonly PolicyList[] = [...inboundOnly, 'telemetries', 'wasmPlugins', 'envoyFilters'];
+/** Not EnvoyFilters: what is made is patched in a step of its own, which tells patches apart itself (patches/). */
+const everyList: readonly PolicyList[] = [...inboundOnly, 'telemetries', 'wasmPlugins'];
 
 const outbound = new WeakMap<WorkloadPolicies, WorkloadPolicies>();
 
@@ -20,8 +21,9 @@ const outbound = new WeakMap<WorkloadPolicies, WorkloadPolicies>();
 export function policiesOutbound(policies: WorkloadPolicies): WorkloadPolicies {
   let narrowed = outbound.get(policies);
   if (narrowed === undefined) {
-    const rest = { ...policies, peerAuthentications: [], requestAuthentications: [], authorizationPolicies: [] };
-    narrowed = { ...rest, id: policyText(rest, ['telemetries', 'wasmPlugins', 'envoyFilters']) };
+    const own = { peerAuthentications: [], requestAuthentications: [], authorizationPolicies: [], envoyFilters: [] };
+    const rest = { ...policies, ...own };
+    narrowed = { ...rest, id: policyText(rest, ['telemetries', 'wasmPlugins']) };
     outbound.set(policies, narrowed);
   }
   return narrowed;

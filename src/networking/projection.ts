@@ -5,9 +5,11 @@
 import type { ProxyShape } from '../model/proxy-shape.ts';
 import type { PushContext } from '../model/push-context.ts';
 import type { ResolvedVirtualService } from '../model/resolved-rules.ts';
+import { addressingKey } from '../model/service-addresses.ts';
 import type { SidecarScope } from '../model/sidecar-scope.ts';
 import { labelsText } from './input-text.ts';
 import { type PolicyList, policyText } from './policies.ts';
+import { countsAttempts } from './routes/attempt-count.ts';
 import { shapeTextFor } from './routes/virtual-service-inputs.ts';
 
 /** Undefined for a shape whose list is its own. */
@@ -15,9 +17,11 @@ export type Projection = (shape: ProxyShape, push: PushContext) => string | unde
 
 export const endpointProjection: Projection = (shape, push) => {
   if (shape.type === 'router') return undefined;
-  const { locality, network, clusterId } = shape;
+  const { locality, network, clusterId, nodeName } = shape;
   const labels = push.ordersEndpointsByLabels ? labelsText(shape.labels) : '';
-  return [reachText(shape, push.sidecarScopeFor(shape)), locality, network, clusterId, labels].join('~');
+  return [reachText(shape, push, push.sidecarScopeFor(shape)), locality, network, clusterId, nodeName, labels].join(
+    '~',
+  );
 };
 
 export const routeProjection: Projection = (shape, push) => {
@@ -25,16 +29,28 @@ export const routeProjection: Projection = (shape, push) => {
   const scope = push.sidecarScopeFor(shape);
   const looksAtLabels = scope.egressListeners.some(({ virtualServices }) => matchesSources(virtualServices, shape));
   const labels = looksAtLabels ? labelsText(shape.labels) : '';
-  return [reachText(shape, scope), shape.dnsDomain, labels, policyProjection(shape, push, 'envoyFilters')].join('~');
+  const filters = `${policyProjection(shape, push, 'envoyFilters')}~${JSON.stringify(shape.askedMetadata)}`;
+  return [
+    reachText(shape, push, scope),
+    shape.dnsDomain,
+    addressingKey(shape),
+    labels,
+    filters,
+    String(countsAttempts(shape, push)),
+  ].join('~');
 };
+
+/** A secret is what a name means in the proxy's namespace. */
+export const secretProjection: Projection = ({ configNamespace }) => configNamespace;
 
 /** Which objects of some kinds hold for the shape's workload: within one context their names say it. */
 export function policyProjection(shape: ProxyShape, push: PushContext, ...lists: readonly PolicyList[]): string {
   return policyText(push.policiesFor(shape), lists);
 }
 
-function reachText({ configNamespace }: ProxyShape, { sidecar }: SidecarScope): string {
-  return `${configNamespace}~${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
+function reachText({ configNamespace, labels }: ProxyShape, push: PushContext, { sidecar }: SidecarScope): string {
+  const rules = push.destinationRulesSelecting(configNamespace, labels);
+  return `${configNamespace}~${rules}~${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
 }
 
 const listsThatMatch = new WeakMap<readonly ResolvedVirtualService[], boolean>();

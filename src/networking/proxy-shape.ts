@@ -2,13 +2,16 @@
  * The few properties of a shape that outbound clusters and endpoints depend on. Two shapes of equal key get equal
  * resources: what is made for one is shared with the other.
  */
-import type { LocalityLoadBalancerSetting } from '../model/kinds/traffic-policy.ts';
 import type { ProxyShape } from '../model/proxy-shape.ts';
 import type { Service } from '../model/service.ts';
 import { labelsText } from './input-text.ts';
+import type { LocalityOrdering } from './traffic-policy.ts';
 
 /** What an outbound cluster may read of a shape. */
-export type ClusterShape = Pick<ProxyShape, 'type' | 'ipFamily' | 'locality' | 'labels' | 'metadata'>;
+export type ClusterShape = Pick<
+  ProxyShape,
+  'type' | 'ipFamily' | 'interceptionMode' | 'locality' | 'labels' | 'metadata'
+>;
 
 /**
  * Whether resources may refer to workload certificates: they come from the agent's secret server, the static cluster
@@ -25,7 +28,8 @@ export function hasWorkloadCertificates({ metadata }: Pick<ProxyShape, 'metadata
  * Clusters that resolve names carry their endpoints, so all that endpoints depend on counts for them as well.
  */
 export function clusterShapeKey(shape: ClusterShape, service: Pick<Service, 'resolution'>): string {
-  const key = `${shape.type}~${shape.ipFamily}~${hasWorkloadCertificates(shape)}`;
+  const redirected = shape.interceptionMode !== 'NONE';
+  const key = `${shape.metadata.ISTIO_EXTENSIONS}~${shape.type}~${shape.ipFamily}~${redirected}~${hasWorkloadCertificates(shape)}`;
   return carriesEndpoints(service) ? `${key}~${shape.locality}~${labelsText(shape.labels)}` : key;
 }
 
@@ -37,12 +41,16 @@ export function carriesEndpoints({ resolution }: Pick<Service, 'resolution'>): b
 /**
  * Equal for proxies whose endpoints of a service are equal.
  *
- * @param locality the setting in force for the service; undefined when endpoints are not ordered by locality.
+ * @param ordering the setting in force for the service; undefined when endpoints are not ordered by where they are.
  */
 export function endpointShapeKey(
-  shape: Pick<ProxyShape, 'locality' | 'labels'>,
-  locality: LocalityLoadBalancerSetting | undefined,
+  shape: Pick<ProxyShape, 'locality' | 'labels' | 'nodeName'>,
+  ordering: LocalityOrdering | undefined,
+  service: Pick<Service, 'attributes'> | undefined,
 ): string {
-  if (locality === undefined) return '';
-  return locality.failoverPriority?.length ? `${shape.locality}~${labelsText(shape.labels)}` : shape.locality;
+  const keepsToNode = service?.attributes?.nodeLocal || ordering?.distribution === 'PreferSameNode';
+  const node = keepsToNode ? `~${shape.nodeName}` : '';
+  if (ordering === undefined) return node;
+  const byLabels = (ordering.failoverPriority?.length ?? 0) > 0;
+  return `${shape.locality}${byLabels ? `~${labelsText(shape.labels)}` : ''}${node}`;
 }

@@ -14,7 +14,14 @@ export interface Reach {
 
 /** A sidecar reaches what its scope lets it see; a gateway everything that is exported to its namespace. */
 export function reachOf(shape: ProxyShape, push: PushContext): Reach {
-  if (shape.type === 'sidecar') return push.sidecarScopeFor(shape);
+  if (shape.type === 'sidecar') {
+    const scope = push.sidecarScopeFor(shape);
+    return {
+      services: scope.services,
+      serviceByHostname: (hostname) => scope.serviceByHostname(hostname),
+      destinationRuleFor: (service) => scope.destinationRuleFor(service, shape.labels),
+    };
+  }
   const namespace = shape.configNamespace;
   return {
     // Of a host that several namespaces define the services of one, as everywhere.

@@ -70,8 +70,9 @@ export function namedResource(
  * resource are not encoded again.
  */
 export class ResourceOfParts extends Resource {
-  readonly #fieldNumber: number;
-  readonly #parts: readonly Encodable[];
+  /** The repeated field that the parts are in. */
+  readonly fieldNumber: number;
+  readonly parts: readonly Encodable[];
 
   /** @param message all but the parts. */
   constructor(
@@ -80,23 +81,23 @@ export class ResourceOfParts extends Resource {
     parts: readonly Encodable[],
   ) {
     super(whole.name, whole.schema, whole.message, whole.dependsOn);
-    this.#fieldNumber = fieldNumber;
-    this.#parts = parts;
+    this.fieldNumber = fieldNumber;
+    this.parts = parts;
   }
 
   /** Before it is encoded the parts in it are the very ones that were made, so that it is known where they come from. */
   override get message(): Message {
     if (this.isEncoded) return super.message;
-    const { localName } = this.schema.fields.find(({ number }) => number === this.#fieldNumber)!;
+    const { localName } = this.schema.fields.find(({ number }) => number === this.fieldNumber)!;
     const whole = super.message;
     const copy = Object.create(Object.getPrototypeOf(whole)) as Message;
-    return Object.assign(copy, whole, { [localName]: this.#parts.map(({ message }) => message) });
+    return Object.assign(copy, whole, { [localName]: this.parts.map(({ message }) => message) });
   }
 
   /** Fields may come in any order; here the parts come last. */
   protected override encode(message: Message): Uint8Array {
     const chunks: Uint8Array[] = [wireForm(this.schema, message)];
-    for (const { bytes } of this.#parts) chunks.push(lengthDelimited(this.#fieldNumber, bytes.length), bytes);
+    for (const { bytes } of this.parts) chunks.push(lengthDelimited(this.fieldNumber, bytes.length), bytes);
     return Buffer.concat(chunks);
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DestinationRule } from '../model/kinds/destination-rule.ts';
-import { effectivePolicy, localitySetting } from './traffic-policy.ts';
+import { effectivePolicy, localityOrdering } from './traffic-policy.ts';
 
 const rule: DestinationRule = {
   host: 'a',
@@ -53,8 +53,16 @@ describe('the locality setting', () => {
   it('is the rule’s over the mesh’s, and none when it is switched off', () => {
     const mesh = { enabled: true };
     const own = { failoverPriority: ['a'] };
-    expect(localitySetting({}, mesh)).toBe(mesh);
-    expect(localitySetting({ loadBalancer: { localityLbSetting: own } }, { enabled: false })).toBe(own);
-    expect(localitySetting({ loadBalancer: { localityLbSetting: { enabled: false } } }, mesh)).toBeUndefined();
+    const off = { loadBalancer: { localityLbSetting: { enabled: false } } };
+    expect(localityOrdering({}, mesh, {})).toBe(mesh);
+    expect(localityOrdering({ loadBalancer: { localityLbSetting: own } }, { enabled: false }, {})).toBe(own);
+    expect(localityOrdering(off, mesh, {})).toBeUndefined();
+  });
+
+  it('is the service’s own wish where the rule says nothing', () => {
+    const near = { attributes: { type: 'ClusterIP', trafficDistribution: 'PreferSameZone' } } as const;
+    const own = { failoverPriority: ['a'] };
+    expect(localityOrdering({}, { enabled: false }, near)).toEqual({ distribution: 'PreferSameZone' });
+    expect(localityOrdering({ loadBalancer: { localityLbSetting: own } }, {}, near)).toBe(own);
   });
 });

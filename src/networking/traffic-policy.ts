@@ -1,6 +1,7 @@
 /** Which traffic policy holds for one port of one subset (spec/discovery.md §8.2, DestinationRule). */
 import type { DestinationRule, Subset } from '../model/kinds/destination-rule.ts';
 import type { LocalityLoadBalancerSetting, PortPolicy, TrafficPolicy } from '../model/kinds/traffic-policy.ts';
+import type { Service, TrafficDistribution } from '../model/service.ts';
 
 /** A policy without port levels: they are applied. */
 export type EffectivePolicy = PortPolicy & Pick<TrafficPolicy, 'tunnel' | 'proxyProtocol' | 'retryBudget'>;
@@ -31,11 +32,21 @@ function override(parent: EffectivePolicy, policy: TrafficPolicy | undefined, po
   return { ...withoutPortFields, ...portFields };
 }
 
-/** The rule's setting over the mesh's; undefined when locality load balancing is off. */
-export function localitySetting(
+/** What orders the endpoints of a service by where they are. */
+export interface LocalityOrdering extends LocalityLoadBalancerSetting {
+  /** The service's own wish, which says it all. Endpoints are known to be ill by their registry. */
+  readonly distribution?: TrafficDistribution;
+}
+
+/** The rule's setting over the service's wish over the mesh's setting; undefined when it is off. */
+export function localityOrdering(
   policy: EffectivePolicy,
   mesh: LocalityLoadBalancerSetting,
-): LocalityLoadBalancerSetting | undefined {
-  const setting = policy.loadBalancer?.localityLbSetting ?? mesh;
+  { attributes }: Pick<Service, 'attributes'>,
+): LocalityOrdering | undefined {
+  const own = policy.loadBalancer?.localityLbSetting;
+  const distribution = attributes?.trafficDistribution;
+  if (own === undefined && distribution !== undefined) return { distribution };
+  const setting = own ?? mesh;
   return setting.enabled === false ? undefined : setting;
 }

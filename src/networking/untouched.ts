@@ -19,7 +19,8 @@ export type IsUntouched = (
 /** Virtual services give a sidecar clusters of services that it would not see otherwise, and else no cluster. */
 export const untouchedClusters: IsUntouched = (changes, shape, now, before) => {
   if (!onlyVirtualServices(changes)) return false;
-  return shape.type === 'router' || sameServices(now.sidecarScopeFor(shape), before.sidecarScopeFor(shape));
+  if (shape.type === 'router') return !now.features.onlyReferencedClusters;
+  return sameServices(now.sidecarScopeFor(shape), before.sidecarScopeFor(shape));
 };
 
 /** What is in reach decides what a name means; virtual services and Sidecar objects have a say in nothing else. */

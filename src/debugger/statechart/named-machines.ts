@@ -36,6 +36,16 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/service-registry.machine.ts')).serviceRegistryMachine,
   },
   {
+    name: 'jwks',
+    file: 'machines/discovery/jwks.machine.ts',
+    load: async () => (await import('../../../machines/discovery/jwks.machine.ts')).jwksMachine,
+  },
+  {
+    name: 'key-set',
+    file: 'machines/discovery/key-set.machine.ts',
+    load: async () => (await import('../../../machines/discovery/key-set.machine.ts')).keySetMachine,
+  },
+  {
     name: 'push',
     file: 'machines/discovery/push.machine.ts',
     load: async () => (await import('../../../machines/discovery/push.machine.ts')).pushMachine,

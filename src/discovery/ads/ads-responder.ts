@@ -172,9 +172,10 @@ export class AdsResponder {
     return 'failed';
   }
 
-  /** Secrets go only to those of whom it is known who they are (§7.6 #24). */
+  /** Secrets go only to those of whom it is known who they are (§7.6 #24), unless their port asks nobody. */
   #refusesSecrets(): boolean {
     if (this.#client === undefined || this.#client.identities.length > 0) return false;
+    if (this.#client.node.secretsUnverified === true) return false;
     if (!this.#wasRefusedSecrets) {
       this.#wasRefusedSecrets = true;
       const { peer } = this.#options;

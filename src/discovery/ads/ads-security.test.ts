@@ -160,6 +160,23 @@ describe('the port without TLS', () => {
     expect(world.identities()).toEqual([undefined]);
   });
 
+  test('serves secrets to anybody when it is told to', async ({ start }) => {
+    const world = await start({ secretsOnPlaintext: true });
+    const stream = world.plaintext().sotw();
+    stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
+    expect((await stream.next()).resources).toHaveLength(1);
+    expect(world.source.nodes).toEqual([expect.objectContaining({ id: node.id, secretsUnverified: true })]);
+    expect(world.warnings).toEqual([]);
+  });
+
+  test('says nothing of its own of clients of the port with TLS', async ({ start }) => {
+    const world = await start({ secretsOnPlaintext: true, authenticators: [] });
+    const stream = world.secure().sotw();
+    stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
+    expect(await stream.unexpected()).toEqual([]);
+    expect(world.warnings).toEqual(['secrets are not served to a client without an identity']);
+  });
+
   test('row 24: does not answer a request for secrets, and warns once', async ({ start }) => {
     const world = await start();
     const stream = world.plaintext().delta();

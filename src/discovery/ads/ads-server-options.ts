@@ -21,6 +21,8 @@ export interface AdsServerOptions {
   readonly authenticators?: readonly Authenticator[];
   /** Refuse nodes that a client's identity is not of (PILOT_ENABLE_XDS_IDENTITY_CHECK). Default true. */
   readonly checksIdentity?: boolean;
+  /** Serve secrets to clients of a port without TLS (PILOT_SECRETS_ON_PLAINTEXT). Default false. */
+  readonly secretsOnPlaintext?: boolean;
   /** Answers requests of the types under `istio.io/debug`. */
   readonly oneShot?: OneShot;
   /** Send endpoints again after their clusters (see AdsConnectionInput). Default true. */

@@ -85,12 +85,13 @@ class GrpcAdsServer implements AdsServer {
 
   constructor(options: AdsServerOptions) {
     this.#options = options;
-    const { source, logger, observer = {}, resendsEndpoints = true } = options;
+    const { source, logger, observer = {}, resendsEndpoints = true, secretsOnPlaintext = false } = options;
     this.#around = {
       source,
       logger,
       observer,
       resendsEndpoints,
+      secretsOnPlaintext,
       bodies: new SharedBodies(),
       lists: new NameLists(),
       now: Date.now,

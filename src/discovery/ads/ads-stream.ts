@@ -25,6 +25,8 @@ export interface StreamSurroundings {
   readonly oneShot?: OneShot;
   /** See AdsConnectionInput. */
   readonly resendsEndpoints: boolean;
+  /** Clients of a port without TLS may have secrets. */
+  readonly secretsOnPlaintext: boolean;
   /** Unix time in milliseconds. */
   readonly now: () => number;
 }
@@ -190,7 +192,8 @@ export class AdsStream {
       this.#tell({ type: 'node.missing' });
       return false;
     }
-    const authorized = this.#authorized(identity);
+    const unverified = this.#around.secretsOnPlaintext && !this.#security.isSecure;
+    const authorized = this.#authorized(unverified ? { ...identity, secretsUnverified: true } : identity);
     if (authorized === undefined) return false;
     const opened = this.#openSource(authorized);
     if ('error' in opened) {

@@ -15,7 +15,8 @@ import { type AdsServer, createAdsServer } from './ads-server.ts';
 
 const node = {
   id: 'sidecar~10.0.0.1~web.shop~shop.svc.cluster.local',
-  metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE' },
+  // Mutual TLS is for proxies that have certificates.
+  metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE', WORKLOAD_CERTIFICATES: 'true' },
 };
 
 interface Endpoint {

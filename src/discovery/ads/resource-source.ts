@@ -39,6 +39,8 @@ export interface NodeIdentity {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** The identity that its client has shown to be the node's own; absent where it was not asked for. */
   readonly verifiedIdentity?: string;
+  /** Its port gives secrets to whoever asks for those of the node's namespace (PILOT_SECRETS_ON_PLAINTEXT). */
+  readonly secretsUnverified?: true;
   readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
 }
 

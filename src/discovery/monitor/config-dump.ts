@@ -185,7 +185,7 @@ function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]):
   if (generator === undefined) return [];
   return generator.scope === 'all'
     ? generator.build(node.shape, node.context)
-    : generator.build(node.shape, node.context, names);
+    : generator.build(node.shape, node.context, node.permitted(typeUrl, names));
 }
 
 const redacted = { specifier: { case: 'inlineString', value: '[redacted]' } } as const;

@@ -15,6 +15,11 @@ const tellings: Readonly<Record<string, Tell>> = {
   'config.rejected': ({ problems }, log) => tellProblems(problems as ConfigProblem[], log),
   'config.recovered': ({ files }, log) => log.info(`in order again: ${(files as string[]).join(', ')}`),
   'configs.synced': ({ objects, version }, log) => log.info(`${objects} configuration objects`, { version }),
+  'key-set.fetched': ({ source, version }, log) => log.info(`keys of ${source}`, { version }),
+  'key-set.failed': ({ source, version, reason }, log) => {
+    const meanwhile = version === '' ? 'its tokens are refused' : 'the last keys stay in force';
+    log.warn(`keys of ${source}: ${reason} (${meanwhile})`);
+  },
   'services.synced': ({ services, endpoints }, log) => log.info(`${services} services, ${endpoints} endpoints`),
   'http.listening': ({ addresses }, log) => log.info(`HTTP on ${(addresses as string[]).join(', ')}`),
   'ads.listening': ({ addresses }, log) => log.info(`xDS on ${(addresses as string[]).join(', ')}`),

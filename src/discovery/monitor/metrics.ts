@@ -1,6 +1,7 @@
 /** The metrics of the control plane, under the names that Istio's dashboards know (spec/discovery.md §9.2). */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
+import { policiesWithoutProvider } from '../../networking/index.ts';
 import type { Recorder } from '../../runtime/actor-system.ts';
 import type { EncodedCache } from '../push/encoded-cache.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
@@ -8,6 +9,7 @@ import type { MeshState } from '../push/mesh-state.ts';
 import { Distribution, readCounter } from './metrics/cheap-metrics.ts';
 import { SourceMetrics } from './metrics/source-metrics.ts';
 import { XdsMetrics } from './metrics/xds-metrics.ts';
+import { patchCounts } from './patch-status.ts';
 import { type PushStatus, pushStatusMetrics, statusOf } from './push-status.ts';
 
 export interface MetricsOptions {
@@ -16,6 +18,8 @@ export interface MetricsOptions {
   readonly cache: EncodedCache;
   /** Versions of the connected proxies' Istio. */
   readonly connectedVersions: () => Iterable<string>;
+  /** How often issuers of tokens were asked for their keys; absent: they are not asked. */
+  readonly keyFetches?: { readonly success: number; readonly failure: number };
   /** The connected proxies. */
   readonly nodes?: () => Iterable<MeshNode>;
 }
@@ -42,6 +46,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#addProgram();
     this.#addMesh();
     this.#addCache();
+    this.#addKeyFetches();
   }
 
   /** Prometheus' text. */
@@ -87,14 +92,40 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#gaugeOf('endpoint_no_pod', 'Endpoints of services with a selector, but of no pod', () => {
       return state.registries.counts.endpointsWithoutPod;
     });
+    const help = 'Patches of EnvoyFilters, by what became of them; why not, see /debug/push_status';
+    const patches = this.#gauge('pilot_envoy_filter_status', help, ['name', 'patch', 'result'], () => {
+      patches.reset();
+      for (const { count, ...labels } of patchCounts(state.configs.set.EnvoyFilter)) patches.set(labels, count);
+    });
+    const lookups = 'CUSTOM policies whose provider, or its service, is not there: what they match is refused';
+    const failures = this.#gauge('provider_lookup_cluster_failures', lookups, ['type'], () => {
+      const { context, configs } = state;
+      const count = context ? policiesWithoutProvider(configs.set.AuthorizationPolicy, context).length : 0;
+      failures.set({ type: 'authz' }, count);
+    });
     let status: PushStatus = {};
     for (const [index, name] of pushStatusMetrics.entries()) {
       this.#gaugeOf(name, 'Oddities of the last push, see /debug/push_status', () => {
         // They are read together, in this order.
-        if (index === 0) status = statusOf(state, nodes());
+        if (index === 0) {
+          status = statusOf(state, nodes());
+          this.#sources.gatewayServersRejected(Object.keys(status.pilot_gateway_servers_rejected ?? {}));
+        }
         return Object.keys(status[name] ?? {}).length;
       });
     }
+  }
+
+  #addKeyFetches(): void {
+    const { keyFetches = { success: 0, failure: 0 } } = this.#options;
+    const name = 'pilot_jwks_resolver_network_fetch';
+    const help = 'Questions for keys of issuers';
+    readCounter(this.#registry, { name: `${name}_success_total`, help: `${help} that were answered` }, () => [
+      { labels: {}, value: keyFetches.success },
+    ]);
+    readCounter(this.#registry, { name: `${name}_fail_total`, help: `${help} in vain` }, () => [
+      { labels: {}, value: keyFetches.failure },
+    ]);
   }
 
   #addCache(): void {

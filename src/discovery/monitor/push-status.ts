@@ -1,9 +1,12 @@
 /** What is odd about what was last pushed (spec/discovery.md §9.1 `push_status`, §9.2). Looked up when somebody asks. */
 import type { ConfigSet } from '../../model/build-push-context.ts';
 import type { Proxy } from '../../model/proxy.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { Service } from '../../model/service.ts';
 import type { MeshState } from '../push/mesh-state.ts';
+import { findRejectedServers, findUnservedCredentials } from './gateway-oddities.ts';
+import { patchReports } from './patch-status.ts';
 
 /** By the name of the metric that counts it and by what it is about. */
 export type PushStatus = Readonly<Record<string, Readonly<Record<string, Oddity>>>>;
@@ -17,16 +20,17 @@ interface Oddity {
 /** A proxy that is connected, and what it is served from. */
 export interface ServedProxy {
   readonly proxy: Proxy;
+  readonly shape: ProxyShape;
   readonly context: PushContext;
 }
 
 interface StatusSources {
   readonly context: PushContext;
-  readonly configs: Pick<ConfigSet, 'VirtualService' | 'DestinationRule'>;
+  readonly configs: Pick<ConfigSet, 'VirtualService' | 'DestinationRule' | 'EnvoyFilter'>;
   readonly proxies: Iterable<ServedProxy>;
 }
 
-type Find = (sources: StatusSources, note: (key: string, message: string, proxy?: string) => void) => void;
+export type Find = (sources: StatusSources, note: (key: string, message: string, proxy?: string) => void) => void;
 
 const finders: Readonly<Record<string, Find>> = {
   pilot_eds_no_instances: ({ context }, note) => {
@@ -49,6 +53,8 @@ const finders: Readonly<Record<string, Find>> = {
       if (proxy.ipAddresses.length === 0) note(proxy.id, 'the proxy has no IP address', proxy.id);
     }
   },
+  pilot_gateway_servers_rejected: findRejectedServers,
+  pilot_sds_certificate_errors_total: findUnservedCredentials,
   pilot_vservice_dup_domain: findSharedDomains,
   pilot_destrule_subsets: findSharedSubsets,
   pilot_duplicate_envoy_clusters: ({ context }, note) => {
@@ -94,6 +100,15 @@ const finders: Readonly<Record<string, Find>> = {
   },
 };
 
+/** Metrics that the page shows the oddities of, and whose values come from elsewhere. */
+const labelledMetrics: Readonly<Record<string, Find>> = {
+  pilot_envoy_filter_status: ({ configs }, note) => {
+    for (const { name, field, problem } of patchReports(configs.EnvoyFilter)) {
+      if (problem !== undefined) note(`${name} ${field}`, problem);
+    }
+  },
+};
+
 /** Names of the metrics that this page can show: their gauges are set even when nothing is odd. */
 export const pushStatusMetrics: readonly string[] = Object.keys(finders);
 
@@ -107,7 +122,7 @@ export function statusOf(
 
 function pushStatus(sources: StatusSources): PushStatus {
   return Object.fromEntries(
-    Object.entries(finders).map(([metric, find]) => {
+    Object.entries({ ...finders, ...labelledMetrics }).map(([metric, find]) => {
       const found: Record<string, Oddity> = {};
       find(sources, (key, message, proxy) => {
         found[key] ??= { ...(proxy !== undefined && { proxy }), message };

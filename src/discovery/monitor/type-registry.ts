@@ -50,8 +50,9 @@ import { file_envoy_extensions_transport_sockets_tls_v3_tls } from '../../gen/en
 import { file_envoy_extensions_upstreams_http_v3_http_protocol_options } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
 import { file_envoy_extensions_wasm_v3_wasm } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.ts';
 import { file_udpa_type_v1_typed_struct } from '../../gen/udpa/type/v1/typed_struct_pb.ts';
+import { withWholeApi } from '../../model/envoy-api.ts';
 
-export const typeRegistry: Registry = createRegistry(
+const generated: Registry = createRegistry(
   file_envoy_config_cluster_v3_cluster,
   file_envoy_config_endpoint_v3_endpoint,
   file_envoy_config_listener_v3_listener,
@@ -103,3 +104,6 @@ export const typeRegistry: Registry = createRegistry(
   file_envoy_admin_v3_config_dump_shared,
   file_udpa_type_v1_typed_struct,
 );
+
+/** EnvoyFilters may bring any other. */
+export const typeRegistry: Registry = withWholeApi(generated);

@@ -1,6 +1,11 @@
 /** For tests: a mesh of decoded objects that change, and the nodes that are served from it. */
+import { fromBinary } from '@bufbuild/protobuf';
+import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { DeltaDiscoveryResponseSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { type Config, configKeyOf, configKeyText, parseConfigKey } from '../../model/config.ts';
-import type { ResourceChange } from '../ads/resource-source.ts';
+import { defaultFeatures, type Features } from '../../model/features.ts';
+import { serviceKinds } from '../../model/service-registry.ts';
+import type { EncodedResource, ResourceChange } from '../ads/resource-source.ts';
 import { ConfigSnapshot } from '../config/config-snapshot.ts';
 import { SettingsFiles } from '../config/settings-files.ts';
 import { encodeMade } from './encode-made.ts';
@@ -22,10 +27,12 @@ export interface GivenNodeOptions {
   /** `region/zone/subzone`. */
   readonly locality?: string;
   readonly metadata?: object;
+  /** It may have the secrets of its namespace. */
+  readonly secrets?: boolean;
 }
 
 /** Told through what they change in registries. */
-const throughRegistry: ReadonlySet<string> = new Set(['ServiceEntry', 'WorkloadEntry']);
+const throughRegistry: ReadonlySet<string> = new Set(serviceKinds);
 
 export class GivenWorld {
   /** How often something was encoded. */
@@ -35,8 +42,16 @@ export class GivenWorld {
   readonly state: MeshState;
   readonly resources: MeshResources;
 
-  /** @param registries as `--registries` names them; absent: services are those of Kubernetes */
-  constructor(objects: readonly Config[], maxEntries = 60_000, registries?: readonly string[]) {
+  /**
+   * @param registries as `--registries` names them; absent: services are those of Kubernetes
+   * @param features what the environment says beside the defaults
+   */
+  constructor(
+    objects: readonly Config[],
+    maxEntries = 60_000,
+    registries?: readonly string[],
+    features: Partial<Features> = {},
+  ) {
     this.directory = { snapshot: new ConfigSnapshot(objects) };
     this.state = new MeshState({
       settings: new SettingsFiles(() => {}),
@@ -44,6 +59,7 @@ export class GivenWorld {
       domain: 'cluster.local',
       clusterId: 'Kubernetes',
       ...(registries && { registries }),
+      features: { ...defaultFeatures, ...features },
     });
     this.cache = new EncodedCache({
       encode: (resource) => {
@@ -78,15 +94,23 @@ export class GivenWorld {
   }
 
   connect(ip: string, about: GivenNodeOptions = {}): MeshNode {
-    const { namespace = 'a', labels = {}, type = 'sidecar', locality = '', metadata = {} } = about;
+    const { namespace = 'a', labels = {}, type = 'sidecar', locality = '', metadata = {}, secrets = false } = about;
     const [region = '', zone = '', subZone = ''] = locality.split('/');
     const opened = this.resources.open({
       id: `${type}~${ip}~node-${ip}.${namespace}~${namespace}.svc.cluster.local`,
       cluster: `app.${namespace}`,
       metadata: { NAMESPACE: namespace, LABELS: labels, INSTANCE_IPS: ip, NAME: `node-${ip}`, ...metadata },
       locality: { region, zone, subZone },
+      ...(secrets && { secretsUnverified: true }),
     });
     if ('error' in opened) throw new Error(opened.error);
     return opened.resources as MeshNode;
   }
+}
+
+/** How many endpoints an assignment has. */
+export function endpointsIn(resource: EncodedResource | undefined): number {
+  const [decoded] = fromBinary(DeltaDiscoveryResponseSchema, resource!.deltaFrame).resources;
+  const { endpoints } = fromBinary(ClusterLoadAssignmentSchema, decoded!.resource!.value);
+  return endpoints.reduce((sum, { lbEndpoints }) => sum + lbEndpoints.length, 0);
 }

@@ -1,20 +1,30 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config.ts';
-import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
+import {
+  clusterType,
+  endpointType,
+  extensionType,
+  listenerType,
+  nameTableType,
+  routeType,
+  secretType,
+} from '../../networking/index.ts';
 import { GivenWorld, givenObject } from './given-world.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
-const watched = [clusterType, endpointType, listenerType, routeType];
+const watched = [clusterType, endpointType, listenerType, routeType, secretType, extensionType, nameTableType];
 const namespaces = ['a', 'b', 'istio-system'];
+const near = 'near.a.svc.cluster.local';
 /** Where there is no Kubernetes, the short name `s` means one of the last two, as they come and go. */
-const hosts = ['x.test', 'y.test', 'z.test', 'w.x.test', '*.x.test', 'db.test', 's.a', 's.a.svc.cluster.local'];
+const hosts = ['x.test', 'y.test', 'z.test', 'w.x.test', '*.x.test', 'db.test', 's.a', 's.a.svc.cluster.local', near];
 const subsets = ['', 'v1'];
 const ports = [80, 443, 9000];
 
 const anyNamespace = fc.constantFrom(...namespaces);
 const anyHost = fc.constantFrom(...hosts);
-const plainHost = fc.constantFrom(...hosts.filter((host) => !host.startsWith('*')), 's', 's');
+const plainHost = fc.constantFrom(...hosts.filter((host) => !host.startsWith('*')), 's', 's', 'alias');
 const exportTo = fc.constantFrom(undefined, ['*'], ['.'], ['b']);
 const defined = <T extends object>(spec: T): object =>
   Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined));
@@ -26,14 +36,15 @@ const serviceEntry = fc
     host: anyHost,
     exportTo,
     resolution: fc.constantFrom('STATIC', 'DNS', 'NONE'),
-    protocol: fc.constantFrom('HTTP', 'TCP', 'TLS'),
+    protocol: fc.constantFrom('HTTP', 'TCP', 'TLS', 'unsupported'),
+    lookedUp: fc.boolean(),
     addresses: fc.constantFrom([], ['10.5.0.1'], ['10.5.0.2', '10.5.0.3']),
-    endpoints: fc.subarray(['10.9.0.1', '10.9.0.2', '10.1.0.1', '10.1.0.2']),
+    endpoints: fc.subarray(['10.9.0.1', '10.9.0.2', '10.9.0.4', '10.1.0.1', '10.1.0.2']),
     port: fc.constantFrom(...ports),
     labels: fc.constantFrom({}, { version: 'v1' }, { version: 'v1', 'security.istio.io/tlsMode': 'istio' }),
     age: fc.constantFrom(0, 5),
   })
-  .map(({ namespace, host, age, endpoints, port, protocol, labels, resolution, ...spec }) =>
+  .map(({ namespace, host, age, endpoints, port, protocol, lookedUp, labels, resolution, ...spec }) =>
     givenObject(
       'ServiceEntry',
       namespace,
@@ -41,7 +52,7 @@ const serviceEntry = fc
       defined({
         ...spec,
         hosts: [host],
-        resolution: host.startsWith('*') ? 'NONE' : resolution,
+        resolution: host.startsWith('*') ? (lookedUp ? 'DYNAMIC_DNS' : 'NONE') : resolution,
         location: 'MESH_INTERNAL',
         ports: [{ number: port, name: 'p', protocol }],
         endpoints: endpoints.map((address, index) => ({
@@ -53,6 +64,53 @@ const serviceEntry = fc
       age,
     ),
   );
+
+/** A service that keeps to what is near the client, or to sessions. */
+const nearService = fc
+  .record({
+    internalTrafficPolicy: fc.constantFrom('Cluster', 'Local'),
+    trafficDistribution: fc.constantFrom(undefined, 'PreferClose', 'PreferSameNode'),
+    labels: fc.constantFrom({}, { 'istio.io/persistent-session': 'true' }),
+  })
+  .map(({ labels, ...about }) => {
+    const ports = [{ name: 'p', port: 80, protocol: 'TCP', targetPort: 80 }];
+    const own = { type: 'ClusterIP', clusterIP: '10.6.0.1', clusterIPs: [], ports, externalIPs: [] };
+    const spec = defined({ ...own, ...about, publishNotReadyAddresses: false });
+    const made = givenObject('Service', 'a', 'near', { spec, status: { loadBalancer: { ingress: [] } } });
+    return { ...made, labels, resourceVersion: `${made.resourceVersion}${JSON.stringify(labels)}` };
+  });
+
+const condition = fc.constantFrom(
+  { ready: true },
+  { ready: false },
+  { ready: false, serving: true, terminating: true },
+  { ready: false, serving: false, terminating: true },
+);
+const nearSlice = fc
+  .record({ first: condition, second: condition, both: fc.boolean() })
+  .map(({ first, second, both }) => {
+    const endpoints = [
+      { addresses: ['10.9.0.1'], conditions: first, nodeName: 'node-1' },
+      { addresses: ['10.1.0.1'], conditions: second, nodeName: 'node-2' },
+    ];
+    const ports = [{ name: 'p', port: 80, protocol: 'TCP' }];
+    const spec = { addressType: 'IPv4', ports, endpoints: endpoints.slice(0, both ? 2 : 1) };
+    const made = givenObject('EndpointSlice', 'a', 'near-1', spec);
+    return { ...made, labels: { 'kubernetes.io/service-name': 'near' } };
+  });
+
+/** Another name for a service, or for another name. */
+const alias = fc
+  .record({
+    namespace: fc.constantFrom('a', 'b'),
+    name: fc.constantFrom('s', 'alias'),
+    externalName: fc.constantFrom('x.test', 'y.test', 's.a.svc.cluster.local', 'alias.a.svc.cluster.local'),
+  })
+  .map(({ namespace, name, externalName }) => {
+    const own = { type: 'ExternalName', externalName, clusterIP: '', clusterIPs: [], ports: [], externalIPs: [] };
+    const spec = { ...own, internalTrafficPolicy: 'Cluster', publishNotReadyAddresses: false };
+    return givenObject('Service', namespace, name, { spec, status: { loadBalancer: { ingress: [] } } });
+  });
 
 const virtualService = fc
   .record({
@@ -95,7 +153,11 @@ const destinationRule = fc
     const loadBalancer = sticky ? { consistentHash: { useSourceIp: true } } : undefined;
     const spec = defined({
       ...rest,
-      trafficPolicy: defined({ connectionPool, loadBalancer, outlierDetection: sticky ? {} : undefined }),
+      trafficPolicy: defined({
+        connectionPool,
+        loadBalancer,
+        outlierDetection: sticky ? { minHealthPercent: requests * 50 - 50 } : undefined,
+      }),
       subsets: withSubset ? [{ name: 'v1', labels: { version: 'v1' } }] : undefined,
     });
     return givenObject('DestinationRule', namespace, name, spec, age);
@@ -107,14 +169,14 @@ const sidecar = fc
     hosts: fc.subarray(['./*', '*/x.test', 'a/*', 'b/y.test', '~/*', '*/*'], { minLength: 1 }),
     port: fc.constantFrom(undefined, { number: 80, name: 'http', protocol: 'HTTP' }),
     forward: fc.boolean(),
-    proxied: fc.boolean(),
+    policy: fc.constantFrom(undefined, 'REGISTRY_ONLY', 'ALLOW_ANY', 'ALLOW_ANY_DYNAMIC_DNS'),
   })
-  .map(({ namespace, hosts: imported, port, forward, proxied }) => {
+  .map(({ namespace, hosts: imported, port, forward, policy }) => {
     const own = { port: { number: 8080, name: 'http', protocol: 'HTTP' }, defaultEndpoint: '0.0.0.0:8081' };
     const egress = [defined({ hosts: imported, port, captureMode: 'DEFAULT' })];
     const ingress = forward ? [{ ...own, captureMode: 'DEFAULT' }] : undefined;
     const egressProxy = { host: 's', port: { number: 80 } };
-    const outboundTrafficPolicy = proxied ? { mode: 'ALLOW_ANY', egressProxy } : undefined;
+    const outboundTrafficPolicy = policy && defined({ mode: policy, ...(policy === 'ALLOW_ANY' && { egressProxy }) });
     return givenObject('Sidecar', namespace, 'default', defined({ egress, ingress, outboundTrafficPolicy }));
   });
 
@@ -123,6 +185,41 @@ const gateway = fc
   .map(({ namespace, port, host }) => {
     const servers = [{ port: { number: port, name: 'http', protocol: 'HTTP' }, hosts: [host] }];
     return givenObject('Gateway', namespace, 'gw', { selector: {}, servers });
+  });
+
+/** Selected by services, which come and go, and with TLS. */
+const gatewayOfServices = fc
+  .record({
+    namespace: anyNamespace,
+    services: fc.constantFrom('x.test', 'y.test,z.test'),
+    mode: fc.constantFrom('SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'),
+  })
+  .map(({ namespace, services, mode }) => {
+    const tls = mode === 'ISTIO_MUTUAL' ? { mode } : { mode, credentialName: 'web' };
+    const servers = [
+      { port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*/*'] },
+      { port: { number: 443, name: 'https', protocol: 'HTTPS' }, hosts: ['*/*'], tls },
+    ];
+    const made = givenObject('Gateway', namespace, 'of-services', { selector: {}, servers });
+    const annotations = { 'internal.istio.io/gateway-service': services };
+    return { ...made, annotations, resourceVersion: `${made.resourceVersion}${services}` };
+  });
+
+const authority = createAuthority();
+const certificates = [authority.issue(['x.test']), authority.issue(['y.test'])] as const;
+const credential = fc
+  .record({
+    namespace: fc.constantFrom('a', 'istio-system'),
+    name: fc.constantFrom('web', 'web-cacert', 'ca'),
+    pair: fc.constantFrom(undefined, ...certificates),
+    roots: fc.constantFrom(undefined, authority.certificate, 'nonsense'),
+    configMap: fc.boolean(),
+  })
+  .map(({ namespace, name, pair, roots, configMap }) => {
+    const ofRoots = defined({ 'ca.crt': roots });
+    if (configMap) return givenObject('ConfigMap', namespace, name, { data: ofRoots, binaryData: {} });
+    const ofPair = pair ? { 'tls.crt': pair.certificate, 'tls.key': pair.privateKey } : {};
+    return givenObject('Secret', namespace, name, { type: 'Opaque', data: {}, stringData: { ...ofPair, ...ofRoots } });
   });
 
 const peerMode = fc.constantFrom('UNSET', 'DISABLE', 'PERMISSIVE', 'STRICT');
@@ -140,28 +237,189 @@ const peerAuthentication = fc
     return givenObject('PeerAuthentication', namespace, name, defined({ selector, mtls, portLevelMtls }), age);
   });
 
+const scope = { namespace: anyNamespace, name: fc.constantFrom('one', 'two'), age: fc.constantFrom(0, 5) };
+/** Whom a policy holds for: a workload, everybody, or a gateway. */
+const held = fc.constantFrom(
+  {},
+  { selector: { app: 'web' } },
+  { targetRefs: [{ group: 'networking.istio.io', kind: 'Gateway', name: 'gw' }] },
+);
+const authorizationPolicy = fc
+  .record({
+    ...scope,
+    held,
+    // Of the mesh's providers there is none: what nobody can be asked about is refused.
+    action: fc.constantFrom({ action: 'ALLOW' }, { action: 'DENY' }, { action: 'CUSTOM', provider: 'nobody' }),
+    to: fc.constantFrom(undefined, [{ methods: ['GET'] }], [{ ports: ['80'] }]),
+    dryRun: fc.boolean(),
+  })
+  .map(({ namespace, name, age, held, action, to, dryRun }) => {
+    const made = givenObject(
+      'AuthorizationPolicy',
+      namespace,
+      name,
+      { ...held, ...action, rules: [defined({ to })] },
+      age,
+    );
+    return dryRun
+      ? { ...made, annotations: { 'istio.io/dry-run': 'true' }, resourceVersion: `${made.resourceVersion}d` }
+      : made;
+  });
+
+const requestAuthentication = fc
+  .record({
+    ...scope,
+    held,
+    issuers: fc.subarray(['https://one.test', 'https://two.test'], { minLength: 1 }),
+    keys: fc.nat(2),
+  })
+  .map(({ namespace, name, age, held, issuers, keys }) => {
+    const jwtRules = issuers.map((issuer) => defined({ issuer, jwks: keys === 0 ? undefined : `{"keys":[${keys}]}` }));
+    return givenObject('RequestAuthentication', namespace, name, { ...held, jwtRules }, age);
+  });
+
+const lua = {
+  name: 'lua',
+  typed_config: {
+    '@type': 'type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua',
+    default_source_code: { inline_string: '' },
+  },
+};
+const headers = { request_headers_to_add: [{ header: { key: 'x', value: 'y' } }] };
+const patchedThings = [
+  { applyTo: 'CLUSTER', of: { cluster: { service: 'x.test' } }, operation: 'MERGE', value: { connect_timeout: '9s' } },
+  { applyTo: 'CLUSTER', of: {}, operation: 'ADD', value: { name: 'outbound|80||y.test', type: 'STATIC' } },
+  { applyTo: 'CLUSTER', of: { cluster: { portNumber: 9000 } }, operation: 'REMOVE' },
+  { applyTo: 'HTTP_FILTER', of: {}, operation: 'INSERT_FIRST', value: lua },
+  { applyTo: 'EXTENSION_CONFIG', of: {}, operation: 'ADD', value: { ...lua, name: 'later' } },
+  { applyTo: 'LISTENER', of: { listener: { portNumber: 80 } }, operation: 'REMOVE' },
+  { applyTo: 'FILTER_CHAIN', of: {}, operation: 'MERGE', value: { transport_socket_connect_timeout: '3s' } },
+  {
+    applyTo: 'ROUTE_CONFIGURATION',
+    of: { routeConfiguration: { gateway: 'a/gw' } },
+    operation: 'MERGE',
+    value: headers,
+  },
+  {
+    applyTo: 'VIRTUAL_HOST',
+    of: { routeConfiguration: { vhost: { domainName: 'x.test' } } },
+    operation: 'MERGE',
+    value: headers,
+  },
+  { applyTo: 'HTTP_ROUTE', of: { routeConfiguration: { portNumber: 80 } }, operation: 'MERGE', value: headers },
+] as const;
+const envoyFilter = fc
+  .record({
+    namespace: anyNamespace,
+    name: fc.constantFrom('one', 'two'),
+    things: fc.subarray([...patchedThings], { minLength: 1, maxLength: 2 }),
+    context: fc.constantFrom('ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY'),
+    proxy: fc.constantFrom(undefined, { proxyVersion: '^1[.]30' }, { metadata: { TEAM: 'blue' } }),
+    workloadSelector: fc.constantFrom(undefined, { app: 'web' }),
+    priority: fc.constantFrom(0, 1),
+    age: fc.constantFrom(0, 5),
+  })
+  .map(({ namespace, name, things, context, proxy, workloadSelector, priority, age }) => {
+    const configPatches = things.map(({ of, ...patch }) => ({ ...patch, match: defined({ context, proxy, ...of }) }));
+    return givenObject('EnvoyFilter', namespace, name, defined({ configPatches, workloadSelector, priority }), age);
+  });
+
+const telemetry = fc
+  .record({
+    ...scope,
+    held,
+    disabled: fc.boolean(),
+    provider: fc.constantFrom(undefined, ['envoy'], ['nobody']),
+    mode: fc.constantFrom('CLIENT', 'SERVER', 'CLIENT_AND_SERVER'),
+  })
+  .map(({ namespace, name, age, held, disabled, provider, mode }) => {
+    const accessLogging = [defined({ disabled, providers: provider, match: { mode } })];
+    return givenObject('Telemetry', namespace, name, { ...held, accessLogging }, age);
+  });
+
+const wasmPlugin = fc
+  .record({
+    ...scope,
+    held,
+    // From a service that may be there, and from nobody.
+    url: fc.constantFrom('http://x.test:80/a.wasm', 'oci://x.test/a', 'file:///a.wasm'),
+    phase: fc.constantFrom(undefined, 'AUTHN'),
+    type: fc.constantFrom('HTTP', 'NETWORK'),
+    ports: fc.constantFrom(undefined, [{ number: 80 }]),
+    pluginConfig: fc.constantFrom(undefined, { a: 1 }),
+  })
+  .map(({ namespace, name, age, held, ports, ...spec }) => {
+    const match = ports && [{ ports }];
+    return givenObject(
+      'WasmPlugin',
+      namespace,
+      name,
+      defined({ ...held, ...spec, match, sha256: 'a'.repeat(64) }),
+      age,
+    );
+  });
+
 const objects = fc.oneof(
   { weight: 5, arbitrary: serviceEntry },
+  { weight: 1, arbitrary: alias },
+  { weight: 1, arbitrary: nearService },
+  { weight: 2, arbitrary: nearSlice },
   { weight: 4, arbitrary: virtualService },
   { weight: 4, arbitrary: destinationRule },
   { weight: 1, arbitrary: sidecar },
   { weight: 1, arbitrary: gateway },
+  { weight: 1, arbitrary: gatewayOfServices },
+  { weight: 2, arbitrary: credential },
   { weight: 1, arbitrary: peerAuthentication },
+  { weight: 2, arbitrary: authorizationPolicy },
+  { weight: 1, arbitrary: requestAuthentication },
+  { weight: 2, arbitrary: envoyFilter },
+  { weight: 1, arbitrary: telemetry },
+  { weight: 2, arbitrary: wasmPlugin },
 );
 /** What happens together: puts, and removals of what is there (by place in the list of all that was ever put). */
 const step = fc.record({ puts: fc.array(objects, { maxLength: 2 }), removals: fc.array(fc.nat(20), { maxLength: 1 }) });
 
 const clients = [
-  { ip: '10.9.0.1', namespace: 'a', labels: { app: 'web' }, metadata: { ISTIO_VERSION: '1.30.0' } },
-  { ip: '10.9.0.2', namespace: 'a', locality: 'r1' },
+  {
+    ip: '10.9.0.1',
+    namespace: 'a',
+    labels: { app: 'web' },
+    metadata: { ISTIO_VERSION: '1.30.0', NODE_NAME: 'node-1' },
+  },
+  { ip: '10.9.0.2', namespace: 'a', locality: 'r1', metadata: { TEAM: 'blue' } },
   { ip: '10.9.0.3', namespace: 'b', metadata: { INTERCEPTION_MODE: 'NONE' } },
-  { ip: '10.9.0.4', namespace: 'istio-system', type: 'router' },
+  {
+    ip: '10.9.0.6',
+    namespace: 'a',
+    metadata: { INSTANCE_IPS: '10.9.0.6,fd00::6', DNS_CAPTURE: 'true', NODE_NAME: 'node-2' },
+  },
+  { ip: '10.9.0.4', namespace: 'istio-system', type: 'router', secrets: true },
+  {
+    ip: '10.9.0.5',
+    namespace: 'a',
+    type: 'router',
+    secrets: true,
+    metadata: { WORKLOAD_CERTIFICATES: 'true' },
+  },
 ] as const;
 
 const assignments = hosts.flatMap((host) =>
   ports.flatMap((port) => subsets.map((subset) => `outbound|${port}|${subset}|${host}`)),
 );
-const routes = [...ports.map(String), '8080', 'http.80', 'http.8080', 'x.test:80', 'nonsense'];
+const routes = [
+  ...ports.map(String),
+  ...['8080', 'http.80', 'http.443', 'http.8080', 'http.9000', 'x.test:80', 'nonsense'],
+  ...namespaces.map((namespace) => `https.443.https.of-services.${namespace}`),
+];
+
+const secrets = ['kubernetes://web', 'kubernetes://web-cacert', 'kubernetes://a/ca', 'configmap://ca-cacert'];
+
+const extensions = [
+  'later',
+  'nonsense',
+  ...namespaces.flatMap((namespace) => [`${namespace}.one`, `${namespace}.two`]),
+];
 
 type State = Readonly<Record<string, readonly (readonly [string, string])[]>>;
 
@@ -169,7 +427,13 @@ type State = Readonly<Record<string, readonly (readonly [string, string])[]>>;
 function stateOf(node: MeshNode): State {
   return Object.fromEntries(
     watched.map((type) => {
-      const names = type === endpointType ? assignments : type === routeType ? routes : '*';
+      const named: Readonly<Record<string, readonly string[]>> = {
+        [endpointType]: assignments,
+        [routeType]: routes,
+        [secretType]: secrets,
+        [extensionType]: extensions,
+      };
+      const names = named[type] ?? '*';
       const all = [...node.get(type, names)!.resources].map(([name, { version }]) => [name, version] as const);
       // By name they come in any order.
       return [type, names === '*' ? all : all.sort(([a], [b]) => (a < b ? -1 : 1))];

@@ -6,6 +6,9 @@ import type { Proxy } from '../../model/proxy.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { ShapeTable } from '../../model/shape-table.ts';
+import { secretType } from '../../networking/index.ts';
+import { unenforcedMutualTls } from '../../networking/peer-mode.ts';
+import { spiffeOf } from '../ads/authorization.ts';
 import type {
   NodeIdentity,
   NodeResources,
@@ -17,6 +20,7 @@ import { ConcernMemo } from './concern-memo.ts';
 import { ContextHistory } from './context-history.ts';
 import type { EncodedCache } from './encoded-cache.ts';
 import type { PublishedContext } from './mesh-state.ts';
+import { permittedSecrets } from './permitted-names.ts';
 
 export interface MeshResourcesOptions {
   /** What proxies are served from now; absent until there is something to serve. */
@@ -24,6 +28,8 @@ export interface MeshResourcesOptions {
   readonly cache: EncodedCache;
   /** alias → cluster id (`--clusterAliases`). */
   readonly clusterAliases?: Readonly<Record<string, string>>;
+  /** Told once of what a node (by its id) should do and cannot. */
+  readonly warn?: (node: string, message: string) => void;
 }
 
 /** Serves the nodes of the mesh. A node is served from one context until a push brings it to the next. */
@@ -47,9 +53,8 @@ export class MeshResources implements ResourceSource {
     if (context === undefined) return { error: 'server is not ready to serve discovery information' };
     const parsed = parseNode(node, this.#options.clusterAliases);
     if (E.isLeft(parsed)) return { error: parsed.left };
-    const opened: MeshNode = new MeshNode(parsed.right, context, this.#shared, this.#options, () =>
-      this.#nodes.delete(opened),
-    );
+    const about = { secretNamespace: secretNamespaceOf(node, parsed.right), closed: () => this.#nodes.delete(opened) };
+    const opened: MeshNode = new MeshNode(parsed.right, context, this.#shared, this.#options, about);
     this.#nodes.add(opened);
     return { resources: opened };
   }
@@ -71,22 +76,37 @@ interface Shared {
   readonly history: ContextHistory;
 }
 
+/** Whose secrets a client may have: those of the namespace that it was found to be of. */
+function secretNamespaceOf({ verifiedIdentity, secretsUnverified }: NodeIdentity, proxy: Proxy): string | undefined {
+  if (secretsUnverified === true) return proxy.configNamespace;
+  return verifiedIdentity === undefined ? undefined : spiffeOf(verifiedIdentity)?.namespace;
+}
+
+interface AboutNode {
+  /** Undefined: it may have no secrets. */
+  readonly secretNamespace: string | undefined;
+  readonly closed: () => void;
+}
+
 /** A connected node, and the context that it is served from. */
 export class MeshNode implements NodeResources {
   readonly proxy: Proxy;
   readonly #options: MeshResourcesOptions;
-  readonly #closed: () => void;
+  readonly #about: AboutNode;
   readonly #shared: Shared;
   #context: PushContext;
   #shape: ProxyShape;
+  /** What was said of it last. */
+  #warning: string | undefined;
 
-  constructor(proxy: Proxy, context: PushContext, shared: Shared, options: MeshResourcesOptions, closed: () => void) {
+  constructor(proxy: Proxy, context: PushContext, shared: Shared, options: MeshResourcesOptions, about: AboutNode) {
     this.proxy = proxy;
     this.#context = context;
     this.#options = options;
-    this.#closed = closed;
+    this.#about = about;
     this.#shared = shared;
     this.#shape = shared.shapes.shapeOf(proxy, context);
+    this.#warn();
   }
 
   /** Shared with all proxies that nothing tells apart. */
@@ -99,8 +119,15 @@ export class MeshNode implements NodeResources {
   }
 
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined {
-    const resources = this.#options.cache.get(this.#context, typeUrl, this.#shape, names);
+    const permitted = names === '*' ? names : this.permitted(typeUrl, names);
+    const resources = this.#options.cache.get(this.#context, typeUrl, this.#shape, permitted);
     return resources && { version: this.#context.version, resources };
+  }
+
+  /** Those of the names that the client may ask for: the same list for the same list. */
+  permitted(typeUrl: string, names: readonly string[]): readonly string[] {
+    if (typeUrl !== secretType) return names;
+    return permittedSecrets(names, this.#about.secretNamespace, this.proxy.configNamespace);
   }
 
   concernedTypes(change: ResourceChange, watched: readonly string[]): readonly string[] {
@@ -110,6 +137,7 @@ export class MeshNode implements NodeResources {
     const shape = this.#shared.shapes.shapeOf(this.proxy, context, before.shape);
     this.#context = context;
     this.#shape = shape;
+    this.#warn();
     // What an order says of changes may be less than what happened until now: the way here says it all.
     const types = change.forced
       ? everyType
@@ -123,7 +151,13 @@ export class MeshNode implements NodeResources {
     });
   }
 
+  #warn(): void {
+    const warning = unenforcedMutualTls(this.#shape, this.#context);
+    if (warning !== undefined && warning !== this.#warning) this.#options.warn?.(this.proxy.id, warning);
+    this.#warning = warning;
+  }
+
   close(): void {
-    this.#closed();
+    this.#about.closed();
   }
 }

@@ -3,8 +3,9 @@
  * statecharts say when each of these moves on; they know them by version only.
  */
 import type { ServicesReading } from '../../../machines/discovery/service-registry.machine.ts';
-import { buildPushContext } from '../../model/build-push-context.ts';
+import { buildPushContext, type ConfigSet } from '../../model/build-push-context.ts';
 import { configKeyText, parseConfigKey } from '../../model/config.ts';
+import { defaultFeatures, type Features } from '../../model/features.ts';
 import type { MeshConfig } from '../../model/mesh-config.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { defaultRegistryOptions, type RegistryOptions, type ServiceRegistry } from '../../model/service-registry.ts';
@@ -26,7 +27,11 @@ export interface MeshStateOptions {
   readonly registries?: readonly string[];
   /** What the environment says of registries; the rest is as without a flag. */
   readonly registryOptions?: Partial<RegistryOptions>;
+  /** What the environment says of what is generated; absent: as without any variable. */
+  readonly features?: Features;
   readonly observer?: RegistryObserver;
+  /** Puts keys that were fetched into the objects that ask for them; absent: none are fetched. */
+  readonly keySets?: { resolve(set: ConfigSet): ConfigSet };
 }
 
 /** A context, and what it was built for. */
@@ -112,7 +117,7 @@ export class MeshState {
       this.#told = false;
       throw error;
     }
-    const { forced, services, endpoints, proxies } = this.registries.take();
+    const { forced, services, endpoints, proxies, reasons } = this.registries.take();
     return {
       services: this.registry.services.length,
       endpoints: this.registries.endpointCount,
@@ -120,6 +125,7 @@ export class MeshState {
       changedEndpoints: [...endpoints],
       changedProxies: [...proxies],
       forced,
+      reasons: Object.fromEntries(reasons),
     };
   }
 
@@ -134,7 +140,7 @@ export class MeshState {
     // Services depend on mesh settings: on the trust domain, on who sees them.
     if (forced || previous?.mesh !== mesh) this.registries.configure(this.#registrySettings());
     const { services, endpoints, workloads, gateways } = this.registry;
-    const { registries } = this.#options;
+    const { registries, features } = this.#options;
     // What is known of one proxy's workload is in no resource that it shares with others.
     const shared = changed.filter((key) => !key.startsWith('Proxy/'));
     const context = buildPushContext(
@@ -142,8 +148,9 @@ export class MeshState {
         version: `${new Date().toISOString()}/${++this.#counter}`,
         mesh,
         domain: this.#options.domain,
+        ...(features && { features }),
         ...(registries && { kubernetes: registries.includes('Kubernetes') }),
-        configs: this.configs.set,
+        configs: this.#options.keySets?.resolve(this.configs.set) ?? this.configs.set,
         ...{ services, endpoints, workloads, gateways },
       },
       forced || previous === undefined ? undefined : { context: previous, changed: shared.map(parseConfigKey) },
@@ -161,12 +168,14 @@ export class MeshState {
   }
 
   #registrySettings(): RegistryOptions {
-    const { domain, clusterId, registryOptions } = this.#options;
+    const { domain, clusterId, registryOptions, features = defaultFeatures } = this.#options;
     const { trustDomain, defaultServiceExportTo, discoverySelectors } = this.mesh;
     const { networks } = this.settings;
     return {
       ...defaultRegistryOptions,
       ...registryOptions,
+      // Whether they are sent of a service is decided when they are; here it is whether anybody could see them.
+      sendUnhealthy: features.sendUnhealthy || features.autoSendUnhealthy,
       ...{ domain, clusterId, trustDomain, defaultServiceExportTo, discoverySelectors, networks },
     };
   }

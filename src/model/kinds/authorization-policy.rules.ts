@@ -21,13 +21,19 @@ export function wildcardMistake(text: string): string | undefined {
   return middle.includes('*') ? `must have * at one end only, not ${JSON.stringify(text)}` : undefined;
 }
 
+/** Envoy 1.40 does not refuse a template that it cannot read: it ends. So nothing that is not sure to be read may pass. */
 export function pathMistake(text: string): string | undefined {
   if (!text.includes('{')) return wildcardMistake(text);
-  const segments = text.split('/');
+  if (!text.startsWith('/')) return `must begin with /, not ${JSON.stringify(text)}`;
+  // A slash at the end is no segment.
+  const segments = text.slice(1).replace(/\/$/, '').split('/');
   for (const segment of segments) {
     const isTemplate = segment === '{*}' || segment === '{**}';
     if (!isTemplate && /[{}*]/.test(segment)) {
       return `must have {*} and {**} as whole segments, and no * beside them, not ${JSON.stringify(text)}`;
+    }
+    if (!isTemplate && !/^[\w.~%!$&'()+,;:@=-]+$/.test(segment)) {
+      return `must have segments of the characters of a path, percent-encoded where they are not, not ${JSON.stringify(text)}`;
     }
   }
   const severals = segments.filter((segment) => segment === '{**}').length;
@@ -50,7 +56,7 @@ const anything: ValueMistake = () => undefined;
 
 /** Keys of conditions, and what their values may be. */
 const conditionKeys: readonly (readonly [RegExp, ValueMistake])[] = [
-  [/^request\.headers\[[^[\]]+\]$/, anything],
+  [/^request\.headers\[[:\w!#$%&'*+.^`|~-]+\]$/, anything],
   [/^(?:source|remote|destination)\.ip$/, subnetMistake],
   [/^destination\.port$/, portMistake],
   [/^source\.(?:namespace|principal|serviceAccount|trustDomain)$/, anything],
@@ -92,6 +98,9 @@ export function customMistakes({ action, rules }: AuthorizationPolicy): FieldErr
 
 /** What is allowed and probably not meant. */
 export function authorizationPolicyWarnings({ action, rules }: AuthorizationPolicy): FieldError[] {
+  if (action === 'ALLOW' && rules.length === 0) {
+    return [{ path: 'rules', message: 'are none: nothing passes but what another policy allows' }];
+  }
   if (action !== 'DENY') return [];
   return rules.flatMap((rule, index) => {
     const isEmpty = rule.from === undefined && rule.to === undefined && rule.when === undefined;

@@ -92,6 +92,17 @@ const virtualServiceCases: Case[] = [
   ],
   [
     'VirtualService',
+    'hosts: [a.b]\nhttp: [{redirect: {uri: /x, redirectCode: 304}}]',
+    ['http[0].redirect.redirectCode', 'must be 301, 302, 303, 307, 308'],
+  ],
+  [
+    'VirtualService',
+    `hosts: [a.b]\nhttp: [{match: [{headers: {"@request.auth.claims": {exact: x}, "a b": {exact: x}}}], ${route}}]`,
+    ['http[0].match[0].headers["@request.auth.claims"]', 'must name a claim'],
+    ['http[0].match[0].headers["a b"]', 'is not a header name'],
+  ],
+  [
+    'VirtualService',
     'hosts: [a.b]\nhttp: [{redirect: {uri: /x}, rewrite: {uri: /y}}]',
     ['http[0].rewrite', 'must not be given beside redirect'],
   ],
@@ -119,6 +130,12 @@ const virtualServiceCases: Case[] = [
     `hosts: [a.b]\nhttp: [{${route}, headers: {request: {set: {"bad name": x}, add: {ok: "a\\nb"}}}}]`,
     ['http[0].headers.request.set["bad name"]', 'is not a header name'],
     ['http[0].headers.request.add.ok', 'line breaks'],
+  ],
+  [
+    'VirtualService',
+    `hosts: [a.b]\nhttp: [{${route}, headers: {response: {set: {half: "50%", no: "%NOTHING%", good: "%START_TIME% 100%%"}}}}]`,
+    ['http[0].headers.response.set.half', 'begins no command'],
+    ['http[0].headers.response.set.no', 'no command'],
   ],
   [
     'VirtualService',

@@ -67,6 +67,7 @@ function selectorReachMistakes(rule: DestinationRule, namespace: string): FieldE
 /** What is allowed and probably not meant (§4.5). */
 export function destinationRuleWarnings(rule: DestinationRule): FieldError[] {
   return [
+    ...(rule.workloadSelector === undefined ? credentialWarnings(rule) : []),
     ...localityWarnings(rule.trafficPolicy, 'trafficPolicy'),
     ...(rule.subsets ?? []).flatMap((item, index) =>
       localityWarnings(item.trafficPolicy, `subsets[${index}].trafficPolicy`, rule.trafficPolicy),
@@ -80,4 +81,28 @@ function localityWarnings(policy: TrafficPolicy | undefined, path: string, paren
   const failsOver = (locality?.failover?.length ?? 0) + (locality?.failoverPriority?.length ?? 0) > 0;
   if (!failsOver || (policy?.outlierDetection ?? parent?.outlierDetection) !== undefined) return [];
   return [{ path: `${path}.loadBalancer.localityLbSetting`, message: 'has no effect without outlierDetection' }];
+}
+
+/** A Secret is for chosen workloads: sidecars that a rule for all holds for are not given it. */
+function credentialWarnings(rule: DestinationRule): FieldError[] {
+  const policies = [
+    { path: 'trafficPolicy', policy: rule.trafficPolicy },
+    ...(rule.subsets ?? []).map((item, index) => ({
+      path: `subsets[${index}].trafficPolicy`,
+      policy: item.trafficPolicy,
+    })),
+  ];
+  return policies
+    .flatMap(({ path, policy }) => [
+      { path, tls: policy?.tls },
+      ...(policy?.portLevelSettings ?? []).map(({ tls }, index) => ({
+        path: `${path}.portLevelSettings[${index}]`,
+        tls,
+      })),
+    ])
+    .filter(({ tls }) => tls?.credentialName !== undefined)
+    .map(({ path }) => ({
+      path: `${path}.tls.credentialName`,
+      message: 'is for gateways only: sidecars are given it by a rule with a workloadSelector',
+    }));
 }

@@ -14,6 +14,12 @@ import {
 import { exportTargetMistake, isCidr, isIpAddress } from '../names.ts';
 import type { WorkloadSelector } from './workload-selector.ts';
 
+/** Envoy refuses a listener with another value of a header. */
+export function lineMistake(value: string): string | undefined {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be in it
+  return /[\u0000\n\r]/.test(value) ? 'must be one line' : undefined;
+}
+
 /** One mistake at a field, when there is one. */
 export function mistakeAt(path: string, message: string | undefined): FieldError[] {
   return message === undefined ? [] : [{ path, message }];

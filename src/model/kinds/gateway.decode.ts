@@ -87,13 +87,19 @@ function serverMistakes(spec: Server, path: string): FieldError[] {
   if (port.protocol === 'HTTP' && redirectsOnly && tls.mode !== 'PASSTHROUGH') {
     errors.push({ path: `${fieldPath(path, 'tls')}.mode`, message: 'must not be given with httpsRedirect on HTTP' });
   }
-  if (secure && tls?.httpsRedirect === true) {
-    errors.push({ path: `${fieldPath(path, 'tls')}.httpsRedirect`, message: 'is only for protocol HTTP' });
-  }
   return errors;
 }
 
 /** What is allowed and probably not meant (§4.5). */
 export function gatewayWarnings(spec: Gateway): FieldError[] {
-  return spec.servers.flatMap((item, index) => (item.tls ? serverTlsWarnings(item.tls, `servers[${index}].tls`) : []));
+  return spec.servers.flatMap(({ tls, port }, index) => {
+    if (tls === undefined) return [];
+    const path = `servers[${index}].tls`;
+    const seesRequests = port.protocol !== 'TLS' && !(port.protocol === 'HTTPS' && tls.mode.endsWith('PASSTHROUGH'));
+    const unseen = tls.httpsRedirect === true && !seesRequests;
+    return [
+      ...mistakeAt(`${path}.httpsRedirect`, unseen ? 'has no effect: the server sees no requests' : undefined),
+      ...serverTlsWarnings(tls, path),
+    ];
+  });
 }

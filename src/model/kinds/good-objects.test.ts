@@ -113,6 +113,19 @@ trafficPolicy:
     expect(decoded('DestinationRule', yaml).trafficPolicy).toEqual({ loadBalancer: {} });
   });
 
+  it('warns of a Secret that no sidecar is given, unless the rule is for chosen ones', () => {
+    const tls = 'tls: {mode: SIMPLE, credentialName: web}';
+    const yaml = `host: a.b
+trafficPolicy: {${tls}}
+subsets: [{name: v1, trafficPolicy: {portLevelSettings: [{port: {number: 1}, ${tls}}]}}]`;
+    const what = 'is for gateways only: sidecars are given it by a rule with a workloadSelector';
+    expect(warnings('DestinationRule', yaml)).toEqual([
+      `trafficPolicy.tls.credentialName: ${what}`,
+      `subsets[0].trafficPolicy.portLevelSettings[0].tls.credentialName: ${what}`,
+    ]);
+    expect(warnings('DestinationRule', `${yaml}\nworkloadSelector: {matchLabels: {app: web}}`)).toEqual([]);
+  });
+
   it('warns of failover that nobody triggers', () => {
     const yaml = 'host: a.b\ntrafficPolicy: {loadBalancer: {localityLbSetting: {failover: [{from: a, to: b}]}}}';
     expect(warnings('DestinationRule', yaml)).toEqual([
@@ -127,12 +140,14 @@ describe('a Gateway', () => {
 servers:
 - {port: {number: 443, name: tls, protocol: tls}, hosts: ["shop/*.b.c", ./a.b], tls: {}}
 - {port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"], tls: {httpsRedirect: true}}
+- {port: {number: 8443, name: behind, protocol: HTTPS}, hosts: ["*"], tls: {httpsRedirect: true, mode: SIMPLE, credentialName: web}}
 - {port: {number: 0, name: sock, protocol: HTTP}, bind: "unix:///s", hosts: ["*"]}
 `;
     const spec = decoded('Gateway', yaml);
     expect(spec.servers.map(({ port, tls }) => [port.protocol, tls?.mode])).toEqual([
       ['TLS', 'PASSTHROUGH'],
       ['HTTP', 'PASSTHROUGH'],
+      ['HTTPS', 'SIMPLE'],
       ['HTTP', undefined],
     ]);
     expect(spec.selector).toEqual({});
@@ -148,13 +163,14 @@ servers:
 });
 
 describe('a ServiceEntry', () => {
-  it('is external, unresolved and TCP unless told otherwise', () => {
+  it('is external, unresolved and sniffed unless told otherwise, but TCP where servers speak first', () => {
     expect(decoded('ServiceEntry', 'hosts: [a.b]\nports: [{number: 1, name: x}]')).toEqual({
       hosts: ['a.b'],
-      ports: [{ number: 1, name: 'x', protocol: 'TCP' }],
+      ports: [{ number: 1, name: 'x', protocol: 'unsupported' }],
       location: 'MESH_EXTERNAL',
       resolution: 'NONE',
     });
+    expect(decoded('ServiceEntry', 'hosts: [a.b]\nports: [{number: 3306, name: x}]').ports[0]?.protocol).toBe('TCP');
   });
 
   it('may be a unix socket when it has one port', () => {
@@ -163,9 +179,16 @@ describe('a ServiceEntry', () => {
   });
 
   it('warns when hosts on TCP ports cannot be told apart', () => {
-    expect(warnings('ServiceEntry', 'hosts: [a.b, c.d]\nports: [{number: 1, name: x}]')[0]).toContain(
-      'cannot be told apart',
-    );
+    const entry = (protocol: string): string =>
+      `hosts: [a.b, c.d]\nports: [{number: 1, name: x${protocol && `, protocol: ${protocol}`}}]`;
+    expect(warnings('ServiceEntry', entry('TCP'))[0]).toContain('cannot be told apart');
+    expect(warnings('ServiceEntry', entry(''))).toEqual([]);
+  });
+
+  it('warns when nothing can serve it', () => {
+    const entry = 'hosts: [a.b]\nresolution: STATIC\nports: [{number: 80, name: x, protocol: HTTP}]';
+    expect(warnings('ServiceEntry', entry)[0]).toContain('nothing serves it');
+    expect(warnings('ServiceEntry', `${entry}\nendpoints: [{address: 10.0.0.1}]`)).toEqual([]);
   });
 });
 

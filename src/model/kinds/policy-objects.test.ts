@@ -171,6 +171,26 @@ const authorization: Case[] = [
   ['AuthorizationPolicy', 'provider: {name: x}', ['provider', 'is only for action CUSTOM']],
   ['AuthorizationPolicy', 'action: CUSTOM\nrules: [{}]\nprovider: {name: ""}', ['provider.name', 'must not be empty']],
   ['AuthorizationPolicy', 'rules: [{from: []}]', ['rules[0].from', 'must not be empty']],
+  ...['x/{*}', '/x//{*}', '/a b/{*}', '/ä/{*}', '/{*}?a=b', '/x|y/{*}', '//{**}'].map(
+    (path): Case => [
+      'AuthorizationPolicy',
+      `rules: [{to: [{operation: {paths: ["${path}"]}}]}]`,
+      [
+        'rules[0].to[0].operation.paths[0]',
+        path === '/{*}?a=b' ? 'whole segments' : path.startsWith('/') ? 'characters' : 'begin with /',
+      ],
+    ],
+  ),
+  [
+    'AuthorizationPolicy',
+    'rules: [{when: [{key: "request.headers[a b]", values: [x]}]}]',
+    ['rules[0].when[0].key', 'known'],
+  ],
+  [
+    'RequestAuthentication',
+    'jwtRules: [{issuer: a, fromHeaders: [{name: a, prefix: "a\\nb"}]}]',
+    ['jwtRules[0].fromHeaders[0].prefix', 'must be one line'],
+  ],
   ['AuthorizationPolicy', 'rules: [{from: [{}]}]', ['rules[0].from[0].source', 'is required']],
   ['AuthorizationPolicy', 'rules: [{from: [{source: {}}]}]', ['rules[0].from[0].source', 'must not be empty']],
   ['AuthorizationPolicy', 'rules: [{to: [{operation: {}}]}]', ['rules[0].to[0].operation', 'must not be empty']],
@@ -338,6 +358,19 @@ const patches: Case[] = [
     filter('{applyTo: CLUSTER, patch: {operation: ADD, value: {}}}'),
     ['configPatches[0].patch.value.name', 'is required'],
   ],
+  [
+    'EnvoyFilter',
+    filter('{applyTo: CLUSTER, patch: {operation: MERGE, value: {connect_timeout: 5}}}'),
+    ['configPatches[0].patch.value', 'is no CLUSTER as Envoy has it'],
+  ],
+  [
+    'EnvoyFilter',
+    filter(
+      '{applyTo: HTTP_FILTER, patch: {operation: INSERT_FIRST, value: {name: a, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, inline_code: 5}}}}',
+      'priority: 1',
+    ),
+    ['configPatches[0].patch.value', 'inline_code'],
+  ],
   ['EnvoyFilter', 'workloadSelector: {labels: {"*": a}}', ['workloadSelector.labels["*"]', 'wildcard']],
   [
     'EnvoyFilter',
@@ -397,7 +430,7 @@ type Warned = readonly [kind: KindName, spec: string, ...warnings: string[]];
 
 const warned: Warned[] = [
   ['AuthorizationPolicy', 'action: DENY\nrules: [{}]', 'rules[0]: matches every request'],
-  ['AuthorizationPolicy', 'selector: {}', 'selector: has no labels'],
+  ['AuthorizationPolicy', 'selector: {}\nrules: [{}]', 'selector: has no labels'],
   ['EnvoyFilter', '{}', 'configPatches: has none'],
   [
     'EnvoyFilter',
@@ -411,7 +444,31 @@ const warned: Warned[] = [
     'configPatches[0].match: names no filter',
   ],
   ['EnvoyFilter', filter('{applyTo: HTTP_FILTER, patch: {operation: INSERT_BEFORE, value: {name: a}}}', 'priority: 1')],
+  [
+    'EnvoyFilter',
+    filter('{applyTo: CLUSTER, patch: {operation: MERGE, value: {http2_protocol_options: {}, some_new_field: 1}}}'),
+    'configPatches[0].patch.value: envoy.config.cluster.v3.Cluster: key "some_new_field" is unknown: only a newer',
+    'configPatches[0].patch.value: envoy.config.cluster.v3.Cluster.http2_protocol_options is deprecated',
+  ],
+  [
+    'EnvoyFilter',
+    filter(
+      '{applyTo: HTTP_FILTER, patch: {operation: INSERT_FIRST, value: {name: a, typed_config: {"@type": type.googleapis.com/envoy.new.v3.New}}}}',
+    ),
+    "configPatches[0].patch.value: envoy.new.v3.New is no message of Envoy's API: only a newer",
+  ],
+  [
+    'EnvoyFilter',
+    filter(
+      '{applyTo: LISTENER, match: {listener: {portName: http}}, patch: {operation: MERGE, value: {name: a}, filterClass: AUTHZ}}',
+    ),
+    'configPatches[0].match.listener.portName: is not looked at',
+    'configPatches[0].patch.filterClass: has no effect',
+    'configPatches[0].patch.value.name: is left out',
+  ],
   ['PeerAuthentication', 'selector: {matchLabels: {}}', 'selector: has no labels'],
+  ['AuthorizationPolicy', '{}', 'rules: are none: nothing passes'],
+  ['AuthorizationPolicy', 'rules: [{}]'],
   ['Telemetry', 'selector: {matchLabels: {a: b}}'],
 ];
 

@@ -12,12 +12,14 @@ import {
   text,
   withDefault,
 } from '../decode.ts';
-import { mistakeAt } from './field-rules.ts';
+import { lineMistake, mistakeAt } from './field-rules.ts';
 import { scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
 import type { JwtRule, RequestAuthentication } from './request-authentication.ts';
 import { headerNameMistake } from './virtual-service.rules.ts';
 
 const headerName = refine(name, (header, path) => mistakeAt(path, headerNameMistake(header)));
+
+const prefixOfValue = refine(text, (prefix, path) => mistakeAt(path, lineMistake(prefix)));
 
 const jwtRule: Decoder<JwtRule> = refine(
   struct<JwtRule>(
@@ -27,7 +29,9 @@ const jwtRule: Decoder<JwtRule> = refine(
       jwksUri: optional(refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))),
       jwks: optional(refine(name, (keys, path) => mistakeAt(path, jwksMistake(keys)))),
       fromHeaders: optional(
-        list(struct<{ name: string; prefix?: string }>({ name: required(headerName), prefix: optional(text) })),
+        list(
+          struct<{ name: string; prefix?: string }>({ name: required(headerName), prefix: optional(prefixOfValue) }),
+        ),
       ),
       fromParams: optional(list(name)),
       fromCookies: optional(list(name)),

@@ -3,6 +3,7 @@ import {
   type FieldError,
   fieldPath,
   list,
+  mapped,
   name,
   nonEmptyList,
   oneOf,
@@ -15,19 +16,26 @@ import {
 } from '../decode.ts';
 import { isWildcard } from '../hostname.ts';
 import { hostMistake, isCidr, isHostname, isIpAddress } from '../names.ts';
-import { isHttp, isTls } from '../protocol.ts';
+import { isHttp, isTcp, isTls, protocolOf } from '../protocol.ts';
 import { exportTo, isUnixAddress, mistakeAt, repetitions, subnetMistake, workloadSelector } from './field-rules.ts';
 import { portProtocol } from './port-protocol.ts';
 import type { ServiceEntry, ServiceEntryPort } from './service-entry.ts';
 import { workloadEntry } from './workload-entry.decode.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 
-const servicePort = struct<ServiceEntryPort>({
-  number: required(port),
-  name: required(name),
-  protocol: withDefault(portProtocol(['UDP', 'HTTP_PROXY']), 'TCP'),
-  targetPort: optional(port),
-});
+/** A protocol that nobody said is found out by looking at the bytes, but where a silent client would be stalled. */
+const servicePort = mapped(
+  struct<Omit<ServiceEntryPort, 'protocol'> & Partial<ServiceEntryPort>>({
+    number: required(port),
+    name: required(name),
+    protocol: optional(portProtocol(['UDP', 'HTTP_PROXY'])),
+    targetPort: optional(port),
+  }),
+  ({ protocol, ...about }): ServiceEntryPort => ({
+    ...about,
+    protocol: protocol ?? protocolOf({ name: '', number: about.number }),
+  }),
+);
 
 /** A ServiceEntry's `spec`. */
 export const serviceEntry: Decoder<ServiceEntry> = refine(
@@ -199,8 +207,10 @@ function endpointPortMistakes(spec: ServiceEntry, path: string): FieldError[] {
 
 /** What is allowed and probably not meant (§4.5). */
 export function serviceEntryWarnings(spec: ServiceEntry): FieldError[] {
-  const tcpOnly = spec.ports.length > 0 && spec.ports.every((item) => !isHttp(item.protocol) && !isTls(item.protocol));
+  const tcpOnly = spec.ports.length > 0 && spec.ports.every(({ protocol }) => isTcp(protocol) && !isTls(protocol));
   const blurred = spec.hosts.length > 1 && tcpOnly && (spec.addresses?.length ?? 0) === 0;
+  const unserved =
+    spec.resolution === 'STATIC' && spec.workloadSelector === undefined && (spec.endpoints?.length ?? 0) === 0;
   const selectsAll = spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
   return [
     ...mistakeAt('hosts', blurred ? 'several hosts on TCP ports without addresses cannot be told apart' : undefined),
@@ -208,6 +218,7 @@ export function serviceEntryWarnings(spec: ServiceEntry): FieldError[] {
       'workloadSelector',
       selectsAll ? 'has no labels: it selects every workload of the namespace' : undefined,
     ),
+    ...mistakeAt('endpoints', unserved ? 'are none, and no workload is selected: nothing serves it' : undefined),
     ...mistakeAt('ports', spec.ports.length === 0 ? 'has none: the object has no effect' : undefined),
   ];
 }

@@ -80,7 +80,7 @@ const egressListener: Decoder<EgressListener> = refine(
 
 const outboundTrafficPolicy: Decoder<OutboundTrafficPolicy> = refine(
   struct<OutboundTrafficPolicy>({
-    mode: withDefault(oneOf(['REGISTRY_ONLY', 'ALLOW_ANY']), 'REGISTRY_ONLY'),
+    mode: withDefault(oneOf(['REGISTRY_ONLY', 'ALLOW_ANY', 'ALLOW_ANY_DYNAMIC_DNS']), 'REGISTRY_ONLY'),
     egressProxy: optional(destination),
   }),
   (policy, path) => [

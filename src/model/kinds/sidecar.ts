@@ -42,8 +42,11 @@ export interface SidecarPort {
 
 export type CaptureMode = 'DEFAULT' | 'IPTABLES' | 'NONE';
 
+/** Of traffic to hosts that no registry knows. ALLOW_ANY_DYNAMIC_DNS: plain requests go where DNS says that their host is. */
+export type OutboundTrafficMode = 'REGISTRY_ONLY' | 'ALLOW_ANY' | 'ALLOW_ANY_DYNAMIC_DNS';
+
 export interface OutboundTrafficPolicy {
-  readonly mode: 'REGISTRY_ONLY' | 'ALLOW_ANY';
+  readonly mode: OutboundTrafficMode;
   /** Where unknown traffic goes, with ALLOW_ANY. */
   readonly egressProxy?: Destination;
 }

@@ -1,3 +1,4 @@
+import { celMistake } from '../cel/expression.ts';
 import {
   boolean,
   type Decoder,
@@ -34,7 +35,7 @@ const tagKinds = ['literal', 'environment', 'header', 'formatter'] as const;
 
 const named = struct<{ name: string; defaultValue?: string }>({ name: required(name), defaultValue: optional(text) });
 
-const customTag: Decoder<CustomTag> = refine(
+export const customTag: Decoder<CustomTag> = refine(
   struct<CustomTag>({
     literal: optional(struct<{ value: string }>({ value: required(name) })),
     environment: optional(named),
@@ -114,12 +115,15 @@ const metrics = struct<Metrics>({
   reportingIntervalMs: optional(durationAtLeast(1000), 'reportingInterval'),
 });
 
+/** Envoy refuses a whole listener for an expression that it cannot build. */
+const celExpression: Decoder<string> = refine(name, (expression, path) => mistakeAt(path, celMistake(expression)));
+
 const accessLogging = struct<AccessLogging>({
   match: modeMatch,
   providers,
   disabled: flag,
   filter: optional(
-    mapped(struct<{ expression: string }>({ expression: required(name) }), ({ expression }) => expression),
+    mapped(struct<{ expression: string }>({ expression: required(celExpression) }), ({ expression }) => expression),
   ),
 });
 

@@ -68,14 +68,16 @@ const headers = struct<V.Headers>({ request: optional(headerOperations), respons
 
 const valueMatches = refine(dictionary(valueMatch), rules.matchKeyMistakes);
 
-const httpMatch = struct<V.HttpMatchRequest>({
+const headerMatches = refine(dictionary(valueMatch), rules.headerMatchMistakes);
+
+const httpMatch = struct<Omit<V.HttpMatchRequest, 'bySegments'>>({
   name: optional(name),
   uri: optional(stringMatch),
   scheme: optional(stringMatch),
   method: optional(stringMatch),
   authority: optional(stringMatch),
-  headers: optional(valueMatches),
-  withoutHeaders: optional(valueMatches),
+  headers: optional(headerMatches),
+  withoutHeaders: optional(headerMatches),
   queryParams: optional(valueMatches),
   port: optional(port),
   sourceLabels: optional(labels),
@@ -100,7 +102,7 @@ const redirect: Decoder<V.HttpRedirect> = refine(
     port: optional(port),
     derivePort: optional(oneOf(['FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT'])),
     scheme: optional(oneOf(['http', 'https'])),
-    redirectCode: optional(integer(300, 399)),
+    redirectCode: optional(refine(integer(300, 399), (code, path) => mistakeAt(path, rules.redirectCodeMistake(code)))),
   }),
   rules.redirectMistakes,
 );

@@ -1,8 +1,10 @@
 /** What the fields of a VirtualService mean together (spec/discovery.md §4.5). */
 
+import { claimPath, claimPrefix, isClaimKey } from '../claim-key.ts';
 import { type FieldError, fieldPath } from '../decode.ts';
 import { grpcStatusNames } from '../grpc-status.ts';
 import { hostsOverlap, isHostWithin } from '../hostname.ts';
+import { logFormatMistake } from '../log-format.ts';
 import { hostMistake, isDnsLabel, isIpAddress, isObjectName } from '../names.ts';
 import { mistakeAt } from './field-rules.ts';
 import type * as V from './virtual-service.ts';
@@ -49,14 +51,38 @@ export function headerNameMistake(header: string): string | undefined {
 export function headerValueMistakes(headers: Readonly<Record<string, string>>, path: string): FieldError[] {
   return Object.entries(headers).flatMap(([header, value]) => [
     ...mistakeAt(fieldPath(path, header), headerNameMistake(header)),
-    ...mistakeAt(fieldPath(path, header), /[\r\n\0]/.test(value) ? 'must not have line breaks' : undefined),
+    ...mistakeAt(fieldPath(path, header), headerValueMistake(value)),
   ]);
+}
+
+/** Values have the commands of access logs (Envoy docs, "Custom request/response headers"); `%%` is the sign itself. */
+function headerValueMistake(value: string): string | undefined {
+  return /[\r\n\0]/.test(value) ? 'must not have line breaks' : logFormatMistake(value);
 }
 
 export function matchKeyMistakes(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
   return Object.keys(matches).flatMap((key) =>
     mistakeAt(fieldPath(path, key), key === '' ? 'must have a name' : undefined),
   );
+}
+
+/** Headers by name, and claims of verified tokens, which are written as headers. */
+export function headerMatchMistakes(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
+  return Object.keys(matches).flatMap((key) => mistakeAt(fieldPath(path, key), headerMatchMistake(key)));
+}
+
+function headerMatchMistake(key: string): string | undefined {
+  if (key === '') return 'must have a name';
+  if (!isClaimKey(key)) return headerNameMistake(key);
+  const example = `${claimPrefix}.groups or ${claimPrefix}[groups]`;
+  return claimPath(key) === undefined ? `must name a claim: ${example}` : undefined;
+}
+
+/** Of 3xx those that Envoy can answer with. */
+const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+export function redirectCodeMistake(code: number): string | undefined {
+  return redirectCodes.has(code) ? undefined : `must be ${[...redirectCodes].join(', ')}: Envoy answers with no other`;
 }
 
 export function redirectMistakes(redirect: V.HttpRedirect, path: string): FieldError[] {
@@ -211,47 +237,4 @@ function tcpMistakes(spec: V.VirtualService, path: string): FieldError[] {
   return (spec.tcp ?? []).flatMap((route, index) =>
     mistakeAt(`${fieldPath(path, 'tcp')}[${index}].route`, route.route === undefined ? 'is required' : undefined),
   );
-}
-
-/** What is allowed and probably not meant (§4.5). */
-export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
-  return [...unreachableRoutes(spec), ...largeBodies(spec)];
-}
-
-/** Routes after one that takes everything, and matches that an earlier route has already. */
-function unreachableRoutes(spec: V.VirtualService): FieldError[] {
-  const seen = new Map<string, number>();
-  let catchAll: number | undefined;
-  return (spec.http ?? []).flatMap((http, index) => {
-    if (catchAll !== undefined)
-      return [{ path: `http[${index}]`, message: `is never reached: http[${catchAll}] takes everything` }];
-    if ((http.match?.length ?? 0) === 0) {
-      catchAll = index;
-      return [];
-    }
-    return http.match!.flatMap((match, matchIndex) => {
-      const { name: _, ...conditions } = match;
-      const key = JSON.stringify(conditions);
-      const earlier = seen.get(key);
-      if (earlier === undefined) seen.set(key, index);
-      if (earlier === undefined) return [];
-      return [
-        {
-          path: `http[${index}].match[${matchIndex}]`,
-          message: `is never reached: http[${earlier}] has the same match`,
-        },
-      ];
-    });
-  });
-}
-
-function largeBodies(spec: V.VirtualService): FieldError[] {
-  return (spec.http ?? []).flatMap((http, index) => {
-    const body = http.directResponse?.body;
-    if (body === undefined) return [];
-    const size = 'string' in body ? Buffer.byteLength(body.string) : Buffer.byteLength(body.bytes, 'base64');
-    return size > 100 * 1024
-      ? [{ path: `http[${index}].directResponse.body`, message: `is large: ${size} bytes go to every proxy` }]
-      : [];
-  });
 }

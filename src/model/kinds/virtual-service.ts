@@ -47,6 +47,8 @@ export interface HttpMatchRequest {
   readonly gateways?: readonly string[];
   readonly ignoreUriCase?: boolean;
   readonly statPrefix?: string;
+  /** The prefix of `uri` is one of whole path segments: what Ingresses say, and no VirtualService can. */
+  readonly bySegments?: boolean;
 }
 
 export interface HttpRouteDestination {

@@ -5,18 +5,20 @@ import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { serviceKey } from '../../model/service.ts';
 import { mergeGateways } from '../gateway/merge.ts';
+import { referencedServices } from '../gateway/referenced-services.ts';
 import { type Memory, noMemory } from '../memory.ts';
 import { type Reach, reachOf } from '../reach.ts';
 import { namedResource, type Resource } from '../resource.ts';
 import { inboundClusters, inboundSourceAddress } from './inbound.ts';
 import { sniCluster } from './outbound.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
-import { blackHole, inboundPassthrough, passthrough } from './special.ts';
+import { blackHole, dynamicDns, inboundPassthrough, passthrough } from './special.ts';
 
 /** In the order in which Envoy is told of them; names are unique, of two clusters of one name the first stays. */
 export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
   const reach = reachOf(shape, push);
-  const outbound = reach.services.flatMap((service) =>
+  const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
+  const outbound = services.flatMap((service) =>
     sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, memory),
   );
   const rest = shape.type === 'router' ? gatewayClusters(shape, push, reach) : sidecarClusters(shape, push);
@@ -30,10 +32,14 @@ export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memo
 function sidecarClusters(shape: ProxyShape, push: PushContext): Resource[] {
   const { mesh } = push;
   const redirected = shape.interceptionMode !== 'NONE';
+  const { outboundTrafficPolicy } = push.sidecarScopeFor(shape);
   const source = inboundSourceAddress(shape.ipFamily);
   return [
     namedResource(ClusterSchema, blackHole(mesh)),
     namedResource(ClusterSchema, passthrough(mesh)),
+    ...(outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS'
+      ? [namedResource(ClusterSchema, dynamicDns(shape, mesh))]
+      : []),
     ...inboundClusters(shape, push),
     ...(redirected ? [namedResource(ClusterSchema, inboundPassthrough(mesh, source))] : []),
   ];

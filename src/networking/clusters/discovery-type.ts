@@ -2,14 +2,15 @@
 
 import {
   Cluster_DiscoveryType,
-  Cluster_DnsLookupFamily,
   Cluster_LbPolicy,
   type ClusterSchema,
 } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import type { IpFamily } from '../../model/proxy-shape.ts';
+import type { Features } from '../../model/features.ts';
+import { isHeadless } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { Service } from '../../model/service.ts';
 import { adsConfigSource } from '../config-source.ts';
+import { lookupFamily } from '../dns-family.ts';
 import { duration } from '../duration.ts';
 import type { Init } from '../init.ts';
 import type { ClusterShape } from '../proxy-shape.ts';
@@ -17,27 +18,38 @@ import type { EffectivePolicy } from '../traffic-policy.ts';
 
 type ClusterInit = Init<typeof ClusterSchema>;
 
-export type Discovery = 'EDS' | 'STRICT_DNS' | 'LOGICAL_DNS' | 'ORIGINAL_DST';
+export type Discovery = 'EDS' | 'STRICT_DNS' | 'LOGICAL_DNS' | 'ORIGINAL_DST' | 'DYNAMIC_DNS';
 
-/**
- * Undefined when the service gets no cluster of its own: an alias stands for another service.
- *
- * A gateway has no original destination, so services without addresses are resolved by their known endpoints there.
- */
-export function discoveryOf(service: Service, policy: EffectivePolicy, shape: ClusterShape): Discovery | undefined {
+/** Undefined when the service gets no cluster of its own: an alias stands for another service. */
+export function discoveryOf(
+  service: Service,
+  policy: EffectivePolicy,
+  shape: ClusterShape,
+  { features }: Pick<PushContext, 'features'>,
+): Discovery | undefined {
   switch (service.resolution) {
     case 'Alias':
-    case 'DynamicDNS':
       return undefined;
+    case 'DynamicDNS':
+      return 'DYNAMIC_DNS';
     case 'DNSLB':
       return 'STRICT_DNS';
     case 'DNSRoundRobinLB':
       return 'LOGICAL_DNS';
     case 'Passthrough':
-      return shape.type === 'router' ? 'EDS' : 'ORIGINAL_DST';
+      return choosesEndpoint(service, shape, features) ? 'EDS' : 'ORIGINAL_DST';
     case 'ClientSideLB':
       return policy.loadBalancer?.simple === 'PASSTHROUGH' ? 'ORIGINAL_DST' : 'EDS';
   }
+}
+
+/**
+ * Of a service without addresses: whether the proxy has no original destination, as a gateway and a sidecar that nothing
+ * is redirected to, or is told not to go by it. Of such services only pods' are known.
+ */
+function choosesEndpoint(service: Service, shape: ClusterShape, { endpointsForHeadless }: Features): boolean {
+  if (shape.type === 'router') return true;
+  return isHeadless(service) && (endpointsForHeadless || shape.interceptionMode === 'NONE');
 }
 
 /** The endpoints asked for on the stream that brought the cluster. */
@@ -51,12 +63,6 @@ export function edsFields(clusterName: string): ClusterInit {
 export const originalDestinationFields: ClusterInit = {
   clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.ORIGINAL_DST },
   lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
-};
-
-const lookupFamily: Readonly<Record<IpFamily, Cluster_DnsLookupFamily>> = {
-  v4: Cluster_DnsLookupFamily.V4_ONLY,
-  v6: Cluster_DnsLookupFamily.V6_ONLY,
-  dual: Cluster_DnsLookupFamily.ALL,
 };
 
 export function dnsFields(

@@ -8,12 +8,11 @@ import {
 import type {
   ConsistentHashLoadBalancer,
   LoadBalancerSettings,
-  LocalityLoadBalancerSetting,
   WarmupConfiguration,
 } from '../../model/kinds/traffic-policy.ts';
 import { duration } from '../duration.ts';
 import type { Init } from '../init.ts';
-import type { EffectivePolicy } from '../traffic-policy.ts';
+import type { EffectivePolicy, LocalityOrdering } from '../traffic-policy.ts';
 
 type ClusterInit = Init<typeof ClusterSchema>;
 type LbFields = Pick<ClusterInit, 'lbPolicy' | 'lbConfig'>;
@@ -64,16 +63,22 @@ function slowStart(warmup: WarmupConfiguration): Init<typeof Cluster_SlowStartCo
   };
 }
 
-/** Panic threshold and locality weighting. */
+/**
+ * Panic threshold and locality weighting.
+ *
+ * @param knowsUnhealthy endpoints that are not ready are told of: Envoy must never send to them, however few others there are.
+ */
 export function commonLbConfig(
-  policy: EffectivePolicy,
-  locality: LocalityLoadBalancerSetting | undefined,
+  { outlierDetection }: EffectivePolicy,
+  locality: LocalityOrdering | undefined,
+  knowsUnhealthy: boolean,
 ): NonNullable<ClusterInit['commonLbConfig']> {
-  const outlier = policy.outlierDetection;
   const failover = locality?.failover?.length || locality?.failoverPriority?.length;
-  const weighted = locality?.distribute?.length || (failover && outlier !== undefined);
+  const failsOver = failover && outlierDetection !== undefined;
+  const weighted = locality?.distribute?.length || failsOver || locality?.distribution !== undefined;
+  const panics = knowsUnhealthy ? 0 : outlierDetection && (outlierDetection.minHealthPercent ?? 0);
   return {
-    ...(outlier && { healthyPanicThreshold: { value: outlier.minHealthPercent ?? 0 } }),
+    ...(panics !== undefined && { healthyPanicThreshold: { value: panics } }),
     ...(weighted && { localityConfigSpecifier: { case: 'localityWeightedLbConfig', value: {} } }),
   };
 }

@@ -7,6 +7,7 @@ import {
 } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { type GivenNode, givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildClusters } from './build.ts';
+import { withDnsJitter } from './dns-options.ts';
 
 function clusters(yaml: string, node: GivenNode = {}): Map<string, Cluster> {
   const { context } = givenMesh(yaml);
@@ -98,6 +99,26 @@ describe('a cluster', () => {
     expect(only(service('NONE')).commonLbConfig?.healthyPanicThreshold).toBeUndefined();
     const cluster = only(service('NONE') + rule('{ outlierDetection: { interval: 1s } }'));
     expect(cluster.commonLbConfig?.healthyPanicThreshold?.value).toBe(0);
+  });
+
+  it('never panics where it is told of endpoints that are not ready; a rule may want it to, which are not told of then', () => {
+    const panicOf = (resolution: string, policy = '{}'): number | undefined => {
+      const cluster = only(
+        service(resolution, 'endpoints: [{ address: 10.0.0.1 }]') + (policy === '{}' ? '' : rule(policy)),
+      );
+      return cluster.commonLbConfig?.healthyPanicThreshold?.value;
+    };
+    expect([panicOf('STATIC'), panicOf('DNS')]).toEqual([0, 0]);
+    expect(panicOf('STATIC', '{ outlierDetection: { minHealthPercent: 40 } }')).toBe(40);
+  });
+
+  it('that resolves names asks a little later than it could, and from another port now and then', () => {
+    const cluster = only(service('DNS'));
+    expect(cluster.$unknown).toBeUndefined();
+    const field = withDnsJitter(cluster, 100).$unknown;
+    expect(field?.map(({ no, data }) => [no, [...data]])).toEqual([[58, [5, 16, 128, 194, 215, 47]]]);
+    expect(cluster.typedDnsResolverConfig?.name).toBe('envoy.network.dns_resolver.cares');
+    expect(only(service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]')).$unknown).toBeUndefined();
   });
 
   it('names where it comes from', () => {

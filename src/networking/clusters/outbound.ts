@@ -6,17 +6,22 @@ import type { PushContext } from '../../model/push-context.ts';
 import type { MergedDestinationRule } from '../../model/resolved-rules.ts';
 import { type Endpoint, type Port, type Service, serviceKey } from '../../model/service.ts';
 import { duration } from '../duration.ts';
+import { dynamicDnsFields } from '../dynamic-dns.ts';
 import { loadAssignment } from '../endpoints/assignment.ts';
+import { healthSelection } from '../endpoints/health.ts';
 import { selectEndpoints } from '../endpoints/selection.ts';
 import type { Init } from '../init.ts';
+import { metadataExchange } from '../istio-extensions.ts';
 import { istioMetadata, serviceMetadata } from '../metadata.ts';
 import { configPath, outboundClusterName, sniName } from '../names.ts';
 import { type Origin, serviceOrigin, subsetOrigins, withOrigins } from '../origin.ts';
 import { type ClusterShape, hasWorkloadCertificates } from '../proxy-shape.ts';
 import { namedResource, type Resource } from '../resource.ts';
-import { type EffectivePolicy, effectivePolicy, localitySetting, subsetOf } from '../traffic-policy.ts';
+import { type EffectivePolicy, effectivePolicy, localityOrdering, subsetOf } from '../traffic-policy.ts';
+import { automaticMutualTls, endpointsAsSecured } from '../upstream-mutual-tls.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
 import { type Discovery, discoveryOf, dnsFields, edsFields, originalDestinationFields } from './discovery-type.ts';
+import { dnsResolver, withDnsJitter } from './dns-options.ts';
 import { commonLbConfig, loadBalancing } from './load-balancing.ts';
 import { outlierDetection } from './outlier-detection.ts';
 import { withProxyProtocol } from './proxy-protocol.ts';
@@ -54,7 +59,7 @@ export function outboundClusters(
 export function outboundCluster(target: OutboundTarget, shape: ClusterShape, push: PushContext): Cluster | undefined {
   const { service, port, subset, rule } = target;
   const policy = effectivePolicy(rule?.config.spec, subset, port.number);
-  const discovery = discoveryOf(service, policy, shape);
+  const discovery = discoveryOf(service, policy, shape, push);
   if (discovery === undefined) return undefined;
   const name = outboundClusterName(port.number, subset, service.hostname);
   const endpoints = discoveryFields(name, discovery, target, policy, shape, push);
@@ -62,22 +67,24 @@ export function outboundCluster(target: OutboundTarget, shape: ClusterShape, pus
   const cluster = create(ClusterSchema, {
     name,
     altStatName: clusterStatName(name, push.mesh.outboundClusterStatName, target),
-    ...(discovery === 'ORIGINAL_DST' ? {} : loadBalancing(policy.loadBalancer)),
+    ...(discovery === 'ORIGINAL_DST' || discovery === 'DYNAMIC_DNS' ? {} : loadBalancing(policy.loadBalancer)),
     ...endpoints,
     ...connectionFields(policy, push),
-    commonLbConfig: commonLbConfig(policy, localitySetting(policy, push.mesh.localityLbSetting)),
+    commonLbConfig: balancing(target, policy, discovery, push),
     outlierDetection: policy.outlierDetection && outlierDetection(policy.outlierDetection),
     metadata: clusterMetadata(target),
+    filters: metadataExchange(shape, push.mesh),
     ...protocolFields(target, discovery, policy, shape, push),
   });
-  return withOrigins(cluster, originsOfTarget(target));
+  const resolves = discovery === 'STRICT_DNS' || discovery === 'LOGICAL_DNS';
+  return withOrigins(resolves ? withDnsJitter(cluster, push.features.dnsJitterMs) : cluster, originsOfTarget(target));
 }
 
 /** The cluster behind an AUTO_PASSTHROUGH gateway: TLS goes through untouched, to endpoints that take mutual TLS. */
 export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: PushContext): Cluster | undefined {
   const { service, port, subset, rule } = target;
   const policy = effectivePolicy(rule?.config.spec, subset, port.number);
-  if (discoveryOf(service, policy, shape) !== 'EDS') return undefined;
+  if (discoveryOf(service, policy, shape, push) !== 'EDS') return undefined;
   const name = sniName(port.number, subset, service.hostname);
   const cluster = create(ClusterSchema, {
     name,
@@ -85,11 +92,18 @@ export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: Pu
     ...loadBalancing(policy.loadBalancer),
     ...edsFields(name),
     ...connectionFields(policy, push),
-    commonLbConfig: commonLbConfig(policy, localitySetting(policy, push.mesh.localityLbSetting)),
+    commonLbConfig: balancing(target, policy, 'EDS', push),
     outlierDetection: policy.outlierDetection && outlierDetection(policy.outlierDetection),
     metadata: clusterMetadata(target),
   });
   return withOrigins(cluster, originsOfTarget(target));
+}
+
+function balancing({ service }: OutboundTarget, policy: EffectivePolicy, discovery: Discovery, push: PushContext) {
+  const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
+  const { unhealthy } = healthSelection(service, policy.outlierDetection, push.features);
+  // Where connections go by themselves there are no endpoints to be told of.
+  return commonLbConfig(policy, ordering, unhealthy && discovery !== 'ORIGINAL_DST');
 }
 
 function originsOfTarget({ service, subset, rule }: OutboundTarget): readonly Origin[] {
@@ -106,21 +120,30 @@ function discoveryFields(
 ): ClusterInit | undefined {
   if (discovery === 'EDS') return edsFields(name);
   if (discovery === 'ORIGINAL_DST') return originalDestinationFields;
-  const endpoints = dnsEndpoints(target, push);
+  if (discovery === 'DYNAMIC_DNS') return dynamicDnsFields(shape, push.mesh);
+  const endpoints = dnsEndpoints(target, policy, push);
   if (endpoints.length === 0) return undefined;
   const assignment = loadAssignment(name, discovery === 'LOGICAL_DNS' ? endpoints.slice(0, 1) : endpoints, {
     proxyLocality: shape.locality,
     proxyLabels: shape.labels,
-    setting: localitySetting(policy, push.mesh.localityLbSetting),
+    // Services whose names are resolved know of no networks and nodes.
+    proxyNetwork: '',
+    proxyNode: '',
+    setting: localityOrdering(policy, push.mesh.localityLbSetting, target.service),
     outlierDetection: policy.outlierDetection !== undefined,
   });
-  return dnsFields(discovery, assignment, shape, push);
+  return { ...dnsFields(discovery, assignment, shape, push), typedDnsResolverConfig: dnsResolver };
 }
 
-function dnsEndpoints({ service, port, subset, rule }: OutboundTarget, push: PushContext): readonly Endpoint[] {
+function dnsEndpoints(
+  { service, port, subset, rule }: OutboundTarget,
+  policy: EffectivePolicy,
+  push: PushContext,
+): readonly Endpoint[] {
   const labels = subsetOf(rule?.config.spec, subset)?.labels;
-  const all = push.endpointsOf(service.hostname, service.namespace);
-  return selectEndpoints(all, { port, ...(labels && { labels }), allowNames: true });
+  const all = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
+  const health = healthSelection(service, policy.outlierDetection, push.features);
+  return selectEndpoints(all, { port, health, ...(labels && { labels }), allowNames: true });
 }
 
 function connectionFields(policy: EffectivePolicy, push: PushContext): ClusterInit {
@@ -134,7 +157,7 @@ function connectionFields(policy: EffectivePolicy, push: PushContext): ClusterIn
 
 /** TLS and the HTTP version belong together: ALPN follows the version, the version's options carry the SNI's source. */
 function protocolFields(
-  { service, port, subset }: OutboundTarget,
+  { service, port, subset, rule }: OutboundTarget,
   discovery: Discovery,
   policy: EffectivePolicy,
   shape: ClusterShape,
@@ -146,15 +169,18 @@ function protocolFields(
     settings: policy.connectionPool?.http,
     meshUpgradePolicy: push.mesh.h2UpgradePolicy,
   };
-  const autoMutualTls = push.mesh.enableAutoMtls && hasWorkloadCertificates(shape);
-  const mutualTls = policy.tls?.mode === 'ISTIO_MUTUAL' || (policy.tls === undefined && autoMutualTls);
+  const hasCertificate = hasWorkloadCertificates(shape);
+  const automatic = hasCertificate ? automaticMutualTls(service, discovery === 'ORIGINAL_DST', push) : 'never';
+  const mutualTls = policy.tls?.mode === 'ISTIO_MUTUAL' || (policy.tls === undefined && automatic !== 'never');
   const { autoSni, autoSanValidation, ...transport } = upstreamTls(policy.tls, {
     service,
     sniName: sniName(port.number, subset, service.hostname),
     identities: mutualTls ? identitiesOf(service, push) : [],
     http2: speaksHttp2(http),
-    originalDestination: discovery === 'ORIGINAL_DST',
-    autoMutualTls,
+    automatic,
+    hasCertificate,
+    takesCredentials: shape.type === 'router' || rule?.config.spec.workloadSelector !== undefined,
+    mesh: push.mesh,
   });
   const options = upstreamHttpOptions({ ...http, autoSni, autoSanValidation });
   return {

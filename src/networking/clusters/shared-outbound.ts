@@ -7,6 +7,7 @@ import { identitiesText, ruleText, serviceText } from '../input-text.ts';
 import type { Memory } from '../memory.ts';
 import { type ClusterShape, carriesEndpoints, clusterShapeKey } from '../proxy-shape.ts';
 import type { Resource } from '../resource.ts';
+import { automaticMutualTlsText, endpointsAsSecured } from '../upstream-mutual-tls.ts';
 import { outboundClusters } from './outbound.ts';
 
 interface ClustersOfService {
@@ -21,8 +22,9 @@ export function sharedOutboundClusters(
   push: PushContext,
   memory: Memory,
 ): readonly Resource[] {
-  const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service)}`;
-  const endpoints = push.endpointsOf(service.hostname, service.namespace);
+  const secured = automaticMutualTlsText(service, push);
+  const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service)} ${secured}`;
+  const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   // Of endpoints that are not in the cluster, their identities are: mutual TLS expects them.
   const ofEndpoints = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
   const inputs = [service, rule, push.mesh, ofEndpoints];

@@ -3,9 +3,11 @@ import { create } from '@bufbuild/protobuf';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
 import type { MeshConfig } from '../../model/mesh-config.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import { pack } from '../any.ts';
 import { duration } from '../duration.ts';
-import { blackHoleCluster, inboundPassthroughCluster, passthroughCluster } from '../names.ts';
+import { dynamicDnsFields } from '../dynamic-dns.ts';
+import { blackHoleCluster, dynamicDnsCluster, inboundPassthroughCluster, passthroughCluster } from '../names.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
 import { originalDestinationFields } from './discovery-type.ts';
 import { httpProtocolOptionsKey } from './upstream-http.ts';
@@ -36,6 +38,18 @@ export function passthrough(mesh: MeshConfig): Cluster {
   return create(ClusterSchema, {
     name: passthroughCluster,
     ...originalDestinationFields,
+    connectTimeout: duration(mesh.connectTimeoutMs),
+    circuitBreakers: circuitBreakers(undefined),
+    upstreamConnectionOptions: connectionOptions(undefined, mesh.tcpKeepalive),
+    typedExtensionProtocolOptions: passthroughProtocol,
+  });
+}
+
+/** For requests to hosts that nobody described: connects to what DNS says of the host. */
+export function dynamicDns(shape: Pick<ProxyShape, 'ipFamily'>, mesh: MeshConfig): Cluster {
+  return create(ClusterSchema, {
+    name: dynamicDnsCluster,
+    ...dynamicDnsFields(shape, mesh),
     connectTimeout: duration(mesh.connectTimeoutMs),
     circuitBreakers: circuitBreakers(undefined),
     upstreamConnectionOptions: connectionOptions(undefined, mesh.tcpKeepalive),

@@ -40,11 +40,19 @@ function localityEndpoints(group: LocalityGroup): LocalityLbEndpoints {
 function lbEndpoint(endpoint: Endpoint): LbEndpoint {
   return create(LbEndpointSchema, {
     hostIdentifier: { case: 'endpoint', value: { address: socketAddress(endpoint.address, endpoint.port) } },
-    healthStatus: HealthStatus.HEALTHY,
+    healthStatus: healthStatus[endpoint.health],
     metadata: { filterMetadata: endpointMetadata(endpoint) },
     loadBalancingWeight: weightOf(endpoint),
   });
 }
+
+/** Those that terminate are not told of: nobody would ask. */
+const healthStatus: Readonly<Record<Endpoint['health'], HealthStatus>> = {
+  healthy: HealthStatus.HEALTHY,
+  unhealthy: HealthStatus.UNHEALTHY,
+  draining: HealthStatus.DRAINING,
+  terminating: HealthStatus.DRAINING,
+};
 
 function endpointMetadata(endpoint: Endpoint): Record<string, JsonObject> {
   const { labels, workloadName } = endpoint;

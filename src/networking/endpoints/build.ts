@@ -9,8 +9,10 @@ import { parseOutboundClusterName } from '../names.ts';
 import { endpointShapeKey } from '../proxy-shape.ts';
 import { type Reach, reachOf } from '../reach.ts';
 import { Resource } from '../resource.ts';
-import { effectivePolicy, localitySetting, subsetOf } from '../traffic-policy.ts';
+import { effectivePolicy, localityOrdering, subsetOf } from '../traffic-policy.ts';
+import { endpointsAsSecured } from '../upstream-mutual-tls.ts';
 import { loadAssignment } from './assignment.ts';
+import { healthSelection } from './health.ts';
 import { reachableEndpoints } from './network-endpoints.ts';
 import { selectEndpoints } from './selection.ts';
 
@@ -37,10 +39,11 @@ function endpointsOfCluster(
   const service = parts && reach.serviceByHostname(parts.host);
   const rule = service && reach.destinationRuleFor(service);
   const policy = effectivePolicy(rule?.config.spec, parts?.subset ?? '', parts?.port ?? 0);
-  const setting = localitySetting(policy, push.mesh.localityLbSetting);
-  const endpoints = service === undefined ? [] : push.endpointsOf(service.hostname, service.namespace);
+  const ordering = service && localityOrdering(policy, push.mesh.localityLbSetting, service);
+  const endpoints =
+    service === undefined ? [] : endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   const { network, clusterId } = shape;
-  const key = `${clusterName} ${service?.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, setting)} ${network} ${clusterId}`;
+  const key = `${clusterName} ${service?.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, ordering, service)} ${network} ${clusterId}`;
   return memory.recall('EDS', key, [service, rule, service && endpoints, push.mesh, push.networkGateways], () => {
     const port = service?.ports.find((candidate) => candidate.number === parts?.port);
     const subset = subsetOf(rule?.config.spec, parts?.subset ?? '');
@@ -48,7 +51,9 @@ function endpointsOfCluster(
     const chosen = isKnown
       ? selectEndpoints(endpoints, {
           port,
+          health: healthSelection(service!, policy.outlierDetection, push.features),
           ...(subset?.labels && { labels: subset.labels }),
+          ...(service?.attributes?.nodeLocal && { node: shape.nodeName }),
           onlyMutualTls: parts.sni,
         })
       : [];
@@ -57,7 +62,9 @@ function endpointsOfCluster(
     const assignment = loadAssignment(clusterName, reachableEndpoints(chosen, view), {
       proxyLocality: shape.locality,
       proxyLabels: shape.labels,
-      setting: isKnown ? setting : undefined,
+      proxyNetwork: network,
+      proxyNode: shape.nodeName,
+      setting: isKnown ? ordering : undefined,
       outlierDetection: policy.outlierDetection !== undefined,
     });
     const dependsOn = service ? [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])] : [];

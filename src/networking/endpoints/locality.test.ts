@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { LocalityLoadBalancerSetting } from '../../model/kinds/traffic-policy.ts';
 import type { Endpoint } from '../../model/service.ts';
+import type { LocalityOrdering } from '../traffic-policy.ts';
 import { localityGroups, localityMatches } from './locality.ts';
 
 function endpoint(locality: string, more: Partial<Endpoint> = {}): Endpoint {
@@ -25,12 +25,14 @@ function endpoint(locality: string, more: Partial<Endpoint> = {}): Endpoint {
 /** `locality: weight@priority` of each group. */
 function order(
   endpoints: readonly Endpoint[],
-  setting: LocalityLoadBalancerSetting | undefined,
+  setting: LocalityOrdering | undefined,
   options: { outlierDetection?: boolean; labels?: Record<string, string> } = {},
 ): string[] {
   return localityGroups(endpoints, {
     proxyLocality: 'eu/a/1',
     proxyLabels: options.labels ?? {},
+    proxyNetwork: 'n',
+    proxyNode: 'node-1',
     setting,
     outlierDetection: options.outlierDetection ?? true,
   }).map((group) => `${group.locality}: ${group.weight}@${group.priority}`);
@@ -82,6 +84,24 @@ describe('endpoints by locality', () => {
     const setting = { failoverPriority: ['version=v2'] };
     const some = [endpoint('eu/a', { labels: { version: 'v1' } }), endpoint('eu/a', { labels: { version: 'v2' } })];
     expect(order(some, setting, { labels: { version: 'v1' } })).toEqual(['eu/a: 1@0', 'eu/a: 1@1']);
+  });
+
+  it('come near ones first where the service wishes it, whether or not bad ones are found', () => {
+    const near = (locality: string, more: Partial<Endpoint> = {}): Endpoint =>
+      endpoint(locality, { network: 'n', ...more });
+    const some = [
+      near('eu/a/1', { nodeName: 'node-1' }),
+      near('eu/a/1', { nodeName: 'node-2' }),
+      near('eu/a/2'),
+      near('eu/b'),
+      near('us/a'),
+      endpoint('eu/a/1', { network: 'other' }),
+    ];
+    const without = { outlierDetection: false };
+    const zone = ['eu/a/1: 2@0', 'eu/a/2: 1@0', 'eu/b: 1@1', 'us/a: 1@2', 'eu/a/1: 1@3'];
+    expect(order(some, { distribution: 'PreferSameZone' }, without)).toEqual(zone);
+    const node = ['eu/a/1: 1@0', 'eu/a/1: 1@1', 'eu/a/2: 1@2', 'eu/b: 1@3', 'us/a: 1@4', 'eu/a/1: 1@5'];
+    expect(order(some, { distribution: 'PreferSameNode' }, without)).toEqual(node);
   });
 });
 

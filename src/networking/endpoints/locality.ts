@@ -1,6 +1,8 @@
 /** Order and weight of endpoints by where they are (spec/discovery.md §8.2, localityLbSetting). */
 import type { LocalityLoadBalancerSetting } from '../../model/kinds/traffic-policy.ts';
-import type { Endpoint } from '../../model/service.ts';
+import type { Endpoint, TrafficDistribution } from '../../model/service.ts';
+import type { LocalityOrdering } from '../traffic-policy.ts';
+import { remoteness } from './closeness.ts';
 
 /** Endpoints of one locality and one priority. */
 export interface LocalityGroup {
@@ -15,8 +17,11 @@ export interface LocalityGroup {
 export interface LocalityOrder {
   readonly proxyLocality: string;
   readonly proxyLabels: Readonly<Record<string, string>>;
+  readonly proxyNetwork: string;
+  /** Empty where it makes no difference. */
+  readonly proxyNode: string;
   /** Absent: endpoints are neither weighted nor ordered by locality. */
-  readonly setting?: LocalityLoadBalancerSetting | undefined;
+  readonly setting?: LocalityOrdering | undefined;
   /** Envoy leaves a priority only when its hosts are found bad, so failover needs outlier detection. */
   readonly outlierDetection: boolean;
 }
@@ -24,6 +29,7 @@ export interface LocalityOrder {
 /** Groups endpoints by locality, sorted, and applies the mesh's or the rule's locality setting. */
 export function localityGroups(endpoints: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
   const { setting } = order;
+  if (setting?.distribution !== undefined) return compacted(byCloseness(endpoints, order, setting.distribution));
   if (setting?.distribute?.length) return distributed(byLocality(endpoints), order.proxyLocality, setting.distribute);
   if (setting === undefined || !order.outlierDetection) return byLocality(endpoints);
   if (!setting.failoverPriority?.length) return compacted(failedOver(byLocality(endpoints), order, setting));
@@ -50,6 +56,22 @@ function byLocality(endpoints: readonly Endpoint[], priority = 0): LocalityGroup
       weight: members.reduce((sum, endpoint) => sum + weightOf(endpoint), 0),
       priority,
     }));
+}
+
+function byCloseness(
+  endpoints: readonly Endpoint[],
+  { proxyLocality, proxyNetwork, proxyNode }: LocalityOrder,
+  wish: TrafficDistribution,
+): LocalityGroup[] {
+  const client = { network: proxyNetwork, locality: proxyLocality, node: proxyNode };
+  return byPriority(endpoints, (endpoint) => remoteness(endpoint, client, wish));
+}
+
+/** Endpoints of one priority after those of another, each by locality. */
+function byPriority(endpoints: readonly Endpoint[], priorityOf: (endpoint: Endpoint) => number): LocalityGroup[] {
+  return [...Map.groupBy(endpoints, priorityOf)]
+    .sort(([a], [b]) => a - b)
+    .flatMap(([priority, members]) => byLocality(members, priority));
 }
 
 /** Weights of the first entry whose `from` is the proxy's locality; localities that it does not name get nothing. */
@@ -112,15 +134,10 @@ function byLabelPriority(
   order: LocalityOrder,
   labels: readonly string[],
 ): LocalityGroup[] {
-  const byPriority = new Map<number, Endpoint[]>();
-  for (const endpoint of endpoints) {
+  return byPriority(endpoints, (endpoint) => {
     const firstMiss = labels.findIndex((label) => !sharesLabel(label, endpoint, order));
-    const priority = firstMiss === -1 ? 0 : labels.length - firstMiss;
-    const members = byPriority.get(priority);
-    if (members === undefined) byPriority.set(priority, [endpoint]);
-    else members.push(endpoint);
-  }
-  return [...byPriority].sort(([a], [b]) => a - b).flatMap(([priority, members]) => byLocality(members, priority));
+    return firstMiss === -1 ? 0 : labels.length - firstMiss;
+  });
 }
 
 /** `key`: equal on both; `key=value`: the endpoint's value, whatever the proxy's. */

@@ -55,6 +55,16 @@ describe('endpoints of other networks', () => {
     expect(seen([west('10.9.0.1', { tlsMode: 'disabled' })], [gateway('7.0.0.1')])).toEqual([]);
   });
 
+  it('count for their gateway while they are well: it could not say how many are', () => {
+    const some = [
+      west('10.9.0.1'),
+      west('10.9.0.2', { health: 'unhealthy' }),
+      west('10.9.0.3', { health: 'draining' }),
+    ];
+    expect(seen(some, [gateway('7.0.0.1')])).toEqual(['7.0.0.1:15443 1']);
+    expect(seen(some.slice(1), [gateway('7.0.0.1')])).toEqual([]);
+  });
+
   it('are reached directly when no gateway is known, or a side does not say its network', () => {
     const far = [west('10.9.0.1'), endpoint('10.0.0.1', { network: '' })];
     expect(seen(far, [gateway('7.0.0.1', { network: 'north' })])).toEqual(['10.9.0.1:8080 0', '10.0.0.1:8080 0']);

@@ -41,7 +41,8 @@ function throughGateways(
   for (const endpoint of endpoints) {
     const ways = waysTo.get(endpoint);
     if (ways === undefined) direct.push(scale === 1 ? endpoint : { ...endpoint, weight: weightOf(endpoint) * scale });
-    else if (endpoint.tlsMode === 'istio') {
+    // A gateway says nothing of those behind it: they are who could be sent to.
+    else if (endpoint.tlsMode === 'istio' && endpoint.health === 'healthy') {
       for (const way of ways) {
         // What is behind a gateway keeps its place: failover between localities goes on to work.
         const id = `${way.address} ${way.port} ${endpoint.locality}`;

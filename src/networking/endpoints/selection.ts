@@ -3,25 +3,32 @@ import { isIP } from 'node:net';
 import { isSelected } from '../../model/label-match.ts';
 import type { Endpoint, Port } from '../../model/service.ts';
 import { isUnixSocket } from '../address.ts';
+import { asTold, type HealthSelection } from './health.ts';
 
 export interface EndpointSelection {
   readonly port: Port;
+  readonly health: HealthSelection;
   /** Labels of the subset; absent: all endpoints. */
   readonly labels?: Readonly<Record<string, string>>;
+  /** Only endpoints of this Kubernetes node; absent: of all. */
+  readonly node?: string;
   /** Only endpoints whose proxy takes mutual TLS: what lies behind a cluster in the SNI form. */
   readonly onlyMutualTls?: boolean;
   /** DNS clusters resolve names; EDS takes addresses alone. */
   readonly allowNames?: boolean;
 }
 
-/** Healthy endpoints of a port; ports are matched by name because numbers differ from workload to workload. */
+/** Endpoints of a port; ports are matched by name because numbers differ from workload to workload. */
 export function selectEndpoints(endpoints: readonly Endpoint[], selection: EndpointSelection): readonly Endpoint[] {
-  return endpoints.filter(
-    (endpoint) =>
-      endpoint.servicePortName === selection.port.name &&
-      endpoint.health === 'healthy' &&
-      (!selection.onlyMutualTls || endpoint.tlsMode === 'istio') &&
-      (selection.allowNames || isUnixSocket(endpoint.address) || isIP(endpoint.address) !== 0) &&
-      isSelected(selection.labels ?? {}, endpoint.labels),
-  );
+  const { node } = selection;
+  return endpoints
+    .filter(
+      (endpoint) =>
+        endpoint.servicePortName === selection.port.name &&
+        (node === undefined || endpoint.nodeName === node) &&
+        (!selection.onlyMutualTls || endpoint.tlsMode === 'istio') &&
+        (selection.allowNames || isUnixSocket(endpoint.address) || isIP(endpoint.address) !== 0) &&
+        isSelected(selection.labels ?? {}, endpoint.labels),
+    )
+    .flatMap((endpoint) => asTold(endpoint, selection.health) ?? []);
 }

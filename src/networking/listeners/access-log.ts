@@ -1,74 +1,114 @@
-/** The mesh's access log (spec/discovery.md §8.11). */
-import type { JsonObject } from '@bufbuild/protobuf';
+/** The access logs of connections (spec/discovery.md §8.11). */
+import { create } from '@bufbuild/protobuf';
+import {
+  type AccessLog,
+  type AccessLogFilterSchema,
+  AccessLogSchema,
+} from '../../gen/envoy/config/accesslog/v3/accesslog_pb.ts';
 import { FileAccessLogSchema } from '../../gen/envoy/extensions/access_loggers/file/v3/file_pb.ts';
+import { ExpressionFilterSchema } from '../../gen/envoy/extensions/access_loggers/filters/cel/v3/cel_pb.ts';
+import type { FileAccessLogProvider } from '../../model/extension-providers.ts';
+import type { MeshConfig } from '../../model/mesh-config.ts';
 import { type TypedExtension, typedExtension } from '../any.ts';
 import type { ConnectionContext } from '../connection-context.ts';
+import type { Init } from '../init.ts';
+import { type ConnectionLog, telemetryOf } from '../telemetry/connection-telemetry.ts';
+import { sideOf } from '../telemetry/mode.ts';
+import { formatOfMesh, formatOfProvider } from './access-log-format.ts';
+import {
+  httpAccessLogService,
+  meshAccessLogServices,
+  openTelemetryLog,
+  tcpAccessLogService,
+} from './access-log-services.ts';
 
-const textFormat = `[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% \
-%RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% "%UPSTREAM_TRANSPORT_FAILURE_REASON%" \
-%BYTES_RECEIVED% %BYTES_SENT% %DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% "%REQ(X-FORWARDED-FOR)%" \
-"%REQ(USER-AGENT)%" "%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%" %UPSTREAM_CLUSTER_RAW% \
-%UPSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%
-`;
+/** What writes the entries: of requests, of connections, or of what found no filter chain. */
+export type LoggedBy = 'requests' | 'connections' | 'listener';
 
-const jsonFormat: JsonObject = {
-  start_time: '%START_TIME%',
-  route_name: '%ROUTE_NAME%',
-  method: '%REQ(:METHOD)%',
-  path: '%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%',
-  protocol: '%PROTOCOL%',
-  response_code: '%RESPONSE_CODE%',
-  response_flags: '%RESPONSE_FLAGS%',
-  response_code_details: '%RESPONSE_CODE_DETAILS%',
-  connection_termination_details: '%CONNECTION_TERMINATION_DETAILS%',
-  bytes_received: '%BYTES_RECEIVED%',
-  bytes_sent: '%BYTES_SENT%',
-  duration: '%DURATION%',
-  upstream_service_time: '%RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)%',
-  x_forwarded_for: '%REQ(X-FORWARDED-FOR)%',
-  user_agent: '%REQ(USER-AGENT)%',
-  request_id: '%REQ(X-REQUEST-ID)%',
-  authority: '%REQ(:AUTHORITY)%',
-  upstream_host: '%UPSTREAM_HOST%',
-  upstream_cluster: '%UPSTREAM_CLUSTER_RAW%',
-  upstream_local_address: '%UPSTREAM_LOCAL_ADDRESS%',
-  downstream_local_address: '%DOWNSTREAM_LOCAL_ADDRESS%',
-  downstream_remote_address: '%DOWNSTREAM_REMOTE_ADDRESS%',
-  requested_server_name: '%REQUESTED_SERVER_NAME%',
-  upstream_transport_failure_reason: '%UPSTREAM_TRANSPORT_FAILURE_REASON%',
-};
+type FilterInit = Init<typeof AccessLogFilterSchema>;
 
-/** None unless the mesh names a file. */
-export function accessLogs({ push: { mesh } }: ConnectionContext): TypedExtension[] {
-  if (mesh.accessLogFile === '') return [];
-  const format =
-    mesh.accessLogEncoding === 'JSON'
-      ? { case: 'jsonFormat' as const, value: customJson(mesh.accessLogFormat) ?? jsonFormat }
-      : {
-          case: 'textFormatSource' as const,
-          value: {
-            specifier: { case: 'inlineString' as const, value: withNewline(mesh.accessLogFormat || textFormat) },
-          },
-        };
-  return [
-    typedExtension('envoy.access_loggers.file', FileAccessLogSchema, {
-      path: mesh.accessLogFile,
-      accessLogFormat: { case: 'logFormat', value: { format } },
-    }),
-  ];
+/** The mesh has this provider without being told (§3.2). */
+const builtInProvider = 'envoy';
+
+export function accessLogs(context: ConnectionContext, by: LoggedBy): AccessLog[] {
+  const { push } = context;
+  const { logs, settings } = telemetryOf(context, sideOf(context.direction));
+  return logs.flatMap((log) =>
+    loggersOf(log, push.mesh, by, settings.accessLogService !== '').map((logger) =>
+      create(AccessLogSchema, { ...logger, ...withFilter(log, by) }),
+    ),
+  );
 }
 
-function withNewline(format: string): string {
-  return format.endsWith('\n') ? format : `${format}\n`;
+/**
+ * Connections that no filter chain of a listener takes are in no other log. They have the flag `NR`.
+ *
+ * @returns none when the mesh turns them off.
+ */
+export function listenerAccessLogs(context: ConnectionContext): AccessLog[] {
+  return context.push.mesh.disableEnvoyListenerLog ? [] : accessLogs(context, 'listener');
 }
 
-/** A format that is no JSON object was reported when the mesh configuration was read; the default is used then. */
-function customJson(format: string): JsonObject | undefined {
-  if (format === '') return undefined;
-  try {
-    const value: unknown = JSON.parse(format);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
-  } catch {
-    return undefined;
+function loggersOf(
+  { provider, cluster = '' }: ConnectionLog,
+  mesh: MeshConfig,
+  by: LoggedBy,
+  hasService: boolean,
+): TypedExtension[] {
+  if (provider === undefined) {
+    const { accessLogFile: path } = mesh;
+    return [
+      ...(path === '' ? [] : [fileLog(path, formatOfMesh(mesh))]),
+      ...(mesh.enableEnvoyAccessLogService && hasService ? meshAccessLogServices(by) : []),
+    ];
   }
+  switch (provider.type) {
+    case 'envoyFileAccessLog':
+      return [fileLog(provider.settings.path, formatOfFile(provider.name, provider.settings, mesh))];
+    case 'envoyHttpAls':
+      return [httpAccessLogService(provider.settings, cluster)];
+    case 'envoyTcpAls':
+      return [tcpAccessLogService(provider.settings, cluster)];
+    case 'envoyOtelAls':
+      return [openTelemetryLog(provider.settings, cluster)];
+    default:
+      return [];
+  }
+}
+
+type FormatInit = ReturnType<typeof formatOfMesh>;
+
+function fileLog(path: string, format: FormatInit): TypedExtension {
+  return typedExtension('envoy.access_loggers.file', FileAccessLogSchema, {
+    path,
+    accessLogFormat: { case: 'logFormat', value: format },
+  });
+}
+
+/** The built-in provider writes as the mesh's own log does, unless it was given a format. */
+function formatOfFile(
+  name: string,
+  { logFormat, omitEmptyValues }: FileAccessLogProvider,
+  mesh: MeshConfig,
+): FormatInit {
+  const format = name === builtInProvider && !logFormat ? formatOfMesh(mesh) : formatOfProvider(logFormat);
+  return omitEmptyValues ? { ...format, omitEmptyValues } : format;
+}
+
+function withFilter({ filter: expression }: ConnectionLog, by: LoggedBy): { filter?: FilterInit } {
+  const filters = [
+    ...(by === 'listener' ? [noRoute] : []),
+    ...(expression === undefined ? [] : [celFilter(expression)]),
+  ];
+  if (filters.length < 2) return filters.length === 0 ? {} : { filter: filters[0]! };
+  return { filter: { filterSpecifier: { case: 'andFilter', value: { filters } } } };
+}
+
+const noRoute: FilterInit = { filterSpecifier: { case: 'responseFlagFilter', value: { flags: ['NR'] } } };
+
+function celFilter(expression: string): FilterInit {
+  const extension = typedExtension('envoy.access_loggers.extension_filters.cel', ExpressionFilterSchema, {
+    expression,
+  });
+  return { filterSpecifier: { case: 'extensionFilter', value: extension } };
 }

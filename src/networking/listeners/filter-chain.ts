@@ -61,6 +61,7 @@ export function routeFilters(route: TcpRoute, context: ConnectionContext, reach:
     idleTimeoutMs: tcp?.idleTimeoutMs ?? parseDuration(context.shape.metadata.IDLE_TIMEOUT),
     maxConnectionDurationMs: tcp?.maxConnectionDurationMs,
     tunnel: policy.tunnel,
+    dynamicPort: service?.resolution === 'DynamicDNS' ? port : undefined,
     hashSourceIp: policy.loadBalancer?.consistentHash?.useSourceIp ?? false,
   });
 }

@@ -2,9 +2,7 @@
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import {
   HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,
-  HttpConnectionManager_ForwardClientCertDetails as ForwardClientCert,
   HttpConnectionManagerSchema,
-  HttpConnectionManager_ServerHeaderTransformation as ServerHeader,
 } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import type { MeshConfig } from '../../model/mesh-config.ts';
 import { type TypedExtension, typedExtension } from '../any.ts';
@@ -14,6 +12,8 @@ import { duration } from '../duration.ts';
 import type { Init } from '../init.ts';
 import { accessLogs } from './access-log.ts';
 import { httpFilters } from './http-filters/index.ts';
+import { requestHeaders } from './request-headers.ts';
+import { tracingFields } from './tracing.ts';
 
 type ManagerInit = Init<typeof HttpConnectionManagerSchema>;
 
@@ -38,13 +38,13 @@ export function httpConnectionManager(
     statPrefix: `${prefix}_${listener};`,
     routeSpecifier: routeSpecifier(options.routes),
     httpFilters: httpFilters(context, options),
-    accessLog: accessLogs(context),
+    accessLog: accessLogs(context, 'requests'),
     upgradeConfigs: [{ upgradeType: 'websocket' }],
     streamIdleTimeout: duration(0),
-    generateRequestId: true,
     proxy100Continue: true,
     ...pathNormalization(push.mesh),
-    ...peer(direction),
+    ...requestHeaders(context),
+    ...tracingFields(context),
     ...((http10 || absoluteUrl) && {
       httpProtocolOptions: {
         acceptHttp10: http10 ?? false,
@@ -57,29 +57,6 @@ export function httpConnectionManager(
 function routeSpecifier(routes: string | RouteConfiguration): NonNullable<ManagerInit['routeSpecifier']> {
   if (typeof routes !== 'string') return { case: 'routeConfig', value: routes };
   return { case: 'rds', value: { routeConfigName: routes, configSource: adsConfigSource } };
-}
-
-/** What is believed of, and told about, the client. */
-function peer(direction: ConnectionContext['direction']): ManagerInit {
-  switch (direction) {
-    case 'outbound':
-      return { useRemoteAddress: false, serverName: 'istio-envoy' };
-    case 'inbound':
-      return {
-        useRemoteAddress: false,
-        serverName: 'istio-envoy',
-        serverHeaderTransformation: ServerHeader.PASS_THROUGH,
-        forwardClientCertDetails: ForwardClientCert.APPEND_FORWARD,
-        setCurrentClientCertDetails: { subject: true, dns: true, uri: true },
-      };
-    case 'gateway':
-      return {
-        useRemoteAddress: true,
-        serverName: 'istio-envoy',
-        forwardClientCertDetails: ForwardClientCert.SANITIZE_SET,
-        setCurrentClientCertDetails: { subject: true, cert: true, dns: true, uri: true },
-      };
-  }
 }
 
 function pathNormalization(mesh: MeshConfig): ManagerInit {

@@ -1,76 +1,106 @@
-/**
- * The filter chains of one inbound port (spec/discovery.md §8.4). Plaintext, and TLS that a Sidecar object ends here;
- * the rows of the table for workload mutual TLS come with PeerAuthentication.
- */
+/** The filter chains of one inbound port (spec/discovery.md §8.4): the rows of the table for its mode and protocol. */
 import { create } from '@bufbuild/protobuf';
 import type { TransportSocket } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import {
   type Filter,
   type FilterChain,
-  type FilterChainMatchSchema,
   FilterChainSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
-import { isHttp } from '../../model/protocol.ts';
-import { wildcardAddress } from '../address.ts';
 import type { ConnectionContext, ProxyContext } from '../connection-context.ts';
 import { type InboundTarget, inboundOrigins } from '../inbound-target.ts';
-import type { Init } from '../init.ts';
 import { inboundClusterName, listenerName } from '../names.ts';
 import { withOrigins } from '../origin.ts';
+import { peerOrigins } from '../peer-mode.ts';
 import { inboundRoutes } from '../routes/inbound.ts';
-import { plaintextAlpn, rawBuffer } from './inspection.ts';
+import { takesHttp10 } from './http10.ts';
+import { type InboundRow, inboundRows, trafficOf } from './inbound-table.ts';
+import { rawBuffer } from './inspection.ts';
 import { requestFilters, tcpFilters } from './network-filters/index.ts';
-import { downstreamTls, httpAlpn } from './tls-context.ts';
+import { downstreamTls, httpAlpn, workloadTls } from './tls-context.ts';
 
-type Match = Init<typeof FilterChainMatchSchema>;
+/** The chains of a port, and what must be known of a connection to choose among them. */
+export interface InboundPort {
+  readonly port: number;
+  readonly chains: readonly FilterChain[];
+  /** Whether it is TLS. */
+  readonly tellsTls: boolean;
+  /** Whether it speaks HTTP, where it is not TLS. */
+  readonly tellsHttp: boolean;
+}
 
 /** @param place.redirected the chains stand in the virtual listener among those of other ports. */
-export function inboundChains(
+export function inboundPort(
   target: InboundTarget,
   proxy: ProxyContext,
   place: { readonly redirected: boolean },
-): FilterChain[] {
+): InboundPort {
   const { shape } = proxy;
-  const name = listenerName(wildcardAddress(shape.ipFamily), target.port);
+  const name = listenerName(target.bind, target.port);
   const context: ConnectionContext = { ...proxy, direction: 'inbound', listener: name, port: target.port };
-  const origins = inboundOrigins(target, shape, proxy.push);
-  const chain = (match: Match, filters: Filter[], transportSocket?: TransportSocket): FilterChain => {
-    const filterChainMatch = place.redirected ? { destinationPort: target.port, ...match } : match;
-    return withOrigins(create(FilterChainSchema, { name, filterChainMatch, filters, transportSocket }), origins);
+  const origins = [...inboundOrigins(target, shape, proxy.push), ...peerOrigins(proxy.policies, target.port)];
+  const filters = {
+    requests: once(() => requestsOf(target, context)),
+    bytes: once(() => bytesOf(target, context)),
   };
-  const speaksHttp = isHttp(target.protocol);
-  if (target.tls !== undefined) {
-    const filters = speaksHttp ? httpFiltersOf(target, context) : tcpFiltersOf(target, context);
-    const match = place.redirected ? { transportProtocol: 'tls' } : {};
-    return [chain(match, filters, downstreamTls(target.tls, speaksHttp ? httpAlpn : []))];
-  }
-  if (speaksHttp) {
-    const match = place.redirected ? { transportProtocol: rawBuffer } : {};
-    return [chain(match, httpFiltersOf(target, context))];
-  }
-  // TLS of the application's own goes through as any other bytes do.
-  const bytes = tcpFiltersOf(target, context);
-  if (target.protocol !== 'unsupported') return [chain({}, bytes)];
-  const applicationProtocols = plaintextAlpn(shape.metadata.HTTP10 === '1');
-  const requests = httpFiltersOf(target, context);
-  // A listener of the port's own does not look for TLS: everything is plain there.
-  if (!place.redirected) return [chain({ applicationProtocols }, requests), chain({}, bytes)];
-  return [
-    chain({ transportProtocol: rawBuffer, applicationProtocols }, requests),
-    chain({ transportProtocol: rawBuffer }, bytes),
-    chain({}, bytes),
-  ];
+  const rows = rowsOf(target, takesHttp10(proxy));
+  const chains = rows.map((row) =>
+    withOrigins(
+      create(FilterChainSchema, {
+        name,
+        filterChainMatch: matchOf(row, place.redirected ? target.port : undefined),
+        filters: filters[row.carries](),
+        ...socketOf(row, proxy, target),
+      }),
+      origins,
+    ),
+  );
+  return { port: target.port, chains, ...needsOf(rows) };
 }
 
-function httpFiltersOf(target: InboundTarget, context: ConnectionContext): Filter[] {
+/** With TLS of the Sidecar object there is nothing but that. */
+function rowsOf({ tls, mode, protocol }: InboundTarget, http10: boolean): readonly InboundRow[] {
+  const traffic = trafficOf(protocol);
+  if (tls === undefined) return inboundRows(mode, traffic, http10);
+  return [{ transport: 'tls', alpn: [], carries: traffic === 'http' ? 'requests' : 'bytes', ends: 'proxy' }];
+}
+
+/** @param destinationPort undefined where all connections are to one port. */
+export function matchOf({ transport, alpn }: InboundRow, destinationPort: number | undefined) {
+  return {
+    ...(destinationPort !== undefined && { destinationPort }),
+    transportProtocol: transport,
+    applicationProtocols: [...alpn],
+  };
+}
+
+/** Where its TLS ends here, with what. */
+export function socketOf(
+  { ends, carries }: InboundRow,
+  proxy: ProxyContext,
+  { tls }: Pick<InboundTarget, 'tls'> = {},
+): { transportSocket?: TransportSocket } {
+  if (ends === 'mesh') return { transportSocket: workloadTls(carries, proxy.push.mesh) };
+  if (ends === 'application' || tls === undefined) return {};
+  return { transportSocket: downstreamTls(tls, carries === 'requests' ? httpAlpn : [], proxy) };
+}
+
+/** What tells the rows apart. Of a connection that nobody looks into Envoy says that it is not TLS. */
+export function needsOf(rows: readonly InboundRow[]): Pick<InboundPort, 'tellsTls' | 'tellsHttp'> {
+  return {
+    tellsTls: rows.some(({ transport }) => transport === 'tls'),
+    tellsHttp: rows.some(({ transport, alpn }) => transport === rawBuffer && alpn.length > 0),
+  };
+}
+
+function requestsOf(target: InboundTarget, context: ConnectionContext): Filter[] {
   return requestFilters(context, {
     routes: inboundRoutes(target),
     grpcWeb: target.protocol === 'GRPC-Web',
-    http10: context.shape.metadata.HTTP10 === '1',
+    http10: takesHttp10(context),
   });
 }
 
-function tcpFiltersOf(target: InboundTarget, context: ConnectionContext): Filter[] {
+function bytesOf(target: InboundTarget, context: ConnectionContext): Filter[] {
   const tcp = target.connectionPool?.tcp;
   return tcpFilters(context, {
     destinations: [{ cluster: inboundClusterName(target.port), weight: 0 }],
@@ -78,4 +108,13 @@ function tcpFiltersOf(target: InboundTarget, context: ConnectionContext): Filter
     idleTimeoutMs: tcp?.idleTimeoutMs,
     maxConnectionDurationMs: tcp?.maxConnectionDurationMs,
   });
+}
+
+/** Chains of a port differ in their matches; their filters are the same. */
+export function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }

@@ -3,15 +3,23 @@ import { create } from '@bufbuild/protobuf';
 import {
   type ListenerFilter,
   type ListenerFilterChainMatchPredicate,
+  ListenerFilterChainMatchPredicate_MatchSetSchema,
   ListenerFilterChainMatchPredicateSchema,
   ListenerFilterSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { HttpInspectorSchema } from '../../gen/envoy/extensions/filters/listener/http_inspector/v3/http_inspector_pb.ts';
 import { OriginalDstSchema } from '../../gen/envoy/extensions/filters/listener/original_dst/v3/original_dst_pb.ts';
+import { OriginalSrcSchema } from '../../gen/envoy/extensions/filters/listener/original_src/v3/original_src_pb.ts';
 import { TlsInspectorSchema } from '../../gen/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb.ts';
+import { Int32RangeSchema } from '../../gen/envoy/type/v3/range_pb.ts';
 import { typedExtension } from '../any.ts';
 
 const originalDst = typedExtension('envoy.filters.listener.original_dst', OriginalDstSchema);
+/** The mark that rules for transparent redirection let pass. */
+const transparentMark = 1337;
+const originalSrc = typedExtension('envoy.filters.listener.original_src', OriginalSrcSchema, {
+  mark: transparentMark,
+});
 const tls = typedExtension('envoy.filters.listener.tls_inspector', TlsInspectorSchema);
 const http = typedExtension('envoy.filters.listener.http_inspector', HttpInspectorSchema);
 
@@ -33,24 +41,57 @@ export function originalDestination(): ListenerFilter {
   return create(ListenerFilterSchema, originalDst);
 }
 
-/** @param exceptPorts destinations whose clients may wait for the server to speak first: nothing to look at there. */
-export function tlsInspector(exceptPorts: readonly number[] = []): ListenerFilter {
-  return create(ListenerFilterSchema, { ...tls, ...disabledOn(exceptPorts) });
+/** Destination ports at which something is looked at: all but some, or some alone. */
+export type PortChoice = { readonly except: readonly number[] } | { readonly only: readonly number[] };
+
+const everyPort: PortChoice = { except: [] };
+
+/** Undefined when there is no port to look at. */
+export function portsWhere(
+  ports: readonly { readonly port: number; readonly holds: boolean }[],
+  holdsElsewhere: boolean,
+): PortChoice | undefined {
+  const exceptions = ports.filter(({ holds }) => holds !== holdsElsewhere).map(({ port }) => port);
+  if (holdsElsewhere) return { except: exceptions };
+  return exceptions.length === 0 ? undefined : { only: exceptions };
 }
 
-/** @param exceptPorts destinations whose protocol is known. */
-export function httpInspector(exceptPorts: readonly number[] = []): ListenerFilter {
-  return create(ListenerFilterSchema, { ...http, ...disabledOn(exceptPorts) });
+/**
+ * Whether a connection is TLS, and what it offers. It waits for the client's first bytes: where the client may wait for
+ * the server to speak first, and nothing depends on it, it is left out.
+ */
+export function tlsInspector(ports: PortChoice = everyPort): ListenerFilter {
+  return create(ListenerFilterSchema, { ...tls, ...disabledBut(ports) });
 }
 
-function disabledOn(ports: readonly number[]): { filterDisabled?: ListenerFilterChainMatchPredicate } {
+/** Whether a plain connection speaks HTTP. It waits for the client's first bytes. */
+export function httpInspector(ports: PortChoice = everyPort): ListenerFilter {
+  return create(ListenerFilterSchema, { ...http, ...disabledBut(ports) });
+}
+
+/** Connections to the application come from the client's address: Envoy takes it over, and marks its packets. */
+export function originalSource(): ListenerFilter {
+  return create(ListenerFilterSchema, originalSrc);
+}
+
+type Predicate = ListenerFilterChainMatchPredicate;
+
+function disabledBut(choice: PortChoice): { filterDisabled?: Predicate } {
+  if ('only' in choice) return { filterDisabled: predicate({ case: 'notMatch', value: anyOf(choice.only) }) };
+  return choice.except.length === 0 ? {} : { filterDisabled: anyOf(choice.except) };
+}
+
+function anyOf(ports: readonly number[]): Predicate {
   const rules = ports.map((port) =>
-    create(ListenerFilterChainMatchPredicateSchema, {
-      rule: { case: 'destinationPortRange', value: { start: port, end: port + 1 } },
-    }),
+    predicate({ case: 'destinationPortRange', value: create(Int32RangeSchema, { start: port, end: port + 1 }) }),
   );
-  if (rules.length === 0) return {};
-  if (rules.length === 1) return { filterDisabled: rules[0]! };
-  const rule = { case: 'orMatch' as const, value: { rules } };
-  return { filterDisabled: create(ListenerFilterChainMatchPredicateSchema, { rule }) };
+  if (rules.length === 1) return rules[0]!;
+  return predicate({
+    case: 'orMatch',
+    value: create(ListenerFilterChainMatchPredicate_MatchSetSchema, { rules }),
+  });
+}
+
+function predicate(rule: Predicate['rule']): Predicate {
+  return create(ListenerFilterChainMatchPredicateSchema, { rule });
 }

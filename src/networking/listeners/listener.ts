@@ -1,5 +1,6 @@
 /** What all listeners have in common. */
 import { create } from '@bufbuild/protobuf';
+import type { AccessLog } from '../../gen/envoy/config/accesslog/v3/accesslog_pb.ts';
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { FilterChain, ListenerFilter } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
@@ -20,6 +21,8 @@ export interface ListenerParts {
   readonly defaultFilterChain?: FilterChain | undefined;
   readonly listenerFilters?: ListenerFilter[];
   readonly mesh: MeshConfig;
+  /** Of connections that no filter chain takes. */
+  readonly accessLog: AccessLog[];
   readonly more?: Init<typeof ListenerSchema>;
 }
 
@@ -31,6 +34,7 @@ export function makeListener(parts: ListenerParts): Listener {
     trafficDirection: parts.direction === 'inbound' ? TrafficDirection.INBOUND : TrafficDirection.OUTBOUND,
     filterChains: parts.filterChains,
     defaultFilterChain: parts.defaultFilterChain,
+    accessLog: parts.accessLog,
     ...(!parts.bindToPort && { bindToPort: false }),
     ...(inspects && {
       listenerFilters: parts.listenerFilters!,

@@ -2,24 +2,18 @@
 import { type ConfigKey, configKeyOf } from '../../model/config.ts';
 import { isHostWithin } from '../../model/hostname.ts';
 import { isHttp, isTls, type Protocol } from '../../model/protocol.ts';
-import { type IpFamily, isHeadless, type ProxyShape } from '../../model/proxy-shape.ts';
+import type { IpFamily, ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { type Port, type Service, serviceKey } from '../../model/service.ts';
+import { isAlias } from '../../model/service-alias.ts';
 import type { EgressListenerScope, SidecarScope } from '../../model/sidecar-scope.ts';
-import {
-  isCidr,
-  isLoopback,
-  isUnixSocket,
-  isWildcardAddress,
-  loopbackAddress,
-  unixSocketPath,
-  wildcardAddress,
-} from '../address.ts';
+import { isUnixSocket, isWildcardAddress, loopbackAddress, unixSocketPath, wildcardAddress } from '../address.ts';
 import { outboundClusterName, sniffedRouteName } from '../names.ts';
 import { serviceOrigin, sidecarOrigin } from '../origin.ts';
 import { isPrivilegedPort, isReservedPort } from '../reserved-ports.ts';
 import { tcpRoutes, tlsRoutes } from './l4-routes.ts';
+import { addressesOf, type ServiceAddress } from './outbound-addresses.ts';
 import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
 
 const mesh: ReadonlySet<string> = new Set(['mesh']);
@@ -73,7 +67,7 @@ export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan
 function layCatchAll(laying: Laying): void {
   for (const service of laying.egress.services) {
     for (const port of service.ports) {
-      if (port.protocol === 'UDP' || service.resolution === 'Alias') continue;
+      if (port.protocol === 'UDP' || isAlias(service)) continue;
       layService(laying, service, port, port.protocol, false);
     }
   }
@@ -95,6 +89,7 @@ function layPort(laying: Laying, port: NonNullable<EgressListenerScope['port']>)
     return;
   }
   for (const service of egress.services) {
+    if (isAlias(service)) continue;
     const servicePort = isUnixSocket(bind) ? service.ports[0] : service.ports.find((p) => p.number === port.number);
     if (servicePort !== undefined) layService(laying, service, servicePort, port.protocol, true);
   }
@@ -102,7 +97,7 @@ function layPort(laying: Laying, port: NonNullable<EgressListenerScope['port']>)
 
 function layService(laying: Laying, service: Service, port: Port, protocol: Protocol, locked: boolean): void {
   const { plan, shape, push, bound, egress, ownPorts } = laying;
-  for (const { bind, subnets } of addressesOf(laying, service, protocol)) {
+  for (const { bind, subnets } of addressesOf(service, protocol, laying)) {
     const number = egress.port?.number ?? port.number;
     const place = { bind, port: number, bindToPort: bound, locked };
     if (isWildcardAddress(bind) && isReservedPort(number, push.mesh)) continue;
@@ -121,34 +116,6 @@ function layService(laying: Laying, service: Service, port: Port, protocol: Prot
       plan.addTcp(place, chains, [...dependsOn, ...routes]);
     }
   }
-}
-
-interface ServiceAddress {
-  readonly bind: string;
-  /** Destinations by which the service is told apart from others on the address. */
-  readonly subnets: readonly string[];
-}
-
-/** Where connections to a service arrive. */
-function addressesOf(laying: Laying, service: Service, protocol: Protocol): readonly ServiceAddress[] {
-  const { bound, egress, family, push, shape } = laying;
-  const wildcard = wildcardAddress(family);
-  const address = service.defaultAddress;
-  if (egress.bind !== undefined) return [{ bind: egress.bind, subnets: [] }];
-  if (bound) {
-    // Virtual addresses belong to no interface; those of the loopback network can be bound all the same.
-    const bindable = !isHttp(protocol) && isLoopback(address);
-    return [{ bind: bindable ? address : loopbackAddress(family), subnets: [] }];
-  }
-  if (isHttp(protocol)) return [{ bind: wildcard, subnets: [] }];
-  if (isCidr(address)) return [{ bind: wildcard, subnets: [address] }];
-  if (!isWildcardAddress(address)) return [{ bind: address, subnets: [] }];
-  if (isHeadless(service)) {
-    const pods = push.endpointsOf(service.hostname, service.namespace).filter((pod) => pod.health === 'healthy');
-    const others = new Set(pods.map((pod) => pod.address).filter((pod) => !shape.ownAddresses.includes(pod)));
-    return [...others].map((bind) => ({ bind, subnets: [] }));
-  }
-  return [{ bind: wildcard, subnets: [] }];
 }
 
 function tcpChains(

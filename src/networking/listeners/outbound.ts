@@ -3,16 +3,21 @@ import { create } from '@bufbuild/protobuf';
 import { type FilterChain, FilterChainSchema } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { SidecarScope } from '../../model/sidecar-scope.ts';
-import { isWildcardAddress, loopbackAddress } from '../address.ts';
+import { isWildcardAddress, loopbackAddress, socketAddress } from '../address.ts';
 import { type ConnectionContext, clientContext, type ProxyContext } from '../connection-context.ts';
 import { resolveDestination } from '../destination.ts';
+import { resolvesDynamically } from '../dynamic-dns.ts';
 import type { Memory } from '../memory.ts';
 import { httpProxyRoute, listenerName } from '../names.ts';
 import { ruleOrigins, sidecarOrigin, withOrigins } from '../origin.ts';
 import { fallbackCluster } from '../outbound-fallback.ts';
 import { policyKeys, policyObjects } from '../policies.ts';
+import { reachOf } from '../reach.ts';
 import { namedResource, type Resource } from '../resource.ts';
+import { telemetryOf } from '../telemetry/connection-telemetry.ts';
+import { listenerAccessLogs } from './access-log.ts';
 import { chainMatch, passthroughChain, routeFilters } from './filter-chain.ts';
+import { takesHttp10 } from './http10.ts';
 import { httpInspector, plaintextAlpn, tlsInspector } from './inspection.ts';
 import { makeListener } from './listener.ts';
 import { requestFilters } from './network-filters/index.ts';
@@ -33,17 +38,34 @@ export function outboundListeners(proxy: ProxyContext, memory: Memory): Resource
 function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope, memory: Memory): Resource {
   const { bind, port, bindToPort, http, tcp } = plan;
   const { shape, push, policies } = client;
-  const { HTTP10, IDLE_TIMEOUT } = shape.metadata;
+  const { IDLE_TIMEOUT } = shape.metadata;
+  const telemetry = telemetryOf(client, 'CLIENT');
   const policy = scope.outboundTrafficPolicy;
   const fallback = `${policy.mode} ${fallbackCluster(policy, scope)}`;
   const chains = tcp.map(({ origins: _, ...chain }) => chain);
-  const key = JSON.stringify([bind, port, bindToPort, http, chains, HTTP10, IDLE_TIMEOUT, fallback, policies.id]);
+  const families = isWildcardAddress(bind) || resolvesDynamically(shape, push) ? shape.ipFamily : '';
+  const selecting = push.destinationRulesSelecting(shape.configNamespace, shape.labels);
+  const about = [
+    selecting,
+    takesHttp10(client),
+    IDLE_TIMEOUT,
+    families,
+    resolvesDynamically(shape, push),
+    fallback,
+    telemetry.text,
+  ];
+  const key = JSON.stringify([bind, port, bindToPort, http, chains, about, policies.id]);
+  const reach = reachOf(shape, push);
   const rules = tcp.flatMap(({ first, port: chainPort }) => {
-    const { service } = resolveDestination(first, chainPort, scope);
-    return [service, service && scope.destinationRuleFor(service)];
+    const { service } = resolveDestination(first, chainPort, reach);
+    return [service, service && reach.destinationRuleFor(service)];
   });
   return memory.recall('LDS', key, [push.mesh, ...rules, ...policyObjects(policies)], () =>
-    namedResource(ListenerSchema, toListener(plan, client, scope), [...plan.dependsOn, ...policyKeys(policies)]),
+    namedResource(ListenerSchema, toListener(plan, client, scope), [
+      ...plan.dependsOn,
+      ...policyKeys(policies),
+      ...telemetry.dependsOn,
+    ]),
   );
 }
 
@@ -54,7 +76,7 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
   const tcp = plan.tcp.map((chain) => ({
     everything: chainMatch(chain.match) === undefined,
     bySni: (chain.match.serverNames?.length ?? 0) > 0,
-    chain: tcpChain(chain, context, scope),
+    chain: tcpChain(chain, context),
   }));
   const catchesAll = tcp.find(({ everything }) => everything)?.chain;
   const captured = !plan.bindToPort && isWildcardAddress(bind);
@@ -75,16 +97,21 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
       ...(sniffed ? [httpInspector()] : []),
     ],
     mesh: client.push.mesh,
+    accessLog: listenerAccessLogs(context),
+    // IPv6 destinations are none of a listener for IPv4.
+    ...(captured &&
+      client.shape.ipFamily === 'dual' && { more: { additionalAddresses: [{ address: socketAddress('::', port) }] } }),
   });
 }
 
-function tcpChain(plan: TcpChainPlan, context: ConnectionContext, scope: SidecarScope): FilterChain {
-  const { service } = resolveDestination(plan.first, plan.port, scope);
+function tcpChain(plan: TcpChainPlan, context: ConnectionContext): FilterChain {
+  const reach = reachOf(context.shape, context.push);
+  const { service } = resolveDestination(plan.first, plan.port, reach);
   const chain = create(FilterChainSchema, {
     filterChainMatch: chainMatch(plan.match),
-    filters: routeFilters(plan, context, scope),
+    filters: routeFilters(plan, context, reach),
   });
-  return withOrigins(chain, [...plan.origins, ...ruleOrigins(service && scope.destinationRuleFor(service))]);
+  return withOrigins(chain, [...plan.origins, ...ruleOrigins(service && reach.destinationRuleFor(service))]);
 }
 
 function httpChain(
@@ -93,7 +120,7 @@ function httpChain(
   context: ConnectionContext,
   sniffed: boolean,
 ): FilterChain {
-  const http10 = context.shape.metadata.HTTP10 === '1';
+  const http10 = takesHttp10(context);
   const { grpcWeb, absoluteUrl = false } = http;
   const chain = create(FilterChainSchema, {
     ...(sniffed && {
@@ -118,7 +145,7 @@ function httpProxyListener(client: ProxyContext): Listener | undefined {
   const bind = loopbackAddress(shape.ipFamily);
   const name = listenerName(bind, port);
   const context: ConnectionContext = { ...client, direction: 'outbound', listener: name, port };
-  const filters = requestFilters(context, { routes: httpProxyRoute, absoluteUrl: true });
+  const filters = requestFilters(context, { routes: httpProxyRoute, http10: takesHttp10(context), absoluteUrl: true });
   return makeListener({
     name,
     direction: 'outbound',
@@ -127,5 +154,6 @@ function httpProxyListener(client: ProxyContext): Listener | undefined {
     bindToPort: true,
     filterChains: [create(FilterChainSchema, { filters })],
     mesh: push.mesh,
+    accessLog: listenerAccessLogs(context),
   });
 }

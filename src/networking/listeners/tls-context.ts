@@ -1,60 +1,106 @@
-/** TLS that ends at a gateway, or at an ingress listener of a sidecar (spec/discovery.md §8.7). */
+/** TLS that ends at a gateway, at an ingress listener of a sidecar, or in front of a workload (spec/discovery.md §8.4, §8.7). */
 import { create } from '@bufbuild/protobuf';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
-import { TlsParameters_TlsProtocol as TlsVersion } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
-import {
-  type CommonTlsContextSchema,
-  DownstreamTlsContextSchema,
-} from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
-import type { ServerTlsSettings, TlsProtocol } from '../../model/kinds/gateway.ts';
+import { SubjectAltNameMatcher_SanType } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
+import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import { DownstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
+import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
+import type { MeshConfig } from '../../model/mesh-config.ts';
 import { typedExtension } from '../any.ts';
-import { file, subjectAltNames } from '../clusters/upstream-tls.ts';
+import { type CommonTlsInit, file, subjectAltNames, type ValidationInit } from '../clusters/tls-socket.ts';
 import { adsSecret, agentSecret } from '../config-source.ts';
-import type { Init } from '../init.ts';
-
-type CommonTlsInit = Init<typeof CommonTlsContextSchema>;
+import type { ProxyContext } from '../connection-context.ts';
+import { fileCertificateSecret, fileRootSecret } from '../file-secret.ts';
+import { hasWorkloadCertificates } from '../proxy-shape.ts';
+import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';
+import { tlsParameters, workloadServerParameters } from '../tls-parameters.ts';
 
 /** What is offered to clients of HTTP. */
 export const httpAlpn: readonly string[] = ['h2', 'http/1.1'];
 
-/** @param alpn what is offered to the client; empty for plain TCP behind the TLS. */
-export function downstreamTls(settings: ServerTlsSettings, alpn: readonly string[]): TransportSocket {
-  const mutual = settings.mode === 'MUTUAL' || settings.mode === 'ISTIO_MUTUAL';
-  return create(
-    TransportSocketSchema,
-    typedExtension('envoy.transport_sockets.tls', DownstreamTlsContextSchema, {
-      requireClientCertificate: mutual,
-      commonTlsContext: {
-        ...certificates(settings),
-        ...validation(settings),
-        alpnProtocols: [...alpn],
-        tlsParams: {
-          tlsMinimumProtocolVersion: version(settings.minProtocolVersion, TlsVersion.TLSv1_2),
-          tlsMaximumProtocolVersion: version(settings.maxProtocolVersion, TlsVersion.TLSv1_3),
-          cipherSuites: [...(settings.cipherSuites ?? [])],
-        },
-      },
-    }),
-  );
+/** What is offered to proxies of the mesh for other bytes. */
+const bytesAlpn: readonly string[] = ['istio-peer-exchange', ...httpAlpn];
+
+/** Mutual TLS with the workload's own certificate, for clients of the mesh's trust domains alone. */
+export function workloadTls(carries: 'requests' | 'bytes', mesh: MeshConfig): TransportSocket {
+  return tlsSocket(true, {
+    tlsCertificateSdsSecretConfigs: [agentSecret('default')],
+    ...combined({ matchTypedSubjectAltNames: meshIdentities(mesh) }, agentSecret('ROOTCA')),
+    alpnProtocols: [...(carries === 'requests' ? httpAlpn : bytesAlpn)],
+    tlsParams: workloadServerParameters(mesh.meshMTLS),
+  });
 }
 
 /**
- * Certificates by file name are read when the listener is made and not again: the agent restarts Envoy when they
- * change. A credential's name is asked of the control plane, and follows it.
+ * TLS as an object asks for it.
+ *
+ * @param alpn what is offered to the client; empty for plain TCP behind the TLS.
+ * @param proxy where it ends. One without workload certificates can do no ISTIO_MUTUAL: nobody may ask for that.
  */
-function certificates(settings: ServerTlsSettings): CommonTlsInit {
+export function downstreamTls(
+  settings: ServerTlsSettings,
+  alpn: readonly string[],
+  proxy: Pick<ProxyContext, 'shape' | 'push'>,
+): TransportSocket {
+  const { mesh } = proxy.push;
+  const mutual = settings.mode === 'MUTUAL' || settings.mode === 'ISTIO_MUTUAL';
+  const hasAgent = hasWorkloadCertificates(proxy.shape);
+  const tlsParams =
+    settings.mode === 'ISTIO_MUTUAL'
+      ? workloadServerParameters(mesh.meshMTLS, settings)
+      : tlsParameters(mesh.tlsDefaults, settings);
+  return tlsSocket(mutual, {
+    ...certificates(settings, hasAgent),
+    ...validation(settings, mesh, hasAgent),
+    alpnProtocols: [...alpn],
+    tlsParams,
+  });
+}
+
+function tlsSocket(requireClientCertificate: boolean, commonTlsContext: CommonTlsInit): TransportSocket {
+  const context = { requireClientCertificate, commonTlsContext };
+  return create(
+    TransportSocketSchema,
+    typedExtension('envoy.transport_sockets.tls', DownstreamTlsContextSchema, context),
+  );
+}
+
+/** Every workload of the mesh, under the trust domain's present name and its former ones. */
+function meshIdentities({
+  trustDomain,
+  trustDomainAliases,
+}: MeshConfig): NonNullable<ValidationInit['matchTypedSubjectAltNames']> {
+  return [...new Set([trustDomain, ...trustDomainAliases])].map((domain) => ({
+    sanType: SubjectAltNameMatcher_SanType.URI,
+    matcher: { matchPattern: { case: 'prefix', value: `spiffe://${domain}/` } },
+  }));
+}
+
+/**
+ * The agent serves what files hold, and follows them. An Envoy without one reads them when the listener is made, and not
+ * again. A credential's name is asked of the control plane.
+ */
+function certificates(settings: ServerTlsSettings, hasAgent: boolean): CommonTlsInit {
   if (settings.mode === 'ISTIO_MUTUAL') return { tlsCertificateSdsSecretConfigs: [agentSecret('default')] };
   const credentials = credentialNames(settings);
   if (credentials.length > 0) {
-    return { tlsCertificateSdsSecretConfigs: credentials.map((name) => adsSecret(secretName(name))) };
+    return { tlsCertificateSdsSecretConfigs: credentials.map((name) => adsSecret(credentialResourceName(name))) };
   }
-  const pairs = settings.tlsCertificates ?? [settings];
+  const pairs = (settings.tlsCertificates ?? [settings]).flatMap(({ serverCertificate, privateKey }) =>
+    serverCertificate && privateKey ? [{ serverCertificate, privateKey }] : [],
+  );
+  if (hasAgent) {
+    return {
+      tlsCertificateSdsSecretConfigs: pairs.map((pair) =>
+        fileCertificateSecret(pair.serverCertificate, pair.privateKey),
+      ),
+    };
+  }
   return {
-    tlsCertificates: pairs.flatMap(({ serverCertificate, privateKey }) =>
-      serverCertificate && privateKey
-        ? [{ certificateChain: file(serverCertificate), privateKey: file(privateKey) }]
-        : [],
-    ),
+    tlsCertificates: pairs.map((pair) => ({
+      certificateChain: file(pair.serverCertificate),
+      privateKey: file(pair.privateKey),
+    })),
   };
 }
 
@@ -63,43 +109,34 @@ function credentialNames(settings: ServerTlsSettings): readonly string[] {
   return settings.credentialName ? [settings.credentialName] : [];
 }
 
-function validation(settings: ServerTlsSettings): CommonTlsInit {
-  const { mode } = settings;
+function validation(settings: ServerTlsSettings, mesh: MeshConfig, hasAgent: boolean): CommonTlsInit {
+  const { mode, subjectAltNames: names = [] } = settings;
   if (mode !== 'MUTUAL' && mode !== 'OPTIONAL_MUTUAL' && mode !== 'ISTIO_MUTUAL') return {};
-  const wanted = {
-    matchTypedSubjectAltNames: subjectAltNames(settings.subjectAltNames ?? []),
+  const wanted: ValidationInit = {
+    matchTypedSubjectAltNames: subjectAltNames(names),
     verifyCertificateSpki: [...(settings.verifyCertificateSpki ?? [])],
     verifyCertificateHash: [...(settings.verifyCertificateHash ?? [])],
     ...(settings.caCrl && { crl: file(settings.caCrl) }),
   };
-  const combined = (secret: ReturnType<typeof adsSecret>): CommonTlsInit => ({
-    validationContextType: {
-      case: 'combinedValidationContext',
-      value: { defaultValidationContext: wanted, validationContextSdsSecretConfig: secret },
-    },
-  });
-  if (mode === 'ISTIO_MUTUAL') return combined(agentSecret('ROOTCA'));
-  if (settings.caCertCredentialName) return combined(adsSecret(secretName(settings.caCertCredentialName)));
-  const credential = credentialNames(settings)[0];
-  if (credential !== undefined) return combined(adsSecret(`${secretName(credential)}-cacert`));
+  if (mode === 'ISTIO_MUTUAL') {
+    const ofMesh = names.length > 0 ? wanted : { ...wanted, matchTypedSubjectAltNames: meshIdentities(mesh) };
+    return combined(ofMesh, agentSecret('ROOTCA'));
+  }
+  const credential = settings.caCertCredentialName || credentialNames(settings)[0];
+  if (credential !== undefined) return combined(wanted, adsSecret(rootsResourceName(credential)));
   const roots =
     settings.caCertificates ?? settings.tlsCertificates?.find((pair) => pair.caCertificates)?.caCertificates;
   if (!roots) return {};
+  if (hasAgent) return combined(wanted, fileRootSecret(roots));
   return { validationContextType: { case: 'validationContext', value: { ...wanted, trustedCa: file(roots) } } };
 }
 
-function secretName(credential: string): string {
-  return credential.includes('://') ? credential : `kubernetes://${credential}`;
-}
-
-const versions: Readonly<Record<TlsProtocol, TlsVersion | undefined>> = {
-  TLS_AUTO: undefined,
-  TLSV1_0: TlsVersion.TLSv1_0,
-  TLSV1_1: TlsVersion.TLSv1_1,
-  TLSV1_2: TlsVersion.TLSv1_2,
-  TLSV1_3: TlsVersion.TLSv1_3,
-};
-
-function version(wanted: TlsProtocol | undefined, otherwise: TlsVersion): TlsVersion {
-  return (wanted && versions[wanted]) ?? otherwise;
+/** What is asked of a certificate, beside the roots that a secret holds. */
+function combined(wanted: ValidationInit, roots: SdsSecretConfig): CommonTlsInit {
+  return {
+    validationContextType: {
+      case: 'combinedValidationContext',
+      value: { defaultValidationContext: wanted, validationContextSdsSecretConfig: roots },
+    },
+  };
 }

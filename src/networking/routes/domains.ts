@@ -5,28 +5,38 @@ import { bracketed, isCidr, isWildcardAddress } from '../address.ts';
 export interface NamedService {
   readonly hostname: string;
   readonly addresses: readonly string[];
+  /** Other names for it. */
+  readonly aliases?: readonly string[];
   /** Headless: its pods are asked for by name. */
   readonly headless?: boolean;
 }
 
 export interface DomainOptions {
+  /** Names with a dot at their end are served as well; absent: they are. */
+  readonly absoluteNames?: boolean;
   /** `shop.svc.cluster.local`: the search domain of the client. */
   readonly proxyDomain: string;
   /** Set where the port cannot be left out of the match: a listener that serves all ports. */
   readonly port?: number;
 }
 
-export function domainsOf(service: NamedService, { proxyDomain, port }: DomainOptions): readonly string[] {
-  const names = [...hostForms(service.hostname), ...shortNames(service.hostname, proxyDomain)];
-  const all = service.headless ? [...names, ...names.map((name) => `*.${name}`)] : names;
+export function domainsOf(service: NamedService, options: DomainOptions): readonly string[] {
+  const { proxyDomain, port, absoluteNames = true } = options;
+  const formsOf = (hostname: string): string[] => [
+    ...hostForms(hostname, absoluteNames),
+    ...shortNames(hostname, proxyDomain),
+  ];
+  const names = formsOf(service.hostname);
+  const ofPods = service.headless ? names.map((name) => `*.${name}`) : [];
+  const all = [...names, ...ofPods, ...(service.aliases ?? []).flatMap(formsOf)];
   const addresses = service.addresses.filter((address) => !isCidr(address) && !isWildcardAddress(address));
   const domains = [...new Set([...all, ...addresses.map(bracketed)])];
   return port === undefined ? domains : domains.flatMap((domain) => [domain, `${domain}:${port}`]);
 }
 
 /** With the trailing dot of an absolute name too. */
-function hostForms(hostname: string): string[] {
-  return isWildcard(hostname) ? [hostname] : [hostname, `${hostname}.`];
+function hostForms(hostname: string, absoluteNames: boolean): string[] {
+  return isWildcard(hostname) || !absoluteNames ? [hostname] : [hostname, `${hostname}.`];
 }
 
 /**

@@ -8,12 +8,14 @@ import {
   type RouteMatch,
   RouteMatchSchema,
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { isClaimKey } from '../../model/claim-key.ts';
 import { compareText } from '../../model/config.ts';
 import type { StringMatch, ValueMatch } from '../../model/kinds/string-match.ts';
 import type { HttpMatchRequest } from '../../model/kinds/virtual-service.ts';
 import { isSelected } from '../../model/label-match.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { Init } from '../init.ts';
+import { claimMatchers } from './claims.ts';
 import { stringMatcher } from './string-matcher.ts';
 
 /** Where the route is used: conditions that Envoy needs not check because the control plane can. */
@@ -36,31 +38,37 @@ export function appliesTo(match: HttpMatchRequest, { shape, gateway, listenerPor
 
 export function routeMatch(match: HttpMatchRequest): RouteMatch {
   return create(RouteMatchSchema, {
-    pathSpecifier: pathSpecifier(match.uri),
+    pathSpecifier: pathSpecifier(match),
     ...(match.ignoreUriCase && { caseSensitive: false }),
     headers: [
-      ...sorted(match.headers).map(([name, value]) => headerMatcher(name, value)),
-      ...sorted(match.withoutHeaders).map(([name, value]) => absentHeaderMatcher(name, value)),
+      ...headersOf(match.headers).map(([name, value]) => headerMatcher(name, value)),
+      ...headersOf(match.withoutHeaders).map(([name, value]) => absentHeaderMatcher(name, value)),
       ...pseudoHeader(':method', match.method),
       ...pseudoHeader(':authority', match.authority),
       ...pseudoHeader(':scheme', match.scheme),
     ],
     queryParameters: sorted(match.queryParams).map(([name, value]) => queryParameter(name, value)),
+    dynamicMetadata: claimMatchers(match),
   });
 }
 
 /** Whether every request matches, so that routes behind it are never reached. */
-export function isCatchAll({ pathSpecifier, headers, queryParameters, runtimeFraction }: RouteMatch): boolean {
+export function isCatchAll(match: RouteMatch): boolean {
+  const { pathSpecifier, headers, queryParameters, dynamicMetadata, runtimeFraction } = match;
   const anyPath =
     (pathSpecifier.case === 'prefix' && pathSpecifier.value === '/') ||
     (pathSpecifier.case === 'safeRegex' && (pathSpecifier.value.regex === '.*' || pathSpecifier.value.regex === '/.*'));
-  return anyPath && headers.length === 0 && queryParameters.length === 0 && runtimeFraction === undefined;
+  const conditions = headers.length + queryParameters.length + dynamicMetadata.length;
+  return anyPath && conditions === 0 && runtimeFraction === undefined;
 }
 
-function pathSpecifier(uri: StringMatch | undefined): NonNullable<Init<typeof RouteMatchSchema>['pathSpecifier']> {
+function pathSpecifier({
+  uri,
+  bySegments,
+}: HttpMatchRequest): NonNullable<Init<typeof RouteMatchSchema>['pathSpecifier']> {
   if (uri === undefined) return { case: 'prefix', value: '/' };
   if ('exact' in uri) return { case: 'path', value: uri.exact };
-  if ('prefix' in uri) return { case: 'prefix', value: uri.prefix };
+  if ('prefix' in uri) return { case: bySegments ? 'pathSeparatedPrefix' : 'prefix', value: uri.prefix };
   return { case: 'safeRegex', value: { regex: uri.regex } };
 }
 
@@ -90,6 +98,11 @@ function queryParameter(name: string, value: ValueMatch): QueryParameterMatcher 
     queryParameterMatchSpecifier:
       'present' in value ? { case: 'presentMatch', value: true } : { case: 'stringMatch', value: stringMatcher(value) },
   });
+}
+
+/** Headers, without the claims that are written among them. */
+function headersOf(values: Readonly<Record<string, ValueMatch>> | undefined): [string, ValueMatch][] {
+  return sorted(values).filter(([name]) => !isClaimKey(name));
 }
 
 function sorted<T>(values: Readonly<Record<string, T>> | undefined): [string, T][] {

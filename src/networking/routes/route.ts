@@ -106,6 +106,7 @@ function pathText({ pathSpecifier }: RouteMatch): string {
     case 'path':
       return pathSpecifier.value;
     case 'prefix':
+    case 'pathSeparatedPrefix':
       return `${pathSpecifier.value}*`;
     case 'safeRegex':
       return pathSpecifier.value.regex;

@@ -7,11 +7,14 @@ import { isHeadless, type ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { type Port, type Service, serviceKey } from '../../model/service.ts';
+import { virtualAddresses } from '../../model/service-addresses.ts';
+import { aliasesByTarget, chainBehind, isAlias } from '../../model/service-alias.ts';
 import type { EgressListenerScope, SidecarScope } from '../../model/sidecar-scope.ts';
 import { ruleText, serviceText } from '../input-text.ts';
 import type { Memory } from '../memory.ts';
 import { virtualHostName } from '../names.ts';
 import { originsOf, serviceOrigin, virtualServiceOrigins, withOrigins } from '../origin.ts';
+import { reachOf } from '../reach.ts';
 import { Encodable } from '../resource.ts';
 import { virtualHost } from './configuration.ts';
 import { domainsOf, type NamedService } from './domains.ts';
@@ -54,6 +57,8 @@ interface Wanted extends NamedService {
   readonly listenerPort: number;
   /** The services of the name, none for a name that only a virtual service knows. */
   readonly services: readonly Service[];
+  /** Services that are another name for it. */
+  readonly aliasServices: readonly Service[];
   /** Absent: the service's default route. */
   readonly over: ResolvedVirtualService | undefined;
   readonly servicePort?: Port;
@@ -61,7 +66,7 @@ interface Wanted extends NamedService {
 
 /** In the order in which they claim domains: the first to want one has it. */
 export function sidecarVirtualHosts(around: Surroundings): MadeVirtualHost[] {
-  const { selection } = around;
+  const { selection, scope } = around;
   const byHost = oldestByHost(selection.egress.virtualServices);
   const claimed = new Set<string>();
   const hosts: MadeVirtualHost[] = [];
@@ -80,7 +85,8 @@ export function sidecarVirtualHosts(around: Surroundings): MadeVirtualHost[] {
     hosts.push(free);
   };
 
-  const groups = serviceGroups(selection);
+  const groups = serviceGroups(around);
+  const aliases = aliasesOf(selection.egress, scope);
   for (const { service, services, port, addresses } of groups) {
     const over = mostSpecific(service.hostname, byHost);
     claim({
@@ -90,6 +96,7 @@ export function sidecarVirtualHosts(around: Surroundings): MadeVirtualHost[] {
       port: port.number,
       listenerPort: selection.listenerPort || port.number,
       services,
+      aliasServices: aliases.get(service.hostname) ?? [],
       over: over === undefined ? undefined : byHost.get(over),
       servicePort: port,
     });
@@ -99,7 +106,7 @@ export function sidecarVirtualHosts(around: Surroundings): MadeVirtualHost[] {
   for (const [hostname, over] of byHost) {
     const port = portOfHost(hostname);
     if (port === undefined) continue;
-    claim({ hostname, addresses: [], port, listenerPort: port, services: [], over });
+    claim({ hostname, addresses: [], port, listenerPort: port, services: [], aliasServices: [], over });
   }
   return hosts;
 }
@@ -111,26 +118,31 @@ interface Remembered {
 
 /** With all domains that it wants. Undefined when no route of it holds for the proxy. */
 function makeVirtualHost(wanted: Wanted, { selection, shape, push, scope, memory }: Surroundings) {
-  const { hostname, port, listenerPort, services, over, servicePort } = wanted;
-  const named = services.map(serviceText).join(' ') || hostname;
+  const { hostname, port, listenerPort, services, aliasServices, over, servicePort, addresses } = wanted;
+  const aliases = aliasServices.map((alias) => alias.hostname);
+  const named = `${services.map(serviceText).join(' ') || hostname} ${addresses.join()} ${aliases.join()}`;
   const proxyDomain = shape.dnsDomain;
   const allPorts = selection.port === undefined;
   const sole = selection.host !== undefined;
   const about = `${port} ${listenerPort} ${allPorts} ${sole} ${proxyDomain} ${shape.configNamespace}`;
-  const key = `${named} ${about} ${ruleText(over)} ${shapeTextFor(over, shape)}`;
+  const rules = push.destinationRulesSelecting(shape.configNamespace, shape.labels);
+  const key = `${named} ${about} ${ruleText(over)} ${shapeTextFor(over, shape)} ${rules}`;
+  const reach = reachOf(shape, push);
   const hosts = over === undefined ? [hostname] : destinationsOf(over);
-  const inputs: unknown[] = [...services, over, push.mesh];
+  const inputs: unknown[] = [...services, ...aliasServices, over, push.mesh];
   for (const host of hosts) {
-    const service = scope.serviceByHostname(host);
-    inputs.push(service, service && scope.destinationRuleFor(service));
+    const named = scope.serviceByHostname(host);
+    const chain = named === undefined ? [] : chainBehind(named, (name) => scope.serviceByHostname(name));
+    // What the name stands for, step by step, and the rule for the last of them.
+    inputs.push(...chain, undefined, chain.at(-1) && reach.destinationRuleFor(chain.at(-1)!));
   }
   return memory.recall('RDS', key, inputs, (): Remembered => {
-    const dependsOn: ConfigKey[] = services.length > 0 ? [serviceKey(services[0]!)] : [];
+    const dependsOn: ConfigKey[] = [...services.slice(0, 1), ...aliasServices].map(serviceKey);
     const context: RouteContext = {
       shape,
       gateway: 'mesh',
       listenerPort,
-      reach: scope,
+      reach,
       meshRetry: push.mesh.defaultHttpRetryPolicy,
       dependsOn,
     };
@@ -138,9 +150,12 @@ function makeVirtualHost(wanted: Wanted, { selection, shape, push, scope, memory
       over === undefined ? [defaultRoute(services[0]!, servicePort!, context)] : virtualServiceRoutes(over, context);
     if (routes.length === 0) return { host: undefined, dependsOn };
     const name = virtualHostName(hostname, port);
-    const domains = sole ? ['*'] : domainsOf(wanted, { proxyDomain, ...(allPorts && { port }) });
+    const { absoluteNames } = push.features;
+    const domains = sole
+      ? ['*']
+      : domainsOf({ ...wanted, aliases }, { proxyDomain, absoluteNames, ...(allPorts && { port }) });
     const host = withOrigins(virtualHost(name, domains, routes), [
-      ...services.flatMap(serviceOrigin),
+      ...[...services, ...aliasServices].flatMap(serviceOrigin),
       ...virtualServiceOrigins(over),
     ]);
     const part = new Encodable(VirtualHostSchema, host);
@@ -174,16 +189,29 @@ interface ServiceGroup {
   readonly addresses: readonly string[];
 }
 
-function serviceGroups({ egress, port: wanted, host }: RouteSelection): readonly ServiceGroup[] {
+const aliasesOfListener = new WeakMap<EgressListenerScope, ReadonlyMap<string, readonly Service[]>>();
+
+/** Services of a listener that are another name for a service, by the host name of that. */
+function aliasesOf(egress: EgressListenerScope, scope: SidecarScope): ReadonlyMap<string, readonly Service[]> {
+  let known = aliasesOfListener.get(egress);
+  if (known === undefined) {
+    known = aliasesByTarget(egress.services, (host) => scope.serviceByHostname(host));
+    aliasesOfListener.set(egress, known);
+  }
+  return known;
+}
+
+function serviceGroups({ selection, shape, push }: Surroundings): readonly ServiceGroup[] {
+  const { egress, port: wanted, host } = selection;
   const groups = new Map<string, ServiceGroup & { services: Service[]; addresses: string[] }>();
   for (const service of egress.services) {
-    if (host !== undefined && service.hostname !== host) continue;
+    if (isAlias(service) || (host !== undefined && service.hostname !== host)) continue;
     for (const port of service.ports) {
       if (wanted !== undefined && port.number !== wanted) continue;
       if (!isHttp(port.protocol) && port.protocol !== 'unsupported') continue;
       const key = virtualHostName(service.hostname, port.number);
       const group = groups.get(key);
-      const addresses = new Set([...service.addresses, service.defaultAddress]);
+      const addresses = virtualAddresses(service, shape, push.features);
       if (group === undefined) groups.set(key, { service, services: [service], port, addresses: [...addresses] });
       else {
         group.services.push(service);

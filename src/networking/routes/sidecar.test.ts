@@ -106,4 +106,60 @@ describe('routes of a sidecar', () => {
     const { virtualHosts } = configuration(service('a.test'), 'a.test:80');
     expect(virtualHosts.map((host) => host.domains)).toEqual([['*']]);
   });
+
+  describe('of a service with another name', () => {
+    const kubernetes = (name: string, spec: string): string => `
+apiVersion: v1
+kind: Service
+metadata: { name: ${name}, namespace: shop }
+spec: { ${spec} }
+---`;
+    const web = kubernetes('web', 'clusterIP: 10.96.0.1, ports: [{ name: http, port: 80 }]');
+    const alias = kubernetes(
+      'front',
+      'type: ExternalName, externalName: web.shop.svc.cluster.local, ports: [{ name: http, port: 80 }]',
+    );
+    const domains = ({ virtualHosts }: RouteConfiguration): string[] => virtualHosts[0]?.domains ?? [];
+
+    it('take both names, and have no virtual host for the other', () => {
+      const made = configuration(web + alias, '80');
+      expect(hosts(made)).toEqual([
+        'web.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
+        'allow_any → PassthroughCluster',
+      ]);
+      expect(domains(made)).toEqual(
+        expect.arrayContaining(['web', 'front', 'front.shop', 'front.shop.svc.cluster.local']),
+      );
+    });
+
+    it('follow a virtual service of the service, and none of the other name', () => {
+      const others =
+        virtualService('by-alias', 'front.shop.svc.cluster.local', 'never.test') +
+        virtualService('by-name', 'web.shop.svc.cluster.local', 'to.test');
+      expect(hosts(configuration(web + alias + others, '80'))[0]).toBe(
+        'web.shop.svc.cluster.local:80 → outbound|80||to.test',
+      );
+    });
+
+    it('lead to the service when a virtual service leads to the other name', () => {
+      const made = configuration(web + alias + virtualService('home', 'home.test', 'front'), '80');
+      expect(hosts(made)).toContain('home.test:80 → outbound|80||web.shop.svc.cluster.local');
+    });
+
+    it('are there for a client that imports the other name alone, whatever ports that says', () => {
+      const bare = kubernetes('front', 'type: ExternalName, externalName: web.shop.svc.cluster.local');
+      const sidecar = `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: { name: default, namespace: shop }
+spec: { egress: [{ port: { number: 80, name: http, protocol: HTTP }, hosts: [./front.shop.svc.cluster.local] }] }
+---`;
+      expect(domains(configuration(web + bare + sidecar, '80'))).toContain('front');
+    });
+  });
+
+  it('look unknown hosts up when the policy says so', () => {
+    const policy = 'outboundTrafficPolicy: { mode: ALLOW_ANY_DYNAMIC_DNS }';
+    expect(hosts(configuration(service('a.test'), '80', policy))).toContain('allow_any → AllowAnyDynamicDNSCluster');
+  });
 });

@@ -10,13 +10,14 @@ import { type ConfigKey, compareText, configKeyOf } from '../../model/config.ts'
 import type { OutboundTrafficPolicy } from '../../model/kinds/sidecar.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
+import { addressingKey } from '../../model/service-addresses.ts';
 import type { SidecarScope } from '../../model/sidecar-scope.ts';
 import { isUnixSocket, unixSocketPath } from '../address.ts';
 import { duration } from '../duration.ts';
 import { type Memory, noMemory } from '../memory.ts';
 import { httpProxyRoute } from '../names.ts';
 import { sidecarOrigin, withOrigins } from '../origin.ts';
-import { fallbackCluster } from '../outbound-fallback.ts';
+import { requestFallbackCluster } from '../outbound-fallback.ts';
 import { Encodable, type Resource, ResourceOfParts } from '../resource.ts';
 import { routeConfiguration, virtualHost } from './configuration.ts';
 import { type MadeVirtualHost, type RouteSelection, sidecarVirtualHosts } from './sidecar-virtual-hosts.ts';
@@ -33,7 +34,8 @@ export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext
   const made = selection?.host === undefined ? completed(hosts, selection, scope, memory) : hosts.slice(0, 1);
   const allPorts = selection !== undefined && selection.port === undefined;
   // The same virtual hosts make the same configuration, whoever it is for.
-  const key = `${name} ${allPorts} ${shape.configNamespace} ${shape.dnsDomain} ${labelsThatCount(selection, shape)}`;
+  const client = `${shape.configNamespace} ${shape.dnsDomain} ${addressingKey(shape)}`;
+  const key = `${name} ${allPorts} ${client} ${labelsThatCount(selection, shape)}`;
   return memory.recall('RDS', key, [scope.sidecar, ...made.map(({ part }) => part)], () => {
     const dependsOn: ConfigKey[] = scope.sidecar ? [configKeyOf(scope.sidecar)] : [];
     for (const host of made) dependsOn.push(...host.dependsOn);
@@ -57,7 +59,7 @@ function completed(
   const sorted = [...hosts].sort((a, b) => compareText(a.name, b.name));
   if (selection === undefined || hosts.some((host) => host.domains.includes('*'))) return sorted;
   const { mode } = scope.outboundTrafficPolicy;
-  const cluster = fallbackCluster(scope.outboundTrafficPolicy, scope);
+  const cluster = requestFallbackCluster(scope.outboundTrafficPolicy, scope);
   const fallback = memory.recall('RDS', `fallback ${mode} ${cluster}`, [], (): MadeVirtualHost => {
     const host = withOrigins(fallbackHost(mode, cluster), sidecarOrigin(scope, 'outboundTrafficPolicy'));
     return { name: host.name, domains: host.domains, part: new Encodable(VirtualHostSchema, host), dependsOn: [] };

@@ -1,13 +1,14 @@
 /** Pages about what one proxy was given, and why. */
+import { toJson } from '@bufbuild/protobuf';
+import { type NameTable, NameTableSchema } from '../../../gen/istio/networking/nds/v1/nds_pb.ts';
 import type { Config } from '../../../model/config.ts';
 import type { PolicyScope } from '../../../model/kinds/policy-target.ts';
-import { clusterType, endpointType, generators } from '../../../networking/index.ts';
+import { buildNameTable, clusterType, endpointType } from '../../../networking/index.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { HttpAnswer } from '../http-server.ts';
 import { type DebugPage, type DebugSources, ok, text, withProxy } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';
 
-const nameTableType = 'type.googleapis.com/istio.networking.nds.v1.NameTable';
 const extensionType = 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig';
 
 export const proxyConfigPages: readonly DebugPage[] = [
@@ -40,14 +41,11 @@ export const proxyConfigPages: readonly DebugPage[] = [
     description: 'the table of names that a proxy was given; ?proxyID=ID',
     forEveryNamespace: true,
     answer: (sources, request) =>
-      withProxy(sources, request, () =>
-        text(
-          generators.has(nameTableType)
-            ? 'tables of names are not shown yet'
-            : 'not there: tables of names (NDS) are not made yet',
-          404,
-        ),
-      ),
+      withProxy(sources, request, (_, node) => {
+        const [table] = buildNameTable(node.shape, node.context);
+        if (table === undefined) return text('a router has no table of names', 404);
+        return ok(toJson(NameTableSchema, table.message as NameTable) as object);
+      }),
   },
   {
     path: 'sidecarz',

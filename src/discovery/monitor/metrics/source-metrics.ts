@@ -23,6 +23,7 @@ export class SourceMetrics {
   readonly #triggers: Tally;
   readonly #updates: Tally;
   readonly #rejected: Tally;
+  #rejectedServers: ReadonlySet<string> = new Set();
   readonly #configEvents: Tally;
   readonly #registryEvents: Tally;
   #firstRequestAt: number | undefined;
@@ -70,6 +71,20 @@ export class SourceMetrics {
       const kind = key.slice(0, key.indexOf('/'));
       (registryKinds.has(kind) ? this.#registryEvents : this.#configEvents).add(`${kind} ${event}`);
     }
+  }
+
+  /**
+   * To be told of all servers of gateways that are not in force: each is counted when it comes to be so.
+   *
+   * @param servers `Gateway/namespace/name server port`
+   */
+  gatewayServersRejected(servers: readonly string[]): void {
+    for (const server of servers) {
+      if (this.#rejectedServers.has(server)) continue;
+      const { namespace, name } = parseConfigKey(server.slice(0, server.indexOf(' ')));
+      this.#rejected.add(`gateway ${namespace}/${name}`);
+    }
+    this.#rejectedServers = new Set(servers);
   }
 
   #note(record: TraceRecord): void {

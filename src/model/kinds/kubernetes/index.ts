@@ -1,5 +1,6 @@
 /** Kubernetes' own kinds, as a cluster would deliver them (spec/discovery.md §4.3, §5.4). */
 import { right } from 'fp-ts/lib/Either.js';
+import { credentialWarnings } from '../../credential.ts';
 import { type Decoder, decodeWith } from '../../decode.ts';
 import type { Kind } from '../kind.ts';
 import { type ConfigMap, configMap } from './config-map.ts';
@@ -33,13 +34,13 @@ function row<Name extends string, Spec>(
   kind: Name,
   plural: string,
   decoder: Decoder<Spec>,
-  more: Partial<Pick<Kind<Name, Spec>, 'group' | 'versions' | 'scope'>> = {},
+  more: Partial<Pick<Kind<Name, Spec>, 'group' | 'versions' | 'scope' | 'warnings'>> = {},
 ): Kind<Name, Spec> {
   return {
     ...{ kind, plural, group: '', versions: ['v1'], scope: 'Namespaced', body: 'object' },
+    warnings: () => [],
     ...more,
     decode: (body) => decodeWith(decoder, body),
-    warnings: () => [],
   };
 }
 
@@ -57,6 +58,6 @@ export const kubernetesKinds: {
   Namespace: row('Namespace', 'namespaces', () => right({}), { scope: 'Cluster' }),
   Node: row('Node', 'nodes', node, { scope: 'Cluster' }),
   Pod: row('Pod', 'pods', pod),
-  Secret: row('Secret', 'secrets', secret),
+  Secret: row('Secret', 'secrets', secret, { warnings: credentialWarnings }),
   Service: row('Service', 'services', kubernetesService),
 };

@@ -1,0 +1,71 @@
+/** Whether files of configuration are valid, as the control plane would find them (spec/discovery.md §4.5). */
+import { readFileSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Config } from '../../model/config.ts';
+import { readConfigFile, withoutRepetitions } from '../../model/config-file.ts';
+import type { Problem } from '../../model/problem.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { isYaml, walk } from './directory-walk.ts';
+
+export interface Validation {
+  /** All of them, in the order of files and lines. */
+  readonly problems: readonly Problem[];
+  readonly files: number;
+  /** Valid objects. */
+  readonly objects: number;
+  /** Files and directories that could not be read, each with its reason. */
+  readonly unreadable: readonly string[];
+}
+
+export interface GivenText {
+  /** What problems call it. */
+  readonly file: string;
+  readonly text: string;
+}
+
+/**
+ * @param paths files of any name, and directories of `*.yaml` and `*.yml` at any depth; an object of one key may be there
+ *   once in all of them.
+ * @param texts what was read already: standard input
+ */
+export async function validateFiles(paths: readonly string[], texts: readonly GivenText[] = []): Promise<Validation> {
+  const unreadable: string[] = [];
+  const found = new Map<string, GivenText>();
+  for (const path of paths) {
+    // A file in a directory that is named as well is read once.
+    for (const one of await textsAt(path, unreadable))
+      if (!found.has(resolve(one.file))) found.set(resolve(one.file), one);
+  }
+  const given: readonly GivenText[] = [...texts, ...found.values()];
+  const problems: Problem[] = [];
+  const configs: Config[] = [];
+  for (const { file, text } of given) {
+    const read = readConfigFile(file, text, { creationTimestamp: 0 });
+    problems.push(...read.problems);
+    configs.push(...read.configs);
+  }
+  const { configs: valid, problems: repetitions } = withoutRepetitions(configs);
+  const order = new Map(given.map(({ file }, index) => [file, index]));
+  return {
+    problems: [...problems, ...repetitions].sort(
+      (a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0),
+    ),
+    files: given.length,
+    objects: valid.length,
+    unreadable,
+  };
+}
+
+async function textsAt(path: string, unreadable: string[]): Promise<GivenText[]> {
+  try {
+    if (!statSync(path).isDirectory()) return [{ file: path, text: readFileSync(path, 'utf8') }];
+    const { files, failures } = await walk(path);
+    for (const [file, error] of failures) unreadable.push(`${file}: ${messageOf(error)}`);
+    const found = files.filter((file) => isYaml(file.path));
+    if (found.length === 0) unreadable.push(`${path}: there are no *.yaml files in it`);
+    return found.map((file) => ({ file: file.path, text: readFileSync(file.path, 'utf8') }));
+  } catch (error) {
+    unreadable.push(`${path}: ${messageOf(error)}`);
+    return [];
+  }
+}

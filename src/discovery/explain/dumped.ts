@@ -1,0 +1,76 @@
+/** What a running proxy has, out of the JSON of a `config_dump`: Envoy's own, or the control plane's. */
+import { type DescMessage, fromJson, type JsonValue, type MessageShape, type Registry } from '@bufbuild/protobuf';
+import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import type { ProxyConfiguration } from '../../networking/explain/explain.ts';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { typeRegistry } from '../monitor/type-registry.ts';
+
+export interface DumpedConfiguration extends ProxyConfiguration {
+  /** What could not be read, and is left out. */
+  readonly omitted: readonly string[];
+}
+
+const typePrefix = 'type.googleapis.com/';
+
+/** @throws ChartpilotError REQUEST_FAILED when it is no dump */
+export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
+  const sections = isObject(dump) && Array.isArray(dump.configs) ? dump.configs : undefined;
+  if (sections === undefined) throw new ChartpilotError('REQUEST_FAILED', 'the answer is no config_dump');
+  const omitted: string[] = [];
+  const all = <Desc extends DescMessage>(schema: Desc): MessageShape<Desc>[] =>
+    resourcesOf(sections, `${typePrefix}${schema.typeName}`).flatMap((json) => {
+      try {
+        return [
+          fromJson(schema, withoutUnknownTypes(json, typeRegistry), {
+            registry: typeRegistry,
+            ignoreUnknownFields: true,
+          }),
+        ];
+      } catch (error) {
+        const { name, cluster_name: clusterName } = json as { name?: string; cluster_name?: string };
+        omitted.push(`${schema.typeName} ${name ?? clusterName ?? ''}: ${messageOf(error)}`);
+        return [];
+      }
+    });
+  return {
+    listeners: all(ListenerSchema),
+    routes: new Map(all(RouteConfigurationSchema).map((routes) => [routes.name, routes])),
+    clusters: new Map(all(ClusterSchema).map((cluster) => [cluster.name, cluster])),
+    endpoints: new Map(all(ClusterLoadAssignmentSchema).map((assignment) => [assignment.clusterName, assignment])),
+    omitted,
+  };
+}
+
+/** Every packed resource of a type, at any depth of the dump but not within another resource. */
+function resourcesOf(value: unknown, type: string): JsonValue[] {
+  if (Array.isArray(value)) return value.flatMap((item) => resourcesOf(item, type));
+  if (!isObject(value)) return [];
+  if (value['@type'] === type) {
+    const { '@type': _, ...message } = value;
+    return [message as JsonValue];
+  }
+  // What waits for something else, or failed, is not what requests meet.
+  return Object.entries(value).flatMap(([key, item]) =>
+    /^(warming_state|draining_state|error_state|dynamic_warming_clusters)$/.test(key) ? [] : resourcesOf(item, type),
+  );
+}
+
+/** Extensions of types that this program does not know are emptied: which way a request takes does not hang on them. */
+function withoutUnknownTypes(value: JsonValue, registry: Registry): JsonValue {
+  if (Array.isArray(value)) return value.map((item) => withoutUnknownTypes(item, registry));
+  if (!isObject(value)) return value;
+  const type = value['@type'];
+  if (typeof type === 'string' && registry.getMessage(type.replace(typePrefix, '')) === undefined) {
+    return { '@type': `${typePrefix}google.protobuf.Empty` };
+  }
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, withoutUnknownTypes(item as JsonValue, registry)]),
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

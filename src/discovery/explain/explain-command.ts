@@ -1,0 +1,121 @@
+/** `pilot-discovery explain`: what is asked, answered as text. */
+import * as E from 'fp-ts/lib/Either.js';
+import { parseNode } from '../../model/parse-node.ts';
+import { shapeOf } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { explain, type ProxyConfiguration } from '../../networking/explain/explain.ts';
+import type { Question } from '../../networking/explain/question.ts';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { dumpedConfiguration } from './dumped.ts';
+import { generatedConfiguration } from './generated.ts';
+import { type MeshFiles, type OfflineMesh, readOfflineMesh } from './offline-mesh.ts';
+import { overviewText } from './overview.ts';
+import { type AskedFor, addressOfService, questionOf } from './question-of.ts';
+import { Sources } from './sources.ts';
+import { tell, toldText } from './text.ts';
+
+export interface NodeAsked {
+  readonly id: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+export interface ExplainAsked extends Partial<AskedFor> {
+  /** Absent: no files are at hand; then `from` says what the proxy has. */
+  readonly files?: MeshFiles;
+  /** Absent: the Envoy at `from` is asked itself. */
+  readonly node?: NodeAsked;
+  /** Of a control plane, or of an Envoy's admin interface. */
+  readonly from?: string;
+  readonly format: 'text' | 'json';
+}
+
+export interface ExplainAnswer {
+  readonly text: string;
+  /** What was odd on the way. */
+  readonly warnings: readonly string[];
+}
+
+interface Known {
+  readonly configuration: ProxyConfiguration;
+  readonly warnings: readonly string[];
+  readonly addressOf: (host: string) => string | undefined;
+  readonly mesh?: OfflineMesh;
+}
+
+/** @throws ChartpilotError */
+export async function answerExplain(asked: ExplainAsked): Promise<ExplainAnswer> {
+  const known = asked.from === undefined ? await fromFiles(asked) : await fromRunning(asked, asked.from);
+  const sources = new Sources(known.mesh?.configOf ?? (() => undefined));
+  const who = asked.node?.id ?? asked.from ?? '';
+  if (asked.url === undefined)
+    return { text: overviewText(who, known.configuration, sources), warnings: known.warnings };
+  const question: Question = questionOf({ ...asked, url: asked.url }, known.addressOf);
+  const told = tell(explain(known.configuration, question), sources);
+  const heading = `${asked.url} at ${who}`;
+  const text = asked.format === 'json' ? `${JSON.stringify(told, null, 2)}\n` : toldText(heading, told);
+  return { text, warnings: known.warnings };
+}
+
+async function fromFiles({ files, node }: ExplainAsked): Promise<Known> {
+  if (files === undefined)
+    throw new ChartpilotError('FLAG_INVALID', 'explain needs --configDir DIR, or --from URL of something that runs');
+  if (node === undefined)
+    throw new ChartpilotError(
+      'FLAG_INVALID',
+      'explain needs --node ID, e.g. sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local',
+    );
+  const mesh = await readOfflineMesh(files);
+  return { ...given(node, mesh.context), warnings: mesh.warnings, mesh };
+}
+
+/** What the control plane would give a node. */
+export function given(node: NodeAsked, push: PushContext): Pick<Known, 'configuration' | 'addressOf'> {
+  const parsed = parseNode({ id: node.id, cluster: '', metadata: { ...node.metadata, LABELS: node.labels } });
+  if (E.isLeft(parsed)) throw new ChartpilotError('FLAG_INVALID', `--node: ${parsed.left}`);
+  const shape = shapeOf(parsed.right, push);
+  return {
+    configuration: generatedConfiguration(shape, push),
+    addressOf: (host) => addressOfService(host, shape, push),
+  };
+}
+
+/** The files, when there are any, are for the lines of what the proxy has. */
+async function fromRunning({ files, node }: ExplainAsked, from: string): Promise<Known> {
+  const path =
+    node === undefined
+      ? '/config_dump?include_eds'
+      : `/debug/config_dump?include_eds&proxyID=${encodeURIComponent(node.id)}`;
+  const { omitted, ...configuration } = dumpedConfiguration(await fetchJson(new URL(path, withScheme(from))));
+  const mesh = files && (await readOfflineMesh(files));
+  const addressOf = (host: string): string | undefined => mesh && node && given(node, mesh.context).addressOf(host);
+  return {
+    configuration,
+    addressOf,
+    warnings: [...omitted.map((what) => `left out: ${what}`), ...(mesh?.warnings ?? [])],
+    ...(mesh && { mesh }),
+  };
+}
+
+function withScheme(address: string): string {
+  return address.includes('://') ? address : `http://${address}`;
+}
+
+async function fetchJson(url: URL): Promise<unknown> {
+  let text: string;
+  let status: number;
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(30_000) });
+    status = response.status;
+    text = await response.text();
+  } catch (error) {
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: ${messageOf(cause)}`, { cause: error });
+  }
+  if (status !== 200) throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: status ${status} ${text.trim()}`);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: the answer is no JSON`, { cause: error });
+  }
+}

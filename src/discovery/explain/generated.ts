@@ -1,0 +1,41 @@
+/** What a node would be given, with all that it would ask for by name. */
+import { anyUnpack } from '@bufbuild/protobuf/wkt';
+import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import type { ProxyConfiguration } from '../../networking/explain/explain.ts';
+import { buildClusters, buildEndpoints, buildListeners, buildRoutes, type Resource } from '../../networking/index.ts';
+
+/** The messages are the very ones that were made: it is known where they come from. */
+export function generatedConfiguration(shape: ProxyShape, push: PushContext): ProxyConfiguration {
+  const clusters = byName<Cluster>(buildClusters(shape, push));
+  const listeners = buildListeners(shape, push).map(({ message }) => message as Listener);
+  const asked = [...clusters.values()].flatMap(({ name, edsClusterConfig: eds }) =>
+    eds ? [eds.serviceName || name] : [],
+  );
+  return {
+    listeners,
+    clusters,
+    routes: byName<RouteConfiguration>(buildRoutes(shape, push, [...new Set(listeners.flatMap(routeNames))])),
+    endpoints: byName<ClusterLoadAssignment>(buildEndpoints(shape, push, [...new Set(asked)])),
+  };
+}
+
+function byName<Message>(resources: readonly Resource[]): Map<string, Message> {
+  return new Map(resources.map(({ name, message }) => [name, message as Message]));
+}
+
+/** Names of the route configurations that a listener asks for. */
+function routeNames({ filterChains, defaultFilterChain }: Listener): readonly string[] {
+  return [...filterChains, ...(defaultFilterChain ? [defaultFilterChain] : [])]
+    .flatMap(({ filters }) => filters)
+    .flatMap(({ configType }) => {
+      if (configType.case !== 'typedConfig') return [];
+      const manager = anyUnpack(configType.value, HttpConnectionManagerSchema);
+      return manager?.routeSpecifier.case === 'rds' ? [manager.routeSpecifier.value.routeConfigName] : [];
+    });
+}

@@ -1,0 +1,64 @@
+/** The mesh that some files describe, read as the control plane reads it, without serving anything. */
+import type { Config } from '../../model/config.ts';
+import { configKeyOf, configKeyText } from '../../model/config.ts';
+import { type Problem, problemText } from '../../model/problem.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { MeshConfigs } from '../config/mesh-configs.ts';
+import { SettingsFiles } from '../config/settings-files.ts';
+import type { DiscoveryOptions } from '../discovery-options.ts';
+import { MeshState } from '../push/mesh-state.ts';
+
+export interface OfflineMesh {
+  readonly context: PushContext;
+  /** The object of a key, as it was written. */
+  readonly configOf: (key: Pick<Config, 'kind' | 'namespace' | 'name'>) => Config | undefined;
+  /** Lines about objects that are not in force, and other things that are odd. */
+  readonly warnings: readonly string[];
+}
+
+export type MeshFiles = Pick<
+  DiscoveryOptions,
+  | 'configDir'
+  | 'meshConfigFile'
+  | 'networksConfigFile'
+  | 'domain'
+  | 'clusterId'
+  | 'registries'
+  | 'registryOptions'
+  | 'features'
+>;
+
+/** @throws ChartpilotError FILE_UNREADABLE when there is no such directory, CONFIG_INVALID for settings that are not valid */
+export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
+  const warnings: string[] = [];
+  const settings = new SettingsFiles((problem) => void warnings.push(problemText(problem)));
+  adopt(settings, 'mesh', files.meshConfigFile);
+  adopt(settings, 'networks', files.networksConfigFile);
+  const directory = new MeshConfigs({ mesh: () => settings.mesh, domain: files.domain });
+  const reading = await directory.read([files.configDir]);
+  if (reading.outcome === 'missing') {
+    throw new ChartpilotError(
+      'FILE_UNREADABLE',
+      `${files.configDir}: ${reading.problems[0]?.message ?? 'cannot be read'}`,
+    );
+  }
+  warnings.push(...reading.problems.map((problem) => problemText(problem as Problem)));
+  const { domain, clusterId, registries, registryOptions, features } = files;
+  const state = new MeshState({ settings, directory, domain, clusterId, registries, registryOptions, features });
+  state.computeServices();
+  const context = state.publishContext({ forced: true, changed: [] });
+  const { byKey } = directory.snapshot;
+  return { context, warnings, configOf: (key) => byKey.get(configKeyText(configKeyOf(key as Config))) };
+}
+
+function adopt(settings: SettingsFiles, what: 'mesh' | 'networks', file: string): void {
+  const reading = settings.read(what, file);
+  if (reading.outcome === 'valid') settings.adopt(what, reading.version);
+  else if (reading.outcome === 'invalid') {
+    throw new ChartpilotError(
+      'CONFIG_INVALID',
+      reading.problems.map((problem) => problemText(problem as Problem)).join('\n'),
+    );
+  }
+}

@@ -1,0 +1,78 @@
+/** Where in which file the field of an object was written. */
+import { readFileSync } from 'node:fs';
+import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
+import type { Config, ConfigKey } from '../../model/config.ts';
+import type { Origin } from '../../model/origin.ts';
+import { type Position, parseYamlDocument, splitDocuments } from '../../model/yaml-document.ts';
+
+/** An origin for people. */
+export interface Source {
+  /** `VirtualService shop/cart`. */
+  readonly object: string;
+  /** `spec.http[2]`; absent: the object as a whole. */
+  readonly field?: string;
+  /** `mesh/routes.yaml:12:7`; absent: the object was made of another, or its file is not at hand. */
+  readonly place?: string;
+}
+
+export type ConfigOf = (key: ConfigKey) => Config | undefined;
+
+export class Sources {
+  readonly #configOf: ConfigOf;
+  readonly #texts = new Map<string, string>();
+
+  constructor(configOf: ConfigOf) {
+    this.#configOf = configOf;
+  }
+
+  of({ key, path }: Origin): Source {
+    const field = path && fieldText(path);
+    const source = this.#configOf(key)?.source;
+    const position = source && this.#positionOf(source, field ?? '');
+    return {
+      object: `${key.kind} ${key.namespace}/${key.name}`,
+      ...(field && { field }),
+      ...(source && position && { place: `${source.file}:${position.line}:${position.column}` }),
+    };
+  }
+
+  #positionOf({ file, line }: NonNullable<Config['source']>, field: string): Position {
+    const part = splitDocuments(this.#textOf(file)).findLast((candidate) => candidate.line <= line);
+    if (part === undefined) return { line, column: 1 };
+    const document = parseYamlDocument(part);
+    // In a List the object is one of its items.
+    const { items } = (document.value ?? {}) as { items?: readonly unknown[] };
+    const index = items?.findIndex((_, item) => document.positionOf(`items[${item}]`).line === line) ?? -1;
+    const prefix = index === -1 ? '' : `items[${index}]`;
+    return document.positionOf([prefix, field].filter(Boolean).join('.'));
+  }
+
+  #textOf(file: string): string {
+    let text = this.#texts.get(file);
+    if (text === undefined) {
+      try {
+        text = readFileSync(file, 'utf8');
+      } catch {
+        text = '';
+      }
+      this.#texts.set(file, text);
+    }
+    return text;
+  }
+}
+
+/** `spec.http[2].route`. */
+export function fieldText(path: readonly (string | number)[]): string {
+  return path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('');
+}
+
+const configPath = /^\/apis\/[^/]+\/[^/]+\/namespaces\/([^/]+)\/([^/]+)\/([^/]+)$/;
+
+/** The object that the metadata of a running proxy's resource names (spec/discovery.md §8.1: `istio.config`). */
+export function originsOfMetadata(metadata: Metadata | undefined): readonly Origin[] {
+  const path = metadata?.filterMetadata.istio?.config;
+  const [, namespace, kind, name] = (typeof path === 'string' && configPath.exec(path)) || [];
+  if (namespace === undefined || kind === undefined || name === undefined) return [];
+  const pascal = kind.replaceAll(/(^|-)([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
+  return [{ key: { kind: pascal, namespace, name } }];
+}

@@ -1,0 +1,157 @@
+/** An explanation as lines for people. */
+import type { Message } from '@bufbuild/protobuf';
+import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
+import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { Route } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { Explanation } from '../../networking/explain/explain.ts';
+import type { Outcome, Target } from '../../networking/explain/outcome.ts';
+import { originsOf } from '../../networking/origin.ts';
+import { originsOfMetadata, type Source, type Sources } from './sources.ts';
+
+/** One step of the way, for people and for programs (`--format json`). */
+export interface Step {
+  readonly what: 'listener' | 'filter chain' | 'virtual host' | 'route' | 'cluster';
+  readonly name: string;
+  /** Why this one, or what is in it. */
+  readonly note?: string;
+  /** What it came from, what decided most first. */
+  readonly from: readonly Source[];
+}
+
+export interface Told {
+  readonly steps: readonly Step[];
+  readonly filters: readonly string[];
+  readonly outcome: Outcome;
+}
+
+export function tell(explanation: Explanation, sources: Sources): Told {
+  const { listener, chain, virtualHost, route, routeConfiguration, targets, filters, outcome } = explanation;
+  const from = (part: Message & { readonly metadata?: Metadata | undefined }): readonly Source[] => {
+    const known = originsOf(part);
+    return (known.length > 0 ? known : originsOfMetadata(part.metadata)).map((origin) => sources.of(origin));
+  };
+  const steps: Step[] = [];
+  if (listener) {
+    const through = listener.through && `handed over by ${listener.through.name}`;
+    steps.push({
+      what: 'listener',
+      name: listener.listener.name,
+      ...(through && { note: through }),
+      from: from(listener.listener),
+    });
+  }
+  if (chain)
+    steps.push({
+      what: 'filter chain',
+      name: chainName(chain, listener?.listener),
+      ...noted(matchText(chain)),
+      from: from(chain),
+    });
+  if (virtualHost) {
+    const note = `of route configuration ${routeConfiguration}; domains ${listText(virtualHost.domains)}`;
+    steps.push({ what: 'virtual host', name: virtualHost.name, note, from: from(virtualHost) });
+  }
+  if (route) steps.push({ what: 'route', name: route.name || '(no name)', note: routeText(route), from: from(route) });
+  const whole = targets.reduce((sum, { weight }) => sum + weight, 0);
+  for (const target of targets)
+    steps.push({
+      what: 'cluster',
+      name: target.name,
+      note: targetText(target, whole),
+      from: target.cluster ? from(target.cluster) : [],
+    });
+  return { steps, filters, outcome };
+}
+
+export function toldText(heading: string, { steps, filters, outcome }: Told): string {
+  const lines = [heading];
+  for (const { what, name, note, from } of steps) {
+    lines.push(`${what.padEnd(13)} ${name}${note === undefined ? '' : `  (${note})`}`);
+    for (const source of from) lines.push(`${' '.repeat(14)}← ${sourceText(source)}`);
+  }
+  if (filters.length > 0) lines.push(`${'filters'.padEnd(13)} ${filters.join(', ')}`);
+  lines.push(`${'outcome'.padEnd(13)} ${outcomeText(outcome)}`);
+  return `${lines.join('\n')}\n`;
+}
+
+export function sourceText({ object, field, place }: Source): string {
+  return [object, field, place && `at ${place}`].filter(Boolean).join(' ');
+}
+
+export function outcomeText(outcome: Outcome): string {
+  switch (outcome.kind) {
+    case 'forwarded':
+      return 'sent to the cluster, unless a filter answers first';
+    case 'redirected':
+      return `redirected with ${outcome.status} to ${outcome.to}`;
+    case 'answered':
+      return `answered with ${outcome.status}${outcome.body === '' ? '' : ` ${JSON.stringify(outcome.body)}`}`;
+    case 'no route':
+      return `answered with ${outcome.status}: ${outcome.why}`;
+    case 'closed':
+      return `the connection is closed: ${outcome.why}`;
+    case 'other':
+      return outcome.why;
+  }
+}
+
+function chainName(chain: FilterChain, listener: Listener | undefined): string {
+  const name = chain.name || '(no name)';
+  return chain === listener?.defaultFilterChain ? `${name}, the default one` : name;
+}
+
+function noted(note: string): { note?: string } {
+  return note === '' ? {} : { note };
+}
+
+/** What a connection must be like. */
+export function matchText({ filterChainMatch: match }: FilterChain): string {
+  if (match === undefined) return '';
+  const ranges = match.prefixRanges.map(({ addressPrefix, prefixLen }) => `${addressPrefix}/${prefixLen ?? 0}`);
+  const conditions: readonly [string, readonly (string | number)[]][] = [
+    ['port', match.destinationPort === undefined ? [] : [match.destinationPort]],
+    ['to', ranges],
+    ['SNI', match.serverNames],
+    ['transport', match.transportProtocol === '' ? [] : [match.transportProtocol]],
+    ['ALPN', match.applicationProtocols],
+  ];
+  return conditions
+    .flatMap(([what, values]) => (values.length === 0 ? [] : [`${what} ${listText(values)}`]))
+    .join('; ');
+}
+
+function routeText({ match }: Route): string {
+  const path = match?.pathSpecifier;
+  const value = path?.case === 'safeRegex' ? path.value.regex : typeof path?.value === 'string' ? path.value : '';
+  const headers = match?.headers.map(({ name, invertMatch }) =>
+    invertMatch ? `not header ${name}` : `header ${name}`,
+  );
+  const parameters = match?.queryParameters.map(({ name }) => `parameter ${name}`);
+  return [`${path?.case ?? 'any path'} ${value}`.trim(), ...(headers ?? []), ...(parameters ?? [])].join('; ');
+}
+
+function targetText({ weight, cluster, assignment }: Target, whole: number): string {
+  const share = whole === weight ? [] : [`${Math.round((100 * weight) / whole)} % of the requests`];
+  if (cluster === undefined) return [...share, 'the proxy has no such cluster'].join('; ');
+  return [...share, ...(assignment ? [endpointsText(assignment)] : [])].join('; ');
+}
+
+const mostShown = 5;
+
+function endpointsText({ endpoints }: ClusterLoadAssignment): string {
+  const addresses = endpoints
+    .flatMap(({ lbEndpoints }) => lbEndpoints)
+    .flatMap(({ hostIdentifier: host }) => {
+      const address = host.case === 'endpoint' ? host.value.address?.address : undefined;
+      if (address?.case === 'pipe') return [address.value.path];
+      return address?.case === 'socketAddress' ? [`${address.value.address}:${address.value.portSpecifier.value}`] : [];
+    });
+  return addresses.length === 0 ? 'no endpoints' : `endpoints ${listText(addresses)}`;
+}
+
+function listText(items: readonly (string | number)[]): string {
+  const shown = items.slice(0, mostShown).join(', ');
+  return items.length > mostShown ? `${shown} and ${items.length - mostShown} more` : shown;
+}

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { givenPlane } from './given-plane.ts';
+import { DiscoveryMetrics } from './metrics.ts';
+import { statusOf } from './push-status.ts';
+
+const web = createAuthority().issue(['web.test']);
+
+function gateway(name: string, servers: string): string {
+  return `apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: { name: ${name}, namespace: edge }
+spec: { selector: {}, servers: [${servers}] }
+`;
+}
+
+function secret(name: string, stringData: object): string {
+  return stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'edge' }, stringData });
+}
+
+const tls = (host: string, mode: string, more: string): string =>
+  `{ port: { number: 443, name: ${host}, protocol: HTTPS }, hosts: [${host}.test], tls: { mode: ${mode}${more} } }`;
+
+const plane = givenPlane(
+  [
+    gateway('web', '{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }'),
+    gateway(
+      'late',
+      [
+        '{ port: { number: 80, name: tcp, protocol: TCP }, hosts: ["*"] }',
+        tls('good', 'SIMPLE', ', credentialName: web'),
+        tls('missing', 'MUTUAL', ', credentialName: absent'),
+        tls('bad', 'SIMPLE', ', credentialName: password'),
+        tls('mesh', 'ISTIO_MUTUAL', ''),
+      ].join(', '),
+    ),
+    secret('web', { 'tls.crt': web.certificate, 'tls.key': web.privateKey }),
+    secret('password', { password: 'x' }),
+  ].join('---\n'),
+);
+for (const ip of ['10.9.0.1', '10.9.0.2']) {
+  const id = `router~${ip}~front.edge~edge.svc.cluster.local`;
+  plane.connect({ id, cluster: 'front', metadata: { NAMESPACE: 'edge' } }, []);
+}
+
+describe('what of gateways is not in force', () => {
+  const status = statusOf(plane.state, plane.resources.nodes);
+  const found = (metric: string): string[] =>
+    Object.entries(status[metric] ?? {}).map(([key, { message }]) => `${key} | ${message}`);
+
+  it('are servers that others stand in the way of, or that need what the proxy has not', () => {
+    expect(found('pilot_gateway_servers_rejected')).toEqual([
+      'Gateway/edge/late server tcp | port 80 is taken by a http server of edge/web',
+      expect.stringMatching(/^Gateway\/edge\/late server mesh \| ISTIO_MUTUAL needs workload certificates/),
+    ]);
+  });
+
+  it('are certificates that are not there, or are none', () => {
+    expect(found('pilot_sds_certificate_errors_total')).toEqual([
+      expect.stringMatching(/kubernetes:\/\/absent: there is no Secret edge\/absent$/),
+      expect.stringMatching(/kubernetes:\/\/absent-cacert: there is no Secret edge\/absent$/),
+      expect.stringMatching(/kubernetes:\/\/password: Secret edge\/password has neither/),
+    ]);
+  });
+
+  it('is counted when it comes to be so', async () => {
+    const metrics = new DiscoveryMetrics({
+      version: '1',
+      state: plane.state,
+      cache: plane.cache,
+      connectedVersions: () => [],
+      nodes: () => plane.resources.nodes,
+    });
+    await metrics.text();
+    const { body } = await metrics.text();
+    expect(body).toContain('pilot_total_rejected_configs{type="gateway",name="edge/late"} 2');
+    expect(body).toContain('pilot_sds_certificate_errors_total 3');
+  });
+});

@@ -1,0 +1,37 @@
+/** What of Gateway objects is not in force at a connected gateway, and why (spec/discovery.md §8.7, §9.2). */
+import type { ProxyShape } from '../../model/proxy-shape.ts';
+import { mergeGateways } from '../../networking/gateway/merge.ts';
+import { unservedCredential } from '../../networking/secrets/build.ts';
+import { credentialsOfServer } from '../../networking/secrets/credential-name.ts';
+import type { Find, ServedProxy } from './push-status.ts';
+
+/** Servers that another one stands in the way of, or that the proxy cannot carry out. */
+export const findRejectedServers: Find = ({ proxies }, note) => {
+  for (const { proxy, shape, context } of routers(proxies)) {
+    for (const rejected of mergeGateways(shape, context).rejected) {
+      const colon = rejected.indexOf(': ');
+      note(rejected.slice(0, colon), rejected.slice(colon + 2), proxy.id);
+    }
+  }
+};
+
+/** Certificates that are asked for by name and that there is none of, or none that Envoy would take. */
+export const findUnservedCredentials: Find = ({ proxies }, note) => {
+  for (const { proxy, shape, context } of routers(proxies)) {
+    const servers = mergeGateways(shape, context).ports.flatMap((port) => port.servers);
+    for (const name of new Set(servers.flatMap(({ server: { tls } }) => (tls ? credentialsOfServer(tls) : [])))) {
+      const reason = unservedCredential(name, shape.configNamespace, context);
+      if (reason !== undefined) note(`${shape.configNamespace} ${name}`, `${name}: ${reason}`, proxy.id);
+    }
+  }
+};
+
+/** Of gateways that nothing tells apart one: the others are told the same. */
+function* routers(proxies: Iterable<ServedProxy>): Iterable<ServedProxy> {
+  const seen = new Set<ProxyShape>();
+  for (const served of proxies) {
+    if (served.shape.type !== 'router' || seen.has(served.shape)) continue;
+    seen.add(served.shape);
+    yield served;
+  }
+}

@@ -1,0 +1,132 @@
+/** Secrets as connected gateways are served them. */
+import { describe, expect, it } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import type { Config } from '../../model/config.ts';
+import { clusterType, secretType } from '../../networking/index.ts';
+import { GivenWorld, givenObject } from './given-world.ts';
+import type { MeshNode } from './mesh-resources.ts';
+
+const authority = createAuthority();
+
+function secret(namespace: string, name: string): Config {
+  const { certificate, privateKey } = authority.issue([`${name}.test`]);
+  return givenObject('Secret', namespace, name, {
+    type: 'kubernetes.io/tls',
+    data: {},
+    stringData: { 'tls.crt': certificate, 'tls.key': privateKey },
+  });
+}
+
+const names = ['kubernetes://one', 'kubernetes://two', 'kubernetes://shop/one'];
+
+function served(node: MeshNode): Map<string, string> {
+  return new Map([...node.get(secretType, names)!.resources].map(([name, { version }]) => [name, version]));
+}
+
+describe('secrets of a namespace', () => {
+  const world = new GivenWorld([secret('edge', 'one'), secret('edge', 'two'), secret('shop', 'one')]);
+  const gateway = (identity?: string): MeshNode => {
+    const opened = world.resources.open({
+      id: 'router~10.9.0.1~front.edge~edge.svc.cluster.local',
+      cluster: 'front',
+      metadata: { NAMESPACE: 'edge' },
+      ...(identity !== undefined && { verifiedIdentity: identity }),
+    });
+    if ('error' in opened) throw new Error(opened.error);
+    return opened.resources as MeshNode;
+  };
+
+  it('are served to gateways that were found to be of it', () => {
+    expect([...served(gateway('spiffe://cluster.local/ns/edge/sa/front')).keys()]).toEqual(names.slice(0, 2));
+  });
+
+  it('are served to nobody else', () => {
+    expect(served(gateway()).size).toBe(0);
+    expect(served(gateway('spiffe://cluster.local/ns/shop/sa/front')).size).toBe(0);
+    expect(served(gateway('somebody')).size).toBe(0);
+  });
+});
+
+describe('a Secret that changes', () => {
+  it('is pushed to the gateways of its namespace, and changes no other secret', () => {
+    const world = new GivenWorld([secret('edge', 'one'), secret('edge', 'two')]);
+    const edge = world.connect('10.9.0.1', { namespace: 'edge', type: 'router', secrets: true });
+    const shop = world.connect('10.9.0.2', { namespace: 'shop', type: 'router', secrets: true });
+    const before = served(edge);
+    served(shop);
+    const made = world.encodings;
+    const change = world.put(secret('edge', 'one'));
+    expect(shop.concernedTypes(change, [clusterType, secretType])).toEqual([]);
+    expect(edge.concernedTypes(change, [clusterType, secretType])).toEqual([secretType]);
+    const after = served(edge);
+    expect(after.get('kubernetes://one')).not.toBe(before.get('kubernetes://one'));
+    expect(after.get('kubernetes://two')).toBe(before.get('kubernetes://two'));
+    expect(world.encodings - made).toBe(1);
+  });
+});
+
+describe('certificates of authorities', () => {
+  const [first, second] = [createAuthority('first'), createAuthority('second')];
+  const roots = (authority: typeof first): object => ({ 'ca.crt': authority.certificate });
+  const inSecret = (name: string, authority: typeof first): Config =>
+    givenObject('Secret', 'edge', name, { type: 'Opaque', data: {}, stringData: roots(authority) });
+  const inConfigMap = (authority: typeof first): Config =>
+    givenObject('ConfigMap', 'edge', 'ca', { data: roots(authority), binaryData: {} });
+  const versionOf = (node: MeshNode, name: string): string | undefined => {
+    return node.get(secretType, [name])!.resources.get(name)?.version;
+  };
+
+  it('follow a ConfigMap, and the Secret that is made for them alone', () => {
+    const world = new GivenWorld([inConfigMap(first), inSecret('web', first)]);
+    const about = { namespace: 'edge', type: 'router', secrets: true } as const;
+    const node = world.connect('10.9.0.1', about);
+    const names = ['configmap://ca-cacert', 'kubernetes://web-cacert'];
+    const before = names.map((name) => versionOf(node, name));
+    const changed = [inConfigMap(second), inSecret('web-cacert', second)];
+    const after = changed.map((config, index) => {
+      expect(node.concernedTypes(world.put(config), [secretType])).toEqual([secretType]);
+      return versionOf(node, names[index]!);
+    });
+    const anew = new GivenWorld([inConfigMap(second), inSecret('web', first), inSecret('web-cacert', second)]);
+    expect(after).toEqual(names.map((name) => versionOf(anew.connect('10.9.0.1', about), name)));
+    for (const index of [0, 1]) expect(after[index]).not.toBe(before[index]);
+  });
+});
+
+describe('clusters of a gateway that has only those that are named', () => {
+  const service = (host: string): Config =>
+    givenObject('ServiceEntry', 'edge', host, {
+      hosts: [host],
+      resolution: 'STATIC',
+      location: 'MESH_INTERNAL',
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      endpoints: [{ address: '10.1.1.1', labels: {} }],
+    });
+  const gateway = givenObject('Gateway', 'edge', 'front', {
+    selector: {},
+    servers: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*/*'] }],
+  });
+  const virtualService = (to: string): Config =>
+    givenObject('VirtualService', 'edge', 'web', {
+      hosts: ['web.test'],
+      gateways: ['front'],
+      http: [{ route: [{ destination: { host: to } }] }],
+    });
+  const objects = [service('a.test'), service('b.test'), gateway, virtualService('a.test')];
+  const clusters = (node: MeshNode): string[] =>
+    [...node.get(clusterType, '*')!.resources.keys()].filter((name) => name.startsWith('outbound'));
+
+  it('follow the virtual services', () => {
+    const world = new GivenWorld(objects, undefined, undefined, { onlyReferencedClusters: true });
+    const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router' });
+    expect(clusters(node)).toEqual(['outbound|80||a.test']);
+    const change = world.put(virtualService('b.test'));
+    expect(node.concernedTypes(change, [clusterType])).toEqual([clusterType]);
+    expect(clusters(node)).toEqual(['outbound|80||b.test']);
+  });
+
+  it('are all of them otherwise', () => {
+    const node = new GivenWorld(objects).connect('10.9.0.1', { namespace: 'edge', type: 'router' });
+    expect(clusters(node)).toEqual(['outbound|80||a.test', 'outbound|80||b.test']);
+  });
+});

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { claimPath, isClaimKey } from './claim-key.ts';
+
+it.each([
+  ['@request.auth.claims.groups', ['groups']],
+  ['@request.auth.claims.realm.roles', ['realm', 'roles']],
+  ['@request.auth.claims[example.com/roles][admin]', ['example.com/roles', 'admin']],
+  ['@request.auth.claims', undefined],
+  ['@request.auth.claims.', undefined],
+  ['@request.auth.claims.a..b', undefined],
+  ['@request.auth.claims[]', undefined],
+  ['@request.auth.claims[a]b', undefined],
+  ['@request.auth.claimsgroups', undefined],
+  ['@request.auth.principal', undefined],
+  ['groups', undefined],
+])('%s names the claim %j', (key, path) => {
+  expect(claimPath(key)).toEqual(path);
+});
+
+it('is told from a header by its first sign, which no header has', () => {
+  expect([isClaimKey('@request.auth.claims.groups'), isClaimKey('x-groups')]).toEqual([true, false]);
+});

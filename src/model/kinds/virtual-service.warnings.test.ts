@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { virtualServiceWarnings } from './virtual-service.warnings.ts';
+
+const route = [{ destination: { host: 'a.b' } }];
+const warnings = (spec: object): string[] =>
+  virtualServiceWarnings({ hosts: ['a.b'], ...spec }).map(({ path, message }) => `${path} ${message}`);
+
+it('says which routes nothing reaches, because an earlier one takes everything', () => {
+  const everything = [{ match: [{ uri: { prefix: '/' }, name: 'all' }], route }, { route }];
+  expect(warnings({ http: everything })).toEqual(['http[1] is never reached: http[0] takes everything']);
+  expect(
+    warnings({ http: [{ match: [{ uri: { prefix: '/' }, method: { exact: 'GET' } }], route }, { route }] }),
+  ).toEqual([]);
+  expect(warnings({ tcp: [{ match: [{}], route }, { route }] })).toEqual([
+    'tcp[1] is never reached: tcp[0] takes everything',
+  ]);
+  expect(warnings({ tcp: [{ match: [{ port: 1 }], route }, { route }] })).toEqual([]);
+});
+
+it('says which matches are there twice, of requests and of connections', () => {
+  const tls = [
+    { match: [{ sniHosts: ['a.b'] }], route },
+    { match: [{ sniHosts: ['a.b'] }], route },
+  ];
+  expect(warnings({ tls })).toEqual(['tls[1].match[0] is never reached: tls[0] has the same match']);
+  const tcp = [{ match: [{ port: 1 }, { port: 1 }], route }];
+  expect(warnings({ tcp })).toEqual(['tcp[0].match[1] is never reached: tcp[0] has the same match']);
+});
+
+it('says that claims are known at gateways only', () => {
+  const http = [{ match: [{ headers: { '@request.auth.claims.group': { exact: 'x' } } }], route }];
+  expect(warnings({ http })).toEqual([
+    'http[0].match[0].headers["@request.auth.claims.group"] is known at gateways only: in the mesh it never matches',
+  ]);
+  expect(warnings({ http, gateways: ['front'] })).toEqual([]);
+  expect(warnings({ http, gateways: ['front', 'mesh'] })).toHaveLength(1);
+});

@@ -1,0 +1,77 @@
+/** What is allowed in a VirtualService and probably not meant (spec/discovery.md §4.5). */
+import { isClaimKey } from '../claim-key.ts';
+import type { FieldError } from '../decode.ts';
+import type * as V from './virtual-service.ts';
+
+export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
+  return [
+    ...unreachable('http', spec.http ?? [], takesEveryRequest),
+    ...unreachable('tls', spec.tls ?? [], () => false),
+    ...unreachable('tcp', spec.tcp ?? [], (match) => Object.keys(match).length === 0),
+    ...largeBodies(spec),
+    ...claimsInMesh(spec),
+  ];
+}
+
+/** Routes after one that takes everything, and matches that an earlier route has already. */
+function unreachable<M extends object>(
+  list: 'http' | 'tls' | 'tcp',
+  routes: readonly { readonly match?: readonly M[] }[],
+  takesEverything: (match: M) => boolean,
+): FieldError[] {
+  const seen = new Map<string, number>();
+  let catchAll: number | undefined;
+  return routes.flatMap(({ match = [] }, index) => {
+    if (catchAll !== undefined) {
+      return [{ path: `${list}[${index}]`, message: `is never reached: ${list}[${catchAll}] takes everything` }];
+    }
+    if (match.length === 0 || match.some(takesEverything)) catchAll = index;
+    return match.flatMap((one, matchIndex) => {
+      const { name: _, ...conditions } = one as M & { readonly name?: string };
+      const key = JSON.stringify(conditions);
+      const earlier = seen.get(key);
+      if (earlier === undefined) seen.set(key, index);
+      if (earlier === undefined) return [];
+      return [
+        {
+          path: `${list}[${index}].match[${matchIndex}]`,
+          message: `is never reached: ${list}[${earlier}] has the same match`,
+        },
+      ];
+    });
+  });
+}
+
+/** No condition but that the path begins as every path does. */
+function takesEveryRequest({ name: _1, statPrefix: _2, ignoreUriCase: _3, uri, ...conditions }: V.HttpMatchRequest) {
+  const anyPath = uri === undefined || ('prefix' in uri && uri.prefix === '/');
+  return anyPath && Object.keys(conditions).length === 0;
+}
+
+function largeBodies(spec: V.VirtualService): FieldError[] {
+  return (spec.http ?? []).flatMap((http, index) => {
+    const body = http.directResponse?.body;
+    if (body === undefined) return [];
+    const size = 'string' in body ? Buffer.byteLength(body.string) : Buffer.byteLength(body.bytes, 'base64');
+    return size > 100 * 1024
+      ? [{ path: `http[${index}].directResponse.body`, message: `is large: ${size} bytes go to every proxy` }]
+      : [];
+  });
+}
+
+/** A sidecar verifies the tokens of requests that it takes, not of those that it sends. */
+function claimsInMesh({ gateways, http = [] }: V.VirtualService): FieldError[] {
+  if (gateways !== undefined && gateways.length > 0 && !gateways.includes('mesh')) return [];
+  return http.flatMap(({ match = [] }, index) =>
+    match.flatMap((one, matchIndex) =>
+      (['headers', 'withoutHeaders'] as const).flatMap((field) =>
+        Object.keys(one[field] ?? {})
+          .filter(isClaimKey)
+          .map((key) => ({
+            path: `http[${index}].match[${matchIndex}].${field}["${key}"]`,
+            message: 'is known at gateways only: in the mesh it never matches',
+          })),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,90 @@
+/** TLS to servers that know nothing of the mesh (spec/discovery.md §8.2, tls SIMPLE/MUTUAL). */
+import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import type { ClientTlsSettings } from '../../model/kinds/traffic-policy.ts';
+import type { MeshConfig } from '../../model/mesh-config.ts';
+import type { Service } from '../../model/service.ts';
+import type { TypedExtension } from '../any.ts';
+import { adsSecret } from '../config-source.ts';
+import { fileCertificateSecret, fileRootSecret } from '../file-secret.ts';
+import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';
+import { tlsParameters } from '../tls-parameters.ts';
+import { type CommonTlsInit, file, subjectAltNames, tlsSocket, type ValidationInit } from './tls-socket.ts';
+
+/** Where Debian, Alpine and the images built on them keep the roots of the public authorities. */
+const systemRootsFile = '/etc/ssl/certs/ca-certificates.crt';
+/** The agent's name for them, wherever they are kept. */
+const systemRoots = 'system';
+
+export interface PublicTlsTarget {
+  readonly service: Pick<Service, 'serviceAccounts'>;
+  readonly http2: boolean;
+  readonly mesh: Pick<MeshConfig, 'tlsDefaults'>;
+  /** Whether the proxy has an agent beside it, which reads files for it. */
+  readonly hasAgent: boolean;
+  /**
+   * Whether the proxy may ask the control plane for a Secret: a gateway may, and a sidecar that the rule selects. A rule for
+   * all would have every sidecar of the namespace hold the key.
+   */
+  readonly takesCredentials: boolean;
+}
+
+export interface PublicTls {
+  /** The SNI is the host that the request names, because none was given. */
+  readonly autoSni: boolean;
+  readonly autoSanValidation: boolean;
+  readonly transportSocket: TypedExtension;
+}
+
+export function publicTls(settings: ClientTlsSettings, target: PublicTlsTarget): PublicTls {
+  const { service, http2, mesh } = target;
+  const names = settings.subjectAltNames?.length ? settings.subjectAltNames : service.serviceAccounts;
+  const autoSni = settings.sni === undefined || settings.sni === '';
+  return {
+    autoSni,
+    autoSanValidation: autoSni && names.length === 0 && !settings.insecureSkipVerify,
+    transportSocket: tlsSocket(settings.sni ?? '', {
+      ...clientCertificate(settings, target),
+      ...peerValidation(settings, names, target),
+      alpnProtocols: http2 ? ['h2'] : [],
+      tlsParams: tlsParameters(mesh.tlsDefaults),
+    }),
+  };
+}
+
+function clientCertificate(settings: ClientTlsSettings, target: PublicTlsTarget): CommonTlsInit {
+  if (settings.mode !== 'MUTUAL') return {};
+  const credential = credentialOf(settings, target);
+  if (credential !== undefined) {
+    return { tlsCertificateSdsSecretConfigs: [adsSecret(credentialResourceName(credential))] };
+  }
+  const { clientCertificate: certificate, privateKey: key } = settings;
+  if (!certificate || !key) return {};
+  if (target.hasAgent) return { tlsCertificateSdsSecretConfigs: [fileCertificateSecret(certificate, key)] };
+  return { tlsCertificates: [{ certificateChain: file(certificate), privateKey: file(key) }] };
+}
+
+function peerValidation(settings: ClientTlsSettings, names: readonly string[], target: PublicTlsTarget): CommonTlsInit {
+  const validation: ValidationInit = {
+    matchTypedSubjectAltNames: subjectAltNames(names),
+    ...(settings.caCrl && { crl: file(settings.caCrl) }),
+  };
+  const credential = credentialOf(settings, target);
+  if (credential !== undefined) return checkedBy(adsSecret(rootsResourceName(credential)), validation);
+  if (settings.insecureSkipVerify && !settings.caCertificates) return {};
+  if (target.hasAgent) return checkedBy(fileRootSecret(settings.caCertificates || systemRoots), validation);
+  const trustedCa = file(settings.caCertificates || systemRootsFile);
+  return { validationContextType: { case: 'validationContext', value: { ...validation, trustedCa } } };
+}
+
+function credentialOf({ credentialName }: ClientTlsSettings, target: PublicTlsTarget): string | undefined {
+  return target.takesCredentials && credentialName ? credentialName : undefined;
+}
+
+function checkedBy(roots: SdsSecretConfig, defaultValidationContext: ValidationInit): CommonTlsInit {
+  return {
+    validationContextType: {
+      case: 'combinedValidationContext',
+      value: { defaultValidationContext, validationContextSdsSecretConfig: roots },
+    },
+  };
+}

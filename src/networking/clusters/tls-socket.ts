@@ -1,0 +1,36 @@
+/** Parts that all TLS contexts of clients, and some of servers, are made of. */
+import { isIP } from 'node:net';
+import {
+  type CertificateValidationContextSchema,
+  SubjectAltNameMatcher_SanType,
+} from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
+import {
+  type CommonTlsContextSchema,
+  UpstreamTlsContextSchema,
+} from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
+import { type TypedExtension, typedExtension } from '../any.ts';
+import type { Init } from '../init.ts';
+
+export type CommonTlsInit = Init<typeof CommonTlsContextSchema>;
+export type ValidationInit = Init<typeof CertificateValidationContextSchema>;
+
+export function tlsSocket(sni: string, common: CommonTlsInit): TypedExtension {
+  return typedExtension('envoy.transport_sockets.tls', UpstreamTlsContextSchema, { sni, commonTlsContext: common });
+}
+
+/** Exact names; Envoy wants to be told of which kind each is. */
+export function subjectAltNames(names: readonly string[]): NonNullable<ValidationInit['matchTypedSubjectAltNames']> {
+  return names.map((name) => ({
+    sanType: name.includes('://')
+      ? SubjectAltNameMatcher_SanType.URI
+      : isIP(name) !== 0
+        ? SubjectAltNameMatcher_SanType.IP_ADDRESS
+        : SubjectAltNameMatcher_SanType.DNS,
+    matcher: { matchPattern: { case: 'exact', value: name } },
+  }));
+}
+
+/** A file that Envoy reads once, when the cluster or listener is made. */
+export function file(path: string): { specifier: { case: 'filename'; value: string } } {
+  return { specifier: { case: 'filename', value: path } };
+}

@@ -1,0 +1,103 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type { TransportSocket } from '../../gen/envoy/config/core/v3/base_pb.ts';
+import {
+  type UpstreamTlsContext,
+  UpstreamTlsContextSchema,
+} from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { buildClusters } from '../index.ts';
+
+const service = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: web, namespace: shop }
+spec:
+  hosts: [web.test]
+  addresses: [10.1.0.1]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+  endpoints: [{ address: 10.0.0.9, serviceAccount: web }]
+---`;
+
+function rule(trafficPolicy: string): string {
+  return `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: web, namespace: shop }
+spec: { host: web.test, trafficPolicy: ${trafficPolicy} }
+---`;
+}
+
+const off = `
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: { name: off, namespace: shop }
+spec: { mtls: { mode: DISABLE } }
+---`;
+
+function cluster(yaml: string, { agent = true, meshConfig = '' } = {}): Cluster {
+  const { context } = givenMesh(yaml, meshConfig === '' ? {} : { meshConfig });
+  const shape = givenShape({ namespace: 'shop', metadata: agent ? { ISTIO_VERSION: '1.30.0' } : {} }, context);
+  const resources = buildClusters(shape, context);
+  return resources.find(({ name }) => name === 'outbound|80||web.test')!.message as Cluster;
+}
+
+function tlsOf(socket: TransportSocket | undefined): UpstreamTlsContext {
+  const { configType } = socket!;
+  if (configType.case !== 'typedConfig') throw new Error('no TLS');
+  return fromBinary(UpstreamTlsContextSchema, configType.value.value);
+}
+
+describe('mutual TLS that nobody asked for', () => {
+  it('is chosen by endpoint', () => {
+    const { transportSocketMatches, transportSocket } = cluster(service);
+    expect(transportSocketMatches.map(({ name }) => name)).toEqual(['tlsMode-istio', 'tlsMode-disabled']);
+    expect(transportSocket).toBeUndefined();
+  });
+
+  it.each([
+    ['the namespace of the service switches it off', service + off, {}],
+    ['the proxy has no certificates', service, { agent: false }],
+    ['the mesh switches it off', service, { meshConfig: 'enableAutoMtls: false' }],
+    ['a rule does', service + rule('{ tls: { mode: DISABLE } }'), {}],
+  ])('is none where %s', (_, yaml, options) => {
+    const { transportSocketMatches, transportSocket } = cluster(yaml, options);
+    expect([transportSocketMatches, transportSocket]).toEqual([[], undefined]);
+  });
+
+  it('is for all or none where connections go to where the client wanted', () => {
+    const passthrough = service + rule('{ loadBalancer: { simple: PASSTHROUGH } }');
+    const taken = cluster(passthrough);
+    expect(taken.transportSocketMatches).toEqual([]);
+    expect(tlsOf(taken.transportSocket).sni).toBe('outbound_.80_._.web.test');
+    const refusing = 'serviceAccount: web, labels: { security.istio.io/tlsMode: disabled }';
+    expect(cluster(passthrough.replace('serviceAccount: web', refusing)).transportSocket).toBeUndefined();
+  });
+
+  it('has the least version of the mesh', () => {
+    const { transportSocketMatches } = cluster(service, { meshConfig: 'meshMTLS: { minProtocolVersion: TLSV1_3 }' });
+    const { tlsParams } = tlsOf(transportSocketMatches[0]!.transportSocket).commonTlsContext!;
+    expect(tlsParams!.tlsMinimumProtocolVersion).toBe(tlsParams!.tlsMaximumProtocolVersion);
+  });
+});
+
+describe('mutual TLS that a rule asks for', () => {
+  const asked = service + rule('{ tls: { mode: ISTIO_MUTUAL } }') + off;
+
+  it("is used whatever the service's own objects say", () => {
+    const { commonTlsContext } = tlsOf(cluster(asked).transportSocket);
+    expect(commonTlsContext!.tlsCertificateSdsSecretConfigs.map(({ name }) => name)).toEqual(['default']);
+  });
+
+  it('trusts nobody where the proxy has no certificate, and waits for none', () => {
+    const { commonTlsContext } = tlsOf(cluster(asked, { agent: false }).transportSocket);
+    expect(commonTlsContext!.tlsCertificateSdsSecretConfigs).toEqual([]);
+    expect(commonTlsContext!.validationContextType).toMatchObject({
+      case: 'validationContext',
+      value: { verifyCertificateHash: ['0'.repeat(64)] },
+    });
+  });
+});

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { buildPushContext } from '../../model/build-push-context.ts';
+import { defaultFeatures, type Features } from '../../model/features.ts';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
+import type { PushContext } from '../../model/push-context.ts';
+import { buildEndpoints } from './build.ts';
+
+/** Of each health one pod, in the zones a and b of two nodes. */
+function mesh(service: string, { rule = '', ...features }: Partial<Features> & { rule?: string } = {}): PushContext {
+  const conditions = {
+    healthy: '{ ready: true }',
+    unhealthy: '{ ready: false }',
+    draining: '{ ready: false, serving: true, terminating: true }',
+    terminating: '{ ready: false, serving: false, terminating: true }',
+  };
+  const pods = Object.entries(conditions).map(
+    ([health, condition], index) =>
+      `{ addresses: [10.0.0.${index + 1}], conditions: ${condition}, nodeName: node-${index % 2}, targetRef: { kind: Pod, name: ${health} } }`,
+  );
+  const given = givenMesh(`
+apiVersion: v1
+kind: Service
+metadata: { name: web, namespace: default${service.includes('session') ? ', labels: { istio.io/persistent-session: "yes" }' : ''} }
+spec: { clusterIP: 10.1.0.1, selector: { app: web }, ports: [{ name: http, port: 80 }]${service.includes('local') ? ', internalTrafficPolicy: Local' : ''} }
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: web-1, namespace: default, labels: { kubernetes.io/service-name: web } }
+addressType: IPv4
+ports: [{ name: http, port: 8080 }]
+endpoints: [${pods.join(', ')}]
+${Object.keys(conditions)
+  .map(
+    (health, index) => `---
+apiVersion: v1
+kind: Pod
+metadata: { name: ${health}, namespace: default, labels: { app: web${service.includes('labelled') && health === 'healthy' ? ', istio.io/draining: "yes"' : ''} } }
+spec: { nodeName: node-${index % 2}, containers: [] }
+status: { phase: Running, podIP: 10.0.0.${index + 1} }`,
+  )
+  .join('\n')}
+${
+  rule &&
+  `---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: web }
+spec: { host: web, trafficPolicy: ${rule} }`
+}
+`);
+  const { context, configs, registry } = given;
+  const { version, domain } = context;
+  const all = { ...defaultFeatures, ...features };
+  return buildPushContext({ version, mesh: context.mesh, domain, configs, ...registry, features: all });
+}
+
+/** `10.0.0.1 HEALTHY` of each endpoint, as Envoy counts: 1 healthy, 2 unhealthy, 3 draining. */
+function told(push: PushContext, node = ''): string[] {
+  const shape = givenShape({ metadata: { NODE_NAME: node } }, push);
+  const [resource] = buildEndpoints(shape, push, ['outbound|80||web.default.svc.cluster.local']);
+  const groups = (resource!.message as ClusterLoadAssignment).endpoints;
+  return groups
+    .flatMap(({ lbEndpoints }) => lbEndpoints)
+    .map(({ hostIdentifier, healthStatus }) => {
+      const address = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined;
+      return `${address?.case === 'socketAddress' ? address.value.address : '?'} ${healthStatus}`;
+    });
+}
+
+describe('endpoints that are not well', () => {
+  it('are told of as such when they are not ready, and left out when they go', () => {
+    expect(told(mesh(''))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
+  });
+
+  it('are left out when the environment says so', () => {
+    expect(told(mesh('', { autoSendUnhealthy: false }))).toEqual(['10.0.0.1 1']);
+  });
+
+  it('are left out where a rule has all endpoints used when few are well, unless the environment insists', () => {
+    const rule = '{ outlierDetection: { minHealthPercent: 50 } }';
+    expect(told(mesh('', { rule }))).toEqual(['10.0.0.1 1']);
+    expect(told(mesh('', { rule, sendUnhealthy: true }))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
+  });
+
+  it('keep their sessions while they drain, where the service has sessions', () => {
+    expect(told(mesh('session'))).toEqual(['10.0.0.1 1', '10.0.0.2 2', '10.0.0.3 3']);
+  });
+
+  it('drain by a label as well', () => {
+    expect(told(mesh('labelled'))).toEqual(['10.0.0.2 2']);
+    expect(told(mesh('labelled session'))).toEqual(['10.0.0.1 3', '10.0.0.2 2', '10.0.0.3 3']);
+    expect(told(mesh('labelled', { drainingLabel: 'other' }))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
+  });
+});
+
+it('only endpoints of the client’s node are told of where the service keeps to nodes', () => {
+  expect(told(mesh('local'), 'node-0')).toEqual(['10.0.0.1 1']);
+  expect(told(mesh('local'), 'node-1')).toEqual(['10.0.0.2 2']);
+  expect(told(mesh('local'))).toEqual([]);
+  expect(told(mesh(''), 'node-1')).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
+});

@@ -1,0 +1,198 @@
+import { toJson } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { Features } from '../../model/features.ts';
+import { type GivenNode, givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { extensionTypes } from '../extension-types.ts';
+import { buildListeners } from './build.ts';
+
+interface About {
+  readonly node?: GivenNode;
+  readonly features?: Partial<Features>;
+  readonly meshConfig?: string;
+}
+
+function listeners(yaml: string, { node, features = {}, meshConfig = '' }: About = {}): Listener[] {
+  const { context } = givenMesh(yaml, { features, meshConfig });
+  const all = buildListeners(givenShape({ namespace: 'shop', ...node }, context), context);
+  return all.map(({ message }) => message as Listener).filter(({ name }) => !name.startsWith('virtual'));
+}
+
+function names(yaml: string, about: About = {}): string[] {
+  return listeners(yaml, about)
+    .map(({ name }) => name)
+    .sort();
+}
+
+/** Names of the filters of all chains. */
+function filters(yaml: string, about: About = {}): string[] {
+  return listeners(yaml, about).flatMap(({ filterChains, defaultFilterChain }) =>
+    [...filterChains, ...(defaultFilterChain ? [defaultFilterChain] : [])].flatMap((chain) =>
+      chain.filters.map(({ name }) => name.replace('envoy.filters.network.', '')),
+    ),
+  );
+}
+
+function serviceEntry(ports: string, spec = 'resolution: STATIC, addresses: [10.5.0.1]'): string {
+  return `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: given, namespace: shop }
+spec: { hosts: [given.test], location: MESH_INTERNAL, ports: [${ports}], ${spec} }
+---`;
+}
+
+const kubernetesService = (spec: string): string => `
+apiVersion: v1
+kind: Service
+metadata: { name: db, namespace: shop }
+spec: { ${spec}, ports: [{ name: tcp, port: 5432 }] }
+---`;
+
+const pod = (name: string, ip: string): string => `
+apiVersion: v1
+kind: Pod
+metadata: { name: ${name}, namespace: shop, labels: { app: db } }
+spec: {}
+status: { podIP: ${ip}, phase: Running }
+---`;
+
+const slice = (addresses: readonly string[], more = ''): string => `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: db-1, namespace: shop, labels: { kubernetes.io/service-name: db } }
+addressType: IPv4
+ports: [{ name: tcp, port: 5432 }]
+endpoints: [${addresses.map((address) => `{ addresses: [${address}]${more} }`).join(', ')}]
+---`;
+
+const both = { metadata: { INSTANCE_IPS: '10.0.0.9,fd00::9' } };
+
+describe('where a sidecar listens for its workload', () => {
+  it('is every virtual address of the families that the proxy has', () => {
+    const service = kubernetesService('clusterIP: 10.96.0.1, clusterIPs: [10.96.0.1, "fd00::1"]');
+    expect(names(service)).toEqual(['10.96.0.1_5432']);
+    expect(names(service, { node: both })).toEqual(['10.96.0.1_5432', 'fd00::1_5432']);
+  });
+
+  it('is the wildcard of both families for proxies that have both', () => {
+    const web = serviceEntry('{ number: 80, name: http, protocol: HTTP }');
+    const more = (about: About): unknown =>
+      listeners(web, about).map(({ additionalAddresses }) => additionalAddresses.map((one) => one.address));
+    expect(more({})).toEqual([[]]);
+    expect(more({ node: both })).toMatchObject([[{ address: { case: 'socketAddress', value: { address: '::' } } }]]);
+  });
+
+  it('is an allocated address if the proxy’s DNS answers with it', () => {
+    const tls = serviceEntry('{ number: 443, name: tls, protocol: TLS }', 'resolution: DNS');
+    const asks = { metadata: { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' } };
+    expect(names(tls)).toEqual(['0.0.0.0_443']);
+    expect(names(tls, { node: asks, features: { autoAllocate: false } })).toEqual([
+      expect.stringMatching(/^240\.240\.\d+\.\d+_443$/),
+    ]);
+  });
+
+  it('is each pod of a headless service but the proxy’s own', () => {
+    const yaml =
+      kubernetesService('clusterIP: None, selector: { app: db }') +
+      pod('db-0', '10.0.0.9') +
+      pod('db-1', '10.0.0.10') +
+      slice(['10.0.0.9', '10.0.0.10']);
+    expect(names(yaml, { node: { ip: '10.0.0.9' } })).toEqual(['10.0.0.10_5432']);
+    expect(names(yaml)).toEqual(['10.0.0.10_5432', '10.0.0.9_5432']);
+    const elsewhere = { metadata: { CLUSTER_ID: 'west' } };
+    expect(names(yaml, { node: elsewhere })).toEqual(['10.0.0.10_5432', '10.0.0.9_5432']);
+    expect(names(yaml, { node: elsewhere, features: { multiclusterHeadless: false } })).toEqual([]);
+  });
+
+  it('is no pod that is not ready, and none of another network', () => {
+    const service = kubernetesService('clusterIP: None');
+    const unready = slice(['10.0.0.10'], ', conditions: { ready: false }');
+    expect(names(service + slice(['10.0.0.10']))).toEqual(['10.0.0.10_5432']);
+    expect(names(service + unready)).toEqual([]);
+    const labelled = kubernetesService('clusterIP: None, selector: { app: db }');
+    const far = pod('db-1', '10.0.0.10').replace('app: db', 'app: db, topology.istio.io/network: far');
+    const yaml = labelled + far + slice(['10.0.0.10']);
+    expect(names(yaml, { node: { metadata: { NETWORK: 'far' } } })).toEqual(['10.0.0.10_5432']);
+    expect(names(yaml, { node: { metadata: { NETWORK: 'near' } } })).toEqual([]);
+  });
+});
+
+describe('a port of which nobody said the protocol', () => {
+  it('takes HTTP and other bytes', () => {
+    const [listener] = listeners(serviceEntry('{ number: 7000, name: any }', 'resolution: STATIC'));
+    expect(listener?.filterChains.map(({ filters }) => filters[0]?.name)).toEqual([
+      'envoy.filters.network.http_connection_manager',
+    ]);
+    expect(listener?.defaultFilterChain?.filters[0]?.name).toBe('envoy.filters.network.tcp_proxy');
+  });
+
+  it('is TCP where servers speak first', () => {
+    expect(filters(serviceEntry('{ number: 3306, name: any }'))).toEqual(['tcp_proxy']);
+  });
+});
+
+describe('filters of protocols', () => {
+  const protocol = (name: string): string => serviceEntry(`{ number: 7000, name: p, protocol: ${name} }`);
+
+  it('count what MongoDB does, unless told not to', () => {
+    expect(filters(protocol('MONGO'))).toEqual(['mongo_proxy', 'tcp_proxy']);
+    expect(filters(protocol('MONGO'), { features: { mongoFilter: false } })).toEqual(['tcp_proxy']);
+  });
+
+  it('speak Redis instead of carrying its bytes when told to', () => {
+    expect(filters(protocol('REDIS'))).toEqual(['tcp_proxy']);
+    expect(filters(protocol('REDIS'), { features: { redisFilter: true } })).toEqual(['redis_proxy']);
+  });
+
+  it('count what MySQL does when told to, for an Envoy that has the filter', () => {
+    expect(filters(protocol('MYSQL'))).toEqual(['tcp_proxy']);
+    expect(filters(protocol('MYSQL'), { features: { mysqlFilter: true } })).toEqual(['mysql_proxy', 'tcp_proxy']);
+  });
+});
+
+describe('HTTP/1.0', () => {
+  const web = serviceEntry('{ number: 80, name: http, protocol: HTTP }');
+  const settings = (about: About): string =>
+    listeners(web, about)
+      .map((listener) => JSON.stringify(toJson(ListenerSchema, listener, { registry: extensionTypes })))
+      .join();
+
+  it.each<[string, About]>([
+    ['the proxy', { node: { metadata: { HTTP10: '1' } } }],
+    ['the environment', { features: { http10: true } }],
+  ])('is taken when %s says so', (_, about) => {
+    expect(settings(about)).toContain('"acceptHttp10":true');
+    expect(settings({})).not.toContain('acceptHttp10');
+  });
+});
+
+describe('hosts that are looked up when they are asked for', () => {
+  const wild = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: wild, namespace: shop }
+spec:
+  hosts: ["*.example.com"]
+  resolution: DYNAMIC_DNS
+  ports: [{ number: 443, name: tls, protocol: TLS }]
+---`;
+  const web = serviceEntry('{ number: 80, name: http, protocol: HTTP }');
+  const httpFilters = (yaml: string, about: About = {}): boolean =>
+    listeners(yaml, about).some((listener) =>
+      JSON.stringify(toJson(ListenerSchema, listener, { registry: extensionTypes })).includes(
+        'envoy.filters.http.dynamic_forward_proxy',
+      ),
+    );
+
+  it('are resolved by SNI before the connection goes on', () => {
+    expect(filters(wild)).toContain('sni_dynamic_forward_proxy');
+    expect(filters(web)).not.toContain('sni_dynamic_forward_proxy');
+  });
+
+  it('are resolved by the Host header where any of them can be asked for', () => {
+    expect(httpFilters(web)).toBe(false);
+    expect(httpFilters(web + wild)).toBe(true);
+    expect(httpFilters(web, { meshConfig: 'outboundTrafficPolicy: { mode: ALLOW_ANY_DYNAMIC_DNS }' })).toBe(true);
+  });
+});

@@ -1,0 +1,18 @@
+/** Before a gateway there may be a proxy that says who its clients are in the PROXY protocol (`gatewayTopology.proxyProtocol`). */
+import { create } from '@bufbuild/protobuf';
+import {
+  type ListenerFilter,
+  ListenerFilterSchema,
+} from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import { ProxyProtocolSchema } from '../../gen/envoy/extensions/filters/listener/proxy_protocol/v3/proxy_protocol_pb.ts';
+import { proxySettingsOf } from '../../model/proxy-settings.ts';
+import { typedExtension } from '../any.ts';
+import type { ProxyContext } from '../connection-context.ts';
+
+const filter = typedExtension('envoy.filters.listener.proxy_protocol', ProxyProtocolSchema);
+
+/** First of a listener's filters: what it takes off the connection, none of the others may see. */
+export function proxyProtocol({ shape, push }: ProxyContext): ListenerFilter[] {
+  const { gatewayTopology } = proxySettingsOf(shape, push.mesh);
+  return gatewayTopology.proxyProtocol === undefined ? [] : [create(ListenerFilterSchema, filter)];
+}

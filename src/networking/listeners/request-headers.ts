@@ -1,0 +1,59 @@
+/** What a connection manager believes of its clients, and tells about them and about itself (spec/discovery.md §8.4). */
+import {
+  HttpConnectionManager_ForwardClientCertDetails as ForwardClientCert,
+  type HttpConnectionManagerSchema,
+  HttpConnectionManager_ServerHeaderTransformation as ServerHeader,
+} from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import { type ForwardedCertificate, type ProxyHeaders, proxySettingsOf } from '../../model/proxy-settings.ts';
+import type { ConnectionContext } from '../connection-context.ts';
+import type { Init } from '../init.ts';
+
+type ManagerInit = Init<typeof HttpConnectionManagerSchema>;
+
+/** The mesh's own ways, as the proxy's configuration (`gatewayTopology`, `proxyHeaders`) changes them. */
+export function requestHeaders({ direction, shape, push }: ConnectionContext): ManagerInit {
+  const { gatewayTopology, proxyHeaders } = proxySettingsOf(shape, push.mesh);
+  const { server, requestId, xForwardedPort } = proxyHeaders;
+  const trusted = direction === 'gateway' ? (gatewayTopology.numTrustedProxies ?? 0) : 0;
+  return {
+    useRemoteAddress: direction === 'gateway',
+    ...(trusted > 0 && { xffNumTrustedHops: trusted }),
+    generateRequestId: requestId?.disabled !== true,
+    ...serverHeader(direction, server),
+    ...(xForwardedPort?.enabled && { appendXForwardedPort: true }),
+    ...certificateDetails(direction, proxyHeaders, gatewayTopology.forwardClientCertDetails),
+  };
+}
+
+function serverHeader(direction: ConnectionContext['direction'], server: ProxyHeaders['server']): ManagerInit {
+  if (server?.disabled) return { serverHeaderTransformation: ServerHeader.PASS_THROUGH };
+  return {
+    serverName: server?.value || 'istio-envoy',
+    // A client's proxy says that it is one; the application's own answer goes through its sidecar as it is.
+    ...(direction === 'inbound' && { serverHeaderTransformation: ServerHeader.PASS_THROUGH }),
+  };
+}
+
+function certificateDetails(
+  direction: ConnectionContext['direction'],
+  { forwardedClientCert, setCurrentClientCertDetails }: ProxyHeaders,
+  ofTopology: ForwardedCertificate | undefined,
+): ManagerInit {
+  if (direction === 'outbound') return {};
+  const gateway = direction === 'gateway';
+  const mode = gateway ? (said(ofTopology) ?? said(forwardedClientCert)) : said(forwardedClientCert);
+  return {
+    forwardClientCertDetails: ForwardClientCert[mode ?? (gateway ? 'SANITIZE_SET' : 'APPEND_FORWARD')],
+    setCurrentClientCertDetails: {
+      subject: true,
+      ...(gateway && { cert: true }),
+      dns: true,
+      uri: true,
+      ...setCurrentClientCertDetails,
+    },
+  };
+}
+
+function said(mode: ForwardedCertificate | undefined): Exclude<ForwardedCertificate, 'UNDEFINED'> | undefined {
+  return mode === 'UNDEFINED' ? undefined : mode;
+}
