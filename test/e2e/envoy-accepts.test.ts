@@ -74,7 +74,7 @@ function secretOf(name: string, issued: IssuedCertificate, authority: Certificat
     specifier: { case: 'inlineString', value: text },
   });
   const message =
-    name === 'ROOTCA' || name.endsWith('-cacert')
+    name === 'ROOTCA' || name.startsWith('file-root:') || name.endsWith('-cacert')
       ? create(SecretSchema, {
           name,
           type: { case: 'validationContext', value: { trustedCa: inline(authority.certificate) } },
@@ -124,9 +124,13 @@ async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyState> {
 
 /**
  * Fields whose successors do not do the same: that of the first would end streams where it limits what clients may ask
- * for (spec §8.6, timeout); that of the others is another kind of cluster.
+ * for (spec §8.6, timeout); that of the others is another kind of cluster. The
+ * successor of the last is newer than the API that our messages are generated from.
  */
-const knownDeprecations = ['RouteAction.max_grpc_timeout', 'Cluster.dns_refresh_rate', 'Cluster.respect_dns_ttl'];
+const knownDeprecations = [
+  ...['RouteAction.max_grpc_timeout', 'Cluster.dns_refresh_rate', 'Cluster.respect_dns_ttl'],
+  'OpenTelemetryAccessLogConfig.common_config',
+];
 
 /** Deprecated fields, unknown names and other things that Envoy takes but warns of. */
 function complaints(log: string): string[] {

@@ -5,6 +5,7 @@ import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { configControllerMachine } from '../../machines/discovery/config-controller.machine.ts';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { eventCatalogue } from '../../machines/discovery/event-catalogue.ts';
+import { jwksMachine } from '../../machines/discovery/jwks.machine.ts';
 import { meshConfigMachine } from '../../machines/discovery/mesh-config.machine.ts';
 import { pushMachine } from '../../machines/discovery/push.machine.ts';
 import { pushQueueMachine } from '../../machines/discovery/push-queue.machine.ts';
@@ -46,6 +47,7 @@ describe('the start', () => {
       'making service controllers',
       'syncing configuration',
       'syncing registries',
+      'fetching keys of issuers',
       'building first push context',
       'opening xDS port',
       'serving',
@@ -214,6 +216,7 @@ describe('the start', () => {
       'making authenticators',
       'syncing configuration',
       'syncing registries',
+      'fetching keys of issuers',
       'building first push context',
       'serving',
     ]);
@@ -365,6 +368,16 @@ describe('the service registry', () => {
     expect(world.events('push.request')).toEqual([{ type: 'push.request', forced: false, ...expected }]);
   });
 
+  it('says why as the registries count it', async () => {
+    const world = await DiscoveryWorld.serving();
+    const reasons = { headlessendpoint: 2, proxy: 1 };
+    world.services = { ...counts, changedServices: [service], changedEndpoints: [], reasons };
+    await world.changeDirectory(readingOf([serviceChange]));
+    world.services = { ...counts, changedServices: [], changedEndpoints: [], forced: true, reasons: { networks: 1 } };
+    await world.changeDirectory(readingOf([serviceChange]));
+    expect(world.events('push.request')).toMatchObject([{ reasons }, { forced: true, reasons: { networks: 1 } }]);
+  });
+
   it('asks for nothing when nobody could notice the change', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory(readingOf([serviceChange]));
@@ -443,6 +456,7 @@ describe('every event', () => {
     ['mesh-config', meshConfigMachine],
     ['config-controller', configControllerMachine],
     ['service-registry', serviceRegistryMachine],
+    ['jwks', jwksMachine],
     ['push', pushMachine],
     ['push-queue', pushQueueMachine],
   ];

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type JsonValue, toJson } from '@bufbuild/protobuf';
 import { parse, stringify } from 'yaml';
-import { buildPushContext } from '../../src/model/build-push-context.ts';
-import { type GivenMesh, type GivenNode, givenMesh, givenProxy } from '../../src/model/given-mesh.ts';
+import { withWholeApi } from '../../src/model/envoy-api.ts';
+import { type GivenNode, givenMesh, givenProxy } from '../../src/model/given-mesh.ts';
 import type { Proxy } from '../../src/model/proxy.ts';
 import { type ProxyShape, shapeOf } from '../../src/model/proxy-shape.ts';
 import type { PushContext } from '../../src/model/push-context.ts';
@@ -12,6 +12,7 @@ import { extensionTypes } from '../../src/networking/extension-types.ts';
 import {
   buildClusters,
   buildEndpoints,
+  buildExtensions,
   buildListeners,
   buildRoutes,
   type Resource,
@@ -19,7 +20,7 @@ import {
 
 export const caseDirectory = join(import.meta.dirname, 'cases');
 
-export type Section = 'clusters' | 'endpoints' | 'listeners' | 'routes';
+export type Section = 'clusters' | 'endpoints' | 'listeners' | 'routes' | 'extensions';
 
 export interface GoldenCase {
   readonly name: string;
@@ -35,8 +36,6 @@ interface CaseHeader {
   readonly proxy: GivenNode;
   readonly meshConfig?: Readonly<Record<string, unknown>>;
   readonly show: readonly Section[];
-  /** Names of ports whose protocol nobody said, as Kubernetes Services may leave it: a ServiceEntry cannot. */
-  readonly sniffed?: readonly string[];
 }
 
 export function caseNames(): readonly string[] {
@@ -55,22 +54,10 @@ export function readCase(name: string, certificateDirectory = '/etc/certs'): Gol
   );
   const end = text.indexOf('\n---\n');
   const header = parse(text.slice(0, end)) as CaseHeader;
-  const { meshConfig, sniffed = [] } = header;
-  const given = givenMesh(text.slice(end + 5), meshConfig ? { meshConfig: stringify(meshConfig) } : {});
-  const push = sniffed.length === 0 ? given.context : withSniffedPorts(given, sniffed);
+  const { meshConfig } = header;
+  const { context: push } = givenMesh(text.slice(end + 5), meshConfig ? { meshConfig: stringify(meshConfig) } : {});
   const proxy = givenProxy(header.proxy);
   return { name, show: header.show, push, proxy, shape: shapeOf(proxy, push) };
-}
-
-function withSniffedPorts({ context, configs, registry }: GivenMesh, names: readonly string[]): PushContext {
-  const services = registry.services.map((service) => ({
-    ...service,
-    ports: service.ports.map((port) =>
-      names.includes(port.name) ? { ...port, protocol: 'unsupported' as const } : port,
-    ),
-  }));
-  const { version, mesh, domain } = context;
-  return buildPushContext({ version, mesh, domain, configs, ...registry, services });
 }
 
 /** Everything that the proxy of a case is given, with what it would ask for by name. */
@@ -84,11 +71,12 @@ export function generate({ shape, push }: Pick<GoldenCase, 'shape' | 'push'>): R
     endpoints: buildEndpoints(shape, push, [...new Set(edsNames)]),
     listeners,
     routes: buildRoutes(shape, push, [...new Set(routeNames)]),
+    extensions: buildExtensions(shape, push, [...new Set(listeners.map(asJson).flatMap(discoveredNames))]),
   };
 }
 
 export function asJson(resource: Resource): JsonValue {
-  return toJson(resource.schema, resource.message, { registry: extensionTypes });
+  return toJson(resource.schema, resource.message, { registry: withWholeApi(extensionTypes) });
 }
 
 /** Golden text of the shown sections. */
@@ -96,6 +84,13 @@ export function goldenText(golden: GoldenCase): string {
   const made = generate(golden);
   const shown = Object.fromEntries(golden.show.map((section) => [section, made[section].map(asJson)]));
   return `${JSON.stringify(shown, null, 1)}\n`;
+}
+
+/** Names of the filters whose configuration is asked for. */
+function discoveredNames(json: JsonValue): string[] {
+  if (typeof json !== 'object' || json === null) return [];
+  const own = !Array.isArray(json) && 'configDiscovery' in json ? [String(json.name)] : [];
+  return [...own, ...Object.values(json).flatMap(discoveredNames)];
 }
 
 /** All texts under a key, at any depth. */

@@ -110,6 +110,7 @@ export class AdsWorld {
         bodies: new SharedBodies(),
         lists: new NameLists(),
         resendsEndpoints,
+        secretsOnPlaintext: false,
         now: this.clock.now,
       },
     );

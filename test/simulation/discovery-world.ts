@@ -9,6 +9,8 @@ import {
   discoveryMachine,
   type Preparation,
 } from '../../machines/discovery/discovery.machine.ts';
+import { jwksMachine, type KeySource } from '../../machines/discovery/jwks.machine.ts';
+import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/key-set.machine.ts';
 import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/mesh-config.machine.ts';
 import type {
   AdsOrder,
@@ -32,6 +34,7 @@ export const scriptedSettings: DiscoverySettings = {
   mesh: { file: 'mesh', settleMs: 100 },
   networks: { file: 'meshNetworks', settleMs: 100 },
   configs: { coalesceMs: 20 },
+  jwks: { refreshMs: 1_200_000, patienceMs: 5_000 },
   push: { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true },
   pushQueue: { throttle: 25 },
   secure: false,
@@ -87,6 +90,12 @@ export class DiscoveryWorld {
   };
   directory: DirectoryReading | Error = readingOf();
   services: ServicesReading | Error = { services: 2, endpoints: 4, changedServices: [], changedEndpoints: [] };
+  /** Key sets that the objects ask for. An error: the effect has a bug. */
+  keySources: KeySource[] | Error = [];
+  /** What issuers answer when they are asked next, by source: the version of their keys; absent: nothing, for ever. */
+  issuers: Record<string, string | Error> = {};
+  /** When issuers were asked, in virtual time. */
+  readonly asked: { source: string; at: number }[] = [];
   /** What the servers answer to an order to open; undefined: nothing. */
   http: AnyEventObject | undefined = { type: 'http.listening', addresses: ['127.0.0.1:8080'] };
   ads: AnyEventObject | undefined = { type: 'ads.listening', addresses: ['127.0.0.1:15010'] };
@@ -215,6 +224,23 @@ export class DiscoveryWorld {
         computeServices: fromPromise<ServicesReading, { changes: ConfigChange[] }>(async () => orThrow(this.services)),
       },
     });
+    const jwks = jwksMachine.provide({
+      actors: {
+        findKeySources: fromPromise<KeySource[], undefined>(async () => orThrow(this.keySources)),
+        keySet: keySetMachine.provide({
+          actors: {
+            fetchKeySet: fromPromise<IssuerAnswer, { source: string; timeoutMs: number }>(async ({ input }) => {
+              this.asked.push({ source: input.source, at: this.clock.now() });
+              const answer = this.issuers[input.source];
+              if (answer === undefined) return new Promise(() => {});
+              return answer instanceof Error
+                ? { outcome: 'failed', reason: answer.message }
+                : { outcome: 'fetched', version: answer };
+            }),
+          },
+        }),
+      },
+    });
     const push = pushMachine.provide({
       actors: {
         buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(({ input }) =>
@@ -236,6 +262,7 @@ export class DiscoveryWorld {
         meshConfig: settings,
         configController,
         serviceRegistry,
+        jwks,
         push,
       },
     });

@@ -45,7 +45,7 @@ export interface Lane {
   readonly counts: { readonly t: number; readonly n: number }[];
 }
 
-const sources = new Set(['mesh-config', 'mesh-networks', 'config-controller', 'service-registry']);
+const sources = new Set(['mesh-config', 'mesh-networks', 'config-controller', 'service-registry', 'jwks']);
 
 /** Follows a trace record by record. */
 export class Lanes {

@@ -1,0 +1,165 @@
+/** Services that are asked about requests and connections (AuthorizationPolicy, action CUSTOM). */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { HttpBackend } from './harness/backends.ts';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { GrpcAuthorizer } from './harness/grpc-authorizer.ts';
+import { gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
+
+const extensionProviders = [
+  {
+    name: 'by-http',
+    envoyExtAuthzHttp: {
+      service: 'authz-http.shop.test',
+      port: 8000,
+      timeout: '1s',
+      pathPrefix: '/check',
+      includeRequestHeadersInCheck: ['x-user'],
+      includeAdditionalHeadersInCheck: { 'x-mesh': 'mine' },
+      headersToUpstreamOnAllow: ['x-checked'],
+      headersToDownstreamOnDeny: ['x-why'],
+      statusOnError: '503',
+    },
+  },
+  { name: 'open', envoyExtAuthzHttp: { service: 'authz-down.shop.test', port: 8000, timeout: '1s', failOpen: true } },
+  { name: 'by-grpc', envoyExtAuthzGrpc: { service: 'authz-grpc.shop.test', port: 9000, timeout: '1s' } },
+  { name: 'elsewhere', envoyExtAuthzGrpc: { service: 'nobody.test', port: 9000 } },
+];
+
+let mesh: FeatureMesh;
+let authorizer: HttpBackend;
+let byGrpc: GrpcAuthorizer;
+
+beforeAll(async () => {
+  byGrpc = await GrpcAuthorizer.start();
+  mesh = await FeatureMesh.start({
+    proxies: { edge: { type: 'router', labels: { istio: 'edge' } } },
+    meshConfig: { extensionProviders },
+  });
+});
+
+afterAll(async () => {
+  await mesh?.stop();
+  await byGrpc?.close();
+});
+
+beforeEach(async () => {
+  byGrpc.asked.length = 0;
+  byGrpc.allows = true;
+  authorizer = await mesh.http('authz', {
+    respond: ({ headers }, response) => {
+      const allows = headers['x-user'] === 'ada';
+      response.statusCode = allows ? 200 : 401;
+      response.setHeader(allows ? 'x-checked' : 'x-why', allows ? 'yes' : 'nobody');
+      response.end();
+    },
+  });
+});
+
+const custom = (name: string, provider: string, rules: object[]): string =>
+  object('security.istio.io/v1', 'AuthorizationPolicy', 'shop', name, {
+    action: 'CUSTOM',
+    provider: { name: provider },
+    rules,
+  });
+
+const paths = (...of: string[]) => ({ to: [{ operation: { paths: of } }] });
+
+const authorizers = (): string[] => [
+  serviceEntry('authz-http.shop.test', { port: 8000, backends: [authorizer] }),
+  serviceEntry('authz-down.shop.test', { port: 8000, backends: [{ address: '127.0.0.1', port: 1 }] }),
+  serviceEntry('authz-grpc.shop.test', { port: 9000, protocol: 'GRPC', backends: [byGrpc] }),
+];
+
+async function guarded(port: number, ...policies: string[]): Promise<void> {
+  const cart = await mesh.http('cart');
+  await mesh.apply(
+    [
+      serviceEntry('cart.shop.test', { port: await mesh.port(), backends: [cart] }),
+      gateway('front', { istio: 'edge' }, [{ port, protocol: 'HTTP', hosts: ['*'] }]),
+      virtualService('shop.test', {
+        gateways: ['front'],
+        http: [{ route: [{ destination: { host: 'cart.shop.test' } }] }],
+      }),
+      ...authorizers(),
+      ...policies,
+    ].join('\n---\n'),
+  );
+}
+
+test('a service is asked over HTTP about what the policy matches, and about nothing else', async () => {
+  const port = await mesh.port();
+  await guarded(port, custom('admin', 'by-http', [paths('/admin*')]));
+  const ask = (path: string, headers = {}) => mesh.request('edge', { port, host: 'shop.test', path, headers });
+  expect((await ask('/')).status).toBe(200);
+  expect(authorizer.seen).toEqual([]);
+  const refused = await ask('/admin/1', { 'x-user': 'bob' });
+  expect([refused.status, refused.headers['x-why']]).toEqual([401, 'nobody']);
+  const passed = await ask('/admin/1', { 'x-user': 'ada', 'x-other': 'unseen' });
+  expect([passed.status, passed.seen.headers['x-checked']]).toEqual([200, 'yes']);
+  const { url, headers } = authorizer.seen.at(-1)!;
+  expect([url, headers['x-user'], headers['x-mesh'], headers['x-other']]).toEqual([
+    '/check/admin/1',
+    'ada',
+    'mine',
+    undefined,
+  ]);
+});
+
+test('several services are asked, each about its own', async () => {
+  const port = await mesh.port();
+  await guarded(port, custom('admin', 'by-http', [paths('/admin')]), custom('grpc', 'by-grpc', [paths('/grpc')]));
+  const ask = async (path: string, headers = {}) =>
+    (await mesh.request('edge', { port, host: 'shop.test', path, headers })).status;
+  expect(await ask('/grpc')).toBe(200);
+  expect(byGrpc.asked.map((bytes) => bytes.includes('/grpc'))).toEqual([true]);
+  expect(authorizer.seen).toEqual([]);
+  byGrpc.allows = false;
+  expect(await ask('/grpc')).toBe(403);
+  expect(await ask('/admin', { 'x-user': 'ada' })).toBe(200);
+  expect(byGrpc.asked).toHaveLength(2);
+});
+
+test('a service that does not answer lets pass only if it is meant to; one that there is not, never', async () => {
+  const port = await mesh.port();
+  await guarded(
+    port,
+    custom('open', 'open', [paths('/open')]),
+    custom('lost', 'elsewhere', [paths('/lost')]),
+    custom('none', 'unknown', [paths('/none')]),
+  );
+  const ask = async (path: string) => (await mesh.request('edge', { port, host: 'shop.test', path })).status;
+  expect([await ask('/'), await ask('/open'), await ask('/lost'), await ask('/none')]).toEqual([200, 200, 403, 403]);
+  authorizer.respond = (_, response) => void response.destroy();
+  await guarded(port, custom('closed', 'by-http', [paths('/closed')]));
+  expect(await ask('/closed')).toBe(503);
+});
+
+test('a service is asked about connections over gRPC', async () => {
+  const port = await mesh.port();
+  const echo = await mesh.tcp('echo');
+  await mesh.apply(
+    [
+      serviceEntry('echo.shop.test', { port: await mesh.port(), protocol: 'TCP', backends: [echo] }),
+      gateway('front', { istio: 'edge' }, [{ port, protocol: 'TCP', hosts: ['*'] }]),
+      virtualService('*', {
+        hosts: ['*'],
+        gateways: ['front'],
+        tcp: [{ route: [{ destination: { host: 'echo.shop.test' } }] }],
+      }),
+      ...authorizers(),
+      custom('all', 'by-grpc', [{}]),
+      // It could be asked about requests only.
+      custom('http', 'by-http', [{}]),
+    ].join('\n---\n'),
+  );
+  const connect = () =>
+    mesh.connect('edge', { port, send: 'hello', until: /hello/ }).then(
+      ({ text }) => text.trim(),
+      (error: Error) => error.message,
+    );
+  expect(await connect()).toMatch(/^echo/);
+  byGrpc.allows = false;
+  expect(await connect()).toMatch(/^closed|ECONNRESET/);
+  expect(byGrpc.asked).toHaveLength(2);
+  expect(authorizer.seen).toEqual([]);
+});

@@ -1,0 +1,236 @@
+/** TLS that ends at a gateway, with certificates that the control plane serves by name or the agent has. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { createAuthority } from '../../certs/authority.ts';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { all, asked, frontAddress, routed, secret, serial } from './harness/gateway-objects.ts';
+import { gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
+import { openConnection } from './harness/requests.ts';
+
+let mesh: FeatureMesh;
+
+beforeAll(async () => {
+  mesh = await FeatureMesh.start({
+    proxies: {
+      edge: { type: 'router', labels: { istio: 'edge' } },
+      delta: { type: 'router', labels: { istio: 'delta' }, delta: true },
+      inner: { type: 'router', labels: { istio: 'inner' }, identity: 'spiffe://cluster.local/ns/shop/sa/inner' },
+      front: { type: 'router', labels: { istio: 'ingressgateway' }, ip: frontAddress },
+    },
+    env: { PILOT_SECRETS_ON_PLAINTEXT: 'true' },
+  });
+});
+
+afterAll(() => mesh?.stop());
+
+/** The serial number of the certificate by which a server is seen to be a host's. Nothing that explain is asked about. */
+async function shown(port: number, host: string): Promise<string | undefined> {
+  const tls = { servername: host, ca: mesh.authority.certificate };
+  return serial(await openConnection({ port, tls, send: asked(host) }));
+}
+
+describe('TLS that ends at the gateway', () => {
+  const one = (selector: string, port: number, tls: object): string =>
+    gateway('front', { istio: selector }, [{ port, protocol: 'HTTPS', hosts: ['web.test'], tls }]);
+
+  test.each(['edge', 'delta'])('has the certificate of its Secret, and takes over another (%s)', async (proxy) => {
+    const [port, backend] = [await mesh.port(), await mesh.http('web')];
+    const [first, second] = [mesh.authority.issue(['web.test']), mesh.authority.issue(['web.test'])];
+    const objects = all(
+      one(proxy, port, { mode: 'SIMPLE', credentialName: 'web' }),
+      routed('web.test', backend, ['front']),
+    );
+    const tls = { servername: 'web.test', ca: mesh.authority.certificate };
+    await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', first) });
+    expect((await mesh.request(proxy, { port, host: 'web.test', tls })).seen.backend).toBe('web');
+    expect((await mesh.request(proxy, { port, host: 'web.test', tls, http2: true })).seen.backend).toBe('web');
+    expect(await shown(port, 'web.test')).toBe(first.serialNumber);
+    const listeners = await mesh.envoy(proxy).stat('listener_manager.listener_modified');
+    await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', second) });
+    expect(await shown(port, 'web.test')).toBe(second.serialNumber);
+    // The listener is the same, with its connections.
+    expect(await mesh.envoy(proxy).stat('listener_manager.listener_modified')).toBe(listeners);
+  });
+
+  test('keeps its certificate when the Secret becomes nonsense', async () => {
+    const [port, backend] = [await mesh.port(), await mesh.http('web')];
+    const [good, other] = [mesh.authority.issue(['web.test']), mesh.authority.issue(['other.test'])];
+    const objects = all(
+      one('edge', port, { mode: 'SIMPLE', credentialName: 'web' }),
+      routed('web.test', backend, ['front']),
+    );
+    await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', good) });
+    await mesh.apply({
+      'objects.yaml': objects,
+      'secret.yaml': secret('web', { ...good, privateKey: other.privateKey }),
+    });
+    expect(await shown(port, 'web.test')).toBe(good.serialNumber);
+    expect(await mesh.page('/debug/push_status')).toContain('the key is not the certificate');
+  });
+
+  test.each([
+    ['MUTUAL', 'needs a certificate of a client'],
+    ['OPTIONAL_MUTUAL', 'looks at a certificate if the client has one'],
+  ])('%s %s', async (mode) => {
+    const [port, backend] = [await mesh.port(), await mesh.http('web')];
+    const roots = { 'ca.crt': mesh.authority.certificate };
+    await mesh.apply(
+      all(
+        one('edge', port, { mode, credentialName: 'web' }),
+        routed('web.test', backend, ['front']),
+        secret('web', mesh.authority.issue(['web.test']), roots),
+      ),
+    );
+    const to = { port, host: 'web.test' };
+    const tls = { servername: 'web.test', ca: mesh.authority.certificate };
+    const client = mesh.authority.issue(['client.test']);
+    const known = { ...tls, cert: client.certificate, key: client.privateKey };
+    expect((await mesh.request('edge', { ...to, tls: known })).seen.backend).toBe('web');
+    const bare = mesh.request('edge', { ...to, tls });
+    if (mode === 'MUTUAL') await expect(bare).rejects.toThrow();
+    else expect((await bare).status).toBe(200);
+    const stranger = createAuthority('another').issue(['client.test']);
+    const strange = { ...tls, cert: stranger.certificate, key: stranger.privateKey };
+    await expect(mesh.request('edge', { ...to, tls: strange })).rejects.toThrow();
+  });
+
+  test.each([
+    ['edge', 'which it reads itself'],
+    ['inner', 'which its agent serves'],
+  ])('has certificates of files (%s, %s)', async (proxy) => {
+    const [port, backend] = [await mesh.port(), await mesh.http('web')];
+    const own = mesh.authority.issue(['web.test']);
+    const files = {
+      serverCertificate: mesh.file(`${proxy}.crt`, own.certificate),
+      privateKey: mesh.file(`${proxy}.key`, own.privateKey),
+      caCertificates: mesh.file(`${proxy}.ca`, mesh.authority.certificate),
+    };
+    await mesh.apply(all(one(proxy, port, { mode: 'MUTUAL', ...files }), routed('web.test', backend, ['front'])));
+    const { certificate, privateKey } = mesh.authority.issue(['client.test']);
+    const tls = { servername: 'web.test', ca: mesh.authority.certificate };
+    const known = { ...tls, cert: certificate, key: privateKey };
+    expect((await mesh.request(proxy, { port, host: 'web.test', tls: known })).seen.backend).toBe('web');
+    await expect(mesh.request(proxy, { port, host: 'web.test', tls })).rejects.toThrow();
+  });
+
+  test('chooses the certificate and the routes by SNI', async () => {
+    const [port, a, b] = [await mesh.port(), await mesh.http('a'), await mesh.http('b')];
+    const [ofA, ofB] = [mesh.authority.issue(['a.test']), mesh.authority.issue(['*.b.test'])];
+    await mesh.apply(
+      all(
+        gateway('front', { istio: 'edge' }, [
+          { port, protocol: 'HTTPS', hosts: ['a.test'], tls: { mode: 'SIMPLE', credentialName: 'a' } },
+          { port, protocol: 'HTTPS', hosts: ['*.b.test'], tls: { mode: 'SIMPLE', credentialName: 'b' } },
+        ]),
+        ...[routed('a.test', a, ['front']), routed('*.b.test', b, ['front'])],
+        ...[secret('a', ofA), secret('b', ofB)],
+      ),
+    );
+    expect(await shown(port, 'a.test')).toBe(ofA.serialNumber);
+    expect(await shown(port, 'x.b.test')).toBe(ofB.serialNumber);
+    const ask = (host: string) => mesh.request('edge', { port, host, tls: { servername: host } });
+    expect((await ask('a.test')).seen.backend).toBe('a');
+    expect((await ask('x.b.test')).seen.backend).toBe('b');
+    // A host of another server's is no host of this one's.
+    expect((await mesh.request('edge', { port, host: 'a.test', tls: { servername: 'x.b.test' } })).status).toBe(404);
+    await expect(ask('c.test')).rejects.toThrow();
+  });
+
+  test('does without a Secret that is missing for its other hosts, and has it as soon as it is there', async () => {
+    const [port, a, b] = [await mesh.port(), await mesh.http('a'), await mesh.http('b')];
+    const server = (name: string): { port: number; protocol: string; hosts: string[]; tls: object } => {
+      return { port, protocol: 'HTTPS', hosts: [`${name}.test`], tls: { mode: 'SIMPLE', credentialName: name } };
+    };
+    const objects = all(
+      gateway('front', { istio: 'edge' }, [server('present'), server('late')]),
+      ...[routed('present.test', a, ['front']), routed('late.test', b, ['front'])],
+      secret('present', mesh.authority.issue(['present.test'])),
+    );
+    const ask = (host: string) => mesh.request('edge', { port, host, tls: { servername: host } });
+    // Envoy waits 15 seconds for it.
+    await mesh.apply(objects);
+    expect((await ask('present.test')).seen.backend).toBe('a');
+    await expect(ask('late.test')).rejects.toThrow();
+    await mesh.apply(all(objects, secret('late', mesh.authority.issue(['late.test']))));
+    expect((await ask('late.test')).seen.backend).toBe('b');
+  }, 40_000);
+
+  test('goes on as plain TCP to where the virtual service says', async () => {
+    const [port, backend] = [await mesh.port(), await mesh.tcp('bytes')];
+    const own = mesh.authority.issue(['bytes.test']);
+    await mesh.apply(
+      all(
+        gateway('front', { istio: 'edge' }, [
+          { port, protocol: 'TLS', hosts: ['bytes.test'], tls: { mode: 'SIMPLE', credentialName: 'bytes' } },
+        ]),
+        serviceEntry('bytes.backends.test', { port: backend.port, protocol: 'TCP', backends: [backend] }),
+        virtualService('bytes.test', {
+          gateways: ['front'],
+          tcp: [{ route: [{ destination: { host: 'bytes.backends.test' } }] }],
+        }),
+        secret('bytes', own),
+      ),
+    );
+    const heard = await mesh.connect('edge', {
+      port,
+      tls: { servername: 'bytes.test' },
+      send: 'hello',
+      until: /hello/,
+    });
+    expect([heard.text, serial(heard)]).toEqual(['bytes\nhello', own.serialNumber]);
+  });
+
+  test('ISTIO_MUTUAL takes workloads of the mesh’s trust domain alone', async () => {
+    const [port, backend] = [await mesh.port(), await mesh.http('web')];
+    await mesh.apply(all(one('inner', port, { mode: 'ISTIO_MUTUAL' }), routed('web.test', backend, ['front'])));
+    const of = (identity: string): object => {
+      const { certificate, privateKey } = mesh.authority.issue([identity]);
+      return { servername: 'web.test', cert: certificate, key: privateKey };
+    };
+    const to = { port, host: 'web.test' };
+    const own = of('spiffe://cluster.local/ns/other/sa/web');
+    expect((await mesh.request('inner', { ...to, tls: own })).seen.backend).toBe('web');
+    await expect(mesh.request('inner', { ...to, tls: of('spiffe://elsewhere/ns/other/sa/web') })).rejects.toThrow();
+    await expect(mesh.request('inner', { ...to, tls: { servername: 'web.test' } })).rejects.toThrow();
+  });
+
+  test('is what an Ingress asks for, on the ports of the service in front of the gateway', async () => {
+    const [{ http, https }, backend] = [await mesh.ports('http', 'https'), await mesh.http('web')];
+    const path = {
+      path: '/',
+      pathType: 'Prefix',
+      backend: { service: { name: 'web', port: { number: backend.port } } },
+    };
+    const ingress = stringify({
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'Ingress',
+      metadata: { name: 'web', namespace: 'shop', annotations: { 'kubernetes.io/ingress.class': 'istio' } },
+      spec: {
+        tls: [{ hosts: ['web.test'], secretName: 'web' }],
+        rules: [{ host: 'web.test', http: { paths: [path] } }],
+      },
+    });
+    const own = mesh.authority.issue(['web.test']);
+    await mesh.apply(
+      all(
+        ingress,
+        serviceEntry('web.shop.svc.cluster.local', { port: backend.port, backends: [backend] }),
+        object('networking.istio.io/v1', 'ServiceEntry', 'shop', 'front', {
+          hosts: ['front.test'],
+          location: 'MESH_INTERNAL',
+          resolution: 'STATIC',
+          ports: [
+            { number: 80, targetPort: http, name: 'http', protocol: 'HTTP' },
+            { number: 443, targetPort: https, name: 'https', protocol: 'HTTPS' },
+          ],
+          endpoints: [{ address: frontAddress }],
+        }),
+        secret('web', own),
+      ),
+    );
+    const tls = { servername: 'web.test', ca: mesh.authority.certificate };
+    expect((await mesh.request('front', { port: http, host: 'web.test' })).seen.backend).toBe('web');
+    expect((await mesh.request('front', { port: https, host: 'web.test', tls })).seen.backend).toBe('web');
+    expect(await shown(https, 'web.test')).toBe(own.serialNumber);
+  });
+});

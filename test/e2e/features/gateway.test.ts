@@ -1,0 +1,137 @@
+/** What Gateway objects say, seen by clients outside of the mesh: ports, TCP, redirects, TLS that passes through. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { HttpBackend } from './harness/backends.ts';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { all, asked, frontAddress, routed, secret, serial } from './harness/gateway-objects.ts';
+import { gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
+
+let mesh: FeatureMesh;
+
+beforeAll(async () => {
+  mesh = await FeatureMesh.start({
+    proxies: {
+      edge: { type: 'router', labels: { istio: 'edge' } },
+      front: { type: 'router', labels: { istio: 'ingressgateway' }, ip: frontAddress },
+    },
+    env: { PILOT_SECRETS_ON_PLAINTEXT: 'true' },
+  });
+});
+
+afterAll(() => mesh?.stop());
+
+describe('TLS that passes through the gateway', () => {
+  test('goes by SNI to where the virtual service says', async () => {
+    const certificates = [mesh.authority.issue(['a.test']), mesh.authority.issue(['b.test'])];
+    const tls = certificates.map(({ certificate, privateKey }) => ({ cert: certificate, key: privateKey }));
+    const [a, b] = [await mesh.http('a', { tls: tls[0]! }), await mesh.http('b', { tls: tls[1]! })];
+    const port = await mesh.port();
+    const passed = (name: string, backend: HttpBackend): string =>
+      all(
+        serviceEntry(`${name}.backends.test`, { port: backend.port, protocol: 'TLS', backends: [backend] }),
+        virtualService(`${name}.test`, {
+          gateways: ['front'],
+          tls: [
+            { match: [{ sniHosts: [`${name}.test`] }], route: [{ destination: { host: `${name}.backends.test` } }] },
+          ],
+        }),
+      );
+    await mesh.apply(
+      all(
+        gateway('front', { istio: 'edge' }, [
+          { port, protocol: 'TLS', hosts: ['a.test', 'b.test'], tls: { mode: 'PASSTHROUGH' } },
+        ]),
+        ...[passed('a', a), passed('b', b)],
+      ),
+    );
+    for (const [index, host] of ['a.test', 'b.test'].entries()) {
+      const to = { port, tls: { servername: host, ca: mesh.authority.certificate }, send: asked(host) };
+      const heard = await mesh.connect('edge', { ...to, until: /"backend":"\w+"/ });
+      expect(heard.text).toContain(`"backend":"${'ab'[index]}"`);
+      expect(serial(heard)).toBe(certificates[index]!.serialNumber);
+    }
+    await expect(
+      mesh.connect('edge', { port, tls: { servername: 'c.test' }, send: asked('c.test') }),
+    ).rejects.toThrow();
+  });
+
+  test('goes by the SNI of a cluster to its endpoints, without a virtual service', async () => {
+    const own = mesh.authority.issue(['a.backends.test']);
+    const a = await mesh.http('a', { tls: { cert: own.certificate, key: own.privateKey } });
+    const port = await mesh.port();
+    const labels = { 'security.istio.io/tlsMode': 'istio' };
+    await mesh.apply(
+      all(
+        gateway('front', { istio: 'edge' }, [
+          { port, protocol: 'TLS', hosts: ['*.backends.test'], tls: { mode: 'AUTO_PASSTHROUGH' } },
+        ]),
+        serviceEntry('a.backends.test', {
+          port: 80,
+          backends: [{ name: a.name, address: a.address, port: a.port, labels } as never],
+        }),
+      ),
+    );
+    const to = { port, send: asked('a.backends.test') };
+    const heard = await mesh.connect('edge', { ...to, tls: { servername: 'outbound_.80_._.a.backends.test' } });
+    expect(serial(heard)).toBe(own.serialNumber);
+    await expect(
+      mesh.connect('edge', { ...to, tls: { servername: 'outbound_.81_._.a.backends.test' } }),
+    ).rejects.toThrow();
+  });
+});
+
+test('plain TCP goes where the virtual service says', async () => {
+  const [port, backend] = [await mesh.port(), await mesh.tcp('bytes')];
+  await mesh.apply(
+    all(
+      gateway('front', { istio: 'edge' }, [{ port, protocol: 'TCP', hosts: ['*'] }]),
+      serviceEntry('bytes.backends.test', { port: backend.port, protocol: 'TCP', backends: [backend] }),
+      virtualService('bytes.test', {
+        gateways: ['front'],
+        tcp: [{ match: [{ port }], route: [{ destination: { host: 'bytes.backends.test' } }] }],
+      }),
+    ),
+  );
+  const heard = await mesh.connect('edge', { port, send: 'hello', until: /hello/ });
+  expect(heard.text).toBe('bytes\nhello');
+});
+
+test('plain HTTP is sent to HTTPS where the gateway says so, and served there', async () => {
+  const [{ http, https }, backend] = [await mesh.ports('http', 'https'), await mesh.http('web')];
+  await mesh.apply(
+    all(
+      gateway('front', { istio: 'edge' }, [
+        { port: http, protocol: 'HTTP', hosts: ['web.test'], tls: { httpsRedirect: true } },
+        {
+          port: https,
+          protocol: 'HTTPS',
+          hosts: ['web.test'],
+          tls: { mode: 'SIMPLE', credentialName: 'web', httpsRedirect: true },
+        },
+      ]),
+      routed('web.test', backend, ['front']),
+      secret('web', mesh.authority.issue(['web.test'])),
+    ),
+  );
+  const answer = await mesh.request('edge', { port: http, host: 'web.test', path: '/cart?item=1' });
+  expect([answer.status, answer.headers.location]).toEqual([301, 'https://web.test/cart?item=1']);
+  expect((await mesh.request('edge', { port: https, host: 'web.test', tls: { servername: 'web.test' } })).status).toBe(
+    200,
+  );
+  expect((await mesh.request('edge', { port: http, host: 'other.test' })).status).toBe(404);
+});
+
+test('ports are those that the service in front of the gateway leads to', async () => {
+  const [{ service, pod }, backend] = [await mesh.ports('service', 'pod'), await mesh.http('web')];
+  const named = object('networking.istio.io/v1', 'Gateway', 'shop', 'front', {
+    servers: [{ port: { number: service, name: 'http', protocol: 'HTTP' }, hosts: ['web.test'] }],
+  }).replace('metadata:', 'metadata:\n  annotations: { internal.istio.io/gateway-service: front.test }');
+  await mesh.apply(
+    all(
+      named,
+      serviceEntry('front.test', { port: service, backends: [{ address: frontAddress, port: pod }] }),
+      routed('web.test', backend, ['front']),
+    ),
+  );
+  expect((await mesh.request('front', { port: pod, host: 'web.test' })).seen.backend).toBe('web');
+  await expect(mesh.request('front', { port: service, host: 'web.test' })).rejects.toThrow(/ECONNREFUSED/);
+});

@@ -1,0 +1,130 @@
+/** Applications behind the mesh, in the process of the test. */
+import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createHttp2Server, createSecureServer } from 'node:http2';
+import { createServer as createHttpsServer } from 'node:https';
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
+
+/** What an application saw of a request. */
+export interface Seen {
+  /** Name of the backend that answered. */
+  readonly backend: string;
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export type Respond = (seen: Seen, response: ServerResponse) => void | Promise<void>;
+
+export interface HttpBackendOptions {
+  /** Answers instead of a 200 with what was seen, as JSON; may be replaced later through `respond`. */
+  readonly respond?: Respond;
+  /** With TLS: its certificate and key, PEM. */
+  readonly tls?: TlsOptions;
+  /** HTTP/2 instead of HTTP/1.1: with prior knowledge, or by ALPN when there is TLS. */
+  readonly http2?: boolean;
+  /** 127.0.0.1 when absent. */
+  readonly address?: string;
+}
+
+/** Answers with what it saw, and keeps it. */
+export class HttpBackend {
+  readonly name: string;
+  readonly address: string;
+  /** All requests so far, the oldest first. */
+  readonly seen: Seen[] = [];
+  respond: Respond;
+  readonly #server: Server;
+
+  private constructor(name: string, { respond, tls, http2, address = '127.0.0.1' }: HttpBackendOptions) {
+    this.name = name;
+    this.address = address;
+    this.respond = respond ?? ((seen, response) => void response.end(JSON.stringify(seen)));
+    const answer = (request: IncomingMessage, response: ServerResponse): void =>
+      // A client that goes away before its request is whole has asked for nothing.
+      void this.#answer(request, response).catch(() => response.destroy());
+    if (http2)
+      this.#server = (tls ? createSecureServer(tls, answer as never) : createHttp2Server(answer as never)) as never;
+    else this.#server = (tls ? createHttpsServer(tls, answer) : createServer(answer)) as HttpServer;
+  }
+
+  static async start(name: string, options: HttpBackendOptions = {}): Promise<HttpBackend> {
+    const backend = new HttpBackend(name, options);
+    await listening(backend.#server, backend.address);
+    return backend;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async close(): Promise<void> {
+    if ('closeAllConnections' in this.#server) (this.#server as HttpServer).closeAllConnections();
+    this.#server.close();
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let body = '';
+    for await (const chunk of request.setEncoding('utf8')) body += chunk as string;
+    const headers = Object.fromEntries(Object.entries(request.headers).map(([key, value]) => [key, String(value)]));
+    const { method = '', url = '' } = request;
+    const seen = { backend: this.name, method, url, headers, body };
+    this.seen.push(seen);
+    response.setHeader('x-backend', this.name);
+    await this.respond(seen, response);
+  }
+}
+
+/** Says its name to whoever connects, then says back what it hears. */
+export class TcpBackend {
+  readonly name: string;
+  readonly address: string;
+  /** Of each connection, the oldest first: what came. */
+  readonly heard: Buffer[] = [];
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(name: string, { tls, address = '127.0.0.1' }: TcpBackendOptions) {
+    this.name = name;
+    this.address = address;
+    const serve = (socket: Socket): void => this.#serve(socket);
+    this.#server = tls ? createTlsServer(tls, serve) : createTcpServer(serve);
+  }
+
+  static async start(name: string, options: TcpBackendOptions = {}): Promise<TcpBackend> {
+    const backend = new TcpBackend(name, options);
+    await listening(backend.#server, backend.address);
+    return backend;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+  }
+
+  #serve(socket: Socket): void {
+    const index = this.heard.push(Buffer.alloc(0)) - 1;
+    this.#sockets.add(socket);
+    socket.on('close', () => this.#sockets.delete(socket));
+    socket.on('error', () => socket.destroy());
+    socket.on('data', (chunk) => {
+      this.heard[index] = Buffer.concat([this.heard[index]!, chunk]);
+      socket.write(chunk);
+    });
+    socket.write(`${this.name}\n`);
+  }
+}
+
+export interface TcpBackendOptions {
+  readonly tls?: TlsOptions;
+  readonly address?: string;
+}
+
+async function listening(server: Server, address: string): Promise<void> {
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, address, resolve));
+}

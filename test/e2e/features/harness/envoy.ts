@@ -1,0 +1,130 @@
+/** A real Envoy that takes everything from the control plane under test, started by hand as on a laptop. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { envoyBinary } from '../../../../src/agent/testing/real-envoy.ts';
+import { adsBootstrap } from '../../../harness/ads-bootstrap.ts';
+import { eventually } from '../../../harness/eventually.ts';
+import { Program } from '../../../harness/program.ts';
+
+export interface ProxySettings {
+  /** `sidecar` when absent. */
+  readonly type?: 'sidecar' | 'router';
+  /** `shop` when absent. */
+  readonly namespace?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Added to the node's metadata. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  /** The address that endpoints would name it by; one of 127.0.0.0/8 of its own when absent. */
+  readonly ip?: string;
+  /** It has workload certificates of this identity, e.g. `spiffe://cluster.local/ns/shop/sa/web`. */
+  readonly identity?: string;
+  /** Delta xDS instead of the state of the world. */
+  readonly delta?: boolean;
+  /** Merged into the bootstrap's top level. */
+  readonly bootstrap?: Readonly<Record<string, unknown>>;
+}
+
+export interface EnvoyNode {
+  readonly id: string;
+  readonly cluster: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/** A sidecar to which nothing is redirected: it binds the ports of services at loopback. */
+export function nodeOf(name: string, settings: ProxySettings, ip: string): EnvoyNode {
+  const { type = 'sidecar', namespace = 'shop', labels = {}, identity } = settings;
+  return {
+    id: `${type}~${settings.ip ?? ip}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+    cluster: name,
+    metadata: {
+      NAMESPACE: namespace,
+      LABELS: labels,
+      WORKLOAD_CERTIFICATES: String(identity !== undefined),
+      ...(type === 'sidecar' && { INTERCEPTION_MODE: 'NONE' }),
+      ...settings.metadata,
+    },
+  };
+}
+
+export interface FeatureEnvoyOptions {
+  readonly root: string;
+  readonly name: string;
+  readonly settings: ProxySettings;
+  readonly ip: string;
+  readonly xdsPort: number;
+  readonly adminPort: number;
+  /** Where its workload secrets are served, if it has an identity. */
+  readonly secretsPort: number;
+  /** More arguments. */
+  readonly args: readonly string[];
+}
+
+export class FeatureEnvoy {
+  readonly name: string;
+  readonly node: EnvoyNode;
+  readonly program: Program;
+  readonly #admin: string;
+
+  constructor({ root, name, settings, ip, xdsPort, adminPort, secretsPort, args: more }: FeatureEnvoyOptions) {
+    this.name = name;
+    this.node = nodeOf(name, settings, ip);
+    this.#admin = `http://127.0.0.1:${adminPort}`;
+    const base = adsBootstrap({ node: this.node, xdsPort, adminPort, delta: settings.delta === true }) as Bootstrap;
+    if (settings.identity !== undefined) base.static_resources.clusters.push(secretsCluster(base, secretsPort));
+    const file = join(root, `${name}.bootstrap.json`);
+    writeFileSync(file, JSON.stringify({ ...base, layered_runtime: runtime, ...settings.bootstrap }));
+    // The access log is written often: each request is compared with what explain says of it.
+    const args = ['-c', file, '--disable-hot-restart', '--concurrency', '1', '-l', 'warning'];
+    args.push('--file-flush-interval-msec', '20', ...more);
+    // Access logs may go to /dev/stdout, which a process can open when it is a file and not when it is a socket.
+    const shell = ['-c', 'out=$1; shift; exec "$0" "$@" > "$out"', envoyBinary(), join(root, `${name}.stdout`)];
+    this.program = Program.run(`envoy ${name}`, '/bin/sh', { args: [...shell, ...args], env: process.env, cwd: root });
+  }
+
+  /** The answer of the admin interface. */
+  async admin(path: string, init?: RequestInit): Promise<string> {
+    return (await fetch(`${this.#admin}${path}`, init)).text();
+  }
+
+  /** A counter or gauge; 0 when there is none of the name. */
+  async stat(name: string): Promise<number> {
+    const text = await this.admin(`/stats?filter=^${encodeURIComponent(escaped(name))}$`);
+    return Number(/: (\d+)/.exec(text)?.[1] ?? 0);
+  }
+
+  /** Nothing that it was told of waits for something else any more. */
+  async warmed(): Promise<void> {
+    const gauges = 'listener_manager.total_listeners_warming|cluster_manager.warming_clusters|server.state';
+    await eventually(
+      `envoy ${this.name} has warmed`,
+      async () => {
+        const text = await this.admin(`/stats?filter=^(${gauges})$`);
+        return text.split('\n').filter((line) => /: 0$/.test(line)).length === 3;
+      },
+      { everyMs: 10, deadlineMs: 20_000, hopeless: () => this.program.hopeless() },
+    );
+  }
+
+  async stop(): Promise<void> {
+    await this.program.stop({ signal: 'SIGKILL' });
+  }
+}
+
+/** As agents write it: without it Envoy takes short regular expressions only. */
+const runtime = {
+  layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': 32_768 } }],
+};
+
+interface Bootstrap {
+  readonly static_resources: { readonly clusters: { readonly name: string }[] };
+}
+
+/** Stands for the agent, who serves the workload's certificates. */
+function secretsCluster({ static_resources: { clusters } }: Bootstrap, port: number): { name: string } {
+  const text = JSON.stringify(clusters[0]).replaceAll(/"(cluster_)?name":"xds"/g, '"$1name":"sds-grpc"');
+  return JSON.parse(text.replaceAll(/"port_value":\d+/g, `"port_value":${port}`)) as { name: string };
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}

@@ -1,0 +1,178 @@
+/**
+ * Asks `explain` of every request what Envoy says of it in its access log: filter chain, virtual host, route, cluster.
+ * What Envoy leaves open (it denied a request before it chose a cluster) is not compared.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { resolveDiscoveryOptions } from '../../../../src/discovery/discovery-options.ts';
+import { given } from '../../../../src/discovery/explain/explain-command.ts';
+import { readOfflineMesh } from '../../../../src/discovery/explain/offline-mesh.ts';
+import { type Explanation, explain, type ProxyConfiguration } from '../../../../src/networking/explain/explain.ts';
+import type { Question } from '../../../../src/networking/explain/question.ts';
+import { eventually } from '../../../harness/eventually.ts';
+import type { FeatureEnvoy } from './envoy.ts';
+import type { ConnectTo, RequestTo } from './requests.ts';
+import { claimsOf } from './token-claims.ts';
+
+export interface ExplainedOptions {
+  readonly configDir: string;
+  readonly meshConfigFile: string;
+  readonly accessLog: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly envoys: ReadonlyMap<string, FeatureEnvoy>;
+}
+
+export type Asked = (RequestTo & { readonly kind: 'http' }) | (ConnectTo & { readonly kind: 'tcp' });
+
+interface Pending {
+  readonly proxy: string;
+  readonly asked: Asked;
+  readonly localPort: number;
+}
+
+/** A line of Envoy's log; what it does not know is null or `-`. */
+type Logged = Readonly<Record<keyof typeof format, unknown>>;
+
+const format = {
+  remote: '%DOWNSTREAM_DIRECT_REMOTE_ADDRESS%',
+  local: '%DOWNSTREAM_LOCAL_ADDRESS%',
+  chain: '%FILTER_CHAIN_NAME%',
+  virtual_host: '%CEL(xds.virtual_host_name)%',
+  route: '%ROUTE_NAME%',
+  cluster: '%UPSTREAM_CLUSTER_RAW%',
+  code: '%RESPONSE_CODE%',
+  flags: '%RESPONSE_FLAGS%',
+  details: '%RESPONSE_CODE_DETAILS%',
+};
+
+export class Explained {
+  readonly #options: ExplainedOptions;
+  readonly #disagreements: string[] = [];
+  #pending: Pending[] = [];
+  #compared = 0;
+
+  constructor(options: ExplainedOptions) {
+    this.#options = options;
+  }
+
+  /** What is added to the mesh configuration. All Envoys of a mesh write one file. */
+  static meshConfig(accessLogFile: string): Record<string, string> {
+    return { accessLogFile, accessLogEncoding: 'JSON', accessLogFormat: JSON.stringify(format) };
+  }
+
+  asked(proxy: string, asked: Asked, localPort: number): void {
+    this.#pending.push({ proxy, asked, localPort });
+  }
+
+  /** How many requests both were asked of. */
+  get compared(): number {
+    return this.#compared;
+  }
+
+  /** Of all requests since the last time; the configuration is still the one that they met. */
+  async compare(): Promise<void> {
+    const pending = this.#pending;
+    this.#pending = [];
+    if (pending.length === 0) return;
+    const { configDir, meshConfigFile: meshConfig, env } = this.#options;
+    const mesh = await readOfflineMesh(resolveDiscoveryOptions({ registries: '', configDir, meshConfig }, env));
+    const logged = await this.#loggedFor(pending);
+    const configurations = new Map<string, ProxyConfiguration>();
+    for (const one of pending) {
+      const { node } = this.#options.envoys.get(one.proxy)!;
+      const labels = (node.metadata.LABELS ?? {}) as Record<string, string>;
+      const configuration = configurations.get(one.proxy) ?? given({ ...node, labels }, mesh.context).configuration;
+      configurations.set(one.proxy, configuration);
+      const line = logged.get(one.localPort);
+      const explanation = explain(configuration, questionAbout(one));
+      const differences = line === undefined ? ['Envoy logged nothing'] : differencesOf(explanation, line);
+      this.#compared++;
+      for (const difference of differences) this.#disagreements.push(`${describe(one)}: ${difference}`);
+    }
+  }
+
+  /** @throws Error when there was a disagreement. */
+  conclude(): void {
+    if (this.#disagreements.length > 0)
+      throw new Error(`explain and Envoy disagree:\n${this.#disagreements.join('\n')}`);
+  }
+
+  /** The last line of each connection; lines come an instant after the answer. */
+  async #loggedFor(pending: readonly Pending[]): Promise<ReadonlyMap<number, Logged>> {
+    let lines = new Map<number, Logged>();
+    const complete = (): boolean => {
+      lines = readLog(this.#options.accessLog);
+      return pending.every(({ localPort }) => lines.has(localPort));
+    };
+    // Whoever is missing in the end is told of as such.
+    await eventually('all requests are logged', complete, { deadlineMs: 1_500, everyMs: 20 }).catch(() => {});
+    return lines;
+  }
+}
+
+function readLog(file: string): Map<number, Logged> {
+  if (!existsSync(file)) return new Map();
+  const whole = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+  const lines = whole.map((line) => JSON.parse(line) as Logged);
+  return new Map(lines.map((line) => [Number(String(line.remote).split(':').at(-1)), line]));
+}
+
+function questionAbout({ asked, localPort }: Pending): Question {
+  const { port, address = '127.0.0.1', tls } = asked;
+  const http2 = asked.kind === 'http' && asked.http2 === true;
+  const alpn = http2
+    ? ['h2']
+    : ((tls?.ALPNProtocols as string[] | undefined) ?? (asked.kind === 'http' ? ['http/1.1'] : []));
+  return {
+    direction: asked.inbound ? 'inbound' : 'outbound',
+    destination: { address, port },
+    source: { address: '127.0.0.1', port: localPort },
+    ...(tls && { tls: { alpn, ...(tls.servername && { sni: tls.servername }) } }),
+    ...(asked.kind === 'http' && { http: httpQuestion(asked, http2) }),
+  };
+}
+
+function httpQuestion(
+  { port, address = '127.0.0.1', host, path = '/', method = 'GET', headers = {} }: RequestTo,
+  http2: boolean,
+) {
+  const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const metadata = claimsOf(lower.authorization);
+  return {
+    version: http2 ? ('HTTP/2' as const) : ('HTTP/1.1' as const),
+    ...{ path, method, headers: lower },
+    authority: lower.host ?? host ?? `${address}:${port}`,
+    ...(metadata && { metadata }),
+  };
+}
+
+function differencesOf({ chain, virtualHost, route, targets, outcome }: Explanation, logged: Logged): string[] {
+  const envoy = (key: keyof Logged): string => (logged[key] === null || logged[key] === '-' ? '' : String(logged[key]));
+  const found: string[] = [];
+  const compare = (what: string, ours: string, theirs: string): void => {
+    if (theirs !== '' && ours !== theirs) found.push(`${what}: explain says ${ours || 'none'}, Envoy ${theirs}`);
+  };
+  if (envoy('chain') !== (chain?.name ?? ''))
+    found.push(`filter chain: explain says ${chain?.name}, Envoy ${envoy('chain')}`);
+  compare('virtual host', virtualHost?.name ?? '', envoy('virtual_host'));
+  compare('route', route?.name ?? '', envoy('route'));
+  const cluster = envoy('cluster');
+  const possible = targets.filter(({ weight }) => weight > 0).map(({ name }) => name);
+  if (cluster !== '' && !possible.includes(cluster)) {
+    found.push(`cluster: explain says ${possible.join(' or ') || 'none'}, Envoy ${cluster}`);
+  }
+  const noRoute = /(^|,)NR(,|$)/.test(envoy('flags'));
+  if (noRoute && outcome.kind === 'forwarded') found.push('Envoy found no route');
+  if (outcome.kind === 'no route' && !noRoute && envoy('code') !== String(outcome.status)) {
+    found.push(`explain says ${outcome.status} without a route, Envoy answered ${envoy('code')} (${envoy('details')})`);
+  }
+  if ((outcome.kind === 'redirected' || outcome.kind === 'answered') && envoy('details') === 'via_upstream') {
+    found.push(`explain says ${outcome.kind}, Envoy asked ${cluster}`);
+  }
+  return found;
+}
+
+function describe({ proxy, asked, localPort }: Pending): string {
+  const { host = '', method = 'GET', path = '/' } = asked.kind === 'http' ? asked : {};
+  const sni = asked.tls?.servername ? ` SNI ${asked.tls.servername}` : '';
+  return `${proxy}: ${asked.kind === 'http' ? `${method} ${host}${path}` : 'TCP'} to port ${asked.port}${sni} (from ${localPort})`;
+}

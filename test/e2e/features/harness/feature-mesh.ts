@@ -1,0 +1,367 @@
+/** One control plane, its Envoys and the applications behind them: what a file of feature cases shares (README.md). */
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readConfigFile } from '../../../../src/model/config-file.ts';
+import { problemText } from '../../../../src/model/problem.ts';
+import { type CertificateAuthority, createAuthority } from '../../../certs/authority.ts';
+import { eventually } from '../../../harness/eventually.ts';
+import { freePorts } from '../../../harness/free-ports.ts';
+import { Program } from '../../../harness/program.ts';
+import { HttpBackend, type HttpBackendOptions, TcpBackend, type TcpBackendOptions } from './backends.ts';
+import { FeatureEnvoy, nodeOf, type ProxySettings } from './envoy.ts';
+import { Explained } from './explained.ts';
+import { pilotDiscovery } from './program-files.ts';
+import { type Answer, type ConnectTo, type Heard, openConnection, type RequestTo, sendRequest } from './requests.ts';
+import { startWorkloadSecrets, type WorkloadSecrets } from './workload-secrets.ts';
+
+export interface FeatureMeshOptions {
+  /** By name. */
+  readonly proxies: Readonly<Record<string, ProxySettings>>;
+  /** Of the mesh configuration; the access log that `explain` is compared by is added unless one is given. */
+  readonly meshConfig?: Readonly<Record<string, unknown>>;
+  /** Of the control plane. */
+  readonly env: Readonly<Record<string, string>>;
+  /** More arguments of `discovery`. */
+  readonly args: readonly string[];
+  /** More arguments of every Envoy. */
+  readonly envoyArgs: readonly string[];
+  /** Compare each request with what `explain` says of it: true unless the access log is the case's own. */
+  readonly explains: boolean;
+}
+
+export interface ApplyOptions {
+  /** Objects that are refused on purpose: the others, and the last good ones, stay in force. */
+  readonly invalid?: boolean;
+  /** A response that Envoy refuses on purpose. */
+  readonly rejected?: boolean;
+  /** Wait until listeners and clusters are in use, too: true unless what they wait for never comes. */
+  readonly warms?: boolean;
+}
+
+/** Never seen by a proxy: of another namespace, and for that alone. It tells which files the control plane has pushed. */
+const generationHost = (generation: number): string => `generation-${generation}.harness.test`;
+
+export class FeatureMesh {
+  /** Everything of this mesh lies in here, until it is stopped. */
+  readonly root = mkdtempSync(join(tmpdir(), 'chartpilot-feature-'));
+  /** Issues whatever a case needs, and the workload certificates. */
+  readonly authority: CertificateAuthority = createAuthority();
+  readonly #options: FeatureMeshOptions;
+  readonly #envoys = new Map<string, FeatureEnvoy>();
+  readonly #closing: (() => Promise<void> | void)[] = [];
+  readonly #configDir = join(this.root, 'config');
+  readonly #meshFile = join(this.root, 'mesh.yaml');
+  readonly #accessLog = join(this.root, 'access.log');
+  #backends: { close(): Promise<void> }[] = [];
+  #pilot!: Program;
+  #pilotHttp = 0;
+  #generation = 0;
+  #explained: Explained | undefined;
+
+  private constructor(options: FeatureMeshOptions) {
+    this.#options = options;
+  }
+
+  /** Starts all of it. What fails is ended again. */
+  static async start(options: Partial<FeatureMeshOptions> & Pick<FeatureMeshOptions, 'proxies'>): Promise<FeatureMesh> {
+    const ownLog = options.meshConfig?.accessLogFile !== undefined;
+    const mesh = new FeatureMesh({ env: {}, args: [], envoyArgs: [], explains: !ownLog, ...options });
+    try {
+      await mesh.#start();
+      return mesh;
+    } catch (error) {
+      await mesh.#end();
+      throw error;
+    }
+  }
+
+  /** A port that nobody listens on, for a gateway's server or a service. */
+  async port(): Promise<number> {
+    return (await freePorts(1))[0]!;
+  }
+
+  async ports<Names extends string>(...names: Names[]): Promise<Record<Names, number>> {
+    const found = await freePorts(names.length);
+    return Object.fromEntries(names.map((name, index) => [name, found[index]])) as Record<Names, number>;
+  }
+
+  /** An HTTP application; it is closed by the next {@link FeatureMesh.reset}, or in the end. */
+  async http(name: string, options: HttpBackendOptions = {}): Promise<HttpBackend> {
+    return this.#keep(await HttpBackend.start(name, options));
+  }
+
+  async tcp(name: string, options: TcpBackendOptions = {}): Promise<TcpBackend> {
+    return this.#keep(await TcpBackend.start(name, options));
+  }
+
+  /**
+   * Puts this YAML (or these files by name) in the place of all that was applied before, and waits until every Envoy has
+   * taken it over.
+   *
+   * @throws Error when our validation refuses an object, or Envoy a response, and the case did not say so.
+   */
+  async apply(config: string | Readonly<Record<string, string>>, options: ApplyOptions = {}): Promise<void> {
+    await this.#explained?.compare();
+    const files = typeof config === 'string' ? { 'case.yaml': config } : config;
+    if (!options.invalid) for (const [name, text] of Object.entries(files)) checkValid(name, text);
+    for (const name of this.#files) if (!(name in files)) rmSync(join(this.#configDir, name));
+    for (const [name, text] of Object.entries(files)) this.#write(name, text);
+    this.#files = Object.keys(files);
+    await this.#inForce(options);
+  }
+
+  /** Replaces the mesh configuration; what is in it beside the harness's own. */
+  async setMeshConfig(meshConfig: Readonly<Record<string, unknown>>, { afterMs = 300 } = {}): Promise<void> {
+    await this.#explained?.compare();
+    this.#writeMeshConfig(meshConfig);
+    // No marker is in this file: it is read and pushed within so much time.
+    await sleep(afterMs);
+    await this.#inForce({});
+  }
+
+  /** @param proxy by whom it is sent on: explain is asked what this proxy does with it. */
+  async request(proxy: string, to: RequestTo): Promise<Answer> {
+    this.envoy(proxy);
+    const answer = await sendRequest(to);
+    this.#explained?.asked(proxy, { ...to, kind: 'http' }, answer.localPort);
+    return answer;
+  }
+
+  /** Several requests, one after the other. @returns how often each backend answered; statuses for answers of none. */
+  async split(proxy: string, to: RequestTo, requests: number): Promise<Record<string, number>> {
+    const counts: Record<string, number> = {};
+    for (let i = 0; i < requests; i++) {
+      const { headers, status } = await this.request(proxy, to);
+      const who = String(headers['x-backend'] ?? status);
+      counts[who] = (counts[who] ?? 0) + 1;
+    }
+    return counts;
+  }
+
+  async connect(proxy: string, to: ConnectTo): Promise<Heard> {
+    this.envoy(proxy);
+    const heard = await openConnection(to);
+    this.#explained?.asked(proxy, { ...to, kind: 'tcp' }, heard.localPort);
+    return heard;
+  }
+
+  envoy(name: string): FeatureEnvoy {
+    const envoy = this.#envoys.get(name);
+    if (envoy === undefined) throw new Error(`no proxy ${name} in this mesh: ${[...this.#envoys.keys()].join(', ')}`);
+    return envoy;
+  }
+
+  /** What the control plane prints, line by line. */
+  get pilot(): Program {
+    return this.#pilot;
+  }
+
+  /** A page of the control plane: `/debug/syncz`, `/metrics`. */
+  async page(path: string): Promise<string> {
+    return (await fetch(`http://127.0.0.1:${this.#pilotHttp}${path}`)).text();
+  }
+
+  /** Writes a file beside the configuration, e.g. a certificate. @returns its path. */
+  file(name: string, text: string): string {
+    writeFileSync(join(this.root, name), text);
+    return join(this.root, name);
+  }
+
+  /** Ends the applications of the case before. Not needed: each case may have its own. */
+  async reset(): Promise<void> {
+    for (const backend of this.#backends.splice(0)) await backend.close();
+  }
+
+  /** Ends everything. @throws when explain and Envoy did not agree on a request. */
+  async stop(): Promise<void> {
+    try {
+      await this.#explained?.compare();
+    } finally {
+      await this.#end();
+    }
+    this.#explained?.conclude();
+  }
+
+  #files: string[] = [];
+
+  async #start(): Promise<void> {
+    const names = Object.keys(this.#options.proxies);
+    const [xds, http, ...admin] = (await freePorts(2 + names.length)) as [number, number, ...number[]];
+    this.#pilotHttp = http;
+    mkdirSync(this.#configDir);
+    this.#writeMeshConfig(this.#options.meshConfig ?? {});
+    this.#startPilot(xds, http);
+    const secrets = await this.#startSecrets();
+    for (const [index, name] of names.entries()) {
+      const settings = this.#options.proxies[name]!;
+      const around = {
+        root: this.root,
+        ip: `127.0.0.${index + 11}`,
+        xdsPort: xds,
+        adminPort: admin[index]!,
+        args: this.#options.envoyArgs,
+      };
+      this.#envoys.set(name, new FeatureEnvoy({ ...around, name, settings, secretsPort: secrets?.port ?? 0 }));
+    }
+    await eventually('the control plane is ready', async () => (await this.page('/ready')) !== undefined, {
+      deadlineMs: 30_000,
+      hopeless: () => this.#pilot.hopeless(),
+    });
+    if (this.#options.explains) {
+      const files = { configDir: this.#configDir, meshConfigFile: this.#meshFile, accessLog: this.#accessLog };
+      this.#explained = new Explained({ ...files, env: this.#options.env, envoys: this.#envoys });
+    }
+    await this.apply('');
+  }
+
+  #startPilot(xds: number, http: number): void {
+    const { executable, args } = pilotDiscovery();
+    const flags = ['discovery', '--registries=', '--configDir', this.#configDir, '--meshConfig', this.#meshFile];
+    flags.push('--grpcAddr', `127.0.0.1:${xds}`, '--httpAddr', `127.0.0.1:${http}`);
+    flags.push('--monitoringAddr=', '--secureGRPCAddr=', '--httpsAddr=', '--shutdownDuration', '1s');
+    this.#pilot = Program.run('pilot-discovery', executable, {
+      args: [...args, ...flags, ...this.#options.args],
+      env: { ...process.env, PILOT_DEBOUNCE_AFTER: '10ms', ...this.#options.env },
+      cwd: this.root,
+    });
+    this.#closing.push(async () => void (await this.#pilot.stop({ signal: 'SIGKILL' })));
+  }
+
+  async #startSecrets(): Promise<WorkloadSecrets | undefined> {
+    const identities = new Map<string, string>();
+    for (const [index, [name, settings]] of Object.entries(this.#options.proxies).entries()) {
+      const { id } = nodeOf(name, settings, `127.0.0.${index + 11}`);
+      if (settings.identity !== undefined) identities.set(id, settings.identity);
+    }
+    if (identities.size === 0) return undefined;
+    const secrets = await startWorkloadSecrets(this.authority, identities);
+    this.#closing.push(() => secrets.close());
+    return secrets;
+  }
+
+  /** The marker is written last: a context that has it has all that was written before. */
+  async #inForce({ rejected: mayReject = false, warms = true }: ApplyOptions): Promise<void> {
+    const host = generationHost(++this.#generation);
+    this.#write('generation.yaml', generationEntry(host));
+    const hopeless = (): string | undefined => this.#pilot.hopeless();
+    const version = await eventually(
+      `the control plane has pushed generation ${this.#generation}`,
+      async () => {
+        const status = JSON.parse(await this.page('/debug/push_status')) as Record<string, object | undefined>;
+        if (!Object.keys(status.pilot_eds_no_instances ?? {}).some((key) => key.startsWith(`${host}.`))) return;
+        return (JSON.parse(await this.page('/debug/pushcontext')) as { version: string }).version;
+      },
+      { everyMs: 10, hopeless },
+    );
+    await eventually('every Envoy has acknowledged it', () => this.#acknowledged(countOf(version), mayReject), {
+      everyMs: 10,
+      deadlineMs: 20_000,
+      hopeless: () => hopeless() ?? this.#refusal(mayReject),
+    }).catch((error: Error) => {
+      throw new Error(`${error.message}\n${version} ${this.#lastStates}`);
+    });
+    if (!warms) return;
+    for (const envoy of this.#envoys.values()) await envoy.warmed();
+    // Envoy's worker takes a new listener or route over an instant after its main thread has.
+    await sleep(10);
+  }
+
+  #rejection: string | undefined;
+  #lastStates = '';
+
+  async #acknowledged(count: number, mayReject: boolean): Promise<boolean> {
+    const proxies = JSON.parse(await this.page('/debug/proxyz')) as ProxyState[];
+    const rejected = proxies.flatMap(({ proxy, types }) =>
+      types
+        .filter(isWatched)
+        .flatMap((type) => (type.rejected ? [`${proxy} rejected ${type.type}: ${type.rejected}`] : [])),
+    );
+    this.#rejection = rejected.join('\n') || undefined;
+    this.#lastStates = JSON.stringify(proxies);
+    const isDone = ({ context, types }: ProxyState): boolean =>
+      countOf(context) >= count &&
+      types.length >= 2 &&
+      types
+        .filter((type) => isWatched(type) && !isMissingSecret(type))
+        .every(
+          ({ state, pending }) => pending === undefined && (state === 'SYNCED' || (mayReject && state === 'ERROR')),
+        );
+    return proxies.length === this.#envoys.size && proxies.every(isDone);
+  }
+
+  #refusal(mayReject: boolean): string | undefined {
+    return mayReject ? undefined : this.#rejection;
+  }
+
+  #writeMeshConfig(meshConfig: Readonly<Record<string, unknown>>): void {
+    const log = this.#options.explains ? Explained.meshConfig(this.#accessLog) : {};
+    writeFileSync(`${this.#meshFile}.saving`, JSON.stringify({ ...log, ...meshConfig }));
+    renameSync(`${this.#meshFile}.saving`, this.#meshFile);
+  }
+
+  /** As most editors save. */
+  #write(name: string, text: string): void {
+    writeFileSync(join(this.#configDir, `.${name}.saving`), text);
+    renameSync(join(this.#configDir, `.${name}.saving`), join(this.#configDir, name));
+  }
+
+  #keep<Backend extends { close(): Promise<void> }>(backend: Backend): Backend {
+    this.#backends.push(backend);
+    return backend;
+  }
+
+  async #end(): Promise<void> {
+    for (const envoy of this.#envoys.values()) await envoy.stop();
+    for (const close of this.#closing.splice(0)) await close();
+    await this.reset();
+    rmSync(this.root, { recursive: true, force: true });
+  }
+}
+
+interface ProxyState {
+  readonly proxy: string;
+  readonly context: string;
+  readonly types: readonly {
+    readonly type: string;
+    readonly state: string;
+    readonly watches: '*' | number;
+    readonly rejected?: string;
+    readonly pending?: string;
+  }[];
+}
+
+/** Secrets that are not there are not answered. */
+function isMissingSecret({ type, state }: ProxyState['types'][number]): boolean {
+  return type.endsWith('.Secret') && state === 'NOT_SENT';
+}
+
+/** What was rejected of names that nobody asks for any more is of no interest. */
+function isWatched({ watches }: ProxyState['types'][number]): boolean {
+  return watches !== 0;
+}
+
+/** Versions are counted: `TIME/COUNT`. */
+function countOf(version: string): number {
+  return Number(version.slice(version.lastIndexOf('/') + 1));
+}
+
+function checkValid(name: string, text: string): void {
+  const { problems } = readConfigFile(name, text, { creationTimestamp: 0 });
+  const errors = problems.filter(({ severity }) => severity === 'error');
+  if (errors.length > 0) throw new Error(`not valid:\n${errors.map(problemText).join('\n')}`);
+}
+
+function generationEntry(host: string): string {
+  return `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: generation, namespace: harness}
+spec:
+  hosts: [${host}]
+  exportTo: [.]
+  resolution: STATIC
+  ports: [{number: 1, name: tcp, protocol: TCP}]
+  workloadSelector: {labels: {nobody: has-this}}
+`;
+}

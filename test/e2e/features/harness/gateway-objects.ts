@@ -1,0 +1,33 @@
+/** Objects that cases of gateways share. */
+import { stringify } from 'yaml';
+import type { IssuedCertificate } from '../../../certs/authority.ts';
+import type { HttpBackend } from './backends.ts';
+import { serviceEntry, virtualService } from './objects.ts';
+import type { Heard } from './requests.ts';
+
+/** The address by which services know a gateway. */
+export const frontAddress = '10.99.0.1';
+
+/** Documents as one text. */
+export const all = (...documents: string[]): string => documents.join('\n---\n');
+
+/** A TLS Secret of namespace shop. */
+export function secret(name: string, { certificate, privateKey }: IssuedCertificate, more: object = {}): string {
+  const metadata = { name, namespace: 'shop' };
+  const stringData = { 'tls.crt': certificate, 'tls.key': privateKey, ...more };
+  return stringify({ apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/tls', stringData });
+}
+
+/** All requests for a host at a gateway go to a backend, which is a service of its own. */
+export function routed(host: string, backend: HttpBackend, gateways: readonly string[]): string {
+  const service = `${backend.name}.backends.test`;
+  return all(
+    serviceEntry(service, { port: backend.port, backends: [backend] }),
+    virtualService(host, { gateways, http: [{ route: [{ destination: { host: service } }] }] }),
+  );
+}
+
+export const serial = ({ peer }: Heard): string | undefined => peer?.serialNumber;
+
+/** A request by hand. */
+export const asked = (host: string): string => `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`;

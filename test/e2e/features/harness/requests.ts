@@ -1,0 +1,187 @@
+/** What clients of the mesh send: one request or one connection each, on a connection of its own. */
+import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import { connect as connectHttp2, constants } from 'node:http2';
+import { request as httpsRequest } from 'node:https';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { isSystemError } from '../../../../src/runtime/errors.ts';
+import type { Seen } from './backends.ts';
+
+/** TLS of a client; without `ca` any certificate is taken. */
+export interface ClientTls extends Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'ALPNProtocols'> {
+  /** Absent: no SNI is sent. */
+  readonly servername?: string;
+}
+
+export interface RequestTo {
+  readonly port: number;
+  /** 127.0.0.1 when absent. */
+  readonly address?: string;
+  /** The `Host` header; absent: address:port. */
+  readonly host?: string;
+  readonly path?: string;
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly tls?: ClientTls;
+  /** HTTP/2: with prior knowledge, or by ALPN when there is TLS. */
+  readonly http2?: boolean;
+  /** To a listener of the workload's own ports: only explain needs to be told. */
+  readonly inbound?: boolean;
+  /** 10,000 when absent. */
+  readonly timeoutMs?: number;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  /** What the backend saw. Throws when the answer is not a backend's. */
+  readonly seen: Seen;
+  readonly durationMs: number;
+  /** Of the client's end: by it Envoy's log tells connections apart. */
+  readonly localPort: number;
+}
+
+/** @throws the connection's error: a reset, a refused handshake; a port that nobody listens on yet is tried for a second. */
+export async function sendRequest(to: RequestTo): Promise<Answer> {
+  const deadline = performance.now() + 1_000;
+  for (;;) {
+    try {
+      return await (to.http2 ? sendHttp2(to) : sendHttp1(to));
+    } catch (error) {
+      if (!isSystemError(error, 'ECONNREFUSED') || performance.now() > deadline) throw error;
+      await sleep(20);
+    }
+  }
+}
+
+async function sendHttp1(to: RequestTo): Promise<Answer> {
+  const { port, address = '127.0.0.1', host, path = '/', method = 'GET', headers = {}, tls, timeoutMs = 10_000 } = to;
+  const begunAt = performance.now();
+  const options = { host: address, port, path, method, agent: false, headers: { ...(host && { host }), ...headers } };
+  let localPort = 0;
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const sent = tls ? httpsRequest({ ...options, ...asTls(tls) }) : httpRequest(options);
+    sent.setTimeout(timeoutMs, () => sent.destroy(new Error(`no answer in ${timeoutMs} ms`)));
+    sent.on('socket', (socket: Socket) => socket.on('connect', () => (localPort = socket.localPort ?? 0)));
+    sent.on('error', reject);
+    sent.on('response', resolve);
+    sent.end(to.body);
+  });
+  let body = '';
+  for await (const chunk of response.setEncoding('utf8')) body += chunk as string;
+  return answerOf({ status: response.statusCode ?? 0, headers: response.headers, body, begunAt, localPort });
+}
+
+async function sendHttp2(to: RequestTo): Promise<Answer> {
+  const { port, address = '127.0.0.1', host, path = '/', method = 'GET', headers = {}, tls, timeoutMs = 10_000 } = to;
+  const begunAt = performance.now();
+  const scheme = tls ? 'https' : 'http';
+  const session = connectHttp2(`${scheme}://${address}:${port}`, tls ? asTls({ ...tls, ALPNProtocols: ['h2'] }) : {});
+  try {
+    return await new Promise<Answer>((resolve, reject) => {
+      session.on('error', reject);
+      const stream = session.request({
+        [constants.HTTP2_HEADER_AUTHORITY]: host ?? `${address}:${port}`,
+        [constants.HTTP2_HEADER_METHOD]: method,
+        [constants.HTTP2_HEADER_PATH]: path,
+        ...headers,
+      });
+      let got: IncomingHttpHeaders = {};
+      let body = '';
+      stream.setTimeout(timeoutMs, () => reject(new Error(`no answer in ${timeoutMs} ms`)));
+      stream.setEncoding('utf8');
+      stream.on('error', reject);
+      stream.on('response', (answered) => (got = answered as never));
+      stream.on('data', (chunk: string) => (body += chunk));
+      stream.on('end', () => {
+        const status = Number((got as Record<string, unknown>)[':status'] ?? 0);
+        resolve(answerOf({ status, headers: got, body, begunAt, localPort: session.socket?.localPort ?? 0 }));
+      });
+      stream.end(to.body);
+    });
+  } finally {
+    session.destroy();
+  }
+}
+
+function answerOf(got: Omit<Answer, 'seen' | 'durationMs'> & { readonly begunAt: number }): Answer {
+  const { begunAt, ...answer } = got;
+  return {
+    ...answer,
+    durationMs: performance.now() - begunAt,
+    get seen(): Seen {
+      if (!answer.body.startsWith('{"backend"')) throw new Error(`${answer.status} of no backend: ${answer.body}`);
+      return JSON.parse(answer.body) as Seen;
+    },
+  };
+}
+
+export interface ConnectTo extends Pick<RequestTo, 'port' | 'address' | 'tls' | 'inbound' | 'timeoutMs'> {
+  /** Said once connected. */
+  readonly send?: string | Buffer;
+  /** Read on until this was heard; absent: until the first bytes. */
+  readonly until?: RegExp;
+}
+
+export interface Heard {
+  readonly text: string;
+  /** The certificate's subject alternative names and serial number, with TLS. */
+  readonly peer?: { readonly subjectaltname: string; readonly serialNumber: string };
+  readonly localPort: number;
+}
+
+/** One connection. @throws when it ends, or time is over, before something (or `until`) was heard. */
+export async function openConnection(to: ConnectTo): Promise<Heard> {
+  const deadline = performance.now() + 1_000;
+  for (;;) {
+    try {
+      return await talk(to);
+    } catch (error) {
+      if (!isSystemError(error, 'ECONNREFUSED') || performance.now() > deadline) throw error;
+      await sleep(20);
+    }
+  }
+}
+
+async function talk({
+  port,
+  address = '127.0.0.1',
+  tls,
+  send,
+  until = /./s,
+  timeoutMs = 10_000,
+}: ConnectTo): Promise<Heard> {
+  const socket = tls ? connectTls({ host: address, port, ...asTls(tls) }) : connectTcp(port, address);
+  let text = '';
+  try {
+    return await new Promise<Heard>((resolve, reject) => {
+      socket.setTimeout(timeoutMs, () => reject(new Error(`heard ${JSON.stringify(text)} in ${timeoutMs} ms`)));
+      socket.on('error', reject);
+      socket.on('close', () => reject(new Error(`closed after ${JSON.stringify(text)}`)));
+      socket.setEncoding('latin1');
+      socket.on('data', (chunk: string) => {
+        text += chunk;
+        if (!until.test(text)) return;
+        const peer = 'getPeerCertificate' in socket ? socket.getPeerCertificate() : undefined;
+        resolve({ text, localPort: socket.localPort ?? 0, ...(peer && { peer }) } as Heard);
+      });
+      if (send !== undefined) socket.write(send);
+    });
+  } finally {
+    socket.destroy();
+  }
+}
+
+function asTls({ ca, ...tls }: ClientTls): ConnectionOptions {
+  // The name that a certificate is for is Envoy's to check, where it is a client; here the authority is enough.
+  return {
+    ...tls,
+    servername: tls.servername ?? '',
+    ca,
+    rejectUnauthorized: ca !== undefined,
+    checkServerIdentity: () => undefined,
+  };
+}

@@ -1,0 +1,93 @@
+/** The table of names through ADS, as an agent that answers DNS queries asks for it. */
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { NameTableSchema } from '../../../src/gen/istio/networking/nds/v1/nds_pb.ts';
+import { AdsTestClient } from '../../ads-client.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { freePorts } from '../../harness/free-ports.ts';
+import { Program } from '../../harness/program.ts';
+import { serviceEntry } from './harness/objects.ts';
+import { pilotDiscovery } from './harness/program-files.ts';
+
+const typeUrl = 'type.googleapis.com/istio.networking.nds.v1.NameTable';
+const id = 'sidecar~10.0.0.9~web.shop~shop.svc.cluster.local';
+const node = { id, metadata: { NAMESPACE: 'shop' } };
+
+const folder = mkdtempSync(join(tmpdir(), 'chartpilot-names-'));
+let pilot: Program;
+let http: number;
+let client: AdsTestClient;
+
+// No Envoy is in this: the control plane alone, and a client that stands for the agent.
+beforeAll(async () => {
+  const [xds, page] = (await freePorts(2)) as [number, number];
+  http = page;
+  const { executable, args } = pilotDiscovery();
+  const ports = ['--grpcAddr', `127.0.0.1:${xds}`, '--httpAddr', `127.0.0.1:${http}`];
+  const closed = ['--monitoringAddr=', '--secureGRPCAddr=', '--httpsAddr='];
+  pilot = Program.run('pilot-discovery', executable, {
+    args: [...args, 'discovery', '--registries=', '--configDir', folder, '--meshConfig', '', ...ports, ...closed],
+    env: { ...process.env, PILOT_DEBOUNCE_AFTER: '10ms' },
+    cwd: folder,
+  });
+  await eventually('the control plane is ready', async () => (await fetch(`http://127.0.0.1:${http}/ready`)).ok, {
+    deadlineMs: 30_000,
+    hopeless: () => pilot.hopeless(),
+  });
+  client = new AdsTestClient(xds);
+});
+
+afterAll(async () => {
+  client?.close();
+  await pilot?.stop({ signal: 'SIGKILL' });
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Puts services of these addresses in the place of those before. */
+function apply(addresses: Readonly<Record<string, string>>): void {
+  const endpoints = [{ address: '10.1.0.1' }];
+  const entries = Object.entries(addresses).map(([host, address]) =>
+    serviceEntry(host, { port: 80, spec: { addresses: [address], endpoints } }),
+  );
+  writeFileSync(join(folder, '.saving'), entries.join('\n---\n'));
+  renameSync(join(folder, '.saving'), join(folder, 'services.yaml'));
+}
+
+/** Names and addresses of the table that came. */
+function namesOf(resources: readonly Any[]): Record<string, readonly string[]> {
+  expect(resources).toHaveLength(1);
+  const { table } = anyUnpack(resources[0]!, NameTableSchema)!;
+  return Object.fromEntries(Object.entries(table).map(([name, { ips }]) => [name, ips]));
+}
+
+test('the table comes when it is asked for, and again when a name comes or goes', async () => {
+  apply({ 'a.test': '10.5.0.1' });
+  const stream = client.sotw();
+  stream.onResponse = ({ versionInfo, nonce }) => stream.send({ typeUrl, versionInfo, responseNonce: nonce });
+  stream.send({ node, typeUrl });
+  const latest = () => namesOf(stream.responses.at(-1)!.resources);
+  await expect.poll(latest, { timeout: 5_000 }).toEqual({ 'a.test': ['10.5.0.1'] });
+  apply({ 'a.test': '10.5.0.1', 'b.test': '10.5.0.2' });
+  await expect.poll(latest, { timeout: 5_000 }).toEqual({ 'a.test': ['10.5.0.1'], 'b.test': ['10.5.0.2'] });
+  apply({ 'b.test': '10.5.0.3' });
+  await expect.poll(latest, { timeout: 5_000 }).toEqual({ 'b.test': ['10.5.0.3'] });
+  const page = await fetch(`http://127.0.0.1:${http}/debug/ndsz?proxyID=${id}`);
+  expect(await page.json()).toEqual({ table: { 'b.test': { ips: ['10.5.0.3'], registry: 'External' } } });
+  stream.cancel();
+});
+
+test('by the delta protocol it is one resource, sent again when it changes', async () => {
+  apply({ 'a.test': '10.5.0.1' });
+  const stream = client.delta();
+  stream.onResponse = ({ nonce }) => stream.send({ typeUrl, responseNonce: nonce });
+  stream.send({ node, typeUrl });
+  const latest = () => namesOf(stream.responses.at(-1)!.resources.map(({ resource }) => resource!));
+  await expect.poll(latest, { timeout: 5_000 }).toEqual({ 'a.test': ['10.5.0.1'] });
+  apply({ 'c.test': '10.5.0.3' });
+  await expect.poll(latest, { timeout: 5_000 }).toEqual({ 'c.test': ['10.5.0.3'] });
+  expect(stream.responses.flatMap(({ removedResources }) => removedResources)).toEqual([]);
+  stream.cancel();
+});

@@ -1,0 +1,198 @@
+/** Where a sidecar's outbound traffic goes: ServiceEntries, other names of services, policies for the rest. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { object, serviceEntry, virtualService } from './harness/objects.ts';
+import { openConnection } from './harness/requests.ts';
+
+let mesh: FeatureMesh;
+
+beforeAll(async () => {
+  mesh = await FeatureMesh.start({
+    proxies: { web: { labels: { app: 'web' } } },
+    env: { PILOT_HTTP10: 'true', PILOT_ENABLE_REDIS_FILTER: 'true' },
+  });
+});
+
+afterAll(() => mesh.stop());
+
+function sidecar(spec: object): string {
+  return object('networking.istio.io/v1', 'Sidecar', 'shop', 'default', spec);
+}
+
+function kubernetes(kind: string, apiVersion: string, name: string, rest: object, labels: object = {}): string {
+  return JSON.stringify({ apiVersion, kind, metadata: { name, namespace: 'shop', labels }, ...rest });
+}
+
+test('a port of which nobody said the protocol takes requests, which are routed, and other bytes', async () => {
+  const [http, raw] = [await mesh.http('http'), await mesh.tcp('raw')];
+  const port = await mesh.port();
+  const withoutProtocol = (backend: { address: string; port: number }): string =>
+    object('networking.istio.io/v1', 'ServiceEntry', 'shop', 'any', {
+      hosts: ['any.shop.test'],
+      resolution: 'STATIC',
+      location: 'MESH_INTERNAL',
+      ports: [{ number: port, name: 'main' }],
+      endpoints: [{ address: backend.address, ports: { main: backend.port } }],
+    });
+  await mesh.apply(`${withoutProtocol(http)}
+---
+${virtualService('any.shop.test', {
+  http: [{ headers: { request: { set: { 'x-routed': 'yes' } } }, route: [{ destination: { host: 'any.shop.test' } }] }],
+})}`);
+  expect((await mesh.request('web', { port, host: 'any.shop.test' })).seen.headers['x-routed']).toBe('yes');
+  await mesh.apply(withoutProtocol(raw));
+  const heard = await mesh.connect('web', { port, send: 'not HTTP at all\n', until: /at all/ });
+  expect(heard.text).toBe('raw\nnot HTTP at all\n');
+});
+
+test('an ExternalName service is another name for the service that it names', async () => {
+  const backend = await mesh.http('concrete');
+  const port = await mesh.port();
+  const alias = { spec: { type: 'ExternalName', externalName: 'concrete.shop.test' } };
+  await mesh.apply(`${serviceEntry('concrete.shop.test', { port, backends: [backend] })}
+---
+${kubernetes('Service', 'v1', 'alias', alias)}
+---
+${virtualService('concrete.shop.test', {
+  http: [{ rewrite: { uri: '/routed' }, route: [{ destination: { host: 'alias.shop.svc.cluster.local' } }] }],
+})}
+---
+${sidecar({ outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' } })}`);
+  for (const host of ['concrete.shop.test', 'alias.shop.svc.cluster.local', 'alias.shop', 'alias']) {
+    expect((await mesh.request('web', { port, host })).seen.url).toBe('/routed');
+  }
+  expect((await mesh.request('web', { port, host: 'nobody.shop.test' })).status).toBe(502);
+});
+
+test('a wildcard of resolution DYNAMIC_DNS leads to whatever the request’s host resolves to', async () => {
+  const backend = await mesh.http('found');
+  const port = await mesh.port();
+  await mesh.apply(dynamicEntry(port, 'HTTP'));
+  const answer = await mesh.request('web', { port, host: `any.localhost:${backend.port}` });
+  expect(answer.seen.backend).toBe('found');
+  expect(answer.seen.headers.host).toBe(`any.localhost:${backend.port}`);
+});
+
+test('a wildcard of resolution DYNAMIC_DNS leads TLS to whatever its SNI resolves to', async () => {
+  const { certificate, privateKey } = mesh.authority.issue(['any.localhost']);
+  const backend = await mesh.http('secure', { tls: { cert: certificate, key: privateKey } });
+  // Where the name leads, the application has the service's port: the proxy listens at another address.
+  const { port } = backend;
+  const egress = [
+    { port: { number: port, name: 'tls', protocol: 'TLS' }, bind: '127.0.3.1', captureMode: 'NONE', hosts: ['./*'] },
+  ];
+  await mesh.apply(`${dynamicEntry(port, 'TLS')}
+---
+${sidecar({ egress })}`);
+  const client = { servername: 'any.localhost', ca: mesh.authority.certificate };
+  const answer = await mesh.request('web', { address: '127.0.3.1', port, host: 'any.localhost', tls: client });
+  expect(answer.seen.backend).toBe(backend.name);
+});
+
+test('hosts that nobody described are refused, or looked up, as the outbound traffic policy says', async () => {
+  const [known, unknown] = [await mesh.http('known'), await mesh.http('unknown')];
+  const port = await mesh.port();
+  const host = `localhost:${unknown.port}`;
+  const entry = serviceEntry('known.shop.test', { port, backends: [known] });
+  await mesh.apply(`${entry}\n---\n${sidecar({ outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' } })}`);
+  expect((await mesh.request('web', { port, host })).status).toBe(502);
+  await mesh.apply(`${entry}\n---\n${sidecar({ outboundTrafficPolicy: { mode: 'ALLOW_ANY_DYNAMIC_DNS' } })}`);
+  expect((await mesh.request('web', { port, host })).seen.backend).toBe('unknown');
+  expect((await mesh.request('web', { port, host: 'known.shop.test' })).seen.backend).toBe('known');
+});
+
+test('a headless service is balanced over its pods where nothing is redirected', async () => {
+  const [one, two] = [await mesh.tcp('one', { address: '127.0.2.1' }), await mesh.tcp('two', { address: '127.0.2.2' })];
+  const port = await mesh.port();
+  const service = { spec: { clusterIP: 'None', ports: [{ name: 'tcp-main', port }] } };
+  const slice = (name: string, backend: typeof one): string =>
+    kubernetes(
+      'EndpointSlice',
+      'discovery.k8s.io/v1',
+      name,
+      {
+        addressType: 'IPv4',
+        ports: [{ name: 'tcp-main', port: backend.port }],
+        endpoints: [{ addresses: [backend.address] }],
+      },
+      { 'kubernetes.io/service-name': 'headless' },
+    );
+  await mesh.apply(
+    [kubernetes('Service', 'v1', 'headless', service), slice('a', one), slice('b', two)].join('\n---\n'),
+  );
+  const heard = new Set<string>();
+  for (let i = 0; i < 40 && heard.size < 2; i++) heard.add((await mesh.connect('web', { port })).text);
+  expect([...heard].sort()).toEqual(['one\n', 'two\n']);
+});
+
+test('an egress listener at an address of its own serves the hosts that it shows, and no others', async () => {
+  const [shown, hidden] = [await mesh.http('shown'), await mesh.http('hidden')];
+  const port = await mesh.port();
+  await mesh.apply(`${serviceEntry('shown.shop.test', { port, backends: [shown] })}
+---
+${serviceEntry('hidden.shop.test', { port, backends: [hidden] })}
+---
+${sidecar({
+  egress: [
+    {
+      port: { number: port, name: 'http', protocol: 'HTTP' },
+      bind: '127.0.3.2',
+      captureMode: 'NONE',
+      hosts: ['./shown.shop.test'],
+    },
+  ],
+  outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' },
+})}`);
+  const to = { address: '127.0.3.2', port };
+  expect((await mesh.request('web', { ...to, host: 'shown.shop.test' })).seen.backend).toBe('shown');
+  expect((await mesh.request('web', { ...to, host: 'hidden.shop.test' })).status).toBe(502);
+  await expect(mesh.request('web', { port, host: 'shown.shop.test' })).rejects.toThrow('ECONNREFUSED');
+});
+
+test('TLS services of one port are told apart by SNI', async () => {
+  const [a, b] = [await secure('a'), await secure('b')];
+  const port = await mesh.port();
+  const entry = (name: string, backend: { address: string; port: number }): string =>
+    serviceEntry(`${name}.shop.test`, { port, protocol: 'TLS', backends: [backend] });
+  await mesh.apply(`${entry('a', a)}\n---\n${entry('b', b)}`);
+  for (const backend of [a, b]) {
+    const servername = `${backend.name}.shop.test`;
+    const tls = { servername, ca: mesh.authority.certificate };
+    const answer = await mesh.request('web', { port, host: servername, tls });
+    expect(answer.seen.backend).toBe(backend.name);
+  }
+});
+
+test('PILOT_HTTP10 lets clients of HTTP/1.0 in', async () => {
+  const backend = await mesh.http('old');
+  const port = await mesh.port();
+  await mesh.apply(serviceEntry('old.shop.test', { port, backends: [backend] }));
+  const heard = await openConnection({
+    port,
+    send: 'GET / HTTP/1.0\r\nhost: old.shop.test\r\n\r\n',
+    until: /"backend":"old"/,
+  });
+  expect(heard.text).toMatch(/^HTTP\/1\.[01] 200/);
+});
+
+test('PILOT_ENABLE_REDIS_FILTER makes the proxy speak Redis', async () => {
+  const backend = await mesh.tcp('redis');
+  const port = await mesh.port();
+  await mesh.apply(serviceEntry('redis.shop.test', { port, protocol: 'REDIS', backends: [backend] }));
+  // Pings are the filter's own to answer: the application would say its name first.
+  const heard = await openConnection({ port, send: '*1\r\n$4\r\nPING\r\n', until: /\n/ });
+  expect(heard.text).toBe('+PONG\r\n');
+});
+
+async function secure(name: string) {
+  const { certificate, privateKey } = mesh.authority.issue([`${name}.shop.test`]);
+  return mesh.http(name, { tls: { cert: certificate, key: privateKey } });
+}
+
+function dynamicEntry(port: number, protocol: string): string {
+  return object('networking.istio.io/v1', 'ServiceEntry', 'shop', 'wild', {
+    hosts: ['*.localhost'],
+    resolution: 'DYNAMIC_DNS',
+    ports: [{ number: port, name: 'main', protocol }],
+  });
+}

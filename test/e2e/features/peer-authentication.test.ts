@@ -1,0 +1,218 @@
+/** What PeerAuthentication objects say, between two sidecars that have workload certificates, and for one that has none. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createAuthority } from '../../certs/authority.ts';
+import { eventually } from '../../harness/eventually.ts';
+import type { HttpBackend, TcpBackend } from './harness/backends.ts';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { destinationRule, gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
+import type { ClientTls } from './harness/requests.ts';
+
+const [web, cart] = ['spiffe://cluster.local/ns/shop/sa/web', 'spiffe://cluster.local/ns/shop/sa/cart'];
+const host = 'cart.shop.test';
+
+let mesh: FeatureMesh;
+
+beforeAll(async () => {
+  mesh = await FeatureMesh.start({
+    proxies: {
+      web: { labels: { app: 'web' }, identity: web },
+      cart: { labels: { app: 'cart' }, identity: cart },
+      bare: { labels: { app: 'bare' } },
+      edge: { type: 'router', labels: { istio: 'edge' } },
+    },
+    meshConfig: { trustDomainAliases: ['old.example'] },
+  });
+});
+
+afterAll(() => mesh?.stop());
+
+interface Place {
+  /** Of the service, where `web` takes connections for it. */
+  readonly out: number;
+  /** Of the sidecar before the application. */
+  readonly own: number;
+}
+
+interface GivenOptions {
+  readonly protocol?: string;
+  /** Of the port of the service that the sidecar is asked by. */
+  readonly tls?: object;
+  readonly app?: string;
+}
+
+const all = (...documents: string[]): string => documents.join('\n---\n');
+
+/** A service of one workload, whose sidecar hands what comes to its port to the application. */
+function given(backend: HttpBackend | TcpBackend, { out, own }: Place, options: GivenOptions = {}): string {
+  const { protocol = 'HTTP', app = 'cart', tls } = options;
+  const endpoint = {
+    address: '127.0.0.1',
+    ports: { main: own },
+    labels: { app, 'security.istio.io/tlsMode': 'istio' },
+    serviceAccount: app,
+  };
+  return all(
+    serviceEntry(host, { port: out, protocol, spec: { endpoints: [endpoint] } }),
+    object('networking.istio.io/v1', 'Sidecar', 'shop', app, {
+      workloadSelector: { labels: { app } },
+      egress: [{ hosts: ['~/*'] }],
+      ingress: [
+        {
+          port: { number: own, name: 'main', protocol },
+          bind: '127.0.0.1',
+          defaultEndpoint: `127.0.0.1:${backend.port}`,
+          ...(tls && { tls }),
+        },
+      ],
+    }),
+    // The other server's sidecar would bind the client's ports.
+    object('networking.istio.io/v1', 'Sidecar', 'shop', 'other', {
+      workloadSelector: { labels: { app: app === 'cart' ? 'bare' : 'cart' } },
+      egress: [{ hosts: ['~/*'] }],
+    }),
+  );
+}
+
+function peerAuthentication(spec: object, { name = 'all', app = '' } = {}): string {
+  const selector = app === '' ? {} : { selector: { matchLabels: { app } } };
+  return object('security.istio.io/v1', 'PeerAuthentication', 'shop', name, { ...selector, ...spec });
+}
+
+const mode = (name: string): string => peerAuthentication({ mtls: { mode: name } });
+
+/** Who the application was told that the client is. */
+async function identityThroughWeb({ out }: Place): Promise<string | undefined> {
+  const { seen } = await mesh.request('web', { port: out, host });
+  return /URI=([^;,]*)/.exec(seen.headers['x-forwarded-client-cert'] ?? '')?.[1];
+}
+
+/** A client by hand, with a certificate of this identity. */
+function clientOf(identity: string, authority = mesh.authority): ClientTls {
+  const { certificate, privateKey } = authority.issue([identity]);
+  return { ca: mesh.authority.certificate, cert: certificate, key: privateKey, ALPNProtocols: ['istio'] };
+}
+
+test('without a policy clients of the mesh come by mutual TLS, others by plaintext', async () => {
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  await mesh.apply(given(backend, place));
+  expect(await identityThroughWeb(place)).toBe(web);
+  const answer = await mesh.request('cart', { inbound: true, port: place.own, host });
+  expect(answer.seen.headers).not.toHaveProperty('x-forwarded-client-cert');
+});
+
+test('STRICT lets in the workloads of the trust domains alone', async () => {
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  await mesh.apply(all(given(backend, place), mode('STRICT')));
+  expect(await identityThroughWeb(place)).toBe(web);
+  const ask = (tls?: ClientTls) => mesh.request('cart', { inbound: true, port: place.own, host, ...(tls && { tls }) });
+
+  await expect(ask()).rejects.toThrow();
+  await expect(ask({ ca: mesh.authority.certificate })).rejects.toThrow();
+  await expect(ask(clientOf('spiffe://other.example/ns/shop/sa/web'))).rejects.toThrow();
+  await expect(ask(clientOf(web, createAuthority()))).rejects.toThrow();
+  expect(backend.seen).toHaveLength(1);
+
+  expect((await ask(clientOf(web))).status).toBe(200);
+  expect((await ask(clientOf('spiffe://old.example/ns/shop/sa/web'))).status).toBe(200);
+});
+
+test('a change of the mode is in force on both sides while they run', async () => {
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  const services = given(backend, place);
+  for (const [name, identity] of [
+    ['STRICT', web],
+    ['DISABLE', undefined],
+    ['PERMISSIVE', web],
+  ] as const) {
+    await mesh.apply(all(services, mode(name)));
+    expect([name, await identityThroughWeb(place)]).toEqual([name, identity]);
+  }
+});
+
+test("a workload's own mode is for its clients to know too: its endpoints tell", async () => {
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  const off = peerAuthentication({ mtls: { mode: 'DISABLE' } }, { name: 'cart', app: 'cart' });
+  await mesh.apply(all(given(backend, place), mode('STRICT'), off));
+  expect(await identityThroughWeb(place)).toBeUndefined();
+  expect((await mesh.request('cart', { inbound: true, port: place.own, host })).status).toBe(200);
+});
+
+test('a port has a mode of its own', async () => {
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  const portLevelMtls = { [place.own]: { mode: 'DISABLE' } };
+  await mesh.apply(
+    all(
+      given(backend, place),
+      peerAuthentication({ mtls: { mode: 'STRICT' }, portLevelMtls }, { name: 'cart', app: 'cart' }),
+    ),
+  );
+  expect(await identityThroughWeb(place)).toBeUndefined();
+  expect((await mesh.request('cart', { inbound: true, port: place.own, host })).status).toBe(200);
+});
+
+test("a TCP port that takes both hands the application's own TLS on, and ends that of the mesh", async () => {
+  const issued = mesh.authority.issue([host]);
+  const [backend, place] = [
+    await mesh.tcp('app', { tls: { cert: issued.certificate, key: issued.privateKey } }),
+    await mesh.ports('out', 'own'),
+  ];
+  await mesh.apply(given(backend, place, { protocol: 'TCP' }));
+  const own = { ca: mesh.authority.certificate, servername: host };
+  const direct = await mesh.connect('cart', { inbound: true, port: place.own, tls: own, send: 'x', until: /app\nx/ });
+  expect(direct.peer?.serialNumber).toBe(issued.serialNumber);
+  const through = await mesh.connect('web', { port: place.out, tls: own, send: 'x', until: /app\nx/ });
+  expect(through.peer?.serialNumber).toBe(issued.serialNumber);
+  expect(await mesh.envoy('web').stat(`cluster.outbound|${place.out}||${host};.ssl.handshake`)).toBeGreaterThan(0);
+
+  await mesh.apply(all(given(backend, place, { protocol: 'TCP' }), mode('STRICT')));
+  await expect(
+    mesh.connect('cart', { inbound: true, port: place.own, tls: own, send: 'x', until: /app/ }),
+  ).rejects.toThrow();
+  await mesh.connect('web', { port: place.out, tls: own, send: 'x', until: /app\nx/ });
+});
+
+test('TLS of a Sidecar object ends where mutual TLS of the mesh is off, with files that the agent serves', async () => {
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  const issued = mesh.authority.issue([host]);
+  const tls = {
+    mode: 'MUTUAL',
+    serverCertificate: mesh.file('tls.crt', issued.certificate),
+    privateKey: mesh.file('tls.key', issued.privateKey),
+    caCertificates: mesh.file('ca.crt', mesh.authority.certificate),
+  };
+  const portLevelMtls = { [place.own]: { mode: 'DISABLE' } };
+  const services = given(backend, place, { protocol: 'HTTPS', tls });
+  await mesh.apply(all(services, peerAuthentication({ portLevelMtls }, { name: 'cart', app: 'cart' })));
+  const client = { ...clientOf('client.test'), ALPNProtocols: [], servername: host };
+  const answer = await mesh.request('cart', { inbound: true, port: place.own, host, tls: client });
+  expect(answer.seen.headers['x-forwarded-client-cert']).toContain('DNS=client.test');
+  await expect(
+    mesh.request('cart', { inbound: true, port: place.own, host, tls: { ca: mesh.authority.certificate } }),
+  ).rejects.toThrow();
+  await expect(mesh.request('cart', { inbound: true, port: place.own, host })).rejects.toThrow();
+});
+
+test('a proxy without certificates takes plaintext where mutual TLS alone is asked for, and the log says so', async () => {
+  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
+  await mesh.apply(all(given(backend, place, { app: 'bare' }), mode('STRICT')));
+  expect((await mesh.request('bare', { inbound: true, port: place.own, host })).status).toBe(200);
+  const said = /PeerAuthentication shop\/all asks for mutual TLS alone, but the proxy has no workload certificates/;
+  await eventually('the log says so', () => mesh.pilot.lines.some((line) => said.test(line)));
+});
+
+test('a proxy without certificates sends nothing where a rule asks for mutual TLS', async () => {
+  const [backend, { out, front }] = [await mesh.http('app'), await mesh.ports('out', 'front')];
+  const routed = all(
+    serviceEntry(host, { port: out, backends: [backend] }),
+    gateway('front', { istio: 'edge' }, [{ port: front, protocol: 'HTTP', hosts: [host] }]),
+    virtualService(host, {
+      gateways: ['front'],
+      http: [{ route: [{ destination: { host, port: { number: out } } }] }],
+    }),
+  );
+  await mesh.apply(routed);
+  expect((await mesh.request('edge', { port: front, host })).status).toBe(200);
+  await mesh.apply(all(routed, destinationRule(host, { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } })));
+  expect((await mesh.request('edge', { port: front, host })).status).toBe(503);
+  expect(backend.seen).toHaveLength(1);
+});

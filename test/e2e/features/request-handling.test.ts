@@ -1,0 +1,296 @@
+/** What a route does with a request, beside choosing where it goes: every action of a VirtualService, seen by requests. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../../harness/eventually.ts';
+import type { HttpBackend } from './harness/backends.ts';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { serviceEntry, virtualService } from './harness/objects.ts';
+import type { RequestTo } from './harness/requests.ts';
+
+const host = 'cart.shop.test';
+let mesh: FeatureMesh;
+let cart: HttpBackend;
+let port: number;
+
+beforeAll(async () => {
+  mesh = await FeatureMesh.start({ proxies: { web: { labels: { app: 'web' } } } });
+});
+
+afterAll(() => mesh.stop());
+
+/** The cart behind one route with these actions; a route with a match comes before one without. */
+async function given(...routes: object[]): Promise<void> {
+  cart = await mesh.http('cart');
+  port = await mesh.port();
+  const route = [{ destination: { host } }];
+  const http = routes.map((actions) =>
+    'redirect' in actions || 'directResponse' in actions ? actions : { route, ...actions },
+  );
+  await mesh.apply(`
+${serviceEntry(host, { port, backends: [cart] })}
+---
+${virtualService(host, { http })}`);
+}
+
+const ask = (to: Partial<RequestTo> = {}) => mesh.request('web', { port, host, ...to });
+
+describe('a fault', () => {
+  const forTests = [{ headers: { 'x-test': { exact: 'yes' } } }];
+  const headers = { 'x-test': 'yes' };
+
+  test('aborts the requests that it is for', async () => {
+    await given({ match: forTests, fault: { abort: { httpStatus: 418, percentage: { value: 100 } } } }, {});
+    expect((await ask({ headers })).status).toBe(418);
+    expect(cart.seen).toHaveLength(0);
+    expect((await ask()).status).toBe(200);
+  });
+
+  test('aborts calls with a gRPC status', async () => {
+    await given({ fault: { abort: { grpcStatus: 'PERMISSION_DENIED', percentage: { value: 100 } } } });
+    const answer = await ask({ http2: true, method: 'POST', headers: { 'content-type': 'application/grpc' } });
+    expect([answer.status, answer.headers['grpc-status']]).toEqual([200, '7']);
+  });
+
+  test('delays them, and they arrive all the same', async () => {
+    await given({ match: forTests, fault: { delay: { fixedDelay: '0.3s', percentage: { value: 100 } } } }, {});
+    const [delayed, other] = [await ask({ headers }), await ask()];
+    expect([delayed.status, other.status]).toEqual([200, 200]);
+    expect(delayed.durationMs).toBeGreaterThanOrEqual(300);
+    expect(other.durationMs).toBeLessThan(250);
+  });
+
+  test('is for a share of the requests, or none', async () => {
+    await given(
+      { match: [{ uri: { prefix: '/half' } }], fault: { abort: { httpStatus: 418, percentage: { value: 50 } } } },
+      { fault: { abort: { httpStatus: 418, percentage: { value: 0 } } } },
+    );
+    const half = await mesh.split('web', { port, host, path: '/half' }, 60);
+    // One of a thousand million runs has fewer.
+    expect(half['418']).toBeGreaterThan(8);
+    expect(half.cart).toBeGreaterThan(8);
+    expect(await mesh.split('web', { port, host }, 10)).toEqual({ cart: 10 });
+  });
+});
+
+describe('a mirror', () => {
+  test('gets a copy of each request, whose answer nobody waits for', async () => {
+    const shadow = await mesh.http('shadow', { respond: (_, response) => void response.writeHead(500).end() });
+    const shadowPort = await mesh.port();
+    cart = await mesh.http('cart');
+    port = await mesh.port();
+    const mirrors = [
+      { destination: { host: 'shadow.shop.test', port: { number: shadowPort } } },
+      { destination: { host: 'shadow.shop.test', port: { number: shadowPort } }, percentage: { value: 0 } },
+    ];
+    await mesh.apply(`
+${serviceEntry(host, { port, backends: [cart] })}
+---
+${serviceEntry('shadow.shop.test', { port: shadowPort, backends: [shadow] })}
+---
+${virtualService(host, { http: [{ route: [{ destination: { host } }], mirrors }] })}`);
+    const answer = await ask({ path: '/copy', method: 'POST', body: 'two pears' });
+    expect(answer.seen.backend).toBe('cart');
+    await eventually('the copy has come', () => shadow.seen.length > 0);
+    expect(shadow.seen).toMatchObject([{ method: 'POST', url: '/copy', body: 'two pears' }]);
+    expect(shadow.seen[0]!.headers.host).toMatch(/^cart\.shop\.test-shadow/);
+  });
+});
+
+describe('time and retries', () => {
+  test('a request is given up after the timeout', async () => {
+    await given({ timeout: '0.2s' });
+    cart.respond = () => {};
+    const answer = await ask();
+    expect(answer.status).toBe(504);
+    expect(answer.durationMs).toBeGreaterThanOrEqual(200);
+    expect(answer.durationMs).toBeLessThan(2_000);
+  });
+
+  test('a request that fails is sent again, as often as the route says', async () => {
+    await given({ retries: { attempts: 3, retryOn: '5xx' } });
+    cart.respond = (seen, response) => {
+      const enough = cart.seen.length >= 3;
+      response.writeHead(enough ? 200 : 503).end(enough ? JSON.stringify(seen) : 'again');
+    };
+    const answer = await ask();
+    expect([answer.status, cart.seen.length]).toEqual([200, 3]);
+    expect(cart.seen.map(({ headers }) => headers['x-envoy-attempt-count'])).toEqual(['1', '2', '3']);
+  });
+
+  test('not for other reasons than the route says, and not at all with no attempts', async () => {
+    await given(
+      { match: [{ uri: { prefix: '/never' } }], retries: { attempts: 0 } },
+      { retries: { attempts: 3, retryOn: '501,reset' } },
+    );
+    cart.respond = ({ url }, response) => void response.writeHead(url === '/other' ? 501 : 503).end();
+    const times = async (path: string): Promise<number> => {
+      const before = cart.seen.length;
+      await ask({ path });
+      return cart.seen.length - before;
+    };
+    expect([await times('/never'), await times('/'), await times('/other')]).toEqual([1, 1, 4]);
+  });
+
+  test('a try is given up after its own timeout, and another is made', async () => {
+    await given({ timeout: '5s', retries: { attempts: 2, perTryTimeout: '0.2s', retryOn: 'gateway-error' } });
+    cart.respond = (seen, response) => {
+      if (cart.seen.length > 1) response.end(JSON.stringify(seen));
+    };
+    const answer = await ask();
+    expect([answer.status, cart.seen.length]).toEqual([200, 2]);
+    expect(answer.durationMs).toBeGreaterThanOrEqual(200);
+  });
+
+  test('a backend that cannot be reached is not asked twice: another one is', async () => {
+    const [here, gone] = [await mesh.http('here'), await mesh.http('gone')];
+    port = await mesh.port();
+    const backends = [here, { address: gone.address, port: gone.port, name: 'gone' }];
+    await gone.close();
+    // Nothing is said of retries: connections that fail are made again by themselves.
+    await mesh.apply(serviceEntry(host, { port, backends }));
+    expect(await mesh.split('web', { port, host }, 20)).toEqual({ here: 20 });
+  });
+});
+
+describe('a redirect', () => {
+  test.each([
+    [{ uri: '/new' }, 301, 'http://cart.shop.test/new?b=c'],
+    [{ authority: 'new.test' }, 301, 'http://new.test/old/a?b=c'],
+    [{ scheme: 'https', redirectCode: 308 }, 308, 'https://cart.shop.test/old/a?b=c'],
+    [{ scheme: 'https', authority: 'new.test', port: 8443, redirectCode: 302 }, 302, 'https://new.test:8443/old/a?b=c'],
+    [{ uri: '%PREFIX()%/new', redirectCode: 307 }, 307, 'http://cart.shop.test/new/a?b=c'],
+    [
+      { authority: 'new.test', derivePort: 'FROM_PROTOCOL_DEFAULT', redirectCode: 303 },
+      303,
+      'http://new.test/old/a?b=c',
+    ],
+  ])('%j answers %i to %s', async (redirect, status, location) => {
+    await given({ match: [{ uri: { prefix: '/old' } }], redirect });
+    const answer = await ask({ path: '/old/a?b=c' });
+    expect([answer.status, answer.headers.location]).toEqual([status, location]);
+    expect(cart.seen).toHaveLength(0);
+  });
+});
+
+describe('a rewrite', () => {
+  test.each([
+    [{ prefix: '/old' }, { uri: '/new' }, '/old/a?b=c', '/new/a?b=c', host],
+    [{ exact: '/old' }, { uri: '/new' }, '/old?b=c', '/new?b=c', host],
+    [{ prefix: '/old' }, { uri: '/new', authority: 'new.test' }, '/old/a', '/new/a', 'new.test'],
+    [{ prefix: '/' }, { uriRegexRewrite: { match: '^/(\\w+)/(\\w+)', rewrite: '/\\2/\\1' } }, '/a/b/c', '/b/a/c', host],
+  ])('%j %j turns %s to %s', async (uri, rewrite, path, seen, authority) => {
+    await given({ match: [{ uri }], rewrite });
+    expect((await ask({ path })).seen).toMatchObject({ url: seen, headers: { host: authority } });
+  });
+});
+
+describe('headers', () => {
+  test('are set, added and removed, of the route and of its destination, on the way there and back', async () => {
+    await given({
+      headers: {
+        request: { set: { 'x-set': 'route' }, add: { 'x-add': 'route' }, remove: ['x-gone'] },
+        response: { set: { 'x-back': 'route' }, remove: ['x-backend'] },
+      },
+      route: [{ destination: { host }, headers: { request: { add: { 'x-add': 'destination' } } } }],
+    });
+    const answer = await ask({ headers: { 'x-set': 'mine', 'x-add': 'mine', 'x-gone': 'mine' } });
+    expect(answer.seen.headers).toMatchObject({ 'x-set': 'route', 'x-add': 'mine, route, destination' });
+    expect(answer.seen.headers).not.toHaveProperty('x-gone');
+    expect([answer.headers['x-back'], answer.headers['x-backend']]).toEqual(['route', undefined]);
+  });
+
+  test('Host is rewritten', async () => {
+    await given({ headers: { request: { set: { Host: 'inner.test' } } } });
+    expect((await ask()).seen.headers.host).toBe('inner.test');
+  });
+
+  test('of several destinations each has its own', async () => {
+    const [a, b] = [await mesh.http('a'), await mesh.http('b')];
+    const other = await mesh.port();
+    port = await mesh.port();
+    const headers = (value: string) => ({
+      request: { set: { 'x-to': value } },
+      response: { set: { 'x-from': value } },
+    });
+    const route = [
+      { destination: { host }, weight: 50, headers: headers('a') },
+      { destination: { host: 'b.shop.test', port: { number: other } }, weight: 50, headers: headers('b') },
+      { destination: { host: 'nowhere.shop.test' }, weight: 0 },
+    ];
+    await mesh.apply(`
+${serviceEntry(host, { port, backends: [a] })}
+---
+${serviceEntry('b.shop.test', { port: other, backends: [b] })}
+---
+${virtualService(host, { http: [{ route }] })}`);
+    const seen = new Set<string>();
+    for (let i = 0; i < 40 && seen.size < 2; i++) {
+      const answer = await ask();
+      seen.add(answer.seen.backend);
+      expect([answer.seen.headers['x-to'], answer.headers['x-from']]).toEqual([
+        answer.seen.backend,
+        answer.seen.backend,
+      ]);
+    }
+    expect(seen).toEqual(new Set(['a', 'b']));
+  });
+});
+
+test('an answer may be given without asking anybody', async () => {
+  const bytes = Buffer.from('\u{1f600}').toString('base64');
+  await given(
+    { match: [{ uri: { prefix: '/bytes' } }], directResponse: { status: 200, body: { bytes } } },
+    { directResponse: { status: 503, body: { string: 'closed for today' } } },
+  );
+  expect(await ask()).toMatchObject({ status: 503, body: 'closed for today' });
+  expect(await ask({ path: '/bytes' })).toMatchObject({ status: 200, body: '\u{1f600}' });
+});
+
+describe('CORS', () => {
+  const corsPolicy = {
+    allowOrigins: [{ exact: 'https://shop.test' }, { regex: 'https://[a-z]+\\.shop\\.test' }],
+    allowMethods: ['GET', 'PUT'],
+    allowHeaders: ['x-user'],
+    exposeHeaders: ['x-backend'],
+    maxAge: '600s',
+    allowCredentials: true,
+  };
+  const preflight = (origin: string): Partial<RequestTo> => ({
+    method: 'OPTIONS',
+    headers: { origin, 'access-control-request-method': 'PUT' },
+  });
+
+  test('answers the question before the request for origins that it allows', async () => {
+    await given({ corsPolicy });
+    const { status, headers } = await ask(preflight('https://a.shop.test'));
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({
+      'access-control-allow-origin': 'https://a.shop.test',
+      'access-control-allow-methods': 'GET,PUT',
+      'access-control-allow-headers': 'x-user',
+      'access-control-allow-credentials': 'true',
+      'access-control-max-age': '600',
+    });
+    expect(cart.seen).toHaveLength(0);
+    const answer = await ask({ headers: { origin: 'https://shop.test' } });
+    expect(answer.headers).toMatchObject({
+      'access-control-allow-origin': 'https://shop.test',
+      'access-control-expose-headers': 'x-backend',
+    });
+    expect((await ask({ headers: { origin: 'https://evil.test' } })).headers).not.toHaveProperty(
+      'access-control-allow-origin',
+    );
+  });
+
+  test.each([
+    ['FORWARD', 1],
+    ['IGNORE', 0],
+  ])(
+    'with unmatchedPreflights %s, %i questions of other origins reach the application',
+    async (unmatchedPreflights, reach) => {
+      await given({ corsPolicy: { ...corsPolicy, unmatchedPreflights } });
+      const { headers } = await ask(preflight('https://evil.test'));
+      expect(headers).not.toHaveProperty('access-control-allow-origin');
+      expect(cart.seen).toHaveLength(reach);
+    },
+  );
+});

@@ -1,0 +1,58 @@
+/** Routes of a gateway by what a verified token says. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { gateway, object, virtualService } from './harness/objects.ts';
+import { bearer, TokenIssuer } from './harness/tokens.ts';
+
+let mesh: FeatureMesh;
+
+beforeAll(async () => {
+  mesh = await FeatureMesh.start({ proxies: { edge: { type: 'router', labels: { istio: 'edge' } } } });
+});
+
+afterAll(() => mesh.stop());
+
+test('a claim may be a text or a list that has it, nested, there at all, or not', async () => {
+  const port = await mesh.port();
+  const id = new TokenIssuer('https://id.test');
+  const answer = (string: string): object => ({ directResponse: { status: 200, body: { string } } });
+  const claims = (field: string, key: string, match: object): object => ({
+    match: [{ [field]: { [`@request.auth.claims${key}`]: match } }],
+  });
+  await mesh.apply(
+    [
+      gateway('front', { istio: 'edge' }, [{ port, protocol: 'HTTP', hosts: ['*'] }]),
+      object('security.istio.io/v1', 'RequestAuthentication', 'shop', 'jwt', {
+        jwtRules: [{ issuer: id.name, jwks: id.keySet, forwardOriginalToken: true }],
+      }),
+      virtualService('shop.test', {
+        gateways: ['front'],
+        http: [
+          { ...claims('headers', '.group', { exact: 'staff' }), ...answer('staff') },
+          { ...claims('headers', '[realm][roles]', { prefix: 'adm' }), ...answer('admin') },
+          { ...claims('headers', '.beta', {}), ...answer('beta') },
+          { ...claims('withoutHeaders', '.group', { exact: 'guest' }), ...answer('no guest') },
+          answer('guest'),
+        ],
+      }),
+    ].join('\n---\n'),
+  );
+  const taken = async (said: Record<string, unknown> | undefined): Promise<string> =>
+    (await mesh.request('edge', { port, host: 'shop.test', headers: said === undefined ? {} : bearer(id.token(said)) }))
+      .body;
+  expect(await taken({ group: 'staff' })).toBe('staff');
+  expect(await taken({ group: ['guest', 'staff'] })).toBe('staff');
+  expect(await taken({ group: 'guest', realm: { roles: ['user', 'administrator'] } })).toBe('admin');
+  expect(await taken({ group: 'guest', beta: 'yes' })).toBe('beta');
+  expect(await taken({ group: 'other' })).toBe('no guest');
+  expect(await taken({ group: 'guest' })).toBe('guest');
+  // Who has no token says nothing, and nothing of a token that is not verified counts.
+  expect(await taken(undefined)).toBe('no guest');
+  const stranger = new TokenIssuer('https://id.test');
+  const refused = await mesh.request('edge', {
+    port,
+    host: 'shop.test',
+    headers: bearer(stranger.token({ group: 'staff' })),
+  });
+  expect(refused.status).toBe(401);
+});

@@ -1,0 +1,119 @@
+/** Who is let in to ports of a sidecar, by mode: the chains of the virtual inbound listener, in a real Envoy. */
+import type { Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Secret, SecretSchema } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import { Resource } from '../../src/networking/index.ts';
+import { inboundPassthroughCluster } from '../../src/networking/names.ts';
+import { createAuthority } from '../certs/authority.ts';
+import {
+  exchange,
+  type InboundListener,
+  type InboundPlace,
+  plain,
+  startInboundListener,
+  until,
+} from '../networking/inbound-listener.ts';
+
+const authority = createAuthority();
+const own = authority.issue(['spiffe://cluster.local/ns/shop/sa/web']);
+const inline = (inlineString: string) => ({ specifier: { case: 'inlineString' as const, value: inlineString } });
+const secrets = [
+  secret('default', {
+    case: 'tlsCertificate',
+    value: { certificateChain: inline(own.certificate), privateKey: inline(own.privateKey) } as never,
+  }),
+  secret('ROOTCA', { case: 'validationContext', value: { trustedCa: inline(authority.certificate) } as never }),
+];
+
+function secret(name: string, type: Secret['type']): Resource {
+  return new Resource(name, SecretSchema, create(SecretSchema, { name, type }));
+}
+
+/** A client of the mesh that offers this. */
+function mutual(port: number, alpn: string, identity = 'spiffe://cluster.local/ns/shop/sa/client'): TLSSocket {
+  const { certificate: cert, privateKey: key } = authority.issue([identity]);
+  return connectTls({ ...{ host: '127.0.0.1', port, cert, key, ALPNProtocols: [alpn] }, rejectUnauthorized: false });
+}
+
+const request = 'GET /read HTTP/1.1\r\nhost: any.test\r\n\r\n';
+
+function given(place: Omit<InboundPlace, 'secrets'>): {
+  inbound(): InboundListener;
+  told(socket: Socket, text: string): Promise<string>;
+} {
+  let inbound: InboundListener;
+  beforeAll(async () => {
+    inbound = await startInboundListener({ ...place, secrets });
+  });
+  afterAll(() => inbound?.stop());
+  return {
+    inbound: () => inbound,
+    /** What the application was told. */
+    told: async (socket, text) => {
+      inbound.application.heard.length = 0;
+      await exchange(socket, text);
+      return Buffer.concat(inbound.application.heard).toString('latin1');
+    },
+  };
+}
+
+describe('a port that takes both', () => {
+  const { inbound, told } = given({ name: 'peer-permissive', cluster: inboundPassthroughCluster });
+
+  test('hands on raw bytes, and reads requests', async () => {
+    expect(await told(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');
+    expect(await told(plain(inbound().port), request)).toContain('x-request-id: ');
+  });
+
+  test('ends mutual TLS of the mesh: of bytes, and of requests, which it reads', async () => {
+    expect(await told(mutual(inbound().port, 'istio'), 'raw bytes\n')).toBe('raw bytes\n');
+    expect(await told(mutual(inbound().port, 'istio-http/1.1'), request)).toContain(
+      'URI=spiffe://cluster.local/ns/shop/sa/client',
+    );
+  });
+
+  test('hands on TLS of the application as it is', async () => {
+    inbound().application.heard.length = 0;
+    const client = mutual(inbound().port, 'http/1.1');
+    client.on('error', () => client.destroy());
+    await until(() => inbound().application.heard.length > 0);
+    client.destroy();
+    expect(inbound().application.heard[0]?.[0]).toBe(0x16);
+  });
+});
+
+describe('a port that takes mutual TLS alone', () => {
+  const { inbound, told } = given({ name: 'peer-strict', cluster: inboundPassthroughCluster });
+  const domain = 'spiffe://shop.example/ns/shop/sa/client';
+
+  test('takes it from workloads of the trust domain and its alias', async () => {
+    expect(await told(mutual(inbound().port, 'istio', domain), 'raw bytes\n')).toBe('raw bytes\n');
+    expect(await told(mutual(inbound().port, 'any', domain.replace('shop.', 'old.')), 'raw bytes\n')).toBe(
+      'raw bytes\n',
+    );
+    expect(await told(mutual(inbound().port, 'istio-http/1.1', domain), request)).toContain(`URI=${domain}`);
+  });
+
+  test.each([
+    ['raw bytes', (port: number) => plain(port)],
+    ['a workload of another trust domain', (port: number) => mutual(port, 'istio')],
+    [
+      'a client without a certificate',
+      (port: number) => connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false }),
+    ],
+  ])('refuses %s', async (_, connect) => {
+    await expect(told(connect(inbound().port), 'raw bytes\n')).rejects.toThrow(/closed|reset|alert|EPIPE/i);
+    expect(inbound().application.heard).toEqual([]);
+  });
+});
+
+describe('a port that no service describes, for which mutual TLS is off', () => {
+  const { inbound, told } = given({ name: 'peer-strict', port: 7000, cluster: inboundPassthroughCluster });
+
+  test('takes raw bytes, and reads requests', async () => {
+    expect(await told(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');
+    expect(await told(plain(inbound().port), request)).toContain('x-request-id: ');
+  });
+});

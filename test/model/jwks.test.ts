@@ -1,0 +1,202 @@
+/** Keys of issuers of tokens, as the statecharts have them fetched (machines/discovery/{jwks,key-set}.machine.ts). */
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import type { KeySource } from '../../machines/discovery/jwks.machine.ts';
+import { TraceChecker } from '../../src/debugger/check/check.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { DiscoveryWorld, readingOf } from '../simulation/discovery-world.ts';
+import { replayDifference } from '../simulation/replayed.ts';
+
+const minuteMs = 60_000;
+const refreshMs = 20 * minuteMs;
+const serving = 'at work.operating.serving';
+const shop = 'RequestAuthentication/shop/jwt';
+const other = 'RequestAuthentication/other/jwt';
+const google: KeySource = { source: 'https://google.test/keys', timeoutMs: 5_000, users: [shop] };
+const azure: KeySource = { source: 'https://azure.test/keys', timeoutMs: 5_000, users: [shop, other] };
+const changed = (key: string) => readingOf([{ key, event: 'update' }]);
+
+afterAll(() => {
+  const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
+  const begun = new Map<string, number>();
+  for (const world of DiscoveryWorld.made) {
+    expect(world.failed).toBeUndefined();
+    const checker = new TraceChecker(diagrams);
+    for (const record of world.records) checker.feed(record);
+    const report = checker.report();
+    // One test has an effect with a bug, and no diagram speaks of bugs. An issuer that fails is none.
+    const departures = report.departures.filter(
+      ({ message }) => !/^xstate\.error\.actor\.(sources|jwks)$/.test(message.type),
+    );
+    expect(departures).toEqual([]);
+    for (const { file, started } of report.diagrams) begun.set(file, (begun.get(file) ?? 0) + started);
+    expect(replayDifference(world.records, discoveryMachine)).toBe('');
+  }
+  // The check is worth nothing if these diagrams were about nothing.
+  const ours = [...begun].filter(([file]) => /(jwks|key-set)\.mmd$/.test(file));
+  expect(ours.map(([, started]) => started > 0)).toEqual([true, true]);
+});
+
+/** The times at which an issuer was asked, counted from the first. */
+function askedAt(world: DiscoveryWorld, source: string): number[] {
+  const times = world.asked.flatMap((one) => (one.source === source ? [one.at] : []));
+  return times.map((time) => time - times[0]!);
+}
+
+const pushed = (world: DiscoveryWorld): unknown[] => world.events('push.request').map(({ configs }) => configs);
+
+describe('at the start', () => {
+  it('keys are there before anybody is served', async () => {
+    const world = new DiscoveryWorld({}, { keySources: [google, azure], buildsAtOnce: true });
+    world.issuers = { [google.source]: 'g1', [azure.source]: 'a1' };
+    await world.settle();
+    expect(world.state()).toBe(serving);
+    expect(world.events('jwks.synced')).toEqual([{ type: 'jwks.synced', sources: 2, unanswered: 0 }]);
+    // The first context has them: nobody need be told.
+    await world.pass(1_000);
+    expect(pushed(world)).toEqual([]);
+  });
+
+  it('an issuer that keeps silent is waited for, and not for ever', async () => {
+    const world = new DiscoveryWorld({}, { keySources: [google, azure], issuers: { [azure.source]: 'a1' } });
+    await world.pass(4_999);
+    expect(world.state()).toBe('at work.operating.fetching keys of issuers');
+    await world.pass(1);
+    expect(world.state()).toBe(serving);
+    expect(world.events('jwks.synced')).toMatchObject([{ sources: 2, unanswered: 1 }]);
+  });
+
+  it('an issuer that fails is asked three times, a second apart, and then left alone for a minute', async () => {
+    const world = new DiscoveryWorld({}, { keySources: [google], issuers: { [google.source]: new Error('no') } });
+    await world.pass(2_000);
+    expect(world.state()).toBe(serving);
+    expect(world.events('key-set.failed')).toEqual([
+      { type: 'key-set.failed', source: google.source, version: '', reason: 'no' },
+    ]);
+    await world.pass(minuteMs);
+    expect(askedAt(world, google.source)).toEqual([0, 1_000, 2_000, 62_000]);
+  });
+
+  it('is over at once where no object asks for keys', async () => {
+    const world = await DiscoveryWorld.serving();
+    expect(world.events('jwks.synced')).toMatchObject([{ sources: 0 }]);
+  });
+
+  it('ends with a reason when the objects cannot be looked at for a fault of ours', async () => {
+    const world = new DiscoveryWorld({}, { keySources: new Error('a bug') });
+    await world.settle();
+    expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['keys of issuers: a bug'] });
+    expect(world.running()).toEqual([]);
+  });
+});
+
+describe('while serving', () => {
+  const withGoogle = async (): Promise<DiscoveryWorld> => {
+    const world = new DiscoveryWorld({}, { keySources: [google], issuers: { [google.source]: 'g1' } });
+    await world.settle();
+    expect(world.state()).toBe(serving);
+    return world;
+  };
+
+  it('keys are asked for every 20 minutes, and only others are told of', async () => {
+    const world = await withGoogle();
+    await world.pass(refreshMs);
+    expect(pushed(world)).toEqual([]);
+    world.issuers[google.source] = 'g2';
+    await world.pass(refreshMs);
+    expect(pushed(world)).toEqual([[shop]]);
+    expect(askedAt(world, google.source)).toEqual([0, refreshMs, 2 * refreshMs]);
+    expect(world.events('key-set.fetched').map(({ version }) => version)).toEqual(['g1', 'g2']);
+  });
+
+  it('an issuer that fails is asked after one minute, two, four, up to an hour; it is good again when it answers', async () => {
+    const world = await withGoogle();
+    world.issuers[google.source] = new Error('503');
+    await world.pass(refreshMs + 5 * 60 * minuteMs);
+    const times = askedAt(world, google.source).slice(1);
+    // The first of each three.
+    const rests = times.filter((_, index) => index % 3 === 0).map((at, index, all) => at - (all[index - 1] ?? 0));
+    const seconds = [...rests.slice(1, 8)].map((ms) => Math.round((ms - 2_000) / 1_000));
+    expect(seconds).toEqual([60, 120, 240, 480, 960, 1_920, 3_600]);
+    expect(world.events('key-set.failed').every(({ version }) => version === 'g1')).toBe(true);
+    expect(pushed(world)).toEqual([]);
+    world.issuers[google.source] = 'g2';
+    await world.pass(61 * minuteMs);
+    expect(pushed(world)).toEqual([[shop]]);
+    const before = world.asked.length;
+    await world.pass(refreshMs);
+    expect(world.asked.length - before).toBe(1);
+  });
+
+  it('an object that names a new issuer goes to the proxies when its keys are there', async () => {
+    const world = await withGoogle();
+    world.keySources = [google, azure];
+    world.issuers[azure.source] = new Error('not yet');
+    await world.changeDirectory(changed(other));
+    expect(pushed(world)).toEqual([]);
+    world.issuers[azure.source] = 'a1';
+    await world.pass(1_000);
+    expect(pushed(world)).toEqual([[other, shop]]);
+  });
+
+  it('an object whose issuer keeps silent goes to the proxies after five seconds', async () => {
+    const world = await withGoogle();
+    world.keySources = [google, azure];
+    await world.changeDirectory(changed(other));
+    await world.pass(4_999);
+    expect(pushed(world)).toEqual([]);
+    await world.pass(1);
+    expect(pushed(world)).toEqual([[other]]);
+  });
+
+  it('objects that ask for nothing new go to the proxies at once, and what nobody asks for is not asked for any more', async () => {
+    const world = await withGoogle();
+    world.keySources = [];
+    await world.changeDirectory(changed(shop));
+    expect(pushed(world)).toEqual([[shop]]);
+    await world.pass(3 * refreshMs);
+    expect(askedAt(world, google.source)).toEqual([0]);
+    world.keySources = [google];
+    await world.changeDirectory(changed(shop));
+    expect(askedAt(world, google.source)).toHaveLength(2);
+  });
+
+  it('what changes while objects are looked at, or waited for, is looked at next', async () => {
+    const world = await withGoogle();
+    world.keySources = [google, azure];
+    await world.changeDirectory(changed(other));
+    await world.changeDirectory(changed(shop));
+    await world.pass(5_000);
+    expect(pushed(world)).toEqual([[other], [shop]]);
+  });
+
+  it('a look that fails costs nothing: the objects go to the proxies', async () => {
+    const world = await withGoogle();
+    world.keySources = new Error('a bug');
+    await world.changeDirectory(changed(shop));
+    expect(pushed(world)).toEqual([[shop]]);
+    expect(world.state()).toBe(serving);
+  });
+
+  it('what is no RequestAuthentication does not wait for issuers', async () => {
+    const world = await withGoogle();
+    world.keySources = [google, azure];
+    const policy = 'AuthorizationPolicy/shop/deny';
+    await world.changeDirectory(
+      readingOf([
+        { key: other, event: 'add' },
+        { key: policy, event: 'add' },
+      ]),
+    );
+    expect(pushed(world)).toEqual([[policy]]);
+  });
+
+  it('the stop ends all of it', async () => {
+    const world = await withGoogle();
+    world.signal();
+    await world.settle();
+    expect(world.running()).toEqual([]);
+  });
+});

@@ -1,0 +1,159 @@
+/** The virtual inbound listener of a golden case, in a real Envoy to which nothing is redirected, before one application. */
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { create } from '@bufbuild/protobuf';
+import { expect } from 'vitest';
+import { Cluster_DiscoveryType, ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type { Listener } from '../../src/gen/envoy/config/listener/v3/listener_pb.ts';
+import { socketAddress } from '../../src/networking/address.ts';
+import { Resource } from '../../src/networking/index.ts';
+import { virtualInboundListener } from '../../src/networking/names.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
+import { generate, readCase } from './case.ts';
+import { type RealEnvoy, startRealEnvoy } from './real-envoy.ts';
+
+/** Keeps what it is told, and says the same to whoever told it. */
+export class Application {
+  readonly heard: Buffer[] = [];
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  constructor() {
+    this.#server = createServer((socket) => {
+      this.#sockets.add(socket);
+      socket.on('error', () => socket.destroy());
+      socket.on('data', (chunk) => {
+        this.heard.push(chunk);
+        socket.write(chunk);
+      });
+    });
+  }
+
+  async listen(): Promise<number> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    return (this.#server.address() as { port: number }).port;
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+  }
+}
+
+/** Which of the listener's chains connections are for. */
+export interface InboundPlace {
+  /** Name of the golden case. */
+  readonly name: string;
+  /** The chains of this port are asked, whatever port the listener has; absent: those for ports without their own. */
+  readonly port?: number;
+  /** The cluster behind them. */
+  readonly cluster: string;
+  /** What the proxy's agent would serve. */
+  readonly secrets?: readonly Resource[];
+}
+
+export interface InboundListener {
+  readonly port: number;
+  readonly application: Application;
+  stop(): Promise<void>;
+}
+
+export async function startInboundListener(place: InboundPlace): Promise<InboundListener> {
+  const application = new Application();
+  const golden = readCase(place.name);
+  const { clusters, endpoints, listeners } = generate(golden);
+  const virtual = listeners.find(({ name }) => name === virtualInboundListener)!;
+  const [port] = (await freePorts(1)) as [number];
+  const target = toApplication(place.cluster, await application.listen());
+  const others = [...clusters.filter(({ name }) => name !== place.cluster), ...endpoints, ...(place.secrets ?? [])];
+  const ads = await startAdsStandIn([at(virtual, port, place.port), target, ...others]);
+  const envoy = await startRealEnvoy(ads.port, golden.proxy);
+  const stop = async (): Promise<void> => {
+    await envoy.stop();
+    ads.close();
+    application.close();
+  };
+  try {
+    await untilListening(envoy, ads);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { port, application, stop };
+}
+
+/** Connections come to the listener's own port, which counts as theirs. */
+function at(resource: Resource, port: number, chainPort: number | undefined): Resource {
+  const listener = resource.message as Listener;
+  listener.address = socketAddress('127.0.0.1', port);
+  // The packets' source is taken over by those who may only.
+  listener.transparent = false as never;
+  listener.listenerFilters = listener.listenerFilters.filter(({ name }) => !name.endsWith('original_src'));
+  for (const { filterChainMatch } of listener.filterChains) {
+    if (chainPort !== undefined && filterChainMatch?.destinationPort === chainPort)
+      filterChainMatch.destinationPort = port;
+  }
+  for (const { filterDisabled } of listener.listenerFilters)
+    if (chainPort !== undefined) moveRule(filterDisabled?.rule, chainPort, port);
+  return resource;
+}
+
+type Rule = NonNullable<Listener['listenerFilters'][number]['filterDisabled']>['rule'];
+
+function moveRule(rule: Rule | undefined, from: number, to: number): void {
+  if (rule?.case === 'destinationPortRange' && rule.value.start === from) {
+    rule.value.start = to;
+    rule.value.end = to + 1;
+  }
+  if (rule?.case === 'notMatch') moveRule(rule.value.rule, from, to);
+  if (rule?.case === 'orMatch') for (const one of rule.value.rules) moveRule(one.rule, from, to);
+}
+
+/** The cluster, wherever it led, to the application. */
+function toApplication(name: string, port: number): Resource {
+  const address = socketAddress('127.0.0.1', port);
+  const cluster = create(ClusterSchema, {
+    name,
+    clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
+    loadAssignment: {
+      clusterName: name,
+      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address } } }] }],
+    },
+  });
+  return new Resource(name, ClusterSchema, cluster);
+}
+
+async function untilListening(envoy: RealEnvoy, ads: AdsStandIn): Promise<void> {
+  await until(async () => {
+    expect(ads.refusals).toEqual([]);
+    return (await envoy.admin('/stats')).includes('listener_manager.total_listeners_active: 1');
+  });
+}
+
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 15_000;
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error('waited for 15 s');
+    await sleep(20);
+  }
+}
+
+/** What comes back first; rejects when nothing does. */
+export async function exchange(socket: Socket, text: string): Promise<string> {
+  socket.write(text);
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      socket.on('data', (chunk) => resolve(chunk.toString()));
+      socket.on('error', reject);
+      socket.on('close', () => reject(new Error('closed without an answer')));
+      socket.setTimeout(10_000, () => reject(new Error('no answer in 10 s')));
+    });
+  } finally {
+    socket.destroy();
+  }
+}
+
+export function plain(port: number): Socket {
+  return connect(port, '127.0.0.1');
+}
