@@ -16,8 +16,11 @@ type Reading = {
 };
 
 const readings = new WeakMap<Names, Reading>();
-const unions = new WeakMap<Names, WeakMap<Names, Names>>();
-const remainders = new WeakMap<Names, WeakMap<Names, Names>>();
+/** What followed, as long as somebody holds it: that its parts are held is no reason, or no list would ever go. */
+type Results = WeakMap<Names, WeakMap<Names, WeakRef<Names>>>;
+
+const unions: Results = new WeakMap();
+const remainders: Results = new WeakMap();
 
 /** Reads a list as a client sent it. */
 export function readNames(list: Names): Reading {
@@ -64,16 +67,16 @@ export function isSameNames(one: Names, other: Names): boolean {
   return one === other || (one.length === other.length && without(one, other).length === 0);
 }
 
-function once(known: WeakMap<Names, WeakMap<Names, Names>>, one: Names, other: Names, work: () => Names): Names {
+function once(known: Results, one: Names, other: Names, work: () => Names): Names {
   let results = known.get(one);
   if (results === undefined) {
     results = new WeakMap();
     known.set(one, results);
   }
-  let result = results.get(other);
+  let result = results.get(other)?.deref();
   if (result === undefined) {
     result = work();
-    results.set(other, result);
+    results.set(other, new WeakRef(result));
   }
   return result;
 }
