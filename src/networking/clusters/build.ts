@@ -9,7 +9,7 @@ import { referencedServices } from '../gateway/referenced-services.ts';
 import { type Memory, noMemory } from '../memory.ts';
 import { type Reach, reachOf } from '../reach.ts';
 import { namedResource, type Resource } from '../resource.ts';
-import { inboundClusters, inboundSourceAddress } from './inbound.ts';
+import { inboundClusters } from './inbound.ts';
 import { sniCluster } from './outbound.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 import { blackHole, dynamicDns, inboundPassthrough, passthrough } from './special.ts';
@@ -33,7 +33,6 @@ function sidecarClusters(shape: ProxyShape, push: PushContext): Resource[] {
   const { mesh } = push;
   const redirected = shape.interceptionMode !== 'NONE';
   const { outboundTrafficPolicy } = push.sidecarScopeFor(shape);
-  const source = inboundSourceAddress(shape.ipFamily);
   return [
     namedResource(ClusterSchema, blackHole(mesh)),
     namedResource(ClusterSchema, passthrough(mesh)),
@@ -41,7 +40,7 @@ function sidecarClusters(shape: ProxyShape, push: PushContext): Resource[] {
       ? [namedResource(ClusterSchema, dynamicDns(shape, mesh))]
       : []),
     ...inboundClusters(shape, push),
-    ...(redirected ? [namedResource(ClusterSchema, inboundPassthrough(mesh, source))] : []),
+    ...(redirected ? [namedResource(ClusterSchema, inboundPassthrough(mesh, shape.ipFamily))] : []),
   ];
 }
 

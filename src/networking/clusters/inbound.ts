@@ -3,6 +3,7 @@
 import { create } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type { BindConfigSchema } from '../../gen/envoy/config/core/v3/address_pb.ts';
 import { configKeyOf } from '../../model/config.ts';
 import type { IpFamily, ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
@@ -22,9 +23,14 @@ import { httpProtocolOptionsKey, upstreamHttpOptions } from './upstream-http.ts'
 
 type ClusterInit = Init<typeof ClusterSchema>;
 
-/** Redirection rules let connections from this address pass to the application instead of back to the proxy. */
-export function inboundSourceAddress(family: IpFamily): string {
-  return family === 'v6' ? '::6' : '127.0.0.6';
+/** Redirection rules let connections from these addresses pass to the application instead of back to the proxy. */
+export function inboundSource(family: IpFamily): Init<typeof BindConfigSchema> {
+  const from = (address: string) => ({ address, portSpecifier: { case: 'portValue' as const, value: 0 } });
+  return {
+    sourceAddress: from(family === 'v6' ? '::6' : '127.0.0.6'),
+    // Envoy takes the one of the destination's family.
+    ...(family === 'dual' && { extraSourceAddresses: [{ address: from('::6') }] }),
+  };
 }
 
 export function inboundClusters(shape: ProxyShape, push: PushContext): Resource[] {
@@ -70,10 +76,7 @@ function inboundCluster(target: InboundTarget, shape: ProxyShape, push: PushCont
 
 /** Where the connection was going, unless the Sidecar object names an endpoint. */
 function applicationFields(name: string, target: InboundTarget, shape: ProxyShape): ClusterInit {
-  const source = inboundSourceAddress(shape.ipFamily);
-  const upstreamBindConfig = {
-    sourceAddress: { address: source, portSpecifier: { case: 'portValue' as const, value: 0 } },
-  };
+  const upstreamBindConfig = inboundSource(shape.ipFamily);
   const { forwardTo } = target;
   if (forwardTo === undefined) {
     // One host for each address of the workload: there is nothing to clean up.

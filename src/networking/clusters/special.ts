@@ -3,13 +3,14 @@ import { create } from '@bufbuild/protobuf';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
 import type { MeshConfig } from '../../model/mesh-config.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { IpFamily, ProxyShape } from '../../model/proxy-shape.ts';
 import { pack } from '../any.ts';
 import { duration } from '../duration.ts';
 import { dynamicDnsFields } from '../dynamic-dns.ts';
 import { blackHoleCluster, dynamicDnsCluster, inboundPassthroughCluster, passthroughCluster } from '../names.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
 import { originalDestinationFields } from './discovery-type.ts';
+import { inboundSource } from './inbound.ts';
 import { httpProtocolOptionsKey } from './upstream-http.ts';
 
 const passthroughIdleTimeoutMs = 300_000;
@@ -57,14 +58,13 @@ export function dynamicDns(shape: Pick<ProxyShape, 'ipFamily'>, mesh: MeshConfig
   });
 }
 
-/** @param sourceAddress the loopback address that tells the redirection rules to let the connection pass. */
-export function inboundPassthrough(mesh: MeshConfig, sourceAddress: string): Cluster {
+export function inboundPassthrough(mesh: MeshConfig, family: IpFamily): Cluster {
   return create(ClusterSchema, {
     name: inboundPassthroughCluster,
     ...originalDestinationFields,
     connectTimeout: duration(mesh.connectTimeoutMs),
     circuitBreakers: circuitBreakers(undefined),
     typedExtensionProtocolOptions: passthroughProtocol,
-    upstreamBindConfig: { sourceAddress: { address: sourceAddress, portSpecifier: { case: 'portValue', value: 0 } } },
+    upstreamBindConfig: inboundSource(family),
   });
 }

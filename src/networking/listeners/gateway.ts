@@ -34,7 +34,7 @@ import { TakenMatches } from './free-match.ts';
 import { takesHttp10 } from './http10.ts';
 import { tlsInspector } from './inspection.ts';
 import { type L4Route, tcpRoutes, tlsRoutes } from './l4-routes.ts';
-import { makeListener } from './listener.ts';
+import { atBothFamilies, makeListener } from './listener.ts';
 import { requestFilters, tcpFilters } from './network-filters/index.ts';
 import { proxyProtocol } from './proxy-protocol.ts';
 import { downstreamTls, httpAlpn } from './tls-context.ts';
@@ -74,6 +74,7 @@ export function gatewayListeners(proxy: ProxyContext): Resource[] {
       listenerFilters: [...proxyProtocol(proxy), ...(merged.kind === 'tls' ? [tlsInspector()] : [])],
       mesh: push.mesh,
       accessLog: listenerAccessLogs(connection),
+      ...(merged.bind === undefined && { more: atBothFamilies(shape, port) }),
     });
     return [namedResource(ListenerSchema, listener, [...dependencies(merged, proxy), ...policyKeys(policies)])];
   });

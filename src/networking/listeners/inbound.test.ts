@@ -146,3 +146,25 @@ describe('what comes in', () => {
     });
   });
 });
+
+describe('connections to a workload of both families', () => {
+  it('are taken at both wildcards, and go on from the address of their own family', () => {
+    const node = { metadata: { ...withAgent, INSTANCE_IPS: '10.0.0.9,fd00::9' } };
+    const { listeners, clusters } = made(web, node);
+    const virtual = listeners.filter(({ name }) => name.startsWith('virtual'));
+    const further = virtual.flatMap(({ additionalAddresses }) => additionalAddresses.map(({ address }) => address));
+    expect(further).toMatchObject([15001, 15006].map((port) => addressOf('::', port)));
+    const inbound = clusters.filter(({ name }) => /^inbound/i.test(name));
+    expect(inbound).toHaveLength(3);
+    for (const { upstreamBindConfig } of inbound) {
+      expect(upstreamBindConfig).toMatchObject({
+        sourceAddress: { address: '127.0.0.6' },
+        extraSourceAddresses: [{ address: { address: '::6' } }],
+      });
+    }
+  });
+});
+
+function addressOf(address: string, port: number) {
+  return { address: { value: { address, portSpecifier: { value: port } } } };
+}

@@ -2,7 +2,7 @@
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ConfigKey } from '../../model/config.ts';
 import { serviceKey } from '../../model/service.ts';
-import { isWildcardAddress } from '../address.ts';
+import { isWildcardAddress, wildcardAddress } from '../address.ts';
 import type { ProxyContext } from '../connection-context.ts';
 import { type InboundTarget, inboundTargets } from '../inbound-target.ts';
 import { listenerName } from '../names.ts';
@@ -12,7 +12,7 @@ import { namedResource, type Resource } from '../resource.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { inboundPort } from './inbound-chains.ts';
 import { httpInspector, tlsInspector } from './inspection.ts';
-import { makeListener } from './listener.ts';
+import { atBothFamilies, makeListener } from './listener.ts';
 import { virtualInbound } from './virtual.ts';
 
 /** The virtual listener, unless nothing is redirected, and the listeners that bind their own port. */
@@ -49,6 +49,7 @@ function ownListener(target: InboundTarget, proxy: ProxyContext): Resource[] {
       listener: listenerName(bind, target.port),
       port: target.port,
     }),
+    ...(bind === wildcardAddress('dual') && { more: atBothFamilies(shape, target.port) }),
   });
   return [namedResource(ListenerSchema, listener, [...keysOf(target), ...policyKeys(policies)])];
 }

@@ -5,6 +5,7 @@ import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { FilterChain, ListenerFilter } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { MeshConfig } from '../../model/mesh-config.ts';
+import type { ProxyShape } from '../../model/proxy-shape.ts';
 import { socketAddress } from '../address.ts';
 import { duration } from '../duration.ts';
 import type { Init } from '../init.ts';
@@ -24,6 +25,11 @@ export interface ListenerParts {
   /** Of connections that no filter chain takes. */
   readonly accessLog: AccessLog[];
   readonly more?: Init<typeof ListenerSchema>;
+}
+
+/** A listener at the IPv4 wildcard takes no IPv6 destinations: for a proxy that has both families it is bound to both. */
+export function atBothFamilies({ ipFamily }: Pick<ProxyShape, 'ipFamily'>, port: number): Init<typeof ListenerSchema> {
+  return ipFamily === 'dual' ? { additionalAddresses: [{ address: socketAddress('::', port) }] } : {};
 }
 
 export function makeListener(parts: ListenerParts): Listener {

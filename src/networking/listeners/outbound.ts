@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { type FilterChain, FilterChainSchema } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { SidecarScope } from '../../model/sidecar-scope.ts';
-import { isWildcardAddress, loopbackAddress, socketAddress } from '../address.ts';
+import { isWildcardAddress, loopbackAddress } from '../address.ts';
 import { type ConnectionContext, clientContext, type ProxyContext } from '../connection-context.ts';
 import { resolveDestination } from '../destination.ts';
 import { resolvesDynamically } from '../dynamic-dns.ts';
@@ -19,7 +19,7 @@ import { listenerAccessLogs } from './access-log.ts';
 import { chainMatch, passthroughChain, routeFilters } from './filter-chain.ts';
 import { takesHttp10 } from './http10.ts';
 import { httpInspector, plaintextAlpn, tlsInspector } from './inspection.ts';
-import { makeListener } from './listener.ts';
+import { atBothFamilies, makeListener } from './listener.ts';
 import { requestFilters } from './network-filters/index.ts';
 import type { ListenerPlan, TcpChainPlan } from './outbound-plan.ts';
 import { planOutbound } from './outbound-services.ts';
@@ -98,9 +98,7 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
     ],
     mesh: client.push.mesh,
     accessLog: listenerAccessLogs(context),
-    // IPv6 destinations are none of a listener for IPv4.
-    ...(captured &&
-      client.shape.ipFamily === 'dual' && { more: { additionalAddresses: [{ address: socketAddress('::', port) }] } }),
+    ...(captured && { more: atBothFamilies(client.shape, port) }),
   });
 }
 

@@ -16,7 +16,7 @@ import { listenerAccessLogs } from './access-log.ts';
 import type { InboundPort } from './inbound-chains.ts';
 import { passthroughPorts } from './inbound-passthrough.ts';
 import { httpInspector, originalDestination, originalSource, portsWhere, tlsInspector } from './inspection.ts';
-import { makeListener } from './listener.ts';
+import { atBothFamilies, makeListener } from './listener.ts';
 import { tcpFilters } from './network-filters/index.ts';
 
 /** Takes all redirected outbound connections and hands each to the listener of its destination, if there is one. */
@@ -47,7 +47,7 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
     ],
     mesh,
     accessLog: listenerAccessLogs(context),
-    more: { useOriginalDst: true, ...transparency(shape) },
+    more: { useOriginalDst: true, ...transparency(shape), ...atBothFamilies(shape, mesh.proxyListenPort) },
   });
 }
 
@@ -83,7 +83,7 @@ export function virtualInbound(proxy: ProxyContext, described: readonly InboundP
     ],
     mesh,
     accessLog: listenerAccessLogs({ ...proxy, direction: 'inbound', listener: virtualInboundListener, port }),
-    more: transparency(shape),
+    more: { ...transparency(shape), ...atBothFamilies(shape, port) },
   });
 }
 

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { type GivenNode, givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { buildListeners } from './build.ts';
+
+const door: GivenNode = { type: 'router', namespace: 'shop', labels: { app: 'door' } };
+
+function listenersOf(yaml: string, node: GivenNode = door): Listener[] {
+  const { context } = givenMesh(yaml);
+  return buildListeners(givenShape(node, context), context).map(({ message }) => message as Listener);
+}
+
+const gateway = (server: string): string => `
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: { name: door, namespace: shop }
+spec: { selector: { app: door }, servers: [{ ${server} }] }
+---`;
+
+const service = (name: string, host: string, resolution: string): string => `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: ${name}, namespace: shop }
+spec:
+  hosts: ["${host}"]
+  location: MESH_INTERNAL
+  resolution: ${resolution}
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+---`;
+
+test('what TLS passes through by its name are services that have one, and no wildcards', () => {
+  const [listener] = listenersOf(
+    gateway('port: { number: 15443, name: tls, protocol: TLS }, hosts: ["*.test"], tls: { mode: AUTO_PASSTHROUGH }') +
+      service('web', 'web.test', 'STATIC') +
+      service('all', '*.all.test', 'NONE'),
+  );
+  expect(listener!.filterChains.map(({ filterChainMatch }) => filterChainMatch!.serverNames)).toEqual([
+    ['outbound_.80_._.web.test'],
+  ]);
+});
+
+test('a gateway of both families takes clients of both, unless it is told where to listen', () => {
+  const addresses = (server: string): unknown =>
+    listenersOf(gateway(server), { ...door, metadata: { INSTANCE_IPS: '10.0.0.9,fd00::9' } }).map((one) =>
+      [one.address, ...one.additionalAddresses.map(({ address }) => address)].map((address) =>
+        address?.address.case === 'socketAddress' ? address.address.value.address : undefined,
+      ),
+    );
+  const http = 'port: { number: 8080, name: http, protocol: HTTP }, hosts: ["*"]';
+  expect(addresses(http)).toEqual([['0.0.0.0', '::']]);
+  expect(addresses(`${http}, bind: 0.0.0.0`)).toEqual([['0.0.0.0']]);
+});
