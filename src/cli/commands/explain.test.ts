@@ -88,6 +88,12 @@ test('without a URL all that the proxy takes is listed', async () => {
   expect(text).toContain('listener      virtualInbound');
 });
 
+test('a name whose address the mesh allocated is asked for at that address', async () => {
+  const asks = ['--metadata', 'DNS_CAPTURE=true', '--metadata', 'DNS_AUTO_ALLOCATE=true'];
+  const text = await explained(...offline(), ...asks, '--url', 'tcp://cart.test:9000');
+  expect(text).toMatch(/listener {6}240\.240\.\d+\.\d+_9000 /);
+});
+
 test('as JSON, for programs', async () => {
   const told = JSON.parse(
     await explained(...offline(), '--url', 'http://cart.test:8080/old', '--format', 'json'),
@@ -99,6 +105,20 @@ test('as JSON, for programs', async () => {
       { what: 'filter chain' },
       { what: 'virtual host' },
       { what: 'route', from: [{ field: 'spec.http[0]', place: 'mesh.yaml:27:11' }] },
+    ],
+  });
+});
+
+test('all that the proxy takes as JSON', async () => {
+  const overview = JSON.parse(await explained(...offline(), '--format', 'json')) as { listeners: object[] };
+  expect(overview.listeners).toContainEqual({
+    name: '0.0.0.0_9000',
+    isBound: false,
+    chains: [
+      expect.objectContaining({
+        leadsTo: 'cluster outbound|9000||cart.test',
+        from: expect.arrayContaining([{ object: 'ServiceEntry shop/cart', place: 'mesh.yaml:1:1' }]),
+      }),
     ],
   });
 });

@@ -9,7 +9,7 @@ import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { dumpedConfiguration } from './dumped.ts';
 import { generatedConfiguration } from './generated.ts';
 import { type MeshFiles, type OfflineMesh, readOfflineMesh } from './offline-mesh.ts';
-import { overviewText } from './overview.ts';
+import { overviewOf, overviewText } from './overview.ts';
 import { type AskedFor, addressOfService, questionOf } from './question-of.ts';
 import { Sources } from './sources.ts';
 import { tell, toldText } from './text.ts';
@@ -48,13 +48,17 @@ export async function answerExplain(asked: ExplainAsked): Promise<ExplainAnswer>
   const known = asked.from === undefined ? await fromFiles(asked) : await fromRunning(asked, asked.from);
   const sources = new Sources(known.mesh?.configOf ?? (() => undefined));
   const who = asked.node?.id ?? asked.from ?? '';
-  if (asked.url === undefined)
-    return { text: overviewText(who, known.configuration, sources), warnings: known.warnings };
+  const written = (answer: object, text: () => string): ExplainAnswer => ({
+    text: asked.format === 'json' ? `${JSON.stringify(answer, null, 2)}\n` : text(),
+    warnings: known.warnings,
+  });
+  if (asked.url === undefined) {
+    const overview = overviewOf(known.configuration, sources);
+    return written(overview, () => overviewText(who, overview));
+  }
   const question: Question = questionOf({ ...asked, url: asked.url }, known.addressOf);
   const told = tell(explain(known.configuration, question), sources);
-  const heading = `${asked.url} at ${who}`;
-  const text = asked.format === 'json' ? `${JSON.stringify(told, null, 2)}\n` : toldText(heading, told);
-  return { text, warnings: known.warnings };
+  return written(told, () => toldText(`${asked.url} at ${who}`, told));
 }
 
 async function fromFiles({ files, node }: ExplainAsked): Promise<Known> {

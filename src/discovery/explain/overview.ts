@@ -6,18 +6,49 @@ import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/
 import { TcpProxySchema } from '../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
 import type { ProxyConfiguration } from '../../networking/explain/explain.ts';
 import { originsOf } from '../../networking/origin.ts';
-import type { Sources } from './sources.ts';
+import type { Source, Sources } from './sources.ts';
 import { matchText, sourceText } from './text.ts';
 
-export function overviewText(who: string, { listeners, clusters }: ProxyConfiguration, sources: Sources): string {
-  const lines = [
-    `${who}: ${listeners.length} listeners, ${clusters.size} clusters (--url says which way a request goes)`,
-  ];
-  for (const listener of listeners) {
-    lines.push(
-      `listener      ${listener.name}${listener.bindToPort === false ? '  (not bound: redirected connections)' : ''}`,
-    );
-    for (const chain of chainsOf(listener)) lines.push(...chainLines(chain, sources));
+/** A filter chain, for people and for programs (`--format json`). */
+interface ChainOverview {
+  readonly name: string;
+  /** What a connection must be like; empty: anything. */
+  readonly match: string;
+  readonly leadsTo: string;
+  readonly from: readonly Source[];
+}
+
+export interface Overview {
+  readonly listeners: readonly {
+    readonly name: string;
+    /** False: it takes connections that another one has redirected to it. */
+    readonly isBound: boolean;
+    readonly chains: readonly ChainOverview[];
+  }[];
+  readonly clusters: number;
+}
+
+export function overviewOf({ listeners, clusters }: ProxyConfiguration, sources: Sources): Overview {
+  return {
+    listeners: listeners.map((listener) => ({
+      name: listener.name,
+      isBound: listener.bindToPort !== false,
+      chains: chainsOf(listener).map((chain) => ({
+        name: chain.name,
+        match: matchText(chain),
+        leadsTo: endText(chain),
+        from: originsOf(chain).map((origin) => sources.of(origin)),
+      })),
+    })),
+    clusters: clusters.size,
+  };
+}
+
+export function overviewText(who: string, { listeners, clusters }: Overview): string {
+  const lines = [`${who}: ${listeners.length} listeners, ${clusters} clusters (--url says which way a request goes)`];
+  for (const { name, isBound, chains } of listeners) {
+    lines.push(`listener      ${name}${isBound ? '' : '  (not bound: redirected connections)'}`);
+    for (const chain of chains) lines.push(...chainLines(chain));
   }
   return `${lines.join('\n')}\n`;
 }
@@ -26,13 +57,11 @@ function chainsOf({ filterChains, defaultFilterChain }: Listener): readonly Filt
   return defaultFilterChain ? [...filterChains, defaultFilterChain] : filterChains;
 }
 
-function chainLines(chain: FilterChain, sources: Sources): string[] {
-  const match = matchText(chain);
-  const lines = [
-    `  filter chain  ${chain.name || '(no name)'}${match === '' ? '' : `  (${match})`} → ${endText(chain)}`,
+function chainLines({ name, match, leadsTo, from }: ChainOverview): string[] {
+  return [
+    `  filter chain  ${name || '(no name)'}${match === '' ? '' : `  (${match})`} → ${leadsTo}`,
+    ...from.map((source) => `                ← ${sourceText(source)}`),
   ];
-  for (const origin of originsOf(chain)) lines.push(`                ← ${sourceText(sources.of(origin))}`);
-  return lines;
 }
 
 function endText({ filters }: FilterChain): string {

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
-import type { Service } from '../../model/service.ts';
+import { virtualAddresses } from '../../model/service-addresses.ts';
 import type { HttpQuestion, Question } from '../../networking/explain/question.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 
@@ -77,10 +77,5 @@ export function addressOfService(host: string, shape: ProxyShape, push: PushCont
   const scope = push.sidecarScopeFor(shape);
   const names = [host, `${host}.${shape.dnsDomain}`, `${host}.svc.${push.domain}`];
   const service = names.map((name) => scope.serviceByHostname(name)).find((found) => found !== undefined);
-  return service && addressFor(service, shape);
-}
-
-function addressFor({ defaultAddress, autoAllocated }: Service, { metadata }: ProxyShape): string | undefined {
-  if (isIP(defaultAddress) !== 0 && defaultAddress !== '0.0.0.0') return defaultAddress;
-  return metadata.DNS_AUTO_ALLOCATE === 'true' ? autoAllocated?.ipv4 : undefined;
+  return service && virtualAddresses(service, shape, push.features).find((address) => isIP(address) !== 0);
 }
