@@ -2,12 +2,14 @@
 import { toJson } from '@bufbuild/protobuf';
 import { type NameTable, NameTableSchema } from '../../../gen/istio/networking/nds/v1/nds_pb.ts';
 import type { Config } from '../../../model/config.ts';
-import type { PolicyScope } from '../../../model/kinds/policy-target.ts';
+import type { WorkloadPolicies } from '../../../model/workload-policies.ts';
 import { buildNameTable, clusterType, endpointType } from '../../../networking/index.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { HttpAnswer } from '../http-server.ts';
 import { type DebugPage, type DebugSources, ok, text, withProxy } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';
+
+type PolicyList = Exclude<keyof WorkloadPolicies, 'id'>;
 
 const extensionType = 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig';
 
@@ -54,22 +56,22 @@ export const proxyConfigPages: readonly DebugPage[] = [
   },
   {
     path: 'authorizationz',
-    description: 'the authorization policies that select a proxy; ?proxyID=ID',
+    description: 'the authorization policies that hold for a proxy; ?proxyID=ID',
     answer: (sources, request) =>
-      withProxy(sources, request, (_, node) => policies(sources, node, ['AuthorizationPolicy'])),
+      withProxy(sources, request, (_, node) => policies(sources, node, 'authorizationPolicies')),
   },
   {
     path: 'authenticationz',
-    description: 'the authentication policies that select a proxy; ?proxyID=ID',
+    description: 'the authentication policies that hold for a proxy; ?proxyID=ID',
     answer: (sources, request) =>
       withProxy(sources, request, (_, node) =>
-        policies(sources, node, ['PeerAuthentication', 'RequestAuthentication']),
+        policies(sources, node, 'peerAuthentications', 'requestAuthentications'),
       ),
   },
   {
     path: 'telemetryz',
-    description: 'the Telemetry objects that select a proxy; ?proxyID=ID',
-    answer: (sources, request) => withProxy(sources, request, (_, node) => policies(sources, node, ['Telemetry'])),
+    description: 'the Telemetry objects that hold for a proxy; ?proxyID=ID',
+    answer: (sources, request) => withProxy(sources, request, (_, node) => policies(sources, node, 'telemetries')),
   },
 ];
 
@@ -117,24 +119,9 @@ function nameOf({ namespace, hostname }: { readonly namespace: string; readonly 
   return `${namespace}/${hostname}`;
 }
 
-/** Objects of the proxy's namespace and of the root namespace whose selector, if any, has its labels. */
-function policies({ state }: DebugSources, { proxy }: MeshNode, kinds: readonly string[]): HttpAnswer {
-  const { rootNamespace } = state.mesh;
-  const set = state.configs.set as Readonly<Record<string, readonly Config[] | undefined>>;
-  const missing = kinds.filter((kind) => set[kind] === undefined);
-  if (missing.length > 0) return text(`not there: objects of kind ${missing.join(', ')} are not read yet`, 404);
-  const found = kinds.flatMap((kind) =>
-    set[kind]!.filter(
-      (config) =>
-        (config.namespace === proxy.configNamespace || config.namespace === rootNamespace) &&
-        selects(config, proxy.labels),
-    ),
-  );
-  return ok({ proxy: proxy.id, rootNamespace, policies: found.map(asKubernetesObject) });
-}
-
-/** A policy that names its targets (a Gateway, a Service) selects no workload by labels. */
-function selects({ spec }: Config, labels: Readonly<Record<string, string>>): boolean {
-  const { selector = {}, targetRefs = [] } = spec as PolicyScope;
-  return targetRefs.length === 0 && Object.entries(selector).every(([name, value]) => labels[name] === value);
+/** Those that hold for the proxy, in the order of their rules. */
+function policies({ state }: DebugSources, { proxy, shape, context }: MeshNode, ...lists: PolicyList[]): HttpAnswer {
+  const inForce = context.policiesFor(shape);
+  const found = lists.flatMap((list): readonly Config[] => inForce[list]);
+  return ok({ proxy: proxy.id, rootNamespace: state.mesh.rootNamespace, policies: found.map(asKubernetesObject) });
 }
