@@ -40,10 +40,7 @@ export interface DiscoveryOptions {
   /** `--registries`, each once; whether they are known is found out when they are made. */
   readonly registries: readonly string[];
   /** What the environment says of services and endpoints. */
-  readonly registryOptions: Pick<
-    RegistryOptions,
-    'systemNamespace' | 'selectWorkloadEntries' | 'selectPods' | 'sendUnhealthy' | 'persistentSessionLabel'
-  >;
+  readonly registryOptions: Pick<RegistryOptions, 'systemNamespace' | 'selectWorkloadEntries' | 'selectPods'>;
   /** What it says of what is generated. */
   readonly features: Features;
   /** The control plane's own. */
@@ -135,9 +132,6 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
       systemNamespace: namespace,
       selectWorkloadEntries: from.boolean('PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES', true),
       selectPods: from.boolean('PILOT_ENABLE_SERVICEENTRY_SELECT_PODS', true),
-      // Whether they are sent of a service is decided when they are; here it is whether anybody could see them.
-      sendUnhealthy: features.sendUnhealthy || features.autoSendUnhealthy,
-      persistentSessionLabel: features.persistentSessionLabel,
     },
     features,
     namespace,

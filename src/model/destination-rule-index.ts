@@ -1,4 +1,5 @@
 /** Which DestinationRule holds for a service, seen from a namespace (spec/discovery.md §8.2 "selection"). */
+
 import { byAge, type Config, type ConfigKey, configKeyOf } from './config.ts';
 import { type HostNames, isShortName, widerHosts } from './hostname.ts';
 import type { DestinationRule, Subset } from './kinds/destination-rule.ts';
@@ -6,6 +7,7 @@ import type { LocalityLoadBalancerSetting } from './kinds/traffic-policy.ts';
 import { isSelected } from './label-match.ts';
 import { changedList, listDiff } from './list-diff.ts';
 import type { MergedDestinationRule } from './resolved-rules.ts';
+import { sameItems } from './same-items.ts';
 import type { Service } from './service.ts';
 import { exportSet, isExportedTo, isPublic } from './visibility.ts';
 
@@ -201,9 +203,7 @@ const mergedRules = new WeakMap<Exported, { rules: readonly Exported[]; result: 
 /** The same rules are merged once, for all who see them and for as long as they stay. */
 function merged(rules: readonly Exported[]): MergedDestinationRule {
   const known = mergedRules.get(rules[0]!) ?? [];
-  const same = known.find(
-    (one) => one.rules.length === rules.length && one.rules.every((rule, index) => rule === rules[index]),
-  );
+  const same = known.find((one) => sameItems(one.rules, rules));
   if (same !== undefined) return same.result;
   const result = mergeRules(rules);
   // Different clients see different ones of the same rules: a few answers, of which old ones go.

@@ -57,30 +57,22 @@ export interface DecodedMessage {
   readonly message: Message;
 }
 
-/**
- * A message from its JSON form, as strictly as Envoy itself reads its configuration: a field that the message does not
- * have is a mistake, at any depth, packed messages (`@type`) included.
- *
- * @param typeUrl `type.googleapis.com/envoy.config.cluster.v3.Cluster`, or the name alone
- * @param json with field names as in the .proto files or in camel case
- * @returns left: what is wrong, as a sentence
- */
-export function decodeStrict(typeUrl: string, json: JsonValue): E.Either<string, DecodedMessage> {
-  return decode(typeUrl, json, false);
-}
-
 /** A message, and what of its JSON the API does not have as it is known here. */
 export interface ForgivenMessage extends DecodedMessage {
   readonly unknown: readonly string[];
 }
 
 /**
- * As {@link decodeStrict}, but what the API does not have is no mistake: an Envoy that is newer than the API as it is
- * known here may have it. A packed message of an unknown type, or with an unknown field, goes to Envoy as it is written
- * (`TypedStruct`), and Envoy judges it. Unknown fields elsewhere cannot be sent, and are left out.
+ * A message from its JSON form, messages that are packed in it (`@type`) included. What the API does not have is no
+ * mistake: an Envoy that is newer than the API as it is known here may have it. A packed message of an unknown type, or
+ * with an unknown field, goes to Envoy as it is written (`TypedStruct`), and Envoy judges it. Unknown fields elsewhere
+ * cannot be sent, and are left out.
  *
+ * @param typeUrl `type.googleapis.com/envoy.config.cluster.v3.Cluster`, or the name alone
+ * @param json with field names as in the .proto files or in camel case
  * @param keepsTypes packed messages of known types keep their type and lose their unknown fields, so that they can be
  *   merged with others of the type
+ * @returns left: what is wrong, as a sentence
  */
 export function decodeForgiving(
   typeUrl: string,

@@ -86,8 +86,6 @@ export type TelemetryProvider = { readonly name: string } & (
 
 export type ProviderType = TelemetryProvider['type'];
 
-export type ProviderOf<Type extends ProviderType> = Extract<TelemetryProvider, { type: Type }>;
-
 const decoded = new WeakMap<MeshConfig['extensionProviders'], ReadonlyMap<string, TelemetryProvider>>();
 
 /** The mesh's providers of telemetry by name. One that is of another type, or is not valid, is not among them. */

@@ -6,7 +6,7 @@
 export interface Features {
   /** PILOT_SEND_UNHEALTHY_ENDPOINTS: endpoints that are not ready are sent, and said to be so, of every service. */
   readonly sendUnhealthy: boolean;
-  /** PILOT_AUTO_SEND_UNHEALTHY_ENDPOINTS: the same, but for services whose rule has a `minHealthPercent` above 0. */
+  /** PILOT_AUTO_SEND_UNHEALTHY_ENDPOINTS: the same, but of no service whose rule has a `minHealthPercent` above 0. */
   readonly autoSendUnhealthy: boolean;
   /** PILOT_DRAINING_LABEL: endpoints with this label take no new sessions. Empty: none do for a label. */
   readonly drainingLabel: string;

@@ -1,6 +1,7 @@
 /** What connections a workload takes, as its PeerAuthentication objects say (spec/discovery.md §8.10). */
 import type { Config } from './config.ts';
 import type { MutualTlsMode, PeerAuthentication } from './kinds/peer-authentication.ts';
+import { sameItems } from './same-items.ts';
 
 /** Mutual TLS alone, both, or plaintext alone. */
 export type PeerMode = Exclude<MutualTlsMode, 'UNSET'>;
@@ -51,8 +52,4 @@ function merge(layers: readonly Config<PeerAuthentication>[]): PeerModes {
 
 function inherited(own: MutualTlsMode | undefined, wider: PeerMode): PeerMode {
   return own === undefined || own === 'UNSET' ? wider : own;
-}
-
-function sameItems(a: readonly unknown[], b: readonly unknown[]): boolean {
-  return a.length === b.length && a.every((item, index) => item === b[index]);
 }

@@ -1,7 +1,9 @@
 /** What registries know of a proxy's own workload, at one moment (spec/discovery.md §5.1, §5.4 "proxy → services"). */
+
 import { compareText } from './config.ts';
 import { PersistentMap } from './persistent-map.ts';
 import type { Proxy } from './proxy.ts';
+import { sameItems } from './same-items.ts';
 import type { Endpoint } from './service.ts';
 
 /** A service port that a workload serves, by name: what the service is, others know. */
@@ -90,7 +92,8 @@ export class AddressBook {
     const refs = Map.groupBy(after, ({ address }) => address);
     const old = Map.groupBy(before, ({ address }) => address);
     for (const address of new Set([...old.keys(), ...refs.keys()])) {
-      if (sameItems(old.get(address), refs.get(address))) continue;
+      const [before, now] = [old.get(address), refs.get(address)];
+      if (before !== undefined && now !== undefined && sameItems(before, now)) continue;
       const others = (moved.get(address) ?? this.byAddress.get(address) ?? []).filter(
         (ref) => ref.hostname !== hostname || ref.namespace !== namespace,
       );
@@ -110,8 +113,4 @@ function byName(a: TargetRef, b: TargetRef): number {
     compareText(a.portName, b.portName) ||
     a.targetPort - b.targetPort
   );
-}
-
-function sameItems(a: readonly Endpoint[] | undefined, b: readonly Endpoint[] | undefined): boolean {
-  return a !== undefined && b !== undefined && a.length === b.length && a.every((item, index) => item === b[index]);
 }

@@ -121,7 +121,8 @@ export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'
 /** What tells proxies apart only where something in force looks at it. */
 export type OwnFacts = Pick<ProxyShape, 'ownAddresses' | 'nodeName' | 'askedMetadata'>;
 
-const noFacts: OwnFacts = { ownAddresses: [], nodeName: '', askedMetadata: {} };
+/** Of almost everybody. */
+export const noFacts: OwnFacts = { ownAddresses: [], nodeName: '', askedMetadata: {} };
 
 export function ownFacts(
   proxy: Proxy,

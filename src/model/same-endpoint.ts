@@ -1,4 +1,5 @@
 /** Whether endpoints are the same, so that what did not change keeps its identity from one moment to the next. */
+import { sameItems } from './same-items.ts';
 import type { Endpoint } from './service.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -39,7 +40,7 @@ export function keptEndpoints(list: readonly Endpoint[], before: readonly Endpoi
     const same = old.get(endpointId(endpoint));
     return same !== undefined && sameEndpoint(same, endpoint) ? same : endpoint;
   });
-  return kept.length === before.length && kept.every((endpoint, index) => endpoint === before[index]) ? before : kept;
+  return sameItems(kept, before) ? before : kept;
 }
 
 /** Which endpoint it is, whatever else it says (§5.2). */

@@ -37,7 +37,7 @@ export const emptyRegistry: ServiceRegistry = {
 /** What all registries are told beside their objects. */
 export interface RegistryOptions extends KubernetesOptions, ServiceEntryOptions {
   readonly discoverySelectors: readonly LabelSelector[];
-  /** PILOT_SEND_UNHEALTHY_ENDPOINTS. */
+  /** Endpoints that are not ready may be sent: a change of them is one that clients see. */
   readonly sendUnhealthy: boolean;
 }
 

@@ -1,13 +1,19 @@
 /** Makes equal shapes one object, and brings a proxy's shape from one context to the next at next to no cost. */
 import type { Proxy } from './proxy.ts';
-import { knownProxy, makeShape, type OwnFacts, ownFacts, type ProxyShape, type ShapeContext } from './proxy-shape.ts';
+import {
+  knownProxy,
+  makeShape,
+  noFacts,
+  type OwnFacts,
+  ownFacts,
+  type ProxyShape,
+  type ShapeContext,
+} from './proxy-shape.ts';
 import type { Service, ServiceTarget } from './service.ts';
+import { WeakValues } from './weak-values.ts';
 
 export class ShapeTable {
-  readonly #shapes = new Map<string, WeakRef<ProxyShape>>();
-  readonly #gone = new FinalizationRegistry<string>((key) => {
-    if (this.#shapes.get(key)?.deref() === undefined) this.#shapes.delete(key);
-  });
+  readonly #shapes = new WeakValues<ProxyShape>();
   /** All of a proxy that no context changes, as a text. */
   readonly #fixedKeys = new WeakMap<Proxy, string>();
   readonly #serviceIds = new WeakMap<Service, number>();
@@ -29,11 +35,10 @@ export class ShapeTable {
       if (textOf(before) === ownKey) return before;
     }
     const key = `${this.#fixedKey(proxy)}${ownKey} ${this.#targetsKey(targets)}`;
-    const known = this.#shapes.get(key)?.deref();
+    const known = this.#shapes.get(key);
     if (known !== undefined) return known;
     const made = makeShape(proxy, targets, own);
-    this.#shapes.set(key, new WeakRef(made));
-    this.#gone.register(made, key);
+    this.#shapes.set(key, made);
     return made;
   }
 
@@ -65,8 +70,6 @@ export class ShapeTable {
   }
 }
 
-const noFacts: OwnFacts = { ownAddresses: [], nodeName: '', askedMetadata: {} };
-
 const texts = new WeakMap<OwnFacts, string>();
 
 /** Equal for equal facts. */
@@ -81,7 +84,7 @@ function textOf(facts: OwnFacts): string {
 }
 
 /** Whether two lists of targets are of the same services, and so make the same shape. */
-export function sameTargets(a: readonly ServiceTarget[], b: readonly ServiceTarget[]): boolean {
+function sameTargets(a: readonly ServiceTarget[], b: readonly ServiceTarget[]): boolean {
   if (a === b) return true;
   if (a.length !== b.length) return false;
   return a.every((target, index) => {

@@ -9,6 +9,7 @@ import type { RequestAuthentication } from './kinds/request-authentication.ts';
 import type { Telemetry } from './kinds/telemetry.ts';
 import type { WasmPlugin } from './kinds/wasm-plugin.ts';
 import type { ObjectReference, PolicyIndex, PolicySubject } from './policy-index.ts';
+import { identityText, WeakValues } from './weak-values.ts';
 
 /**
  * What holds for a workload, each list in the order of its rules. Of equal answers there is one object, whichever
@@ -104,32 +105,17 @@ function gatewayReferences(
 type Lists = Omit<WorkloadPolicies, 'id'>;
 
 /** Answers that somebody holds, by the objects in them. */
-const known = new Map<string, WeakRef<WorkloadPolicies>>();
-const unheld = new FinalizationRegistry<string>((text) => {
-  if (known.get(text)?.deref() === undefined) known.delete(text);
-});
-const numbers = new WeakMap<Config, number>();
-let lastNumber = 0;
+const known = new WeakValues<WorkloadPolicies>();
 let lastId = 0;
 
 /** The one object of these lists. */
 function theOne(lists: Lists): WorkloadPolicies {
   const all = Object.values(lists) as (readonly Config[])[];
   if (all.every((list) => list.length === 0)) return noPolicies;
-  const text = all.map((list) => list.map(numberOf).join()).join(';');
-  const before = known.get(text)?.deref();
+  const text = all.map(identityText).join(';');
+  const before = known.get(text);
   if (before !== undefined) return before;
   const made = { id: `p${++lastId}`, ...lists };
-  known.set(text, new WeakRef(made));
-  unheld.register(made, text);
+  known.set(text, made);
   return made;
-}
-
-function numberOf(config: Config): number {
-  let number = numbers.get(config);
-  if (number === undefined) {
-    number = ++lastNumber;
-    numbers.set(config, number);
-  }
-  return number;
 }

@@ -1,4 +1,5 @@
 /** For tests: a memory that forgets nothing. */
+import { sameItems } from '../model/same-items.ts';
 import type { Memory } from './memory.ts';
 
 export function rememberAll(): Memory & { readonly made: string[] } {
@@ -9,9 +10,7 @@ export function rememberAll(): Memory & { readonly made: string[] } {
     recall: (type, key, inputs, make) => {
       const id = `${type} ${key}`;
       const known = kept.get(id);
-      if (known?.inputs.length === inputs.length && known.inputs.every((input, index) => input === inputs[index])) {
-        return known.value as ReturnType<typeof make>;
-      }
+      if (known !== undefined && sameItems(known.inputs, inputs)) return known.value as ReturnType<typeof make>;
       const value = make();
       kept.set(id, { inputs, value });
       made.push(id);

@@ -20,6 +20,17 @@ export function istioExtension(name: string, type: string, value: JsonObject = {
   return typedExtension(name, TypedStructSchema, { typeUrl: `type.googleapis.com/${type}`, value });
 }
 
+/** Counts as the mesh does. Beyond clients, a name in the host header alone is not believed to be a service's. */
+export const istioStats = {
+  outbound: stats({}),
+  inbound: stats({ disable_host_header_fallback: true }),
+  gateway: stats({ disable_host_header_fallback: true }),
+};
+
+function stats(settings: JsonObject): TypedExtension {
+  return istioExtension('istio.stats', 'stats.PluginConfig', settings);
+}
+
 const exchange = {
   name: 'istio.metadata_exchange',
   type: 'envoy.tcp.metadataexchange.config.MetadataExchange',

@@ -6,6 +6,7 @@ import type { ConfigKey } from '../model/config.ts';
 import type { ProxyShape } from '../model/proxy-shape.ts';
 import type { PushContext } from '../model/push-context.ts';
 import type { ResolvedVirtualService } from '../model/resolved-rules.ts';
+import { sameItems } from '../model/same-items.ts';
 import type { SidecarScope } from '../model/sidecar-scope.ts';
 
 /** Whether everything of a type is for a shape what it was before the changes; false when that is not sure. */
@@ -58,8 +59,4 @@ function sameServices(a: SidecarScope, b: SidecarScope): boolean {
 /** The virtual services of a list that route connections. */
 export function ofConnections(services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] {
   return services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length);
-}
-
-function sameItems<T>(a: readonly T[], b: readonly T[]): boolean {
-  return a === b || (a.length === b.length && a.every((item, index) => item === b[index]));
 }

@@ -1,10 +1,12 @@
 /** Key sets of issuers that RequestAuthentications name by an address: fetched, kept, and put into the objects. */
+
 import { createHash } from 'node:crypto';
 import type { KeySource } from '../../../machines/discovery/jwks.machine.ts';
 import type { IssuerAnswer } from '../../../machines/discovery/key-set.machine.ts';
 import type { ConfigSet } from '../../model/build-push-context.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config.ts';
 import type { JwtRule, RequestAuthentication } from '../../model/kinds/request-authentication.ts';
+import { sameItems } from '../../model/same-items.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type Fetch, fetchKeySet, type KeyAddress } from './fetch-key-set.ts';
 
@@ -96,7 +98,7 @@ export class KeySets {
     });
     if (keys.every((one) => one === undefined)) return config;
     const known = this.#resolved.get(config);
-    if (known?.keys.every((one, index) => one === keys[index])) return known.config;
+    if (known !== undefined && sameItems(known.keys, keys)) return known.config;
     const jwtRules = config.spec.jwtRules.map((rule, index): JwtRule => {
       const jwks = keys[index];
       return jwks === undefined ? rule : { ...rule, jwks };

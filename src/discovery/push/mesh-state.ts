@@ -176,6 +176,7 @@ export class MeshState {
       ...registryOptions,
       // Whether they are sent of a service is decided when they are; here it is whether anybody could see them.
       sendUnhealthy: features.sendUnhealthy || features.autoSendUnhealthy,
+      persistentSessionLabel: features.persistentSessionLabel,
       ...{ domain, clusterId, trustDomain, defaultServiceExportTo, discoverySelectors, networks },
     };
   }

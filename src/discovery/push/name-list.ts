@@ -1,5 +1,6 @@
 /** The names that a client asked for, so that clients that ask for the same ones are known to. */
 import { hash } from 'node:crypto';
+import { WeakValues } from '../../model/weak-values.ts';
 
 /** In alphabetical order; of equal lists there is one. */
 export class NameList {
@@ -22,21 +23,17 @@ export class NameList {
 /** Finds the list of an array of names: arrays are known by identity, so that this costs nothing the second time. */
 export class NameLists {
   readonly #ofArrays = new WeakMap<readonly string[], NameList>();
-  readonly #lists = new Map<string, WeakRef<NameList>>();
-  readonly #gone = new FinalizationRegistry<string>((key) => {
-    if (this.#lists.get(key)?.deref() === undefined) this.#lists.delete(key);
-  });
+  readonly #lists = new WeakValues<NameList>();
 
   of(names: readonly string[]): NameList {
     const known = this.#ofArrays.get(names);
     if (known !== undefined) return known;
     const sorted = isSorted(names) ? names : names.toSorted();
     const key = `${sorted.length}~${hash('sha1', sorted.join('\n'), 'base64url')}`;
-    let list = this.#lists.get(key)?.deref();
+    let list = this.#lists.get(key);
     if (list === undefined) {
       list = new NameList(key, sorted);
-      this.#lists.set(key, new WeakRef(list));
-      this.#gone.register(list, key);
+      this.#lists.set(key, list);
     }
     this.#ofArrays.set(names, list);
     return list;

@@ -6,12 +6,11 @@ import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { inboundTargets } from '../inbound-target.ts';
 import { inboundPassthroughCluster, parseOutboundClusterName } from '../names.ts';
-import { originsOf, withOrigins } from '../origin.ts';
-import { namedResource, Resource } from '../resource.ts';
+import { Resource } from '../resource.ts';
+import { withAdded } from './additions.ts';
+import { inTurn, mergedWith } from './in-turn.ts';
 import { kept } from './kept.ts';
-import { merged, PatchFailure } from './merge.ts';
-import { type HeldPatch, isForPlace, isMerge, type PatchSet, type PlaceContext, valueAs } from './patch-set.ts';
-import { attempt } from './status.ts';
+import { type HeldPatch, isForPlace, isMerge, type PatchSet, type PlaceContext } from './patch-set.ts';
 
 export function patchedClusters(
   clusters: Resource[],
@@ -30,20 +29,15 @@ export function patchedClusters(
   return withAdded(
     result,
     all.filter(({ patch }) => patch.operation === 'ADD'),
+    { schema: ClusterSchema, what: 'a cluster' },
   );
 }
 
 function patchedCluster(cluster: Resource, met: readonly HeldPatch[], patches: PatchSet): readonly Resource[] {
   return kept(cluster, patches, met.map(({ index }) => index).join(), () => {
-    let message: Cluster | undefined = cluster.message as Cluster;
-    for (const held of met) {
-      if (message === undefined) break;
-      const before: Cluster = message;
-      message = attempt<Cluster | undefined>(held, before, () =>
-        isMerge(held) ? mergedCluster(before, held) : undefined,
-      );
-    }
-    if (message === cluster.message) return [cluster];
+    const before = cluster.message as Cluster;
+    const message = inTurn(before, met, (one, held) => (isMerge(held) ? mergedCluster(one, held) : undefined));
+    if (message === before) return [cluster];
     const dependsOn = [...cluster.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
     return message === undefined ? [] : [new Resource(cluster.name, cluster.schema, message, dependsOn)];
   });
@@ -51,33 +45,9 @@ function patchedCluster(cluster: Resource, met: readonly HeldPatch[], patches: P
 
 /** Routes and filters refer to it by its name: that stays. */
 function mergedCluster(cluster: Cluster, held: HeldPatch): Cluster {
-  const lists = held.patch.operation === 'MERGE' ? 'append' : 'replace';
-  const result = merged(ClusterSchema, cluster, valueAs(ClusterSchema, held), lists);
+  const result = mergedWith(ClusterSchema, cluster, held);
   result.name = cluster.name;
-  return withOrigins(result, [...originsOf(cluster), held.origin]);
-}
-
-const added = new WeakMap<HeldPatch['patch'], Resource>();
-
-/** Envoy refuses two clusters of one name: the first stays. */
-function withAdded(clusters: Resource[], additions: readonly HeldPatch[]): Resource[] {
-  if (additions.length === 0) return clusters;
-  const names = new Set(clusters.map(({ name }) => name));
-  const more = additions.flatMap((held) =>
-    attempt<readonly Resource[]>(held, [], () => {
-      const resource = added.get(held.patch) ?? newCluster(held);
-      added.set(held.patch, resource);
-      if (names.has(resource.name)) throw new PatchFailure(`there is a cluster ${resource.name} already`);
-      names.add(resource.name);
-      return [resource];
-    }),
-  );
-  return more.length === 0 ? clusters : [...clusters, ...more];
-}
-
-function newCluster(held: HeldPatch): Resource {
-  const message = withOrigins(valueAs(ClusterSchema, held), [held.origin]);
-  return namedResource(ClusterSchema, message, [configKeyOf(held.filter)]);
+  return result;
 }
 
 /** The hosts of the services of an inbound port. */

@@ -1,17 +1,19 @@
 /** Patches of filter chains, and of the filters in them (spec/discovery.md §8.9). */
+
 import {
   type Filter,
   type FilterChain,
   FilterChainSchema,
   FilterSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import { sameItems } from '../../model/same-items.ts';
 import { originsOf, withOrigins } from '../origin.ts';
 import { isCalled, isPacked, packedIn, patchedFilters } from './filters.ts';
 import { httpConnectionManagerType, patchedManager } from './http-connection-manager.ts';
-import { merged, shallowCopy } from './merge.ts';
-import { type HeldPatch, isMerge, valueAs } from './patch-set.ts';
+import { inTurn, mergedWith } from './in-turn.ts';
+import { shallowCopy } from './merge.ts';
+import { type HeldPatch, isMerge } from './patch-set.ts';
 import { patchedInlineRoutes } from './routes.ts';
-import { attempt } from './status.ts';
 
 /** Patches that the listener of the chains meets. */
 export interface ChainPatches {
@@ -31,16 +33,14 @@ export function patchedChain(chain: FilterChain, patches: ChainPatches): FilterC
     networkFilters: patches.networkFilters.filter(isMet),
     httpFilters: patches.httpFilters.filter(isMet),
   };
-  const whole = patchedWhole(chain, met.chains);
+  const whole = inTurn(chain, met.chains, changedWhole);
   if (whole === undefined) return undefined;
   const filters = patchedFilters<Filter>(whole.filters, met.networkFilters, {
     schema: FilterSchema,
     wanted: ({ patch }) => patch.match.listener?.filterChain?.filter?.name || undefined,
     isLast: (filter) => lastTypes.some((type) => isPacked(packedIn(filter), type)),
   }).map((filter) => withinManager(filter, met.httpFilters, patches.routes));
-  if (filters.length === whole.filters.length && filters.every((filter, index) => filter === whole.filters[index])) {
-    return whole;
-  }
+  if (sameItems(filters, whole.filters)) return whole;
   const result: FilterChain = shallowCopy(whole);
   result.filters = filters;
   const origins = [...met.networkFilters, ...met.httpFilters].map(({ origin }) => origin);
@@ -54,19 +54,8 @@ const lastTypes = [
   'envoy.extensions.filters.network.redis_proxy.v3.RedisProxy',
 ];
 
-function patchedWhole(chain: FilterChain, met: readonly HeldPatch[]): FilterChain | undefined {
-  let result: FilterChain | undefined = chain;
-  for (const held of met) {
-    if (result === undefined) return undefined;
-    const before: FilterChain = result;
-    result = attempt<FilterChain | undefined>(held, before, () => {
-      if (!isMerge(held)) return undefined;
-      const lists = held.patch.operation === 'MERGE' ? 'append' : 'replace';
-      const after = merged(FilterChainSchema, before, valueAs(FilterChainSchema, held), lists);
-      return withOrigins(after, [...originsOf(before), held.origin]);
-    });
-  }
-  return result;
+function changedWhole(chain: FilterChain, held: HeldPatch): FilterChain | undefined {
+  return isMerge(held) ? mergedWith(FilterChainSchema, chain, held) : undefined;
 }
 
 function withinManager(filter: Filter, httpFilters: readonly HeldPatch[], routes: readonly HeldPatch[]): Filter {

@@ -5,6 +5,7 @@
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { currentFilterName } from '../../model/kinds/envoy-filter.rules.ts';
+import { listsOf } from './in-turn.ts';
 import { merged, PatchFailure, shallowCopy } from './merge.ts';
 import { type HeldPatch, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
@@ -83,7 +84,7 @@ function applied<F extends ListedFilter>(
 function mergedFilter<F extends ListedFilter>(filter: F, held: HeldPatch, schema: DescMessage): F {
   const value = shallowCopy(valueAs(schema, held) as F);
   value.name = filter.name;
-  return merged(schema, filter, value, held.patch.operation === 'MERGE' ? 'append' : 'replace');
+  return merged(schema, filter, value, listsOf(held));
 }
 
 function withoutUnreachable<F extends ListedFilter>(

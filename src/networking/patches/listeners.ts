@@ -8,13 +8,16 @@ import {
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { configKeyOf } from '../../model/config.ts';
+import { sameItems } from '../../model/same-items.ts';
 import { virtualInboundListener } from '../names.ts';
 import { originsOf, withOrigins } from '../origin.ts';
-import { namedResource, Resource } from '../resource.ts';
+import { Resource } from '../resource.ts';
+import { withAdded } from './additions.ts';
 import { type ChainPatches, isChainMet, patchedChain } from './filter-chains.ts';
 import { patchedFilters } from './filters.ts';
+import { inTurn, mergedWith } from './in-turn.ts';
 import { kept } from './kept.ts';
-import { merged, PatchFailure, shallowCopy } from './merge.ts';
+import { shallowCopy } from './merge.ts';
 import { type HeldPatch, isForPlace, isMerge, type PatchSet, type PlaceContext, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
@@ -32,6 +35,7 @@ export function patchedListeners(listeners: Resource[], patches: PatchSet): Reso
   return withAdded(
     result,
     patches.of('LISTENER').filter(({ patch }) => patch.operation === 'ADD'),
+    { schema: ListenerSchema, what: 'a listener' },
   );
 }
 
@@ -58,7 +62,7 @@ function withPatches(listener: Listener, met: readonly HeldPatch[], facts: Liste
   const byTarget = Map.groupBy(met, ({ patch }) => patch.applyTo);
   const of = (target: HeldPatch['patch']['applyTo']): readonly HeldPatch[] => byTarget.get(target) ?? [];
   const isMet = (held: HeldPatch): boolean => hasChainFor(held, chainsOf(listener), facts);
-  const whole = patchedWhole(listener, of('LISTENER').filter(isMet));
+  const whole = inTurn(listener, of('LISTENER').filter(isMet), changedWhole);
   if (whole === undefined) return undefined;
   const listenerFilters = patchedFilters<ListenerFilter>(whole.listenerFilters, of('LISTENER_FILTER').filter(isMet), {
     schema: ListenerFilterSchema,
@@ -95,42 +99,12 @@ function withPatches(listener: Listener, met: readonly HeldPatch[], facts: Liste
 
 const routeTargets: ReadonlySet<string> = new Set(['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE']);
 
-function patchedWhole(listener: Listener, met: readonly HeldPatch[]): Listener | undefined {
-  let result: Listener | undefined = listener;
-  for (const held of met) {
-    if (result === undefined) return undefined;
-    const before: Listener = result;
-    result = attempt<Listener | undefined>(held, before, () => {
-      if (!isMerge(held)) return undefined;
-      const lists = held.patch.operation === 'MERGE' ? 'append' : 'replace';
-      const after = merged(ListenerSchema, before, valueAs(ListenerSchema, held), lists);
-      after.name = before.name;
-      return withOrigins(after, [...originsOf(before), held.origin]);
-    });
-  }
+/** Its name stays. */
+function changedWhole(listener: Listener, held: HeldPatch): Listener | undefined {
+  if (!isMerge(held)) return undefined;
+  const result = mergedWith(ListenerSchema, listener, held);
+  result.name = listener.name;
   return result;
-}
-
-function withAdded(listeners: Resource[], additions: readonly HeldPatch[]): Resource[] {
-  if (additions.length === 0) return listeners;
-  const names = new Set(listeners.map(({ name }) => name));
-  const more = additions.flatMap((held) =>
-    attempt<readonly Resource[]>(held, [], () => {
-      const resource = added.get(held.patch) ?? newListener(held);
-      added.set(held.patch, resource);
-      if (names.has(resource.name)) throw new PatchFailure(`there is a listener ${resource.name} already`);
-      names.add(resource.name);
-      return [resource];
-    }),
-  );
-  return more.length === 0 ? listeners : [...listeners, ...more];
-}
-
-const added = new WeakMap<HeldPatch['patch'], Resource>();
-
-function newListener(held: HeldPatch): Resource {
-  const message = withOrigins(valueAs(ListenerSchema, held), [held.origin]);
-  return namedResource(ListenerSchema, message, [configKeyOf(held.filter)]);
 }
 
 /** What of a listener decides which patches it may meet: looked up while its message is there, as it is not for long. */
@@ -177,8 +151,4 @@ function chainsOf({ filterChains, defaultFilterChain }: Listener): readonly Filt
 /** A patch of the whole listener that speaks of a chain, or of a port of many, is for a listener that has such a one. */
 function hasChainFor(held: HeldPatch, chains: readonly FilterChain[], { isVirtualInbound }: ListenerFacts): boolean {
   return chains.length === 0 || chains.some((chain) => isChainMet(held, chain, isVirtualInbound));
-}
-
-function sameItems<T>(a: readonly T[], b: readonly T[]): boolean {
-  return a.length === b.length && a.every((item, index) => item === b[index]);
 }

@@ -8,6 +8,7 @@ import type { NodeType } from '../../model/proxy.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { asJavaScript } from '../../model/re2.ts';
+import { identityText, WeakValues } from '../../model/weak-values.ts';
 import type { Origin } from '../origin.ts';
 import { PatchFailure } from './merge.ts';
 
@@ -47,16 +48,11 @@ export function patchSetOf(shape: ProxyShape, push: PushContext): PatchSet | und
 const setsOfLists = new WeakMap<readonly Config[], Map<string, PatchSet>>();
 
 /** Sets that somebody holds, by the objects in them: lists of the same objects are many. */
-const known = new Map<string, WeakRef<PatchSet>>();
-const unheld = new FinalizationRegistry<string>((text) => {
-  if (known.get(text)?.deref() === undefined) known.delete(text);
-});
-const numbers = new WeakMap<Config, number>();
-let lastNumber = 0;
+const known = new WeakValues<PatchSet>();
 
 function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape, asked: string): PatchSet {
-  const text = `${filters.map(numberOf).join()} ${asked}`;
-  const before = known.get(text)?.deref();
+  const text = `${identityText(filters)} ${asked}`;
+  const before = known.get(text);
   if (before !== undefined) return before;
   const held = filters.flatMap((filter) =>
     filter.spec.configPatches.map((patch, index) => ({
@@ -68,18 +64,8 @@ function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape, aske
   const holding = held.filter(({ patch }) => isForProxy(patch, shape)).map((one, index) => ({ ...one, index }));
   const byTarget = Map.groupBy(holding, ({ patch }) => patch.applyTo);
   const set: PatchSet = { nodeType: shape.type, of: (target) => byTarget.get(target) ?? [] };
-  known.set(text, new WeakRef(set));
-  unheld.register(set, text);
+  known.set(text, set);
   return set;
-}
-
-function numberOf(config: Config): number {
-  let number = numbers.get(config);
-  if (number === undefined) {
-    number = ++lastNumber;
-    numbers.set(config, number);
-  }
-  return number;
 }
 
 /** Version and metadata are told by few nodes; who does not tell is not matched. */

@@ -1,11 +1,14 @@
 /** Patches of route configurations (spec/discovery.md §8.9): of those that are resources, and of those in listeners. */
+
 import { type VirtualHost, VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { configKeyOf } from '../../model/config.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
+import { sameItems } from '../../model/same-items.ts';
 import { mergeGateways } from '../gateway/merge.ts';
 import { Encodable, Resource, ResourceOfParts } from '../resource.ts';
+import { listsOf } from './in-turn.ts';
 import { kept } from './kept.ts';
 import { merged, shallowCopy } from './merge.ts';
 import { type HeldPatch, isForPlace, type PatchSet, valueAs } from './patch-set.ts';
@@ -92,8 +95,7 @@ function patchedConfiguration(
     return unique.changed(host, patchHost(host, held), held) ?? [];
   });
   hosts.push(...addedHosts(ofHosts, hosts));
-  const { virtualHosts } = whole;
-  if (hosts.length === virtualHosts.length && hosts.every((host, index) => host === virtualHosts[index])) return whole;
+  if (sameItems(hosts, whole.virtualHosts)) return whole;
   const result: RouteConfiguration = shallowCopy(whole);
   result.virtualHosts = hosts;
   return result;
@@ -102,8 +104,7 @@ function patchedConfiguration(
 /** Listeners refer to it by its name: that stays. */
 function withMerged(routes: RouteConfiguration, held: HeldPatch): RouteConfiguration {
   return attempt(held, routes, () => {
-    const lists = held.patch.operation === 'MERGE' ? 'append' : 'replace';
-    const result = merged(RouteConfigurationSchema, routes, valueAs(RouteConfigurationSchema, held), lists);
+    const result = merged(RouteConfigurationSchema, routes, valueAs(RouteConfigurationSchema, held), listsOf(held));
     result.name = routes.name;
     return result;
   });

@@ -1,23 +1,22 @@
 /** Patches of virtual hosts, and of the routes in them (spec/discovery.md §8.9). */
+
 import {
   type Route,
   RouteSchema,
   type VirtualHost,
   VirtualHostSchema,
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { sameItems } from '../../model/same-items.ts';
 import { originsOf, withOrigins } from '../origin.ts';
-import { merged, PatchFailure, shallowCopy } from './merge.ts';
+import { inTurn, mergedWith } from './in-turn.ts';
+import { PatchFailure, shallowCopy } from './merge.ts';
 import { type HeldPatch, isMerge, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
 /** The very same host when nothing in it is another; undefined for one that is removed. @param held patches that it meets */
 export function patchedHost(host: VirtualHost, held: readonly HeldPatch[]): VirtualHost | undefined {
-  let whole: VirtualHost | undefined = host;
-  for (const one of held.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST')) {
-    if (whole === undefined) return undefined;
-    const before: VirtualHost = whole;
-    whole = attempt<VirtualHost | undefined>(one, before, () => changedHost(before, one));
-  }
+  const ofHost = held.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
+  const whole = inTurn(host, ofHost, changedHost);
   if (whole === undefined) return undefined;
   const ofRoutes = held.filter(({ patch }) => patch.applyTo === 'HTTP_ROUTE');
   const routes = patchedRouteList(whole.routes, ofRoutes);
@@ -29,35 +28,23 @@ export function patchedHost(host: VirtualHost, held: readonly HeldPatch[]): Virt
 
 function changedHost(host: VirtualHost, held: HeldPatch): VirtualHost | undefined {
   if (held.patch.operation === 'REMOVE') return undefined;
-  const value = valueAs(VirtualHostSchema, held);
-  const result = isMerge(held) ? merged(VirtualHostSchema, host, value, listsOf(held)) : value;
-  return withOrigins(result, [...(isMerge(held) ? originsOf(host) : []), held.origin]);
-}
-
-function listsOf({ patch }: HeldPatch): 'append' | 'replace' {
-  return patch.operation === 'MERGE' ? 'append' : 'replace';
+  if (isMerge(held)) return mergedWith(VirtualHostSchema, host, held);
+  return withOrigins(valueAs(VirtualHostSchema, held), [held.origin]);
 }
 
 /** What there is, is changed first; then come new ones. */
 function patchedRouteList(routes: readonly Route[], held: readonly HeldPatch[]): readonly Route[] {
   const changing = held.filter((one) => isMerge(one) || one.patch.operation === 'REMOVE');
   const changed = routes.flatMap((route) => {
-    let result: Route | undefined = route;
-    for (const one of changing.filter((candidate) => isRouteMet(candidate, route))) {
-      if (result === undefined) break;
-      const before: Route = result;
-      result = attempt<Route | undefined>(one, before, () => changedRoute(before, one));
-    }
-    return result ?? [];
+    const met = changing.filter((candidate) => isRouteMet(candidate, route));
+    return inTurn(route, met, changedRoute) ?? [];
   });
   const all = held.filter((one) => !changing.includes(one)).reduce<readonly Route[]>(withNewRoute, changed);
-  return all.length === routes.length && all.every((route, index) => route === routes[index]) ? routes : all;
+  return sameItems(all, routes) ? routes : all;
 }
 
 function changedRoute(route: Route, held: HeldPatch): Route | undefined {
-  if (!isMerge(held)) return undefined;
-  const result = merged(RouteSchema, route, valueAs(RouteSchema, held), listsOf(held));
-  return withOrigins(result, [...originsOf(route), held.origin]);
+  return isMerge(held) ? mergedWith(RouteSchema, route, held) : undefined;
 }
 
 /** Before or after the first that the patch looks for; one that looks for a route which is not there adds none. */

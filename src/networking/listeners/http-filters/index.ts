@@ -8,7 +8,7 @@ import { extAuthz } from './ext-authz.ts';
 import { fault } from './fault.ts';
 import { grpcStats } from './grpc-stats.ts';
 import { grpcWeb } from './grpc-web.ts';
-import { alpn, istioStats, metadataExchange } from './istio.ts';
+import { alpn, metadataExchange, stats } from './istio.ts';
 import { jwt } from './jwt.ts';
 import { rbac } from './rbac.ts';
 import { router } from './router.ts';
@@ -29,7 +29,7 @@ const contributors: readonly HttpFilterContributor[] = [
   alpn,
   fault,
   cors,
-  istioStats,
+  stats,
   dynamicForwardProxy,
   router,
 ];

@@ -1,6 +1,5 @@
 /** Filters of builds of Envoy that are the mesh's own (spec/discovery.md §8.4); see `istio-extensions.ts`. */
-import type { JsonObject } from '@bufbuild/protobuf';
-import { hasIstioExtensions, istioExtension } from '../../istio-extensions.ts';
+import { hasIstioExtensions, istioExtension, istioStats } from '../../istio-extensions.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
 import type { HttpFilterContributor } from './contributor.ts';
@@ -36,17 +35,6 @@ const alpnFilter = istioExtension('istio.alpn', 'istio.envoy.config.filter.http.
 
 export const alpn = optional(({ direction }) => (direction === 'inbound' ? [] : [alpnFilter]));
 
-/** A server that a request names by its host header alone is not believed to be that host. */
-export function statsSettings(side: 'client' | 'server' | 'gateway'): JsonObject {
-  return side === 'client' ? {} : { disable_host_header_fallback: true };
-}
-
-const stats = {
-  outbound: istioExtension('istio.stats', 'stats.PluginConfig', statsSettings('client')),
-  inbound: istioExtension('istio.stats', 'stats.PluginConfig', statsSettings('server')),
-  gateway: istioExtension('istio.stats', 'stats.PluginConfig', statsSettings('gateway')),
-} as const;
-
-export const istioStats = optional((context) =>
-  telemetryOf(context, sideOf(context.direction)).metrics ? [stats[context.direction]] : [],
+export const stats = optional((context) =>
+  telemetryOf(context, sideOf(context.direction)).metrics ? [istioStats[context.direction]] : [],
 );

@@ -5,7 +5,7 @@ import type { ConnectionContext } from '../../connection-context.ts';
 import { type HttpConnectionManagerOptions, httpConnectionManager } from '../http-connection-manager.ts';
 import type { ConnectionUse, NetworkFilterContributor } from './contributor.ts';
 import { extAuthz } from './ext-authz.ts';
-import { istioStats, metadataExchange } from './istio.ts';
+import { metadataExchange, stats } from './istio.ts';
 import { mongoProxy } from './mongo-proxy.ts';
 import { mysqlProxy } from './mysql-proxy.ts';
 import { rbac } from './rbac.ts';
@@ -24,7 +24,7 @@ const contributors: readonly NetworkFilterContributor[] = [
   wasmBefore,
   rbac,
   wasmAfter,
-  istioStats,
+  stats,
   mongoProxy,
   mysqlProxy,
   redisProxy,

@@ -1,6 +1,5 @@
 /** Filters of builds of Envoy that are the mesh's own (spec/discovery.md §8.4); see `istio-extensions.ts`. */
-import type { JsonObject } from '@bufbuild/protobuf';
-import { hasIstioExtensions, istioExtension, peerExchange } from '../../istio-extensions.ts';
+import { hasIstioExtensions, istioStats, peerExchange } from '../../istio-extensions.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
 import type { NetworkFilterContributor } from './contributor.ts';
@@ -13,16 +12,6 @@ function ofBytes(contributor: NetworkFilterContributor): NetworkFilterContributo
 /** Who the other side of a connection is, said on it before the bytes of the application. */
 export const metadataExchange = ofBytes(() => [peerExchange()]);
 
-function stats(settings: JsonObject = {}) {
-  return istioExtension('istio.stats', 'stats.PluginConfig', settings);
-}
-
-const counters = {
-  outbound: stats(),
-  inbound: stats({ disable_host_header_fallback: true }),
-  gateway: stats({ disable_host_header_fallback: true }),
-};
-
-export const istioStats = ofBytes((context) =>
-  telemetryOf(context, sideOf(context.direction)).metrics ? [counters[context.direction]] : [],
+export const stats = ofBytes((context) =>
+  telemetryOf(context, sideOf(context.direction)).metrics ? [istioStats[context.direction]] : [],
 );

@@ -1,0 +1,36 @@
+/** What patches do to one message, whatever it is a message of. */
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { originsOf, withOrigins } from '../origin.ts';
+import { type ListMerge, merged } from './merge.ts';
+import { type HeldPatch, valueAs } from './patch-set.ts';
+import { attempt } from './status.ts';
+
+/** The message after each patch in its turn; undefined as soon as one has removed it. One that fails leaves it as it was. */
+export function inTurn<M extends object>(
+  message: M,
+  patches: readonly HeldPatch[],
+  apply: (message: M, held: HeldPatch) => M | undefined,
+): M | undefined {
+  let result: M | undefined = message;
+  for (const held of patches) {
+    if (result === undefined) return undefined;
+    const before: M = result;
+    result = attempt<M | undefined>(held, before, () => apply(before, held));
+  }
+  return result;
+}
+
+/** A copy with the patch's value merged into it, which knows where it is from. @throws PatchFailure */
+export function mergedWith<Desc extends DescMessage>(
+  schema: Desc,
+  message: MessageShape<Desc>,
+  held: HeldPatch,
+): MessageShape<Desc> {
+  const result = merged(schema, message, valueAs(schema, held), listsOf(held));
+  return withOrigins(result, [...originsOf(message), held.origin]);
+}
+
+/** What the patch says of lists. */
+export function listsOf({ patch }: HeldPatch): ListMerge {
+  return patch.operation === 'MERGE' ? 'append' : 'replace';
+}
