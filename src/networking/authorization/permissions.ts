@@ -5,6 +5,7 @@ import type { AuthorizationOperation } from '../../model/kinds/authorization-pol
 import { cidrRange } from '../address.ts';
 import { pack } from '../any.ts';
 import type { Init } from '../init.ts';
+import { asksForRequests, type FieldPair, matchable } from './field-pairs.ts';
 import { headerMatcher } from './header-matcher.ts';
 import { caselessMatcher, type TextMatcher, textMatcher } from './text-matcher.ts';
 
@@ -55,16 +56,7 @@ function header(name: string, text: TextMatcher): Permission {
   return { rule: { case: 'header', value: headerMatcher(name, text) } };
 }
 
-type Field = keyof AuthorizationOperation;
-
-/** The fields of an operation: the one whose values are wanted, and the one whose values are not. */
-const fields: readonly {
-  readonly is: Field;
-  readonly isNot: Field;
-  readonly matcher: PermissionOf;
-  /** Only requests have it, connections do not. */
-  readonly ofRequests?: true;
-}[] = [
+const fields: readonly FieldPair<AuthorizationOperation, PermissionOf>[] = [
   { is: 'hosts', isNot: 'notHosts', matcher: host, ofRequests: true },
   { is: 'methods', isNot: 'notMethods', matcher: method, ofRequests: true },
   { is: 'paths', isNot: 'notPaths', matcher: path, ofRequests: true },
@@ -73,13 +65,13 @@ const fields: readonly {
 
 /** What all must match of an operation; on a connection without what only requests have. */
 export function operationPermissions(operation: AuthorizationOperation, http: boolean): Permission[] {
-  return fields
-    .filter(({ ofRequests }) => http || !ofRequests)
-    .flatMap(({ is, isNot, matcher }) => wantedAndNotPermissions(operation[is], operation[isNot], matcher));
+  return matchable(fields, http).flatMap(({ is, isNot, matcher }) =>
+    wantedAndNotPermissions(operation[is], operation[isNot], matcher),
+  );
 }
 
 export function isAboutRequests(operation: AuthorizationOperation): boolean {
-  return fields.some(({ is, isNot, ofRequests }) => ofRequests && (operation[is] ?? operation[isNot]) !== undefined);
+  return asksForRequests(operation, fields);
 }
 
 /** One of the values, and none of those that are not wanted. */

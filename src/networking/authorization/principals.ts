@@ -4,6 +4,7 @@ import type { AuthorizationSource } from '../../model/kinds/authorization-policy
 import { cidrRange } from '../address.ts';
 import type { Init } from '../init.ts';
 import { type MetadataMatch, requestPrincipalMatchers } from './claim-matchers.ts';
+import { asksForRequests, type FieldPair, matchable } from './field-pairs.ts';
 import { regexMatcher, regexOf, type TextMatcher, textMatcher } from './text-matcher.ts';
 import { underAllDomains } from './trust-domains.ts';
 
@@ -83,16 +84,7 @@ function authenticated(principalName: TextMatcher): Principal {
   return { identifier: { case: 'authenticated', value: { principalName } } };
 }
 
-type Field = keyof AuthorizationSource;
-
-/** The fields of a source: the one whose values are wanted, and the one whose values are not. */
-const fields: readonly {
-  readonly is: Field;
-  readonly isNot: Field;
-  readonly matcher: PrincipalOf;
-  /** Only requests have it, connections do not. */
-  readonly ofRequests?: true;
-}[] = [
+const fields: readonly FieldPair<AuthorizationSource, PrincipalOf>[] = [
   { is: 'principals', isNot: 'notPrincipals', matcher: certifiedPrincipal },
   { is: 'requestPrincipals', isNot: 'notRequestPrincipals', matcher: tokenPrincipal, ofRequests: true },
   { is: 'namespaces', isNot: 'notNamespaces', matcher: certifiedNamespace },
@@ -104,13 +96,13 @@ const fields: readonly {
 
 /** What all must match of a source; on a connection without what only requests have. */
 export function sourcePrincipals(source: AuthorizationSource, context: RuleContext, http: boolean): Principal[] {
-  return fields
-    .filter(({ ofRequests }) => http || !ofRequests)
-    .flatMap(({ is, isNot, matcher }) => wantedAndNot(source[is], source[isNot], (value) => matcher(value, context)));
+  return matchable(fields, http).flatMap(({ is, isNot, matcher }) =>
+    wantedAndNot(source[is], source[isNot], (value) => matcher(value, context)),
+  );
 }
 
-export function asksForRequest(source: AuthorizationSource): boolean {
-  return fields.some(({ is, isNot, ofRequests }) => ofRequests && (source[is] ?? source[isNot]) !== undefined);
+export function comesByRequests(source: AuthorizationSource): boolean {
+  return asksForRequests(source, fields);
 }
 
 /** One of the values, and none of those that are not wanted. */

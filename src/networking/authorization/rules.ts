@@ -6,7 +6,7 @@ import type { ProxyContext } from '../connection-context.ts';
 import type { Init } from '../init.ts';
 import { conditionMatchers, isOfRequests } from './conditions.ts';
 import { allOfPermissions, isAboutRequests, noPermission, operationPermissions } from './permissions.ts';
-import { allOfPrincipals, asksForRequest, noPrincipal, type RuleContext, sourcePrincipals } from './principals.ts';
+import { allOfPrincipals, comesByRequests, noPrincipal, type RuleContext, sourcePrincipals } from './principals.ts';
 import { trustDomainsOf } from './trust-domains.ts';
 
 export type RbacRules = Init<typeof RBACSchema>;
@@ -106,5 +106,5 @@ function envoyPolicy(
 }
 
 function needsRequests({ from = [], to = [], when = [] }: AuthorizationRule): boolean {
-  return from.some(asksForRequest) || to.some(isAboutRequests) || when.some(({ key }) => isOfRequests(key));
+  return from.some(comesByRequests) || to.some(isAboutRequests) || when.some(({ key }) => isOfRequests(key));
 }
