@@ -5,6 +5,7 @@
 import { hash } from 'node:crypto';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { noNames } from '../../../machines/discovery/name-lists.ts';
+import { WeakValues } from '../../model/weak-values.ts';
 import { RecentlyUsed } from './recently-used.ts';
 import { keptConcat } from './wire.ts';
 
@@ -14,20 +15,24 @@ export interface WireNames {
   readonly names: readonly string[];
 }
 
-/** Memory of lists that are kept to be recognised: those of some dozen kinds of clients that name a thousand each. */
-const maxKeptBytes = 16 * 1024 * 1024;
-/** What a list takes beside its names. */
+/** Memory of lists that are kept to be recognised: those of a hundred kinds of clients that name a thousand each. */
+const maxKeptBytes = 8 * 1024 * 1024;
+/** What a list takes beside its names, and what a name takes in it: its places, for the name itself lists share. */
 const listBytes = 200;
-/** What a name takes beside its characters: the string, its places in lists, and what is worked out for it. */
-const nameBytes = 130;
+const nameBytes = 32;
+/** Names that are known; of more than these all are forgotten. Those that are in lists live on there. */
+const maxKnownNames = 100_000;
 
 /** The lists of all streams of a server. */
 export class NameLists {
   readonly #byBytes = new RecentlyUsed<string, WireNames>(
     maxKeptBytes,
-    ({ bytes, names }) => bytes.length + sizeOf(names),
+    ({ bytes, names }) => bytes.length + names.length * nameBytes + listBytes,
   );
-  readonly #byNames = new RecentlyUsed<string, readonly string[]>(maxKeptBytes, sizeOf);
+  /** Those that somebody holds. */
+  readonly #byNames = new WeakValues<readonly string[]>();
+  /** Of equal names one, for thousands of lists have the same ones. */
+  readonly #names = new Map<string, string>();
 
   /** Reads fields of one number, one after the other. */
   read(fields: Uint8Array): WireNames {
@@ -35,7 +40,7 @@ export class NameLists {
     let known = this.#byBytes.get(key);
     if (known === undefined) {
       // The bytes of a message hold all of it: a copy keeps no more than what is wanted.
-      known = { bytes: keptConcat([fields]), names: this.shared(decode(fields)) };
+      known = { bytes: keptConcat([fields]), names: this.shared(this.#decode(fields)) };
       this.#byBytes.add(key, known);
     }
     return known;
@@ -49,27 +54,31 @@ export class NameLists {
     const key = digest(Buffer.from(`${sorted.length}\n${sorted.join('\n')}`));
     const known = this.#byNames.get(key);
     if (known !== undefined) return known;
-    this.#byNames.add(key, sorted);
+    this.#byNames.set(key, sorted);
     return sorted;
+  }
+
+  #decode(fields: Uint8Array): string[] {
+    const reader = new BinaryReader(fields);
+    const names: string[] = [];
+    while (reader.pos < reader.len) {
+      reader.tag();
+      names.push(this.#theOne(reader.string()));
+    }
+    return names;
+  }
+
+  #theOne(name: string): string {
+    const known = this.#names.get(name);
+    if (known !== undefined) return known;
+    if (this.#names.size >= maxKnownNames) this.#names.clear();
+    this.#names.set(name, name);
+    return name;
   }
 }
 
 function digest(bytes: Uint8Array): string {
   return hash('sha1', bytes, 'base64');
-}
-
-function sizeOf(names: readonly string[]): number {
-  return names.reduce((sum, name) => sum + name.length + nameBytes, listBytes);
-}
-
-function decode(fields: Uint8Array): string[] {
-  const reader = new BinaryReader(fields);
-  const names: string[] = [];
-  while (reader.pos < reader.len) {
-    reader.tag();
-    names.push(reader.string());
-  }
-  return names;
 }
 
 /** Where a run of fields with the same one-byte tag ends. Throws when it does not end within the bytes. */

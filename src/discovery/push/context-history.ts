@@ -10,7 +10,7 @@ export interface ChangesBetween {
 }
 
 /** Steps that are remembered; who is further behind is told that everything may differ. */
-const maxSteps = 1_024;
+const maxSteps = 256;
 const everything: ChangesBetween = { forced: true, changed: new Set() };
 
 /**

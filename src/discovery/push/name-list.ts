@@ -6,7 +6,8 @@ import { WeakValues } from '../../model/weak-values.ts';
 export class NameList {
   readonly key: string;
   readonly names: readonly string[];
-  #bySubject: Map<string, string[]> | undefined;
+  /** Places of the names in the order of their subjects: there may be many lists, of thousands of names each. */
+  #bySubject: Uint32Array | undefined;
 
   constructor(key: string, names: readonly string[]) {
     this.key = key;
@@ -15,9 +16,32 @@ export class NameList {
 
   /** @param subjectOf always the same function for a list. */
   namesOf(subject: string, subjectOf: (name: string) => string): readonly string[] {
-    this.#bySubject ??= Map.groupBy(this.names, subjectOf);
-    return this.#bySubject.get(subject) ?? [];
+    this.#bySubject ??= inOrderOf(this.names.map(subjectOf));
+    const places = this.#bySubject;
+    const found: string[] = [];
+    for (let at = this.#firstOf(subject, places, subjectOf); at < places.length; at++) {
+      const name = this.names[places[at]!]!;
+      if (subjectOf(name) !== subject) break;
+      found.push(name);
+    }
+    return found;
   }
+
+  /** Where the subject is, or would be. */
+  #firstOf(subject: string, places: Uint32Array, subjectOf: (name: string) => string): number {
+    let [low, high] = [0, places.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (subjectOf(this.names[places[middle]!]!) < subject) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+function inOrderOf(subjects: readonly string[]): Uint32Array {
+  const places = Uint32Array.from(subjects.keys());
+  return places.sort((a, b) => (subjects[a]! < subjects[b]! ? -1 : subjects[a]! > subjects[b]! ? 1 : a - b));
 }
 
 /** Finds the list of an array of names: arrays are known by identity, so that this costs nothing the second time. */
