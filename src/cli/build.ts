@@ -71,4 +71,6 @@ await build({
 cpSync(join(root, 'visualize/index.html'), join(root, 'dist/visualize/index.html'));
 // Read when an EnvoyFilter is first decoded.
 cpSync(join(root, 'src/gen/envoy-api.binpb'), join(root, 'dist/envoy-api.binpb'));
+// Read when a regular expression is first met that is not plain.
+cpSync(join(root, 'node_modules/re2js/build/index.cjs'), join(root, 'dist/re2js.cjs'));
 writeFileSync(join(root, knownChartsFile), JSON.stringify(await drawOwnCharts()));

@@ -1,43 +1,124 @@
-/** Whether Envoy will take a regular expression: RE2's syntax (https://github.com/google/re2/wiki/Syntax), close enough. */
+/**
+ * Regular expressions as Envoy has them: RE2 (https://github.com/google/re2/wiki/Syntax) over bytes. They are read by RE2JS,
+ * a port of RE2, which is loaded for the first expression that is not plain.
+ */
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import * as E from 'fp-ts/lib/Either.js';
+import type { RE2JS } from 're2js';
+import { asRe2js, bytesOf, textOf } from './re2-dialect.ts';
 
 const maxLength = 1024;
-const maxRepeat = 1000;
+/** `re2.max_program_size.error_level` in the bootstrap that the agent writes. */
+const maxProgramSize = 32_768;
+
+/** Letters, digits, dots, simple classes, each perhaps repeated: surely right, and most of what there is. */
+const plain =
+  /^\^?(?:(?:[\w/ ~!@%&=:;,'"<>-]|\\[dswDSW./\-+*?()[\]{}^$|]|\.|\[\^?(?:a-z|A-Z|0-9|[\w/.:])+-?\])(?:[*+?]\??)?)*\$?$/;
 
 /** What is wrong with an expression; undefined when nothing is. */
 export function re2Mistake(regex: string): string | undefined {
   if (regex === '') return 'must not be empty';
   if (regex.length > maxLength) return `must have at most ${maxLength} characters, not ${regex.length}`;
-  const bare = regex.replaceAll(/\\[^1-9kK]/g, '');
-  if (/\(\?<?[=!]/.test(bare)) return 'must be an RE2 expression: RE2 has no lookahead and no lookbehind';
-  if (/\\[1-9k]/.test(bare)) return 'must be an RE2 expression: RE2 has no back references';
-  for (const match of bare.matchAll(/\{(\d+)(?:,(\d*))?\}/g)) {
-    if (Number(match[1]) > maxRepeat || Number(match[2] ?? 0) > maxRepeat) {
-      return `must be an RE2 expression: a repetition is at most ${maxRepeat}`;
-    }
+  if (plain.test(regex)) return undefined;
+  if (!mistakes.has(regex)) {
+    if (mistakes.size >= mostRemembered) mistakes.clear();
+    mistakes.set(regex, mistakeOf(regex));
   }
-  const beyondLatin1 = [...bareHex(regex)].find((code) => code > 0xff);
-  if (beyondLatin1 !== undefined) {
-    return `must be an expression of bytes, as Envoy matches them: \\x{${beyondLatin1.toString(16)}} is none`;
-  }
+  return mistakes.get(regex);
+}
+
+/** Objects are decoded anew when their file is saved, and expressions recur. */
+const mistakes = new Map<string, string | undefined>();
+const mostRemembered = 10_000;
+
+function mistakeOf(regex: string): string | undefined {
+  const compiled = compile(regex);
+  if (E.isLeft(compiled)) return `must be an RE2 expression: ${compiled.left}`;
+  const size = mostInstructions(compiled.right);
+  return size > maxProgramSize
+    ? `must be a smaller expression: it may take ${size} instructions, and Envoy allows ${maxProgramSize}`
+    : undefined;
+}
+
+/** An expression that is right. */
+export interface Re2Expression {
+  /** Whether it matches the whole text. */
+  matches(text: string): boolean;
+  /** Whether it is found anywhere in the text. */
+  isFoundIn(text: string): boolean;
+}
+
+/** @throws Error for an expression that {@link re2Mistake} refuses. */
+export function re2Expression(regex: string): Re2Expression {
+  const compiled = compile(regex);
+  if (E.isLeft(compiled)) throw new Error(`${JSON.stringify(regex)} is no RE2 expression: ${compiled.left}`);
+  const { right } = compiled;
+  return {
+    matches: (text) => right.testExact(bytesOf(text)),
+    isFoundIn: (text) => right.test(bytesOf(text)),
+  };
+}
+
+/** Left: why RE2 does not take it. */
+function compile(regex: string): E.Either<string, RE2JS> {
+  const translated = asRe2js(bytesOf(regex));
+  if (E.isLeft(translated)) return E.left(textOf(translated.left));
+  const { RE2JS, RE2JSSyntaxException } = library();
   try {
-    new RegExp(asJavaScript(regex));
-    return undefined;
+    return E.right(RE2JS.compile(translated.right));
   } catch (error) {
-    const reason = error instanceof Error ? error.message.replace(/^.*: /, '') : String(error);
-    return `must be an RE2 expression: ${reason}`;
+    if (!(error instanceof RE2JSSyntaxException)) throw error;
+    return E.left(reasonOf(error.getDescription(), error.getPattern() ?? ''));
   }
 }
 
-/** The code points that `\x{…}` escapes name. Envoy 1.40 has RE2 read bytes (Latin-1), so that none may be above FF. */
-function bareHex(regex: string): readonly number[] {
-  return [...regex.matchAll(/(?<!\\)(?:\\\\)*\\x\{([0-9a-fA-F]+)\}/g)].map((match) => Number.parseInt(match[1]!, 16));
+function reasonOf(description: string, piece: string): string {
+  if (/^\(\?<?[=!]/.test(piece)) return 'RE2 has no lookahead and no lookbehind';
+  if (/^\\[1-9gk]/.test(piece)) return 'RE2 has no back references';
+  if (description === 'invalid repeat count' && !isReversed(piece)) {
+    return `${piece} repeats more than 1000 times, with what is repeated within it`;
+  }
+  return piece === '' ? description : `${description}: ${textOf(piece)}`;
 }
 
-/** Spellings that only RE2 knows, so that JavaScript's parser can judge the rest. */
-export function asJavaScript(regex: string): string {
-  return regex
-    .replaceAll(/\\Q(.*?)\\E/g, (_, literal: string) => literal.replaceAll(/[^\w]/g, '\\$&'))
-    .replaceAll('(?P<', '(?<')
-    .replaceAll(/\(\?[imsU]*(?:-[imsU]+)?\)/g, '')
-    .replaceAll(/\(\?[imsU]+(?:-[imsU]+)?:|\(\?-[imsU]+:/g, '(?:');
+function isReversed(repeat: string): boolean {
+  const [, least, most] = /^\{(\d+),(\d+)\}$/.exec(repeat) ?? [];
+  return Number(least) > Number(most);
+}
+
+let loaded: typeof import('re2js') | undefined;
+
+function library(): typeof import('re2js') {
+  if (loaded === undefined) {
+    // A build takes a copy along.
+    const isBuilt = existsSync(new URL('re2js.cjs', import.meta.url));
+    loaded = createRequire(import.meta.url)(isBuilt ? './re2js.cjs' : 're2js') as typeof import('re2js');
+  }
+  return loaded;
+}
+
+interface Instruction {
+  /** One and two: there are two ways to go on. */
+  readonly op: number;
+  /** Ranges of characters, lowest and highest by turns; a single character; none. */
+  readonly runes?: ArrayLike<number>;
+}
+
+/**
+ * How many instructions Envoy's RE2 needs at the most: one for each range of bytes, and up to two more than RE2JS for a
+ * repetition of what may be empty. (`programSize()` of RE2JS has one instruction for all ranges of a class.)
+ */
+function mostInstructions(expression: RE2JS): number {
+  const instructions = expression.re2().prog.inst as readonly Instruction[];
+  return instructions.reduce((size, { op, runes = [] }) => {
+    const branches = op === 1 || op === 2 ? 2 : 0;
+    return size + branches + Math.max(1, rangesOfBytes(runes));
+  }, 0);
+}
+
+function rangesOfBytes(runes: ArrayLike<number>): number {
+  let ranges = 0;
+  for (let at = 0; at + 1 < runes.length; at += 2) if (runes[at]! <= 0xff) ranges++;
+  return ranges;
 }

@@ -22,6 +22,24 @@ function temporaryDirectory(): string {
   return directory;
 }
 
+test('what a run has started ends with it, with its children, even if the run is killed', async () => {
+  const testRun = randomUUID();
+  const script = `import { Program } from ${JSON.stringify(join(import.meta.dirname, 'program.ts'))};
+    const env = { ...process.env, ${testRunVariable}: ${JSON.stringify(testRun)} };
+    const run = (args) => Program.run('sleeper', '/bin/sh', { args: ['-c', ...args], env, cwd: '.' });
+    const ended = run(['exit 0']);
+    run(['sleep 60 & sleep 60']);
+    run(['trap "" TERM HUP INT; sleep 60; sleep 60']);
+    await ended.exited;
+    process.stdout.write('started\\n');
+    setInterval(() => {}, 1_000);`;
+  const runner = Program.run('runner', process.execPath, { args: ['-e', script], env: process.env, cwd: '.' });
+  await runner.line(/^started$/);
+  await eventually('all run', () => leftovers(testRun, new Set()).length === 5);
+  runner.signal('SIGKILL');
+  await eventually('nothing is left', () => leftovers(testRun, new Set()).length === 0, { deadlineMs: 5_000 });
+});
+
 describe('free ports', () => {
   test('are different, outside of the range of outgoing connections, and can be listened on', async () => {
     const ports = await freePorts(20);

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { eventually } from './eventually.ts';
+import { endWithRunner } from './runner-watch.ts';
 
 export interface ProgramOptions {
   readonly args: readonly string[];
@@ -23,7 +24,7 @@ const linesKept = 20_000;
 
 const living = new Set<ChildProcess>();
 
-// Whatever ends this process, an uncaught error too: what it started does not outlive it.
+// Whatever ends this process, an uncaught error too: what it started does not outlive it. (`endWithRunner` sees to the rest.)
 process.once('exit', () => {
   for (const child of living) child.kill('SIGKILL');
 });
@@ -50,6 +51,7 @@ export class Program {
       });
     }
     living.add(child);
+    endWithRunner(child);
     this.exited = new Promise((resolve, reject) => {
       child.on('error', reject);
       child.on('exit', () => living.delete(child));

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findEnvoy } from '../../src/agent/envoy-binary.ts';
 import type { Proxy } from '../../src/model/proxy.ts';
+import { endWithRunner } from '../harness/runner-watch.ts';
 
 export interface RealEnvoy {
   /** The answer of the admin interface. */
@@ -27,7 +28,9 @@ export async function startRealEnvoy(adsPort: number, proxy: Pick<Proxy, 'id' | 
   writeFileSync(configFile, JSON.stringify(bootstrap(adsPort, proxy)));
   // No hot restart: nothing shared with other Envoys of the host, nothing left in /dev/shm.
   const options = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'warning'];
-  const child = spawn(found.path, ['-c', configFile, '--admin-address-path', addressFile, ...options]);
+  const args = ['-c', configFile, '--admin-address-path', addressFile, ...options];
+  const child = spawn(found.path, args, { detached: true });
+  endWithRunner(child);
   let log = '';
   child.stderr.on('data', (chunk: Buffer) => {
     log += chunk.toString();

@@ -164,6 +164,31 @@ const lua = {
     default_source_code: { inline_string: 'function envoy_on_request(h) end' },
   }),
 };
+/** Odd ones among them: Envoy does not survive each. */
+const pathTemplates = [
+  '/a/*',
+  '/**',
+  '/{a}/{b=**}',
+  '/{a}.x',
+  '/{a=b/*}/c',
+  '/a*',
+  '/{a}/{a}',
+  '/**/*',
+  'a',
+  '/a b',
+  '/{a}{b}',
+];
+const denial = (template: string): object => {
+  const uriTemplate = {
+    name: 'envoy.path.match.uri_template.uri_template_matcher',
+    typed_config: {
+      '@type': 'type.googleapis.com/envoy.extensions.path.match.uri_template.v3.UriTemplateMatchConfig',
+      path_template: template,
+    },
+  };
+  const policies = { odd: { permissions: [{ uri_template: uriTemplate }], principals: [{ any: true }] } };
+  return { name: 'denial', typed_config: typed('http.rbac.v3.RBAC', { rules: { action: 'DENY', policies } }) };
+};
 const managerPatch = { server_name: 'patched', max_request_headers_kb: 96 };
 
 /** Of what a stock Envoy has. */
@@ -180,6 +205,7 @@ export function envoyFilter({ draw, servicePorts }: World): object {
   const patches = [
     patch('HTTP_FILTER', inManager({ subFilter: { name: 'envoy.filters.http.router' } }), 'INSERT_BEFORE', lua),
     patch('HTTP_FILTER', inManager(), draw.pick(['INSERT_FIRST', 'ADD']), lua),
+    patch('HTTP_FILTER', inManager(), 'INSERT_FIRST', denial(draw.pick(pathTemplates))),
     patch('NETWORK_FILTER', inManager(), 'MERGE', {
       name: manager,
       typed_config: typed('network.http_connection_manager.v3.HttpConnectionManager', managerPatch),

@@ -60,6 +60,18 @@ const oddRegexes = [
   '(?i:x)y',
   '\\z',
   'x*?',
+  // Of which some are refused.
+  '\\C+/',
+  '(?<n>a)(?<n>b)',
+  '[é-à]',
+  'a{10000000000}',
+  '(?:[a-z]{0,1000}/){2}',
+  '[a-z]{1000}.{1000}[^/]{1000}',
+  '\\x{100}',
+  '(a)\\1',
+  '[[:foo:]]',
+  '\\p{Garay}',
+  'a{1000}{2}',
 ];
 export const regex = (draw: Draw): string => (draw.chance(0.7) ? draw.pick(regexes) : draw.pick(oddRegexes));
 const texts = [

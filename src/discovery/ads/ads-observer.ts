@@ -48,6 +48,8 @@ export interface WatchView {
   readonly names: readonly string[];
   readonly nonceSent: string;
   readonly nonceAcked: string;
+  /** Of the last response that the client rejected; empty when it has rejected none. */
+  readonly nonceRejected?: string;
   readonly versionSent: string;
   readonly versionAcked: string;
   /** Why the client rejected what it was sent; empty when it did not. */

@@ -143,6 +143,7 @@ describe('those who watch the server', () => {
             names: [],
             nonceSent: nonce,
             nonceAcked: '',
+            nonceRejected: nonce,
             versionSent: versionInfo,
             versionAcked: '',
             lastError: 'no such filter',

@@ -29,9 +29,9 @@ export function viewConnection(
 }
 
 function watchView(typeUrl: string, watch: Watch, resourcesSent: number): WatchView {
-  const { wildcard, names, nonceSent, nonceAcked, versionSent, versionAcked, lastError, sentAt } = watch;
+  const { wildcard, names, nonceSent, nonceAcked, nonceRejected, versionSent, versionAcked, lastError, sentAt } = watch;
   const sent = sentAt === 0 ? undefined : new Date(sentAt).toISOString();
-  const nonces = { nonceSent, nonceAcked, versionSent, versionAcked };
+  const nonces = { nonceSent, nonceAcked, nonceRejected, versionSent, versionAcked };
   return { typeUrl, wildcard, names, ...nonces, lastError, sentAt: sent, resourcesSent, pending: pendingOf(watch) };
 }
 

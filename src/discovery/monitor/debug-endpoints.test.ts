@@ -245,6 +245,19 @@ describe('the connection view', () => {
     ]);
   });
 
+  it('tells whether what was rejected is the last response or one before', async () => {
+    const last = { typeUrl: 'route', nonceSent: 'n2', nonceAcked: 'n1', nonceRejected: 'n2', lastError: 'bad' };
+    const before = { ...last, nonceSent: 'n3' };
+    const sources = givenPlane(mesh);
+    sources.connect({ id: web, cluster: 'web', metadata: { NAMESPACE: 'shop' } } as never, [last, before]);
+    const [proxy] = await body<{ types: object[] }[]>(sources, '/debug/proxyz');
+    expect(proxy!.types).toMatchObject([
+      { state: 'ERROR', rejected: 'bad' },
+      { state: 'ERROR', rejected: 'bad', pending: 'its answer to the last response' },
+    ]);
+    expect(proxy!.types[0]).not.toHaveProperty('pending');
+  });
+
   it('is a page for people who ask with a browser, with everything escaped', async () => {
     const html = { headers: { accept: 'text/html,*/*' } };
     const overview = await ask(plane(), '/debug/proxyz', html);

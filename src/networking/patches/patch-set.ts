@@ -7,7 +7,7 @@ import { patchValue } from '../../model/kinds/envoy-filter.value.ts';
 import type { NodeType } from '../../model/proxy.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
-import { asJavaScript } from '../../model/re2.ts';
+import { type Re2Expression, re2Expression } from '../../model/re2.ts';
 import { identityText, WeakValues } from '../../model/weak-values.ts';
 import type { Origin } from '../origin.ts';
 import { PatchFailure } from './merge.ts';
@@ -73,17 +73,18 @@ function isForProxy({ match }: EnvoyPatch, { type, askedMetadata }: ProxyShape):
   const { proxyVersion = '', metadata = {} } = match.proxy ?? {};
   if (match.context !== 'ANY' && (match.context === 'GATEWAY') !== (type === 'router')) return false;
   const version = askedMetadata.ISTIO_VERSION;
-  if (proxyVersion !== '' && (typeof version !== 'string' || !expressionOf(proxyVersion).test(version))) return false;
+  if (proxyVersion !== '' && (typeof version !== 'string' || !expressionOf(proxyVersion).isFoundIn(version)))
+    return false;
   return Object.entries(metadata).every(([key, value]) => askedMetadata[key] === value);
 }
 
-const expressions = new Map<string, RegExp>();
+const expressions = new Map<string, Re2Expression>();
 
 /** Found anywhere in the version. */
-function expressionOf(regex: string): RegExp {
+function expressionOf(regex: string): Re2Expression {
   let expression = expressions.get(regex);
   if (expression === undefined) {
-    expression = new RegExp(asJavaScript(regex));
+    expression = re2Expression(regex);
     expressions.set(regex, expression);
   }
   return expression;

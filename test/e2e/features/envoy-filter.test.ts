@@ -248,3 +248,20 @@ test('a patch that cannot be applied is left out and counted, and the others hol
   ]);
   expect(await mesh.page('/debug/push_status')).toContain('TcpProxy cannot be merged into');
 });
+
+test.each(['VIRTUAL_HOST', 'CLUSTER'] as const)(
+  'what Envoy refuses of a %s is told, and not of what comes after it',
+  async (applyTo) => {
+    const { entry, to } = await echo();
+    const value =
+      applyTo === 'CLUSTER'
+        ? { connect_timeout: '-1s' }
+        : { request_headers_to_add: [{ header: { key: 'x', value: '%' } }] };
+    const refused = { applyTo, match: { context: 'SIDECAR_OUTBOUND' }, patch: { operation: 'MERGE', value } };
+    await expect(mesh.apply(`${entry}\n---\n${envoyFilter('refused', [refused])}`)).rejects.toThrow(
+      'web.shop rejected',
+    );
+    await mesh.apply(entry);
+    expect((await mesh.request('web', to)).status).toBe(200);
+  },
+);

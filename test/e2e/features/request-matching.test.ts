@@ -34,6 +34,14 @@ const conditions: Readonly<Record<string, Condition>> = {
     hits: [{ path: '/regex/abc/1' }, { path: '/regex/a/2?x=y' }],
     misses: [{ path: '/regex/abd/1' }, { path: '/regex/abc/12' }],
   },
+  'regex-of-re2': {
+    match: {
+      uri: { prefix: '/regex-of-re2' },
+      headers: { 'x-user': { regex: '(?U)(?P<n>[[:alpha:]]+)(?P<n>\\Q.*\\E)(?i:x)\\C{2}' } },
+    },
+    hits: [headers({ 'x-user': 'ann.*X42' }), headers({ 'x-user': 'a.*x..' })],
+    misses: [headers({ 'x-user': 'ann.*X4' }), headers({ 'x-user': 'ann..X42' }), headers({ 'x-user': '1.*x42' })],
+  },
   'any-case': {
     match: { uri: { exact: '/any-case/a' }, ignoreUriCase: true },
     hits: [{ path: '/any-case/a' }, { path: '/ANY-case/A' }],

@@ -83,7 +83,7 @@ export function describeProxies(connections: readonly ConnectionView[], resource
 
 function describeType(watch: WatchView): TypeDescription {
   const state = syncStateOf(watch);
-  const pending = pendingOf(watch, state);
+  const pending = pendingOf(watch);
   return {
     type: watch.typeUrl.replace(/^type\.googleapis\.com\/(envoy\.(config|extensions)\.)?/, ''),
     typeUrl: watch.typeUrl,
@@ -97,8 +97,9 @@ function describeType(watch: WatchView): TypeDescription {
   };
 }
 
-function pendingOf({ pending }: WatchView, state: SyncState): string | undefined {
-  const waiting = state === 'STALE' ? 'its answer to the last response' : undefined;
+function pendingOf({ pending, nonceSent, nonceAcked, nonceRejected }: WatchView): string | undefined {
+  const isAnswered = nonceSent === '' || nonceSent === nonceAcked || nonceSent === nonceRejected;
+  const waiting = isAnswered ? undefined : 'its answer to the last response';
   const next = pending === undefined || pending === 'nothing' ? undefined : nextOf[pending];
   return [waiting, next].filter(Boolean).join(', then ') || undefined;
 }

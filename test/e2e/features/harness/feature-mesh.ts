@@ -276,6 +276,8 @@ export class FeatureMesh {
     const rejected = proxies.flatMap(({ proxy, types }) =>
       types
         .filter(isWatched)
+        // What was rejected before the last response, which is not answered yet, may be of the case before.
+        .filter((type) => !type.pending?.startsWith(unanswered))
         .flatMap((type) => (type.rejected ? [`${proxy} rejected ${type.type}: ${type.rejected}`] : [])),
     );
     this.#rejection = rejected.join('\n') || undefined;
@@ -331,6 +333,9 @@ interface ProxyState {
     readonly pending?: string;
   }[];
 }
+
+/** What `pending` begins with as long as Envoy has said nothing to the last response. */
+const unanswered = 'its answer to the last response';
 
 /** Secrets that are not there are not answered. */
 function isMissingSecret({ type, state }: ProxyState['types'][number]): boolean {

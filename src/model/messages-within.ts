@@ -1,0 +1,57 @@
+/** Messages of Envoy's API at any depth: in fields, in lists and maps, packed, and in JSON that stands for a packed one. */
+import { type DescField, type DescMessage, isFieldSet, type JsonValue, type Message } from '@bufbuild/protobuf';
+import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
+import * as E from 'fp-ts/lib/Either.js';
+import { type DecodedMessage, decodeForgiving, envoyApi } from './envoy-api.ts';
+
+/** The message itself first. Of packed messages, those that the API has. */
+export function* messagesWithin(schema: DescMessage, message: Message): Generator<DecodedMessage> {
+  const packed = packedIn(schema, message);
+  if (packed !== undefined) return yield* messagesWithin(packed.schema, packed.message);
+  if (schema.typeName.startsWith('google.protobuf.')) return;
+  yield { schema, message };
+  for (const field of schema.fields) {
+    if (!isFieldSet(message, field)) continue;
+    for (const inner of messagesIn(field, message)) yield* messagesWithin(field.message!, inner);
+  }
+}
+
+interface TypedStruct {
+  readonly typeUrl: string;
+  readonly value?: JsonValue;
+}
+
+function packedIn({ typeName }: DescMessage, message: Message): DecodedMessage | undefined {
+  if (typeName === 'google.protobuf.Any') {
+    const any = message as Any;
+    const schema = envoyApi().getMessage(nameOf(any.typeUrl));
+    const unpacked = schema && anyUnpack(any, schema);
+    return schema && unpacked && { schema, message: unpacked };
+  }
+  if (typeName !== 'xds.type.v3.TypedStruct' && typeName !== 'udpa.type.v1.TypedStruct') return undefined;
+  const { typeUrl, value = {} } = message as Message & TypedStruct;
+  if (envoyApi().getMessage(nameOf(typeUrl)) === undefined) return undefined;
+  const decoded = decodeForgiving(typeUrl, value, { keepsTypes: true });
+  return E.isRight(decoded) ? decoded.right : undefined;
+}
+
+function nameOf(typeUrl: string): string {
+  return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
+}
+
+/** The messages in a field; none in one of numbers and texts, nor in one that the library has as plain JSON. */
+function messagesIn(field: DescField, message: Message): Message[] {
+  if (field.message === undefined) return [];
+  const fields = message as unknown as Record<string, unknown>;
+  const value =
+    field.oneof === undefined
+      ? fields[field.localName]
+      : (fields[field.oneof.localName] as { readonly value: unknown }).value;
+  const all =
+    field.fieldKind === 'list'
+      ? (value as unknown[])
+      : field.fieldKind === 'map'
+        ? Object.values(value as object)
+        : [value];
+  return all.filter((one): one is Message => typeof one === 'object' && one !== null && '$typeName' in one);
+}

@@ -1,0 +1,90 @@
+/**
+ * What Envoy's RE2 (C++, reading bytes) and RE2JS (after Go's RE2, reading code points) spell differently. Each row was
+ * found by asking Envoy 1.40 (`--mode validate`), see `test/e2e/envoy-regular-expressions.test.ts`.
+ */
+import * as E from 'fp-ts/lib/Either.js';
+
+/** The text's bytes in UTF-8, each as one character: so Envoy compares expressions with texts. */
+export function bytesOf(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
+
+/** The text of which these are the bytes. */
+export function textOf(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString('utf8');
+}
+
+/** Properties that RE2JS knows and the RE2 of Envoy 1.40 does not: no categories of its own, or scripts since Unicode 16. */
+const unknownProperties: ReadonlySet<string> = new Set([
+  ...['Cn', 'LC', 'ASCII_Hex_Digit', 'Alphabetic', 'Dash', 'Emoji', 'Emoji_Component', 'Emoji_Modifier'],
+  ...['Emoji_Modifier_Base', 'Emoji_Presentation', 'Extended_Pictographic', 'Hex_Digit', 'Lowercase', 'Math'],
+  ...['Quotation_Mark', 'Terminal_Punctuation', 'Uppercase', 'White_Space', 'Unknown'],
+  ...['Beria_Erfe', 'Garay', 'Gurung_Khema', 'Kirat_Rai', 'Ol_Onal', 'Sidetic', 'Sunuwar', 'Tai_Yo', 'Todhri'],
+  ...['Tolong_Siki', 'Tulu_Tigalari'],
+]);
+
+/** A piece of an expression, and what RE2JS calls it; left: why Envoy does not take it. */
+type Reading = readonly [piece: string, translated: E.Either<string, string>];
+
+const quoted = /\\Q.*?(?:\\E|$)/sy;
+const hexadecimal = /\\x\{([0-9a-fA-F]+)\}/y;
+const octal = /\\[4-7][0-7]{2}/y;
+const property = /\\[pP]\{\^?(\w+)\}/y;
+const escape = /\\./sy;
+const groupName = /\(\?P?<\w+>/y;
+/** Ten digits are no number to RE2, so that these are braces. */
+const hugeRepeat = /\{(?:[1-9]\d{9,}(?:,\d*)?|\d+,[1-9]\d{9,})\}/y;
+const classStart = /\[\^?\]?/y;
+const namedClass = /\[:\^?\w+:\]/y;
+
+/** An expression of bytes as RE2JS reads it; left: what Envoy does not take and RE2JS would. */
+export function asRe2js(bytes: string): E.Either<string, string> {
+  let translated = '';
+  let inClass = false;
+  for (let at = 0; at < bytes.length; ) {
+    const [piece, made] = reading(bytes, at, inClass);
+    if (E.isLeft(made)) return made;
+    translated += made.right;
+    at += piece.length;
+    if (!inClass) inClass = piece.startsWith('[');
+    else if (piece === ']') inClass = false;
+  }
+  return E.right(translated);
+}
+
+function reading(bytes: string, at: number, inClass: boolean): Reading {
+  const found = (pattern: RegExp): RegExpExecArray | null => {
+    pattern.lastIndex = at;
+    return pattern.exec(bytes);
+  };
+  const asIs = (match: RegExpExecArray): Reading => [match[0], E.right(match[0])];
+  if (bytes[at] === '\\') return escaped(found, inClass);
+  const whole = inClass ? found(namedClass) : found(classStart);
+  if (whole) return asIs(whole);
+  if (!inClass) {
+    // Names mean nothing here, and RE2 takes the same one twice.
+    const name = found(groupName);
+    if (name) return [name[0], E.right('(')];
+    const braces = found(hugeRepeat);
+    if (braces) return [braces[0], E.right(`\\${braces[0]}`)];
+  }
+  return [bytes[at]!, E.right(bytes[at]!)];
+}
+
+function escaped(found: (pattern: RegExp) => RegExpExecArray | null, inClass: boolean): Reading {
+  const quote = inClass ? null : found(quoted);
+  if (quote) return [quote[0], E.right(quote[0])];
+  const code = found(hexadecimal) ?? found(octal);
+  if (code) {
+    const value = code[1] === undefined ? Number.parseInt(code[0].slice(1), 8) : Number.parseInt(code[1], 16);
+    return [code[0], value > 0xff ? E.left(`${code[0]} is no byte, and Envoy matches bytes`) : E.right(code[0])];
+  }
+  const named = found(property);
+  if (named) {
+    const isUnknown = unknownProperties.has(named[1]!);
+    return [named[0], isUnknown ? E.left(`Envoy's RE2 has no class ${named[0]}`) : E.right(named[0])];
+  }
+  const [piece] = found(escape) ?? ['\\'];
+  // A byte, whatever it is.
+  return [piece, E.right(piece === '\\C' && !inClass ? '(?s:.)' : piece)];
+}

@@ -1,0 +1,62 @@
+/** What Envoy says of a configuration before it runs with it (`--mode validate`): without a network, in a tenth of a second. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { envoyBinary } from '../../src/agent/testing/real-envoy.ts';
+
+/** `ended`: its process was ended by what it read, which is no verdict but a crash. */
+export type EnvoyVerdict =
+  | { readonly verdict: 'accepted' }
+  | { readonly verdict: 'refused' | 'ended'; readonly words: string };
+
+/** As agents write it: without it Envoy takes short regular expressions only. */
+const runtime = { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': '32768' } }] };
+
+/** @param resources `static_resources` of a bootstrap */
+export async function envoyVerdict(resources: object): Promise<EnvoyVerdict> {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-verdict-'));
+  const file = join(folder, 'bootstrap.json');
+  writeFileSync(file, JSON.stringify({ layered_runtime: runtime, static_resources: resources }));
+  try {
+    return await new Promise((resolve) => {
+      const options = ['--mode', 'validate', '-c', file, '-l', 'error', '--disable-hot-restart'];
+      execFile(envoyBinary(), options, { timeout: 20_000 }, (error, stdout, stderr) => {
+        if (error === null) return resolve({ verdict: 'accepted' });
+        const words = lastWords(`${stdout}${stderr}`);
+        resolve({ verdict: error.code === 1 ? 'refused' : 'ended', words });
+      });
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function lastWords(output: string): string {
+  return /error initializing configuration '[^']*': (.*)$/s.exec(output)?.[1]?.trim() ?? output.trim().slice(-400);
+}
+
+const extension = (name: string, more: object = {}): object => ({
+  '@type': `type.googleapis.com/envoy.extensions.filters.${name}`,
+  ...more,
+});
+
+/** A listener of plain HTTP with this route configuration and these filters before the router. */
+export function httpListener(routes: object, filters: readonly object[] = [], more: object = {}): object {
+  const manager = extension('network.http_connection_manager.v3.HttpConnectionManager', {
+    stat_prefix: 'verdict',
+    route_config: routes,
+    http_filters: [...filters, { name: 'envoy.filters.http.router', typed_config: extension('http.router.v3.Router') }],
+    ...more,
+  });
+  return {
+    name: 'verdict',
+    address: { socket_address: { address: '127.0.0.1', port_value: 0 } },
+    filter_chains: [{ filters: [{ name: 'envoy.filters.network.http_connection_manager', typed_config: manager }] }],
+  };
+}
+
+/** A route configuration of this one route. */
+export function oneRoute(route: object): object {
+  return { virtual_hosts: [{ name: 'all', domains: ['*'], routes: [route] }] };
+}

@@ -1,0 +1,46 @@
+/**
+ * Ends what a test run started when the run itself is ended by a signal that nobody can handle (SIGKILL, out of memory).
+ *
+ * One shell per run keeps the process groups that are to end. It reads them from a pipe whose other end the run holds:
+ * whatever way the run ends, the pipe does. A child that is started with `detached` leads a group of its own, so that its
+ * own children end with it.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+
+/** Lines of `+ PID` and `- PID`; at the end of the input, all groups that are left are killed. */
+const script = `
+trap '' HUP INT TERM
+left=' '
+while read -r sign pid; do
+  case $sign in
+    +) left="$left$pid " ;;
+    -) left="\${left%% $pid *} \${left#* $pid }" ;;
+  esac
+done
+for pid in $left; do kill -9 "-$pid" 2>/dev/null; done
+`;
+
+let shell: ChildProcess | undefined;
+
+/** @param child started with `detached` */
+export function endWithRunner(child: ChildProcess): void {
+  const { pid } = child;
+  if (pid === undefined) return;
+  const input = runningShell().stdin!;
+  input.write(`+ ${pid}\n`);
+  child.once('exit', () => input.write(`- ${pid}\n`));
+}
+
+function runningShell(): ChildProcess {
+  if (shell === undefined) {
+    // A worker of a test run goes on when the run is killed: nobody hears it any more.
+    if (process.connected) process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+    shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
+    // The run does not wait for it, and does not fail with it.
+    shell.unref();
+    const input = shell.stdin!;
+    input.on('error', () => {});
+    if ('unref' in input) (input as unknown as { unref(): void }).unref();
+  }
+  return shell;
+}
