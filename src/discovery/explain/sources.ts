@@ -1,5 +1,6 @@
 /** Where in which file the field of an object was written. */
 import { readFileSync } from 'node:fs';
+import { relative } from 'node:path';
 import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { Config, ConfigKey } from '../../model/config.ts';
 import type { Origin } from '../../model/origin.ts';
@@ -32,7 +33,7 @@ export class Sources {
     return {
       object: `${key.kind} ${key.namespace}/${key.name}`,
       ...(field && { field }),
-      ...(source && position && { place: `${source.file}:${position.line}:${position.column}` }),
+      ...(source && position && { place: `${shown(source.file)}:${position.line}:${position.column}` }),
     };
   }
 
@@ -59,6 +60,12 @@ export class Sources {
     }
     return text;
   }
+}
+
+/** As a person at this place would name the file. */
+function shown(file: string): string {
+  const fromHere = relative(process.cwd(), file);
+  return fromHere.startsWith('..') ? file : fromHere;
 }
 
 /** `spec.http[2].route`. */

@@ -130,7 +130,7 @@ function throughHttp(
   if (virtualHost === undefined) {
     return {
       ...met,
-      outcome: { kind: 'no route', status: 404, why: `no virtual host has the name ${request.authority}` },
+      outcome: { kind: 'no route', status: 404, why: withoutHost(request.authority, routes) },
     };
   }
   if (virtualHost.requireTls === TlsRequirement.ALL && request.scheme !== 'https') {
@@ -146,6 +146,16 @@ function throughHttp(
   const { outcome, clusters } = endOfRoute(route, request);
   const targets = clusters.map(({ name, weight }) => targetOf(name, weight, configuration));
   return { ...met, virtualHost, route, outcome, targets };
+}
+
+const mostNamed = 5;
+
+/** With names that there are: it may be a slip of the pen. */
+function withoutHost(authority: string, { name, virtualHosts }: RouteConfiguration): string {
+  const known = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
+  const more = known.length > mostNamed ? ` and ${known.length - mostNamed} more` : '';
+  const there = known.length === 0 ? 'none' : `${known.slice(0, mostNamed).join(', ')}${more}`;
+  return `no virtual host of route configuration ${name} has the name ${authority}; there is ${there}`;
 }
 
 function nameOfRoutes({ routeSpecifier }: HttpConnectionManager): string {
