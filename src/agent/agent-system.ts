@@ -18,6 +18,7 @@ import { AdminInterfaces } from './admin-interfaces.ts';
 import { AgentMetrics } from './agent-metrics.ts';
 import { type ClaimedBaseIds, claimBaseIds } from './base-ids.ts';
 import { buildBootstrap } from './bootstrap.ts';
+import { telemetryWarnings } from './bootstrap-telemetry.ts';
 import { digestFiles, waitForFiles } from './certificate-files.ts';
 import { controlPlaneTls } from './control-plane-tls.ts';
 import { watchDirectories } from './directory-watch.ts';
@@ -227,11 +228,15 @@ function bootstrapSource(options: ProxyOptions, log: Logger): PrepareEnvironment
       podAnnotations,
       annotations: podAnnotations,
       local: localAddresses(addresses),
+      hostIp: options.env.HOST_IP ?? '',
       ...(outlierLogPath !== undefined && { outlierLogPath }),
       ...(tls !== undefined && { tls, controlPlaneName: tls.serverName }),
     };
     const { node, warnings } = buildNode(facts);
-    return { bootstrap: buildBootstrap({ ...facts, node }), warnings };
+    return {
+      bootstrap: buildBootstrap({ ...facts, node }),
+      warnings: [...warnings, ...telemetryWarnings(options.config)],
+    };
   };
   for (const warning of build(proxyAdminPort).warnings) log.warn(warning);
   return { bootstrap: (adminPort) => build(adminPort).bootstrap };

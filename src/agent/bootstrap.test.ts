@@ -30,6 +30,7 @@ function facts(changes: Partial<BootstrapFacts> = {}, configChanges: Partial<Pro
     config,
     addresses,
     local: localAddresses(addresses),
+    hostIp: '',
     annotations: {},
     delta: false,
     connectTimeoutMs: 1_000,
@@ -71,6 +72,16 @@ describe('Envoy accepts the bootstrap', () => {
       },
     ],
     [
+      'services that Envoy reports to',
+      { hostIp: '10.9.9.9' },
+      {
+        tracing: { zipkin: { address: 'zipkin.istio-system:9411' } },
+        envoyAccessLogService: { address: 'logs.test:9000', tcpKeepalive: { probes: 3, time: '10s', interval: '0s' } },
+        envoyMetricsService: { address: '$(HOST_IP):9001', tlsSettings: { mode: 'SIMPLE', caCertificates: '<root>' } },
+      },
+    ],
+    ['spans for a Datadog agent', {}, { tracing: { datadog: { address: '127.0.0.1:8126' } } }],
+    [
       'IPv6',
       { addresses: ['2001:db8::1'], local: localAddresses(['2001:db8::1']) },
       { discoveryAddress: '[::1]:15010' },
@@ -79,7 +90,7 @@ describe('Envoy accepts the bootstrap', () => {
     using folder = temporaryFolder();
     const rootFile = join(folder.path, 'root.pem');
     writeFileSync(rootFile, createAuthority().certificate);
-    const bootstrap = JSON.stringify(buildBootstrap(facts(changes, config))).replace('<root>', rootFile);
+    const bootstrap = JSON.stringify(buildBootstrap(facts(changes, config))).replaceAll('<root>', rootFile);
     const file = join(folder.path, 'bootstrap.json');
     writeFileSync(file, bootstrap);
     const { exitCode, all } = await execa(envoyBinary(), validationArguments(testFlags, file), {

@@ -4,6 +4,7 @@ import { type ProxyConfig, parseHostAndPort } from '../model/proxy-config.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
 import type { LocalAddresses } from './addresses.ts';
 import { statsConfig } from './bootstrap-stats.ts';
+import { telemetryServices } from './bootstrap-telemetry.ts';
 import type { ControlPlaneTls } from './control-plane-tls.ts';
 import type { EnvoyNode } from './node-metadata.ts';
 
@@ -22,6 +23,8 @@ export interface BootstrapFacts {
   readonly envoyStatusPort: number;
   readonly envoyPrometheusPort: number;
   readonly outlierLogPath?: string;
+  /** Of the machine that the pod runs on (HOST_IP); empty: nobody said. */
+  readonly hostIp: string;
 }
 
 type Json = Record<string, unknown>;
@@ -33,10 +36,18 @@ const agentCluster = 'agent';
 const noLimit = 2_147_483_647;
 
 /**
- * @throws ChartpilotError CONFIG_INVALID when the discovery address is no address
+ * @throws ChartpilotError CONFIG_INVALID when the discovery address is no address, or a service that Envoy is to report to
+ *   cannot be reported to
  */
 export function buildBootstrap(facts: BootstrapFacts): Json {
-  const { config, local, outlierLogPath } = facts;
+  const { config, local, outlierLogPath, node, hostIp } = facts;
+  const telemetry = telemetryServices({
+    config,
+    serviceName: node.cluster,
+    dnsLookupFamily: lookupFamily(facts),
+    hostIp,
+  });
+  const sinks = [...telemetry.statsSinks, ...(config.statsdUdpAddress ? [statsdSink(config.statsdUdpAddress)] : [])];
   return {
     node: { ...facts.node },
     layered_runtime: {
@@ -74,8 +85,9 @@ export function buildBootstrap(facts: BootstrapFacts): Json {
       cluster_manager: { outlier_detection: { event_log_path: outlierLogPath } },
     }),
     dynamic_resources: dynamicResources(facts.delta),
-    static_resources: { clusters: clusters(facts), listeners: listeners(facts) },
-    ...(config.statsdUdpAddress !== undefined && { stats_sinks: [statsdSink(config.statsdUdpAddress)] }),
+    static_resources: { clusters: [...clusters(facts), ...telemetry.clusters], listeners: listeners(facts) },
+    ...(telemetry.tracing && { tracing: telemetry.tracing }),
+    ...(sinks.length > 0 && { stats_sinks: sinks }),
   };
 }
 
@@ -117,7 +129,12 @@ function clusters(facts: BootstrapFacts): Json[] {
   ];
 }
 
-function controlPlane({ config, local, connectTimeoutMs, tls }: BootstrapFacts): Json {
+function lookupFamily({ local }: BootstrapFacts): string {
+  return local.ipVersion === 'v6' ? 'AUTO' : 'V4_ONLY';
+}
+
+function controlPlane(facts: BootstrapFacts): Json {
+  const { config, connectTimeoutMs, tls } = facts;
   const address = parseHostAndPort(config.discoveryAddress);
   if (address === undefined) {
     throw new ChartpilotError('CONFIG_INVALID', `discoveryAddress ${config.discoveryAddress} is not host:port`);
@@ -127,7 +144,7 @@ function controlPlane({ config, local, connectTimeoutMs, tls }: BootstrapFacts):
     name: controlPlaneCluster,
     type: isIP(address.host) === 0 ? 'STRICT_DNS' : 'STATIC',
     ...(isIP(address.host) === 0 && {
-      dns_lookup_family: local.ipVersion === 'v6' ? 'AUTO' : 'V4_ONLY',
+      dns_lookup_family: lookupFamily(facts),
       respect_dns_ttl: true,
       dns_refresh_rate: '5s',
     }),

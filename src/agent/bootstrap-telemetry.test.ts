@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { type TelemetryFacts, telemetryServices, telemetryWarnings } from './bootstrap-telemetry.ts';
+
+function services(config: TelemetryFacts['config'], hostIp = '') {
+  return telemetryServices({ config, serviceName: 'web.shop', dnsLookupFamily: 'V4_ONLY', hostIp });
+}
+
+describe('services that Envoy reports to', () => {
+  it('are none when nobody names one', () => {
+    expect(services({})).toEqual({ clusters: [], statsSinks: [] });
+    expect(services({ tracing: { sampling: 10 }, envoyAccessLogService: {} })).toEqual({
+      clusters: [],
+      statsSinks: [],
+    });
+  });
+
+  it('have the clusters that listeners refer to by name', () => {
+    const { clusters, statsSinks } = services({
+      envoyAccessLogService: { address: 'logs.test:9000' },
+      envoyMetricsServiceAddress: '10.0.0.1:9001',
+    });
+    expect(clusters).toMatchObject([
+      { name: 'envoy_metrics_service', type: 'STATIC' },
+      { name: 'envoy_accesslog_service', type: 'STRICT_DNS', dns_lookup_family: 'V4_ONLY' },
+    ]);
+    expect(statsSinks).toHaveLength(1);
+  });
+
+  it('take spans: of Zipkin by its old option as well, of Datadog under the name of the node', () => {
+    expect(services({ zipkinAddress: 'zipkin:9411' }).clusters).toMatchObject([{ name: 'zipkin' }]);
+    const { tracing } = services({ tracing: { datadog: { address: '$(HOST_IP):8126' } } }, '10.9.9.9');
+    expect(tracing).toMatchObject({ http: { typed_config: { service_name: 'web.shop' } } });
+  });
+
+  it('are reached by TLS with files, under the name that is given or that of the cluster', () => {
+    const tlsSettings = {
+      mode: 'MUTUAL',
+      caCertificates: '/ca',
+      clientCertificate: '/crt',
+      privateKey: '/key',
+      subjectAltNames: ['spiffe://td/logs', 'logs.test', '10.0.0.1'],
+    };
+    const [cluster] = services({ envoyAccessLogService: { address: 'logs.test:9000', tlsSettings } }).clusters;
+    expect(cluster!.transport_socket).toMatchObject({
+      typed_config: {
+        sni: 'envoy_accesslog_service',
+        common_tls_context: {
+          alpn_protocols: ['h2'],
+          tls_certificates: [{ certificate_chain: { filename: '/crt' } }],
+          validation_context: {
+            trusted_ca: { filename: '/ca' },
+            match_typed_subject_alt_names: [{ san_type: 'URI' }, { san_type: 'DNS' }, { san_type: 'IP_ADDRESS' }],
+          },
+        },
+      },
+    });
+  });
+
+  it('are told of where Envoy has no tracer for them', () => {
+    expect(telemetryWarnings({ tracing: { zipkin: {}, lightstep: {} } })).toEqual([
+      expect.stringContaining('tracing.lightstep'),
+    ]);
+  });
+
+  it.each<[string, TelemetryFacts['config'], RegExp]>([
+    [
+      'no address',
+      { envoyAccessLogService: { address: 'logs' } },
+      /envoyAccessLogService\.address logs is not host:port/,
+    ],
+    [
+      'no host',
+      { tracing: { zipkin: { address: '$(HOST_IP):9411' } } },
+      /tracing\.zipkin\.address .*HOST_IP is not set/,
+    ],
+    [
+      'certificates that nobody has',
+      { envoyMetricsService: { address: 'm:1', tlsSettings: { mode: 'ISTIO_MUTUAL' } } },
+      /envoyMetricsService\.tlsSettings\.mode ISTIO_MUTUAL/,
+    ],
+    [
+      'nobody to trust',
+      { envoyMetricsService: { address: 'm:1', tlsSettings: { mode: 'SIMPLE' } } },
+      /mode SIMPLE needs caCertificates/,
+    ],
+  ])('are refused with the option that names them: %s', (_what, config, message) => {
+    expect(() => services(config)).toThrow(message);
+  });
+});
