@@ -36,6 +36,13 @@ interface Outcome {
   readonly sent: Sent;
 }
 
+/** An outcome, and what led to it beside the two maps. */
+interface WorkedOut extends Outcome {
+  readonly forgotten: Names;
+  readonly order: ResponseOrder;
+  readonly delta: boolean;
+}
+
 interface Difference {
   /** In the new map, and not or not so in the old one. */
   readonly changed: readonly string[];
@@ -49,6 +56,8 @@ const noResources: ResourceMap = new Map();
 export class SentResources {
   readonly #delta: boolean;
   #sent: Sent = { resources: noResources, forgotten: noNames };
+  /** Held for the streams that come to it next. */
+  #last: Outcome | undefined;
 
   constructor(delta: boolean) {
     this.#delta = delta;
@@ -71,9 +80,9 @@ export class SentResources {
    * names as removed.
    */
   take(order: ResponseOrder, set: ResourceSet): Selection | undefined {
-    const { selection, sent } = outcomeOf(this.#sent, order, set.resources, this.#delta);
-    this.#sent = sent;
-    return selection;
+    this.#last = outcomeOf(this.#sent, order, set.resources, this.#delta);
+    this.#sent = this.#last.sent;
+    return this.#last.selection;
   }
 }
 
@@ -88,13 +97,8 @@ function joined(names: Names, more: Names): Names {
 /** What was worked out from one map to another. */
 interface Step {
   readonly difference: Difference;
-  /** Newest last. */
-  readonly outcomes: {
-    readonly forgotten: Names;
-    readonly order: ResponseOrder;
-    readonly delta: boolean;
-    readonly outcome: Outcome;
-  }[];
+  /** Those that a stream holds, newest last: one that stands still for long must not keep all that came since. */
+  readonly outcomes: WeakRef<WorkedOut>[];
 }
 
 /** Different orders that are remembered for one step from a map to another. */
@@ -103,13 +107,19 @@ const steps = new WeakMap<ResourceMap, WeakMap<ResourceMap, Step>>();
 
 function outcomeOf({ resources, forgotten }: Sent, order: ResponseOrder, next: ResourceMap, delta: boolean): Outcome {
   const { difference, outcomes } = stepOf(resources, next);
-  const known = outcomes.find(
-    (one) => one.delta === delta && one.forgotten === forgotten && isSameOrder(one.order, order),
-  );
-  if (known !== undefined) return known.outcome;
-  const outcome = workOut({ resources, forgotten }, order, next, difference, delta);
+  for (const one of outcomes) {
+    const known = one.deref();
+    if (known === undefined || known.delta !== delta || known.forgotten !== forgotten) continue;
+    if (isSameOrder(known.order, order)) return known;
+  }
+  const outcome: WorkedOut = {
+    ...workOut({ resources, forgotten }, order, next, difference, delta),
+    forgotten,
+    order,
+    delta,
+  };
   if (outcomes.length === maxOutcomes) outcomes.shift();
-  outcomes.push({ forgotten, order, delta, outcome });
+  outcomes.push(new WeakRef(outcome));
   return outcome;
 }
 
