@@ -91,6 +91,10 @@ describe('a change concerns a sidecar', () => {
     'EndpointSlice/shop/reviews-x',
     'Node//n',
     'Ingress/shop/i',
+    'HTTPRoute/shop/r',
+    'KubernetesGateway/shop/g',
+    'ReferenceGrant/shop/g',
+    'GatewayClass//istio',
     'Proxy/Kubernetes/10.9.9.9',
   ])('not when it is outside: %s', (key) => {
     expect(types(shop, key)).toEqual([]);

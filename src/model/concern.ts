@@ -82,6 +82,7 @@ const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS', ReadonlySet<string>>> = {
  */
 const toldOtherwise: ReadonlySet<string> = new Set([
   ...['EndpointSlice', 'Pod', 'Node', 'Namespace', 'Ingress', 'IngressClass', 'Proxy'],
+  ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ReferenceGrant'],
 ]);
 
 /** Kinds that hold for a namespace, or from the root namespace for all. */

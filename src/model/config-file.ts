@@ -8,7 +8,7 @@ import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
 import { isObject } from './decode.ts';
-import { type Envelope, readEnvelope } from './envelope.ts';
+import { type Envelope, kindNamed, readEnvelope } from './envelope.ts';
 import { kinds } from './kinds/index.ts';
 import type { Problem } from './problem.ts';
 import { type Position, parseYamlDocument, splitDocuments, type TextPart, type YamlDocument } from './yaml-document.ts';
@@ -167,7 +167,8 @@ function keyOfBroken(value: unknown): ConfigKey | undefined {
   if (!isObject(value) || !isObject(value.metadata) || typeof value.kind !== 'string') return undefined;
   const { name, namespace } = value.metadata;
   if (typeof name !== 'string') return undefined;
-  return { kind: value.kind, namespace: typeof namespace === 'string' ? namespace : 'default', name };
+  const kind = kindNamed(value.apiVersion, value.kind);
+  return { kind, namespace: typeof namespace === 'string' ? namespace : 'default', name };
 }
 
 function contentHash(content: unknown): string {

@@ -1,3 +1,5 @@
+import type { Origin } from './origin.ts';
+
 /** The envelope of every configuration object, whatever source it came from. Immutable once made. */
 export interface Config<Spec = unknown> {
   readonly kind: string;
@@ -16,6 +18,11 @@ export interface Config<Spec = unknown> {
   readonly status?: unknown;
   /** Where a person finds it. Absent for objects that did not come from a file. */
   readonly source?: SourcePosition;
+  /**
+   * Of an object that the control plane made of others: what its parts were written as, by their place in the spec
+   * (`http[2]`). Absent for objects as people wrote them.
+   */
+  readonly madeOf?: Readonly<Record<string, readonly Origin[]>>;
 }
 
 export interface SourcePosition {

@@ -35,10 +35,7 @@ export interface Skipped {
 /** Kinds that exist but are not read yet, by group. */
 const notYet: Readonly<Record<string, readonly string[]>> = {
   'extensions.istio.io': ['TrafficExtension'],
-  'gateway.networking.k8s.io': [
-    ...['GatewayClass', 'Gateway', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute', 'ReferenceGrant'],
-    ...['BackendTLSPolicy', 'ListenerSet'],
-  ],
+  'gateway.networking.k8s.io': ['GRPCRoute', 'TLSRoute', 'TCPRoute', 'UDPRoute', 'BackendTLSPolicy', 'ListenerSet'],
 };
 
 /** Kinds of Istio 1.4 and before, which nothing reads any more. */
@@ -46,11 +43,19 @@ const retiredGroups: ReadonlySet<string> = new Set(['authentication.istio.io', '
 
 const topFields = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
 
-const byGroupAndKind = new Map(Object.values(kinds).map((entry) => [`${entry.group}/${entry.kind}`, entry]));
+const byGroupAndKind = new Map(
+  Object.values(kinds).map((entry) => [`${entry.group}/${entry.writtenAs ?? entry.kind}`, entry]),
+);
 
 /** The row of a kind that is read. */
 function kindOf(group: string, kind: string) {
   return byGroupAndKind.get(`${group}/${kind}`);
+}
+
+/** What an object's kind is called here; as written when it is none that is read. */
+export function kindNamed(apiVersion: unknown, kind: string): string {
+  const text = typeof apiVersion === 'string' ? apiVersion : '';
+  return kindOf(text.slice(0, Math.max(text.lastIndexOf('/'), 0)), kind)?.kind ?? kind;
 }
 
 export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
@@ -199,9 +204,13 @@ function timeOf(value: unknown, errors: FieldError[]): number | undefined {
 function reasonToSkip(group: string, kind: string, apiVersion: string): string {
   if (notYet[group]?.includes(kind)) return `${kind} (${apiVersion}) is not read from files yet; it is skipped`;
   if (retiredGroups.has(group)) return `${kind} (${apiVersion}) is of an old Istio and has no effect; it is skipped`;
-  const elsewhere = Object.values(kinds).find((entry) => entry.kind === kind);
+  const writable = Object.values(kinds).filter((entry) => entry.writtenAs === undefined);
+  const elsewhere = writable.find((entry) => entry.kind === kind);
   if (elsewhere !== undefined)
     return `${kind} is of ${elsewhere.group}/${elsewhere.versions[0]}, not ${apiVersion}; it is skipped`;
-  const near = nearestName(kind, Object.keys(kinds));
+  const near = nearestName(
+    kind,
+    writable.map((entry) => entry.kind),
+  );
   return `${kind} (${apiVersion}) is not a known kind; it is skipped${near === undefined ? '' : ` (did you mean ${near}?)`}`;
 }

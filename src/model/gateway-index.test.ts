@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from './config.ts';
-import { GatewayIndex, gatewayServiceAnnotation } from './gateway-index.ts';
+import { GatewayIndex, gatewayServiceAnnotation, ownNamespaceAnnotation } from './gateway-index.ts';
 import { givenMesh, givenProxy } from './given-mesh.ts';
 import type { Gateway } from './kinds/gateway.ts';
 import { shapeOf } from './proxy-shape.ts';
@@ -38,6 +38,15 @@ describe('Gateway objects select routers', () => {
 
   it('of their own namespace only, where the environment says so', () => {
     expect(selected([gateway('edge/all'), gateway('shop/all')], {}, true)).toEqual(['edge/all']);
+  });
+
+  it('of their own namespace only, where the object says so', () => {
+    const own = (id: string) => ({ ...gateway(id), annotations: { [ownNamespaceAnnotation]: 'true' } });
+    expect(selected([own('edge/own'), own('shop/own'), gateway('shop/all')])).toEqual(['edge/own', 'shop/all']);
+    const index = new GatewayIndex([own('edge/own')], { ownNamespaceOnly: false });
+    const selectedIn = (configNamespace: string) => index.for({ type: 'router', configNamespace, labels: {} });
+    expect(selectedIn('shop')).toEqual([]);
+    expect(selectedIn('edge')).toHaveLength(1);
   });
 
   it('by the services that they name, in their own namespace, whatever the labels', () => {

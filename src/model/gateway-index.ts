@@ -8,6 +8,9 @@ import type { ServiceTarget } from './service.ts';
 /** Names the services, by host names with commas between them, whose workloads carry out a Gateway object. */
 export const gatewayServiceAnnotation = 'internal.istio.io/gateway-service';
 
+/** Of an object that only workloads of its own namespace carry out, whatever is said of others. */
+export const ownNamespaceAnnotation = 'internal.istio.io/own-namespace';
+
 /** What selection looks at: a proxy, or a shape of one. */
 export type GatewaySubject = Pick<Proxy, 'type' | 'labels' | 'configNamespace'> & {
   /** The service ports that the workload itself serves; absent: none. */
@@ -23,6 +26,7 @@ export class GatewayIndex {
   private readonly gateways: readonly Config<Gateway>[];
   private readonly ownNamespaceOnly: boolean;
   private readonly looksAtServices: boolean;
+  private readonly looksAtNamespace: boolean;
   private readonly answers = new Map<string, readonly Config<Gateway>[]>();
 
   /** @param gateways oldest first */
@@ -30,6 +34,7 @@ export class GatewayIndex {
     this.gateways = gateways;
     this.ownNamespaceOnly = ownNamespaceOnly;
     this.looksAtServices = gateways.some((gateway) => gatewayServicesOf(gateway) !== undefined);
+    this.looksAtNamespace = ownNamespaceOnly || gateways.some(isForOwnNamespace);
   }
 
   /** Of any namespace unless it was said otherwise, oldest first. */
@@ -48,17 +53,22 @@ export class GatewayIndex {
     const services = this.looksAtServices
       ? serviceTargets.map(({ service }) => `${service.namespace}/${service.hostname}`)
       : [];
-    const namespace = this.ownNamespaceOnly ? configNamespace : '';
+    const namespace = this.looksAtNamespace ? configNamespace : '';
     return JSON.stringify([Object.entries(labels).sort(), namespace, [...new Set(services)].sort()]);
   }
 
   /** By its services, where it names some; else by labels: an object without a selector selects every router. */
   private selects(gateway: Config<Gateway>, { labels, configNamespace, serviceTargets = [] }: GatewaySubject): boolean {
-    if (this.ownNamespaceOnly && gateway.namespace !== configNamespace) return false;
+    const isForeign = gateway.namespace !== configNamespace;
+    if (isForeign && (this.ownNamespaceOnly || isForOwnNamespace(gateway))) return false;
     const services = gatewayServicesOf(gateway);
     if (services === undefined) return isSelected(gateway.spec.selector, labels);
     return serviceTargets.some((target) => isGatewayService(target, gateway, services));
   }
+}
+
+function isForOwnNamespace({ annotations }: Config<Gateway>): boolean {
+  return annotations[ownNamespaceAnnotation] === 'true';
 }
 
 /** Host names of the services that a Gateway object names; undefined when it selects by labels. */

@@ -4,6 +4,7 @@ import { buildPushContext, type ConfigSet, configSetOf, type PreviousContext } f
 import type { Config } from './config.ts';
 import { type ConfigFile, readConfigFile } from './config-file.ts';
 import { defaultFeatures, type Features } from './features.ts';
+import { translateGatewayApi } from './gateway-api/translate.ts';
 import { readMeshConfig } from './mesh-config.decode.ts';
 import type { MeshConfig } from './mesh-config.ts';
 import { parseNode } from './parse-node.ts';
@@ -44,7 +45,7 @@ export function givenMesh(yaml: string, options: GivenOptions = {}): GivenMesh {
     options.meshConfig === undefined
       ? (previous?.context.mesh ?? givenMeshConfig(''))
       : givenMeshConfig(options.meshConfig);
-  const configs = configSetOf(file.configs.map(agedByLine));
+  const configs = withGatewayApi(file.configs.map(agedByLine));
   const registry = buildServiceRegistry(
     configs,
     registryOptionsOf(mesh),
@@ -57,6 +58,13 @@ export function givenMesh(yaml: string, options: GivenOptions = {}): GivenMesh {
   const changed = previous?.changed;
   const context = buildPushContext(input, previous && changed && { context: previous.context, changed });
   return { file, configs, registry, context };
+}
+
+/** With what is made of the Gateway API's objects. */
+function withGatewayApi(written: readonly Config[]): ConfigSet {
+  const set = configSetOf(written);
+  const { objects } = translateGatewayApi(set, 'cluster.local');
+  return objects.size === 0 ? set : configSetOf([...written, ...objects.values()]);
 }
 
 /** Kept, so that the same object stays the same from one mesh to the next. */

@@ -18,7 +18,8 @@ export function resolveVirtualService(config: Config<VirtualService>, hostNames:
     ...config,
     spec: {
       ...spec,
-      hosts: spec.hosts.map((host) => hostNames.qualified(host, namespace)),
+      // In objects that are made of others nothing is short that was not meant so.
+      hosts: config.madeOf ? spec.hosts : spec.hosts.map((host) => hostNames.qualified(host, namespace)),
       gateways: spec.gateways?.length ? names.gateways(spec.gateways) : ['mesh'],
       ...(spec.http && { http: spec.http.map((route) => names.http(route)) }),
       ...(spec.tls && { tls: spec.tls.map((route) => names.layer4(route)) }),
@@ -77,8 +78,8 @@ class Names {
 }
 
 /** What the short names in an object mean, as a text; empty when it has none. */
-export function shortNamesText({ spec, namespace }: Config<VirtualService>, hostNames: HostNames): string {
-  const short = [...spec.hosts, ...destinationHosts(spec)].filter(isShortName);
+export function shortNamesText({ spec, namespace, madeOf }: Config<VirtualService>, hostNames: HostNames): string {
+  const short = [...(madeOf ? [] : spec.hosts), ...destinationHosts(spec)].filter(isShortName);
   return short.map((host) => hostNames.qualified(host, namespace)).join();
 }
 

@@ -89,16 +89,26 @@ export class WorkloadPolicyIndex {
   }
 }
 
-/** A router of the Gateway API has its gateway's name as a label; others carry out the Gateway objects that select them. */
+/**
+ * A router of the Gateway API has its gateway's name as a label, or is of the Service that it names; others carry out the
+ * Gateway objects that select them.
+ */
 function gatewayReferences(
   { configNamespace, labels }: WorkloadSubject,
   gateways: readonly Config<Gateway>[],
 ): ObjectReference[] {
   const kind = 'Gateway';
   const own = labels['gateway.networking.k8s.io/gateway-name'];
+  const kubernetes = new Map(
+    gateways
+      .flatMap(({ madeOf }) => madeOf?.['servers[0]'] ?? [])
+      .filter(({ key }) => key.kind === 'KubernetesGateway')
+      .map(({ key: { namespace, name } }) => [`${namespace}/${name}`, { namespace, name }]),
+  );
+  if (own !== undefined) kubernetes.set(`${configNamespace}/${own}`, { namespace: configNamespace, name: own });
   return [
     ...gateways.map(({ namespace, name }) => ({ group: 'networking.istio.io', kind, namespace, name })),
-    ...(own === undefined ? [] : [{ group: 'gateway.networking.k8s.io', kind, namespace: configNamespace, name: own }]),
+    ...[...kubernetes.values()].map((gateway) => ({ group: 'gateway.networking.k8s.io', kind, ...gateway })),
   ];
 }
 

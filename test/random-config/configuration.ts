@@ -1,5 +1,6 @@
 /** A random mesh: objects that name each other's hosts, ports, subsets and gateways. */
 import { Draw } from './draw.ts';
+import { gatewayApi } from './gateway-api.ts';
 import {
   authorizationPolicy,
   envoyFilter,
@@ -54,7 +55,10 @@ export function randomConfiguration(seed: number, around: Omit<World, 'draw'>): 
       return { apiVersion, kind, metadata: { name, namespace }, spec: make(world, index) };
     }),
   );
-  return draw.chance(0.15) ? [...objects, ...delegation(world)] : objects;
+  const delegated = draw.chance(0.15) ? delegation(world) : [];
+  // Drawn apart, so that the rest of a seed's mesh is what it was before there were these.
+  const kubernetes = gatewayApi({ ...world, draw: new Draw(seed + 2_000_003) });
+  return [...objects, ...delegated, ...kubernetes];
 }
 
 function delegation(world: World): readonly WrittenObject[] {

@@ -9,6 +9,7 @@ import { FeatureMesh } from '../e2e/features/harness/feature-mesh.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { randomConfiguration, type WrittenObject } from './configuration.ts';
 import { Draw } from './draw.ts';
+import { gatewayName } from './gateway-api.ts';
 import { withMistake } from './mistakes.ts';
 import type { World } from './values.ts';
 
@@ -67,7 +68,7 @@ class RandomRun implements RandomRunResult {
         bound: { labels: workload.labels },
         // Binds nothing but the two ports that redirection leads to.
         redirected: { ...workload, metadata: { INTERCEPTION_MODE: 'REDIRECT' } },
-        edge: { type: 'router', labels: { istio: 'edge' } },
+        edge: { type: 'router', labels: { istio: 'edge', 'gateway.networking.k8s.io/gateway-name': gatewayName } },
       },
       meshConfig: { proxyListenPort, proxyInboundListenPort },
       explains: false,

@@ -1,11 +1,21 @@
-/** All configuration in force: that of several directories as one, and what is made of Ingress objects (spec/discovery.md §4.3, §4.4). */
+/**
+ * All configuration in force: that of several directories as one, and what is made of Ingresses and of the Gateway API's
+ * objects (spec/discovery.md §4.3, §4.4).
+ */
 import { resolve } from 'node:path';
 import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
 import type { Config } from '../../model/config.ts';
+import {
+  type GatewayApiTranslation,
+  noTranslation,
+  translateGatewayApi,
+  translationMayDiffer,
+} from '../../model/gateway-api/translate.ts';
 import { type IngressSettings, ingressesMayDiffer, translateIngresses } from '../../model/ingress.ts';
 import { ConfigDirectory } from './config-directory.ts';
-import { type ConfigEdits, ConfigSnapshot } from './config-snapshot.ts';
+import { toConfigProblem } from './config-problem.ts';
+import { ConfigSnapshot } from './config-snapshot.ts';
 
 type Read = Extract<DirectoryReading, { outcome: 'read' }>;
 
@@ -17,7 +27,7 @@ export interface MeshConfigsOptions {
 }
 
 /**
- * The first directory that has an object wins; objects made of Ingresses come last. A change of one file costs what it
+ * The first directory that has an object wins; objects made of others come last. A change of one file costs what it
  * changes, whatever the number of directories.
  */
 export class MeshConfigs {
@@ -27,9 +37,11 @@ export class MeshConfigs {
   #directories: readonly ConfigDirectory[] = [];
   /** Of all directories. */
   #written = ConfigSnapshot.empty;
-  /** With what is made of Ingresses. */
+  /** With what is made of others. */
   #snapshot = ConfigSnapshot.empty;
+  /** Of Ingresses. */
   #made: ReadonlyMap<string, Config> = new Map();
+  #gatewayApi: GatewayApiTranslation = noTranslation;
   #settings: IngressSettings | undefined;
   /** What single readings touched since the last time that all were put together. */
   readonly #touched = new Set<string>();
@@ -42,7 +54,9 @@ export class MeshConfigs {
   /** The objects in force. */
   get snapshot(): ConfigSnapshot {
     // Another mesh configuration makes everything anew (a forced push): nobody has to be told of single objects.
-    if (this.#settings !== this.#mesh() && this.#made.size + this.#written.set.Ingress.length > 0) this.#translate();
+    if (this.#settings !== this.#mesh() && this.#made.size + this.#written.set.Ingress.length > 0) {
+      this.#edit(this.#translateIngresses());
+    }
     return this.#snapshot;
   }
 
@@ -62,6 +76,7 @@ export class MeshConfigs {
       (path) => this.#directories.find((known) => known.path === resolve(path)) ?? new ConfigDirectory(path),
     );
     const before = this.snapshot;
+    const told = this.#gatewayApi.problems;
     const readings: Read[] = [];
     const missing: DirectoryReading[] = [];
     for (const directory of this.#directories) {
@@ -79,13 +94,18 @@ export class MeshConfigs {
     const touched = this.#merge(readings);
     const changes = this.#snapshot.changesSince(before, touched);
     for (const listener of this.#listeners) listener(changes);
+    // What is told of an object is told again when the object is another.
+    const found = [...this.#gatewayApi.problems].filter(([key]) => !told.has(key));
     return {
       outcome: 'read',
       version: this.#snapshot.version,
       objects: this.#snapshot.byKey.size,
       changes,
-      problems,
-      problemCount: this.#directories.reduce((sum, { problemCount }) => sum + problemCount, 0),
+      problems: [...problems, ...found.map(([, problem]) => toConfigProblem(problem))],
+      problemCount: this.#directories.reduce(
+        (sum, { problemCount }) => sum + problemCount,
+        this.#gatewayApi.problems.size,
+      ),
       recovered: readings.flatMap(({ recovered }) => recovered),
     };
   }
@@ -100,14 +120,20 @@ export class MeshConfigs {
       const edits = new Map([...touched].map((key) => [key, this.#firstOf(key)]));
       this.#written = this.#written.edited(edits);
     }
-    if (readings.length > 0 && ingressesMayDiffer(written.set, this.#written.set)) {
-      return new Set([...touched, ...this.#translate()]);
-    }
-    this.#snapshot =
-      this.#made.size === 0
-        ? this.#written
-        : this.#snapshot.edited(new Map([...touched].map((key) => [key, this.#inForce(key)])));
+    const isRead = readings.length > 0;
+    const made = [
+      ...(isRead && ingressesMayDiffer(written.set, this.#written.set) ? this.#translateIngresses() : []),
+      ...(isRead && translationMayDiffer(this.#gatewayApi, touched) ? this.#translateGatewayApi() : []),
+    ];
+    for (const key of made) touched.add(key);
+    if (this.#made.size + this.#gatewayApi.objects.size === 0) this.#snapshot = this.#written;
+    else this.#edit(touched);
     return touched;
+  }
+
+  /** What became of the objects of these keys is in the snapshot. */
+  #edit(keys: Iterable<string>): void {
+    this.#snapshot = this.#snapshot.edited(new Map([...keys].map((key) => [key, this.#inForce(key)])));
   }
 
   #firstOf(key: string): Config | undefined {
@@ -119,18 +145,22 @@ export class MeshConfigs {
   }
 
   #inForce(key: string): Config | undefined {
-    return this.#written.byKey.get(key) ?? this.#made.get(key);
+    return this.#written.byKey.get(key) ?? this.#made.get(key) ?? this.#gatewayApi.objects.get(key);
   }
 
   /** Makes Gateways and VirtualServices of the Ingresses. Answers the keys of those that may be others. */
-  #translate(): ReadonlySet<string> {
+  #translateIngresses(): Iterable<string> {
     this.#settings = this.#mesh();
     const before = this.#made;
     this.#made = translateIngresses(this.#written.set, this.#settings, { domain: this.#domain }, before);
-    const keys = new Set([...before.keys(), ...this.#made.keys()]);
-    const edits: ConfigEdits = new Map([...keys].map((key) => [key, this.#inForce(key)]));
-    this.#snapshot = this.#written.edited(edits);
-    return keys;
+    return [...before.keys(), ...this.#made.keys()];
+  }
+
+  /** The same of the Gateway API's objects. */
+  #translateGatewayApi(): Iterable<string> {
+    const before = this.#gatewayApi;
+    this.#gatewayApi = translateGatewayApi(this.#written.set, this.#domain, before);
+    return [...before.objects.keys(), ...this.#gatewayApi.objects.keys()];
   }
 }
 

@@ -4,6 +4,11 @@ import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/
 import { DeltaDiscoveryResponseSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { type Config, configKeyOf, configKeyText, parseConfigKey } from '../../model/config.ts';
 import { defaultFeatures, type Features } from '../../model/features.ts';
+import {
+  type GatewayApiTranslation,
+  translateGatewayApi,
+  translationMayDiffer,
+} from '../../model/gateway-api/translate.ts';
 import { serviceKinds } from '../../model/service-registry.ts';
 import type { EncodedResource, ResourceChange } from '../ads/resource-source.ts';
 import { ConfigSnapshot } from '../config/config-snapshot.ts';
@@ -41,6 +46,9 @@ export class GivenWorld {
   readonly directory: { snapshot: ConfigSnapshot };
   readonly state: MeshState;
   readonly resources: MeshResources;
+  /** Without what is made of the Gateway API's objects. */
+  #written: ConfigSnapshot;
+  #gatewayApi: GatewayApiTranslation;
 
   /**
    * @param registries as `--registries` names them; absent: services are those of Kubernetes
@@ -52,7 +60,9 @@ export class GivenWorld {
     registries?: readonly string[],
     features: Partial<Features> = {},
   ) {
-    this.directory = { snapshot: new ConfigSnapshot(objects) };
+    this.#written = new ConfigSnapshot(objects);
+    this.#gatewayApi = translateGatewayApi(this.#written.set, 'cluster.local');
+    this.directory = { snapshot: this.#written.edited(this.#gatewayApi.objects) };
     this.state = new MeshState({
       settings: new SettingsFiles(() => {}),
       directory: this.directory,
@@ -79,7 +89,8 @@ export class GivenWorld {
    *
    * @returns what a push says of it.
    */
-  change(edits: Readonly<Record<string, Config | undefined>>): ResourceChange {
+  change(written: Readonly<Record<string, Config | undefined>>): ResourceChange {
+    const edits = { ...written, ...this.#madeBy(written) };
     this.directory.snapshot = this.directory.snapshot.edited(new Map(Object.entries(edits)));
     const events = Object.entries(edits).map(([key, config]) => ({ key, event: config ? 'update' : 'delete' }));
     const { changedServices, changedEndpoints, forced = false } = this.state.computeServices(events as never);
@@ -87,6 +98,18 @@ export class GivenWorld {
     const changed = [...own, ...changedServices, ...changedEndpoints];
     const { version } = this.state.publishContext({ forced, changed });
     return { version, forced, configs: new Set(changed) };
+  }
+
+  /** What of the objects that are made of others is another now. */
+  #madeBy(written: Readonly<Record<string, Config | undefined>>): Record<string, Config | undefined> {
+    const before = this.#gatewayApi;
+    this.#written = this.#written.edited(new Map(Object.entries(written)));
+    if (!translationMayDiffer(before, Object.keys(written))) return {};
+    this.#gatewayApi = translateGatewayApi(this.#written.set, 'cluster.local', before);
+    const { objects } = this.#gatewayApi;
+    const keys = new Set([...before.objects.keys(), ...objects.keys()]);
+    const differing = [...keys].filter((key) => objects.get(key) !== before.objects.get(key));
+    return Object.fromEntries(differing.map((key) => [key, objects.get(key)]));
   }
 
   put(...objects: readonly Config[]): ResourceChange {

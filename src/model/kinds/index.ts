@@ -10,6 +10,7 @@ import { envoyFilterWarnings } from './envoy-filter.rules.ts';
 import type { EnvoyFilter } from './envoy-filter.ts';
 import { gateway, gatewayWarnings } from './gateway.decode.ts';
 import type { Gateway } from './gateway.ts';
+import { gatewayApiKinds, type SpecOfGatewayApiKind } from './gateway-api/index.ts';
 import type { Kind } from './kind.ts';
 import { kubernetesKinds, type SpecOfKubernetesKind } from './kubernetes/index.ts';
 import { peerAuthentication } from './peer-authentication.decode.ts';
@@ -36,7 +37,7 @@ import { workloadGroup } from './workload-group.decode.ts';
 import type { WorkloadGroup } from './workload-group.ts';
 
 /** The specs by kind. */
-export interface SpecOfKind extends SpecOfKubernetesKind {
+export interface SpecOfKind extends SpecOfKubernetesKind, SpecOfGatewayApiKind {
   readonly AuthorizationPolicy: AuthorizationPolicy;
   readonly DestinationRule: DestinationRule;
   readonly EnvoyFilter: EnvoyFilter;
@@ -66,6 +67,7 @@ const security = { ...networking, group: 'security.istio.io', versions: ['v1', '
 
 export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
   ...kubernetesKinds,
+  ...gatewayApiKinds,
   AuthorizationPolicy: {
     kind: 'AuthorizationPolicy',
     ...security,

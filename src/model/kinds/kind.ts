@@ -3,6 +3,8 @@ import type { Decoded, FieldError } from '../decode.ts';
 
 export interface Kind<Name extends string, Spec> {
   readonly kind: Name;
+  /** What files call it, where that is not the kind: two groups may have a kind of one name. */
+  readonly writtenAs?: string;
   /** Empty for Kubernetes' core group. */
   readonly group: string;
   /** Newest first; all mean the same. */

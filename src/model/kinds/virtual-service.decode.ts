@@ -96,7 +96,7 @@ const httpRouteDestination = struct<V.HttpRouteDestination>({
 });
 
 const redirect: Decoder<V.HttpRedirect> = refine(
-  struct<V.HttpRedirect>({
+  struct<Omit<V.HttpRedirect, 'saysPort'>>({
     uri: optional(name),
     authority: optional(name),
     port: optional(port),
@@ -199,7 +199,7 @@ const corsPolicy = struct<V.CorsPolicy>(
 );
 
 const httpRoute: Decoder<V.HttpRoute> = refine(
-  struct<V.HttpRoute>(
+  struct<Omit<V.HttpRoute, 'missingDestinationStatus'>>(
     {
       name: optional(name),
       match: optional(list(httpMatch)),

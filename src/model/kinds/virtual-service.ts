@@ -30,6 +30,8 @@ export interface HttpRoute {
   readonly mirrors?: readonly HttpMirrorPolicy[];
   readonly corsPolicy?: CorsPolicy;
   readonly headers?: Headers;
+  /** What is answered where a destination is none that the proxy knows: what HTTPRoutes say, and no VirtualService can. */
+  readonly missingDestinationStatus?: 500;
 }
 
 export interface HttpMatchRequest {
@@ -81,6 +83,8 @@ export interface HttpRedirect {
   readonly derivePort?: 'FROM_PROTOCOL_DEFAULT' | 'FROM_REQUEST_PORT';
   readonly scheme?: string;
   readonly redirectCode?: number;
+  /** The port is said also where it is the scheme's own: what HTTPRoutes ask for, and no VirtualService can. */
+  readonly saysPort?: true;
 }
 
 export interface HttpDirectResponse {

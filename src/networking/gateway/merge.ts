@@ -46,9 +46,11 @@ export interface MergedGateways {
   readonly rejected: readonly string[];
 }
 
-/** The server as the Gateway object has it. */
+/** The server as the Gateway object has it, or as it was written where that object was made of another. */
 export function gatewayOrigin({ gateway, server }: GatewayServer): Origin {
-  return { key: configKeyOf(gateway), path: ['spec', 'servers', gateway.spec.servers.indexOf(server)] };
+  const index = gateway.spec.servers.indexOf(server);
+  const made = gateway.madeOf?.[`servers[${index}]`]?.[0];
+  return made ?? { key: configKeyOf(gateway), path: ['spec', 'servers', index] };
 }
 
 /** Name of a Gateway object as virtual services refer to it. */

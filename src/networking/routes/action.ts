@@ -3,6 +3,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   type RouteAction,
+  RouteAction_ClusterNotFoundResponseCode,
   type RouteAction_HashPolicy,
   type RouteAction_RequestMirrorPolicy,
   RouteAction_RequestMirrorPolicySchema,
@@ -46,6 +47,9 @@ export function forwardAction(
     requestMirrorPolicies: mirrors(route, context),
     ...rewrite(route),
     ...(host && { hostRewriteSpecifier: { case: 'hostRewriteLiteral', value: host } }),
+    ...(route.missingDestinationStatus === 500 && {
+      clusterNotFoundResponseCode: RouteAction_ClusterNotFoundResponseCode.INTERNAL_SERVER_ERROR,
+    }),
   });
 }
 

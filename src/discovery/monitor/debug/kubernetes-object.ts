@@ -20,12 +20,21 @@ export function asKubernetesObject(config: Config): object {
     annotations: annotationsOf(config),
   };
   const body = bodyOf(config);
-  return { apiVersion, kind, metadata, ...body, ...(status !== undefined && { status }) };
+  return {
+    apiVersion,
+    kind: rowOf(kind)?.writtenAs ?? kind,
+    metadata,
+    ...body,
+    ...(status !== undefined && { status }),
+  };
+}
+
+function rowOf(kind: string): Kind<string, unknown> | undefined {
+  return (kinds as Readonly<Record<string, Kind<string, unknown> | undefined>>)[kind];
 }
 
 function bodyOf({ kind, spec }: Config): object {
-  const known = (kinds as Readonly<Record<string, Kind<string, unknown> | undefined>>)[kind];
-  const body = known?.body === 'object' ? (spec as object) : { spec };
+  const body = rowOf(kind)?.body === 'object' ? (spec as object) : { spec };
   return kind === 'Secret' ? withoutValues(body as Readonly<Record<string, unknown>>) : body;
 }
 

@@ -14,8 +14,8 @@ export const meshPages: readonly DebugPage[] = [
     description: 'kinds of configuration that are read',
     answer: () =>
       ok(
-        Object.values(kinds).flatMap(({ group, versions, kind }) =>
-          versions.map((version) => [group, version, kind].filter(Boolean).join('/')),
+        Object.values(kinds).flatMap(({ group, versions, kind, writtenAs = kind }) =>
+          versions.map((version) => [group, version, writtenAs].filter(Boolean).join('/')),
         ),
       ),
   },

@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import { configKeyOf, configKeyText } from '../../model/config.ts';
+import { document, service } from '../../model/gateway-api/given-objects.ts';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { explain } from '../../networking/explain/explain.ts';
+import { generatedConfiguration } from './generated.ts';
+import { Sources } from './sources.ts';
+import { tell } from './text.ts';
+
+const yaml = [
+  document('Gateway', 'front', '{gatewayClassName: istio, listeners: [{name: web, port: 8080, protocol: HTTP}]}'),
+  document(
+    'HTTPRoute',
+    'r',
+    '{parentRefs: [{name: front}], hostnames: [a.test], rules: [{matches: [{path: {value: /a}}, {path: {value: /b}}], backendRefs: [{name: cart, port: 80}]}]}',
+  ),
+  service('cart'),
+].join('');
+
+it("names the Gateway API's objects and their fields, not what was made of them", () => {
+  const { context, configs } = givenMesh(yaml);
+  const all = new Map(
+    Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(configKeyOf(one)), one])),
+  );
+  const labels = { 'gateway.networking.k8s.io/gateway-name': 'front' };
+  const shape = givenShape({ type: 'router', namespace: 'shop', labels }, context);
+  const explanation = explain(generatedConfiguration(shape, context), {
+    direction: 'outbound',
+    destination: { port: 8080 },
+    http: { version: 'HTTP/1.1', authority: 'a.test', path: '/b', method: 'GET', headers: {} },
+  });
+  const { steps } = tell(explanation, new Sources((key) => all.get(configKeyText(key))));
+  const from = Object.fromEntries(
+    steps.map((step) => [step.what, step.from.map(({ object, field }) => `${object} ${field}`)]),
+  );
+  expect(from).toMatchObject({
+    'filter chain': ['KubernetesGateway shop/front spec.listeners[0]'],
+    'virtual host': ['KubernetesGateway shop/front spec.listeners[0]', 'HTTPRoute shop/r spec.hostnames'],
+    route: ['HTTPRoute shop/r spec.rules[0].matches[1]'],
+  });
+  expect(steps.find(({ what }) => what === 'route')!.from[0]!.place).toMatch(/^given.yaml:/);
+});

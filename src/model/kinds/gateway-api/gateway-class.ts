@@ -1,0 +1,26 @@
+/** `gateway.networking.k8s.io` GatewayClass: which control plane carries out the Gateways that name it. */
+import { anything, type Decoder, optional, refine, required, struct, text } from '../../decode.ts';
+import { mistakeAt } from '../field-rules.ts';
+
+export interface GatewayClass {
+  /** `istio.io/gateway-controller`. */
+  readonly controllerName: string;
+  /** Decoded, without effect. */
+  readonly parametersRef?: unknown;
+  readonly description?: string;
+}
+
+export const gatewayClass: Decoder<GatewayClass> = struct<GatewayClass>({
+  controllerName: required(
+    refine(text, (value, path) =>
+      mistakeAt(
+        path,
+        /^[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/.test(value)
+          ? undefined
+          : `must be a domain and a path such as istio.io/gateway-controller, not ${JSON.stringify(value)}`,
+      ),
+    ),
+  ),
+  parametersRef: optional(anything),
+  description: optional(text),
+});

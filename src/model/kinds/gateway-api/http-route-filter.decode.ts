@@ -1,0 +1,203 @@
+/** The filters of an HTTPRoute: decoding, with what the API's CRD would refuse. */
+import * as E from 'fp-ts/lib/Either.js';
+import {
+  anything,
+  count,
+  type Decoder,
+  type FieldError,
+  integer,
+  name,
+  oneOf,
+  optional,
+  port,
+  refine,
+  required,
+  struct,
+  text,
+  withDefault,
+} from '../../decode.ts';
+import { lineMistake, mistakeAt, repetitions } from '../field-rules.ts';
+import { group, kindName, listOf, namespace, preciseHostname } from './fields.ts';
+import type {
+  BackendRef,
+  HeaderModifier,
+  HttpRouteFilter,
+  HttpRouteFilterType,
+  NamedValue,
+  PathModifier,
+  RequestMirror,
+  RequestRedirect,
+  UrlRewrite,
+} from './http-route.ts';
+import { headerName } from './http-route-match.decode.ts';
+
+/** The field of each type. */
+const fieldOfType: Readonly<Record<HttpRouteFilterType, keyof HttpRouteFilter>> = {
+  RequestHeaderModifier: 'requestHeaderModifier',
+  ResponseHeaderModifier: 'responseHeaderModifier',
+  RequestRedirect: 'requestRedirect',
+  RequestMirror: 'requestMirror',
+  URLRewrite: 'urlRewrite',
+  ExtensionRef: 'extensionRef',
+  CORS: 'cors',
+  ExternalAuth: 'externalAuth',
+};
+
+const types = Object.keys(fieldOfType) as HttpRouteFilterType[];
+
+export const backendFields = {
+  group: withDefault(group, ''),
+  kind: withDefault(kindName, 'Service'),
+  name: required(refine(name, (value, path) => mistakeAt(path, value.length > 253 ? 'is too long' : undefined))),
+  namespace: optional(namespace),
+  port: optional(port),
+};
+
+/** A Service's port is chosen by number; others may have one alone. */
+export function backendMistakes({ group: ofGroup, kind, port: number }: BackendRef, path: string): FieldError[] {
+  return mistakeAt(
+    `${path}.port`,
+    ofGroup === '' && kind === 'Service' && number === undefined ? 'is required' : undefined,
+  );
+}
+
+const value: Decoder<string> = refine(name, (text, path) =>
+  mistakeAt(path, lineMistake(text) ?? (text.length > 4096 ? 'must have at most 4096 characters' : undefined)),
+);
+
+const namedValues: Decoder<readonly NamedValue[]> = refine(
+  listOf(struct<NamedValue>({ name: required(headerName), value: required(value) }), 0, 16),
+  (items, path) =>
+    repetitions(
+      items,
+      (item) => item.name,
+      (index) => `${path}[${index}].name`,
+      'header',
+    ),
+);
+
+const headerModifier = struct<HeaderModifier>({
+  set: withDefault(namedValues, []),
+  add: withDefault(namedValues, []),
+  remove: withDefault(listOf(headerName, 0, 16), []),
+});
+
+interface WrittenModifier {
+  readonly type: PathModifier['type'];
+  readonly replaceFullPath?: string;
+  readonly replacePrefixMatch?: string;
+}
+
+const modifierFields = { ReplaceFullPath: 'replaceFullPath', ReplacePrefixMatch: 'replacePrefixMatch' } as const;
+
+const replacement: Decoder<string> = refine(text, (path, at) => {
+  if (path.length > 1024) return [{ path: at, message: 'must have at most 1024 characters' }];
+  return mistakeAt(at, /[\r\n\0 ]/.test(path) ? 'must be a path, without spaces' : undefined);
+});
+
+const pathModifier: Decoder<PathModifier> = (written, path) =>
+  E.map((modifier: WrittenModifier) => modifier as PathModifier)(
+    refine(
+      struct<WrittenModifier>({
+        type: required(oneOf(['ReplaceFullPath', 'ReplacePrefixMatch'])),
+        replaceFullPath: optional(replacement),
+        replacePrefixMatch: optional(replacement),
+      }),
+      (modifier, at) =>
+        Object.entries(modifierFields).flatMap(([type, field]) => {
+          const wanted = type === modifier.type;
+          if (wanted === (modifier[field] !== undefined)) return [];
+          return [{ path: `${at}.${field}`, message: wanted ? `is required for type ${type}` : `is for type ${type}` }];
+        }),
+    )(written, path),
+  );
+
+const statusCodes = [301, 302, 303, 307, 308];
+
+const requestRedirect = struct<RequestRedirect>({
+  scheme: optional(oneOf(['http', 'https'])),
+  hostname: optional(preciseHostname),
+  path: optional(pathModifier),
+  port: optional(port),
+  statusCode: withDefault(
+    refine(integer(300, 399), (code, path) =>
+      mistakeAt(path, statusCodes.includes(code) ? undefined : `must be one of ${statusCodes.join(', ')}, not ${code}`),
+    ),
+    302,
+  ),
+});
+
+const urlRewrite = struct<UrlRewrite>({ hostname: optional(preciseHostname), path: optional(pathModifier) });
+
+const requestMirror: Decoder<RequestMirror> = refine(
+  struct<RequestMirror>({
+    backendRef: required(refine(struct<BackendRef>(backendFields), backendMistakes)),
+    percent: optional(integer(0, 100)),
+    fraction: optional(
+      refine(
+        struct<NonNullable<RequestMirror['fraction']>>({
+          numerator: required(count),
+          denominator: withDefault(integer(1, 2 ** 31 - 1), 100),
+        }),
+        ({ numerator, denominator }, path) =>
+          mistakeAt(`${path}.numerator`, numerator > denominator ? `must be at most ${denominator}` : undefined),
+      ),
+    ),
+  }),
+  ({ percent, fraction }, path) =>
+    mistakeAt(
+      path,
+      percent !== undefined && fraction !== undefined ? 'must have only one of percent and fraction' : undefined,
+    ),
+);
+
+const filter: Decoder<HttpRouteFilter> = refine(
+  struct<HttpRouteFilter>({
+    type: required(oneOf(types)),
+    requestHeaderModifier: optional(headerModifier),
+    responseHeaderModifier: optional(headerModifier),
+    requestRedirect: optional(requestRedirect),
+    requestMirror: optional(requestMirror),
+    urlRewrite: optional(urlRewrite),
+    extensionRef: optional(anything),
+    cors: optional(anything),
+    externalAuth: optional(anything),
+  }),
+  (one, path) =>
+    types.flatMap((type) => {
+      const wanted = type === one.type;
+      if (wanted === (one[fieldOfType[type]] !== undefined)) return [];
+      const message = wanted ? `is required for type ${type}` : `is for type ${type}, not ${one.type}`;
+      return [{ path: `${path}.${fieldOfType[type]}`, message }];
+    }),
+);
+
+/** Of these there is one in a list at most. */
+const once: readonly HttpRouteFilterType[] = [
+  ...(['RequestHeaderModifier', 'ResponseHeaderModifier', 'RequestRedirect', 'URLRewrite', 'CORS'] as const),
+];
+
+export const httpRouteFilters: Decoder<readonly HttpRouteFilter[]> = refine(listOf(filter, 0, 16), (filters, path) => {
+  const redirect = filters.some(({ type }) => type === 'RequestRedirect');
+  const rewrite = filters.findIndex(({ type }) => type === 'URLRewrite');
+  return [
+    ...repetitions(
+      filters,
+      ({ type }) => (once.includes(type) ? type : undefined),
+      (index) => `${path}[${index}]`,
+      'filter',
+    ),
+    ...mistakeAt(
+      `${path}[${rewrite}]`,
+      redirect && rewrite >= 0 ? 'must not be given beside RequestRedirect' : undefined,
+    ),
+  ];
+});
+
+/** The filter's change of the path, if it has one. */
+export function pathModifierOf({
+  requestRedirect: redirect,
+  urlRewrite: rewrite,
+}: HttpRouteFilter): PathModifier | undefined {
+  return redirect?.path ?? rewrite?.path;
+}

@@ -1,0 +1,123 @@
+/** `gateway.networking.k8s.io` HTTPRoute, decoded: durations in milliseconds, the API's defaults filled in. */
+
+export interface HttpRouteObject {
+  readonly parentRefs: readonly ParentReference[];
+  /** None: those of the parents. */
+  readonly hostnames: readonly string[];
+  readonly rules: readonly HttpRouteRule[];
+  /** Decoded, without effect: where a route goes is in `parentRefs`. */
+  readonly useDefaultGateways?: unknown;
+}
+
+export interface ParentReference {
+  readonly group: string;
+  readonly kind: string;
+  /** Absent: the route's own. */
+  readonly namespace?: string;
+  readonly name: string;
+  /** One listener; absent: all. */
+  readonly sectionName?: string;
+  readonly port?: number;
+}
+
+export interface HttpRouteRule {
+  readonly name?: string;
+  /** Any of them; at least one. */
+  readonly matches: readonly HttpRouteMatch[];
+  readonly filters: readonly HttpRouteFilter[];
+  readonly backendRefs: readonly HttpBackendRef[];
+  readonly timeouts?: { readonly requestMs?: number; readonly backendRequestMs?: number };
+  /** Experimental in the API: decoded, and not carried out. */
+  readonly retry?: unknown;
+  readonly sessionPersistence?: unknown;
+}
+
+export interface HttpRouteMatch {
+  readonly path: PathMatch;
+  readonly headers: readonly ValueMatchByName[];
+  readonly queryParams: readonly ValueMatchByName[];
+  readonly method?: string;
+}
+
+export interface PathMatch {
+  readonly type: 'Exact' | 'PathPrefix' | 'RegularExpression';
+  readonly value: string;
+}
+
+export interface ValueMatchByName {
+  readonly type: 'Exact' | 'RegularExpression';
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface BackendRef {
+  readonly group: string;
+  readonly kind: string;
+  readonly name: string;
+  /** Absent: the route's own. */
+  readonly namespace?: string;
+  readonly port?: number;
+}
+
+export interface HttpBackendRef extends BackendRef {
+  readonly weight: number;
+  readonly filters: readonly HttpRouteFilter[];
+}
+
+/** The field that a filter has is that of its type. */
+export interface HttpRouteFilter {
+  readonly type: HttpRouteFilterType;
+  readonly requestHeaderModifier?: HeaderModifier;
+  readonly responseHeaderModifier?: HeaderModifier;
+  readonly requestRedirect?: RequestRedirect;
+  readonly requestMirror?: RequestMirror;
+  readonly urlRewrite?: UrlRewrite;
+  readonly extensionRef?: unknown;
+  readonly cors?: unknown;
+  readonly externalAuth?: unknown;
+}
+
+export type HttpRouteFilterType =
+  | 'RequestHeaderModifier'
+  | 'ResponseHeaderModifier'
+  | 'RequestRedirect'
+  | 'RequestMirror'
+  | 'URLRewrite'
+  | 'ExtensionRef'
+  | 'CORS'
+  | 'ExternalAuth';
+
+export interface HeaderModifier {
+  readonly set: readonly NamedValue[];
+  readonly add: readonly NamedValue[];
+  readonly remove: readonly string[];
+}
+
+export interface NamedValue {
+  readonly name: string;
+  readonly value: string;
+}
+
+export type PathModifier =
+  | { readonly type: 'ReplaceFullPath'; readonly replaceFullPath: string }
+  | { readonly type: 'ReplacePrefixMatch'; readonly replacePrefixMatch: string };
+
+export interface RequestRedirect {
+  readonly scheme?: 'http' | 'https';
+  readonly hostname?: string;
+  readonly path?: PathModifier;
+  readonly port?: number;
+  readonly statusCode: number;
+}
+
+export interface UrlRewrite {
+  readonly hostname?: string;
+  readonly path?: PathModifier;
+}
+
+export interface RequestMirror {
+  readonly backendRef: BackendRef;
+  /** Of 100; absent: all. */
+  readonly percent?: number;
+  readonly fraction?: { readonly numerator: number; readonly denominator: number };
+}

@@ -1,0 +1,46 @@
+/** The kinds of Kubernetes' Gateway API that are read (spec/discovery.md §4.2). */
+import type { Decoder, FieldError } from '../../decode.ts';
+import type { Kind } from '../kind.ts';
+import { gatewayApiGroup } from './fields.ts';
+import { type GatewayClass, gatewayClass } from './gateway-class.ts';
+import { httpRouteObject, httpRouteWarnings } from './http-route.decode.ts';
+import type { HttpRouteObject } from './http-route.ts';
+import { kubernetesGateway, kubernetesGatewayWarnings } from './kubernetes-gateway.decode.ts';
+import type { KubernetesGateway } from './kubernetes-gateway.ts';
+import { type ReferenceGrant, referenceGrant } from './reference-grant.ts';
+import { decodeKnown, unknownFields } from './unknown-fields.ts';
+
+export interface SpecOfGatewayApiKind {
+  readonly GatewayClass: GatewayClass;
+  readonly HTTPRoute: HttpRouteObject;
+  readonly KubernetesGateway: KubernetesGateway;
+  readonly ReferenceGrant: ReferenceGrant;
+}
+
+/** The kind's row, for each namespace unless it says otherwise. */
+function row<Name extends string, Spec extends object>(
+  kind: Name,
+  plural: string,
+  decoder: Decoder<Spec>,
+  more: Partial<Pick<Kind<Name, Spec>, 'writtenAs' | 'versions' | 'scope'>> & {
+    readonly warnings?: (spec: Spec) => readonly FieldError[];
+  } = {},
+): Kind<Name, Spec> {
+  const { warnings = () => [], ...rest } = more;
+  return {
+    ...{ kind, plural, group: gatewayApiGroup, versions: ['v1', 'v1beta1'], scope: 'Namespaced', body: 'spec' },
+    ...rest,
+    decode: (spec) => decodeKnown(decoder, spec),
+    warnings: (spec) => [...unknownFields(spec), ...warnings(spec)],
+  };
+}
+
+export const gatewayApiKinds: { readonly [K in keyof SpecOfGatewayApiKind]: Kind<K, SpecOfGatewayApiKind[K]> } = {
+  GatewayClass: row('GatewayClass', 'gatewayclasses', gatewayClass, { scope: 'Cluster' }),
+  HTTPRoute: row('HTTPRoute', 'httproutes', httpRouteObject, { warnings: httpRouteWarnings }),
+  KubernetesGateway: row('KubernetesGateway', 'gateways', kubernetesGateway, {
+    writtenAs: 'Gateway',
+    warnings: kubernetesGatewayWarnings,
+  }),
+  ReferenceGrant: row('ReferenceGrant', 'referencegrants', referenceGrant, { versions: ['v1', 'v1beta1', 'v1alpha2'] }),
+};

@@ -1,0 +1,178 @@
+/** Decoding of the Gateway API's Gateway, with what its CRD would refuse. */
+import {
+  anything,
+  type Decoder,
+  dictionary,
+  type FieldError,
+  name,
+  oneOf,
+  optional,
+  port,
+  refine,
+  required,
+  struct,
+  text,
+  withDefault,
+} from '../../decode.ts';
+import { mistakeAt, repetitions } from '../field-rules.ts';
+import {
+  gatewayApiGroup,
+  group,
+  hostname,
+  kindName,
+  listOf,
+  namespaceSelector,
+  objectName,
+  preciseHostname,
+  secretReference,
+} from './fields.ts';
+import type { AllowedRoutes, GatewayAddress, KubernetesGateway, Listener, ListenerTls } from './kubernetes-gateway.ts';
+
+const ownProtocol = /^[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?$|^[a-z0-9][-a-z0-9.]*\/[A-Za-z0-9]+$/;
+
+const tls: Decoder<ListenerTls> = refine(
+  struct<ListenerTls>({
+    mode: withDefault(oneOf(['Terminate', 'Passthrough']), 'Terminate'),
+    certificateRefs: withDefault(listOf(secretReference, 0, 64), []),
+    options: withDefault(dictionary(text), {}),
+    frontendValidation: optional(anything),
+  }),
+  ({ mode, certificateRefs, options }, path) =>
+    mistakeAt(
+      path,
+      mode === 'Terminate' && certificateRefs.length === 0 && Object.keys(options).length === 0
+        ? 'must have certificateRefs or options when TLS ends here'
+        : undefined,
+    ),
+);
+
+const allowedRoutes: Decoder<AllowedRoutes> = struct<AllowedRoutes>({
+  namespaces: withDefault(
+    struct<AllowedRoutes['namespaces']>({
+      from: withDefault(oneOf(['All', 'Selector', 'Same', 'None']), 'Same'),
+      selector: optional(namespaceSelector),
+    }),
+    { from: 'Same' },
+  ),
+  kinds: optional(
+    listOf(
+      struct<NonNullable<AllowedRoutes['kinds']>[number]>({
+        group: withDefault(group, gatewayApiGroup),
+        kind: required(kindName),
+      }),
+      0,
+      8,
+    ),
+  ),
+});
+
+const listener: Decoder<Listener> = refine(
+  struct<Listener>({
+    name: required(objectName),
+    hostname: optional(hostname),
+    port: required(port),
+    protocol: required(
+      refine(name, (value, path) =>
+        mistakeAt(
+          path,
+          ownProtocol.test(value)
+            ? undefined
+            : `must be HTTP, HTTPS, TLS, TCP, UDP or a name with a domain, not ${value}`,
+        ),
+      ),
+    ),
+    tls: optional(tls),
+    allowedRoutes: withDefault(allowedRoutes, { namespaces: { from: 'Same' } }),
+  }),
+  (value, path): FieldError[] => [
+    ...mistakeAt(
+      `${path}.tls`,
+      value.tls !== undefined && ['HTTP', 'TCP', 'UDP'].includes(value.protocol)
+        ? `must not be given for protocol ${value.protocol}`
+        : undefined,
+    ),
+    ...mistakeAt(
+      `${path}.tls.mode`,
+      value.protocol === 'HTTPS' && value.tls?.mode === 'Passthrough'
+        ? 'must be Terminate for protocol HTTPS'
+        : undefined,
+    ),
+    ...mistakeAt(
+      `${path}.hostname`,
+      value.hostname !== undefined && ['TCP', 'UDP'].includes(value.protocol)
+        ? `must not be given for protocol ${value.protocol}`
+        : undefined,
+    ),
+  ],
+);
+
+const address: Decoder<GatewayAddress> = refine(
+  struct<GatewayAddress>({
+    type: withDefault(name, 'IPAddress'),
+    value: withDefault(text, ''),
+  }),
+  ({ type, value }, path) => {
+    if (type !== 'Hostname') return [];
+    const decoded = preciseHostname(value, `${path}.value`);
+    return decoded._tag === 'Left' ? decoded.left : [];
+  },
+);
+
+export const kubernetesGateway: Decoder<KubernetesGateway> = refine(
+  struct<KubernetesGateway>({
+    gatewayClassName: required(objectName),
+    listeners: required(listOf(listener, 1, 64)),
+    addresses: withDefault(listOf(address, 0, 16), []),
+    infrastructure: optional(anything),
+    allowedListeners: optional(anything),
+    tls: optional(anything),
+    defaultScope: optional(anything),
+  }),
+  ({ listeners, addresses }, path) => [
+    ...repetitions(
+      listeners,
+      (one) => one.name,
+      (index) => at(path, `listeners[${index}].name`),
+      'name',
+    ),
+    ...repetitions(
+      listeners,
+      (one) => `${one.port} ${one.protocol} ${one.hostname ?? ''}`.trim(),
+      (index) => at(path, `listeners[${index}]`),
+      'port, protocol and hostname',
+    ),
+    ...repetitions(
+      addresses,
+      ({ type, value }) => (value === '' ? undefined : `${type} ${value}`),
+      (index) => at(path, `addresses[${index}]`),
+      'address',
+    ),
+  ],
+);
+
+function at(path: string, field: string): string {
+  return path === '' ? field : `${path}.${field}`;
+}
+
+/** What the object says and nobody carries out. */
+export function kubernetesGatewayWarnings({
+  addresses,
+  tls: ofAll,
+  allowedListeners,
+}: KubernetesGateway): FieldError[] {
+  return [
+    ...addresses.flatMap(({ type }, index) =>
+      mistakeAt(
+        `addresses[${index}]`,
+        type === 'Hostname'
+          ? undefined
+          : `has no effect: an address of type ${type} is for who deploys a gateway; type Hostname names its Service`,
+      ),
+    ),
+    ...mistakeAt('tls', ofAll === undefined ? undefined : 'is not carried out'),
+    ...mistakeAt(
+      'allowedListeners',
+      allowedListeners === undefined ? undefined : 'has no effect: ListenerSets are not read',
+    ),
+  ];
+}

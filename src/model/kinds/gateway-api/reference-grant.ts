@@ -1,0 +1,34 @@
+/** `gateway.networking.k8s.io` ReferenceGrant: who of other namespaces may refer to objects of this one. */
+import { type Decoder, optional, required, struct } from '../../decode.ts';
+import { group, kindName, listOf, namespace, objectName } from './fields.ts';
+
+export interface ReferenceGrant {
+  readonly from: readonly { readonly group: string; readonly kind: string; readonly namespace: string }[];
+  /** Without a name: all of the kind. */
+  readonly to: readonly { readonly group: string; readonly kind: string; readonly name?: string }[];
+}
+
+export const referenceGrant: Decoder<ReferenceGrant> = struct<ReferenceGrant>({
+  from: required(
+    listOf(
+      struct<ReferenceGrant['from'][number]>({
+        group: required(group),
+        kind: required(kindName),
+        namespace: required(namespace),
+      }),
+      1,
+      16,
+    ),
+  ),
+  to: required(
+    listOf(
+      struct<ReferenceGrant['to'][number]>({
+        group: required(group),
+        kind: required(kindName),
+        name: optional(objectName),
+      }),
+      1,
+      16,
+    ),
+  ),
+});

@@ -1,0 +1,409 @@
+/** Kubernetes' Gateway API: Gateways and HTTPRoutes, through a gateway's Envoy and a sidecar's. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { HttpBackend } from './harness/backends.ts';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { httpRoute, kubernetesGateway, serviceOf, to } from './harness/gateway-api-objects.ts';
+import { all, frontAddress, secret } from './harness/gateway-objects.ts';
+import { object } from './harness/objects.ts';
+
+let mesh: FeatureMesh;
+let [v1, v2]: HttpBackend[] = [];
+let services: string;
+
+const label = { 'gateway.networking.k8s.io/gateway-name': 'front' };
+
+beforeAll(async () => {
+  mesh = await FeatureMesh.start({
+    proxies: {
+      edge: { type: 'router', labels: label },
+      foreign: { type: 'router', labels: label, namespace: 'stage' },
+      addressed: { type: 'router', labels: { istio: 'ingressgateway' }, ip: frontAddress },
+      web: { labels: { app: 'web' } },
+    },
+    env: { PILOT_SECRETS_ON_PLAINTEXT: 'true' },
+  });
+  [v1, v2] = [await mesh.http('v1'), await mesh.http('v2')];
+  services = all(serviceOf(v1), serviceOf(v2));
+});
+
+afterAll(() => mesh?.stop());
+
+/** A Gateway with one listener, routes at it, and both Services. */
+async function serve(rules: readonly object[], listener: object = {}): Promise<number> {
+  const port = await mesh.port();
+  await mesh.apply(all(services, kubernetesGateway([{ port, ...listener }]), httpRoute(rules)));
+  return port;
+}
+
+const filters = (type: string, field: string, value: object): object => ({ filters: [{ type, [field]: value }] });
+
+describe('a rule takes requests', () => {
+  test('by path, method, headers and query parameters, the most special rule first', async () => {
+    const port = await serve([
+      { backendRefs: [to('v1')] },
+      { matches: [{ path: { value: '/items' } }], backendRefs: [to('v2')] },
+      { matches: [{ path: { type: 'Exact', value: '/items/one' } }], backendRefs: [to('v1')] },
+      { matches: [{ path: { value: '/items' }, method: 'POST' }], backendRefs: [to('v1')] },
+      { matches: [{ headers: [{ name: 'X-Beta', value: 'yes' }] }], backendRefs: [to('v2')] },
+      {
+        matches: [{ queryParams: [{ name: 'v', type: 'RegularExpression', value: '[0-9]+' }] }],
+        backendRefs: [to('v2')],
+      },
+      { matches: [{ path: { type: 'RegularExpression', value: '/[a-z]+[.]html' } }], backendRefs: [to('v2')] },
+    ]);
+    const who = async (path: string, more: object = {}): Promise<string> =>
+      (await mesh.request('edge', { port, host: 'shop.test', path, ...more })).seen.backend;
+    expect(await who('/')).toBe('v1');
+    expect(await who('/items')).toBe('v2');
+    expect(await who('/items/two?a=b')).toBe('v2');
+    expect(await who('/itemsx')).toBe('v1');
+    expect(await who('/items/one')).toBe('v1');
+    expect(await who('/items/two', { method: 'POST' })).toBe('v1');
+    expect(await who('/', { headers: { 'x-beta': 'yes' } })).toBe('v2');
+    expect(await who('/', { headers: { 'x-beta': 'no' } })).toBe('v1');
+    expect(await who('/?v=12')).toBe('v2');
+    expect(await who('/?v=a')).toBe('v1');
+    expect(await who('/index.html')).toBe('v2');
+  });
+
+  test('whichever of several routes for the host it is in', async () => {
+    const port = await mesh.port();
+    await mesh.apply(
+      all(
+        services,
+        kubernetesGateway([{ port, hostname: '*.test', allowedRoutes: { namespaces: { from: 'All' } } }]),
+        httpRoute([{ backendRefs: [to('v1')] }], { name: 'a', hostnames: ['shop.test'] }),
+        httpRoute([{ matches: [{ path: { value: '/v2' } }], backendRefs: [to('v2')] }], { name: 'b' }),
+        httpRoute([{ matches: [{ path: { value: '/v2' } }], backendRefs: [to('v2')] }], {
+          name: 'c',
+          hostnames: ['shop.test', 'other.test'],
+        }),
+      ),
+    );
+    const get = async (host: string, path: string) => (await mesh.request('edge', { port, host, path })).headers;
+    expect((await get('shop.test', '/v2/x'))['x-backend']).toBe('v2');
+    expect((await get('shop.test', '/'))['x-backend']).toBe('v1');
+    expect((await get('any.test', '/v2'))['x-backend']).toBe('v2');
+    expect((await mesh.request('edge', { port, host: 'other.test', path: '/' })).status).toBe(404);
+    expect((await mesh.request('edge', { port, host: 'elsewhere.example', path: '/v2' })).status).toBe(404);
+  });
+});
+
+describe('a rule', () => {
+  test('shares requests by weight, each share with headers of its own', async () => {
+    const canary = filters('RequestHeaderModifier', 'requestHeaderModifier', {
+      set: [{ name: 'X-Canary', value: '1' }],
+    });
+    const port = await serve([{ backendRefs: [to('v1', { weight: 3 }), to('v2', { weight: 1, ...canary })] }]);
+    const counts: Record<string, number> = {};
+    for (let i = 0; i < 80; i++) {
+      const { seen } = await mesh.request('edge', { port, host: 'shop.test' });
+      expect(seen.headers['x-canary']).toBe(seen.backend === 'v2' ? '1' : undefined);
+      counts[seen.backend] = (counts[seen.backend] ?? 0) + 1;
+    }
+    expect(counts.v1).toBeGreaterThan(40);
+    expect(counts.v2).toBeGreaterThan(5);
+  });
+
+  test('answers with 500 the share of a backend that is not there, and all when there is no other', async () => {
+    const half = await serve([{ backendRefs: [to('v1'), to('gone')] }]);
+    const counts = await mesh.split('edge', { port: half, host: 'shop.test' }, 40);
+    expect(Object.keys(counts).sort()).toEqual(['500', 'v1']);
+    const none = await serve([{ backendRefs: [to('gone')] }]);
+    expect((await mesh.request('edge', { port: none, host: 'shop.test' })).status).toBe(500);
+    expect(mesh.pilot.lines.join('\n')).toContain('there is no Service shop/gone');
+  });
+
+  test('changes headers of requests and responses, with values as they are written', async () => {
+    const port = await serve([
+      {
+        filters: [
+          {
+            type: 'RequestHeaderModifier',
+            requestHeaderModifier: {
+              set: [{ name: 'X-Share', value: '100%' }],
+              add: [{ name: 'X-List', value: 'b' }],
+              remove: ['X-Secret'],
+            },
+          },
+          {
+            type: 'ResponseHeaderModifier',
+            responseHeaderModifier: { add: [{ name: 'X-By', value: '%START_TIME%' }], remove: ['X-Backend'] },
+          },
+        ],
+        backendRefs: [to('v1')],
+      },
+    ]);
+    const headers = { 'x-share': '1', 'x-list': 'a', 'x-secret': 's' };
+    const answer = await mesh.request('edge', { port, host: 'shop.test', headers });
+    expect(answer.seen.headers).toMatchObject({ 'x-share': '100%', 'x-list': 'a, b' });
+    expect(answer.seen.headers).not.toHaveProperty('x-secret');
+    expect(answer.headers['x-by']).toBe('%START_TIME%');
+    expect(answer.headers).not.toHaveProperty('x-backend');
+  });
+
+  test('redirects', async () => {
+    const redirect = (path: string, value: object): object => ({
+      matches: [{ path: { value: path } }],
+      ...filters('RequestRedirect', 'requestRedirect', value),
+    });
+    const port = await serve([
+      redirect('/secure', { scheme: 'https', hostname: 'new.test', statusCode: 301 }),
+      redirect('/port', { port: 8443 }),
+      redirect('/same', { hostname: 'new.test' }),
+      redirect('/kept', { scheme: 'https' }),
+      redirect('/full', { path: { type: 'ReplaceFullPath', replaceFullPath: '/all' }, statusCode: 307 }),
+      redirect('/old', { path: { type: 'ReplacePrefixMatch', replacePrefixMatch: '/new' }, statusCode: 308 }),
+      redirect('/cut', { path: { type: 'ReplacePrefixMatch', replacePrefixMatch: '/' } }),
+    ]);
+    const location = async (path: string): Promise<string> => {
+      const { status, headers } = await mesh.request('edge', { port, host: `a.test:${port}`, path });
+      return `${status} ${headers.location}`;
+    };
+    expect(await location('/secure/a?b=c')).toBe('301 https://new.test/secure/a?b=c');
+    expect(await location('/port')).toBe('302 http://a.test:8443/port');
+    expect(await location('/same')).toBe(`302 http://new.test:${port}/same`);
+    expect(await location('/kept')).toBe('302 https://a.test:443/kept');
+    expect(await location('/full/x?y=z')).toBe(`307 http://a.test:${port}/all?y=z`);
+    expect(await location('/old/x')).toBe(`308 http://a.test:${port}/new/x`);
+    expect(await location('/old')).toBe(`308 http://a.test:${port}/new`);
+    expect(await location('/cut/x')).toBe(`302 http://a.test:${port}/x`);
+    expect(await location('/cut')).toBe(`302 http://a.test:${port}/`);
+  });
+
+  test('rewrites the host and the path', async () => {
+    const rewrite = (path: string, value: object): object => ({
+      matches: [{ path: { value: path } }],
+      ...filters('URLRewrite', 'urlRewrite', value),
+      backendRefs: [to('v1')],
+    });
+    const prefix = (value: string): object => ({ path: { type: 'ReplacePrefixMatch', replacePrefixMatch: value } });
+    const port = await serve([
+      rewrite('/host', { hostname: 'inner.test' }),
+      rewrite('/full', { path: { type: 'ReplaceFullPath', replaceFullPath: '/all' } }),
+      rewrite('/a', prefix('/x')),
+      rewrite('/b', prefix('/')),
+      rewrite('/c.d', prefix('')),
+      rewrite('/', prefix('/root')),
+    ]);
+    const seen = async (path: string) => (await mesh.request('edge', { port, host: 'shop.test', path })).seen;
+    expect((await seen('/host')).headers.host).toBe('inner.test');
+    expect((await seen('/a')).headers.host).toBe('shop.test');
+    const urls: Record<string, string> = {};
+    for (const path of ['/full/x?q=1', '/a/y?q=1', '/a', '/b/y', '/b', '/b?q=1', '/c.d/y', '/z', '/']) {
+      urls[path] = (await seen(path)).url;
+    }
+    expect(urls).toEqual({
+      '/full/x?q=1': '/all?q=1',
+      '/a/y?q=1': '/x/y?q=1',
+      '/a': '/x',
+      '/b/y': '/y',
+      '/b': '/',
+      '/b?q=1': '/?q=1',
+      '/c.d/y': '/y',
+      '/z': '/root/z',
+      '/': '/root/',
+    });
+  });
+
+  test('mirrors to another backend', async () => {
+    const mirror = (value: object): object => filters('RequestMirror', 'requestMirror', value);
+    const port = await serve([
+      { ...mirror({ backendRef: to('v2') }), backendRefs: [to('v1')] },
+      {
+        matches: [{ path: { value: '/never' } }],
+        ...mirror({ backendRef: to('v2'), percent: 0 }),
+        backendRefs: [to('v1')],
+      },
+    ]);
+    const before = v2!.seen.length;
+    expect((await mesh.request('edge', { port, host: 'shop.test', path: '/never' })).seen.backend).toBe('v1');
+    expect((await mesh.request('edge', { port, host: 'shop.test', path: '/both' })).seen.backend).toBe('v1');
+    await expect.poll(() => v2!.seen.slice(before).map(({ url }) => url)).toEqual(['/both']);
+  });
+
+  test('waits for a backend as long as it says', async () => {
+    const slow = await mesh.http('slow', { respond: (_, response) => void setTimeout(() => response.end(), 1_000) });
+    const port = await mesh.port();
+    const rule = (path: string, timeouts: object): object => ({
+      matches: [{ path: { value: path } }],
+      timeouts,
+      backendRefs: [to('slow')],
+    });
+    const rules = [
+      rule('/request', { request: '150ms' }),
+      rule('/backend', { backendRequest: '150ms' }),
+      rule('/', {}),
+    ];
+    await mesh.apply(all(serviceOf(slow), kubernetesGateway([{ port }]), httpRoute(rules)));
+    const ask = (path: string) => mesh.request('edge', { port, host: 'shop.test', path });
+    expect((await ask('/request')).status).toBe(504);
+    expect((await ask('/backend')).status).toBe(504);
+    expect((await ask('/')).status).toBe(200);
+  });
+});
+
+describe('a Gateway', () => {
+  test('ends TLS with the Secrets that its listeners name', async () => {
+    const port = await mesh.port();
+    const [ofA, ofB] = [mesh.authority.issue(['a.test']), mesh.authority.issue(['*.b.test'])];
+    const https = (hostname: string, name: string) => ({
+      ...{ port, protocol: 'HTTPS', hostname },
+      tls: { certificateRefs: [{ name }] },
+    });
+    await mesh.apply(
+      all(
+        services,
+        kubernetesGateway([https('a.test', 'cert-a'), https('*.b.test', 'cert-b')]),
+        httpRoute([{ backendRefs: [to('v1')] }], { hostnames: ['a.test'] }),
+        httpRoute([{ backendRefs: [to('v2')] }], { name: 'b', hostnames: ['x.b.test'] }),
+        secret('cert-a', ofA),
+        secret('cert-b', ofB),
+      ),
+    );
+    const ask = (host: string) =>
+      mesh.request('edge', { port, host, tls: { servername: host, ca: mesh.authority.certificate } });
+    expect((await ask('a.test')).seen.backend).toBe('v1');
+    expect((await ask('x.b.test')).seen.backend).toBe('v2');
+    expect((await ask('y.b.test')).status).toBe(404);
+  });
+
+  test('lets in the routes that it allows, and says which others there are', async () => {
+    const [{ own, any, labelled }, elsewhere] = [
+      await mesh.ports('own', 'any', 'labelled'),
+      await mesh.http('elsewhere'),
+    ];
+    const from = (namespaces: object) => ({ allowedRoutes: { namespaces } });
+    const refs = (index: number) => ({
+      namespace: 'stage',
+      name: `r${index}`,
+      parentRefs: [{ name: 'front', namespace: 'shop', sectionName: `l${index}` }],
+    });
+    const apply = (labels: object): Promise<void> =>
+      mesh.apply(
+        all(
+          serviceOf(elsewhere, { namespace: 'stage' }),
+          JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'stage', labels } }),
+          kubernetesGateway([
+            { port: own },
+            { port: any, ...from({ from: 'All' }) },
+            { port: labelled, ...from({ from: 'Selector', selector: { matchLabels: { team: 'web' } } }) },
+          ]),
+          ...[0, 1, 2].map((index) => httpRoute([{ backendRefs: [to('elsewhere')] }], refs(index))),
+        ),
+      );
+    const statuses = async (): Promise<number[]> => {
+      const answers = [own, any, labelled].map((port) => mesh.request('edge', { port, host: 'shop.test' }));
+      return (await Promise.all(answers)).map(({ status }) => status);
+    };
+    await apply({ team: 'web' });
+    expect(await statuses()).toEqual([404, 200, 200]);
+    expect(mesh.pilot.lines.join('\n')).toContain('takes HTTPRoutes of namespace stage');
+    await apply({ team: 'db' });
+    expect(await statuses()).toEqual([404, 200, 404]);
+  });
+
+  test('is carried out by workloads of its own namespace, or by the Service that it names', async () => {
+    const [port, target] = [await mesh.port(), await mesh.port()];
+    const routes = all(services, httpRoute([{ backendRefs: [to('v1')] }]));
+    await mesh.apply(all(routes, kubernetesGateway([{ port }])));
+    expect((await mesh.request('edge', { port, host: 'shop.test' })).status).toBe(200);
+    const listening = async (proxy: string): Promise<boolean> =>
+      (await mesh.envoy(proxy).admin('/listeners')).includes(`:${port}`);
+    expect([await listening('edge'), await listening('foreign'), await listening('addressed')]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    const service = all(
+      `{apiVersion: v1, kind: Service, metadata: {name: entry, namespace: shop}, spec: {ports: [{name: http, port: 80, targetPort: ${target}}]}}`,
+      `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: entry-1, namespace: shop, labels: {kubernetes.io/service-name: entry}}, addressType: IPv4, ports: [{name: http, port: ${target}}], endpoints: [{addresses: [${frontAddress}]}]}`,
+    );
+    const addresses = [{ type: 'Hostname', value: 'entry' }];
+    await mesh.apply(all(routes, service, kubernetesGateway([{ port: 80 }], { addresses })));
+    expect((await mesh.request('addressed', { port: target, host: 'shop.test' })).seen.backend).toBe('v1');
+  });
+
+  test('keeps the hosts of its listeners apart', async () => {
+    const port = await mesh.port();
+    await mesh.apply(
+      all(
+        services,
+        kubernetesGateway([{ port }, { port, hostname: '*.a.test' }, { port, hostname: 'one.a.test' }]),
+        httpRoute([{ backendRefs: [to('v1')] }], { parentRefs: [{ name: 'front', sectionName: 'l0' }] }),
+        httpRoute([{ backendRefs: [to('v2')] }], {
+          name: 'x',
+          hostnames: ['x.a.test', 'one.a.test'],
+          parentRefs: [{ name: 'front', sectionName: 'l1' }],
+        }),
+      ),
+    );
+    const get = async (host: string) => (await mesh.request('edge', { port, host })).headers['x-backend'] ?? 'nobody';
+    expect(await get('any.test')).toBe('v1');
+    expect(await get('x.a.test')).toBe('v2');
+    expect(await get('y.a.test')).toBe('nobody');
+    expect(await get('one.a.test')).toBe('nobody');
+  });
+
+  test('changes while it runs, with what is sent through it', async () => {
+    const port = await serve([{ backendRefs: [to('v1')] }]);
+    const listeners = await mesh.envoy('edge').stat('listener_manager.listener_modified');
+    const ask = () => mesh.request('edge', { port, host: 'shop.test' });
+    expect((await ask()).seen.backend).toBe('v1');
+    const gateway = kubernetesGateway([{ port }]);
+    await mesh.apply(all(services, gateway, httpRoute([{ backendRefs: [to('v2')] }])));
+    expect((await ask()).seen.backend).toBe('v2');
+    // Its Service goes, and comes back.
+    await mesh.apply(all(serviceOf(v1!), gateway, httpRoute([{ backendRefs: [to('v2')] }])));
+    expect((await ask()).status).toBe(500);
+    await mesh.apply(all(services, gateway, httpRoute([{ backendRefs: [to('v2')] }])));
+    expect((await ask()).seen.backend).toBe('v2');
+    await mesh.apply(all(services, gateway));
+    expect((await ask()).status).toBe(404);
+    expect(await mesh.envoy('edge').stat('listener_manager.listener_modified')).toBe(listeners);
+  });
+});
+
+describe('an HTTPRoute over a Service', () => {
+  const over = [{ group: '', kind: 'Service', name: 'cart', namespace: 'shop' }];
+
+  test('is for its clients in the mesh', async () => {
+    const [port, cart] = [await mesh.port(), await mesh.http('cart')];
+    const rules = [
+      { matches: [{ path: { value: '/new' } }], backendRefs: [to('v2')] },
+      { matches: [{ path: { value: '/gone' } }], backendRefs: [to('gone')] },
+      { backendRefs: [{ name: 'cart', port }] },
+    ];
+    await mesh.apply(all(services, serviceOf(cart, { port }), httpRoute(rules, { parentRefs: over })));
+    const ask = (path: string) => mesh.request('web', { port, host: 'cart.shop', path });
+    expect((await ask('/')).seen.backend).toBe('cart');
+    expect((await ask('/new')).seen.backend).toBe('v2');
+    expect((await ask('/gone')).status).toBe(500);
+    await mesh.apply(all(services, serviceOf(cart, { port })));
+    expect((await ask('/new')).seen.backend).toBe('cart');
+  });
+
+  test('of another namespace is for the clients there', async () => {
+    const [port, cart] = [await mesh.port(), await mesh.http('cart')];
+    const grant = object('gateway.networking.k8s.io/v1beta1', 'ReferenceGrant', 'shop', 'stage', {
+      from: [{ group: 'gateway.networking.k8s.io', kind: 'HTTPRoute', namespace: 'stage' }],
+      to: [{ group: '', kind: 'Service' }],
+    });
+    const theirs = httpRoute([{ backendRefs: [to('v2', { namespace: 'shop' })] }], {
+      namespace: 'stage',
+      parentRefs: over,
+    });
+    await mesh.apply(all(services, serviceOf(cart, { port }), grant, theirs));
+    expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('cart');
+    await mesh.apply(
+      all(
+        services,
+        serviceOf(cart, { port }),
+        httpRoute([{ backendRefs: [to('v1')] }], { parentRefs: over }),
+        theirs,
+        grant,
+      ),
+    );
+    expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('v1');
+  });
+});

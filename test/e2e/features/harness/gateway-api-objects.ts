@@ -1,0 +1,54 @@
+/** Objects of Kubernetes' Gateway API, and the Services behind them. */
+import { stringify } from 'yaml';
+import type { HttpBackend } from './backends.ts';
+import { all } from './gateway-objects.ts';
+import { object } from './objects.ts';
+
+const apiVersion = 'gateway.networking.k8s.io/v1';
+
+/** A listener, with what of it a case is about. */
+export type WrittenListener = Readonly<Record<string, unknown>> & { readonly port: number };
+
+export function kubernetesGateway(listeners: readonly WrittenListener[], more: object = {}): string {
+  const named = listeners.map((one, index) => ({ name: `l${index}`, protocol: 'HTTP', ...one }));
+  return object(apiVersion, 'Gateway', 'shop', 'front', { gatewayClassName: 'istio', listeners: named, ...more });
+}
+
+export interface RouteOptions {
+  readonly name?: string;
+  readonly namespace?: string;
+  readonly hostnames?: readonly string[];
+  readonly parentRefs?: readonly object[];
+}
+
+export function httpRoute(rules: readonly object[], options: RouteOptions = {}): string {
+  const {
+    name = 'route',
+    namespace = 'shop',
+    hostnames,
+    parentRefs = [{ name: 'front', namespace: 'shop' }],
+  } = options;
+  return object(apiVersion, 'HTTPRoute', namespace, name, { parentRefs, ...(hostnames && { hostnames }), rules });
+}
+
+export const servicePort = 80;
+
+/** A Service of one name with an application, which leads to it by its slice. */
+export function serviceOf(backend: HttpBackend, { namespace = 'shop', name = backend.name, port = servicePort } = {}) {
+  const ports = [{ name: 'http', port, targetPort: backend.port }];
+  const labels = { 'kubernetes.io/service-name': name };
+  return all(
+    stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace }, spec: { ports } }),
+    stringify({
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { name: `${name}-1`, namespace, labels },
+      addressType: 'IPv4',
+      ports: [{ name: 'http', port: backend.port }],
+      endpoints: [{ addresses: [backend.address] }],
+    }),
+  );
+}
+
+/** To a Service of the route's own namespace. */
+export const to = (name: string, more: object = {}): object => ({ name, port: servicePort, ...more });
