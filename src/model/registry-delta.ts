@@ -36,6 +36,8 @@ export type EndpointEffect = 'endpoints' | 'service' | 'names' | 'nothing';
 /**
  * Endpoints of EDS clusters are told by themselves. Those that DNS resolves are part of their cluster, and a headless
  * service has listeners for its pods' addresses, unless all of its ports are HTTP: then DNS alone answers with them.
+ *
+ * @param services all of the host in the namespace, whichever registry they are of: they share their endpoints
  */
 export function endpointEffect(services: readonly Service[]): EndpointEffect {
   if (services.length > 0 && services.every(({ exportTo }) => exportTo.has('~') && exportTo.size === 1))

@@ -21,8 +21,8 @@ const inCluster = (id: string, about: Partial<Service> = {}): Service => ({
 
 function given() {
   const shards = new EndpointShards();
-  const updates = new RegistryUpdates(shards);
-  const aggregate = new AggregateRegistry('home', updates);
+  const updates: RegistryUpdates = new RegistryUpdates(shards, () => aggregate);
+  const aggregate: AggregateRegistry = new AggregateRegistry('home', updates);
   const registryOf = (provider: string, cluster: string, ...services: Service[]): MemoryRegistry => {
     const registry = new MemoryRegistry({ provider, cluster }, updates);
     for (const service of services) registry.putService(service);

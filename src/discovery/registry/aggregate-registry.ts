@@ -58,7 +58,12 @@ export class AggregateRegistry extends AnyRegistry {
   }
 
   servicesOf(hostname: string, namespace: string): readonly Service[] {
-    return this.services().filter((service) => service.hostname === hostname && service.namespace === namespace);
+    return mergeServices(
+      this.#registries.map((registry) => ({
+        provider: registry.provider,
+        services: registry.servicesOf(hostname, namespace),
+      })),
+    );
   }
 
   /** The first registry's that has it; one of Kubernetes' together with the other clusters'. */

@@ -2,7 +2,7 @@
 import { type ConfigKey, configKeyText } from '../../model/config.ts';
 import type { ShardKey } from '../../model/endpoint-shards.ts';
 import { endpointEffect, type RegistryDelta, type ServiceDelta } from '../../model/registry-delta.ts';
-import { dnsNameKey, endpointsKey, serviceKey } from '../../model/service.ts';
+import { dnsNameKey, endpointsKey, type Service, serviceKey } from '../../model/service.ts';
 import type { ServiceEvent, XdsUpdater } from './registry.ts';
 import type { RegistryHandlers } from './registry-handlers.ts';
 
@@ -20,29 +20,31 @@ function deliverService(delta: ServiceDelta, shard: ShardKey, updater: XdsUpdate
   const event: ServiceEvent['event'] = current.length === 0 ? 'delete' : previous.length === 0 ? 'add' : 'update';
   if (event !== 'delete') updater.edsCacheUpdate(shard, delta, endpoints);
   updater.svcUpdate(shard, delta, event);
-  const configs = originsOf(delta);
+  const configs = originsOf([...previous, ...current]);
   if (configs.length > 0) updater.configUpdate({ configs, reason: 'service' });
   handlers.tellService({ hostname, namespace, event, previous, current });
 }
 
 function deliverEndpoints(delta: ServiceDelta, shard: ShardKey, updater: XdsUpdater): void {
-  const effect = endpointEffect(delta.current);
+  const { hostname, namespace } = delta;
+  const services = updater.servicesOf(hostname, namespace);
+  const effect = endpointEffect(services);
   if (effect === 'endpoints') {
     updater.edsUpdate(shard, delta, delta.endpoints);
     return;
   }
   if (updater.edsCacheUpdate(shard, delta, delta.endpoints) === 'none' || effect === 'nothing') return;
-  const headless = delta.current[0]?.registry === 'Kubernetes';
+  const headless = delta.current.some((own) => own.registry === 'Kubernetes' && own.resolution === 'Passthrough');
   if (effect === 'service') {
-    const configs = [serviceKey(delta), ...originsOf(delta)];
+    const configs = [serviceKey(delta), ...originsOf(services)];
     updater.configUpdate({ configs, reason: headless ? 'headlessendpoint' : 'service' });
   } else {
     updater.configUpdate({ configs: [dnsNameKey(delta), endpointsKey(delta)], reason: 'headlessendpoint' });
   }
 }
 
-/** The ServiceEntries that a service is made from. No resource says that it is made from an object of Kubernetes'. */
-function originsOf({ previous, current }: ServiceDelta): readonly ConfigKey[] {
-  const origins = [...previous, ...current].map(({ origin }) => origin).filter(({ kind }) => kind === 'ServiceEntry');
+/** The ServiceEntries that services are made from. No resource says that it is made from an object of Kubernetes'. */
+function originsOf(services: readonly Service[]): readonly ConfigKey[] {
+  const origins = services.map(({ origin }) => origin).filter(({ kind }) => kind === 'ServiceEntry');
   return [...new Map(origins.map((origin) => [configKeyText(origin), origin])).values()];
 }

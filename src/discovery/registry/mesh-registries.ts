@@ -66,7 +66,7 @@ export class MeshRegistries {
     this.#settings = settings;
     this.#names = new GatewayNames(options.resolve ?? resolveByDns, () => this.#namesChanged());
     this.#shards = new EndpointShards(settings);
-    this.updates = new RegistryUpdates(this.#shards);
+    this.updates = new RegistryUpdates(this.#shards, () => this.#aggregate);
     this.#aggregate = new AggregateRegistry(settings.clusterId, this.updates);
     [this.#kubernetes, this.#entries] = this.#objectRegistries();
     for (const shard of (options.names ?? []).flatMap((name) => memoriesOf(name, settings.clusterId))) {

@@ -36,7 +36,7 @@ export interface RegistryDriver {
 /** What surrounds a registry under test. */
 export class ContractWorld {
   readonly shards = new EndpointShards();
-  readonly updates = new RegistryUpdates(this.shards);
+  readonly updates = new RegistryUpdates(this.shards, () => this.registry);
   readonly events: string[] = [];
   readonly driver: RegistryDriver;
 

@@ -49,6 +49,21 @@ ports: [{name: ${protocol}, port: 80}]
 endpoints: [{addresses: [${address}]}]
 `;
 
+/** A Kubernetes service with a virtual IP, and one endpoint. */
+const clustered = (address: string, annotations = ''): string => `---
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: shop, annotations: {${annotations}}}
+spec: {clusterIP: 10.9.0.1, ports: [{name: http, port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: db-1, namespace: shop, labels: {kubernetes.io/service-name: db}}
+addressType: IPv4
+ports: [{name: http, port: 80}]
+endpoints: [{addresses: [${address}]}]
+`;
+
 const pod = (label: string, ip = '10.0.0.1'): string => `---
 apiVersion: v1
 kind: Pod
@@ -123,6 +138,26 @@ describe('what a push names', () => {
     expect(changes(headless('http', '10.0.0.1'), headless('http', '10.0.0.2'))).toEqual([
       'DNSName/shop/db.shop.svc.cluster.local',
       'Endpoints/shop/db.shop.svc.cluster.local',
+    ]);
+  });
+
+  it.each([
+    ['the service when its clusters carry the endpoints', 'DNS', ['ServiceEntry/shop/HOST', 'ServiceEntry/shop/other']],
+    ['the service when its clusters go by them', 'NONE', ['ServiceEntry/shop/HOST', 'ServiceEntry/shop/other']],
+    ['endpoints alone when these are told by themselves', 'STATIC', ['Endpoints/shop/HOST']],
+  ])('is, where a ServiceEntry has the host of a Kubernetes service too, %s', (_, resolution, named) => {
+    const host = 'db.shop.svc.cluster.local';
+    const other = entry('other', { host, resolution, port: 443 });
+    const keys = named.map((key) => key.replace('HOST', host));
+    expect(changes(other + clustered('10.0.0.1'), other + clustered('10.0.0.2'))).toEqual(keys);
+  });
+
+  it('is the endpoints of a service that nobody sees where others see one of the same host', () => {
+    const [unseen, host] = ['networking.istio.io/exportTo: "~"', 'db.shop.svc.cluster.local'];
+    const other = entry('other', { host });
+    expect(changes(clustered('10.0.0.1', unseen), clustered('10.0.0.2', unseen))).toEqual([]);
+    expect(changes(other + clustered('10.0.0.1', unseen), other + clustered('10.0.0.2', unseen))).toEqual([
+      `Endpoints/shop/${host}`,
     ]);
   });
 

@@ -1,7 +1,7 @@
 import { configKeyText } from '../../model/config.ts';
 import type { EndpointShards, PushType, ServiceName, ShardKey } from '../../model/endpoint-shards.ts';
-import { type Endpoint, endpointsKey, proxyKey, serviceKey } from '../../model/service.ts';
-import type { RegistryPush, ServiceEvent, XdsUpdater } from './registry.ts';
+import { type Endpoint, endpointsKey, proxyKey, type Service, serviceKey } from '../../model/service.ts';
+import type { RegistryPush, ServiceDiscovery, ServiceEvent, XdsUpdater } from './registry.ts';
 
 /** What registries said since it was last taken, as one push names it. Keys are `Kind/namespace/name`. */
 export interface PendingPush {
@@ -18,6 +18,7 @@ export interface PendingPush {
 /** Keeps the shards of all registries, and gathers what must be pushed until somebody takes it. */
 export class RegistryUpdates implements XdsUpdater {
   readonly #shards: EndpointShards;
+  readonly #registries: () => Pick<ServiceDiscovery, 'servicesOf'>;
   readonly #services = new Set<string>();
   readonly #endpoints = new Set<string>();
   readonly #proxies = new Set<string>();
@@ -25,8 +26,14 @@ export class RegistryUpdates implements XdsUpdater {
   #forced = false;
   #servicesChanged = false;
 
-  constructor(shards: EndpointShards) {
+  /** @param registries all that hand over to this, as one; asked for whenever somebody hands something over */
+  constructor(shards: EndpointShards, registries: () => Pick<ServiceDiscovery, 'servicesOf'>) {
     this.#shards = shards;
+    this.#registries = registries;
+  }
+
+  servicesOf(hostname: string, namespace: string): readonly Service[] {
+    return this.#registries().servicesOf(hostname, namespace);
   }
 
   edsUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): void {

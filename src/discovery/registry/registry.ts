@@ -20,6 +20,8 @@ export interface ServiceDiscovery {
   services(): readonly Service[];
   /** The oldest of the host, whatever its namespace. */
   getService(hostname: string): Service | undefined;
+  /** Those of a host in one namespace. */
+  servicesOf(hostname: string, namespace: string): readonly Service[];
   /** The service ports that a proxy's own workload serves. */
   getProxyServiceTargets(proxy: LookedUp): readonly ServiceTarget[];
   /** Labels of a proxy's workload; undefined when the registry does not know it. */
@@ -69,6 +71,11 @@ export interface RegistryPush {
 
 /** Where registries hand over what changed: endpoints into the index of shards, and what a push must name. */
 export interface XdsUpdater {
+  /**
+   * What all registries together have of a host in one namespace. They share its endpoints: a change in the shard of one
+   * can be a change of clusters and listeners of another's service.
+   */
+  servicesOf(hostname: string, namespace: string): readonly Service[];
   /** Endpoints of a service in a registry, all of them: kept, and pushed if anybody could notice. */
   edsUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): void;
   /** The same without the push. Returns which push it would have been. */

@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import type { Config } from '../../model/config.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
+import { GivenWorld, givenObject } from './given-world.ts';
+import type { MeshNode } from './mesh-resources.ts';
+
+const host = 'near.a.svc.cluster.local';
+const watched = [clusterType, endpointType, listenerType, routeType];
+
+const ports = [{ name: 'p', port: 80, protocol: 'TCP' }];
+const service = givenObject('Service', 'a', 'near', {
+  spec: { type: 'ClusterIP', clusterIP: '10.6.0.1', clusterIPs: [], ports, externalIPs: [] },
+  status: { loadBalancer: { ingress: [] } },
+});
+
+function slice(isReady: boolean): Config {
+  const conditions = { ready: isReady, serving: isReady, terminating: !isReady };
+  const spec = { addressType: 'IPv4', ports, endpoints: [{ addresses: ['10.1.0.1'], conditions }] };
+  return { ...givenObject('EndpointSlice', 'a', 'near-1', spec), labels: { 'kubernetes.io/service-name': 'near' } };
+}
+
+/** Another service of the host, with a port of the same name. */
+function entry(resolution: string): Config {
+  const spec = { hosts: [host], ports: [{ number: 443, name: 'p', protocol: 'HTTP' }], location: 'MESH_INTERNAL' };
+  return givenObject('ServiceEntry', 'a', 'other', { ...spec, resolution, addresses: [], endpoints: [] });
+}
+
+function clustersOf(node: MeshNode): unknown {
+  return [...node.get(clusterType, '*')!.resources].map(([name, { version }]) => [name, version]);
+}
+
+/** What a proxy is pushed when the Kubernetes service's only endpoint goes, while a ServiceEntry has its host too. */
+function pushedBeside(resolution: string) {
+  const other = entry(resolution);
+  const world = new GivenWorld([service, slice(true), other]);
+  const node = world.connect('10.9.0.2');
+  const before = clustersOf(node);
+  const types = node.concernedTypes(world.put(slice(false)), watched);
+  const anew = new GivenWorld([service, slice(false), other]).connect('10.9.0.2');
+  return { types, before, now: clustersOf(node), anew: clustersOf(anew) };
+}
+
+describe('endpoints of a host that services of two registries share', () => {
+  it('are told with the clusters where one of the services is resolved by DNS: its clusters carry them', () => {
+    const { types, before, now, anew } = pushedBeside('DNS');
+    expect(types).toContain(clusterType);
+    expect(now).toEqual(anew);
+    expect(now).not.toEqual(before);
+  });
+
+  it('are told by themselves where the endpoints of both are', () => {
+    const { types, before, now, anew } = pushedBeside('STATIC');
+    expect(types).toEqual([endpointType]);
+    expect([now, anew]).toEqual([before, before]);
+  });
+});
