@@ -9,6 +9,7 @@ import type { ProxyShape } from '../../model/proxy-shape.ts';
 import { socketAddress } from '../address.ts';
 import { duration } from '../duration.ts';
 import type { Init } from '../init.ts';
+import { unboundOption } from './unbound.ts';
 
 export interface ListenerParts {
   readonly name: string;
@@ -41,7 +42,7 @@ export function makeListener(parts: ListenerParts): Listener {
     filterChains: parts.filterChains,
     defaultFilterChain: parts.defaultFilterChain,
     accessLog: parts.accessLog,
-    ...(!parts.bindToPort && { bindToPort: false }),
+    ...(!parts.bindToPort && { bindToPort: false, socketOptions: [unboundOption] }),
     ...(inspects && {
       listenerFilters: parts.listenerFilters!,
       listenerFiltersTimeout: duration(parts.mesh.protocolDetectionTimeoutMs),

@@ -1,5 +1,5 @@
 /** Resources that patches add (spec/discovery.md §8.9). */
-import type { DescMessage, Message } from '@bufbuild/protobuf';
+import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import { configKeyOf } from '../../model/config.ts';
 import { withOrigins } from '../origin.ts';
 import { namedResource, type Resource } from '../resource.ts';
@@ -7,28 +7,30 @@ import { PatchFailure } from './merge.ts';
 import { type HeldPatch, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
-export interface AddedKind {
-  readonly schema: DescMessage;
+export interface AddedKind<Desc extends DescMessage> {
+  readonly schema: Desc;
   /** With its article, for whoever wrote a second one: `a cluster`. */
   readonly what: string;
   /** Whether one of this name is wanted; absent: all are. */
   readonly isWanted?: (name: string) => boolean;
+  /** What is made of the patch's value; absent: it is left as it is. */
+  readonly completed?: (message: MessageShape<Desc>) => MessageShape<Desc>;
 }
 
 /** Of one patch there is one, for all who have it. */
 const added = new WeakMap<HeldPatch['patch'], Resource>();
 
 /** Envoy refuses two resources of one name: the first stays. */
-export function withAdded(
+export function withAdded<Desc extends DescMessage>(
   resources: Resource[],
   additions: readonly HeldPatch[],
-  { schema, what, isWanted = () => true }: AddedKind,
+  { schema, what, isWanted = () => true, completed = (message) => message }: AddedKind<Desc>,
 ): Resource[] {
   if (additions.length === 0) return resources;
   const taken = new Set(resources.map(({ name }) => name));
   const more = additions.flatMap((held) =>
     attempt<readonly Resource[]>(held, [], () => {
-      const resource = addedBy(held, schema);
+      const resource = addedBy(held, schema, completed);
       if (!isWanted(resource.name)) return [];
       if (taken.has(resource.name)) throw new PatchFailure(`there is ${what} ${resource.name} already`);
       taken.add(resource.name);
@@ -38,10 +40,15 @@ export function withAdded(
   return more.length === 0 ? resources : [...resources, ...more];
 }
 
-function addedBy(held: HeldPatch, schema: DescMessage): Resource {
+function addedBy<Desc extends DescMessage>(
+  held: HeldPatch,
+  schema: Desc,
+  completed: NonNullable<AddedKind<Desc>['completed']>,
+): Resource {
   let resource = added.get(held.patch);
   if (resource === undefined) {
-    const message = withOrigins(valueAs(schema, held) as Message & { readonly name: string }, [held.origin]);
+    const value = completed(valueAs(schema, held)) as Message as Message & { readonly name: string };
+    const message = withOrigins(value, [held.origin]);
     resource = namedResource(schema, message, [configKeyOf(held.filter)]);
     added.set(held.patch, resource);
   }

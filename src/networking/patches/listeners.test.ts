@@ -203,6 +203,26 @@ describe('listeners, chains, and filters of connections', () => {
     expect(names(patch('REMOVE', first))).toEqual(rest);
   });
 
+  it('a listener without a socket has a socket option of its own, whoever unbound it; an internal one has not', () => {
+    const mergedWith = (name: string, bound: boolean): string =>
+      `{applyTo: LISTENER, match: {listener: {name: ${name}}}, patch: {operation: MERGE, value: {bind_to_port: ${bound}}}}`;
+    const addedAs = (name: string, more: string): string =>
+      `{applyTo: LISTENER, patch: {operation: ADD, value: {name: ${name}, ${more}, bind_to_port: false}}}`;
+    const patches = [
+      mergedWith('0.0.0.0_80', true),
+      mergedWith('virtualOutbound', false),
+      addedAs('mine', 'address: {pipe: {path: /tmp/x}}'),
+      addedAs('inner', 'internal_listener: {}'),
+    ];
+    const patched = new PatchedMesh({ patches });
+    const unbound = patched
+      .json('listeners', nodes.client)
+      .filter(({ socketOptions }) => socketOptions?.[0].description === 'unbound');
+    expect(unbound.map(({ name }) => name)).toEqual([db, 'virtualOutbound', 'mine']);
+    const again = new PatchedMesh({ patches: [...patches, mergedWith('0.0.0.0_80', false)] });
+    expect(again.one('listeners', nodes.client, '0.0.0.0_80').socketOptions).toHaveLength(1);
+  });
+
   it('a listener is merged under its name, removed, or added once', () => {
     const patches = [
       '{applyTo: LISTENER, match: {context: SIDECAR_OUTBOUND, listener: {portNumber: 80}}, patch: {operation: MERGE, value: {name: x, per_connection_buffer_limit_bytes: 9}}}',

@@ -13,6 +13,7 @@ import { virtualInboundListener } from '../names.ts';
 import { originsOf, withOrigins } from '../origin.ts';
 import { Resource } from '../resource.ts';
 import { withAdded } from './additions.ts';
+import { withBindingShown } from './binding.ts';
 import { type ChainPatches, isChainMet, patchedChain } from './filter-chains.ts';
 import { patchedFilters } from './filters.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
@@ -35,7 +36,7 @@ export function patchedListeners(listeners: Resource[], patches: PatchSet): Reso
   return withAdded(
     result,
     patches.of('LISTENER').filter(({ patch }) => patch.operation === 'ADD'),
-    { schema: ListenerSchema, what: 'a listener' },
+    { schema: ListenerSchema, what: 'a listener', completed: withBindingShown },
   );
 }
 
@@ -52,8 +53,9 @@ function patchedListener(listener: Resource, changing: readonly HeldPatch[], pat
     const message = listener.message as Listener;
     const changed = withPatches(message, met, facts);
     if (changed === message) return [listener];
+    if (changed === undefined) return [];
     const dependsOn = [...listener.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
-    return changed === undefined ? [] : [new Resource(listener.name, listener.schema, changed, dependsOn)];
+    return [new Resource(listener.name, listener.schema, withBindingShown(changed), dependsOn)];
   });
 }
 

@@ -258,7 +258,7 @@ export class FeatureMesh {
     await eventually('every Envoy has acknowledged it', () => this.#acknowledged(countOf(version), mayReject), {
       everyMs: 10,
       deadlineMs: 20_000,
-      hopeless: () => hopeless() ?? this.#refusal(mayReject),
+      hopeless: () => hopeless() ?? this.#endedEnvoy() ?? this.#refusal(mayReject),
     }).catch((error: Error) => {
       throw new Error(`${error.message}\n${version} ${this.#lastStates}`);
     });
@@ -291,6 +291,11 @@ export class FeatureMesh {
           ({ state, pending }) => pending === undefined && (state === 'SYNCED' || (mayReject && state === 'ERROR')),
         );
     return proxies.length === this.#envoys.size && proxies.every(isDone);
+  }
+
+  /** The last words of an Envoy that what it was given has ended. */
+  #endedEnvoy(): string | undefined {
+    return [...this.#envoys.values()].map(({ program }) => program.hopeless()).find((words) => words !== undefined);
   }
 
   #refusal(mayReject: boolean): string | undefined {

@@ -1,0 +1,124 @@
+/** Listeners that keep name and address, and are bound to their port or not: Envoy must survive the change, and follow it. */
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isSystemError } from '../../../src/runtime/errors.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { freePorts } from '../../harness/free-ports.ts';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { object, serviceEntry } from './harness/objects.ts';
+import { openConnection } from './harness/requests.ts';
+
+const host = 'db.shop.test';
+const address = '127.0.5.1';
+const proxies = {
+  web: { labels: { app: 'web' } },
+  redirected: { labels: { app: 'redirected' }, metadata: { INTERCEPTION_MODE: 'REDIRECT' } },
+};
+const proxyNames = Object.keys(proxies);
+let mesh: FeatureMesh;
+
+beforeAll(async () => {
+  const [proxyListenPort, proxyInboundListenPort] = await freePorts(2);
+  const meshConfig = { proxyListenPort, proxyInboundListenPort };
+  mesh = await FeatureMesh.start({ proxies, meshConfig, envoyArgs: ['--drain-time-s', '1'] });
+});
+
+afterAll(() => mesh.stop());
+
+const binds = (port: number, proxy: string, protocol: string, captureMode: string): string =>
+  object('networking.istio.io/v1', 'Sidecar', 'shop', 'binding', {
+    workloadSelector: { labels: { app: proxy } },
+    egress: [{ port: { number: port, name: 'db', protocol }, bind: address, captureMode, hosts: ['*/*'] }],
+  });
+
+const listenerPatch = (port: number, proxy: string, patch: object): string =>
+  object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', 'binding', {
+    workloadSelector: { labels: { app: proxy } },
+    configPatches: [{ applyTo: 'LISTENER', match: { listener: { portNumber: port } }, patch }],
+  });
+
+const merge = (isBound: boolean): object => ({ operation: 'MERGE', value: { bind_to_port: isBound } });
+
+const add = (port: number, isBound: boolean, text: string): object => ({
+  operation: 'ADD',
+  value: {
+    name: 'added',
+    address: { socket_address: { address, port_value: port } },
+    bind_to_port: isBound,
+    filter_chains: [
+      {
+        filters: [
+          {
+            name: 'answer',
+            typed_config: {
+              '@type': 'type.googleapis.com/envoy.extensions.filters.network.direct_response.v3.Config',
+              response: { inline_string: text },
+            },
+          },
+        ],
+      },
+    ],
+  },
+});
+
+/** Envoy's workers close their sockets an instant after the main thread has answered. */
+async function isRefused(port: number): Promise<void> {
+  await eventually(`${address}:${port} refuses connections`, async () => !(await isListening(port)));
+}
+
+async function isListening(port: number): Promise<boolean> {
+  const socket = connect(port, address);
+  try {
+    return await new Promise((resolve, reject) => {
+      socket.on('connect', () => resolve(true));
+      socket.on('error', (error) => (isSystemError(error, 'ECONNREFUSED') ? resolve(false) : reject(error)));
+    });
+  } finally {
+    socket.destroy();
+  }
+}
+
+describe.each(proxyNames)('of the proxy %s', (proxy) => {
+  test.each(['TCP', 'TLS'])('a Sidecar changes the capture mode, and the protocol to %s', async (protocol) => {
+    const [backend, port] = [await mesh.tcp('db'), await mesh.port()];
+    const given = (captureMode: string, spoken: string): string => `
+${serviceEntry(host, { port, protocol: spoken, backends: [backend] })}
+---
+${binds(port, proxy, spoken, captureMode)}`;
+    for (let time = 0; time < 2; time++) {
+      await mesh.apply(given('IPTABLES', 'TCP'));
+      await isRefused(port);
+      await mesh.apply(given('NONE', protocol));
+      if (protocol === 'TCP') expect((await mesh.connect(proxy, { port, address })).text).toContain('db');
+      else await eventually('the port is bound', () => isListening(port));
+    }
+  });
+
+  test('a patch unbinds a listener, and is taken back', async () => {
+    const [backend, port] = [await mesh.tcp('db'), await mesh.port()];
+    const given = (captureMode: string): string => `
+${serviceEntry(host, { port, protocol: 'TCP', backends: [backend] })}
+---
+${binds(port, proxy, 'TCP', captureMode)}`;
+    const unbound = `${given('NONE')}\n---\n${listenerPatch(port, proxy, merge(false))}`;
+    const bound = `${given('IPTABLES')}\n---\n${listenerPatch(port, proxy, merge(true))}`;
+    for (const config of [given('NONE'), bound, given('NONE')]) {
+      await mesh.apply(unbound);
+      await isRefused(port);
+      await mesh.apply(config);
+      expect((await openConnection({ port, address })).text).toContain('db');
+      await mesh.apply(given('IPTABLES'));
+      await isRefused(port);
+    }
+  });
+
+  test('a listener that a patch adds', async () => {
+    const port = await mesh.port();
+    for (const text of ['one', 'two']) {
+      await mesh.apply(listenerPatch(port, proxy, add(port, false, text)));
+      await isRefused(port);
+      await mesh.apply(listenerPatch(port, proxy, add(port, true, text)));
+      expect((await openConnection({ port, address })).text).toBe(text);
+    }
+  });
+});
