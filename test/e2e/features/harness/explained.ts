@@ -49,6 +49,8 @@ export class Explained {
   readonly #disagreements: string[] = [];
   #pending: Pending[] = [];
   #compared = 0;
+  /** How much of the log is of requests that were compared: a port may be a new connection's by now. */
+  #seen = 0;
 
   constructor(options: ExplainedOptions) {
     this.#options = options;
@@ -99,21 +101,28 @@ export class Explained {
   /** The last line of each connection; lines come an instant after the answer. */
   async #loggedFor(pending: readonly Pending[]): Promise<ReadonlyMap<number, Logged>> {
     let lines = new Map<number, Logged>();
+    let end = this.#seen;
     const complete = (): boolean => {
-      lines = readLog(this.#options.accessLog);
+      ({ lines, end } = readLog(this.#options.accessLog, this.#seen));
       return pending.every(({ localPort }) => lines.has(localPort));
     };
     // Whoever is missing in the end is told of as such.
     await eventually('all requests are logged', complete, { deadlineMs: 1_500, everyMs: 20 }).catch(() => {});
+    this.#seen = end;
     return lines;
   }
 }
 
-function readLog(file: string): Map<number, Logged> {
-  if (!existsSync(file)) return new Map();
-  const whole = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+/** The whole lines from a place on, by the port of the client, and where they end. */
+function readLog(file: string, begin: number): { lines: Map<number, Logged>; end: number } {
+  if (!existsSync(file)) return { lines: new Map(), end: begin };
+  const text = readFileSync(file, 'utf8');
+  const whole = text.slice(begin).split('\n').slice(0, -1);
   const lines = whole.map((line) => JSON.parse(line) as Logged);
-  return new Map(lines.map((line) => [Number(String(line.remote).split(':').at(-1)), line]));
+  return {
+    lines: new Map(lines.map((line) => [Number(String(line.remote).split(':').at(-1)), line])),
+    end: text.lastIndexOf('\n') + 1,
+  };
 }
 
 function questionAbout({ asked, localPort }: Pending): Question {
