@@ -6,6 +6,7 @@ import { isIP } from 'node:net';
 import { isObject } from '../model/decode.ts';
 import { type ProxyConfig, parseHostAndPort } from '../model/proxy-config.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
+import { loadAssignment } from './bootstrap-address.ts';
 
 type Json = Record<string, unknown>;
 
@@ -133,14 +134,7 @@ function cluster(service: RemoteService, name: string, http2: boolean, facts: Te
     }),
     connect_timeout: '1s',
     lb_policy: 'ROUND_ROBIN',
-    load_assignment: {
-      cluster_name: name,
-      endpoints: [
-        {
-          lb_endpoints: [{ endpoint: { address: { socket_address: { address: host, port_value: port } } } }],
-        },
-      ],
-    },
+    load_assignment: loadAssignment(name, host, port),
     ...(http2 && {
       typed_extension_protocol_options: {
         'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { type ProxyConfig, parseHostAndPort } from '../model/proxy-config.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
 import type { LocalAddresses } from './addresses.ts';
+import { loadAssignment, socketAddress } from './bootstrap-address.ts';
 import { statsConfig } from './bootstrap-stats.ts';
 import { telemetryServices } from './bootstrap-telemetry.ts';
 import type { ControlPlaneTls } from './control-plane-tls.ts';
@@ -249,17 +250,6 @@ function statsdSink(address: string): Json {
       address: socketAddress(host, port),
     },
   };
-}
-
-function loadAssignment(cluster: string, host: string, port: number): Json {
-  return {
-    cluster_name: cluster,
-    endpoints: [{ lb_endpoints: [{ endpoint: { address: socketAddress(host, port) } }] }],
-  };
-}
-
-function socketAddress(host: string, port: number): Json {
-  return { socket_address: { address: host, port_value: port } };
 }
 
 function seconds(ms: number): string {

@@ -1,12 +1,13 @@
 /** Kubernetes' Ingresses as Gateways and VirtualServices (spec/discovery.md §4.4). Pure. */
 import { hash } from 'node:crypto';
 import type { ConfigSet } from './build-push-context.ts';
-import { type Config, configKeyOf, configKeyText } from './config.ts';
+import type { Config } from './config.ts';
 import { type HostRoutes, routesByHost } from './ingress-routes.ts';
 import type { Gateway, Server } from './kinds/gateway.ts';
 import type { Ingress } from './kinds/kubernetes/ingress.ts';
 import type { VirtualService } from './kinds/virtual-service.ts';
 import type { MeshConfig } from './mesh-config.ts';
+import { byKey } from './translated-objects.ts';
 
 /** What of the mesh's settings matters. */
 export type IngressSettings = Pick<MeshConfig, 'ingressClass' | 'ingressControllerMode' | 'ingressSelector'>;
@@ -50,13 +51,7 @@ export function translateIngresses(
   const gatewayName = (ingress: Config<Ingress>): string => `${gatewayNamespace}/${gatewayNameOf(ingress)}`;
   const routes = routesByHost(ours, sources.Service, domain);
   const virtualServices = [...routes].map(([host, found]) => virtualServiceOf(host, found, gatewayName));
-  const made = new Map<string, Config>();
-  for (const config of [...gateways, ...virtualServices]) {
-    const key = configKeyText(configKeyOf(config));
-    const known = before.get(key);
-    made.set(key, known !== undefined && isSame(known, config) ? known : config);
-  }
-  return made;
+  return byKey([...gateways, ...virtualServices], before);
 }
 
 /** The annotation says it, else the IngressClass, else the mode: only DEFAULT takes those without a class. */
@@ -133,13 +128,4 @@ function made<Spec>(
     spec,
     ...(origin.source && { source: origin.source }),
   };
-}
-
-function isSame(a: Config, b: Config): boolean {
-  return (
-    a.resourceVersion === b.resourceVersion &&
-    a.creationTimestamp === b.creationTimestamp &&
-    a.source?.file === b.source?.file &&
-    a.source?.line === b.source?.line
-  );
 }

@@ -1,6 +1,6 @@
 /** Objects of Istio's kinds that others are translated to. */
 import { hash } from 'node:crypto';
-import { type Config, configKeyOf, configKeyText } from '../config.ts';
+import type { Config } from '../config.ts';
 
 export interface MadeObject<Spec> {
   readonly kind: 'Gateway' | 'VirtualService';
@@ -27,24 +27,4 @@ export function made<Spec>({ of, madeOf, ...object }: MadeObject<Spec>): Config<
     madeOf,
     ...(of.source && { source: of.source }),
   });
-}
-
-/** By key; those that are what they were keep their identity. */
-export function byKey(objects: Iterable<Config>, before: ReadonlyMap<string, Config>): ReadonlyMap<string, Config> {
-  const all = new Map<string, Config>();
-  for (const object of objects) {
-    const key = configKeyText(configKeyOf(object));
-    const known = before.get(key);
-    all.set(key, known !== undefined && isSame(known, object) ? known : object);
-  }
-  return all;
-}
-
-function isSame(a: Config, b: Config): boolean {
-  return (
-    a.resourceVersion === b.resourceVersion &&
-    a.creationTimestamp === b.creationTimestamp &&
-    a.source?.file === b.source?.file &&
-    a.source?.line === b.source?.line
-  );
 }

@@ -1,10 +1,10 @@
 /** Kubernetes' Gateway API as Istio's Gateways and VirtualServices (spec/discovery.md §4.2, §8.12). Pure. */
 import type { Config } from '../config.ts';
 import type { Problem } from '../problem.ts';
+import { byKey } from '../translated-objects.ts';
 import { attachmentsOf } from './attachments.ts';
 import { gatewayVirtualServices } from './gateway-routes.ts';
 import { gatewayOf, knownGateway } from './listeners.ts';
-import { byKey } from './made.ts';
 import { serviceVirtualServices } from './service-routes.ts';
 import { type Sources, Surroundings } from './surroundings.ts';
 

@@ -19,7 +19,15 @@ import { patchedFilters } from './filters.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
 import { kept } from './kept.ts';
 import { shallowCopy } from './merge.ts';
-import { type HeldPatch, isForPlace, isMerge, type PatchSet, type PlaceContext, valueAs } from './patch-set.ts';
+import {
+  type HeldPatch,
+  isForPlace,
+  isMerge,
+  type PatchSet,
+  type PlaceContext,
+  routePatches,
+  valueAs,
+} from './patch-set.ts';
 import { attempt } from './status.ts';
 
 export function patchedListeners(listeners: Resource[], patches: PatchSet): Resource[] {
@@ -29,6 +37,7 @@ export function patchedListeners(listeners: Resource[], patches: PatchSet): Reso
     ...patches.of('FILTER_CHAIN'),
     ...patches.of('NETWORK_FILTER'),
     ...patches.of('HTTP_FILTER'),
+    // Routes of inbound requests lie in the listener; all others are resources of their own.
     ...routePatches(patches),
   ];
   const result =
@@ -38,11 +47,6 @@ export function patchedListeners(listeners: Resource[], patches: PatchSet): Reso
     patches.of('LISTENER').filter(({ patch }) => patch.operation === 'ADD'),
     { schema: ListenerSchema, what: 'a listener', completed: withBindingShown },
   );
-}
-
-/** Routes of inbound requests lie in the listener; all others are resources of their own. */
-function routePatches(patches: PatchSet): readonly HeldPatch[] {
-  return [...patches.of('ROUTE_CONFIGURATION'), ...patches.of('VIRTUAL_HOST'), ...patches.of('HTTP_ROUTE')];
 }
 
 function patchedListener(listener: Resource, changing: readonly HeldPatch[], patches: PatchSet): readonly Resource[] {

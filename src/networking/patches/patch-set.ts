@@ -110,6 +110,11 @@ export function valueAs<Desc extends DescMessage>(schema: Desc, { patch }: HeldP
   return value;
 }
 
+/** Those of route configurations, and of what is in them. */
+export function routePatches(patches: PatchSet): readonly HeldPatch[] {
+  return [...patches.of('ROUTE_CONFIGURATION'), ...patches.of('VIRTUAL_HOST'), ...patches.of('HTTP_ROUTE')];
+}
+
 export function isMerge({ patch: { operation } }: HeldPatch): boolean {
   return operation === 'MERGE' || operation === 'MERGE_AND_REPLACE_LIST';
 }

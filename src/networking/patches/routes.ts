@@ -11,7 +11,7 @@ import { Encodable, Resource, ResourceOfParts } from '../resource.ts';
 import { listsOf } from './in-turn.ts';
 import { kept } from './kept.ts';
 import { merged, shallowCopy } from './merge.ts';
-import { type HeldPatch, isForPlace, type PatchSet, valueAs } from './patch-set.ts';
+import { type HeldPatch, isForPlace, type PatchSet, routePatches, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 import { addedHosts, isHostMet, patchedHost, UniqueHosts } from './virtual-hosts.ts';
 
@@ -21,8 +21,8 @@ export function patchedRoutes(
   shape: ProxyShape,
   push: PushContext,
 ): Resource[] {
-  const all = [...patches.of('ROUTE_CONFIGURATION'), ...patches.of('VIRTUAL_HOST'), ...patches.of('HTTP_ROUTE')];
-  const possible = all.filter((held) => isForPlace(held, shape.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND'));
+  const place = shape.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND';
+  const possible = routePatches(patches).filter((held) => isForPlace(held, place));
   if (possible.length === 0) return configurations;
   return configurations.map((resource) => {
     const facts = factsOf(resource.name, shape, push);
