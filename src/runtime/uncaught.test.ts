@@ -1,0 +1,76 @@
+import { spawnSync } from 'node:child_process';
+import { EventEmitter } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { type Logger, silentLogger } from './log.ts';
+import { catchUncaught, faultLog, type UncaughtSource } from './uncaught.ts';
+
+/** Runs a program in a Node of its own: only there an uncaught error is one. */
+function run(program: string): { readonly status: number | null; readonly out: string } {
+  const module = fileURLToPath(new URL('./uncaught.ts', import.meta.url));
+  const text = `
+    import { AsyncLocalStorage } from 'node:async_hooks';
+    import { catchUncaught } from ${JSON.stringify(module)};
+    ${program}`;
+  const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', text], {
+    encoding: 'utf8',
+    timeout: 10_000,
+  });
+  return { status, out: stdout };
+}
+
+test('a program goes on after errors and rejections that nobody caught, and hears whose they were', () => {
+  const { status, out } = run(`
+    const whose = new AsyncLocalStorage();
+    catchUncaught((error, origin) => console.log(origin, error?.message ?? error, whose.getStore()));
+    whose.run('timer', () => setTimeout(() => { throw new Error('a'); }));
+    whose.run('promise', () => void Promise.reject(new Error('b')));
+    whose.run('nothing', () => void Promise.reject());
+    setTimeout(() => console.log('still here'), 50);
+  `);
+  expect(out.trim().split('\n').sort()).toEqual([
+    'still here',
+    'uncaughtException a timer',
+    'unhandledRejection b promise',
+    'unhandledRejection undefined nothing',
+  ]);
+  expect(status).toBe(0);
+});
+
+test('a handler that throws, or whose work raises the next error, neither ends the program nor loops', () => {
+  const { status, out } = run(`
+    let calls = 0;
+    catchUncaught(() => {
+      calls += 1;
+      process.emit('uncaughtException', new Error('within'));
+      throw new Error('the handler is broken');
+    });
+    setTimeout(() => { throw new Error('a'); });
+    setTimeout(() => console.log('called', calls), 50);
+  `);
+  expect([status, out]).toEqual([0, 'called 1\n']);
+});
+
+test('undone, nothing is caught any more', () => {
+  const source = new EventEmitter();
+  const undo = catchUncaught(() => {}, source as UncaughtSource);
+  expect(source.eventNames()).toEqual(['uncaughtException', 'unhandledRejection']);
+  undo();
+  expect(source.eventNames()).toEqual([]);
+});
+
+test('faults are written with their stacks, at most so many a minute, and what was left out is counted', () => {
+  const lines: object[] = [];
+  const log: Logger = { ...silentLogger, error: (message, fields) => void lines.push({ message, ...fields }) };
+  let time = 0;
+  const report = faultLog(log, { maxLines: 2, intervalMs: 1_000, now: () => time });
+  const error = new Error('a');
+  for (let at = 0; at < 5; at += 1) report('broken', error);
+  time = 1_000;
+  report('broken', 'no error at all');
+  expect(lines).toEqual([
+    { message: 'broken', error: error.stack },
+    { message: 'broken', error: error.stack },
+    { message: 'broken', error: 'no error at all', leftOut: 3 },
+  ]);
+});
