@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { type Logger, silentLogger } from './log.ts';
-import { catchUncaught, faultLog, type UncaughtSource } from './uncaught.ts';
+import { catchUncaught, faultLog } from './uncaught.ts';
 
 /** Runs a program in a Node of its own: only there an uncaught error is one. */
 function run(program: string): { readonly status: number | null; readonly out: string } {
@@ -53,7 +53,7 @@ test('a handler that throws, or whose work raises the next error, neither ends t
 
 test('undone, nothing is caught any more', () => {
   const source = new EventEmitter();
-  const undo = catchUncaught(() => {}, source as UncaughtSource);
+  const undo = catchUncaught(() => {}, source);
   expect(source.eventNames()).toEqual(['uncaughtException', 'unhandledRejection']);
   undo();
   expect(source.eventNames()).toEqual([]);

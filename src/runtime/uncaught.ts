@@ -13,7 +13,10 @@ export type UncaughtOrigin = 'uncaughtException' | 'unhandledRejection';
 export type UncaughtHandler = (error: unknown, origin: UncaughtOrigin) => void;
 
 /** What Node's `process` is to this module; a test has its own. */
-export type UncaughtSource = Pick<NodeJS.Process, 'on' | 'off'>;
+export interface UncaughtSource {
+  on(event: UncaughtOrigin, listener: (error: unknown) => void): unknown;
+  off(event: UncaughtOrigin, listener: (error: unknown) => void): unknown;
+}
 
 /**
  * From now on no uncaught error or unhandled rejection ends the process. Both come with the asynchronous context in
