@@ -37,6 +37,9 @@ export class ReplayedWorld implements World {
   get ending(): boolean {
     return this.#world.ending;
   }
+  get reached(): boolean {
+    return this.#world.reached ?? true;
+  }
   save(): () => void {
     const path = this.#path;
     return () => {

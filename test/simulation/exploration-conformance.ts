@@ -63,6 +63,10 @@ export class ConformingWorld implements World {
     return this.#world.ending;
   }
 
+  get reached(): boolean {
+    return this.#world.reached ?? true;
+  }
+
   save(): () => void {
     const world = this.#world.save();
     const checker = this.#checker.save();

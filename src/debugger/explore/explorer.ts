@@ -32,6 +32,9 @@ export interface Counterexample {
   readonly violations: readonly Violation[];
 }
 
+/** Of a state from which what is wanted is out of reach. */
+export const whatIsWantedIsReached = 'what is wanted is reached at last';
+
 /** Breadth first keeps a note of each state at the edge, of some 20 kB: this many and no more. */
 const mostStatesBreadthFirst = 150_000;
 
@@ -82,6 +85,7 @@ export class Search {
   readonly #graph = new StateGraph();
   readonly #seen: SeenStates;
   readonly #backToRoot: () => void;
+  #saysWhatIsWanted = false;
   found: Counterexample | undefined;
 
   constructor(world: World, limits: Limits, seen: SeenStates = new SeenHere()) {
@@ -189,7 +193,14 @@ export class Search {
       this.found = { path: [], shortest: true, violations };
       return undefined;
     }
-    return this.#node(this.#seen.claim(this.#world.key()).state);
+    return this.#newNode(this.#seen.claim(this.#world.key()).state);
+  }
+
+  /** A state that nobody has seen before. */
+  #newNode(state: number): Node {
+    if (this.#world.reached !== undefined) this.#saysWhatIsWanted = true;
+    if (this.#world.reached === true) this.#graph.noteReached(state);
+    return this.#node(state);
   }
 
   #node(state: number): Node {
@@ -208,7 +219,7 @@ export class Search {
     const { state, isNew } = this.#seen.claim(this.#world.key());
     const spawns = this.#world.spawned > node.spawned;
     this.#graph.addEdge(node.state, state, { choice, spawns, ending: this.#world.ending });
-    return isNew ? this.#node(state) : undefined;
+    return isNew ? this.#newNode(state) : undefined;
   }
 
   #exhausted(): boolean {
@@ -216,14 +227,20 @@ export class Search {
     return this.#seen.size >= states || performance.now() - this.#startedAt > ms;
   }
 
-  /** All states are known: what remains is whether some run never comes to rest. */
+  /** All states are known: what remains is whether some run never comes to rest, or never to what is wanted. */
   conclude(): Exploration['outcome'] {
     this.#graph.states = this.#seen.size;
     if (this.found !== undefined) return 'violation';
     const livelock = this.#graph.findLivelock();
-    if (livelock === undefined) return 'complete';
-    const detail = `for ever: ${livelock.cycle.join(' ')}`;
-    this.found = { path: livelock.path, shortest: true, violations: [{ invariant: 'no livelock', detail }] };
+    if (livelock !== undefined) {
+      const detail = `for ever: ${livelock.cycle.join(' ')}`;
+      this.found = { path: livelock.path, shortest: true, violations: [{ invariant: 'no livelock', detail }] };
+      return 'violation';
+    }
+    const path = this.#saysWhatIsWanted ? this.#graph.findDeadEnd() : undefined;
+    if (path === undefined) return 'complete';
+    const detail = 'no fault happens any more, and no choice that is bound to come leads there';
+    this.found = { path, shortest: true, violations: [{ invariant: whatIsWantedIsReached, detail }] };
     return 'violation';
   }
 }

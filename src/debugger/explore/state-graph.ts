@@ -37,11 +37,14 @@ export interface EdgeList {
   readonly to: Int32Array;
   readonly choice: Int32Array;
   readonly facts: Int32Array;
+  /** States in which what is wanted is the case. */
+  readonly reached: Int32Array;
 }
 
 const none = -1;
 const free = 1;
 const restless = 2;
+const fair = 4;
 
 /** The states that were seen, by number, and the edges between them. */
 export class StateGraph {
@@ -51,6 +54,7 @@ export class StateGraph {
   readonly #to = new Numbers();
   readonly #choice = new Numbers();
   readonly #facts = new Numbers();
+  readonly #reached = new Numbers();
   #states = 0;
   #index: { edges: number; first: Int32Array; byState: Int32Array } | undefined;
 
@@ -65,12 +69,14 @@ export class StateGraph {
 
   /** For another thread. */
   toEdges(): EdgeList {
-    const [from, to, choice, facts] = [this.#from, this.#to, this.#choice, this.#facts].map((part) => part.toArray());
-    return { names: this.#names, from: from!, to: to!, choice: choice!, facts: facts! };
+    const [from, to, choice, facts, reached] = [this.#from, this.#to, this.#choice, this.#facts, this.#reached].map(
+      (part) => part.toArray(),
+    );
+    return { names: this.#names, from: from!, to: to!, choice: choice!, facts: facts!, reached: reached! };
   }
 
   /** From another thread. */
-  addEdges({ names, from, to, choice, facts }: EdgeList): void {
+  addEdges({ names, from, to, choice, facts, reached }: EdgeList): void {
     const numbers = names.map((name) => this.#name(name));
     for (let edge = 0; edge < from.length; edge++) {
       this.#from.push(from[edge]!);
@@ -78,13 +84,20 @@ export class StateGraph {
       this.#choice.push(numbers[choice[edge]!]!);
       this.#facts.push(facts[edge]!);
     }
+    for (const state of reached) this.#reached.push(state);
   }
 
   addEdge(from: number, to: number, { choice, spawns, ending }: EdgeFacts): void {
     this.#from.push(from);
     this.#to.push(to);
     this.#choice.push(this.#name(choice.name));
-    this.#facts.push((choice.free ? free : 0) | (spawns || ending ? restless : 0));
+    const isFair = choice.fair ?? choice.free;
+    this.#facts.push((choice.free ? free : 0) | (spawns || ending ? restless : 0) | (isFair ? fair : 0));
+  }
+
+  /** What is wanted is the case in this state. */
+  noteReached(state: number): void {
+    this.#reached.push(state);
   }
 
   /** Choices on the shortest way to the state that is farthest from the root. */
@@ -125,6 +138,41 @@ export class StateGraph {
       return { path: [...this.shortestPathTo(from), name], cycle: [name, ...back] };
     }
     return undefined;
+  }
+
+  /**
+   * A shortest run after which what is wanted never becomes the case: no list of fair choices leads there. Where one does from
+   * every state, it becomes the case sooner or later (each choice that is possible again and again is taken at last).
+   */
+  findDeadEnd(): string[] | undefined {
+    const within = this.#withinReach();
+    const { distance } = this.#shortestWays();
+    let nearest = none;
+    for (let state = 0; state < this.#states; state++) {
+      if (within[state] !== 0 || distance[state] === none) continue;
+      if (nearest === none || distance[state]! < distance[nearest]!) nearest = state;
+    }
+    return nearest === none ? undefined : this.shortestPathTo(nearest);
+  }
+
+  /** 1 for each state from which fair choices lead to what is wanted: backwards from there. */
+  #withinReach(): Uint8Array {
+    const { first, byState } = this.#edgesByState('to');
+    const within = new Uint8Array(this.#states);
+    const open: number[] = [];
+    const add = (state: number): void => {
+      if (within[state] !== 0) return;
+      within[state] = 1;
+      open.push(state);
+    };
+    for (let i = 0; i < this.#reached.length; i++) add(this.#reached.at(i));
+    for (let state = open.pop(); state !== undefined; state = open.pop()) {
+      for (let i = first[state]!; i < first[state + 1]!; i++) {
+        const edge = byState[i]!;
+        if ((this.#facts.at(edge) & fair) !== 0) add(this.#from.at(edge));
+      }
+    }
+    return within;
   }
 
   #name(choice: string): number {
@@ -169,17 +217,19 @@ export class StateGraph {
     return path.reverse();
   }
 
-  /** Edges in the order of the states that they leave. */
-  #edgesByState(): { first: Int32Array; byState: Int32Array } {
-    if (this.#index?.edges === this.edges) return this.#index;
+  /** Edges in the order of the states that they leave, or lead to. */
+  #edgesByState(end: 'from' | 'to' = 'from'): { first: Int32Array; byState: Int32Array } {
+    if (end === 'from' && this.#index?.edges === this.edges) return this.#index;
+    const states = end === 'from' ? this.#from : this.#to;
     const first = new Int32Array(this.#states + 1);
-    for (let edge = 0; edge < this.edges; edge++) first[this.#from.at(edge) + 1]!++;
+    for (let edge = 0; edge < this.edges; edge++) first[states.at(edge) + 1]!++;
     for (let state = 0; state < this.#states; state++) first[state + 1]! += first[state]!;
     const byState = new Int32Array(this.edges);
     const next = first.slice();
-    for (let edge = 0; edge < this.edges; edge++) byState[next[this.#from.at(edge)]!++] = edge;
-    this.#index = { edges: this.edges, first, byState };
-    return this.#index;
+    for (let edge = 0; edge < this.edges; edge++) byState[next[states.at(edge)]!++] = edge;
+    const index = { edges: this.edges, first, byState };
+    if (end === 'from') this.#index = index;
+    return index;
   }
 
   /** Strongly connected components of the free edges (Tarjan 1972), without recursion: the number of each state's. */

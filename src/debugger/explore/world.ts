@@ -15,6 +15,11 @@ export interface World {
   readonly spawned: number;
   /** Told to end: from here on nothing may go round in circles. */
   readonly ending: boolean;
+  /**
+   * What is wanted is the case here, or is not possible: from every state it must be within reach by fair choices. Absent: the
+   * world does not say what is wanted, and nothing is asked of it.
+   */
+  readonly reached?: boolean;
   /** Takes note of the state; the function that is returned brings the world back to it, as often as it is called. */
   save(): () => void;
 }
@@ -23,6 +28,8 @@ export interface Choice {
   readonly name: string;
   /** Spends nothing that is limited. A run of free choices alone must come to rest. */
   readonly free: boolean;
+  /** Happens sooner or later unless something else does. What may as well never happen is not. Absent: what is free. */
+  readonly fair?: boolean;
 }
 
 export interface Violation {
