@@ -179,7 +179,7 @@ export type EpochFailed = {
 // ---- supervisor → status
 
 /** An epoch serves; its admin interface is that of its base id. */
-export type ServingBegan = { type: 'serving.began'; name: string; baseId: number };
+export type ServingBegan = { type: 'serving.began'; name: string; epoch: number; baseId: number };
 /** No epoch serves. */
 export type ServingEnded = { type: 'serving.ended'; reason: string };
 /**
@@ -219,14 +219,23 @@ export type ProbeWaiting = { type: 'probe.waiting'; reason: string };
 export type HttpListening = { type: 'http.listening'; port: number };
 /** status/http → status. */
 export type HttpFailed = { type: 'http.failed'; reason: string };
-/** status → status/http. The admin interface that counts from now on, for readiness and metrics: the serving epoch's. */
-export type AdminUse = { type: 'admin.use'; baseId: number };
+/** status → status/http. The Envoy that counts from now on, for readiness and metrics: the serving epoch's. */
+export type AdminUse = { type: 'admin.use'; epoch: number; baseId: number };
 /** status/http → status. Somebody asks /healthz/ready; `request` names the call. */
 export type ReadinessAsked = { type: 'readiness.asked'; request: number };
-/** status → status/http. Ask Envoy's admin interface first. */
-export type EnvoyAsk = { type: 'envoy.ask'; request: number };
+/**
+ * status → status/http. Ask the serving Envoy first: by its admin interface; or, where that may be another one's or nobody's,
+ * whether its process lives and one of its ports answers. `admin or port`: the admin's word counts where there is one.
+ */
+export type EnvoyAsk = { type: 'envoy.ask'; request: number; at: 'admin' | 'port' | 'admin or port' };
 /** status/http → status. */
-export type EnvoyAnswered = { type: 'envoy.answered'; request: number; live: boolean; detail: string };
+export type EnvoyAnswered = {
+  type: 'envoy.answered';
+  request: number;
+  by: 'admin' | 'port';
+  live: boolean;
+  detail: string;
+};
 /** status → status/http. The answer to a readiness call. */
 export type ReadinessAnswer = { type: 'readiness.answer'; request: number; ready: boolean; reason: string };
 

@@ -9,6 +9,7 @@ import type {
   QuitRequested,
   ReadinessAnswer,
   ReadinessAsked,
+  ServingBegan,
   ServingReport,
   StatusDrain,
   StatusStart,
@@ -23,9 +24,10 @@ type HttpOrder = AdminUse | EnvoyAsk | ReadinessAnswer;
 type HttpReport = HttpListening | HttpFailed | ReadinessAsked | EnvoyAnswered | QuitRequested;
 
 /**
- * Answers "is this proxy ready?" (spec/agent.md §6): as long as some epoch serves. The admin interface is asked, not
- * the statistics; while a child takes over the admin port, that port speaks for the child and not for the epoch that
- * serves, so then its answer does not count.
+ * Answers "is this proxy ready?" (spec/agent.md §6): as long as some epoch serves and says so when it is asked. Asked is its
+ * admin interface, not the statistics. While a child takes over the admin port, that port speaks for the child; and a child
+ * that fails may leave nobody there (spec/envoy-hot-restart.md §9 step 7). Then the Envoy that serves is asked at a port that
+ * it serves.
  */
 export const statusMachine = setup({
   types: {
@@ -38,7 +40,10 @@ export const statusMachine = setup({
     /** Serves the status port, and asks Envoy's admin interface when told to. */
     http: callbackEffect<HttpOrder, StatusInput>('http'),
   },
-  guards: { isOff: ({ context }) => context.port === 0 },
+  guards: {
+    isOff: ({ context }) => context.port === 0,
+    saidByAdmin: ({ event }) => event.type === 'envoy.answered' && event.by === 'admin',
+  },
   actions: {
     reportOff: sendParent({ type: 'status.listening', port: 0 }),
     reportListening: sendParent((_, params: { port: number }) => ({ type: 'status.listening', port: params.port })),
@@ -54,28 +59,19 @@ export const statusMachine = setup({
         reason: context.reason,
       }),
     ),
-    answerReady: sendTo(
-      'http',
-      (_, params: { request: number }): HttpOrder => ({
-        type: 'readiness.answer',
-        request: params.request,
-        ready: true,
-        reason: '',
-      }),
-    ),
     answerAsEnvoy: sendTo(
       'http',
-      (_, params: { request: number; live: boolean; detail: string }): HttpOrder => ({
+      (_, { request, by, live, detail }: EnvoyAnswered): HttpOrder => ({
         type: 'readiness.answer',
-        request: params.request,
-        ready: params.live,
-        reason: params.live ? '' : `Envoy's admin interface says: ${params.detail}`,
+        request,
+        ready: live,
+        reason: live ? '' : `Envoy's ${by === 'admin' ? 'admin interface' : 'port'} says: ${detail}`,
       }),
     ),
-    useAdmin: sendTo('http', (_, params: { baseId: number }): HttpOrder => ({ type: 'admin.use', ...params })),
+    useAdmin: sendTo('http', (_, { epoch, baseId }: ServingBegan): HttpOrder => ({ type: 'admin.use', epoch, baseId })),
     askEnvoy: sendTo(
       'http',
-      (_, params: { request: number }): HttpOrder => ({ type: 'envoy.ask', request: params.request }),
+      (_, { request, at }: Omit<EnvoyAsk, 'type'>): HttpOrder => ({ type: 'envoy.ask', request, at }),
     ),
   },
 }).createMachine({
@@ -114,7 +110,7 @@ export const statusMachine = setup({
         },
         'serving.began': {
           target: '.serving',
-          actions: { type: 'useAdmin', params: ({ event }) => ({ baseId: event.baseId }) },
+          actions: { type: 'useAdmin', params: ({ event }) => event },
         },
         'serving.ended': {
           target: '.not serving',
@@ -130,12 +126,18 @@ export const statusMachine = setup({
             'readiness.asked': {
               actions: { type: 'answerNotReady', params: ({ event }) => ({ request: event.request }) },
             },
+            // Of an Envoy that has ended since.
+            'envoy.answered': {
+              actions: { type: 'answerNotReady', params: ({ event }) => ({ request: event.request }) },
+            },
           },
         },
         serving: {
           description: 'An epoch serves, and the admin port is its own.',
           on: {
-            'readiness.asked': { actions: { type: 'askEnvoy', params: ({ event }) => ({ request: event.request }) } },
+            'readiness.asked': {
+              actions: { type: 'askEnvoy', params: ({ event }) => ({ request: event.request, at: 'admin' as const }) },
+            },
             'handover.began': 'handing over',
           },
         },
@@ -143,11 +145,29 @@ export const statusMachine = setup({
           description: 'An epoch serves; the admin port belongs to its child or to nobody.',
           on: {
             'readiness.asked': {
-              actions: { type: 'answerReady', params: ({ event }) => ({ request: event.request }) },
+              actions: { type: 'askEnvoy', params: ({ event }) => ({ request: event.request, at: 'port' as const }) },
             },
-            'envoy.answered': {
-              actions: { type: 'answerReady', params: ({ event }) => ({ request: event.request }) },
+            'envoy.answered': [
+              {
+                guard: 'saidByAdmin',
+                actions: { type: 'askEnvoy', params: ({ event }) => ({ request: event.request, at: 'port' as const }) },
+              },
+              { actions: { type: 'answerAsEnvoy', params: ({ event }) => event } },
+            ],
+            'handover.ended': 'serving on',
+          },
+        },
+        'serving on': {
+          description:
+            'The child is gone, and the same epoch serves: with its admin port, or without one if the child took it.',
+          on: {
+            'readiness.asked': {
+              actions: {
+                type: 'askEnvoy',
+                params: ({ event }) => ({ request: event.request, at: 'admin or port' as const }),
+              },
             },
+            'handover.began': 'handing over',
           },
         },
         stopping: {

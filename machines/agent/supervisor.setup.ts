@@ -291,8 +291,8 @@ export const supervisorSetup = setup({
     tellServing: sendTo(
       ({ system }) => system.get('status'),
       ({ context }): ServingReport => {
-        const { name = '', baseId = 0 } = servingOf(context.epochs) ?? {};
-        return { type: 'serving.began', name, baseId };
+        const { name = '', epoch = 0, baseId = 0 } = servingOf(context.epochs) ?? {};
+        return { type: 'serving.began', name, epoch, baseId };
       },
     ),
     tellNotServing: sendTo(

@@ -22,7 +22,7 @@ function metrics(): {
   };
 }
 
-const began = (name: string): ServingReport => ({ type: 'serving.began', name, baseId: 1 });
+const began = (name: string): ServingReport => ({ type: 'serving.began', name, epoch: 0, baseId: 1 });
 const ended: ServingReport = { type: 'serving.ended', reason: 'Envoy ended' };
 
 test('each start is counted by why, how, and what came of it', async () => {

@@ -34,6 +34,7 @@ import { ProcessTable } from './process-table.ts';
 import type { ProxyOptions } from './proxy-options.ts';
 import { countRequests } from './requests-in-flight.ts';
 import { tellRestart } from './restart-narration.ts';
+import type { ServingPorts } from './serving-envoy.ts';
 import { repairSharedMemory } from './shared-memory.ts';
 import { handledSignals, signals } from './signals.ts';
 import { statusServer } from './status-server.ts';
@@ -140,7 +141,15 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         net.claim?.release();
       }),
       status: statusMachine.provide({
-        actors: { http: statusServer({ admins, metrics, log: log.scope('status'), ...(trace && { trace }) }) },
+        actors: {
+          http: statusServer({
+            admins,
+            metrics,
+            ports: servingPorts(options, net.table),
+            log: log.scope('status'),
+            ...(trace && { trace }),
+          }),
+        },
       }),
       supervisor: supervisorMachine.provide({
         actors: {
@@ -158,6 +167,14 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       }),
     },
   });
+}
+
+/** A bootstrap of the user's own may have any ports, or none. */
+function servingPorts({ config, addresses, ...options }: ProxyOptions, table: ProcessTable): ServingPorts {
+  const { envoyStatusPort, envoyPrometheusPort } = options;
+  const own = config.statusPort === 0 ? [envoyPrometheusPort] : [envoyStatusPort, envoyPrometheusPort];
+  const port = config.customConfigFile ? undefined : own.find((one) => one !== 0);
+  return { host: localAddresses(addresses).localhost, port, table };
 }
 
 async function epochWithEffects(program: AgentProgram, table: ProcessTable, admins: AdminInterfaces) {

@@ -12,6 +12,7 @@ import { TraceEndpoint } from '../runtime/trace-endpoint.ts';
 import { TraceRing } from '../runtime/trace-ring.ts';
 import type { AdminInterfaces } from './admin-interfaces.ts';
 import { AgentMetrics } from './agent-metrics.ts';
+import { ProcessTable } from './process-table.ts';
 import { statusServer } from './status-server.ts';
 import { adminInterfaces, freePort, temporaryFolder } from './testing/real-envoy.ts';
 
@@ -30,6 +31,7 @@ async function serving(options: {
   const http = statusServer({
     admins: options.admins ?? adminInterfaces(await freePort()),
     metrics: new AgentMetrics(),
+    ports: { host: '127.0.0.1', port: undefined, table: new ProcessTable() },
     log: createLogger({ write: (line) => log.push(line) }).scope('status'),
     host: options.host ?? '127.0.0.1',
     ...(options.trace && { trace: options.trace }),
@@ -88,7 +90,7 @@ test('readiness is what the status actor answers, without a body', async () => {
 test('when told to, Envoy’s admin interface is asked, and its silence is an answer', async () => {
   const { url, told } = await serving({
     answer: (event) => {
-      if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: event.request as number };
+      if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: event.request as number, at: 'admin' };
       if (event.type !== 'envoy.answered') return undefined as never;
       return { ...ready(event), ready: event.live as boolean, reason: event.detail as string };
     },
@@ -119,9 +121,9 @@ test('the admin interface that counts is the first one’s until another is name
   const envoy = async (): Promise<string | undefined> =>
     /envoy_of_(\w+)/.exec(await (await fetch(`${url}/stats/prometheus`)).text())?.[1];
   expect(await envoy()).toBe('first');
-  order({ type: 'admin.use', baseId: 2 });
+  order({ type: 'admin.use', epoch: 0, baseId: 2 });
   expect(await envoy()).toBe('spare');
-  order({ type: 'admin.use', baseId: 1 });
+  order({ type: 'admin.use', epoch: 0, baseId: 1 });
   expect(await envoy()).toBe('first');
 });
 

@@ -19,10 +19,13 @@ import { type TraceEndpoint, tracePath } from '../runtime/trace-endpoint.ts';
 import type { AdminClient } from './admin-client.ts';
 import type { AdminInterfaces } from './admin-interfaces.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
+import { askServingEnvoy, type EnvoyRun, type ServingPorts } from './serving-envoy.ts';
 
 export interface StatusServerEnvironment {
   readonly admins: AdminInterfaces;
   readonly metrics: AgentMetrics;
+  /** Where else than at its admin interface the serving Envoy can be asked. */
+  readonly ports: ServingPorts;
   readonly log: Logger;
   /** Absent: the trace is not offered. */
   readonly trace?: TraceEndpoint;
@@ -34,7 +37,6 @@ type Report = HttpListening | HttpFailed | ReadinessAsked | EnvoyAnswered | Quit
 
 /** A readiness call that the status actor does not answer in this time is answered "not ready". */
 const answerLimitMs = 5_000;
-const envoyLimitMs = 3_000;
 const textFormat = 'text/plain; version=0.0.4; charset=utf-8';
 
 export function statusServer(environment: StatusServerEnvironment) {
@@ -45,8 +47,8 @@ export function statusServer(environment: StatusServerEnvironment) {
     });
     endpoint.listen(input.port);
     receive((order) => {
-      if (order.type === 'admin.use') endpoint.useAdmin(order.baseId);
-      else if (order.type === 'envoy.ask') void endpoint.askEnvoy(order.request);
+      if (order.type === 'admin.use') endpoint.useAdmin(order);
+      else if (order.type === 'envoy.ask') void endpoint.askEnvoy(order);
       else endpoint.answer(order);
     });
     return () => {
@@ -66,6 +68,7 @@ class StatusEndpoint {
   readonly #waiting = new Map<number, { response: ServerResponse; limit: NodeJS.Timeout }>();
   /** That of the serving epoch. */
   #admin: AdminClient;
+  #serving: EnvoyRun | undefined;
   #requests = 0;
   /** Undefined before the first answer. */
   #wasReady: boolean | undefined;
@@ -126,13 +129,15 @@ class StatusEndpoint {
     send(waiting.response, ready ? 200 : 503, '');
   }
 
-  useAdmin(baseId: number): void {
+  useAdmin({ epoch, baseId }: EnvoyRun): void {
     this.#admin = this.#environment.admins.of(baseId);
+    this.#serving = { epoch, baseId };
   }
 
-  async askEnvoy(request: number): Promise<void> {
-    const { live, detail } = await this.#admin.state(envoyLimitMs);
-    this.#report({ type: 'envoy.answered', request, live, detail });
+  async askEnvoy({ request, at }: EnvoyAsk): Promise<void> {
+    const run = this.#serving ?? { epoch: 0, baseId: 0 };
+    const { by, live, detail } = await askServingEnvoy(at, this.#admin, run, this.#environment.ports);
+    this.#report({ type: 'envoy.answered', request, by, live, detail });
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -6,7 +6,7 @@ import { type Actor, type AnyEventObject, fromCallback, fromPromise } from 'xsta
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
-import type { ProcessSignal, Signal } from '../../machines/agent/protocol.ts';
+import type { EnvoyAnswered, EnvoyAsk, ProcessSignal, Signal } from '../../machines/agent/protocol.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
@@ -95,6 +95,10 @@ export class AgentWorld {
   fileProblems: string[] = [];
   readonly readiness: { ready: boolean; reason: string }[] = [];
   envoyLive = true;
+  /** The admin port is nobody's. */
+  adminGone = false;
+  /** A port of the Envoy that serves answers. */
+  portAnswers = true;
   /** Envoy's admin interface answers when the test says so. */
   answersLate = false;
   answer = (): void => {};
@@ -229,6 +233,15 @@ export class AgentWorld {
     return this.records.flatMap((r) => (r.kind === 'event' && r.event.type === type ? [r.event] : []));
   }
 
+  /** What the Envoy that serves says when it is asked. */
+  #word(at: EnvoyAsk['at']): Pick<EnvoyAnswered, 'by' | 'live' | 'detail'> {
+    if (at === 'port' || (at === 'admin or port' && this.adminGone)) {
+      return { by: 'port', live: this.portAnswers, detail: this.portAnswers ? 'port 15021 answers' : 'no answer' };
+    }
+    if (this.adminGone) return { by: 'admin', live: false, detail: 'connection refused' };
+    return { by: 'admin', live: this.envoyLive, detail: this.envoyLive ? 'LIVE' : '503' };
+  }
+
   #snapshot(systemId: 'supervisor') {
     return (this.agent.system.get(systemId) as Actor<typeof supervisorMachine> | undefined)?.getSnapshot();
   }
@@ -315,8 +328,7 @@ export class AgentWorld {
             else if (order.type === 'readiness.answer') {
               this.readiness.push({ ready: order.ready, reason: order.reason });
             } else if (order.type === 'envoy.ask') {
-              this.answer = () =>
-                sendBack({ type: 'envoy.answered', request: order.request, live: this.envoyLive, detail: '503' });
+              this.answer = () => sendBack({ type: 'envoy.answered', request: order.request, ...this.#word(order.at) });
               if (!this.answersLate) this.answer();
             }
           });

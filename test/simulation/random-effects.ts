@@ -1,6 +1,7 @@
 /** The agent's machines for random runs: as for the explorer, with the effects that may be slow or fail here and not there. */
 import type { AnyActorRef } from 'xstate';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
+import type { EnvoyAsk } from '../../machines/agent/protocol.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { type Running, scriptedCallback, scriptedPromise } from '../../src/debugger/explore/scripted-effect.ts';
 import {
@@ -18,7 +19,7 @@ export interface RandomEffectWorld extends EffectWorld {
   waitingForFiles(call: AnyActorRef, on: boolean): void;
   reading(call: AnyActorRef, on: boolean): void;
   serveStatus(http: AnyActorRef, on: boolean): void;
-  statusOrder(http: AnyActorRef, order: { type: string; request?: number }): void;
+  statusOrder(http: AnyActorRef, order: { type: string; request?: number; at?: EnvoyAsk['at'] }): void;
 }
 
 const world = ({ system }: Running<unknown>): RandomEffectWorld => worldOf.get(system) as RandomEffectWorld;

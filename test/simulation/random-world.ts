@@ -4,7 +4,7 @@
  * outside.
  */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import type { ProcessSignal } from '../../machines/agent/protocol.ts';
+import type { EnvoyAsk, ProcessSignal } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { ConcreteSystem } from './concrete-system.ts';
@@ -196,12 +196,13 @@ export class RandomWorld implements RandomEffectWorld {
     else report(http, { type: 'http.listening', port: 15020 });
   }
 
-  statusOrder(http: AnyActorRef, order: { type: string; request?: number }): void {
+  statusOrder(http: AnyActorRef, order: { type: string; request?: number; at?: EnvoyAsk['at'] }): void {
     if (order.type !== 'envoy.ask') return;
-    const { request } = order;
-    const live = this.host.processes.some((process) => process.live && this.host.hasAdmin(process));
     const ms = this.#nature.upTo(20, this.#occasion('ask'));
-    this.clock.setTimeout(() => report(http, { type: 'envoy.answered', request, live, detail: '503' }), ms);
+    this.clock.setTimeout(() => {
+      const event = { type: 'envoy.answered', request: order.request, ...this.host.word(order.at ?? 'admin') };
+      report(http, event);
+    }, ms);
   }
 
   waitingForFiles(call: AnyActorRef, on: boolean): void {

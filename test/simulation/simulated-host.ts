@@ -3,6 +3,7 @@
  * whatever the supervisor believes; invariants are checked against it. All of it is plain immutable data and actors.
  */
 import type { AnyActorRef } from 'xstate';
+import type { EnvoyAnswered, EnvoyAsk } from '../../machines/agent/protocol.ts';
 import { report } from '../../src/debugger/explore/scripted-effect.ts';
 import type { ActorHome } from '../../src/debugger/explore/symbolic-system.ts';
 import {
@@ -219,6 +220,17 @@ export class SimulatedHost {
 
   hasAdmin(process: SimulatedProcess): boolean {
     return this.#state.admin.get(process.baseId) === process.pid;
+  }
+
+  /** What the Envoy that serves says when it is asked there: whoever has the admin port; whoever takes connections. */
+  word(at: EnvoyAsk['at']): Pick<EnvoyAnswered, 'by' | 'live' | 'detail'> {
+    const admin = this.processes.find((process) => this.hasAdmin(process) && !this.isBlocked(process));
+    if (at === 'admin' || (at === 'admin or port' && admin !== undefined)) {
+      const live = admin?.live === true;
+      return { by: 'admin', live, detail: live ? 'LIVE' : '503' };
+    }
+    const live = this.processes.some((process) => this.isAccepting(process));
+    return { by: 'port', live, detail: live ? 'the port answers' : 'connection refused' };
   }
 
   /** The repair from outside (fact 2): only while no child is alive that may have set the flag. */

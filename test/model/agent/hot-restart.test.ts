@@ -184,7 +184,9 @@ describe('readiness', () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
-    expect(await world.ask()).toEqual({ ready: true, reason: '' });
     expect(world.events('handover.ended')).toHaveLength(1);
+    expect(await world.ask()).toEqual({ ready: true, reason: '' });
+    world.envoyLive = false;
+    expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's admin interface says: 503" });
   });
 });

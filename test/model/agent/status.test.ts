@@ -16,8 +16,8 @@ test('not ready before an Envoy serves, ready when its admin interface says so',
   world.envoyLive = false;
   expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's admin interface says: 503" });
   expect(world.events('envoy.ask')).toEqual([
-    { type: 'envoy.ask', request: 1 },
-    { type: 'envoy.ask', request: 2 },
+    { type: 'envoy.ask', request: 1, at: 'admin' },
+    { type: 'envoy.ask', request: 2, at: 'admin' },
   ]);
 });
 
@@ -40,14 +40,50 @@ test('each answer names the call that it answers', async () => {
   ]);
 });
 
-test('an answer that comes during a hand-over is the child’s, and does not count', async () => {
+test('an answer of the admin port that comes during a hand-over is the child’s: the one that serves is asked anew, at its port', async () => {
   const world = await AgentWorld.serving();
   world.answersLate = true;
   world.envoyLive = false;
   await world.ask();
   await world.certificate('digest-1');
   world.answer();
+  expect(world.readiness).toEqual([]);
+  world.answer();
   expect(world.readiness).toEqual([ready]);
+  expect(world.events('envoy.ask').map(({ at }) => at)).toEqual(['admin', 'port']);
+});
+
+test('during a hand-over an Envoy whose port does not answer is not ready', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  world.portAnswers = false;
+  expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's port says: no answer" });
+});
+
+test('a child that took the admin port with it leaves an epoch that is asked at its port', async () => {
+  const world = await AgentWorld.serving();
+  await world.certificate('digest-1');
+  world.adminGone = true;
+  await ends(world, world.newest(), { code: 1 });
+  expect(await world.ask()).toEqual(ready);
+  world.portAnswers = false;
+  expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's port says: no answer" });
+  world.portAnswers = true;
+  await world.nextStart();
+  expect(await world.ask()).toEqual(ready);
+  await goesLive(world);
+  world.adminGone = false;
+  await world.ask();
+  expect(world.events('envoy.ask').map(({ at }) => at)).toEqual(['admin or port', 'admin or port', 'port', 'admin']);
+});
+
+test('an answer of an Envoy that has ended meanwhile does not count', async () => {
+  const world = await AgentWorld.serving();
+  world.answersLate = true;
+  await world.ask();
+  await ends(world, world.newest(), crashed);
+  world.answer();
+  expect(world.readiness).toEqual([{ ready: false, reason: 'Envoy ended' }]);
 });
 
 test('an answer that comes when the agent stops does not count', async () => {
@@ -67,8 +103,8 @@ test('each hand-over is told with the name of who comes, each change of who serv
     { type: 'handover.began', name: 'epoch-0b' },
   ]);
   expect(world.events('serving.began')).toEqual([
-    { type: 'serving.began', name: 'epoch-0', baseId: 7 },
-    { type: 'serving.began', name: 'epoch-0b', baseId: 8 },
+    { type: 'serving.began', name: 'epoch-0', epoch: 0, baseId: 7 },
+    { type: 'serving.began', name: 'epoch-0b', epoch: 0, baseId: 8 },
   ]);
 });
 
