@@ -35,6 +35,13 @@ test('every line reaches the log with Envoy’s level; a bare line has the level
   expect(lines).toEqual(['debug a', 'warn b', 'warn   c']);
 });
 
+test('a level that Envoy does not have is a part of a line without a prefix, also where every object has one of that name', () => {
+  const { log, lines } = recordingLog();
+  const output = new EnvoyOutput(log, { run });
+  for (const name of ['constructor', '__proto__', 'toString']) output.line(line(name, 'x'));
+  expect(lines).toHaveLength(3);
+});
+
 test('every line is told of to whoever keeps them', () => {
   const told: EnvoyLogLine[] = [];
   const output = new EnvoyOutput(recordingLog().log, { onLine: (entry) => told.push(entry) });

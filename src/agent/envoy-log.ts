@@ -10,20 +10,21 @@ export interface EnvoyLogLine {
   readonly text: string;
 }
 
-const levels: Readonly<Record<string, Level>> = {
-  trace: 'debug',
-  debug: 'debug',
-  info: 'info',
-  warning: 'warn',
-  warn: 'warn',
-  error: 'error',
-  critical: 'error',
-};
+/** By Envoy's names. What stands there may come from a request, through an access log. */
+const levels: ReadonlyMap<string, Level> = new Map([
+  ['trace', 'debug'],
+  ['debug', 'debug'],
+  ['info', 'info'],
+  ['warning', 'warn'],
+  ['warn', 'warn'],
+  ['error', 'error'],
+  ['critical', 'error'],
+]);
 
 /** A line in the format of `envoyLogFormat`; undefined when it has no such prefix. */
 export function parseEnvoyLine(line: string): EnvoyLogLine | undefined {
   const [, level, component, text] = /^\S+\t(\w+)\tenvoy ([^\t]*)\t(.*)$/.exec(line) ?? [];
-  const known = level === undefined ? undefined : levels[level];
+  const known = level === undefined ? undefined : levels.get(level);
   return known === undefined ? undefined : { level: known, component: component!, text: text! };
 }
 

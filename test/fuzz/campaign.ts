@@ -1,0 +1,117 @@
+/** Throws bytes at subjects for a time, and keeps what broke. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../src/runtime/errors.ts';
+import { Draw } from '../random-config/draw.ts';
+import type { Edge, Subject, SubjectMaker } from './edge.ts';
+
+export interface Finding {
+  readonly edge: string;
+  /** Of the first attack of the batch, and how many there were. */
+  readonly seed: number;
+  readonly attacks: number;
+  readonly wrong: readonly string[];
+  /** What was thrown, oldest first. */
+  readonly thrown: readonly string[];
+}
+
+export interface CampaignOptions {
+  readonly seed: number;
+  readonly forMs: number;
+  /** Names of edges; all unless given. */
+  readonly only?: readonly string[];
+  /** At most so many attacks in all. */
+  readonly attacks?: number;
+  readonly maxFindings?: number;
+  readonly report?: (finding: Finding) => void;
+}
+
+export interface CampaignResult {
+  /** By edge. */
+  readonly attacks: ReadonlyMap<string, number>;
+  readonly findings: readonly Finding[];
+}
+
+/** An edge that has not let go of an attack after this time is a finding. */
+const attackLimitMs = 20_000;
+
+/** Attacks one subject, an edge after the other, until the time is over. The seed decides what is thrown. */
+export async function runCampaign(maker: SubjectMaker, options: CampaignOptions): Promise<CampaignResult> {
+  const campaign = new Campaign(maker, options);
+  await campaign.run();
+  return campaign;
+}
+
+class Campaign implements CampaignResult {
+  readonly attacks = new Map<string, number>();
+  readonly findings: Finding[] = [];
+  readonly #maker: SubjectMaker;
+  readonly #options: CampaignOptions;
+  #subject: Subject | undefined;
+
+  constructor(maker: SubjectMaker, options: CampaignOptions) {
+    this.#maker = maker;
+    this.#options = options;
+  }
+
+  async run(): Promise<void> {
+    const { forMs, seed, attacks = Number.POSITIVE_INFINITY, maxFindings = 20 } = this.#options;
+    const deadline = performance.now() + forMs;
+    try {
+      for (let done = 0; done < attacks && performance.now() < deadline && this.findings.length < maxFindings; ) {
+        this.#subject ??= await this.#maker.open();
+        const subject = this.#subject;
+        const edges = subject.edges.filter(({ name }) => this.#options.only?.includes(name) ?? true);
+        const edge = edges[Math.floor(done / this.#maker.batch) % edges.length]!;
+        const batch = Math.min(this.#maker.batch, attacks - done);
+        await this.#attack(subject, edge, seed + done, batch);
+        done += batch;
+      }
+    } finally {
+      await this.#subject?.close();
+    }
+  }
+
+  async #attack(subject: Subject, edge: Edge, seed: number, attacks: number): Promise<void> {
+    const thrown: string[] = [];
+    const wrong: string[] = [];
+    for (let i = 0; i < attacks && wrong.length === 0; i++) {
+      try {
+        thrown.push(await limited(edge, new Draw(seed + i)));
+      } catch (error) {
+        wrong.push(`attack ${seed + i}: ${error instanceof Error ? (error.stack ?? error.message) : messageOf(error)}`);
+      }
+    }
+    this.attacks.set(edge.name, (this.attacks.get(edge.name) ?? 0) + thrown.length);
+    wrong.push(...(await subject.judge()));
+    if (wrong.length === 0) return;
+    const finding = { edge: edge.name, seed, attacks, wrong, thrown };
+    this.findings.push(finding);
+    this.#options.report?.(finding);
+    // What it is after this says nothing of the next attack.
+    this.#subject = undefined;
+    await subject.close();
+  }
+}
+
+async function limited(edge: Edge, draw: Draw): Promise<string> {
+  const over = new AbortController();
+  const limit = sleep(attackLimitMs, undefined, { signal: over.signal }).then(
+    () => Promise.reject(new Error(`no end of the attack within ${attackLimitMs} ms`)),
+    () => '',
+  );
+  try {
+    return await Promise.race([Promise.resolve(edge.attack(draw)), limit]);
+  } finally {
+    over.abort();
+  }
+}
+
+/** A finding as a person reads it, with the command that repeats it. */
+export function findingText({ edge, seed, attacks, wrong, thrown }: Finding): string {
+  return [
+    `${edge}: ${wrong[0]}`,
+    ...wrong.slice(1),
+    `  repeat: npm run test:fuzz -- --only ${edge} --seed ${seed} --attacks ${attacks}`,
+    ...thrown.slice(-10).map((text) => `  thrown: ${text}`),
+  ].join('\n');
+}

@@ -1,0 +1,152 @@
+/** A real pilot-agent with a stand-in for Envoy: its status port, the certificates it watches, what Envoy says and answers. */
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../harness/eventually.ts';
+import { type AgentProgram, Mesh } from '../../harness/mesh.ts';
+import type { Draw } from '../../random-config/draw.ts';
+import { Control, standInBinary } from '../../stand-in/control.ts';
+import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
+import { randomBytes } from '../grammar/bytes.ts';
+import { httpRequest } from '../grammar/http.ts';
+import { randomPem } from '../grammar/pem.ts';
+import { oddText } from '../grammar/words.ts';
+import { ProgramWatch } from './program-watch.ts';
+import { throwBytes } from './throw-bytes.ts';
+
+const paths = [
+  '/healthz/ready',
+  '/stats/prometheus',
+  '/metrics',
+  '/debug/trace',
+  '/quitquitquit',
+  '/app-health/x/readyz',
+  '/drain',
+  '/',
+];
+
+export const agentMaker: SubjectMaker = {
+  program: 'pilot-agent',
+  name: 'pilot-agent',
+  edges: ['agent-http', 'agent-certificates', 'agent-envoy-output', 'agent-envoy-admin'],
+  batch: 20,
+  open: () => AgentSubject.start(),
+};
+
+class AgentSubject implements Subject {
+  readonly edges: readonly Edge[];
+  readonly #mesh: Mesh;
+  readonly #control: Control;
+  readonly #agent: AgentProgram;
+  readonly #watch: ProgramWatch;
+  readonly #originals: readonly Buffer[];
+
+  private constructor(mesh: Mesh, control: Control, agent: AgentProgram) {
+    this.#mesh = mesh;
+    this.#control = control;
+    this.#agent = agent;
+    this.#watch = new ProgramWatch(agent.program, { maxResidentMiB: 300, answerMs: 5_000 });
+    this.#originals = this.#files.map((file) => readFileSync(file));
+    const program = 'pilot-agent';
+    this.edges = [
+      { name: 'agent-http', program, attack: (draw) => this.#http(draw) },
+      { name: 'agent-certificates', program, attack: (draw) => this.#certificate(draw) },
+      { name: 'agent-envoy-output', program, attack: (draw) => this.#output(draw) },
+      { name: 'agent-envoy-admin', program, attack: (draw) => this.#admin(draw) },
+    ];
+  }
+
+  static async start(): Promise<AgentSubject> {
+    const mesh = await Mesh.create({ sidecar: false, watchDelayMs: 50, drainMs: 1_000, parentShutdownMs: 2_000 });
+    try {
+      await mesh.startDiscovery();
+      mkdirSync(join(mesh.root, 'gateway'), { recursive: true });
+      const control = await Control.listen(join(mesh.root, 'gateway'));
+      const agent = mesh.startGateway(['--binaryPath', standInBinary]);
+      await mesh.waitForAgent(agent);
+      return new AgentSubject(mesh, control, agent);
+    } catch (error) {
+      await mesh.stop();
+      throw error;
+    }
+  }
+
+  get #files(): [string, string] {
+    const { directory } = this.#mesh.certificates;
+    return [join(directory, 'tls.crt'), join(directory, 'tls.key')];
+  }
+
+  /** With what it had at first, the agent is ready, and an Envoy of its own lives. */
+  async judge(): Promise<string[]> {
+    this.#files.forEach((file, index) => {
+      rmSync(file, { recursive: true, force: true });
+      writeFileSync(file, this.#originals[index]!);
+    });
+    await Promise.all(
+      this.#control.serving.map((envoy) => envoy.order({ order: 'admin', behaviour: 'answers' }).catch(() => {})),
+    );
+    const url = `http://127.0.0.1:${this.#agent.statusPort}/healthz/ready`;
+    // A restart that is under way has its time.
+    await eventually('the agent is ready', async () => (await fetch(url)).status === 200, {
+      deadlineMs: 20_000,
+      hopeless: () => this.#agent.program.hopeless(),
+    }).catch(() => {});
+    const wrong = await this.#watch.judge(url);
+    if (wrong.length > 0) return wrong;
+    return this.#mesh.envoysOf(this.#agent).length === 0 ? ['ready, and no Envoy lives'] : [];
+  }
+
+  async close(): Promise<void> {
+    await this.#mesh.stop();
+    await this.#control.close();
+  }
+
+  async #http(draw: Draw): Promise<string> {
+    const bytes = httpRequest(draw, { paths });
+    await throwBytes(this.#agent.statusPort, bytes, draw);
+    return shown(bytes);
+  }
+
+  /** As a kubelet, a person and a broken disk would change a file. */
+  async #certificate(draw: Draw): Promise<string> {
+    const file = draw.pick(this.#files);
+    const bytes = randomPem(draw, this.#originals);
+    const how = draw.pick(['write', 'rename', 'remove', 'folder']);
+    rmSync(file, { recursive: true, force: true });
+    if (how === 'write') writeFileSync(file, bytes);
+    else if (how === 'folder') mkdirSync(file);
+    else if (how === 'rename') {
+      writeFileSync(`${file}.new`, bytes);
+      renameSync(`${file}.new`, file);
+    }
+    await sleep(draw.int(0, 200));
+    return `${how} ${file.slice(-7)} ${shown(bytes, 300)}`;
+  }
+
+  async #output(draw: Draw): Promise<string> {
+    const envoy = this.#control.serving.at(-1);
+    if (envoy === undefined) return 'nobody to speak';
+    const text = draw.one(
+      () => randomBytes(draw, draw.int(0, 400)).toString('latin1'),
+      () =>
+        `[2026-01-01T00:00:00Z]\t${draw.pick(['warning', 'error', '__proto__', 'constructor', ''])}\tenvoy ${oddText(draw)}\t${oddText(draw)}\n`,
+      () => `${'x'.repeat(draw.int(1, 300_000))}${draw.pick(['', '\n'])}`,
+      () => '\n'.repeat(draw.int(1, 5_000)),
+      () => `{"level":"${oddText(draw)}"}\n`,
+    );
+    await envoy.order({ order: 'print', text: text.toWellFormed() });
+    return shown(text);
+  }
+
+  async #admin(draw: Draw): Promise<string> {
+    const envoy = this.#control.serving.at(-1);
+    if (envoy === undefined) return 'nobody to ask';
+    const behaviour = draw.pick(['holds', 'fails', 'answers'] as const);
+    await envoy.order({ order: 'admin', behaviour });
+    const path = draw.pick(paths.slice(0, 3));
+    await fetch(`http://127.0.0.1:${this.#agent.statusPort}${path}`, {
+      signal: AbortSignal.timeout(draw.int(1, 300)),
+    }).catch(() => {});
+    return `${behaviour}, asked for ${path}`;
+  }
+}

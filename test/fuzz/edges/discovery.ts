@@ -1,0 +1,308 @@
+/** A real pilot-discovery: its HTTP ports, HTTP/2, xDS messages of both protocols, configuration files. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { debugPages } from '../../../src/discovery/monitor/debug-endpoints.ts';
+import {
+  DeltaDiscoveryRequestSchema,
+  DiscoveryRequestSchema,
+} from '../../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { messageOf } from '../../../src/runtime/errors.ts';
+import { packageRoot } from '../../../src/runtime/package-root.ts';
+import { AdsTestClient, type DeltaStream, type ServiceName, type SotwStream, typeUrls } from '../../ads-client.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { type DiscoveryProgram, Mesh } from '../../harness/mesh.ts';
+import type { Draw } from '../../random-config/draw.ts';
+import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
+import { httpRequest } from '../grammar/http.ts';
+import { http2Bytes } from '../grammar/http2.ts';
+import { randomMessage } from '../grammar/protobuf.ts';
+import { oddText } from '../grammar/words.ts';
+import { randomYaml, yamlValues } from '../grammar/yaml.ts';
+import { ProgramWatch } from './program-watch.ts';
+import { throwBytes } from './throw-bytes.ts';
+
+const behaved = {
+  id: 'sidecar~127.0.0.1~behaved.demo~demo.svc.cluster.local',
+  cluster: 'behaved',
+  metadata: { NAMESPACE: 'demo', INTERCEPTION_MODE: 'NONE' },
+};
+
+const paths = [
+  ...debugPages.map(({ path }) => `/debug/${path}`),
+  ...[
+    '/ready',
+    '/metrics',
+    '/version',
+    '/healthz',
+    '/debug',
+    '/debug/',
+    '/debug/pprof/',
+    '/debug/pprof/goroutine',
+    '/debug/trace',
+    '/v1/registration',
+    '/',
+  ],
+];
+
+const oddFiles = ['odd.yaml', 'odd-too.yaml', 'odd.json'];
+
+const knownTexts = {
+  type_url: [
+    ...Object.values(typeUrls),
+    'type.googleapis.com/envoy.api.v2.Cluster',
+    'istio.io/debug',
+    '__proto__',
+    'constructor',
+    'toString',
+    'hasOwnProperty',
+    'x',
+  ],
+  resource_names: [
+    '*',
+    'outbound|80||sample.localhost',
+    '80',
+    'http.80',
+    '0.0.0.0_80',
+    'kubernetes://a',
+    'file-cert:/a~/b',
+    '__proto__',
+    'default',
+    'ROOTCA',
+    'syncz',
+    'config_dump',
+  ],
+  resource_names_subscribe: ['*', 'outbound|80||sample.localhost', '80', '__proto__', 'constructor'],
+  resource_names_unsubscribe: ['*', 'outbound|80||sample.localhost', '__proto__'],
+  id: [
+    behaved.id,
+    'router~10.0.0.1~a.b~b.svc.cluster.local',
+    'sidecar~::1~a.b~b',
+    'waypoint~1.1.1.1~a~b',
+    'sidecar~~~',
+  ],
+  cluster: ['behaved', '__proto__'],
+} as const;
+
+export const discoveryMaker: SubjectMaker = {
+  program: 'pilot-discovery',
+  name: 'pilot-discovery',
+  edges: ['discovery-http', 'discovery-http2', 'discovery-xds-bytes', 'discovery-xds', 'discovery-files'],
+  batch: 20,
+  open: () => DiscoverySubject.start(),
+};
+
+class DiscoverySubject implements Subject {
+  readonly edges: readonly Edge[];
+  readonly #mesh: Mesh;
+  readonly #discovery: DiscoveryProgram;
+  readonly #watch: ProgramWatch;
+  readonly #documents = yamlValues(
+    [join(packageRoot(), 'examples'), join(packageRoot(), 'test/networking/cases')],
+    (name) => name.endsWith('.yaml'),
+  );
+  readonly #meshConfig: Buffer;
+  #version = 0;
+
+  private constructor(mesh: Mesh, discovery: DiscoveryProgram) {
+    this.#mesh = mesh;
+    this.#discovery = discovery;
+    this.#meshConfig = readFileSync(mesh.directory.meshConfigFile);
+    this.#watch = new ProgramWatch(discovery.program, { maxResidentMiB: 900, answerMs: 5_000 });
+    const program = 'pilot-discovery';
+    this.edges = [
+      { name: 'discovery-http', program, attack: (draw) => this.#http(draw) },
+      { name: 'discovery-http2', program, attack: (draw) => this.#http2(draw) },
+      { name: 'discovery-xds-bytes', program, attack: (draw) => this.#xdsBytes(draw) },
+      { name: 'discovery-xds', program, attack: (draw) => this.#xds(draw) },
+      { name: 'discovery-files', program, attack: (draw) => this.#file(draw) },
+    ];
+  }
+
+  static async start(): Promise<DiscoverySubject> {
+    const mesh = await Mesh.create({ sidecar: false, env: { PILOT_MAX_REQUESTS_PER_SECOND: '100000' } });
+    try {
+      return new DiscoverySubject(mesh, await mesh.startDiscovery(['--traceLevel', 'standard']));
+    } catch (error) {
+      await mesh.stop();
+      throw error;
+    }
+  }
+
+  /** Somebody who behaves gets clusters, and hears of a change, once nothing odd lies in the files any more. */
+  async judge(): Promise<string[]> {
+    for (const name of oddFiles) rmSync(join(this.#mesh.directory.path, name), { force: true });
+    writeFileSync(this.#mesh.directory.meshConfigFile, this.#meshConfig);
+    const wrong = await this.#watch.judge(`http://127.0.0.1:${this.#discovery.httpPort}/ready`);
+    if (wrong.length > 0) return wrong;
+    const client = new AdsTestClient(this.#mesh.xdsPort);
+    try {
+      return await this.#serves(client.sotw());
+    } catch (error) {
+      return [this.#discovery.program.hopeless() ?? `a client that behaves: ${messageOf(error)}`];
+    } finally {
+      client.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#mesh.stop();
+  }
+
+  async #serves(stream: SotwStream): Promise<string[]> {
+    stream.send({ node: behaved, typeUrl: typeUrls.CDS });
+    const { nonce, versionInfo } = await stream.next();
+    stream.send({ typeUrl: typeUrls.CDS, responseNonce: nonce, versionInfo });
+    const host = `judge-${++this.#version}.example.com`;
+    this.#write('judge.yaml', judgeEntry(host));
+    await eventually(
+      'the change reaches a client that behaves',
+      () => stream.responses.some(({ resources }) => resources.some(({ value }) => Buffer.from(value).includes(host))),
+      { deadlineMs: 10_000 },
+    );
+    stream.cancel();
+    return [];
+  }
+
+  #write(name: string, content: string | Buffer): void {
+    writeFileSync(join(this.#mesh.directory.path, name), content);
+  }
+
+  async #http(draw: Draw): Promise<string> {
+    const bytes = httpRequest(draw, { paths });
+    const port = draw.chance(0.5) ? this.#discovery.httpPort : this.#discovery.monitoringPort;
+    await throwBytes(port, bytes, draw);
+    return shown(bytes);
+  }
+
+  async #http2(draw: Draw): Promise<string> {
+    const bytes = http2Bytes(draw);
+    await throwBytes(this.#mesh.xdsPort, bytes, draw);
+    return shown(bytes);
+  }
+
+  /** gRPC as it should be, with messages that are none. */
+  async #xdsBytes(draw: Draw): Promise<string> {
+    const client = new AdsTestClient(this.#mesh.xdsPort);
+    const isDelta = draw.chance(0.5);
+    const stream = isDelta ? client.delta() : client.sotw();
+    const messages = draw.list(1, 6, () =>
+      randomMessage(draw, isDelta ? DeltaDiscoveryRequestSchema : DiscoveryRequestSchema, knownTexts),
+    );
+    for (const bytes of messages) {
+      stream.sendRaw(bytes);
+      if (draw.chance(0.3)) await sleep(draw.int(0, 10));
+    }
+    await settled(stream, draw);
+    client.close();
+    return `${isDelta ? 'delta' : 'state of the world'} ${messages.map((bytes) => shown(bytes)).join(' ')}`;
+  }
+
+  /** A client that says who it is, and then what nobody should say. */
+  async #xds(draw: Draw): Promise<string> {
+    const client = new AdsTestClient(this.#mesh.xdsPort);
+    const service = draw.chance(0.8) ? 'ADS' : draw.pick<ServiceName>(['LDS', 'CDS', 'RDS', 'EDS', 'SDS']);
+    const said = draw.chance(0.5)
+      ? await saySotw(client.sotw(service), draw)
+      : await sayDelta(client.delta(service), draw);
+    client.close();
+    return `${service} ${said}`;
+  }
+
+  async #file(draw: Draw): Promise<string> {
+    const name = draw.pick(oddFiles);
+    if (draw.chance(0.1)) {
+      rmSync(join(this.#mesh.directory.path, name), { force: true });
+      return `no ${name}`;
+    }
+    const bytes = randomYaml(draw, this.#documents);
+    if (draw.chance(0.1)) {
+      writeFileSync(this.#mesh.directory.meshConfigFile, bytes);
+      return `mesh configuration ${shown(bytes, 600)}`;
+    }
+    this.#write(name, bytes);
+    await sleep(draw.int(0, 150));
+    return `${name} ${shown(bytes, 600)}`;
+  }
+}
+
+const nodeOf = (draw: Draw): object => ({
+  ...behaved,
+  id: draw.chance(0.8) ? behaved.id : draw.pick(knownTexts.id),
+  metadata: draw.chance(0.7)
+    ? behaved.metadata
+    : { [oddText(draw).slice(0, 200)]: 'x', NAMESPACE: 'demo', LABELS: { [draw.pick(['__proto__', 'app'])]: 'a' } },
+});
+
+const typeOf = (draw: Draw): string =>
+  draw.chance(0.6) ? draw.pick(Object.values(typeUrls)) : draw.pick(knownTexts.type_url);
+const namesOf = (draw: Draw): string[] =>
+  draw.list(0, draw.chance(0.05) ? 2_000 : 4, () =>
+    draw.chance(0.6) ? draw.pick(knownTexts.resource_names) : wellFormed(oddText(draw)),
+  );
+
+/** Protobuf's texts have no lone surrogates; those are thrown as bytes elsewhere. */
+const wellFormed = (text: string): string => text.toWellFormed();
+
+async function saySotw(stream: SotwStream, draw: Draw): Promise<string> {
+  const said: string[] = [];
+  if (draw.chance(0.9)) stream.send({ node: nodeOf(draw), typeUrl: typeUrls.CDS });
+  for (let left = draw.int(1, 12); left > 0; left--) {
+    if (draw.chance(0.6)) await sleep(draw.int(0, 12));
+    const last = stream.responses.at(-1);
+    const request = {
+      typeUrl: draw.chance(0.4) && last !== undefined ? last.typeUrl : typeOf(draw),
+      resourceNames: namesOf(draw),
+      responseNonce: draw.chance(0.6) ? (last?.nonce ?? '') : wellFormed(oddText(draw)),
+      versionInfo: draw.chance(0.5) ? (last?.versionInfo ?? '') : wellFormed(oddText(draw)),
+      ...(draw.chance(0.2) && { errorDetail: { code: 3, message: wellFormed(oddText(draw)) } }),
+      ...(draw.chance(0.1) && { node: nodeOf(draw) }),
+    };
+    said.push(`${request.typeUrl.slice(-20)}(${request.resourceNames.length}) ${shown(request.responseNonce, 20)}`);
+    stream.send(request);
+  }
+  await settled(stream, draw);
+  return said.join(', ');
+}
+
+async function sayDelta(stream: DeltaStream, draw: Draw): Promise<string> {
+  const said: string[] = [];
+  if (draw.chance(0.9)) stream.send({ node: nodeOf(draw), typeUrl: typeUrls.CDS });
+  for (let left = draw.int(1, 12); left > 0; left--) {
+    if (draw.chance(0.6)) await sleep(draw.int(0, 12));
+    const last = stream.responses.at(-1);
+    const request = {
+      typeUrl: draw.chance(0.4) && last !== undefined ? last.typeUrl : typeOf(draw),
+      resourceNamesSubscribe: namesOf(draw),
+      resourceNamesUnsubscribe: namesOf(draw),
+      responseNonce: draw.chance(0.6) ? (last?.nonce ?? '') : wellFormed(oddText(draw)),
+      initialResourceVersions: Object.fromEntries(draw.list(0, 3, () => [wellFormed(oddText(draw)), 'v'])),
+      ...(draw.chance(0.2) && { errorDetail: { code: 3, message: wellFormed(oddText(draw)) } }),
+    };
+    said.push(
+      `${request.typeUrl.slice(-20)}(+${request.resourceNamesSubscribe.length}) ${shown(request.responseNonce, 20)}`,
+    );
+    stream.send(request);
+  }
+  await settled(stream, draw);
+  return said.join(', ');
+}
+
+async function settled(stream: SotwStream | DeltaStream, draw: Draw): Promise<void> {
+  if (draw.chance(0.2)) stream.stopReading();
+  if (draw.chance(0.3)) stream.halfClose();
+  await sleep(draw.int(1, 60));
+  stream.cancel();
+}
+
+function judgeEntry(host: string): string {
+  return `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: judge, namespace: demo}
+spec:
+  hosts: [${host}]
+  resolution: STATIC
+  ports: [{number: 8123, name: http, protocol: HTTP}]
+  endpoints: [{address: 127.0.0.1}]
+`;
+}

@@ -1,0 +1,222 @@
+/** Readers that can be asked in this process: none may throw but what it says, or think for long. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createAdminClient } from '../../../src/agent/admin-client.ts';
+import { certificateProblems } from '../../../src/agent/certificate-problems.ts';
+import { parseDownwardFile } from '../../../src/agent/downward-file.ts';
+import { EnvoyOutput } from '../../../src/agent/envoy-log.ts';
+import { checkTrace } from '../../../src/debugger/check/check.ts';
+import { loadDiagrams } from '../../../src/debugger/diagram/load.ts';
+import { parseDiagram } from '../../../src/debugger/diagram/parse.ts';
+import { machinesOfProgram } from '../../../src/debugger/replay/program-machines.ts';
+import { replay } from '../../../src/debugger/replay/replay.ts';
+import { causeChain } from '../../../src/debugger/trace/cause-chain.ts';
+import { formatRecord } from '../../../src/debugger/trace/print-trace.ts';
+import { openTrace } from '../../../src/debugger/trace/read-trace.ts';
+import { readConfigFile } from '../../../src/model/config-file.ts';
+import { readMeshConfig } from '../../../src/model/mesh-config.decode.ts';
+import { readMeshNetworks } from '../../../src/model/mesh-networks.ts';
+import { parseNode } from '../../../src/model/parse-node.ts';
+import { ChartpilotError } from '../../../src/runtime/errors.ts';
+import { silentLogger } from '../../../src/runtime/log.ts';
+import { packageRoot } from '../../../src/runtime/package-root.ts';
+import type { TraceRecord } from '../../../src/runtime/trace.ts';
+import { createServerCertificates } from '../../certs/server-certificates.ts';
+import type { Draw } from '../../random-config/draw.ts';
+import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
+import { mutatedBytes, randomBytes } from '../grammar/bytes.ts';
+import { randomPem } from '../grammar/pem.ts';
+import { randomTrace } from '../grammar/trace.ts';
+import { oddText, oddValue } from '../grammar/words.ts';
+import { randomYaml, yamlValues } from '../grammar/yaml.ts';
+import { recordedTrace } from './recorded-trace.ts';
+
+/** A reader that thinks longer stands in everybody's way. */
+const longestThoughtMs = 2_000;
+
+export const functionsMaker: SubjectMaker = {
+  program: 'chartpilot',
+  name: 'readers',
+  edges: [
+    'config-file',
+    'mesh-config',
+    'node',
+    'pem',
+    'downward-file',
+    'envoy-output',
+    'admin-answer',
+    'trace-file',
+    'diagram',
+  ],
+  batch: 50,
+  open: () => FunctionsSubject.start(),
+};
+
+class FunctionsSubject implements Subject {
+  readonly edges: readonly Edge[];
+  readonly #folder: string;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+    const documents = yamlValues(
+      [join(packageRoot(), 'examples'), join(packageRoot(), 'test/networking/cases')],
+      (name) => name.endsWith('.yaml'),
+    );
+    const { directory } = createServerCertificates(join(folder, 'certificates'), ['a.example.com']);
+    const pems = ['tls.crt', 'tls.key'].map((name) => readFileSync(join(directory, name)));
+    const diagram = readFileSync(join(packageRoot(), 'machines/agent/sequences/restart.mmd'));
+    this.edges = [
+      edge('config-file', 'pilot-discovery', (draw) => {
+        const text = randomYaml(draw, documents).toString('utf8');
+        thinking(text, () => readConfigFile('odd.yaml', text, { creationTimestamp: 0 }));
+        return text;
+      }),
+      edge('mesh-config', 'pilot-discovery', (draw) => {
+        const text = randomYaml(draw, documents.slice(0, 20)).toString('utf8');
+        thinking(text, () => [readMeshConfig('mesh', text), readMeshNetworks('networks', text)]);
+        return text;
+      }),
+      edge('node', 'pilot-discovery', (draw) => {
+        const metadata = Object.fromEntries(
+          draw.list(0, 6, () => [
+            draw.pick(['LABELS', 'INSTANCE_IPS', 'CLUSTER_ID', 'NAMESPACE', oddText(draw)]),
+            oddValue(draw),
+          ]),
+        );
+        const node = {
+          id: draw.chance(0.5) ? 'sidecar~1.1.1.1~a.b~b.svc' : oddText(draw),
+          cluster: oddText(draw),
+          metadata,
+        };
+        parseNode(node);
+        return node.id;
+      }),
+      edge('pem', 'pilot-agent', (draw) => {
+        const contents = new Map(['tls.crt', 'tls.key'].map((name) => [name, randomPem(draw, pems)]));
+        thinking('certificates', () => certificateProblems(contents));
+        return [...contents.values()].map((bytes) => shown(bytes, 80)).join(' ');
+      }),
+      edge('downward-file', 'pilot-agent', (draw) => {
+        const text = draw.list(0, 5, () => `${oddText(draw)}=${JSON.stringify(oddText(draw))}`).join('\n');
+        parseDownwardFile(text, 'annotations');
+        return text;
+      }),
+      edge('envoy-output', 'pilot-agent', (draw) => {
+        const output = new EnvoyOutput(silentLogger);
+        const lines = draw.list(1, 20, () =>
+          draw.chance(0.5)
+            ? oddText(draw)
+            : `x\t${draw.pick(['warning', '__proto__', 'toString'])}\tenvoy ${oddText(draw)}\t${oddText(draw)}`,
+        );
+        for (const line of lines) output.line(line);
+        output.lastWords();
+        return lines.join('\n');
+      }),
+      edge('admin-answer', 'pilot-agent', adminAnswer),
+      edge('trace-file', 'chartpilot', (draw) => this.#trace(draw)),
+      edge('diagram', 'chartpilot', (draw) => {
+        const text = mutatedBytes(draw, diagram, 20).toString('utf8');
+        thinking(text, () => parseDiagram(text, 'odd.mmd'));
+        return text;
+      }),
+    ];
+  }
+
+  static async start(): Promise<FunctionsSubject> {
+    return new FunctionsSubject(await mkdtemp(join(tmpdir(), 'chartpilot-fuzz-')));
+  }
+
+  judge(): Promise<string[]> {
+    return Promise.resolve([]);
+  }
+
+  async close(): Promise<void> {
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  async #trace(draw: Draw): Promise<string> {
+    const bytes = randomTrace(draw, await recordedTrace());
+    const file = join(this.#folder, 'odd.trace');
+    writeFileSync(file, bytes);
+    const reading = await openTrace(file);
+    const records: TraceRecord[] = [];
+    for await (const record of reading.records) records.push(record);
+    thinking('trace', () => checkTrace(agentDiagrams, records, reading.header));
+    const places = new Map(records.map(({ seq }, index) => [seq, index]));
+    const list = { records, indexOf: (seq: number) => places.get(seq) };
+    records.forEach((record, index) => {
+      formatRecord(record);
+      causeChain(list, index);
+    });
+    thinking('replay', () => replay(reading.header, records, [...machinesOfProgram(reading.header.program)]));
+    return shown(bytes, 2_000);
+  }
+}
+
+const agentDiagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
+
+/** Refusing with a coded error is what a reader is for. */
+function edge(name: string, program: Edge['program'], attack: (draw: Draw) => Promise<string> | string): Edge {
+  return {
+    name,
+    program,
+    async attack(draw) {
+      try {
+        return shown(await attack(draw));
+      } catch (error) {
+        if (error instanceof ChartpilotError) return error.message;
+        throw error;
+      }
+    },
+  };
+}
+
+/** Processor time: this machine may be busy with others. */
+function thinking(what: string, deed: () => unknown): void {
+  const before = process.cpuUsage();
+  deed();
+  const { user, system } = process.cpuUsage(before);
+  const tookMs = (user + system) / 1_000;
+  if (tookMs > longestThoughtMs) throw new Error(`${Math.round(tookMs)} ms over ${shown(what, 600)}`);
+}
+
+/** An Envoy whose admin interface answers anything: the client says so within its time, whatever comes. */
+async function adminAnswer(draw: Draw): Promise<string> {
+  const bytes = draw.one(
+    () => randomBytes(draw, draw.int(0, 300)),
+    () =>
+      Buffer.from(
+        `HTTP/1.1 ${draw.pick(['200', '503', '999', '-1', 'x'])} ${oddText(draw)}\r\ncontent-length: ${draw.pick(['0', '5', '-1', '99999999999'])}\r\n\r\n${oddText(draw)}`,
+      ),
+    () =>
+      Buffer.from(
+        `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${draw.pick(['ffffffff\r\n', '5\r\nLIVE\n\r\n0\r\n\r\n', 'zz\r\n', '-1\r\n'])}${oddText(draw)}`,
+      ),
+    () => Buffer.from(`HTTP/1.1 200 OK\r\n\r\n${JSON.stringify(oddValue(draw))}`),
+    () =>
+      Buffer.from(
+        `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{"command_line_options": ${JSON.stringify(oddValue(draw))}}`,
+      ),
+  );
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', () => {});
+    socket.write(bytes);
+    if (draw.chance(0.7)) socket.end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    const address = server.address();
+    const client = createAdminClient('127.0.0.1', typeof address === 'object' && address !== null ? address.port : 0);
+    const started = performance.now();
+    await client.state(200);
+    await client.get('/stats', 200).catch(() => {});
+    if (performance.now() - started > longestThoughtMs) throw new Error('no end within the limit');
+  } finally {
+    server.close();
+  }
+  return shown(bytes);
+}

@@ -1,0 +1,61 @@
+/** What a program must still be after an attack, seen from outside. */
+import { readFileSync } from 'node:fs';
+import type { Program } from '../../harness/program.ts';
+
+export interface ProgramLimits {
+  /** Resident memory, in MiB: what an attack may cost at the most. */
+  readonly maxResidentMiB: number;
+  /** Longest answer to somebody who behaves, in milliseconds. */
+  readonly answerMs: number;
+}
+
+/** A bug that the last fence had to catch, or a stack of one. */
+const escaped = /uncaught|unhandled|\bat .+ \(?(file:|node:|\/).+:\d+:\d+\)?$/i;
+
+export class ProgramWatch {
+  readonly #program: Program;
+  readonly #limits: ProgramLimits;
+  #linesSeen = 0;
+
+  constructor(program: Program, limits: ProgramLimits) {
+    this.#program = program;
+    this.#limits = limits;
+  }
+
+  /** @param url answers 200 when all is well */
+  async judge(url: string): Promise<string[]> {
+    const gone = this.#program.hopeless();
+    if (gone !== undefined) return [gone];
+    return [...(await this.#answers(url)), ...this.#memory(), ...this.#complaints()];
+  }
+
+  async #answers(url: string): Promise<string[]> {
+    const { answerMs } = this.#limits;
+    try {
+      const response = await fetch(url, { signal: AbortSignal.timeout(answerMs) });
+      const body = await response.text();
+      return response.status === 200 ? [] : [`${url} answers ${response.status} ${body.slice(0, 200)}`];
+    } catch (error) {
+      const gone = this.#program.hopeless();
+      return [gone ?? `${url} does not answer within ${answerMs} ms: ${String(error)}`];
+    }
+  }
+
+  #memory(): string[] {
+    const status = readFileSync(`/proc/${this.#program.pid}/status`, 'utf8');
+    const residentMiB = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1_024;
+    const { maxResidentMiB } = this.#limits;
+    return residentMiB <= maxResidentMiB ? [] : [`${this.#program.name} holds ${Math.round(residentMiB)} MiB`];
+  }
+
+  #complaints(): string[] {
+    const { lines } = this.#program;
+    // The oldest lines are dropped when there are many.
+    const fresh = lines.slice(Math.min(this.#linesSeen, lines.length));
+    this.#linesSeen = lines.length;
+    return fresh
+      .filter((line) => escaped.test(line))
+      .slice(0, 3)
+      .map((line) => `${this.#program.name} says: ${line}`);
+  }
+}

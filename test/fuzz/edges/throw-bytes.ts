@@ -1,0 +1,40 @@
+/** Raw connections. */
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Draw } from '../../random-config/draw.ts';
+
+/** How long an answer is waited for: what matters is what the program is afterwards. */
+const answerMs = 40;
+
+/**
+ * Throws bytes at a port of this host, whole or in pieces, and ends the connection in one of the ways there are.
+ *
+ * @returns what came back
+ */
+export async function throwBytes(port: number, bytes: Buffer, draw: Draw): Promise<Buffer> {
+  const answer: Buffer[] = [];
+  const socket = await opened(port);
+  if (socket === undefined) return Buffer.alloc(0);
+  socket.on('data', (chunk) => answer.push(chunk));
+  if (draw.chance(0.1)) socket.pause();
+  const cut = draw.chance(0.3) ? draw.int(0, bytes.length) : bytes.length;
+  socket.write(bytes.subarray(0, cut));
+  if (cut < bytes.length) {
+    await sleep(draw.int(0, 20));
+    if (draw.chance(0.7)) socket.write(bytes.subarray(cut));
+  }
+  if (draw.chance(0.5)) socket.end();
+  await sleep(draw.int(1, answerMs));
+  if (draw.chance(0.3)) socket.resetAndDestroy();
+  else socket.destroy();
+  return Buffer.concat(answer);
+}
+
+/** Undefined when it is refused: the judgement will say so. */
+function opened(port: number): Promise<Socket | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port });
+    socket.once('connect', () => resolve(socket));
+    socket.on('error', () => resolve(undefined));
+  });
+}

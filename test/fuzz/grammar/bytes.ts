@@ -1,0 +1,32 @@
+/** Bytes without a grammar, and bytes that had one. */
+import type { Draw } from '../../random-config/draw.ts';
+
+export function randomBytes(draw: Draw, length: number): Buffer {
+  return Buffer.from(Array.from({ length }, () => draw.int(0, 255)));
+}
+
+/** A few changes anywhere: flipped, left out, doubled, cut off, put in. */
+export function mutatedBytes(draw: Draw, bytes: Uint8Array, most = 6): Buffer {
+  let result: Buffer = Buffer.from(bytes);
+  for (let changes = draw.int(1, most); changes > 0; changes--) result = changedOnce(draw, result);
+  return result;
+}
+
+function changedOnce(draw: Draw, bytes: Buffer): Buffer {
+  if (bytes.length === 0) return randomBytes(draw, draw.int(1, 8));
+  const at = draw.int(0, bytes.length - 1);
+  const length = Math.min(bytes.length - at, draw.int(1, 32));
+  const [before, part, after] = [bytes.subarray(0, at), bytes.subarray(at, at + length), bytes.subarray(at + length)];
+  return draw.one(
+    () => {
+      const flipped = Buffer.from(bytes);
+      flipped[at] = flipped[at]! ^ (1 << draw.int(0, 7));
+      return flipped;
+    },
+    () => Buffer.concat([before, after]),
+    () => Buffer.concat([before, part, part, after]),
+    () => Buffer.concat([before, randomBytes(draw, draw.int(1, 16)), part, after]),
+    () => before,
+    () => Buffer.concat([before, Buffer.alloc(length, draw.pick([0, 0xff, 0x20])), after]),
+  );
+}
