@@ -92,6 +92,14 @@ describe('a trace file', () => {
     [`${headerLine}{"kind"\n${eventLine}`, ':2: the line is not JSON'],
     [`${headerLine}[]\n`, ':2: no record has the kind undefined'],
     [`${headerLine}null\n`, ':2: the line is not a JSON object'],
+    [
+      `${headerLine}{"kind":"step","seq":1,"t":0,"actor":"a","on":"b","change":[null]}\n`,
+      ":2: field 'change' of the step record is [null]",
+    ],
+    [
+      `${headerLine}{"kind":"effect","seq":1,"t":0,"actor":"a","effect":"b","cause":"1"}\n`,
+      `:2: field 'cause' of the effect record is "1"`,
+    ],
     [`${headerLine}{"kind":"toString"}\n`, ':2: no record has the kind "toString"'],
     [`${headerLine}{"kind":"timer","seq":1,"t":0,"actor":"a"}\n`, ":2: field 'timer' of the timer record is missing"],
     [`${headerLine}{"kind":"timer","seq":"1","t":0}\n`, `:2: field 'seq' of the timer record is "1"`],

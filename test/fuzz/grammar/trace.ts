@@ -5,18 +5,43 @@ import { mutatedValue, oddText, oddValue } from './words.ts';
 
 /** @param lines of a real trace; the first is its header */
 export function randomTrace(draw: Draw, lines: readonly string[]): Buffer {
-  const from = draw.int(1, Math.max(1, lines.length - 40));
-  const kept = [lines[0]!, ...lines.slice(from, from + draw.int(0, 40))];
-  const changed = kept.flatMap((line, index) => changedLine(draw, line, index === 0 ? 0.1 : 0.3));
-  const bytes = Buffer.from(changed.join('\n') + (draw.chance(0.8) ? '\n' : ''));
-  return draw.chance(0.1) ? mutatedBytes(draw, bytes) : bytes;
+  const kept = lines.slice(0, draw.int(1, lines.length));
+  // Most keep their form, so that more than the reader sees them.
+  const change = draw.chance(0.8) ? withOddParts : changedLine;
+  for (let changes = draw.int(1, 4); changes > 0; changes--) {
+    const at = draw.int(0, kept.length - 1);
+    if (kept[at] !== undefined && kept[at] !== '') kept.splice(at, 1, ...change(draw, kept[at]));
+  }
+  const bytes = Buffer.from(kept.join('\n') + (draw.chance(0.9) ? '\n' : ''));
+  return draw.chance(0.05) ? mutatedBytes(draw, bytes) : bytes;
 }
 
-function changedLine(draw: Draw, line: string, probability: number): string[] {
-  if (!draw.chance(probability)) return [line];
+/** What says which record it is stays: its number, its time, its kind. */
+const formOf: ReadonlySet<string> = new Set(['seq', 't', 'kind', 'format', 'version', 'program']);
+
+function withOddParts(draw: Draw, line: string): string[] {
+  let record: unknown;
+  try {
+    record = JSON.parse(line);
+  } catch {
+    return [line];
+  }
+  if (typeof record !== 'object' || record === null || Array.isArray(record)) return [line];
+  const parts = Object.entries(record).map(([name, value]) => [
+    name,
+    !formOf.has(name) && draw.chance(0.4) ? mutatedDeeply(draw, value) : value,
+  ]);
+  return [JSON.stringify(Object.fromEntries(parts))];
+}
+
+/** At least one change within, where there is a within. */
+function mutatedDeeply(draw: Draw, value: unknown): unknown {
+  if (typeof value === 'string') return draw.chance(0.5) ? value : oddText(draw);
+  return mutatedValue(draw, mutatedValue(draw, value));
+}
+
+function changedLine(draw: Draw, line: string): string[] {
   return draw.one<string[]>(
-    () => [JSON.stringify(mutatedValue(draw, JSON.parse(line)))],
-    () => [JSON.stringify(mutatedValue(draw, JSON.parse(line)))],
     () => [JSON.stringify(oddValue(draw)) ?? ''],
     () => [],
     () => [line, line],

@@ -1,0 +1,106 @@
+/** What the fields of a trace's lines must be, so that whoever reads a line may rely on its type. Runs in a browser. */
+import type { TraceLine } from '../../runtime/trace.ts';
+
+/** Whether a value is of the form. */
+export type Form = (value: unknown) => boolean;
+/** By field. */
+export type Fields = Readonly<Record<string, Form>>;
+
+const text: Form = (value) => typeof value === 'string';
+const number: Form = (value) => typeof value === 'number';
+const anything: Form = () => true;
+
+function optional(form: Form): Form {
+  return (value) => value === undefined || form(value);
+}
+
+function list(form: Form): Form {
+  return (value) => Array.isArray(value) && value.every(form);
+}
+
+function oneOf(...words: readonly string[]): Form {
+  return (value) => typeof value === 'string' && words.includes(value);
+}
+
+function record(fields: Fields): Form {
+  const entries = Object.entries(fields);
+  return (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    entries.every(([name, form]) => form((value as Record<string, unknown>)[name]));
+}
+
+const machine = record({
+  id: text,
+  states: list(
+    record({
+      path: text,
+      parent: optional(number),
+      type: text,
+      initial: optional(number),
+      description: optional(text),
+      entry: optional(list(text)),
+      exit: optional(list(text)),
+      invoke: optional(list(record({ id: text, src: text }))),
+    }),
+  ),
+  transitions: list(
+    record({
+      source: number,
+      targets: list(number),
+      kind: text,
+      on: text,
+      guard: optional(text),
+      actions: optional(list(text)),
+      description: optional(text),
+    }),
+  ),
+});
+const livingActor = record({
+  actor: text,
+  parent: optional(text),
+  machine: optional(text),
+  state: text,
+  timers: optional(list(record({ timer: text, state: text, ms: number, startedAt: number }))),
+  spawned: number,
+  spawnedAt: number,
+});
+
+const stamp: Fields = { seq: number, t: number };
+const caused: Fields = { ...stamp, cause: optional(number) };
+const step: Fields = {
+  ...caused,
+  actor: text,
+  on: text,
+  taken: optional(list(number)),
+  change: optional(list(record({ path: text, value: anything }))),
+};
+
+/** By the kind of the line: `docs/trace-format.md`. */
+export const formOf: Readonly<Record<TraceLine['kind'], Fields>> = {
+  header: {
+    version: number,
+    program: text,
+    pid: number,
+    startedAt: text,
+    level: text,
+    machines: list(machine),
+    omits: optional(list(text)),
+    actors: optional(list(livingActor)),
+  },
+  spawn: { ...caused, actor: text, parent: optional(text), machine: optional(text) },
+  event: { ...caused, from: text, to: text, event: record({ type: text }) },
+  'timer-started': { ...caused, actor: text, timer: text, state: text, ms: number },
+  timer: { ...stamp, actor: text, timer: text },
+  transition: { ...step, from: text, to: text },
+  step,
+  effect: { ...caused, actor: text, effect: text },
+  stop: {
+    ...caused,
+    actor: text,
+    status: oneOf('done', 'stopped', 'error'),
+    error: optional(text),
+    during: optional(number),
+  },
+  log: { ...stamp, actor: text, level: text, component: optional(text), text },
+};
