@@ -13,6 +13,7 @@ import { problemText } from '../model/problem.ts';
 import type { Recorder } from '../runtime/actor-system.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { TraceEndpoint } from '../runtime/trace-endpoint.ts';
+import { faultLog } from '../runtime/uncaught.ts';
 import { adsEffect } from './ads/ads-effect.ts';
 import type { AdsServer } from './ads/ads-server.ts';
 import type { Authenticator } from './ads/authentication.ts';
@@ -52,6 +53,9 @@ export interface DiscoveryProgram {
 
 /** Where xDS is served when its only way in is the HTTP port. */
 const onlyForHttp: ListenAddress = { host: '127.0.0.1', port: 0 };
+
+/** Of what a stranger asked for, this much is told in the log. */
+const longestTarget = 200;
 
 /** What the statecharts' effects work on. */
 export class ControlPlane {
@@ -228,7 +232,9 @@ export class ControlPlane {
 
   #httpEffect() {
     const { options, trace, version } = this.#program;
+    const report = faultLog(this.#log('http'));
     return httpEffect({
+      failed: (error, { method, target }) => report(`${method} ${target.slice(0, longestTarget)} failed`, error),
       addresses: options.httpAddresses,
       version,
       metrics: this.metrics,

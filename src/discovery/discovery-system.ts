@@ -2,7 +2,10 @@
 import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
 import { startRoot, whenDone } from '../runtime/actor-system.ts';
+import { faultOwner } from '../runtime/fault-owner.ts';
+import type { Logger } from '../runtime/log.ts';
 import { narrate } from '../runtime/narrate.ts';
+import { catchUncaught, faultLog } from '../runtime/uncaught.ts';
 import { ControlPlane, type DiscoveryProgram } from './control-plane.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 import { logEvents } from './monitor/event-log.ts';
@@ -29,12 +32,36 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
       recorder,
       onError: () => {},
     });
-    const output = await whenDone(actor);
+    const broken = lastFence(log, plane, () => actor.getSnapshot().matches({ 'at work': { operating: 'serving' } }));
+    stops.push(broken.stop);
+    // Of a control plane that cannot even start, its streams are no concern yet.
+    const output = await Promise.race([whenDone(actor), broken.atStart]).finally(() => actor.stop());
     if (output === undefined) throw new Error('the control plane ended without saying how');
     return output;
   } finally {
     for (const stop of stops) stop();
   }
+}
+
+/**
+ * An error that nobody caught costs the stream or the request that it came from. Before anybody is served there is nothing
+ * to go on with: then it ends the program, with its word.
+ */
+function lastFence(
+  log: Logger,
+  { metrics }: ControlPlane,
+  isServing: () => boolean,
+): { readonly atStart: Promise<never>; readonly stop: () => void } {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const report = faultLog(log);
+  const stop = catchUncaught((error, origin) => {
+    const owner = faultOwner();
+    metrics.errorEscaped(origin, owner === undefined ? 'nothing' : 'owner');
+    report(`an error escaped (${origin})${owner === undefined ? '' : `: it costs ${owner.name}`}`, error);
+    owner?.fail(error);
+    if (owner === undefined && !isServing()) reject(error);
+  });
+  return { atStart: promise, stop };
 }
 
 function settingsOf(options: DiscoveryOptions): DiscoverySettings {

@@ -49,6 +49,8 @@ export class TraceStream {
       // However many records a turn of the event loop makes, viewers are looked after once.
       this.#wake ??= setImmediate(() => this.#wakeViewers());
     });
+    // What a viewer may leave unread, the ring says, not the server's time.
+    response.setTimeout(0);
     response.once('close', () => this.#remove(viewer));
     response.on('error', () => response.destroy());
     viewer.begin();

@@ -4,11 +4,12 @@
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { foreignness, isSameSecret } from '../../runtime/debugger-access.ts';
 import { ChartpilotError, explainError, isSystemError, messageOf } from '../../runtime/errors.ts';
+import { createFencedServer } from '../../runtime/http-fence.ts';
 import { type Source, sourcesPath } from '../page-data.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
 import type { PageSource } from './page-source.ts';
@@ -32,7 +33,7 @@ export interface PageServer {
 export async function startPageServer({ sources, port = 0, diagrams }: PageServerOptions): Promise<PageServer> {
   const token = randomBytes(24).toString('base64url');
   const pages = new Pages(token, readPageFiles(), sources, new Sessions(diagrams));
-  const server = createServer((request, response) => void pages.serve(request, response));
+  const server = createFencedServer((request, response) => pages.serve(request, response));
   await listen(server, port);
   const bound = (server.address() as AddressInfo).port;
   return {

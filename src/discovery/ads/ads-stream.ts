@@ -2,6 +2,7 @@
 import type { StreamOrder, StreamReport } from '../../../machines/discovery/ads-protocol.ts';
 import { healthType } from '../../../machines/discovery/ads-types.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { type FaultOwner, onBehalfOf } from '../../runtime/fault-owner.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AdsObserver } from './ads-observer.ts';
 import { type ReadRequest, RequestReader, readNode } from './ads-request.ts';
@@ -73,9 +74,12 @@ export class AdsStream {
   /** With what the server ended it; undefined: it did not. */
   #endCode: string | undefined;
   #isDisposed = false;
+  /** What is done for this stream is done in its name: an error that escapes costs this stream. */
+  readonly #owner: FaultOwner;
 
   constructor(number: number, call: AdsCall, kind: StreamKind, around: StreamSurroundings, security = plaintext) {
     this.number = number;
+    this.#owner = { name: `ads-connection-${number}`, fail: (error) => this.#fail(error) };
     this.#call = call;
     this.kind = kind;
     this.#around = around;
@@ -111,7 +115,7 @@ export class AdsStream {
     call.on('error', (error: Error) => this.#close(messageOf(error)));
     call.on('close', () => this.#close('closed'));
     if (this.#security.authenticators.length === 0) this.#admit([]);
-    else void this.#authenticate();
+    else this.#contained(() => void this.#authenticate());
   }
 
   execute(order: StreamOrder): void {
@@ -285,11 +289,17 @@ export class AdsStream {
   /** A bug on one stream costs that stream. */
   #contained(deed: () => void): void {
     try {
-      deed();
+      onBehalfOf(this.#owner, deed);
     } catch (error) {
       this.#around.logger.error('an xDS stream failed', { peer: this.peer, error: (error as Error).stack });
-      this.#transport.end('UNAVAILABLE', 'internal error');
-      this.#close(messageOf(error));
+      this.#fail(error);
     }
+  }
+
+  /** The client hears that it may come again. */
+  #fail(error: unknown): void {
+    if (this.#isOver) return;
+    this.#transport.end('UNAVAILABLE', 'internal error');
+    this.#close(messageOf(error));
   }
 }

@@ -5,11 +5,11 @@ import { explainInOneLine } from '../../runtime/errors.ts';
 import { type StreamAnswer, type TraceEndpoint, tracePath } from '../../runtime/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { answerDebug, type DebugAccess, type DebugSources } from './debug-endpoints.ts';
-import { type HttpAnswer, type HttpRequest, HttpServers } from './http-server.ts';
+import { type HttpAnswer, type HttpRequest, HttpServers, type HttpServersOptions } from './http-server.ts';
 import type { DiscoveryMetrics } from './metrics.ts';
 import { Profiler, profilingPath } from './pprof.ts';
 
-export interface HttpEffectOptions {
+export interface HttpEffectOptions extends Pick<HttpServersOptions, 'failed'> {
   readonly addresses: readonly ListenAddress[];
   /** `--grpcAddr` is empty: xDS is served here as well, from this port on the loopback interface. */
   readonly grpcPort?: () => number | undefined;
@@ -32,7 +32,10 @@ export function httpEffect(options: HttpEffectOptions) {
     const profiler = options.profile === true ? new Profiler({ connectionStates: () => statesOf(options) }) : undefined;
     const servers = new HttpServers(
       (request) => answer(options, request, { isServing, ...(profiler && { profiler }) }),
-      options.grpcPort === undefined ? {} : { grpcPort: options.grpcPort },
+      {
+        ...(options.failed !== undefined && { failed: options.failed }),
+        ...(options.grpcPort !== undefined && { grpcPort: options.grpcPort }),
+      },
     );
     const open = async (): Promise<void> => {
       try {

@@ -44,6 +44,18 @@ describe('HttpServers', () => {
     expect([response.status, await response.text()]).toEqual([500, 'a bug\n']);
   });
 
+  it.each(['//', '//[', 'http://[/', '*'])('goes on after a request for %s', async (target) => {
+    const { urls } = await serve(() => ({ status: 200, body: 'still here' }));
+    const socket = connect(Number(new URL(urls[0]!).port), '127.0.0.1');
+    const [answer] = await Promise.all([
+      once(socket, 'data') as Promise<[Buffer]>,
+      socket.write(`GET ${target} HTTP/1.1\r\nhost: x\r\n\r\n`),
+    ]);
+    socket.destroy();
+    expect(String(answer[0])).toMatch(/^HTTP\/1.1 (200|400) /);
+    expect(await (await fetch(urls[0]!)).text()).toBe('still here');
+  });
+
   it('lets running requests end when it closes, and takes no new ones', async () => {
     const { servers, urls } = await serve(async () => {
       await sleep(100);

@@ -1,13 +1,8 @@
 /** The HTTP side of the control plane: one handler behind one or more ports (spec/discovery.md §1.3, §9.1). */
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
+import { createFencedServer, type HttpFenceOptions } from '../../runtime/http-fence.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
 import type { StreamAnswer } from '../../runtime/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
@@ -37,10 +32,7 @@ export interface HttpAnswer {
 /** The connection of a {@link StreamAnswer} is the stream's: closing or cutting the servers neither ends nor awaits it. */
 export type HttpHandler = (request: HttpRequest) => HttpAnswer | StreamAnswer | Promise<HttpAnswer | StreamAnswer>;
 
-const idleMs = 90_000;
-const readMs = 30_000;
-
-export interface HttpServersOptions {
+export interface HttpServersOptions extends Pick<HttpFenceOptions, 'failed'> {
   /** The port of loopback to which gRPC connections go; without it there is only HTTP. */
   readonly grpcPort?: () => number | undefined;
 }
@@ -94,9 +86,7 @@ export class HttpServers {
   }
 
   #open(address: ListenAddress): Promise<ListenAddress> {
-    const server = createServer((request, response) => void this.#answer(request, response));
-    server.keepAliveTimeout = idleMs;
-    server.requestTimeout = readMs;
+    const server = createFencedServer((...asked) => this.#answer(...asked), this.#options);
     const { grpcPort } = this.#options;
     const listener = grpcPort === undefined ? server : sharedPort(server, grpcPort);
     listener.on('connection', (socket: Socket) => {
@@ -118,10 +108,18 @@ export class HttpServers {
     if (this.#sockets.size === 0) this.#closing?.resolve();
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url ?? '/', 'http://localhost');
+  /** What it throws, the fence answers. */
+  async #answer(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
     request.resume();
-    const answer = await this.#answerOf(request, url);
+    const { method = 'GET', headers, socket } = request;
+    const answer = await this.#handler({
+      method,
+      path: url.pathname,
+      query: url.searchParams,
+      local: isLoopback(socket.remoteAddress),
+      headers,
+      peer: socket,
+    });
     if ('stream' in answer) {
       this.#release(request.socket);
       answer.stream(response);
@@ -137,22 +135,6 @@ export class HttpServers {
     const length = Buffer.byteLength(text);
     response.writeHead(status, { ...answer.headers, 'content-type': type, 'content-length': length });
     response.end(request.method === 'HEAD' ? undefined : text);
-  }
-
-  async #answerOf(request: IncomingMessage, url: URL): Promise<HttpAnswer | StreamAnswer> {
-    const { method = 'GET', headers, socket } = request;
-    try {
-      return await this.#handler({
-        method,
-        path: url.pathname,
-        query: url.searchParams,
-        local: isLoopback(socket.remoteAddress),
-        headers,
-        peer: socket,
-      });
-    } catch (error) {
-      return { status: 500, body: `${messageOf(error)}\n` };
-    }
   }
 }
 

@@ -1,8 +1,9 @@
 /** The metrics of the control plane, under the names that Istio's dashboards know (spec/discovery.md §9.2). */
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
 import { policiesWithoutProvider } from '../../networking/index.ts';
 import type { Recorder } from '../../runtime/actor-system.ts';
+import type { UncaughtOrigin } from '../../runtime/uncaught.ts';
 import type { EncodedCache } from '../push/encoded-cache.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
 import type { MeshState } from '../push/mesh-state.ts';
@@ -30,6 +31,7 @@ export class DiscoveryMetrics extends XdsMetrics {
   readonly #options: MetricsOptions;
   readonly #sources: SourceMetrics;
   readonly #contextTime: Distribution;
+  readonly #uncaught: Counter<'origin' | 'cost'>;
 
   constructor(options: MetricsOptions) {
     const registry = new Registry();
@@ -42,6 +44,12 @@ export class DiscoveryMetrics extends XdsMetrics {
       { name: 'pilot_pushcontext_init_seconds', help: 'Seconds that it took to build a push context' },
       [0.01, 0.1, 0.5, 1, 3, 5],
     );
+    this.#uncaught = new Counter({
+      name: 'pilot_uncaught_errors_total',
+      help: 'Errors that nobody caught, by what they cost: a stream or a request, or nothing that is known',
+      labelNames: ['origin', 'cost'],
+      registers: [registry],
+    });
     collectDefaultMetrics({ register: registry });
     this.#addProgram();
     this.#addMesh();
@@ -67,6 +75,11 @@ export class DiscoveryMetrics extends XdsMetrics {
   /** To be told of each new context, with the time that it took to build it. */
   contextPublished(durationMs: number): void {
     this.#contextTime.observe(durationMs / 1_000);
+  }
+
+  /** To be told of each error that came to the last fence. */
+  errorEscaped(origin: UncaughtOrigin, cost: 'owner' | 'nothing'): void {
+    this.#uncaught.inc({ origin, cost });
   }
 
   #addProgram(): void {

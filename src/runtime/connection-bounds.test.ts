@@ -1,0 +1,66 @@
+import { EventEmitter } from 'node:events';
+import { expect, test } from 'vitest';
+import { addressGroup, ConnectionBounds } from './connection-bounds.ts';
+
+class Connection extends EventEmitter {
+  isClosed = false;
+
+  destroy(): void {
+    this.isClosed = true;
+    this.emit('close');
+  }
+}
+
+function given(maxPerAddress: number, maxInWhole: number) {
+  const bounds = new ConnectionBounds<Connection>({ maxPerAddress, maxInWhole });
+  const come = (address: string): Connection => {
+    const connection = new Connection();
+    bounds.admit(connection, address);
+    return connection;
+  };
+  return { bounds, come };
+}
+
+test('an address that has as many as it may loses its longest idle one to the next', () => {
+  const { bounds, come } = given(2, 10);
+  const [first, second, other] = [come('10.0.0.1'), come('10.0.0.1'), come('10.0.0.2')];
+  const third = come('10.0.0.1');
+  expect([first, second, third, other].map(({ isClosed }) => isClosed)).toEqual([true, false, false, false]);
+  expect(bounds.size).toBe(3);
+});
+
+test('what is at work stays: the newcomer goes', () => {
+  const { bounds, come } = given(2, 10);
+  const both = [come('10.0.0.1'), come('10.0.0.1')];
+  for (const connection of both) bounds.busy(connection);
+  expect(come('10.0.0.1').isClosed).toBe(true);
+  bounds.idle(both[1]!);
+  expect(come('10.0.0.1').isClosed).toBe(false);
+  expect(both.map(({ isClosed }) => isClosed)).toEqual([false, true]);
+});
+
+test('when all are taken, the address with the most makes room for others, and for itself it does not', () => {
+  const { come } = given(10, 4);
+  const greedy = [1, 2, 3].map(() => come('10.0.0.1'));
+  const modest = come('10.0.0.2');
+  expect(come('10.0.0.3').isClosed).toBe(false);
+  expect(greedy.map(({ isClosed }) => isClosed)).toEqual([true, false, false]);
+  expect(modest.isClosed).toBe(false);
+  expect(come('10.0.0.1').isClosed).toBe(true);
+});
+
+test('connections that end are forgotten', () => {
+  const { bounds, come } = given(1, 1);
+  for (let i = 0; i < 100; i++) come(`10.0.0.${i}`).destroy();
+  expect(bounds.size).toBe(0);
+  expect(come('10.0.1.1').isClosed).toBe(false);
+});
+
+test('an address is one however it is written, and a host of IPv6 has many', () => {
+  expect(addressGroup('::ffff:10.0.0.1')).toBe('10.0.0.1');
+  expect(addressGroup('2001:db8:1:2:3:4:5:6')).toBe(addressGroup('2001:db8:1:2::7'));
+  expect(addressGroup('2001:db8::7')).toBe('2001:db8:0:0');
+  expect(addressGroup('fe80::1%eth0')).toBe('fe80:0:0:0');
+  expect(addressGroup('::1')).toBe('0:0:0:0');
+  expect(addressGroup(undefined)).toBe('');
+});

@@ -1,0 +1,122 @@
+/**
+ * How many connections strangers may hold, shared fairly among addresses.
+ *
+ * A connection is idle until somebody at its other end has asked for something that is being done. When an address has as
+ * many as it may, its longest idle one makes room for the next; when all are taken, that of the address with the most.
+ * What is at work is never cut off for a newcomer.
+ */
+
+export interface ConnectionBoundsOptions {
+  readonly maxPerAddress: number;
+  readonly maxInWhole: number;
+}
+
+/** What is used of a socket. */
+export interface BoundConnection {
+  destroy(): void;
+  once(event: 'close', listener: () => void): unknown;
+}
+
+interface OfAddress<C> {
+  /** In the order in which they became idle. */
+  readonly idle: Set<C>;
+  readonly busy: Set<C>;
+}
+
+export class ConnectionBounds<C extends BoundConnection> {
+  readonly #options: ConnectionBoundsOptions;
+  readonly #addresses = new Map<string, OfAddress<C>>();
+  readonly #of = new Map<C, OfAddress<C>>();
+
+  constructor(options: ConnectionBoundsOptions) {
+    this.#options = options;
+  }
+
+  /** Takes a new connection, or closes it. @returns whether it may stay */
+  admit(connection: C, address: string | undefined): boolean {
+    const group = addressGroup(address);
+    const own = this.#addresses.get(group) ?? { idle: new Set(), busy: new Set() };
+    if (!this.#makeRoom(own)) {
+      connection.destroy();
+      return false;
+    }
+    this.#addresses.set(group, own);
+    own.idle.add(connection);
+    this.#of.set(connection, own);
+    connection.once('close', () => this.#forget(connection, group));
+    return true;
+  }
+
+  /** Something is being done for it. */
+  busy(connection: C): void {
+    const own = this.#of.get(connection);
+    if (own?.idle.delete(connection)) own.busy.add(connection);
+  }
+
+  /** What was being done for it is done. */
+  idle(connection: C): void {
+    const own = this.#of.get(connection);
+    if (own?.busy.delete(connection)) own.idle.add(connection);
+  }
+
+  get size(): number {
+    return this.#of.size;
+  }
+
+  #makeRoom(own: OfAddress<C>): boolean {
+    const { maxPerAddress, maxInWhole } = this.#options;
+    if (countOf(own) >= maxPerAddress) return this.#closeIdle(own);
+    if (this.#of.size < maxInWhole) return true;
+    const most = this.#addressWithMost();
+    return countOf(most) > countOf(own) + 1 && this.#closeIdle(most);
+  }
+
+  #addressWithMost(): OfAddress<C> {
+    let most: OfAddress<C> = { idle: new Set(), busy: new Set() };
+    for (const other of this.#addresses.values()) {
+      if (other.idle.size > 0 && countOf(other) > countOf(most)) most = other;
+    }
+    return most;
+  }
+
+  #closeIdle({ idle }: OfAddress<C>): boolean {
+    for (const longest of idle) {
+      idle.delete(longest);
+      this.#of.delete(longest);
+      longest.destroy();
+      return true;
+    }
+    return false;
+  }
+
+  #forget(connection: C, group: string): void {
+    const own = this.#of.get(connection) ?? this.#addresses.get(group);
+    this.#of.delete(connection);
+    if (own === undefined) return;
+    own.idle.delete(connection);
+    own.busy.delete(connection);
+    if (countOf(own) === 0 && this.#addresses.get(group) === own) this.#addresses.delete(group);
+  }
+}
+
+function countOf<C>({ idle, busy }: OfAddress<C>): number {
+  return idle.size + busy.size;
+}
+
+/**
+ * Addresses that are one stranger's: an IPv4 address, however it is written, and the first half of an IPv6 address, of
+ * which a host has the second half to itself.
+ */
+export function addressGroup(address: string | undefined): string {
+  if (address === undefined || !address.includes(':')) return address ?? '';
+  const v4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (v4 !== undefined) return v4;
+  const [head = '', tail] = address.split('%', 1)[0]!.split('::', 2);
+  const first = head === '' ? [] : head.split(':');
+  if (tail !== undefined) {
+    const last = tail === '' ? [] : tail.split(':');
+    while (first.length + last.length < 8) first.push('0');
+    first.push(...last);
+  }
+  return first.slice(0, 4).join(':');
+}

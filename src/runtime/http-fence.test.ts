@@ -1,0 +1,215 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { faultOwner } from './fault-owner.ts';
+import { createFencedServer, type HttpFenceOptions, type HttpServe, urlOf } from './http-fence.ts';
+import { catchUncaught } from './uncaught.ts';
+
+const servers: Server[] = [];
+const sockets: Socket[] = [];
+
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  for (const server of servers.splice(0)) {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+const page: HttpServe = (_request, response, url) => void response.end(`page ${url.pathname}`);
+
+async function serve(handler: HttpServe = page, options: HttpFenceOptions = {}): Promise<number> {
+  const server = createFencedServer(handler, options);
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+async function open(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  sockets.push(socket);
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** All that is answered until the connection ends. */
+async function said(socket: Socket): Promise<string> {
+  let text = '';
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString('latin1');
+  });
+  if (!socket.destroyed) await once(socket, 'close');
+  return text;
+}
+
+async function answerTo(port: number, bytes: string): Promise<string> {
+  const socket = await open(port);
+  const answer = said(socket);
+  socket.write(Buffer.from(bytes, 'latin1'));
+  return (await answer).split('\r\n', 1)[0]!;
+}
+
+const close = 'host: x\r\nconnection: close\r\n\r\n';
+
+describe('a stranger', () => {
+  it.each<[string, string, RegExp]>([
+    ['two slashes', `GET // HTTP/1.1\r\n${close}`, / 200 /],
+    ['two slashes and a host', `GET //[/ HTTP/1.1\r\n${close}`, / 200 /],
+    ['an absolute target', `GET http://localhost/a HTTP/1.1\r\n${close}`, / 200 /],
+    ['an absolute target that is none', `GET http://[/ HTTP/1.1\r\n${close}`, / 400 /],
+    ['another scheme', `GET file:///etc/passwd HTTP/1.1\r\n${close}`, / 400 /],
+    ['an asterisk', `OPTIONS * HTTP/1.1\r\n${close}`, / 400 /],
+    ['an authority', `GET localhost:80 HTTP/1.1\r\n${close}`, / 400 /],
+    ['bad percent escapes', `GET /%?a=%zz&%= HTTP/1.1\r\n${close}`, / 200 /],
+    ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n', / 405 /],
+    ['an upgrade', `GET /a HTTP/1.1\r\nupgrade: websocket\r\nhost: x\r\nconnection: upgrade, close\r\n\r\n`, / 200 /],
+    ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', /^(HTTP\/1\.1 4|$)/],
+    ['an unknown method', `FROB / HTTP/1.1\r\n${close}`, / 400 /],
+    ['no HTTP', '\u0016\u0003\u0001\u0002\u0000\u0001', / 400 /],
+    ['huge headers', `GET / HTTP/1.1\r\na: ${'x'.repeat(20_000)}\r\n${close}`, / 431 /],
+    ['a huge target', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n${close}`, / 431 /],
+    ['two lengths', `GET / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n${close}`, / 400 /],
+    ['an expectation', `GET / HTTP/1.1\r\nexpect: the unexpected\r\n${close}`, / 417 /],
+  ])('who sends %s gets an answer, and the server goes on', async (_, bytes, answer) => {
+    const port = await serve();
+    expect(await answerTo(port, bytes)).toMatch(answer);
+    expect(await (await fetch(`http://127.0.0.1:${port}/after`)).text()).toBe('page /after');
+  });
+
+  it('who sends anything as a target cannot make it fail', () => {
+    let seed = 1;
+    const random = (below: number): number => {
+      seed = (seed * 48_271) % 2_147_483_647;
+      return seed % below;
+    };
+    const parts = ['/', '//', '[', ']', '@', ':', '%', '%zz', '?', '#', '\\', '..', 'http:', 'a', '\u00ff', '&', '='];
+    for (let i = 0; i < 20_000; i++) {
+      const target = Array.from({ length: 1 + random(8) }, () => parts[random(parts.length)]).join('');
+      const url = urlOf(target);
+      if (target.startsWith('/')) expect(url?.host, target).toBe('localhost');
+      url?.searchParams.get('a');
+    }
+  });
+});
+
+describe('a handler', () => {
+  it.each<[string, HttpServe]>([
+    [
+      'throws',
+      () => {
+        throw new Error('a bug');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('a bug'))],
+    [
+      'sets a header that is none',
+      (_request, response) => {
+        response.setHeader('kept', 'no');
+        response.writeHead(200, { bad: 'a bug\n' });
+      },
+    ],
+  ])('that %s is answered for with 500, and told of', async (_, handler) => {
+    const failures: string[] = [];
+    const port = await serve(handler, { failed: (_error, { target }) => void failures.push(target) });
+    const response = await fetch(`http://127.0.0.1:${port}/a?b`);
+    expect(response.status).toBe(500);
+    expect(await response.text()).toMatch(/a bug|Invalid character/);
+    expect(response.headers.get('kept')).toBeNull();
+    expect(failures).toEqual(['/a?b']);
+  });
+
+  it('that fails within an answer ends the connection', async () => {
+    const port = await serve(async (_request, response) => {
+      response.write('half');
+      await sleep(10);
+      throw new Error('a bug');
+    });
+    await expect(fetch(`http://127.0.0.1:${port}/`).then((response) => response.text())).rejects.toThrow();
+  });
+
+  it('whose error nobody catches later is known as the owner of the fault, and its request fails', async () => {
+    const owners: (string | undefined)[] = [];
+    const before = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    const undo = catchUncaught((error) => {
+      owners.push(faultOwner()?.name);
+      faultOwner()?.fail(error);
+    });
+    try {
+      const port = await serve(() => {
+        setTimeout(() => {
+          throw new Error('a bug in a timer');
+        });
+      });
+      const response = await fetch(`http://127.0.0.1:${port}/late`);
+      expect([response.status, await response.text()]).toEqual([500, 'a bug in a timer\n']);
+    } finally {
+      undo();
+      for (const listener of before) process.on('uncaughtException', listener);
+    }
+    expect(owners).toEqual(['GET /late']);
+  });
+});
+
+describe('a connection', () => {
+  it.each<[string, string]>([
+    ['never speaks', ''],
+    ['sends its headers too slowly', 'GET / HTTP/1.1\r\nhost: x\r\n'],
+    ['sends its body too slowly', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nab'],
+    ['asks nothing more', 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'],
+  ])('that %s is closed in time', async (_, bytes) => {
+    const limits = { headersMs: 100, requestMs: 100, idleMs: 100, checkMs: 20 };
+    const port = await serve(
+      (request, response) => {
+        request.resume();
+        request.on('end', () => response.end('page'));
+      },
+      { limits },
+    );
+    const socket = await open(port);
+    socket.write(bytes);
+    const ended = said(socket).then(() => 'closed');
+    expect(await Promise.race([ended, sleep(5_000, 'still there')])).toBe('closed');
+  });
+
+  it('that does not read its answer is closed in time', async () => {
+    let closed = false;
+    const port = await serve(
+      (_request, response) => {
+        response.on('close', () => {
+          closed = true;
+        });
+        response.end('x'.repeat(32 * 1024 * 1024));
+      },
+      { limits: { unreadMs: 100 } },
+    );
+    const socket = await open(port);
+    socket.pause();
+    socket.write(`GET / HTTP/1.1\r\n${close}`);
+    for (let waited = 0; !closed && waited < 5_000; waited += 50) await sleep(50);
+    expect(closed).toBe(true);
+  });
+
+  it('beyond those that an address may have makes the longest idle one go, not one at work', async () => {
+    const port = await serve(
+      async (_request, response) => {
+        await sleep(200);
+        response.end('page');
+      },
+      { limits: { maxPerAddress: 2 } },
+    );
+    const atWork = await open(port);
+    const answer = said(atWork);
+    atWork.write(`GET / HTTP/1.1\r\n${close}`);
+    await sleep(50);
+    const idle = await open(port);
+    const gone = said(idle);
+    await open(port);
+    expect(await gone).toBe('');
+    expect(await answer).toMatch(/page$/);
+  });
+});

@@ -1,0 +1,94 @@
+/** Whatever strangers send to its ports, and whatever error nobody caught: pilot-discovery goes on, and says so. */
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { Program } from '../harness/program.ts';
+
+let root: string;
+let http: number;
+let monitoring: number;
+let discovery: Program;
+
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), 'chartpilot-fence-'));
+  [http, monitoring] = (await freePorts(2)) as [number, number];
+});
+
+afterEach(async () => {
+  await discovery.stop({ signal: 'SIGKILL' });
+  rmSync(root, { recursive: true, force: true });
+});
+
+/** @param planted what runs in the program before it starts */
+function start(planted: string): void {
+  const file = join(root, 'planted.mjs');
+  writeFileSync(file, planted);
+  discovery = Program.start('pilot-discovery', {
+    args: [
+      ...['discovery', '--registries=', '--grpcAddr', '127.0.0.1:0'],
+      ...['--httpAddr', `127.0.0.1:${http}`, '--monitoringAddr', `127.0.0.1:${monitoring}`],
+    ],
+    env: { ...process.env, NODE_OPTIONS: `--import=${pathToFileURL(file).href}` },
+    cwd: root,
+  });
+}
+
+async function isReady(): Promise<boolean> {
+  const response = await fetch(`http://127.0.0.1:${monitoring}/ready`).catch(() => undefined);
+  return response?.status === 200;
+}
+
+async function ask(port: number, target: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  socket.write(`GET ${target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+  let answer = '';
+  socket.on('data', (chunk: Buffer) => {
+    answer += chunk.toString('latin1');
+  });
+  await once(socket, 'close');
+  return answer.split('\r\n', 1)[0]!;
+}
+
+test('requests for targets that are no addresses are answered, on both ports', async () => {
+  start('');
+  await eventually('it is ready', isReady, { hopeless: () => discovery.hopeless() });
+  for (const port of [http, monitoring]) {
+    expect(await ask(port, '//')).toBe('HTTP/1.1 404 Not Found');
+    expect(await ask(port, 'http://[/')).toBe('HTTP/1.1 400 Bad Request');
+  }
+  expect(await isReady()).toBe(true);
+});
+
+test('errors that nobody caught are told with their stack, counted, and end nothing', async () => {
+  start(`process.on('SIGUSR2', () => {
+    setImmediate(() => { throw new Error('a planted exception'); });
+    void Promise.reject(new Error('a planted rejection'));
+  });`);
+  await eventually('it is ready', isReady, { hopeless: () => discovery.hopeless() });
+  process.kill(discovery.pid, 'SIGUSR2');
+  await eventually('both are counted', async () => {
+    const metrics = await (await fetch(`http://127.0.0.1:${monitoring}/metrics`)).text();
+    return metrics.match(/^pilot_uncaught_errors_total\{.*cost="nothing"\} 1$/gm)?.length === 2;
+  });
+  expect(await isReady()).toBe(true);
+  expect(discovery.output()).toMatch(/Error: a planted exception.*planted\.mjs/);
+  expect(discovery.output()).toMatch(/Error: a planted rejection.*planted\.mjs/);
+});
+
+test('an error that nobody caught ends a start that is not over, with its word', async () => {
+  start(`const timer = setInterval(() => {
+    if (process.listenerCount('uncaughtException') === 0) return;
+    clearInterval(timer);
+    throw new Error('a planted exception');
+  });`);
+  expect(await discovery.exited).toMatchObject({ code: 1 });
+  expect(discovery.output()).toMatch(/pilot-discovery: Error: a planted exception/);
+});
