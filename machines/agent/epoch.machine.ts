@@ -32,6 +32,9 @@ interface EpochContext extends EpochInput {
   doomed: boolean;
 }
 
+/** What became of the preparation: a bootstrap file; or, for a child of an Envoy that serves, why it would never be live. */
+export type Prepared = { configFile: string } | { unreachable: string };
+
 /** Which Envoy an effect is about. */
 interface EpochRun {
   epoch: number;
@@ -56,8 +59,11 @@ export const epochMachine = setup({
     children: {} as { prepare: 'prepare'; process: 'process'; probe: 'probe'; drain: 'drainListeners' },
   },
   actors: {
-    /** Writes the bootstrap file; with `validate` Envoy checks it. Rejects with what was wrong and where. */
-    prepare: promiseEffect<{ configFile: string }, EpochRun & { validate: boolean }>('prepare'),
+    /**
+     * Writes the bootstrap file; with `validate` Envoy checks it. Asks whether a child's control plane can be reached.
+     * Rejects with what was wrong with the bootstrap, and where.
+     */
+    prepare: promiseEffect<Prepared, EpochRun & { validate: boolean }>('prepare'),
     /** Runs Envoy until it exits. */
     process: callbackEffect<ProcessSignal, EpochRun & { configFile: string }>('process'),
     /** Asks the admin interface until this epoch is live. */
@@ -73,6 +79,7 @@ export const epochMachine = setup({
     retirementOverdue: ({ context }) => context.parentGraceMs,
   },
   guards: {
+    isUnreachable: (_, params: { prepared: Prepared }) => 'unreachable' in params.prepared,
     wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0,
   },
   actions: {
@@ -142,13 +149,23 @@ export const epochMachine = setup({
         id: 'prepare',
         src: 'prepare',
         input: ({ context }) => ({ ...runOf(context), validate: context.validate }),
-        onDone: {
-          target: 'running',
-          actions: {
-            type: 'rememberConfigFile',
-            params: ({ event }) => ({ configFile: event.output.configFile }),
+        onDone: [
+          {
+            guard: { type: 'isUnreachable', params: ({ event }) => ({ prepared: event.output }) },
+            target: 'over',
+            actions: {
+              type: 'reportFailed',
+              params: ({ event }) => failure('reaching the control plane', { reason: unreachableOf(event.output) }),
+            },
           },
-        },
+          {
+            target: 'running',
+            actions: {
+              type: 'rememberConfigFile',
+              params: ({ event }) => ({ configFile: configFileOf(event.output) }),
+            },
+          },
+        ],
         onError: {
           target: 'over',
           actions: {
@@ -344,6 +361,9 @@ export const epochMachine = setup({
 
 const idOf = ({ name, epoch }: EpochContext): { name: string; epoch: number } => ({ name, epoch });
 const runOf = ({ epoch, baseId }: EpochContext): EpochRun => ({ epoch, baseId });
+
+const configFileOf = (prepared: Prepared): string => ('configFile' in prepared ? prepared.configFile : '');
+const unreachableOf = (prepared: Prepared): string => ('unreachable' in prepared ? prepared.unreachable : '');
 
 type Failure = Omit<EpochFailed, 'type' | 'name' | 'epoch'>;
 

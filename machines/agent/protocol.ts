@@ -68,13 +68,14 @@ export type RestartReason =
   | 'out of memory'
   | 'parent died early';
 
-/** How. `replacement`: beside the serving epoch, under the other base id. */
+/** How. `hot restart`: as the child of an Envoy that lives. `replacement`: beside the serving epoch, under the other base id. */
 export type RestartKind = 'cold start' | 'hot restart' | 'replacement';
 
 /** What came of it. */
 export type RestartOutcome =
   | 'live'
   | 'bootstrap refused'
+  | 'control plane unreachable'
   | 'refused by the parent'
   | 'died'
   | 'not live in time'
@@ -165,7 +166,7 @@ export type EpochFailed = {
   name: string;
   epoch: number;
   /** What it was doing. */
-  during: 'preparing' | 'starting' | 'initializing' | 'serving' | 'draining';
+  during: 'preparing' | 'reaching the control plane' | 'starting' | 'initializing' | 'serving' | 'draining';
   code: number | null;
   signal: string | null;
   /** For people: Envoy's last words, or what the operating system said. */

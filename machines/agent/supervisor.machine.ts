@@ -248,6 +248,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'backing off': {
           description: 'The last try failed; the next comes after a delay that doubles.',
           always: [
+            { guard: and(['endsWithEnvoy', 'endedByItself']), target: '#supervisor.ended with Envoy' },
             { guard: 'endsWithEnvoy', target: '#supervisor.failed' },
             { guard: and(['budgetExhausted', 'someEpochServes']), target: 'given up on the configuration' },
             { guard: 'budgetExhausted', target: '#supervisor.failed' },
@@ -378,14 +379,19 @@ export const supervisorMachine = supervisorSetup.createMachine({
       description: 'Ended as told.',
       output: { ordered: true },
     },
+    'ended with Envoy': {
+      type: 'final',
+      description: 'Envoy ended by itself, with 0, and the agent is to end with it.',
+      output: { ordered: true },
+    },
     failed: {
       type: 'final',
       description: 'Nobody serves and the retry budget is gone.',
       output: { ordered: false },
     },
   },
-  output: ({ context, event }) => ({
-    ordered: (event.output as { ordered: boolean }).ordered,
-    attempts: context.attempts,
-  }),
+  output: ({ context, event }) => {
+    const { ordered } = event.output as { ordered: boolean };
+    return { ordered, attempts: ordered ? [] : context.attempts };
+  },
 });

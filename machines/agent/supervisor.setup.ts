@@ -45,7 +45,7 @@ export interface SupervisorContext extends SupervisorInput {
   attempts: string[];
   /** What was done, or is to be done, about a parent that refuses its child; forgotten when a child is live. */
   remedy: 'none' | 'repair' | 'replace';
-  /** Why an Envoy is, or was last, to be started. */
+  /** Why an Envoy is, or was last, to be started. The first start keeps its reason until one is live. */
   reason: RestartReason;
   /** The start that is under way; undefined between starts. */
   restart: Omit<RestartDecided, 'type'> | undefined;
@@ -56,7 +56,7 @@ export interface SupervisorContext extends SupervisorInput {
 }
 
 export interface SupervisorOutput {
-  /** Ended because it was told to. */
+  /** Ended because it was told to, or with an Envoy that ended by itself where that is the policy. */
   ordered: boolean;
   /** What was tried and why each try ended; empty after an ordered end. */
   attempts: string[];
@@ -147,6 +147,8 @@ export const supervisorSetup = setup({
       parentOf(context.epochs, servingOf(context.epochs)) !== undefined,
     endsWithEnvoy: ({ context }) =>
       context.settings.restartPolicy === 'exit' && servingOf(context.epochs) === undefined,
+    /** With exit code 0, and it had served: who asked it to end wants no more of it. */
+    endedByItself: ({ context }) => context.reason === 'Envoy ended',
     mustRestartInFull: ({ context }) =>
       servingOf(context.epochs) !== undefined &&
       (!context.settings.hotRestart || (mustBeReplaced(context) && context.baseIds.length < 2)),
@@ -163,12 +165,11 @@ export const supervisorSetup = setup({
     desire: assign({
       desired: ({ context, event }) =>
         event.type === 'config.changed' ? { ...context.desired, digest: event.digest } : context.desired,
-      // What started Envoy first stays the reason until it is live.
-      reason: ({ context }) => (context.provenDigest === '' ? context.reason : 'configuration changed'),
+      reason: ({ context }) => unlessFirst(context, 'configuration changed'),
     }),
     demandRestart: assign({
       desired: ({ context }) => ({ ...context.desired, orders: context.desired.orders + 1 }),
-      reason: 'ordered',
+      reason: ({ context }) => unlessFirst(context, 'ordered'),
     }),
     noteEnd: assign({ reason: ({ context, event }) => reasonAfter(event) ?? context.reason }),
     renewBudget: assign({ failures: 0, attempts: [] }),
@@ -214,7 +215,8 @@ export const supervisorSetup = setup({
           healthyMs: settings.healthyMs,
         },
       });
-      const how = serving === undefined ? 'cold start' : attaches ? 'hot restart' : 'replacement';
+      // Also the child of a parent that drains: its own child is dead, and nobody serves.
+      const how = next.epoch > 0 ? 'hot restart' : serving === undefined ? 'cold start' : 'replacement';
       const restart = { name: next.name, epoch: next.epoch, reason, how, attempt: failures + 1 } as const;
       enqueue.assign({ restart, epochs: [...epochs, { ...next, ...desired, phase: 'starting', doomed: false }] });
       enqueue.sendParent({ type: 'restart.decided', ...restart });
@@ -237,6 +239,7 @@ export const supervisorSetup = setup({
       epochs: ({ context, event }) => (isNamed(event) ? withPhase(context.epochs, event, 'live') : context.epochs),
       provenDigest: ({ context, event }) =>
         context.epochs.find((e) => isNamed(event) && e.name === event.name)?.digest ?? context.provenDigest,
+      reason: ({ context, event }) => reasonToGoOn(context, event),
     }),
     /** Also a parent that is leaving already: its time counts anew from this child, which starts in a dead one's place. */
     supersedeOthers: enqueueActions(({ context, event, enqueue }) => {
@@ -317,6 +320,19 @@ function parentOf(epochs: Epochs, child: EpochRecord | undefined): EpochRecord |
   return epochs.find((e) => e.phase === 'leaving' && e.baseId === child?.baseId);
 }
 
+/** What started Envoy first stays the reason until one is live. */
+function unlessFirst({ provenDigest, reason }: SupervisorContext, news: RestartReason): RestartReason {
+  return provenDigest === '' ? reason : news;
+}
+
+/** What a live epoch lacks is why there will be another one: it came while this one was being started. */
+function reasonToGoOn({ epochs, desired, reason }: SupervisorContext, event: SupervisorEvent): RestartReason {
+  const live = epochs.find((e) => isNamed(event) && e.name === event.name);
+  if (live === undefined) return reason;
+  if (live.digest !== desired.digest) return 'configuration changed';
+  return live.orders === desired.orders ? reason : 'ordered';
+}
+
 function reasonAfter(event: SupervisorEvent): RestartReason | undefined {
   if (event.type !== 'epoch.failed') return undefined;
   if (event.outOfMemory) return 'out of memory';
@@ -334,6 +350,7 @@ function outcomeOf(event: SupervisorEvent, name: string): RestartOutcome {
     case 'epoch.failed':
       if (event.name !== name) return 'parent lost';
       if (event.refusedByParent) return 'refused by the parent';
+      if (event.during === 'reaching the control plane') return 'control plane unreachable';
       return event.during === 'preparing' ? 'bootstrap refused' : 'died';
     case 'supervisor.stop':
     case 'supervisor.stop-now':

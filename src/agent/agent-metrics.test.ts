@@ -31,8 +31,8 @@ test('each start is counted by why, how, and what came of it', async () => {
   ended({});
   ended({ reason: 'out of memory', how: 'cold start', outcome: 'died' });
   const expected = [
-    'istio_agent_envoy_restarts_total{reason="ordered",how="hot restart",outcome="live"} 2',
-    'istio_agent_envoy_restarts_total{reason="out of memory",how="cold start",outcome="died"} 1',
+    'istio_agent_envoy_restarts_total{reason="ordered",how="hot_restart",outcome="live"} 2',
+    'istio_agent_envoy_restarts_total{reason="out_of_memory",how="cold_start",outcome="died"} 1',
   ];
   expect(await lines('istio_agent_envoy_restarts_total')).toEqual(expected);
   expect(await lines('istio_agent_envoy_restarts_total')).toEqual(expected);

@@ -55,7 +55,7 @@ export class AgentMetrics {
   }
 
   #restarted({ reason, how, outcome, timeToLiveMs }: RestartEnded): void {
-    const labels = { reason, how, outcome };
+    const labels = { reason: labelOf(reason), how: labelOf(how), outcome: labelOf(outcome) };
     const key = Object.values(labels).join('|');
     this.#restarts.set(key, { labels, count: (this.#restarts.get(key)?.count ?? 0) + 1 });
     if (timeToLiveMs !== undefined) this.#timesToLive.push(timeToLiveMs / 1000);
@@ -93,6 +93,11 @@ export class AgentMetrics {
     notServing.inc(this.#notServingSeconds + idleMs / 1000);
     serving.set({ epoch: this.#epoch }, this.#epoch === '' || this.#idleSince !== undefined ? 0 : 1);
   }
+}
+
+/** `not live in time` → `not_live_in_time`: queries and alerts are written with tokens, as Prometheus' own labels are. */
+function labelOf(words: string): string {
+  return words.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_');
 }
 
 interface EnvoyExposition {

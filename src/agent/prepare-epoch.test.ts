@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
+import type { Prepared } from '../../machines/agent/epoch.machine.ts';
 import { type PrepareEnvironment, prepareEpoch, whyUnreachable } from './prepare-epoch.ts';
 import {
   adminInterfaces,
@@ -22,7 +23,7 @@ function folder(): string {
 function prepare(
   environment: Partial<PrepareEnvironment>,
   input: { epoch: number; baseId?: number; validate: boolean },
-): Promise<{ configFile: string }> {
+): Promise<Prepared> {
   const logic = prepareEpoch({
     binary: envoyBinary(),
     guard: [],
@@ -36,10 +37,15 @@ function prepare(
   return toPromise(createActor(logic, { input: { baseId: 1, ...input } }).start());
 }
 
+async function fileOf(...what: Parameters<typeof prepare>): Promise<string> {
+  const prepared = await prepare(...what);
+  return 'configFile' in prepared ? prepared.configFile : '';
+}
+
 test('the bootstrap of each epoch has a file of its own, in a directory for this user only', async () => {
   const configPath = join(folder(), 'proxy');
   const source = { bootstrap: () => ({ node: { id: 'x' } }) };
-  const { configFile } = await prepare({ configPath, source }, { epoch: 0, validate: false });
+  const configFile = await fileOf({ configPath, source }, { epoch: 0, validate: false });
   expect(configFile).toBe(join(configPath, 'envoy-rev0.json'));
   expect(JSON.parse(readFileSync(configFile, 'utf8'))).toEqual({ node: { id: 'x' } });
   expect(statSync(configPath).mode & 0o777).toBe(0o700);
@@ -52,7 +58,7 @@ test('epochs of the spare base id have files and an admin port of their own', as
   admins.spareIs(9);
   const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
   const written = async (epoch: number, baseId: number): Promise<[string, unknown]> => {
-    const { configFile } = await prepare({ configPath, admins, source }, { epoch, baseId, validate: false });
+    const configFile = await fileOf({ configPath, admins, source }, { epoch, baseId, validate: false });
     return [basename(configFile), JSON.parse(readFileSync(configFile, 'utf8'))];
   };
   expect(await written(0, 8)).toEqual(['envoy-rev0.json', { adminPort: 15_000 }]);
@@ -82,8 +88,8 @@ test('a bootstrap that Envoy refuses is refused with the file and the reason, an
 
 test('a file of the user’s own is used as it is', async () => {
   const customConfigFile = writeAdminOnlyBootstrap(folder(), 0);
-  const { configFile } = await prepare({ source: { customConfigFile } }, { epoch: 2, validate: true });
-  expect(configFile).toBe(customConfigFile);
+  const prepared = await prepare({ source: { customConfigFile } }, { epoch: 2, validate: true });
+  expect(prepared).toEqual({ configFile: customConfigFile });
 });
 
 test('a directory that cannot be written is told with its name', async () => {
@@ -96,9 +102,9 @@ test('a directory that cannot be written is told with its name', async () => {
 test('a child is not started beside a serving epoch while the control plane is away; a first epoch is', async () => {
   const discoveryAddress = `127.0.0.1:${await freePort()}`;
   await expect(prepare({ discoveryAddress }, { epoch: 0, validate: false })).resolves.toBeDefined();
-  await expect(prepare({ discoveryAddress }, { epoch: 1, validate: false })).rejects.toThrow(
-    `the control plane cannot be reached: ${discoveryAddress} (connection refused): Envoy is not restarted`,
-  );
+  expect(await prepare({ discoveryAddress }, { epoch: 1, validate: false })).toEqual({
+    unreachable: `the control plane cannot be reached: ${discoveryAddress} (connection refused): Envoy is not restarted`,
+  });
 });
 
 test('whoever accepts connections is reachable', async () => {

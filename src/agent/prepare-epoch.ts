@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { execa } from 'execa';
 import { fromPromise } from 'xstate';
+import type { Prepared } from '../../machines/agent/epoch.machine.ts';
 import { parseHostAndPort } from '../model/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { silentLogger } from '../runtime/log.ts';
@@ -31,16 +32,14 @@ const validationLimitMs = 30_000;
 const connectLimitMs = 2_000;
 
 export function prepareEpoch(environment: PrepareEnvironment) {
-  return fromPromise<{ configFile: string }, { epoch: number; baseId: number; validate: boolean }>(
-    async ({ input, signal }) => {
-      const configFile = await writeBootstrap(environment, input);
-      if (input.validate) await validateBootstrap(environment, configFile, signal);
-      // A child that waits for the control plane never takes over, and ending it harms its parent
-      // (spec/envoy-hot-restart.md fact 1): better not to start it.
-      if (input.epoch > 0) await requireControlPlane(environment);
-      return { configFile };
-    },
-  );
+  return fromPromise<Prepared, { epoch: number; baseId: number; validate: boolean }>(async ({ input, signal }) => {
+    const configFile = await writeBootstrap(environment, input);
+    if (input.validate) await validateBootstrap(environment, configFile, signal);
+    // A child that waits for the control plane never takes over, and ending it harms its parent
+    // (spec/envoy-hot-restart.md fact 1): better not to start it.
+    const unreachable = input.epoch > 0 ? await whyNotStarted(environment) : undefined;
+    return unreachable === undefined ? { configFile } : { unreachable };
+  });
 }
 
 /** Whole or not at all: another Envoy may read the file of the same name at this moment. */
@@ -99,11 +98,12 @@ function lastWordsIn(content: Buffer): string {
   return output.lastWords();
 }
 
-async function requireControlPlane({ discoveryAddress }: PrepareEnvironment): Promise<void> {
-  if (discoveryAddress === undefined) return;
+async function whyNotStarted({ discoveryAddress }: PrepareEnvironment): Promise<string | undefined> {
+  if (discoveryAddress === undefined) return undefined;
   const problem = await whyUnreachable(discoveryAddress);
-  if (problem === undefined) return;
-  throw new ChartpilotError('CONTROL_PLANE_UNREACHABLE', `${discoveryAddress} (${problem}): Envoy is not restarted`);
+  if (problem === undefined) return undefined;
+  const detail = `${discoveryAddress} (${problem}): Envoy is not restarted`;
+  return new ChartpilotError('CONTROL_PLANE_UNREACHABLE', detail).message;
 }
 
 /** Undefined when somebody accepts connections there. */

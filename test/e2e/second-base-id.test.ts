@@ -114,7 +114,7 @@ test('S19: hot restart is stuck for good: the next Envoy comes up beside the old
   expect(await adminEpoch(sparePort)).toBe(1);
   const metrics = await metricsOf(gateway);
   expect(metrics).toContain(
-    'istio_agent_envoy_restarts_total{reason="configuration changed",how="replacement",outcome="live"} 1\n',
+    'istio_agent_envoy_restarts_total{reason="configuration_changed",how="replacement",outcome="live"} 1\n',
   );
   expect(metrics).toContain('istio_agent_envoy_serving{epoch="epoch-1b"} 1\n');
   expect(metrics).toContain('istio_agent_envoy_not_serving_seconds_total 0\n');

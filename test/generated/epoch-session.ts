@@ -1,5 +1,5 @@
 /** The epoch's machine in company: its effects are a host's, its orders come as from its supervisor. */
-import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { epochMachine, type Prepared } from '../../machines/agent/epoch.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
@@ -24,7 +24,7 @@ export function epochDriver(
       const labels = labelsOf(test);
       const refused = labels[0] === 'prepare fails';
       const host = await kind.open({
-        bootstrap: refused ? 'refused' : 'good',
+        bootstrap: refused ? 'refused' : isUnreachable(test.steps[0]?.do) ? 'unreachable' : 'good',
         spawns: !labels.includes('process.failed'),
         live: labels.includes('probe.passed'),
         complains: labels.includes('probe.waiting'),
@@ -40,6 +40,10 @@ export function epochDriver(
       });
     },
   };
+}
+
+function isUnreachable(step: Step | undefined): boolean {
+  return step?.kind === 'done' && step.effect === 'prepare' && 'unreachable' in (step.output as Prepared);
 }
 
 const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((each) => stepLabel(each.do));

@@ -16,8 +16,8 @@ export type End = 'as told' | 'with code 0' | 'by a signal';
 
 /** What a test says beforehand about its Envoys. */
 export interface HostPlan {
-  /** The bootstrap is one that Envoy takes. */
-  readonly bootstrap: 'good' | 'refused';
+  /** The bootstrap is one that Envoy takes; `unreachable`: but a child's control plane is away. */
+  readonly bootstrap: 'good' | 'refused' | 'unreachable';
   /** There is a binary. */
   readonly spawns: boolean;
   /** An Envoy is to be live at some time. */

@@ -146,6 +146,7 @@ class ProcessHost implements Host {
   }
 
   prepare(): void {
+    if (this.#plan.bootstrap === 'unreachable') throw new NotShown('an Envoy that is nobody’s child asks for nobody');
     this.#prepared();
   }
 

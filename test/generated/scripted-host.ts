@@ -1,5 +1,6 @@
 /** Envoys that are nothing but what a test says of them. */
 import { type AnyActorRef, fromPromise } from 'xstate';
+import type { Prepared } from '../../machines/agent/epoch.machine.ts';
 import type { ProcessSignal } from '../../machines/agent/protocol.ts';
 import { type Running, report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
 import { NotShown } from './driver.ts';
@@ -60,9 +61,10 @@ function open(plan: HostPlan): Host {
     epochEffects: {
       process,
       probe: probing,
-      prepare: fromPromise<{ configFile: string }, EpochRun & { validate: boolean }>(async () => {
+      prepare: fromPromise<Prepared, EpochRun & { validate: boolean }>(async () => {
         await mayPrepare;
         if (plan.bootstrap === 'refused') throw new Error('no such field: bogus');
+        if (plan.bootstrap === 'unreachable') return { unreachable: 'nobody listens' };
         return { configFile: 'envoy-rev0.json' };
       }),
       drainListeners: fromPromise<void, EpochRun & { replaced: boolean }>(async () => {

@@ -5,7 +5,7 @@
 import { type Actor, type AnyEventObject, fromCallback, fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
-import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { epochMachine, type Prepared } from '../../machines/agent/epoch.machine.ts';
 import type { EnvoyAnswered, EnvoyAsk, ProcessSignal, Signal } from '../../machines/agent/protocol.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
@@ -74,6 +74,8 @@ export class AgentWorld {
   digestAnswer: string | undefined;
   spawnAnswer: string | undefined;
   rejectBootstrap: string | undefined;
+  /** Why nobody accepts connections at the control plane's address. */
+  unreachable: string | undefined;
   drainAnswer: string | undefined;
   /** Why shared memory cannot be repaired; undefined when it can. */
   repairAnswer: string | undefined;
@@ -287,9 +289,10 @@ export class AgentWorld {
       actors: {
         process,
         probe,
-        prepare: fromPromise<{ configFile: string }, EpochRun & { validate: boolean }>(async ({ input }) => {
+        prepare: fromPromise<Prepared, EpochRun & { validate: boolean }>(async ({ input }) => {
           this.prepared.push(input);
           if (this.rejectBootstrap !== undefined) throw new Error(this.rejectBootstrap);
+          if (this.unreachable !== undefined) return { unreachable: this.unreachable };
           return { configFile: `envoy-rev${input.epoch}.json` };
         }),
         drainListeners: fromPromise<void, EpochRun & { replaced: boolean }>(async ({ input }) => {

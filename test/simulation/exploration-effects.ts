@@ -2,7 +2,7 @@
 import type { AnyActorRef } from 'xstate';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
-import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { epochMachine, type Prepared } from '../../machines/agent/epoch.machine.ts';
 import type { ProcessSignal } from '../../machines/agent/protocol.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
@@ -119,7 +119,7 @@ function scriptedWatcher(certWatcher: typeof certWatcherMachine): typeof certWat
 function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
   return epoch.provide({
     actors: {
-      prepare: scriptedPromise<{ configFile: string }, EpochRun & { validate: boolean }>(
+      prepare: scriptedPromise<Prepared, EpochRun & { validate: boolean }>(
         (call) => world(call).preparing(call),
         (call) => world(call).notPreparing(call),
       ),

@@ -115,7 +115,11 @@ const epochSamples: Samples = {
     'probe.waiting': [{ reason: '503 INITIALIZING' }],
   },
   outcomes: {
-    prepare: [{ output: { configFile: 'envoy-rev0.json' } }, { error: 'Envoy refuses envoy-rev0.json' }],
+    prepare: [
+      { output: { configFile: 'envoy-rev0.json' } },
+      { output: { unreachable: '127.0.0.1:15010 (connection refused)' } },
+      { error: 'Envoy refuses envoy-rev0.json' },
+    ],
     drain: [{ output: undefined }, { error: 'the admin interface does not answer' }],
   },
 };

@@ -1,7 +1,7 @@
 /** Each start is told when it is decided, and again when it is over: for logs, traces and metrics. */
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { checkEveryWorld, crashed, doomed, ends, handedOver, killed, refuse, tainted } from './scenes.ts';
+import { checkEveryWorld, crashed, doomed, ends, goesLive, handedOver, killed, refuse, tainted } from './scenes.ts';
 
 checkEveryWorld();
 
@@ -55,10 +55,38 @@ describe('why', () => {
     expect(lastDecided(world)).toMatchObject({ name: 'epoch-0', reason, how: 'cold start', attempt: 2 });
   });
 
-  test('a crash while the parent drains is followed by a cold start of the same number', async () => {
+  test('a crash while the parent drains is followed by another child of that parent', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
-    expect(lastDecided(world)).toMatchObject({ name: 'epoch-1', epoch: 1, reason: 'Envoy crashed', how: 'cold start' });
+    expect(lastDecided(world)).toMatchObject({
+      name: 'epoch-1',
+      epoch: 1,
+      reason: 'Envoy crashed',
+      how: 'hot restart',
+    });
+  });
+
+  test.each<[string, (world: AgentWorld) => Promise<void>, string]>([
+    ['a change', (world) => world.certificate('digest-1'), 'configuration changed'],
+    ['an order', async (world) => world.signal('SIGHUP'), 'ordered'],
+  ])('%s during the first start is what the restart after it is for', async (_, trigger, reason) => {
+    const world = new AgentWorld();
+    await world.settle();
+    await trigger(world);
+    await world.settle();
+    await goesLive(world);
+    expect(world.events('restart.ended')).toMatchObject([{ reason: 'first start', outcome: 'live' }]);
+    expect(lastDecided(world)).toMatchObject({ name: 'epoch-1', reason, how: 'hot restart' });
+  });
+
+  test('a first start that is ordered meanwhile, and fails, is tried again as a first start', async () => {
+    const world = new AgentWorld();
+    await world.settle();
+    world.signal('SIGHUP');
+    await world.settle();
+    await ends(world, world.newest(), { code: 1 });
+    await world.pass(200);
+    expect(lastDecided(world)).toMatchObject({ reason: 'first start', how: 'cold start', attempt: 2 });
   });
 
   test('a parent that dies early is followed by a replacement', async () => {
@@ -116,6 +144,17 @@ describe('what came of it', () => {
       how: 'hot restart',
       outcome: 'bootstrap refused',
     });
+  });
+
+  test('the control plane could not be reached', async () => {
+    const world = await AgentWorld.serving();
+    world.unreachable = 'istiod:15010 (connection refused)';
+    await world.certificate('digest-1');
+    expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'control plane unreachable' });
+    expect(world.events('epoch.failed')).toMatchObject([
+      { during: 'reaching the control plane', reason: 'istiod:15010 (connection refused)' },
+    ]);
+    expect((await world.ask()).ready).toBe(true);
   });
 
   test('the parent refused it', async () => {

@@ -216,6 +216,31 @@ describe('a crash while the parent drains', () => {
 });
 
 describe('modes', () => {
+  test.each([
+    ['that ends by itself with 0', { code: 0 }, 0, []],
+    ['that ends by itself with 3', { code: 3 }, 1, ['Envoy could not be kept running', expect.stringContaining('3')]],
+    ['that crashes', crashed, 1, ['Envoy could not be kept running', expect.stringContaining('SIGSEGV')]],
+  ])('with the policy exit the agent ends as the Envoy %s', async (_, end, exitCode, trouble) => {
+    const world = await AgentWorld.serving({ restartPolicy: 'exit' });
+    await ends(world, world.newest(), end);
+    expect(world.output()).toEqual({ exitCode, trouble });
+  });
+
+  test('with the policy exit an Envoy that ends with 0 while its child starts takes the child along, and the agent ends with 0', async () => {
+    const world = await AgentWorld.serving({ restartPolicy: 'exit' });
+    await world.certificate('digest-1');
+    await ends(world, world.process('epoch-0'), { code: 0 });
+    await ends(world, world.newest(), killed);
+    expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+  });
+
+  test('with the policy exit an Envoy that ends before it ever served is a failure, whatever its exit code', async () => {
+    const world = new AgentWorld({ restartPolicy: 'exit' });
+    await world.settle();
+    await ends(world, world.newest(), { code: 0 });
+    expect(world.output()?.exitCode).toBe(1);
+  });
+
   test('with the policy exit a failed child does not end an agent whose Envoy serves', async () => {
     const world = await AgentWorld.serving({ restartPolicy: 'exit' });
     await world.certificate('digest-1');
