@@ -65,7 +65,81 @@ spec:
 `;
     expect(problemsOf(text)).toEqual([
       'mesh/a.yaml:13:5: error: VirtualService default/web: spec.http[0].timeout: must be a duration such as 1.5s, 100ms or 1h2m, not the text "soon"',
+      'mesh/a.yaml:13:5: error: VirtualService default/web: spec.http[0]: must have exactly one of route, redirect and directResponse, not none',
       'mesh/a.yaml:14:5: error: VirtualService default/web: spec.http[0].rout: is not a known field; did you mean route?',
+    ]);
+  });
+
+  it('tells all mistakes of an object at once: of its envelope, its fields and what they mean together', () => {
+    const text = `apiVersion: networking.istio.io/v7
+kind: VirtualService
+metadata: {name: Web, labels: {a: 1}}
+spec:
+  hosts: [a.b, "*.b"]
+  http:
+  - redirect: {uri: /x, redirectCode: 200}
+    rewrite: {uri: /y}
+  - route: [{destination: {host: x}}]
+    future: 1
+`;
+    expect(problemsOf(text).map((problem) => problem.replace('mesh/a.yaml:', '').slice(0, 95))).toEqual([
+      '1:1: error: VirtualService default/Web: apiVersion: v7 is not a version of VirtualService: use ',
+      '3:12: error: VirtualService default/Web: metadata.name: must be a name of lower-case letters, d',
+      '3:32: error: VirtualService default/Web: metadata.labels.a: must be a text, not 1: put it in qu',
+      '5:16: error: VirtualService default/Web: spec.hosts[1]: *.b repeats or overlaps a.b',
+      '7:25: error: VirtualService default/Web: spec.http[0].redirect.redirectCode: must be from 300 t',
+      '8:5: error: VirtualService default/Web: spec.http[0].rewrite: must not be given beside redirect',
+      '10:5: warning: VirtualService default/Web: spec.http[1].future: is not a known field',
+    ]);
+  });
+
+  it('is in force with fields that only a newer API has, each of which is told with its line', () => {
+    const text = `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web}
+spec:
+  hosts: [a.b]
+  novelty: 1
+  http:
+  - match: [{uri: {prefix: /x}}]
+    route: [{destination: {host: x, zone: near}}]
+`;
+    expect(problemsOf(text)).toEqual([
+      'mesh/a.yaml:6:3: warning: VirtualService default/web: spec.novelty: is not a known field (it is ignored)',
+      'mesh/a.yaml:9:37: warning: VirtualService default/web: spec.http[0].route[0].destination.zone: is not a known field (it is ignored)',
+    ]);
+    expect(readConfigFile('a.yaml', text, options).configs).toHaveLength(1);
+  });
+
+  it('is not in force with a field that nobody knows where access is restricted, or with a misspelt one', () => {
+    const refused = (kind: string, spec: string, group = 'security.istio.io'): string[] => {
+      const read = readConfigFile(
+        'a.yaml',
+        `apiVersion: ${group}/v1\nkind: ${kind}\nmetadata: {name: a}\nspec: ${spec}`,
+        options,
+      );
+      expect(read.configs).toEqual([]);
+      return read.problems.map(({ severity, field }) => `${severity} ${field}`);
+    };
+    expect(refused('AuthorizationPolicy', '{novelty: 1}')).toEqual(['error spec.novelty']);
+    expect(refused('PeerAuthentication', '{mtls: {mode: STRICT, novelty: 1}}')).toEqual(['error spec.mtls.novelty']);
+    expect(refused('RequestAuthentication', '{jwtRules: [{issuer: a, novelty: 1}]}')).toEqual([
+      'error spec.jwtRules[0].novelty',
+    ]);
+    const networking = 'networking.istio.io';
+    const tls = '{mode: SIMPLE, novelty: 1}';
+    expect(refused('DestinationRule', `{host: a, trafficPolicy: {tls: ${tls}}}`, networking)).toEqual([
+      'error spec.trafficPolicy.tls.novelty',
+    ]);
+    const server = `{port: {number: 443, name: a, protocol: HTTPS}, hosts: ["*"], tls: {credentialName: c, ${tls.slice(1)}}`;
+    expect(refused('Gateway', `{servers: [${server}]}`, networking)).toEqual(['error spec.servers[0].tls.novelty']);
+    expect(refused('DestinationRule', '{host: a, trafficPolicy: {tsl: {mode: MUTUAL}}}', networking)).toEqual([
+      'error spec.trafficPolicy',
+      'error spec.trafficPolicy.tsl',
+    ]);
+    expect(refused('EnvoyFilter', '{workloadSelector: {novelty: {a: b}}}', networking)).toEqual([
+      'error apiVersion',
+      'error spec.workloadSelector.novelty',
     ]);
   });
 

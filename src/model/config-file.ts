@@ -7,9 +7,9 @@
 import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
-import { isObject } from './decode.ts';
-import { type Envelope, kindNamed, readEnvelope } from './envelope.ts';
-import { kinds } from './kinds/index.ts';
+import { type FieldError, isObject } from './decode.ts';
+import { type BadEnvelope, type Envelope, kindNamed, readEnvelope } from './envelope.ts';
+import { type KindName, kinds } from './kinds/index.ts';
 import type { Problem } from './problem.ts';
 import { type Position, parseYamlDocument, splitDocuments, type TextPart, type YamlDocument } from './yaml-document.ts';
 
@@ -104,17 +104,25 @@ class DocumentReader {
     const envelope = readEnvelope(value);
     if (envelope._tag === 'skipped') this.reportAt('warning', path, 'kind', envelope.reason);
     else if (envelope._tag === 'bad') {
-      for (const error of envelope.errors) this.reportAt('error', path, error.path, error.message, envelope.key);
+      this.reportAll(envelope.errors, path, '', envelope.key);
+      this.refuseSpec(envelope, path);
     } else this.readSpec(envelope, path);
+  }
+
+  /** An object that nothing comes of: what else is wrong with it is told all the same. */
+  private refuseSpec({ body, key }: BadEnvelope, path: string): void {
+    if (body === undefined) return;
+    const decoded = kinds[body.kind].decode(body.spec, key?.namespace ?? 'default');
+    if (E.isLeft(decoded)) this.reportAll(decoded.left, path, bodyOf(body.kind), key);
   }
 
   private readSpec(envelope: Envelope, path: string): void {
     const { key } = envelope;
     const kind = kinds[envelope.kind];
     const decoded = kind.decode(envelope.spec, key.namespace);
-    const body = kind.body === 'spec' ? 'spec' : '';
+    const body = bodyOf(envelope.kind);
     if (E.isLeft(decoded)) {
-      for (const error of decoded.left) this.reportAt('error', path, joined(body, error.path), error.message, key);
+      this.reportAll(decoded.left, path, body, key);
       return;
     }
     // The table pairs each kind's decoder with its own warnings.
@@ -137,6 +145,12 @@ class DocumentReader {
     this.configs.push(Object.freeze(config));
   }
 
+  private reportAll(mistakes: readonly FieldError[], path: string, body: string, key?: ConfigKey): void {
+    for (const { path: field, message, forgiven } of mistakes) {
+      this.reportAt(forgiven ? 'warning' : 'error', path, joined(body, field), message, key);
+    }
+  }
+
   private reportAt(severity: Problem['severity'], path: string, field: string, message: string, key?: ConfigKey): void {
     const position = this.document.positionOf(joined(path, field));
     this.report(severity, position, message, { ...(field === '' ? {} : { field }), ...(key && { key }) });
@@ -156,6 +170,11 @@ class DocumentReader {
 /** `VirtualService shop/web`. */
 function objectText(key: ConfigKey): string {
   return `${key.kind} ${key.namespace}/${key.name}`;
+}
+
+/** Where in an object that is which its kind decodes. */
+function bodyOf(kind: KindName): string {
+  return kinds[kind].body === 'spec' ? 'spec' : '';
 }
 
 function joined(path: string, field: string): string {

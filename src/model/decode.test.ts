@@ -14,7 +14,9 @@ import {
   oneOf,
   optional,
   port,
+  refine,
   required,
+  restricting,
   struct,
   text,
   withDefault,
@@ -39,6 +41,49 @@ function mistakes<A>(decoder: Decoder<A>, value: unknown): string[] {
   const decoded = decodeWith(decoder, value);
   return E.isLeft(decoded) ? decoded.left.map(({ path, message }) => `${path}: ${message}`) : [];
 }
+
+describe('a check of what was decoded', () => {
+  const together = refine(
+    struct<{ a: number; b?: number; c?: readonly Pool[] }>({
+      a: required(integer(0, 9)),
+      b: optional(integer(0, 9)),
+      c: optional(list(pool)),
+    }),
+    ({ a, b }, path) => (a === b ? [{ path, message: 'a and b must differ' }] : []),
+    ({ c = [] }, path) => (c.length > 1 ? [{ path, message: 'c must have one' }] : []),
+    ({ c = [] }, path) => (c.some(({ size }) => size === 0) ? [{ path, message: 'c must not have 0' }] : []),
+  );
+
+  it('is made although other fields have mistakes', () => {
+    expect(mistakes(together, { a: 1, b: 1, c: 7 })).toEqual(['c: must be a list, not 7', ': a and b must differ']);
+    expect(mistakes(together, { a: 1, b: 1, z: 7 })).toEqual(['z: is not a known field', ': a and b must differ']);
+  });
+
+  it('is left out where it asks for what could not be read', () => {
+    expect(mistakes(together, { a: 'x', b: 1, c: [{ size: 1 }, { size: 2 }] })).toEqual([
+      'a: must be a whole number, not the text "x"',
+      ': c must have one',
+    ]);
+    expect(mistakes(together, { b: 1, c: [{ size: 99 }, {}] })).toEqual([
+      'c[0].size: must be from 0 to 10, not 99',
+      'c[1].size: is required',
+      'a: is required',
+      ': c must have one',
+    ]);
+  });
+
+  it('is made of what was made of the rest', () => {
+    const converted = refine(
+      mapped(together, ({ a, ...rest }) => ({ a: a + 1, ...rest })),
+      ({ a }, path) => (a === 2 ? [{ path, message: 'not 2' }] : []),
+    );
+    expect(mistakes(converted, { a: 1, c: [{ size: 99 }] })).toEqual([
+      'c[0].size: must be from 0 to 10, not 99',
+      ': not 2',
+    ]);
+    expect(mistakes(converted, { a: 'x' })).toEqual(['a: must be a whole number, not the text "x"']);
+  });
+});
 
 describe('decoding', () => {
   it('gives fields their own names, leaves out what was not said, and fills in defaults', () => {
@@ -87,6 +132,26 @@ describe('decoding', () => {
       }),
     );
     expect(E.isLeft(forgivingUnknown(outer)({ pool: { size: 'x', future: 1 } }))).toBe(true);
+  });
+
+  it('tells fields that are not known beside the mistakes of those that are', () => {
+    const outer = struct<{ pool: Pool }>({ pool: required(pool) });
+    const decoded = forgivingUnknown(outer)({ pool: { size: 'x', future: 1 } });
+    expect(E.isLeft(decoded) && decoded.left.map(({ path, unknown }) => [path, unknown])).toEqual([
+      ['pool.size', undefined],
+      ['pool.future', 'strange'],
+    ]);
+  });
+
+  it('forgives nothing in a field that restricts access, and can refuse what was misspelt', () => {
+    const outer = struct<{ pool?: Pool }>({ pool: restricting(optional(pool)) });
+    const refused = (value: unknown): unknown => {
+      const decoded = forgivingUnknown(outer, ['strange'])(value);
+      return E.isLeft(decoded) && decoded.left.map(({ path }) => path);
+    };
+    expect(refused({ pool: { size: 1, future: 1 } })).toEqual(['pool.future']);
+    expect(refused({ poool: { size: 1 }, future: 1 })).toEqual(['poool', 'future']);
+    expect(refused({ future: 1 })).toBe(false);
   });
 
   it('keeps a key named __proto__ a key', () => {

@@ -7,14 +7,22 @@ import * as E from 'fp-ts/lib/Either.js';
 import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
 import { durationMsOf } from './duration.ts';
 import { nearestName } from './nearest-name.ts';
+import { lookAtPart, missingPart, partOf, rememberPart } from './readable-part.ts';
 
 /** One mistake: where (`http[0].route[1].weight`, empty for the value itself) and what. */
 export interface FieldError {
   readonly path: string;
   readonly message: string;
-  /** The field is not known: where a later version may know it, this can be forgiven ({@link forgivingUnknown}). */
-  readonly unknown?: true;
+  /**
+   * The field is not known, and nearly has the name of one that is, or of none: where a later version may know it, this can be
+   * forgiven ({@link forgivingUnknown}).
+   */
+  readonly unknown?: UnknownField;
+  /** It is not why the decoding failed. */
+  readonly forgiven?: true;
 }
+
+export type UnknownField = 'misspelt' | 'strange';
 
 export type Decoded<A> = E.Either<NonEmptyArray<FieldError>, A>;
 
@@ -108,7 +116,7 @@ export function list<A>(item: Decoder<A>): Decoder<readonly A[]> {
     if (!Array.isArray(value)) return fail(path, `must be a list, not ${described(value)}`);
     const errors: FieldError[] = [];
     const items: A[] = [];
-    for (const [index, element] of value.entries()) collect(item(element, `${path}[${index}]`), errors, items);
+    for (const [index, element] of value.entries()) items.push(taken(item(element, `${path}[${index}]`), errors));
     return settled(errors, items);
   };
 }
@@ -125,9 +133,7 @@ export function dictionary<A>(item: Decoder<A>): Decoder<Readonly<Record<string,
     const errors: FieldError[] = [];
     const entries: [string, A][] = [];
     for (const [key, element] of Object.entries(value)) {
-      const decoded = item(element, fieldPath(path, key));
-      if (E.isLeft(decoded)) errors.push(...decoded.left);
-      else entries.push([key, decoded.right]);
+      entries.push([key, taken(item(element, fieldPath(path, key)), errors)]);
     }
     // Not by assignment: a key named __proto__ must stay a key.
     return settled(errors, Object.fromEntries(entries));
@@ -139,15 +145,38 @@ export const anything: Decoder<unknown> = (value) => E.right(value);
 
 /** Applies a total function to what was decoded. */
 export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Decoder<B> {
-  return (value, path) => E.map(convert)(decoder(value, path));
-}
-
-/** Checks what was decoded; every mistake that the check returns fails the decoding. */
-export function refine<A>(decoder: Decoder<A>, check: (value: A, path: string) => readonly FieldError[]): Decoder<A> {
   return (value, path) => {
     const decoded = decoder(value, path);
-    if (E.isLeft(decoded)) return decoded;
-    return settled(check(decoded.right, path), decoded.right);
+    if (E.isRight(decoded)) return E.right(convert(decoded.right));
+    const part = lookAtPart(decoded.left, (read: A) => ({ converted: convert(read) }));
+    rememberPart(decoded.left, part === undefined ? missingPart : part.converted);
+    return decoded;
+  };
+}
+
+/** Whether what was decoded makes sense; every mistake that is returned fails the decoding. */
+type Check<A> = (value: A, path: string) => readonly FieldError[];
+
+/**
+ * Checks what was decoded. Where there are mistakes already, each check is made that needs only what could be read: give
+ * checks of different fields as different functions.
+ */
+export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): Decoder<A> {
+  return (value, path) => {
+    const decoded = decoder(value, path);
+    if (E.isRight(decoded)) {
+      return settled(
+        checks.flatMap((check) => check(decoded.right, path)),
+        decoded.right,
+      );
+    }
+    const more = checks.flatMap((check) => lookAtPart(decoded.left, (part: A) => check(part, path)) ?? []);
+    if (more.length > 0) {
+      const part = partOf(decoded.left);
+      decoded.left.push(...more);
+      rememberPart(decoded.left, part);
+    }
+    return decoded;
   };
 }
 
@@ -179,6 +208,23 @@ export function withDefault<A>(decoder: Decoder<A>, value: A, from?: string): Re
   return { decoder, absent: { value }, ...(from === undefined ? {} : { from }) };
 }
 
+/**
+ * A field that restricts access, or says for what something is: in it nothing that is not known is forgiven
+ * ({@link forgivingUnknown}), because more would be allowed than was meant.
+ */
+export function restricting<F extends Field<never> | Field<unknown>>(field: F): F {
+  const decoder = field.decoder as Decoder<unknown>;
+  const strict: Decoder<unknown> = (value, path) => {
+    const decoded = decoder(value, path);
+    if (E.isRight(decoded)) return decoded;
+    return settled(
+      decoded.left.map(({ path: at, message }) => ({ path: at, message })),
+      partOf(decoded.left),
+    );
+  };
+  return { ...field, decoder: strict };
+}
+
 /** One entry for every property of `T`: the compiler sees to it that none is forgotten. */
 export type Fields<T> = {
   readonly [K in keyof T]-?: Record<never, never> extends Pick<T, K>
@@ -208,18 +254,19 @@ export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> 
     const prefix = path === '' ? '' : `${path}.`;
     for (const { property, name, field } of plan) {
       const raw = value[name];
-      if (raw !== undefined && raw !== null) assign(result, property, field.decoder(raw, prefix + name), errors);
+      if (raw !== undefined && raw !== null) result[property] = taken(field.decoder(raw, prefix + name), errors);
     }
     for (const [oldName, [property, decoder]] of oldNames) {
       const raw = value[oldName];
       if (raw === undefined || raw === null || Object.hasOwn(result, property)) continue;
-      assign(result, String(property), (decoder as Decoder<unknown>)(raw, fieldPath(path, oldName)), errors);
+      result[String(property)] = taken((decoder as Decoder<unknown>)(raw, fieldPath(path, oldName)), errors);
     }
     for (const { property, name, field } of plan) {
       if (Object.hasOwn(result, property) || field.absent === 'left out') continue;
       if (field.absent !== 'error') result[property] = field.absent.value;
-      else if (value[name] === undefined || value[name] === null) {
+      else {
         errors.push({ path: fieldPath(path, name), message: 'is required' });
+        result[property] = missingPart;
       }
     }
     return settled(errors, result as T);
@@ -231,22 +278,29 @@ export function decodeWith<A>(decoder: Decoder<A>, value: unknown): Decoded<A> {
   return decoder(value, '');
 }
 
-/** Decodes as if fields that are not known were not there; they are told beside the result. */
+/**
+ * Decodes as if fields that are not known were not there; they are told beside the result, and among the mistakes when there
+ * are others.
+ *
+ * @param forgiven which of them; absent: all
+ */
 export function forgivingUnknown<A>(
   decoder: Decoder<A>,
+  forgiven: readonly UnknownField[] = ['misspelt', 'strange'],
 ): (value: unknown) => Decoded<{ value: A; unknown: FieldError[] }> {
   return (value) => {
-    const unknown: FieldError[] = [];
-    let rest = value;
-    for (;;) {
-      const decoded = decoder(rest, '');
-      if (E.isRight(decoded)) return E.right({ value: decoded.right, unknown });
-      const found = decoded.left.filter((error) => error.unknown === true);
-      if (found.length === 0) return decoded;
-      unknown.push(...found);
-      const paths = new Set(found.map((error) => error.path));
-      rest = without(rest, paths, '');
-    }
+    const first = decoder(value, '');
+    if (E.isRight(first)) return E.right({ value: first.right, unknown: [] });
+    const unknown = first.left.filter((error) => error.unknown !== undefined && forgiven.includes(error.unknown));
+    if (unknown.length === 0) return first;
+    // Structures tell all that they do not know whatever else is wrong: without it, nothing of the kind is left.
+    const rest = decoder(without(value, new Set(unknown.map((error) => error.path)), ''), '');
+    return E.isRight(rest)
+      ? E.right({ value: rest.right, unknown })
+      : settled(
+          [...rest.left, ...unknown.map((error) => ({ ...error, forgiven: true as const }))],
+          partOf(rest.left) as never,
+        );
   };
 }
 
@@ -261,7 +315,10 @@ function without(value: unknown, paths: ReadonlySet<string>, path: string): unkn
 /** Success when there are no mistakes. */
 export function settled<A>(errors: readonly FieldError[], value: A): Decoded<A> {
   const [first, ...rest] = errors;
-  return first === undefined ? E.right(value) : E.left([first, ...rest]);
+  if (first === undefined) return E.right(value);
+  const mistakes: NonEmptyArray<FieldError> = [first, ...rest];
+  rememberPart(mistakes, value);
+  return E.left(mistakes);
 }
 
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -274,22 +331,16 @@ function unknownFields(value: object, known: ReadonlySet<string>, path: string):
     if (known.has(key)) continue;
     const near = nearestName(key, known);
     const hint = near === undefined ? '' : `; did you mean ${near}?`;
-    errors.push({ path: fieldPath(path, key), message: `is not a known field${hint}`, unknown: true });
+    const unknown = near === undefined ? 'strange' : 'misspelt';
+    errors.push({ path: fieldPath(path, key), message: `is not a known field${hint}`, unknown });
   }
   return errors;
 }
 
-function assign(
-  result: Record<string, unknown>,
-  property: string,
-  decoded: Decoded<unknown>,
-  errors: FieldError[],
-): void {
-  if (E.isLeft(decoded)) errors.push(...decoded.left);
-  else result[property] = decoded.right;
-}
-
-function collect<A>(decoded: Decoded<A>, errors: FieldError[], items: A[]): void {
-  if (E.isLeft(decoded)) errors.push(...decoded.left);
-  else items.push(decoded.right);
+/** What was decoded. Its mistakes are added to those of the whole; what could be read stands for it then. */
+function taken<A>(decoded: Decoded<A>, errors: FieldError[]): A {
+  if (E.isRight(decoded)) return decoded.right;
+  errors.push(...decoded.left);
+  // Nobody but a check looks at a part, and no check sees what could not be read.
+  return partOf(decoded.left) as A;
 }

@@ -1,7 +1,7 @@
 /** Which DestinationRule holds for a service, seen from a namespace (spec/discovery.md §8.2 "selection"). */
 
 import { byAge, type Config, type ConfigKey, configKeyOf } from './config.ts';
-import { type HostNames, isShortName, widerHosts } from './hostname.ts';
+import { type HostNames, isShortName, keysAround } from './hostname.ts';
 import type { DestinationRule, Subset } from './kinds/destination-rule.ts';
 import type { LocalityLoadBalancerSetting } from './kinds/traffic-policy.ts';
 import { isSelected } from './label-match.ts';
@@ -159,7 +159,7 @@ export class DestinationRuleIndex {
     holds: (rule: Exported) => boolean,
   ): readonly Exported[] | undefined {
     if (rules === undefined) return undefined;
-    for (const host of widerHosts(hostname)) {
+    for (const host of keysAround(hostname, rules)) {
       const holding = rules.get(host)?.filter(holds) ?? [];
       if (holding.length > 0) return holding;
     }

@@ -23,6 +23,8 @@ export interface BadEnvelope {
   readonly _tag: 'bad';
   /** When it could be told. */
   readonly key?: ConfigKey;
+  /** Of a kind that is read: what is to be decoded, where it is there. */
+  readonly body?: { readonly kind: KindName; readonly spec: unknown };
   readonly errors: readonly FieldError[];
 }
 
@@ -120,7 +122,7 @@ function withMetadata(
   scope: 'Namespaced' | 'Cluster',
 ): Envelope | BadEnvelope {
   if (!isObject(metadata))
-    return bad(undefined, [...errors, { path: 'metadata', message: 'is required, with a name' }]);
+    return bad(undefined, [...errors, { path: 'metadata', message: 'is required, with a name' }], body);
   const { name, creationTimestamp } = metadata;
   const namespace = scope === 'Cluster' ? '' : (metadata.namespace ?? 'default');
   if (typeof name !== 'string' || !isObjectName(name)) {
@@ -135,7 +137,7 @@ function withMetadata(
   const createdAt = timeOf(creationTimestamp, errors);
   const named = typeof name === 'string' && typeof namespace === 'string';
   const key = named ? { kind: body.kind, namespace, name } : undefined;
-  if (errors.length > 0 || key === undefined) return bad(key, errors);
+  if (errors.length > 0 || key === undefined) return bad(key, errors, body);
   const { status, ...rest } = body;
   return {
     _tag: 'good',
@@ -148,8 +150,9 @@ function withMetadata(
   };
 }
 
-function bad(key: ConfigKey | undefined, errors: readonly FieldError[]): BadEnvelope {
-  return { _tag: 'bad', ...(key && { key }), errors };
+function bad(key: ConfigKey | undefined, errors: readonly FieldError[], body?: Body): BadEnvelope {
+  const isThere = body?.spec !== undefined && body.spec !== null;
+  return { _tag: 'bad', ...(key && { key }), ...(isThere && { body: { kind: body.kind, spec: body.spec } }), errors };
 }
 
 function nameMistake(name: unknown, allowed: string): string {

@@ -21,6 +21,10 @@ describe('host names and wildcards', () => {
     ['a.b.c', '*', true],
     ['*', '*.c', false],
     ['a.b.c', 'b.c', false],
+    ['ab.c', '*b.c', true],
+    ['b.c', '*b.c', false],
+    ['*b.c', '*.c', true],
+    ['*.b.c', '*b.c', true],
   ])('%s within %s is %s', (inner, outer, expected) => {
     expect(isHostWithin(inner, outer)).toBe(expected);
   });
@@ -44,6 +48,7 @@ describe('host names and wildcards', () => {
     const key = fc.oneof(
       host,
       host.map((name) => `*.${name}`),
+      host.map((name) => `*${name}`),
       fc.constant('*'),
     );
     fc.assert(

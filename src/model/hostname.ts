@@ -1,6 +1,6 @@
 /**
  * Host names and wildcards. A wildcard is `*`, or `*.` and a domain: it stands for every name of one label or more
- * under the domain, other wildcards included.
+ * under the domain, other wildcards included. A partial one, `*x.test`, stands for every name that ends so.
  */
 
 export function isWildcard(host: string): boolean {
@@ -27,7 +27,7 @@ export function hostIntersection(a: string, b: string): string | undefined {
 /** The wider hosts that a host lies within, itself first, the narrowest first: `a.b.c`, `*.b.c`, `*.c`, `*`. */
 export function* widerHosts(host: string): Generator<string> {
   yield host;
-  let rest = isWildcard(host) ? host.slice(2) : host;
+  let rest = isWildcard(host) ? host.slice(host.startsWith('*.') ? 2 : 1) : host;
   for (let dot = rest.indexOf('.'); dot >= 0; dot = rest.indexOf('.')) {
     rest = rest.slice(dot + 1);
     yield `*.${rest}`;
@@ -40,9 +40,44 @@ export function bySpecificity(a: string, b: string): number {
   return Number(isWildcard(a)) - Number(isWildcard(b)) || (isWildcard(a) ? b.length - a.length : 0);
 }
 
-/** The most specific of the keys that a host lies within; as many look-ups as the host has labels. */
-export function mostSpecific(host: string, keys: { has(key: string): boolean }): string | undefined {
-  for (const candidate of widerHosts(host)) if (keys.has(candidate)) return candidate;
+/** Hosts to look among: what holds them does not change once it was asked. */
+export interface HostKeys {
+  has(host: string): boolean;
+  keys(): Iterable<string>;
+}
+
+const partialOf = new WeakMap<HostKeys, readonly string[]>();
+
+/** `*x.test`: almost nobody writes them. */
+export function isPartialWildcard(host: string): boolean {
+  return isWildcard(host) && host !== '*' && !host.startsWith('*.');
+}
+
+/** The keys that a host lies within, the most specific first; as many look-ups as the host has labels. */
+export function* keysAround(host: string, keys: HostKeys): Generator<string> {
+  let partial = partialOf.get(keys);
+  if (partial === undefined) {
+    partial = [...keys.keys()].filter(isPartialWildcard);
+    partialOf.set(keys, partial);
+  }
+  const around = partial.filter((one) => one !== host && isHostWithin(host, one)).sort((a, b) => b.length - a.length);
+  for (const candidate of widerHosts(host)) {
+    while (
+      around[0] !== undefined &&
+      isWildcard(candidate) &&
+      candidate !== host &&
+      around[0].length > candidate.length
+    ) {
+      yield around.shift()!;
+    }
+    if (keys.has(candidate)) yield candidate;
+  }
+  yield* around;
+}
+
+/** The most specific of the keys that a host lies within. */
+export function mostSpecific(host: string, keys: HostKeys): string | undefined {
+  for (const candidate of keysAround(host, keys)) return candidate;
   return undefined;
 }
 

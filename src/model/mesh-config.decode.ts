@@ -222,8 +222,9 @@ export function readMeshConfig(
   if (mistakes.length > 0) return E.left(mistakes.map(located));
   return E.right({ mesh, warnings: warnings.map((warning) => ({ ...located(warning), severity: 'warning' })) });
 
-  function located({ path, message }: FieldError): Problem {
-    return problem({ ...document.positionOf(path), field: path, message });
+  function located({ path, message, forgiven }: FieldError): Problem {
+    const severity = forgiven ? 'warning' : 'error';
+    return problem({ ...document.positionOf(path), field: path, message, severity });
   }
 
   function problem(about: Omit<Problem, 'file' | 'severity'> & Partial<Problem>): Problem {

@@ -298,6 +298,7 @@ networks:
       'networks.west.endpoints[0].fromCidr',
       'networks.west.endpoints[1]',
       'networks.west.gateways[0].port',
+      'networks.west.gateways[0]',
     ]);
   });
 

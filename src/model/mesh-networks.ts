@@ -118,7 +118,7 @@ export function readMeshNetworks(file: string, content: string): E.Either<readon
   ];
   return E.right({ networks: value, warnings: warnings.map((w) => ({ ...located(w), severity: 'warning' })) });
 
-  function located({ path, message }: FieldError): Problem {
-    return { ...error, ...document.positionOf(path), field: path, message };
+  function located({ path, message, forgiven }: FieldError): Problem {
+    return { ...error, ...document.positionOf(path), field: path, message, ...(forgiven && { severity: 'warning' }) };
   }
 }

@@ -17,13 +17,25 @@ export function isObjectName(text: string): boolean {
 export function isHostname(text: string): boolean {
   if (text.length === 0 || text.length > 255) return false;
   const labels = text.replace(/\.$/, '').split('.');
-  return labels.every((part, index) => label.test(index === labels.length - 1 ? part : part.replaceAll('_', '-')));
+  // Names that stand for a cluster have labels of underscores alone: `outbound_.15010_._.istiod.istio-system.svc`.
+  return labels.every((part, index) => label.test(index === labels.length - 1 ? part : part.replaceAll('_', 'x')));
 }
 
 /** `*`, `*.example.com` or a host name. */
 export function isHostOrWildcard(text: string): boolean {
   if (text === '*') return true;
   return isHostname(text.startsWith('*.') ? text.slice(2) : text);
+}
+
+/** What is wrong with a host that may be a wildcard, a partial one too: `*x.example.com`, `*-x.example.com`. */
+export function anyHostMistake(host: string): string | undefined {
+  return isHostname(host.replace(/^\*-?/, '')) ? undefined : hostMistake(host);
+}
+
+/** A warning for a partial wildcard. */
+export function partialWildcardWarning(host: string): string | undefined {
+  const partial = host.startsWith('*') && host !== '*' && !host.startsWith('*.');
+  return partial ? `${host} is for every name that ends so, in other domains too: probably *. is meant` : undefined;
 }
 
 export function isIpAddress(text: string): boolean {

@@ -10,16 +10,19 @@ export function nearestName(written: string, names: Iterable<string>): string | 
   return best;
 }
 
-/** Levenshtein's distance: insertions, deletions and replacements that turn one text into the other. */
+/** Insertions, deletions, replacements and swaps of neighbours that turn one text into the other (optimal string alignment). */
 function editDistance(a: string, b: string): number {
+  let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
     for (let j = 1; j <= b.length; j++) {
       const replaced = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      row.push(Math.min(replaced, previous[j]! + 1, row[j - 1]! + 1));
+      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = isSwapped ? beforePrevious[j - 2]! + 1 : replaced;
+      row.push(Math.min(replaced, swapped, previous[j]! + 1, row[j - 1]! + 1));
     }
-    previous = row;
+    [beforePrevious, previous] = [previous, row];
   }
   return previous[b.length]!;
 }

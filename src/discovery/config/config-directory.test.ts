@@ -95,6 +95,7 @@ describe('ConfigDirectory', () => {
     expect(reading.changes).toEqual([{ key: 'VirtualService/shop/b', event: 'update' }]);
     expect(reading.problems).toMatchObject([
       { file: join(root, 'a.yaml'), object: 'VirtualService shop/a', field: expect.stringContaining('roote') },
+      { object: 'VirtualService shop/a', field: 'spec.http[0]' },
     ]);
     expect([hostOf('a'), hostOf('b')]).toEqual(['x.com', 'y.com']);
   });

@@ -31,6 +31,7 @@ const gatewayCases: Case[] = [
     'Gateway',
     'servers: [{port: {number: 80, name: a, protocol: HTTP}, hosts: [a/b/c.d]}, {port: {number: 81, name: a, protocol: HTTP}, hosts: [x.y]}]',
     ['servers[0].hosts[0]', 'namespace/host'],
+    ['servers[1].port.name', 'repeats the port name a'],
   ],
   [
     'Gateway',
@@ -61,7 +62,6 @@ const gatewayCases: Case[] = [
   [
     'Gateway',
     'servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a, caCrl: b, serverCertificate: c}}]',
-    ['servers[0].tls', 'only one of credentialName, serverCertificate and privateKey'],
     ['servers[0].tls.caCrl', 'must be in the Secret'],
   ],
   [
@@ -70,6 +70,12 @@ const gatewayCases: Case[] = [
     ['servers[0].tls', 'must not be given with protocol HTTP'],
   ],
 ];
+
+gatewayCases.push([
+  'Gateway',
+  'servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*x.test"], tls: {mode: SIMPLE, credentialName: a}}]',
+  ['servers[0].hosts[0]', 'an SNI is matched by no other'],
+]);
 
 const virtualServiceCases: Case[] = [
   ['VirtualService', 'hosts: [a.b]', ['', 'at least one of http, tls and tcp']],
@@ -89,6 +95,29 @@ const virtualServiceCases: Case[] = [
     'VirtualService',
     'hosts: [a.b]\nhttp: [{redirect: {uri: /x, redirectCode: 200}, rewrite: {uri: /y}}]',
     ['http[0].redirect.redirectCode', 'from 300 to 399'],
+    ['http[0].rewrite', 'must not be given beside redirect'],
+  ],
+  [
+    'VirtualService',
+    'hosts: [a.b]\nhttp: [{match: [{uri: {exact: /a}}, {uri: {prefix: /a}}], redirect: {prefixRewrite: /y}}]',
+    ['http[0].match[0].uri', 'must be a prefix'],
+  ],
+  [
+    'VirtualService',
+    'hosts: [a.b]\nhttp: [{redirect: {prefixRewrite: "/y\\nx"}, rewrite: {uri: /x}}]',
+    ['http[0].redirect.prefixRewrite', 'must be one line'],
+    ['http[0].rewrite', 'must not be given beside redirect'],
+  ],
+  [
+    'VirtualService',
+    'hosts: [a.b]\nhttp: [{redirect: {uri: /x, prefixRewrite: /y}}]',
+    ['http[0].redirect', 'only one of uri and prefixRewrite'],
+  ],
+  [
+    'VirtualService',
+    `hosts: [a.b]\nhttp: [{${route}, rewrite: {uri: "/a\\rb", authority: "a\\nb"}}]`,
+    ['http[0].rewrite.uri', 'must be one line'],
+    ['http[0].rewrite.authority', 'must be one line'],
   ],
   [
     'VirtualService',
@@ -160,6 +189,7 @@ const virtualServiceCases: Case[] = [
     ['http[0].timeout', 'must be a duration such as 1.5s'],
     ['http[0].retries.perTryTimeout', 'at least 1ms'],
     ['http[0].retries.retryOn', '"oops" is neither'],
+    ['http[0].retries.attempts', 'at least 1'],
   ],
   [
     'VirtualService',
@@ -304,6 +334,7 @@ const otherCases: Case[] = [
     'Sidecar',
     'ingress: [{port: {protocol: HTTP, name: x}, defaultEndpoint: "10.0.0.1:80"}]',
     ['ingress[0].defaultEndpoint', 'must be 127.0.0.1:PORT'],
+    ['ingress[0].port.number', 'from 1 to 65535'],
   ],
   [
     'Sidecar',

@@ -9,10 +9,11 @@ import {
   optional,
   refine,
   required,
+  restricting,
   struct,
   withDefault,
 } from '../decode.ts';
-import { hostMistake, isDnsLabel } from '../names.ts';
+import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../names.ts';
 import type { DestinationRule, Subset } from './destination-rule.ts';
 import { exportTo, labels, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
 import { trafficPolicy } from './traffic-policy.decode.ts';
@@ -34,11 +35,11 @@ const selector = struct<WorkloadSelector>({ labels: withDefault(selectorLabels, 
 
 const destinationRule: Decoder<DestinationRule> = refine(
   struct<DestinationRule>({
-    host: required(refine(name, (host, path) => mistakeAt(path, hostMistake(host)))),
+    host: required(refine(name, (host, path) => mistakeAt(path, anyHostMistake(host)))),
     trafficPolicy: optional(trafficPolicy),
     subsets: optional(list(subset)),
     exportTo: optional(exportTo),
-    workloadSelector: optional(selector),
+    workloadSelector: restricting(optional(selector)),
   }),
   (rule, path) =>
     repetitions(
@@ -67,6 +68,7 @@ function selectorReachMistakes(rule: DestinationRule, namespace: string): FieldE
 /** What is allowed and probably not meant (§4.5). */
 export function destinationRuleWarnings(rule: DestinationRule): FieldError[] {
   return [
+    ...mistakeAt('host', partialWildcardWarning(rule.host)),
     ...(rule.workloadSelector === undefined ? credentialWarnings(rule) : []),
     ...localityWarnings(rule.trafficPolicy, 'trafficPolicy'),
     ...(rule.subsets ?? []).flatMap((item, index) =>

@@ -12,6 +12,7 @@ import {
   port,
   refine,
   required,
+  restricting,
   struct,
   text,
   withDefault,
@@ -118,7 +119,7 @@ const configPatch: Decoder<F.EnvoyPatch> = refine(
   mapped(
     struct<WrittenPatch>({
       applyTo: required(oneOf(targets)),
-      match: withDefault(match, { context: 'ANY' }),
+      match: restricting(withDefault(match, { context: 'ANY' })),
       patch: required(patch),
     }),
     ({ patch: { operation, value, filterClass }, ...where }): F.EnvoyPatch => ({
@@ -131,18 +132,32 @@ const configPatch: Decoder<F.EnvoyPatch> = refine(
   patchMistakes,
 );
 
+/** What its patch is, and what it may match, is looked at by nobody here. */
+const forWaypoints: F.EnvoyPatch = Object.freeze({
+  applyTo: 'CLUSTER',
+  match: Object.freeze({ context: 'WAYPOINT' }),
+  operation: 'MERGE',
+});
+
+const anyPatch: Decoder<F.EnvoyPatch> = (value, path) => {
+  const isSkipped = isObject(value) && isObject(value.match) && value.match.context === 'WAYPOINT';
+  return isSkipped ? { _tag: 'Right', right: forWaypoints } : configPatch(value, path);
+};
+
 /** An EnvoyFilter's `spec`. */
 export const envoyFilter: Decoder<F.EnvoyFilter> = refine(
   struct<F.EnvoyFilter>(
     {
-      workloadSelector: optional(
-        mapped(
-          struct<{ labels: Readonly<Record<string, string>> }>({ labels: withDefault(selectorLabels, {}) }),
-          ({ labels }) => labels,
+      workloadSelector: restricting(
+        optional(
+          mapped(
+            struct<{ labels: Readonly<Record<string, string>> }>({ labels: withDefault(selectorLabels, {}) }),
+            ({ labels }) => labels,
+          ),
         ),
       ),
       targetRefs: scopeFields.targetRefs,
-      configPatches: withDefault(list(configPatch), []),
+      configPatches: withDefault(list(anyPatch), []),
       priority: withDefault(integer(-(2 ** 31), 2 ** 31 - 1), 0),
     },
     scopeAliases() as never,

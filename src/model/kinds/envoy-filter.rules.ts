@@ -130,27 +130,32 @@ export function currentFilterName(name: string): string {
 
 /** What is allowed and probably not meant. */
 export function envoyFilterWarnings({ configPatches, priority, workloadSelector }: EnvoyFilter): FieldError[] {
-  const isRelative = (patch: EnvoyPatch): boolean =>
-    patch.operation === 'INSERT_BEFORE' || patch.operation === 'INSERT_AFTER' || patch.operation === 'REPLACE';
   const selectsAll = workloadSelector !== undefined && Object.keys(workloadSelector).length === 0;
   return [
-    ...configPatches.flatMap((patch, index) => [
-      ...mistakeAt(
-        `configPatches[${index}].patch.operation`,
-        priority === 0 && isRelative(patch)
-          ? `${patch.operation} depends on what other objects did before: give a priority`
-          : undefined,
-      ),
-      ...oldNameWarnings(patch, `configPatches[${index}]`),
-      ...unmatched(patch, `configPatches[${index}].match`),
-      ...valueWarnings(patch, `configPatches[${index}].patch.value`),
-      ...ignored(patch, `configPatches[${index}]`),
-    ]),
+    ...configPatches.flatMap((patch, index) => patchWarnings(patch, priority, `configPatches[${index}]`)),
     ...mistakeAt(
       'workloadSelector',
       selectsAll ? 'has no labels: the object holds for the whole namespace' : undefined,
     ),
     ...mistakeAt('configPatches', configPatches.length === 0 ? 'has none: the object has no effect' : undefined),
+  ];
+}
+
+function patchWarnings(patch: EnvoyPatch, priority: number, path: string): FieldError[] {
+  const { operation, match } = patch;
+  if (match.context === 'WAYPOINT') return [{ path, message: 'is skipped: waypoints are not served' }];
+  const isRelative = operation === 'INSERT_BEFORE' || operation === 'INSERT_AFTER' || operation === 'REPLACE';
+  return [
+    ...mistakeAt(
+      `${path}.patch.operation`,
+      priority === 0 && isRelative
+        ? `${operation} depends on what other objects did before: give a priority`
+        : undefined,
+    ),
+    ...oldNameWarnings(patch, path),
+    ...unmatched(patch, `${path}.match`),
+    ...valueWarnings(patch, `${path}.patch.value`),
+    ...ignored(patch, path),
   ];
 }
 

@@ -33,7 +33,8 @@ export type PatchOperation =
   | 'INSERT_FIRST'
   | 'REPLACE';
 
-export type PatchContext = 'ANY' | 'SIDECAR_INBOUND' | 'SIDECAR_OUTBOUND' | 'GATEWAY';
+/** WAYPOINT: of proxies that are not served, so that such a patch holds nowhere. */
+export type PatchContext = 'ANY' | 'SIDECAR_INBOUND' | 'SIDECAR_OUTBOUND' | 'GATEWAY' | 'WAYPOINT';
 
 export interface EnvoyPatch {
   readonly applyTo: PatchTarget;

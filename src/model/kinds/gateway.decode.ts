@@ -9,10 +9,11 @@ import {
   optional,
   refine,
   required,
+  restricting,
   struct,
   withDefault,
 } from '../decode.ts';
-import { hostMistake, isDnsLabel } from '../names.ts';
+import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../names.ts';
 import { bindMistake, isUnixAddress, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
 import type { Gateway, Server, ServerPort } from './gateway.ts';
 import { portProtocol } from './port-protocol.ts';
@@ -31,7 +32,7 @@ const server: Decoder<Server> = refine(
     port: required(serverPort),
     bind: optional(refine(name, (bind, path) => mistakeAt(path, bindMistake(bind)))),
     hosts: required(nonEmptyList(refine(name, (host, path) => mistakeAt(path, gatewayHostMistake(host))))),
-    tls: optional(serverTls),
+    tls: restricting(optional(serverTls)),
     defaultEndpoint: optional(name),
   }),
   serverMistakes,
@@ -66,7 +67,7 @@ function gatewayHostMistake(text: string): string | undefined {
     return `must have a namespace, "." or "*" before the slash, not ${JSON.stringify(namespace)}`;
   }
   if (host !== '*' && !host.includes('.')) return `must be a full host name: ${JSON.stringify(host)} has no dot`;
-  return hostMistake(host);
+  return anyHostMistake(host);
 }
 
 function serverMistakes(spec: Server, path: string): FieldError[] {
@@ -84,6 +85,14 @@ function serverMistakes(spec: Server, path: string): FieldError[] {
   if (!secure && tls !== undefined && !redirectsOnly) {
     errors.push({ path: fieldPath(path, 'tls'), message: `must not be given with protocol ${port.protocol}` });
   }
+  for (const [index, host] of spec.hosts.entries()) {
+    // Envoy refuses a listener whose chains match the SNI by one.
+    if (!secure || partialWildcardWarning(host.slice(host.indexOf('/') + 1)) === undefined) continue;
+    errors.push({
+      path: `${fieldPath(path, 'hosts')}[${index}]`,
+      message: `must be *, or *. and a domain, or a host name with protocol ${port.protocol}: an SNI is matched by no other`,
+    });
+  }
   if (port.protocol === 'HTTP' && redirectsOnly && tls.mode !== 'PASSTHROUGH') {
     errors.push({ path: `${fieldPath(path, 'tls')}.mode`, message: 'must not be given with httpsRedirect on HTTP' });
   }
@@ -92,12 +101,16 @@ function serverMistakes(spec: Server, path: string): FieldError[] {
 
 /** What is allowed and probably not meant (§4.5). */
 export function gatewayWarnings(spec: Gateway): FieldError[] {
-  return spec.servers.flatMap(({ tls, port }, index) => {
-    if (tls === undefined) return [];
+  return spec.servers.flatMap(({ tls, port, hosts }, index) => {
+    const partial = hosts.flatMap((host, place) =>
+      mistakeAt(`servers[${index}].hosts[${place}]`, partialWildcardWarning(host.slice(host.indexOf('/') + 1))),
+    );
+    if (tls === undefined) return partial;
     const path = `servers[${index}].tls`;
     const seesRequests = port.protocol !== 'TLS' && !(port.protocol === 'HTTPS' && tls.mode.endsWith('PASSTHROUGH'));
     const unseen = tls.httpsRedirect === true && !seesRequests;
     return [
+      ...partial,
       ...mistakeAt(`${path}.httpsRedirect`, unseen ? 'has no effect: the server sees no requests' : undefined),
       ...serverTlsWarnings(tls, path),
     ];

@@ -216,3 +216,63 @@ egress:
     ]);
   });
 });
+
+describe('what other control planes take', () => {
+  const https = (tls: string, hosts = '["*"]'): string =>
+    `servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ${hosts}, tls: {${tls}}}]`;
+  const ok = 'route: [{destination: {host: a}}]';
+
+  it.each<[KindName, string, string[]]>([
+    ['Gateway', https('mode: SIMPLE, credentialName: a', '["outbound_.15010_._.x.svc"]'), []],
+    [
+      'Gateway',
+      https('mode: SIMPLE, credentialName: a, serverCertificate: c, privateKey: k'),
+      [
+        'servers[0].tls.serverCertificate: is not used: credentialName says where it comes from',
+        'servers[0].tls.privateKey: is not used: credentialName says where it comes from',
+      ],
+    ],
+    [
+      'Gateway',
+      'servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["./*x.test"]}]',
+      ['servers[0].hosts[0]: *x.test is for every name that ends so, in other domains too: probably *. is meant'],
+    ],
+    ['VirtualService', `hosts: [outbound_.15010_._.x.svc]\nhttp: [{${ok}}]`, []],
+    [
+      'VirtualService',
+      `hosts: ["*x"]\nhttp: [{${ok}}]`,
+      ['hosts[0]: *x is for every name that ends so, in other domains too: probably *. is meant'],
+    ],
+    ['DestinationRule', 'host: "*-x.test"', [expect.stringContaining('host: *-x.test is for every name')]],
+    ['Sidecar', 'egress: [{hosts: ["./*x"]}]', [expect.stringContaining('egress[0].hosts[0]: *x is for every')]],
+    ['ProxyConfig', 'image: {imageType: anything-2}', []],
+    [
+      'EnvoyFilter',
+      'configPatches: [{applyTo: HTTP_FILTER, match: {context: WAYPOINT, waypoint: {portNumber: 80}}, patch: {operation: NEW}}]',
+      ['configPatches[0]: is skipped: waypoints are not served'],
+    ],
+    ['VirtualService', 'hosts: [a.b]\nhttp: [{match: [{uri: {prefix: /a}}], redirect: {prefixRewrite: /b}}]', []],
+  ])('is taken: %s %s', (kind, yaml, told) => {
+    expect(warnings(kind, yaml)).toEqual(told);
+  });
+
+  it.each([
+    ['{number: 9080, name: web}', 'unsupported'],
+    ['{number: 3306}', 'TCP'],
+  ])('an ingress listener finds out the protocol of a port %s', (port, protocol) => {
+    expect(decoded('Sidecar', `ingress: [{port: ${port}}]`).ingress?.[0]?.port.protocol).toBe(protocol);
+  });
+
+  it('a match of which a condition is not known takes nothing', () => {
+    const yaml = `hosts: [a.b]
+http: [{match: [{phase: full}, {uri: {prefix: /a}}], ${ok}}]
+tcp: [{match: [{mood: good}], ${ok}}]`;
+    const { http, tcp } = decoded('VirtualService', yaml);
+    expect(http?.[0]?.match).toEqual([{ never: true }, { uri: { prefix: '/a' } }]);
+    expect(tcp?.[0]?.match).toEqual([{ never: true }]);
+    expect(warnings('VirtualService', yaml)).toEqual([
+      'http[0].match[0].phase: is not a known field (it is ignored)',
+      'tcp[0].match[0].mood: is not a known field (it is ignored)',
+    ]);
+  });
+});

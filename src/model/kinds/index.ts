@@ -26,7 +26,8 @@ import { sidecar, sidecarWarnings } from './sidecar.decode.ts';
 import type { Sidecar } from './sidecar.ts';
 import { telemetry } from './telemetry.decode.ts';
 import type { Telemetry } from './telemetry.ts';
-import { virtualService } from './virtual-service.decode.ts';
+import { growing } from './unknown-fields.ts';
+import { virtualService, voidMatches } from './virtual-service.decode.ts';
 import type { VirtualService } from './virtual-service.ts';
 import { virtualServiceWarnings } from './virtual-service.warnings.ts';
 import { wasmPlugin } from './wasm-plugin.decode.ts';
@@ -75,28 +76,28 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: (spec) => decodeWith(authorizationPolicy, spec),
     warnings: (spec) => [...scopeWarnings(spec), ...authorizationPolicyWarnings(spec)],
   },
-  DestinationRule: {
+  DestinationRule: growing({
     kind: 'DestinationRule',
     ...networking,
     plural: 'destinationrules',
     decode: decodeDestinationRule,
     warnings: destinationRuleWarnings,
-  },
-  EnvoyFilter: {
+  }),
+  EnvoyFilter: growing({
     kind: 'EnvoyFilter',
     ...networking,
     versions: ['v1alpha3'],
     plural: 'envoyfilters',
     decode: (spec) => decodeWith(envoyFilter, spec),
     warnings: envoyFilterWarnings,
-  },
-  Gateway: {
+  }),
+  Gateway: growing({
     kind: 'Gateway',
     ...networking,
     plural: 'gateways',
     decode: (spec) => decodeWith(gateway, spec),
     warnings: gatewayWarnings,
-  },
+  }),
   PeerAuthentication: {
     kind: 'PeerAuthentication',
     ...security,
@@ -104,14 +105,14 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: (spec) => decodeWith(peerAuthentication, spec),
     warnings: scopeWarnings,
   },
-  ProxyConfig: {
+  ProxyConfig: growing({
     kind: 'ProxyConfig',
     ...networking,
     versions: ['v1beta1'],
     plural: 'proxyconfigs',
     decode: (spec) => decodeWith(proxyConfigObject, spec),
     warnings: scopeWarnings,
-  },
+  }),
   RequestAuthentication: {
     kind: 'RequestAuthentication',
     ...security,
@@ -119,21 +120,21 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: (spec) => decodeWith(requestAuthentication, spec),
     warnings: scopeWarnings,
   },
-  ServiceEntry: {
+  ServiceEntry: growing({
     kind: 'ServiceEntry',
     ...networking,
     plural: 'serviceentries',
     decode: (spec) => decodeWith(serviceEntry, spec),
     warnings: serviceEntryWarnings,
-  },
-  Sidecar: {
+  }),
+  Sidecar: growing({
     kind: 'Sidecar',
     ...networking,
     plural: 'sidecars',
     decode: (spec) => decodeWith(sidecar, spec),
     warnings: sidecarWarnings,
-  },
-  Telemetry: {
+  }),
+  Telemetry: growing({
     kind: 'Telemetry',
     ...networking,
     group: 'telemetry.istio.io',
@@ -141,15 +142,18 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     plural: 'telemetries',
     decode: (spec) => decodeWith(telemetry, spec),
     warnings: scopeWarnings,
-  },
-  VirtualService: {
-    kind: 'VirtualService',
-    ...networking,
-    plural: 'virtualservices',
-    decode: (spec) => decodeWith(virtualService, spec),
-    warnings: virtualServiceWarnings,
-  },
-  WasmPlugin: {
+  }),
+  VirtualService: growing(
+    {
+      kind: 'VirtualService',
+      ...networking,
+      plural: 'virtualservices',
+      decode: (spec) => decodeWith(virtualService, spec),
+      warnings: virtualServiceWarnings,
+    },
+    voidMatches,
+  ),
+  WasmPlugin: growing<'WasmPlugin', WasmPlugin>({
     kind: 'WasmPlugin',
     ...networking,
     group: 'extensions.istio.io',
@@ -157,19 +161,19 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     plural: 'wasmplugins',
     decode: (spec) => decodeWith(wasmPlugin, spec),
     warnings: scopeWarnings,
-  },
-  WorkloadEntry: {
+  }),
+  WorkloadEntry: growing({
     kind: 'WorkloadEntry',
     ...networking,
     plural: 'workloadentries',
     decode: (spec) => decodeWith(workloadEntry, spec),
     warnings: () => [],
-  },
-  WorkloadGroup: {
+  }),
+  WorkloadGroup: growing({
     kind: 'WorkloadGroup',
     ...networking,
     plural: 'workloadgroups',
     decode: (spec) => decodeWith(workloadGroup, spec),
     warnings: () => [],
-  },
+  }),
 };

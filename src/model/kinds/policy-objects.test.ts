@@ -255,6 +255,7 @@ const authorization: Case[] = [
     'AuthorizationPolicy',
     'rules: [{from: [{source: {serviceAccounts: [a/b/c], principals: [x]}}]}]',
     ['rules[0].from[0].source.serviceAccounts[0]', 'must be a service account'],
+    ['rules[0].from[0].source.serviceAccounts', 'must not be given beside'],
   ],
   [
     'AuthorizationPolicy',
@@ -399,7 +400,7 @@ const others: Case[] = [
   ['WasmPlugin', 'url: a\nvmConfig: {env: [{name: X}, {name: X}]}', ['vmConfig.env[1].name', 'repeats the variable X']],
   ['WasmPlugin', 'url: a\nvmConfig: {env: [{name: X, valueFrom: HOST, value: y}]}', ['vmConfig.env[0].value', 'HOST']],
   ['ProxyConfig', 'concurrency: -1', ['concurrency', 'must be from 0']],
-  ['ProxyConfig', 'image: {imageType: fancy}', ['image.imageType', 'must be one of default']],
+  ['ProxyConfig', 'image: {imageType: 1}', ['image.imageType', 'must be a text']],
   ['ProxyConfig', 'selector: {matchLabels: {"a*": b}}', ['selector.matchLabels["a*"]', 'wildcard']],
   ['WorkloadGroup', '{}', ['template', 'is required']],
   ['WorkloadGroup', 'template: {address: 1.2.3.4}', ['template.address', 'each workload has its own']],

@@ -8,6 +8,7 @@ import {
   name,
   optional,
   required,
+  restricting,
   struct,
   text,
   withDefault,
@@ -30,8 +31,8 @@ const matchLabels: Decoder<Readonly<Record<string, string>>> = mapped(
 
 /** Fields of every kind that has a {@link PolicyScope}. */
 export const scopeFields = {
-  selector: optional(matchLabels),
-  targetRefs: optional(list(targetReference)),
+  selector: restricting(optional(matchLabels)),
+  targetRefs: restricting(optional(list(targetReference))),
 };
 
 /** The form with one reference. */

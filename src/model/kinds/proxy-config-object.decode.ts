@@ -3,8 +3,6 @@ import { mistakeAt } from './field-rules.ts';
 import { scopeFields } from './policy-target.decode.ts';
 import type { ProxyConfigObject } from './proxy-config-object.ts';
 
-const imageTypes = ['default', 'debug', 'distroless'];
-
 /** A ProxyConfig's `spec`. */
 export const proxyConfigObject: Decoder<ProxyConfigObject> = struct<ProxyConfigObject>({
   selector: scopeFields.selector,
@@ -16,16 +14,6 @@ export const proxyConfigObject: Decoder<ProxyConfigObject> = struct<ProxyConfigO
       ),
     ),
   ),
-  image: optional(
-    struct<{ imageType?: string }>({
-      imageType: optional(
-        refine(text, (type, path) =>
-          mistakeAt(
-            path,
-            type === '' || imageTypes.includes(type) ? undefined : `must be one of ${imageTypes.join(', ')}`,
-          ),
-        ),
-      ),
-    }),
-  ),
+  // Which images there are, the registry says.
+  image: optional(struct<{ imageType?: string }>({ imageType: optional(text) })),
 });

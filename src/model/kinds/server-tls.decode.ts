@@ -46,19 +46,26 @@ export const serverTls: Decoder<ServerTlsSettings> = refine(
     maxProtocolVersion: optional(oneOf(tlsVersions)),
     cipherSuites: optional(list(name)),
   }),
-  (tls, path) => [...certificateMistakes(tls, path), ...versionMistakes(tls, path)],
+  certificateMistakes,
+  versionMistakes,
 );
 
-/** The ways in which a server may be given its certificate. */
+const files = ['serverCertificate', 'privateKey', 'caCertificates'] as const;
+
+/** The ways in which a server may be given its certificate. Files give way to a credential. */
 function credentialWays(tls: ServerTlsSettings): string[] {
   return [
     ...(tls.credentialName === undefined ? [] : ['credentialName']),
     ...(tls.credentialNames?.length ? ['credentialNames'] : []),
     ...(tls.tlsCertificates?.length ? ['tlsCertificates'] : []),
-    ...(tls.serverCertificate === undefined && tls.privateKey === undefined
-      ? []
-      : ['serverCertificate and privateKey']),
+    ...(tls.serverCertificate === undefined && tls.privateKey === undefined ? [] : [inFiles]),
   ];
+}
+
+const inFiles = 'serverCertificate and privateKey';
+
+function isFromSecret({ credentialName, credentialNames = [] }: ServerTlsSettings): boolean {
+  return credentialName !== undefined || credentialNames.length > 0;
 }
 
 function certificateMistakes(tls: ServerTlsSettings, path: string): FieldError[] {
@@ -67,9 +74,10 @@ function certificateMistakes(tls: ServerTlsSettings, path: string): FieldError[]
     const given = [...ways, ...(tls.caCertificates === undefined ? [] : ['caCertificates'])];
     return mistakeAt(path, given.length > 0 ? `must not have ${given.join(', ')} with ISTIO_MUTUAL` : undefined);
   }
-  const errors = mistakeAt(path, ways.length > 1 ? `must have only one of ${ways.join(', ')}` : undefined);
+  const exclusive = isFromSecret(tls) ? ways.filter((way) => way !== inFiles) : ways;
+  const errors = mistakeAt(path, exclusive.length > 1 ? `must have only one of ${exclusive.join(', ')}` : undefined);
   if (tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH') return errors;
-  const fromSecret = tls.credentialName !== undefined || (tls.credentialNames?.length ?? 0) > 0;
+  const fromSecret = isFromSecret(tls);
   if (fromSecret && tls.caCrl !== undefined) {
     errors.push({ path: fieldPath(path, 'caCrl'), message: 'must be in the Secret when credentialName is given' });
   }
@@ -81,8 +89,6 @@ function certificateMistakes(tls: ServerTlsSettings, path: string): FieldError[]
   }
   return errors;
 }
-
-const files = ['serverCertificate', 'privateKey', 'caCertificates'] as const;
 
 function versionMistakes(tls: ServerTlsSettings, path: string): FieldError[] {
   const rank = (version: (typeof tlsVersions)[number] | undefined): number =>
@@ -120,6 +126,14 @@ export function serverTlsWarnings(tls: ServerTlsSettings, path: string): FieldEr
   const suites = tls.cipherSuites ?? [];
   const at = (index: number): string => `${fieldPath(path, 'cipherSuites')}[${index}]`;
   return [
+    ...files.flatMap((field) =>
+      mistakeAt(
+        fieldPath(path, field),
+        isFromSecret(tls) && tls[field] !== undefined
+          ? 'is not used: credentialName says where it comes from'
+          : undefined,
+      ),
+    ),
     ...suites.flatMap((suite, index) => {
       return mistakeAt(
         at(index),

@@ -11,6 +11,7 @@ import {
   port,
   refine,
   required,
+  restricting,
   struct,
   withDefault,
 } from '../decode.ts';
@@ -46,16 +47,14 @@ export const serviceEntry: Decoder<ServiceEntry> = refine(
     location: withDefault(oneOf(['MESH_EXTERNAL', 'MESH_INTERNAL']), 'MESH_EXTERNAL'),
     resolution: withDefault(oneOf(['NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN', 'DYNAMIC_DNS']), 'NONE'),
     endpoints: optional(list(workloadEntry)),
-    workloadSelector: optional(workloadSelector),
+    workloadSelector: restricting(optional(workloadSelector)),
     exportTo: optional(exportTo),
     subjectAltNames: optional(list(name)),
   }),
-  (spec, path) => [
-    ...repetitionMistakes(spec, path),
-    ...addressMistakes(spec, path),
-    ...resolutionMistakes(spec, path),
-    ...endpointPortMistakes(spec, path),
-  ],
+  repetitionMistakes,
+  addressMistakes,
+  resolutionMistakes,
+  endpointPortMistakes,
 );
 
 function serviceHostMistake(host: string): string | undefined {

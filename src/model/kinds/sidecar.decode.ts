@@ -4,16 +4,19 @@ import {
   fieldPath,
   integer,
   list,
+  mapped,
   name,
   nonEmptyList,
   oneOf,
   optional,
   refine,
   required,
+  restricting,
   struct,
   withDefault,
 } from '../decode.ts';
-import { hostMistake, isDnsLabel } from '../names.ts';
+import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../names.ts';
+import { protocolOf } from '../protocol.ts';
 import { bindMistake, isUnixAddress, mistakeAt, repetitions, workloadSelector } from './field-rules.ts';
 import { portProtocol } from './port-protocol.ts';
 import { serverTls } from './server-tls.decode.ts';
@@ -25,12 +28,21 @@ const captureMode = withDefault(oneOf(['DEFAULT', 'IPTABLES', 'NONE']), 'DEFAULT
 
 const bind = optional(refine(name, (value, path) => mistakeAt(path, bindMistake(value))));
 
-/** 0 only with a unix socket, which is checked where the bind is known. The name is for people. */
-const sidecarPort: Decoder<SidecarPort> = struct<SidecarPort>({
-  number: withDefault(integer(0, 65535), 0),
-  name: withDefault(name, ''),
-  protocol: required(portProtocol(['UDP'])),
-});
+/**
+ * 0 only with a unix socket, which is checked where the bind is known. The name is for people. A protocol that nobody said is
+ * found out by looking at the bytes, but where a silent client would be stalled.
+ */
+const sidecarPort: Decoder<SidecarPort> = mapped(
+  struct<Omit<SidecarPort, 'protocol'> & Partial<SidecarPort>>({
+    number: withDefault(integer(0, 65535), 0),
+    name: withDefault(name, ''),
+    protocol: optional(portProtocol(['UDP'])),
+  }),
+  ({ protocol, ...about }): SidecarPort => ({
+    ...about,
+    protocol: protocol ?? protocolOf({ name: '', number: about.number }),
+  }),
+);
 
 const ingressListener: Decoder<IngressListener> = refine(
   struct<IngressListener>({
@@ -38,7 +50,7 @@ const ingressListener: Decoder<IngressListener> = refine(
     bind,
     captureMode,
     defaultEndpoint: optional(refine(name, (value, path) => mistakeAt(path, defaultEndpointMistake(value)))),
-    tls: optional(serverTls),
+    tls: restricting(optional(serverTls)),
     connectionPool: optional(connectionPool),
   }),
   (listener, path) => [
@@ -100,7 +112,7 @@ const outboundTrafficPolicy: Decoder<OutboundTrafficPolicy> = refine(
 /** A Sidecar's `spec`. */
 export const sidecar: Decoder<Sidecar> = refine(
   struct<Sidecar>({
-    workloadSelector: optional(workloadSelector),
+    workloadSelector: restricting(optional(workloadSelector)),
     ingress: optional(list(ingressListener)),
     inboundConnectionPool: optional(connectionPool),
     egress: optional(list(egressListener)),
@@ -124,7 +136,7 @@ function egressHostMistake(text: string): string | undefined {
   if (namespace !== '*' && namespace !== '.' && namespace !== '~' && !isDnsLabel(namespace!)) {
     return `must have a namespace, "*", "." or "~" before the slash, not ${JSON.stringify(namespace)}`;
   }
-  return hostMistake(host);
+  return anyHostMistake(host);
 }
 
 function egressMistakes(listener: EgressListener, path: string): FieldError[] {
@@ -188,6 +200,11 @@ export function sidecarWarnings(spec: Sidecar): FieldError[] {
       mistakeAt(
         `egress[${index}].hosts`,
         listener.hosts.includes('*/*') && listener.hosts.length > 1 ? '"*/*" includes the others' : undefined,
+      ),
+    ),
+    ...(spec.egress ?? []).flatMap(({ hosts }, index) =>
+      hosts.flatMap((host, place) =>
+        mistakeAt(`egress[${index}].hosts[${place}]`, partialWildcardWarning(host.slice(host.indexOf('/') + 1))),
       ),
     ),
     ...mistakeAt(

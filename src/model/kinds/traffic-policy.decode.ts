@@ -18,6 +18,7 @@ import {
   port,
   refine,
   required,
+  restricting,
   struct,
   text,
 } from '../decode.ts';
@@ -251,7 +252,7 @@ const portPolicyFields = {
   loadBalancer: optional(loadBalancer),
   connectionPool: optional(connectionPool),
   outlierDetection: optional(outlierDetection),
-  tls: optional(clientTls),
+  tls: restricting(optional(clientTls)),
 };
 
 const portPolicy: Decoder<T.PortTrafficPolicy> = struct<T.PortTrafficPolicy>({

@@ -7,6 +7,7 @@ import {
   dictionary,
   durationAtLeast,
   durationMs,
+  type FieldError,
   integer,
   list,
   mapped,
@@ -22,7 +23,7 @@ import {
 } from '../decode.ts';
 import { hostMistake, isDnsLabel } from '../names.ts';
 import { re2Mistake } from '../re2.ts';
-import { exportTo, labels, mistakeAt, subnetMistake } from './field-rules.ts';
+import { exportTo, labels, lineMistake, mistakeAt, subnetMistake } from './field-rules.ts';
 import { stringMatch, valueMatch } from './string-match.decode.ts';
 import * as rules from './virtual-service.rules.ts';
 import type * as V from './virtual-service.ts';
@@ -70,7 +71,7 @@ const valueMatches = refine(dictionary(valueMatch), rules.matchKeyMistakes);
 
 const headerMatches = refine(dictionary(valueMatch), rules.headerMatchMistakes);
 
-const httpMatch = struct<Omit<V.HttpMatchRequest, 'bySegments'>>({
+const httpMatch = struct<Omit<V.HttpMatchRequest, 'bySegments' | 'never'>>({
   name: optional(name),
   uri: optional(stringMatch),
   scheme: optional(stringMatch),
@@ -95,10 +96,14 @@ const httpRouteDestination = struct<V.HttpRouteDestination>({
   headers: optional(headers),
 });
 
+/** A part of a header: Envoy refuses a whole configuration for one with a line break. */
+const headerText: Decoder<string> = refine(name, (value, path) => mistakeAt(path, lineMistake(value)));
+
 const redirect: Decoder<V.HttpRedirect> = refine(
   struct<Omit<V.HttpRedirect, 'saysPort'>>({
-    uri: optional(name),
-    authority: optional(name),
+    uri: optional(headerText),
+    prefixRewrite: optional(headerText),
+    authority: optional(headerText),
     port: optional(port),
     derivePort: optional(oneOf(['FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT'])),
     scheme: optional(oneOf(['http', 'https'])),
@@ -123,8 +128,8 @@ const delegate = struct<V.Delegate>({ name: required(name), namespace: optional(
 
 const rewrite: Decoder<V.HttpRewrite> = refine(
   struct<V.HttpRewrite>({
-    uri: optional(name),
-    authority: optional(name),
+    uri: optional(headerText),
+    authority: optional(headerText),
     uriRegexRewrite: optional(
       struct<{ match: string; rewrite: string }>({ match: required(regex), rewrite: required(text) }),
     ),
@@ -219,7 +224,7 @@ const httpRoute: Decoder<V.HttpRoute> = refine(
     },
     { mirrorPercent: ['mirrorPercentage', wholePercent] },
   ),
-  rules.httpRouteMistakes,
+  ...rules.httpRouteMistakes,
 );
 
 /** `0s` switches the timeout off; any other is a millisecond at least. */
@@ -246,7 +251,7 @@ const routeDestinations = refine(nonEmptyList(routeDestination), rules.weightMis
 const tlsRoute = struct<V.TlsRoute>({
   match: required(
     nonEmptyList(
-      struct<V.TlsMatchAttributes>({
+      struct<Omit<V.TlsMatchAttributes, 'never'>>({
         ...l4Fields,
         sniHosts: required(nonEmptyList(refine(name, (host, path) => mistakeAt(path, hostMistake(host))))),
       }),
@@ -256,7 +261,7 @@ const tlsRoute = struct<V.TlsRoute>({
 });
 
 const tcpRoute = struct<V.TcpRoute>({
-  match: optional(list(struct<V.L4MatchAttributes>({ ...l4Fields, sourceSubnet: optional(subnet) }))),
+  match: optional(list(struct<Omit<V.L4MatchAttributes, 'never'>>({ ...l4Fields, sourceSubnet: optional(subnet) }))),
   route: optional(routeDestinations),
 });
 
@@ -273,5 +278,27 @@ export const virtualService: Decoder<V.VirtualService> = refine(
     }),
     (written): V.VirtualService => ({ ...written, hosts: written.hosts ?? [] }),
   ),
-  rules.virtualServiceMistakes,
+  ...rules.virtualServiceMistakes,
 );
+
+const inMatch = /^(http|tls|tcp)\[(\d+)\]\.match\[(\d+)\]/;
+
+/** Without a condition that is not known a match would take what it was not meant for: it takes nothing instead. */
+export function voidMatches(spec: V.VirtualService, unknown: readonly FieldError[]): V.VirtualService {
+  const voided = new Set(unknown.map(({ path }) => inMatch.exec(path)?.[0]).filter((path) => path !== undefined));
+  if (voided.size === 0) return spec;
+  const without = <R extends { readonly match?: readonly object[] }>(list: string, routes: readonly R[]): R[] =>
+    routes.map((route, index) => {
+      if (route.match === undefined) return route;
+      const match = route.match.map((one, place) =>
+        voided.has(`${list}[${index}].match[${place}]`) ? { ...one, never: true as const } : one,
+      );
+      return { ...route, match };
+    });
+  return {
+    ...spec,
+    ...(spec.http && { http: without('http', spec.http) }),
+    ...(spec.tls && { tls: without('tls', spec.tls) }),
+    ...(spec.tcp && { tcp: without('tcp', spec.tcp) }),
+  };
+}

@@ -3,9 +3,9 @@
 import { claimPath, claimPrefix, isClaimKey } from '../claim-key.ts';
 import { type FieldError, fieldPath } from '../decode.ts';
 import { grpcStatusNames } from '../grpc-status.ts';
-import { hostsOverlap, isHostWithin } from '../hostname.ts';
+import { hostsOverlap, isWildcard, mostSpecific } from '../hostname.ts';
 import { logFormatMistake } from '../log-format.ts';
-import { hostMistake, isDnsLabel, isIpAddress, isObjectName } from '../names.ts';
+import { anyHostMistake, isDnsLabel, isIpAddress, isObjectName } from '../names.ts';
 import { mistakeAt } from './field-rules.ts';
 import type * as V from './virtual-service.ts';
 
@@ -41,7 +41,7 @@ export function gatewayNameMistake(gateway: string): string | undefined {
 }
 
 export function hostOrIpMistake(host: string): string | undefined {
-  return isIpAddress(host) ? undefined : hostMistake(host);
+  return isIpAddress(host) ? undefined : anyHostMistake(host);
 }
 
 export function headerNameMistake(header: string): string | undefined {
@@ -89,13 +89,32 @@ export function redirectMistakes(redirect: V.HttpRedirect, path: string): FieldE
   return [
     ...mistakeAt(
       path,
-      Object.keys(redirect).length === 0 ? 'must have uri, authority, scheme, port or redirectCode' : undefined,
+      Object.keys(redirect).length === 0
+        ? 'must have uri, prefixRewrite, authority, scheme, port or redirectCode'
+        : undefined,
     ),
     ...mistakeAt(
       path,
       redirect.port !== undefined && redirect.derivePort ? 'must have only one of port and derivePort' : undefined,
     ),
+    ...mistakeAt(
+      path,
+      redirect.uri !== undefined && redirect.prefixRewrite !== undefined
+        ? 'must have only one of uri and prefixRewrite'
+        : undefined,
+    ),
   ];
+}
+
+/** What takes the place of a prefix needs one: in a path that is matched otherwise there is none. */
+export function prefixRewriteMistakes({ redirect, match = [] }: V.HttpRoute, path: string): FieldError[] {
+  if (redirect?.prefixRewrite === undefined) return [];
+  return match.flatMap(({ uri }, index) =>
+    mistakeAt(
+      `${fieldPath(path, 'match')}[${index}].uri`,
+      uri !== undefined && !('prefix' in uri) ? 'must be a prefix, which redirect.prefixRewrite replaces' : undefined,
+    ),
+  );
 }
 
 export function bodyMistakes(body: { readonly string?: string; readonly bytes?: string }, path: string): FieldError[] {
@@ -154,38 +173,51 @@ export function weightMistakes(route: readonly { readonly weight?: number }[], p
   return mistakeAt(path, sum > 2 ** 32 - 1 ? 'weights must sum to less than 2^32' : undefined);
 }
 
-export function httpRouteMistakes(http: V.HttpRoute, path: string): FieldError[] {
+/** Each looks at fields that the others do not need. */
+export const httpRouteMistakes = [
+  ({ route }: V.HttpRoute, path: string): FieldError[] =>
+    route === undefined ? [] : weightMistakes(route, fieldPath(path, 'route')),
+  actionMistakes,
+  besideMistakes,
+  prefixRewriteMistakes,
+  ({ mirror, mirrors = [] }: V.HttpRoute, path: string): FieldError[] =>
+    mistakeAt(
+      path,
+      mirror !== undefined && mirrors.length > 0 ? 'must have only one of mirror and mirrors' : undefined,
+    ),
+];
+
+function actionMistakes(http: V.HttpRoute, path: string): FieldError[] {
   const actions = (['route', 'redirect', 'directResponse'] as const).filter((key) => {
     return key === 'route' ? (http.route?.length ?? 0) > 0 : http[key] !== undefined;
   });
-  const errors = http.route === undefined ? [] : weightMistakes(http.route, fieldPath(path, 'route'));
   if (http.delegate !== undefined && actions.length > 0) {
-    errors.push({ path: fieldPath(path, actions[0]!), message: 'must not be given beside delegate' });
+    return [{ path: fieldPath(path, actions[0]!), message: 'must not be given beside delegate' }];
   }
-  if (http.delegate === undefined && actions.length !== 1) {
-    const found = actions.length === 0 ? 'none' : actions.join(' and ');
-    errors.push({ path, message: `must have exactly one of route, redirect and directResponse, not ${found}` });
-  }
-  const alone = http.redirect ? 'redirect' : http.directResponse ? 'directResponse' : undefined;
-  if (alone !== undefined) {
-    for (const field of ['fault', 'rewrite'] as const) {
-      if (http[field] === undefined || (alone === 'directResponse' && field === 'fault')) continue;
-      errors.push({ path: fieldPath(path, field), message: `must not be given beside ${alone}` });
-    }
-  }
-  const bothMirrors = http.mirror !== undefined && (http.mirrors?.length ?? 0) > 0;
-  return [...errors, ...mistakeAt(path, bothMirrors ? 'must have only one of mirror and mirrors' : undefined)];
+  if (http.delegate !== undefined || actions.length === 1) return [];
+  const found = actions.length === 0 ? 'none' : actions.join(' and ');
+  return [{ path, message: `must have exactly one of route, redirect and directResponse, not ${found}` }];
 }
 
-export function virtualServiceMistakes(spec: V.VirtualService, path: string): FieldError[] {
-  const routes = [spec.http, spec.tls, spec.tcp].reduce((sum, list) => sum + (list?.length ?? 0), 0);
-  return [
-    ...mistakeAt(path, routes === 0 ? 'must have at least one of http, tls and tcp' : undefined),
-    ...(spec.hosts.length === 0 ? delegateMistakes(spec, path) : hostMistakes(spec, path)),
-    ...tlsMistakes(spec, path),
-    ...tcpMistakes(spec, path),
-  ];
+/** What makes no sense with an answer that is given here. */
+function besideMistakes(http: V.HttpRoute, path: string): FieldError[] {
+  const alone = http.redirect ? 'redirect' : http.directResponse ? 'directResponse' : undefined;
+  if (alone === undefined) return [];
+  return (['fault', 'rewrite'] as const)
+    .filter((field) => http[field] !== undefined && !(alone === 'directResponse' && field === 'fault'))
+    .map((field) => ({ path: fieldPath(path, field), message: `must not be given beside ${alone}` }));
 }
+
+export const virtualServiceMistakes = [
+  (spec: V.VirtualService, path: string): FieldError[] => {
+    const routes = [spec.http, spec.tls, spec.tcp].reduce((sum, list) => sum + (list?.length ?? 0), 0);
+    return mistakeAt(path, routes === 0 ? 'must have at least one of http, tls and tcp' : undefined);
+  },
+  (spec: V.VirtualService, path: string): FieldError[] =>
+    spec.hosts.length === 0 ? delegateMistakes(spec, path) : hostMistakes(spec, path),
+  tlsMistakes,
+  tcpMistakes,
+];
 
 /** Without hosts an object can only be a delegate. */
 function delegateMistakes(spec: V.VirtualService, path: string): FieldError[] {
@@ -206,20 +238,26 @@ function delegateMistakes(spec: V.VirtualService, path: string): FieldError[] {
 
 function hostMistakes(spec: V.VirtualService, path: string): FieldError[] {
   const inMesh = spec.gateways === undefined || spec.gateways.length === 0 || spec.gateways.includes('mesh');
+  const names = new Set<string>();
+  const wildcards: string[] = [];
   return spec.hosts.flatMap((host, index) => {
     const at = `${fieldPath(path, 'hosts')}[${index}]`;
     if (host === '*' && inMesh) return [{ path: at, message: '* is only for gateways; in the mesh name the hosts' }];
-    const earlier = spec.hosts.slice(0, index).find((other) => hostsOverlap(other, host));
+    const among = isWildcard(host) ? [...wildcards, ...names] : names.has(host) ? [host] : wildcards;
+    const earlier = among.find((other) => hostsOverlap(other, host));
+    if (isWildcard(host)) wildcards.push(host);
+    else names.add(host);
     return mistakeAt(at, earlier === undefined ? undefined : `${host} repeats or overlaps ${earlier}`);
   });
 }
 
 function tlsMistakes(spec: V.VirtualService, path: string): FieldError[] {
+  const hosts = new Set(spec.hosts);
   return (spec.tls ?? []).flatMap((route, index) => {
     const at = `${fieldPath(path, 'tls')}[${index}]`;
     const outside = route.match.flatMap((match, matchIndex) =>
       match.sniHosts.flatMap((sni, sniIndex) =>
-        spec.hosts.some((host) => isHostWithin(sni, host))
+        mostSpecific(sni, hosts) !== undefined
           ? []
           : [
               {

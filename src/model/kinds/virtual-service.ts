@@ -51,7 +51,11 @@ export interface HttpMatchRequest {
   readonly statPrefix?: string;
   /** The prefix of `uri` is one of whole path segments: what Ingresses say, and no VirtualService can. */
   readonly bySegments?: boolean;
+  readonly never?: Never;
 }
+
+/** One of the conditions is not known: nothing fulfils it, so that a route takes no more than it was meant to. */
+export type Never = true;
 
 export interface HttpRouteDestination {
   readonly destination: Destination;
@@ -77,7 +81,10 @@ export interface Delegate {
 }
 
 export interface HttpRedirect {
+  /** The whole path. Not beside `prefixRewrite`. */
   readonly uri?: string;
+  /** Takes the place of the prefix that was matched. */
+  readonly prefixRewrite?: string;
   readonly authority?: string;
   readonly port?: number;
   readonly derivePort?: 'FROM_PROTOCOL_DEFAULT' | 'FROM_REQUEST_PORT';
@@ -180,6 +187,7 @@ interface L4Attributes {
   readonly sourceLabels?: Readonly<Record<string, string>>;
   readonly gateways?: readonly string[];
   readonly sourceNamespace?: string;
+  readonly never?: Never;
 }
 
 export interface RouteDestination {

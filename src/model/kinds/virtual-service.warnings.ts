@@ -1,6 +1,8 @@
 /** What is allowed in a VirtualService and probably not meant (spec/discovery.md §4.5). */
 import { isClaimKey } from '../claim-key.ts';
 import type { FieldError } from '../decode.ts';
+import { partialWildcardWarning } from '../names.ts';
+import { mistakeAt } from './field-rules.ts';
 import type * as V from './virtual-service.ts';
 
 export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
@@ -10,6 +12,7 @@ export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
     ...unreachable('tcp', spec.tcp ?? [], (match) => Object.keys(match).length === 0),
     ...largeBodies(spec),
     ...claimsInMesh(spec),
+    ...spec.hosts.flatMap((host, index) => mistakeAt(`hosts[${index}]`, partialWildcardWarning(host))),
   ];
 }
 

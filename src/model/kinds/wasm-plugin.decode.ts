@@ -13,6 +13,7 @@ import {
   port,
   refine,
   required,
+  restricting,
   struct,
   text,
 } from '../decode.ts';
@@ -66,7 +67,7 @@ export const wasmPlugin: Decoder<WasmPlugin> = refine(
         failStrategy: optional(oneOf(['FAIL_CLOSE', 'FAIL_OPEN', 'FAIL_RELOAD'])),
         type: optional(oneOf(['UNSPECIFIED_PLUGIN_TYPE', 'HTTP', 'NETWORK'])),
         vmConfig: optional(struct<{ env?: readonly WasmVariable[] }>({ env: optional(list(variable)) })),
-        match: optional(list(match)),
+        match: restricting(optional(list(match))),
       },
       scopeAliases(),
     ),

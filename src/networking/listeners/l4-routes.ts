@@ -93,6 +93,7 @@ function toRoute(
 
 function matches(match: L4MatchAttributes, { shape, gateways, port }: L4Context): boolean {
   return (
+    !match.never &&
     (match.port === undefined || match.port === port) &&
     isSelected(match.sourceLabels ?? {}, shape.labels) &&
     (match.sourceNamespace === undefined || match.sourceNamespace === shape.configNamespace) &&

@@ -71,6 +71,7 @@ function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape, aske
 /** Version and metadata are told by few nodes; who does not tell is not matched. */
 function isForProxy({ match }: EnvoyPatch, { type, askedMetadata }: ProxyShape): boolean {
   const { proxyVersion = '', metadata = {} } = match.proxy ?? {};
+  if (match.context === 'WAYPOINT') return false;
   if (match.context !== 'ANY' && (match.context === 'GATEWAY') !== (type === 'router')) return false;
   const version = askedMetadata.ISTIO_VERSION;
   if (proxyVersion !== '' && (typeof version !== 'string' || !expressionOf(proxyVersion).isFoundIn(version)))

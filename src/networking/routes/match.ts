@@ -29,6 +29,7 @@ export interface MatchContext {
 /** Whether the match can hold at all for this proxy, gateway and port. */
 export function appliesTo(match: HttpMatchRequest, { shape, gateway, listenerPort }: MatchContext): boolean {
   return (
+    !match.never &&
     (match.port === undefined || match.port === listenerPort) &&
     isSelected(match.sourceLabels ?? {}, shape.labels) &&
     (match.sourceNamespace === undefined || match.sourceNamespace === shape.configNamespace) &&

@@ -8,6 +8,7 @@ import {
   RedirectActionSchema,
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { HttpDirectResponse, HttpRedirect } from '../../model/kinds/virtual-service.ts';
+import type { Init } from '../init.ts';
 
 const codes: Readonly<Record<number, Code>> = {
   301: Code.MOVED_PERMANENTLY,
@@ -17,22 +18,27 @@ const codes: Readonly<Record<number, Code>> = {
   308: Code.PERMANENT_REDIRECT,
 };
 
-/** A path that begins so replaces what the route's prefix matched, and keeps the rest. */
+/** A path that begins so replaces what the route's prefix matched, and keeps the rest; `prefixRewrite` says it by itself. */
 const prefixMarker = '%PREFIX()%';
 
 export function redirectAction(redirect: HttpRedirect, listenerPort: number): RedirectAction {
-  const { uri, scheme } = redirect;
+  const { scheme } = redirect;
   return create(RedirectActionSchema, {
     hostRedirect: redirect.authority ?? '',
     portRedirect: redirectPort(redirect, listenerPort),
     responseCode: codes[redirect.redirectCode ?? 301] ?? Code.MOVED_PERMANENTLY,
     ...(scheme && { schemeRewriteSpecifier: { case: 'schemeRedirect', value: scheme } }),
-    ...(uri && {
-      pathRewriteSpecifier: uri.startsWith(prefixMarker)
-        ? { case: 'prefixRewrite', value: uri.slice(prefixMarker.length) }
-        : { case: 'pathRedirect', value: uri },
-    }),
+    ...pathChange(redirect),
   });
+}
+
+function pathChange({
+  uri,
+  prefixRewrite,
+}: HttpRedirect): Pick<Init<typeof RedirectActionSchema>, 'pathRewriteSpecifier'> {
+  const prefix = prefixRewrite ?? (uri?.startsWith(prefixMarker) ? uri.slice(prefixMarker.length) : undefined);
+  if (prefix !== undefined) return { pathRewriteSpecifier: { case: 'prefixRewrite', value: prefix } };
+  return uri ? { pathRewriteSpecifier: { case: 'pathRedirect', value: uri } } : {};
 }
 
 /** 0 leaves the port out; the default port of the scheme goes without saying. */

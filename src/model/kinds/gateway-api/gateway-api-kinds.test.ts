@@ -107,6 +107,7 @@ describe('an HTTPRoute', () => {
     [
       filter('{type: RequestMirror, requestMirror: {backendRef: {name: a}, percent: 1, fraction: {numerator: 2}}}'),
       'backendRef.port: is required',
+      'requestMirror: must have only one of percent and fraction',
     ],
     [
       filter('{type: RequestMirror, requestMirror: {backendRef: {name: a, port: 1}, fraction: {numerator: 101}}}'),

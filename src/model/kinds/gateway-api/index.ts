@@ -1,6 +1,7 @@
 /** The kinds of Kubernetes' Gateway API that are read (spec/discovery.md §4.2). */
 import type { Decoder, FieldError } from '../../decode.ts';
 import type { Kind } from '../kind.ts';
+import { decodeKnown, unknownFields } from '../unknown-fields.ts';
 import { gatewayApiGroup } from './fields.ts';
 import { type GatewayClass, gatewayClass } from './gateway-class.ts';
 import { httpRouteObject, httpRouteWarnings } from './http-route.decode.ts';
@@ -8,7 +9,6 @@ import type { HttpRouteObject } from './http-route.ts';
 import { kubernetesGateway, kubernetesGatewayWarnings } from './kubernetes-gateway.decode.ts';
 import type { KubernetesGateway } from './kubernetes-gateway.ts';
 import { type ReferenceGrant, referenceGrant } from './reference-grant.ts';
-import { decodeKnown, unknownFields } from './unknown-fields.ts';
 
 export interface SpecOfGatewayApiKind {
   readonly GatewayClass: GatewayClass;
