@@ -31,6 +31,8 @@ export interface AdminClient {
 }
 
 const defaultLimitMs = 5_000;
+/** The statistics of a mesh of 100,000 clusters are smaller; a stranger at this port may never end. */
+const maxAnswerBytes = 64 * 1024 * 1024;
 
 /** A connection is used once: a hot restart moves the port to another process. */
 export function createAdminClient(host: string, port: number): AdminClient {
@@ -39,24 +41,27 @@ export function createAdminClient(host: string, port: number): AdminClient {
   const call = (method: 'GET' | 'POST', path: string, limitMs: number): Promise<AdminAnswer> =>
     new Promise((resolve, reject) => {
       const signal = AbortSignal.timeout(limitMs);
+      const failure = (error: Error): Error =>
+        new Error(
+          `the admin interface at ${address} does not answer ${path} (${
+            signal.aborted ? `no answer in ${limitMs} ms` : connectionProblem(error)
+          })`,
+          { cause: error },
+        );
       const outgoing = request({ host, port, method, path, agent: false, signal }, (response) => {
         const chunks: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => chunks.push(chunk));
-        response.on('error', reject);
+        let bytes = 0;
+        response.on('data', (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes > maxAnswerBytes) response.destroy(new Error(`more than ${maxAnswerBytes} bytes`));
+          else chunks.push(chunk);
+        });
+        response.on('error', (error) => reject(failure(error)));
         response.on('end', () =>
           resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') }),
         );
       });
-      outgoing.on('error', (error) =>
-        reject(
-          new Error(
-            `the admin interface at ${address} does not answer ${path} (${
-              signal.aborted ? `no answer in ${limitMs} ms` : connectionProblem(error)
-            })`,
-            { cause: error },
-          ),
-        ),
-      );
+      outgoing.on('error', (error) => reject(failure(error)));
       outgoing.end();
     });
 

@@ -1,0 +1,43 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { createAdminClient } from './admin-client.ts';
+
+let server: Server;
+
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+async function listening(answer: Server): Promise<number> {
+  server = answer;
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+test('an answer that does not end is cut off at its limit of bytes', async () => {
+  const chunk = Buffer.alloc(1024 * 1024, 'x');
+  let sent = 0;
+  const port = await listening(
+    createServer((_, response) => {
+      const more = (): void => {
+        while (!response.destroyed && response.write(chunk)) sent += chunk.length;
+        sent += chunk.length;
+      };
+      response.on('drain', more);
+      more();
+    }),
+  );
+  await expect(createAdminClient('127.0.0.1', port).get('/stats', 10_000)).rejects.toThrow(/more than 67108864 bytes/);
+  expect(sent).toBeLessThan(128 * 1024 * 1024);
+});
+
+test('an answer that stops half way is none after its time', async () => {
+  const port = await listening(
+    createServer((_, response) => response.writeHead(200, { 'content-length': 9 }).write('LIVE')),
+  );
+  const state = await createAdminClient('127.0.0.1', port).state(100);
+  expect(state).toMatchObject({ live: false, answered: false });
+  expect(state.detail).toMatch(/no answer in 100 ms/);
+});
