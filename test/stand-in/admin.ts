@@ -6,7 +6,8 @@ export type ServerState = 'INITIALIZING' | 'LIVE' | 'DRAINING';
 
 export class AdminInterface {
   state: ServerState = 'INITIALIZING';
-  behaviour: 'holds' | 'fails' | 'answers' = 'answers';
+  /** Bytes are the answer to everything. */
+  behaviour: 'holds' | 'fails' | 'answers' | Buffer = 'answers';
   requestsInFlight = 0;
   readonly #flags: StandInFlags;
   readonly #onOrder: (path: string) => void;
@@ -40,6 +41,10 @@ export class AdminInterface {
 
   #serve({ method, url = '/' }: IncomingMessage, response: ServerResponse): void {
     if (this.behaviour === 'holds') return;
+    if (typeof this.behaviour !== 'string') {
+      response.socket?.end(this.behaviour);
+      return;
+    }
     const { status, body } =
       this.behaviour === 'fails' ? { status: 500, body: 'told to fail' } : this.#answer(method, url);
     response.writeHead(status, { connection: 'close', 'content-type': 'text/plain' }).end(`${body}\n`);

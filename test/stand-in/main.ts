@@ -170,6 +170,9 @@ class StandIn {
       case 'admin':
         this.#admin.behaviour = order.behaviour;
         break;
+      case 'garble admin':
+        this.#admin.behaviour = Buffer.from(order.bytes, 'base64');
+        break;
       case 'requests':
         this.#admin.requestsInFlight = order.active;
         break;

@@ -36,6 +36,8 @@ export type Order =
   | { readonly order: 'flood'; readonly lines: number }
   /** The admin interface takes connections and does not answer, answers everything with 500, or behaves. */
   | { readonly order: 'admin'; readonly behaviour: 'holds' | 'fails' | 'answers' }
+  /** The admin interface answers everything with these bytes, in base64, HTTP or not. */
+  | { readonly order: 'garble admin'; readonly bytes: string }
   /** Requests in flight, in its statistics. */
   | { readonly order: 'requests'; readonly active: number }
   /** Sets the mark in shared memory that makes it refuse every child (fact 1). */

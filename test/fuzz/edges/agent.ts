@@ -7,6 +7,7 @@ import { type AgentProgram, Mesh } from '../../harness/mesh.ts';
 import type { Draw } from '../../random-config/draw.ts';
 import { Control, standInBinary } from '../../stand-in/control.ts';
 import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
+import { adminAnswerBytes } from '../grammar/admin.ts';
 import { randomBytes } from '../grammar/bytes.ts';
 import { httpRequest } from '../grammar/http.ts';
 import { randomPem } from '../grammar/pem.ts';
@@ -141,12 +142,17 @@ class AgentSubject implements Subject {
   async #admin(draw: Draw): Promise<string> {
     const envoy = this.#control.serving.at(-1);
     if (envoy === undefined) return 'nobody to ask';
+    const garbled = draw.chance(0.6) ? adminAnswerBytes(draw) : undefined;
     const behaviour = draw.pick(['holds', 'fails', 'answers'] as const);
-    await envoy.order({ order: 'admin', behaviour });
+    await envoy.order(
+      garbled === undefined
+        ? { order: 'admin', behaviour }
+        : { order: 'garble admin', bytes: garbled.toString('base64') },
+    );
     const path = draw.pick(paths.slice(0, 3));
     await fetch(`http://127.0.0.1:${this.#agent.statusPort}${path}`, {
       signal: AbortSignal.timeout(draw.int(1, 300)),
     }).catch(() => {});
-    return `${behaviour}, asked for ${path}`;
+    return `${garbled === undefined ? behaviour : shown(garbled)}, asked for ${path}`;
   }
 }

@@ -27,7 +27,8 @@ import type { TraceRecord } from '../../../src/runtime/trace.ts';
 import { createServerCertificates } from '../../certs/server-certificates.ts';
 import type { Draw } from '../../random-config/draw.ts';
 import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
-import { mutatedBytes, randomBytes } from '../grammar/bytes.ts';
+import { adminAnswerBytes } from '../grammar/admin.ts';
+import { mutatedBytes } from '../grammar/bytes.ts';
 import { randomPem } from '../grammar/pem.ts';
 import { randomTrace } from '../grammar/trace.ts';
 import { oddText, oddValue } from '../grammar/words.ts';
@@ -185,22 +186,7 @@ function thinking(what: string, deed: () => unknown): void {
 
 /** An Envoy whose admin interface answers anything: the client says so within its time, whatever comes. */
 async function adminAnswer(draw: Draw): Promise<string> {
-  const bytes = draw.one(
-    () => randomBytes(draw, draw.int(0, 300)),
-    () =>
-      Buffer.from(
-        `HTTP/1.1 ${draw.pick(['200', '503', '999', '-1', 'x'])} ${oddText(draw)}\r\ncontent-length: ${draw.pick(['0', '5', '-1', '99999999999'])}\r\n\r\n${oddText(draw)}`,
-      ),
-    () =>
-      Buffer.from(
-        `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${draw.pick(['ffffffff\r\n', '5\r\nLIVE\n\r\n0\r\n\r\n', 'zz\r\n', '-1\r\n'])}${oddText(draw)}`,
-      ),
-    () => Buffer.from(`HTTP/1.1 200 OK\r\n\r\n${JSON.stringify(oddValue(draw))}`),
-    () =>
-      Buffer.from(
-        `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{"command_line_options": ${JSON.stringify(oddValue(draw))}}`,
-      ),
-  );
+  const bytes = adminAnswerBytes(draw);
   const server = createServer((socket) => {
     socket.on('error', () => {});
     socket.on('data', () => {});
