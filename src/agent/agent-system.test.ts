@@ -1,7 +1,7 @@
 /** The whole agent with the real Envoy, from its command line. The bootstrap is the test's own: no control plane. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,7 +31,9 @@ interface Agent {
   trace(): TraceLine[];
 }
 
-async function startAgent(options: { statusPort?: number; folder?: string; flags?: string[] } = {}): Promise<Agent> {
+async function startAgent(
+  options: { statusPort?: number; folder?: string; flags?: string[]; env?: NodeJS.ProcessEnv } = {},
+): Promise<Agent> {
   const made = options.folder === undefined ? temporaryFolder() : undefined;
   const folder = options.folder ?? made!.path;
   const adminPort = await freePort();
@@ -48,7 +50,11 @@ async function startAgent(options: { statusPort?: number; folder?: string; flags
     ...['--runDir', join(folder, 'run'), '--trace', traceFile],
     ...(options.flags ?? []),
   ];
-  const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, args, {
+    cwd: folder,
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
   const ended = once(child, 'close') as Promise<[number | null, string | null]>;
@@ -194,6 +200,41 @@ test('two signals end the agent at once, however long it was to drain', async ()
   agent.process.kill('SIGINT');
   expect(await agent.exit()).toEqual({ code: 0, signal: null });
   expect(sharedMemory(agent)).toEqual([]);
+});
+
+test('folders for temporary files may vanish; where none can be written, each try says so, and the next one serves', async () => {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  const temporary = join(made.path, 'tmp');
+  mkdirSync(temporary);
+  const agent = await startAgent({ env: { TMPDIR: temporary } });
+  const runDir = join(agent.folder, 'run');
+  await agent.live(0);
+  // Twice: a supervisor that lost a chart would not come back a second time.
+  for (const _ of ['first', 'second']) {
+    rmSync(temporary, { recursive: true, force: true });
+    rmSync(runDir, { recursive: true, force: true });
+    const [before] = agent.envoys();
+    process.kill(before!, 'SIGKILL');
+    await until(
+      'another Envoy is live',
+      async () => !agent.envoys().includes(before!) && (await agent.ready()),
+      agent.output,
+    );
+  }
+  // Files in their places: nothing can be made there, whoever asks.
+  for (const folder of [temporary, runDir, join(agent.folder, 'etc')]) {
+    rmSync(folder, { recursive: true, force: true });
+    writeFileSync(folder, '');
+  }
+  process.kill(agent.envoys()[0]!, 'SIGKILL');
+  const why = `a folder cannot be written: ${runDir}: ENOTDIR`;
+  await until('a failed try is told with its folder', () => agent.output().includes(why), agent.output);
+  expect(agent.output()).toContain('; name another folder with --runDir');
+  rmSync(runDir);
+  await until('an Envoy is live', () => agent.ready(), agent.output);
+  agent.process.kill('SIGTERM');
+  expect((await agent.exit()).code).toBe(0);
 });
 
 test('a status port in use ends the agent with one clear error', async () => {

@@ -1,5 +1,7 @@
 /** The agent: its statecharts with their effects, started, recorded, and cleaned up after whatever happens. */
 import { rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { resolve } from 'node:path';
 import { fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
@@ -34,6 +36,7 @@ import { ProcessTable } from './process-table.ts';
 import type { ProxyOptions } from './proxy-options.ts';
 import { countRequests } from './requests-in-flight.ts';
 import { tellRestart } from './restart-narration.ts';
+import type { ScratchParent } from './scratch-folder.ts';
 import type { ServingPorts } from './serving-envoy.ts';
 import { repairSharedMemory } from './shared-memory.ts';
 import { handledSignals, signals } from './signals.ts';
@@ -153,7 +156,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       }),
       supervisor: supervisorMachine.provide({
         actors: {
-          epoch: await epochWithEffects(program, net.table, admins),
+          epoch: await epochWithEffects(program, net.table, admins, scratchFolders(runDir, config)),
           repair: repairSharedMemory({ binary: program.binary }),
           countRequests: countRequests({ admins, ownPorts: [envoyStatusPort, envoyPrometheusPort] }),
         },
@@ -177,7 +180,12 @@ function servingPorts({ config, addresses, ...options }: ProxyOptions, table: Pr
   return { host: localAddresses(addresses).localhost, port, table };
 }
 
-async function epochWithEffects(program: AgentProgram, table: ProcessTable, admins: AdminInterfaces) {
+async function epochWithEffects(
+  program: AgentProgram,
+  table: ProcessTable,
+  admins: AdminInterfaces,
+  scratch: readonly ScratchParent[],
+) {
   const { options, binary, log, recorder } = program;
   const { config, role } = options;
   const flags = envoyFlags(options);
@@ -187,11 +195,21 @@ async function epochWithEffects(program: AgentProgram, table: ProcessTable, admi
   const discoveryAddress = 'bootstrap' in source ? config.discoveryAddress : undefined;
   return epochMachine.provide({
     actors: {
-      prepare: prepareEpoch({ binary, guard, flags, admins, configPath: config.configPath, source, discoveryAddress }),
+      prepare: prepareEpoch({
+        binary,
+        guard,
+        flags,
+        scratch,
+        admins,
+        configPath: config.configPath,
+        source,
+        discoveryAddress,
+      }),
       process: envoyProcess({
         binary,
         guard,
         flags,
+        scratch,
         table,
         recorder,
         log: log.scope('envoy'),
@@ -206,6 +224,15 @@ async function epochWithEffects(program: AgentProgram, table: ProcessTable, admi
       },
     },
   });
+}
+
+/** The run directory is there for every agent; another one may be writable where it is not. */
+function scratchFolders(runDir: string, { configPath }: ProxyOptions['config']): ScratchParent[] {
+  return [
+    { path: resolve(runDir), flag: '--runDir' },
+    { path: resolve(configPath), flag: '--configPath' },
+    { path: tmpdir(), flag: 'TMPDIR' },
+  ];
 }
 
 function removeQuietly(file: string, log: Logger): void {

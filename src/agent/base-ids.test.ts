@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -57,6 +57,26 @@ test('a release removes lock and shared memory and gives the id back', async () 
   expect(existsSync(memory(claimed.baseId))).toBe(false);
   expect(readdirSync(runDir)).toEqual([]);
   await expect(claim({ ...options, baseId: claimed.baseId })).resolves.toMatchObject({ baseId: claimed.baseId });
+});
+
+test('a release whose files cannot be removed gives the id back all the same', async () => {
+  const { options, runDir } = host();
+  const { baseId, release } = await claimBaseId(options);
+  rmSync(runDir, { recursive: true });
+  writeFileSync(runDir, '');
+  expect(release).not.toThrow();
+  const again = await claimBaseId({ ...options, runDir: join(runDir, '..', 'other'), baseId });
+  again.release();
+});
+
+test('a run directory that is full is told with its flag', async () => {
+  const { options, runDir } = host();
+  const free = await claimBaseId(options);
+  free.release();
+  symlinkSync('/dev/full', join(runDir, `base-id-${free.baseId}.${process.pid}`));
+  await expect(claimBaseId({ ...options, baseId: free.baseId })).rejects.toThrow(
+    `a folder cannot be written: ${runDir}: ENOSPC: no space left on device; name another folder with --runDir`,
+  );
 });
 
 test('the lock names the process and the time of its start', async () => {

@@ -9,10 +9,11 @@
 import { createHash } from 'node:crypto';
 import { existsSync, linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, isSystemError } from '../runtime/errors.ts';
 import { ensureRunDir } from '../runtime/run-dir.ts';
+import { unwritable } from './scratch-folder.ts';
 
 export interface BaseIdOptions {
   /** Directory of the lock files. */
@@ -28,7 +29,10 @@ export interface ClaimedBaseId {
   readonly baseId: number;
   /** Files of dead agents that were removed. */
   readonly sweptFiles: string[];
-  /** Removes the lock and the shared memory. For the time when no Envoy of ours lives. Safe to call twice. */
+  /**
+   * Removes the lock and the shared memory, as far as that can be done. For the time when no Envoy of ours lives. Safe to call
+   * twice; never throws.
+   */
   release(): void;
 }
 
@@ -121,10 +125,19 @@ async function tryClaim(baseId: number, options: BaseIdOptions): Promise<(() => 
   return () => {
     if (released) return;
     released = true;
-    rmSync(memory, { force: true });
-    rmSync(lock, { force: true });
+    // Of what cannot be removed now, the next agent finds that its owner is dead.
+    removeQuietly(memory);
+    removeQuietly(lock);
     hold.close();
   };
+}
+
+function removeQuietly(file: string): void {
+  try {
+    rmSync(file, { force: true });
+  } catch {
+    // The folder may be read-only by now.
+  }
 }
 
 /** Removes the lock and the shared memory of every agent that is dead, once its Envoys are gone. */
@@ -139,8 +152,8 @@ async function sweep({ runDir, sweepLimitMs = 3_000, sharedMemoryDir = sharedMem
         // Read again: until we held the socket, another agent could have taken the id.
         if (isAlive(readOwner(lock)) || !(await becomesFree(baseId, sweepLimitMs))) return [];
         const files = [sharedMemoryFile(sharedMemoryDir, baseId), lock].filter((file) => existsSync(file));
-        for (const file of files) rmSync(file, { force: true });
-        return files;
+        for (const file of files) removeQuietly(file);
+        return files.filter((file) => !existsSync(file));
       } finally {
         hold.close();
       }
@@ -195,15 +208,15 @@ function lockedBaseIds(runDir: string): number[] {
 function writeLock(lock: string): boolean {
   const draft = `${lock}.${process.pid}`;
   const owner: Owner = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '' };
-  writeFileSync(draft, JSON.stringify(owner));
   try {
+    writeFileSync(draft, JSON.stringify(owner));
     linkSync(draft, lock);
     return true;
   } catch (error) {
     if (isSystemError(error, 'EEXIST')) return false;
-    throw error;
+    throw unwritable(dirname(lock), error, '--runDir');
   } finally {
-    rmSync(draft, { force: true });
+    removeQuietly(draft);
   }
 }
 

@@ -12,7 +12,15 @@ import { envoyProcess } from './envoy-process.ts';
 import type { OutOfMemoryCounter } from './out-of-memory.ts';
 import { parentDeathGuard } from './parent-death.ts';
 import { ProcessTable } from './process-table.ts';
-import { envoyBinary, freePort, temporaryFolder, testFlags, writeAdminOnlyBootstrap } from './testing/real-envoy.ts';
+import type { ScratchParent } from './scratch-folder.ts';
+import {
+  envoyBinary,
+  freePort,
+  temporaryFolder,
+  temporaryScratch,
+  testFlags,
+  writeAdminOnlyBootstrap,
+} from './testing/real-envoy.ts';
 
 let guard: readonly string[];
 
@@ -33,7 +41,12 @@ interface Running {
 
 /** One Envoy, below a machine that notes what it is told. */
 async function run(
-  options: { binary?: string; configFile?: string; outOfMemoryKills?: OutOfMemoryCounter } = {},
+  options: {
+    binary?: string;
+    configFile?: string;
+    outOfMemoryKills?: OutOfMemoryCounter;
+    scratch?: readonly ScratchParent[];
+  } = {},
 ): Promise<Running> {
   const folder = temporaryFolder();
   const claimed = await claimBaseId({ runDir: join(folder.path, 'run') });
@@ -47,6 +60,7 @@ async function run(
     flags: testFlags,
     table,
     guard,
+    scratch: options.scratch ?? temporaryScratch(),
     recorder: { record: (body) => records.push(body) },
     outOfMemoryKills: options.outOfMemoryKills ?? (() => undefined),
     log: createLogger({ write: (line) => log.push(line) }).scope('envoy'),
@@ -99,7 +113,8 @@ test('an Envoy is spawned, lives, and ends by SIGTERM with code 0', async () => 
   await live(envoy);
   expect(envoy.table.list()).toMatchObject([{ pid, epoch: 0 }]);
   // Every line of the start is in the log, from Envoy's stderr, with its level.
-  expect(envoy.log.some((line) => /\tinfo\tenvoy\t.*starting main dispatch loop/.test(line))).toBe(true);
+  const lastLine = /\tinfo\tenvoy\t.*starting main dispatch loop/;
+  await expect.poll(() => envoy.log.some((line) => lastLine.test(line)), { timeout: 5_000 }).toBe(true);
   envoy.order('SIGTERM');
   expect(await envoy.event('process.exited')).toMatchObject({ code: 0, signal: null, refusedByParent: false });
   expect(envoy.table.list()).toEqual([]);

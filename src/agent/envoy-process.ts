@@ -13,8 +13,9 @@ import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
 import { EnvoyOutput } from './envoy-log.ts';
 import { EnvoyLogRecords } from './envoy-log-records.ts';
 import type { OutOfMemoryCounter } from './out-of-memory.ts';
-import { openOutputChannels } from './output-channels.ts';
+import { type OutputChannels, openOutputChannels } from './output-channels.ts';
 import type { ProcessTable } from './process-table.ts';
+import type { ScratchParent } from './scratch-folder.ts';
 
 export interface EnvoyProcessEnvironment {
   /** Path of the Envoy binary. */
@@ -28,6 +29,8 @@ export interface EnvoyProcessEnvironment {
   readonly guard: readonly string[];
   /** Of the control group that Envoys live in. */
   readonly outOfMemoryKills: OutOfMemoryCounter;
+  /** Where the pipes to an Envoy have names for a moment. */
+  readonly scratch: readonly ScratchParent[];
 }
 
 type ProcessReport = ProcessSpawned | ProcessExited | ProcessFailed;
@@ -57,17 +60,16 @@ export function envoyProcess(environment: EnvoyProcessEnvironment) {
 }
 
 function runEnvoy(
-  { binary, flags, log, table, guard, outOfMemoryKills }: EnvoyProcessEnvironment,
+  { binary, flags, log, table, guard, outOfMemoryKills, scratch }: EnvoyProcessEnvironment,
   run: { epoch: number; baseId: number; configFile: string },
   { report, records }: { report: (event: ProcessReport) => void; records: EnvoyLogRecords },
 ): { kill(signal: NodeJS.Signals): void } {
-  const problem = whyNotExecutable(binary);
-  if (problem !== undefined) {
-    report({ type: 'process.failed', reason: problem });
+  const channels = channelsFor(binary, scratch);
+  if ('problem' in channels) {
+    report({ type: 'process.failed', reason: channels.problem });
     return { kill: () => {} };
   }
   const [file, ...args] = [...guard, binary, ...envoyArguments(flags, run)];
-  const channels = openOutputChannels();
   const killsBefore = outOfMemoryKills();
   // A group of its own: Ctrl-C at a terminal is for the agent, which then drains. Envoy's kernel tie to the thread that
   // spawned it holds all the same. Output goes past execa's buffers: it must be read as long as Envoy lives.
@@ -143,11 +145,12 @@ function readLines(stream: Readable | null, onLine: (line: string) => void): Pro
   return new Promise((resolve) => lines.once('close', resolve));
 }
 
-function whyNotExecutable(binary: string): string | undefined {
+/** The outputs of an Envoy that may be started now, or why it cannot be. */
+function channelsFor(binary: string, scratch: readonly ScratchParent[]): OutputChannels | { problem: string } {
   try {
     accessSync(binary, constants.X_OK);
-    return undefined;
+    return openOutputChannels(scratch);
   } catch (error) {
-    return `Envoy cannot be started: ${messageOf(error)}`;
+    return { problem: `Envoy cannot be started: ${messageOf(error)}` };
   }
 }

@@ -3,11 +3,12 @@
  * pipes are sockets, which Linux refuses to open (ENXIO), so Envoy would reject every such listener.
  */
 import { spawnSync } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { closeSync, constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { isSystemError } from '../runtime/errors.ts';
+import { inScratchFolder, type ScratchParent } from './scratch-folder.ts';
 
 /** An open file of ours that a child gets. execa takes any; its types know only the first few. */
 export type FileDescriptor = 3 | 4 | 5 | 6 | 7 | 8 | 9;
@@ -29,20 +30,32 @@ export interface OutputChannels {
 /**
  * Standard output is ours where the child can open it: what Envoy writes there is what users asked for, and goes out
  * untouched. All else goes through named pipes, or through Node's where the host has no `mkfifo`.
+ *
+ * @param scratch where the pipes have names for a moment
+ * @throws ChartpilotError FILE_UNWRITABLE when there is no place for them
  */
-export function openOutputChannels(ownOutput = '/dev/stdout'): OutputChannels {
+export function openOutputChannels(scratch: readonly ScratchParent[], ownOutput = '/dev/stdout'): OutputChannels {
   const inherited: OutputChannel | undefined = canBeOpened(ownOutput)
     ? { childEnd: 'inherit', stream: undefined }
     : undefined;
-  const pipes = namedPipes(inherited === undefined ? 2 : 1);
-  const plain: OutputChannel = { childEnd: 'pipe', stream: undefined };
+  const pipes = namedPipes(scratch, inherited === undefined ? 2 : 1);
   return {
     stderr: pipes[0] ?? plain,
     stdout: inherited ?? pipes[1] ?? plain,
-    release: () => {
-      for (const { childEnd } of pipes) closeSync(childEnd);
-    },
+    release: () => release(pipes),
   };
+}
+
+/** For the standard error of a child whose other outputs go nowhere; as {@link openOutputChannels}. */
+export function openErrorChannel(scratch: readonly ScratchParent[]): OutputChannel & { release(): void } {
+  const pipes = namedPipes(scratch, 1);
+  return { ...(pipes[0] ?? plain), release: () => release(pipes) };
+}
+
+const plain: OutputChannel = { childEnd: 'pipe', stream: undefined };
+
+function release(pipes: readonly NamedPipe[]): void {
+  for (const { childEnd } of pipes) closeSync(childEnd);
 }
 
 function canBeOpened(path: string): boolean {
@@ -60,18 +73,38 @@ interface NamedPipe extends OutputChannel {
 }
 
 /** Their names are gone before anybody else could use them. */
-function namedPipes(count: number): NamedPipe[] {
-  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-output-'));
-  try {
+function namedPipes(scratch: readonly ScratchParent[], count: number): NamedPipe[] {
+  return inScratchFolder(scratch, (folder) => {
     const paths = Array.from({ length: count }, (_, index) => join(folder, String(index)));
-    if (spawnSync('mkfifo', ['-m', '600', ...paths], { stdio: 'ignore' }).status !== 0) return [];
-    return paths.map((path) => {
-      // The reading end first, without waiting for a writer; then the writing end finds its reader.
-      const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-      const childEnd = openSync(path, constants.O_WRONLY) as FileDescriptor;
-      return { childEnd, stream: new Socket({ fd: readEnd, readable: true, writable: false }) };
-    });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+    const { error, status, stderr } = spawnSync('mkfifo', ['-m', '600', ...paths], { encoding: 'utf8' });
+    if (error !== undefined && isSystemError(error, 'ENOENT')) return [];
+    // Not every file system has them: then the next folder may.
+    if (status !== 0) throw error ?? new Error(stderr.trim() || `mkfifo ends with ${status}`);
+    return openAll(paths);
+  });
+}
+
+/** All or none: what was opened before one that cannot be is closed again. */
+function openAll(paths: readonly string[]): NamedPipe[] {
+  const pipes: NamedPipe[] = [];
+  try {
+    for (const path of paths) pipes.push(openPipe(path));
+    return pipes;
+  } catch (error) {
+    for (const { stream } of pipes) stream.destroy();
+    release(pipes);
+    throw error;
+  }
+}
+
+function openPipe(path: string): NamedPipe {
+  // The reading end first, without waiting for a writer; then the writing end finds its reader.
+  const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const childEnd = openSync(path, constants.O_WRONLY) as FileDescriptor;
+    return { childEnd, stream: new Socket({ fd: readEnd, readable: true, writable: false }) };
+  } catch (error) {
+    closeSync(readEnd);
+    throw error;
   }
 }

@@ -1,6 +1,6 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import type { Prepared } from '../../machines/agent/epoch.machine.ts';
@@ -10,6 +10,7 @@ import {
   envoyBinary,
   freePort,
   temporaryFolder,
+  temporaryScratch,
   testFlags,
   writeAdminOnlyBootstrap,
 } from './testing/real-envoy.ts';
@@ -29,6 +30,7 @@ function prepare(
     guard: [],
     flags: testFlags,
     configPath: folder(),
+    scratch: temporaryScratch(),
     admins: adminInterfaces(15_000),
     source: { bootstrap: () => ({}) },
     discoveryAddress: undefined,
@@ -95,7 +97,36 @@ test('a file of the user’s own is used as it is', async () => {
 test('a directory that cannot be written is told with its name', async () => {
   const configPath = join(writeAdminOnlyBootstrap(folder(), 0), 'below-a-file');
   await expect(prepare({ configPath }, { epoch: 0, validate: false })).rejects.toThrow(
-    `the Envoy bootstrap cannot be made: ${configPath}/envoy-rev0.json: ENOTDIR`,
+    `a folder cannot be written: ${configPath}/envoy-rev0.json: ENOTDIR: not a directory; name another folder with --configPath`,
+  );
+});
+
+test('a full disk is told as such, and half a bootstrap is not left on it', async () => {
+  const configPath = folder();
+  symlinkSync('/dev/full', join(configPath, 'envoy-rev0.json.new'));
+  await expect(prepare({ configPath }, { epoch: 0, validate: false })).rejects.toThrow(
+    `a folder cannot be written: ${configPath}/envoy-rev0.json: ENOSPC: no space left on device; name another folder with --configPath`,
+  );
+  expect(readdirSync(configPath)).toEqual([]);
+});
+
+test('a directory that has vanished is made again', async () => {
+  const configPath = join(folder(), 'a', 'proxy');
+  await prepare({ configPath }, { epoch: 0, validate: false });
+  rmSync(dirname(configPath), { recursive: true });
+  const configFile = await fileOf({ configPath }, { epoch: 1, validate: false });
+  expect(existsSync(configFile)).toBe(true);
+});
+
+test('where Envoy cannot be asked, its bootstrap is not called refused', async () => {
+  const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
+  await expect(prepare({ scratch }, { epoch: 0, validate: true })).rejects.toThrow(
+    'a folder cannot be written: /dev/null/below: ENOTDIR: not a directory; name another folder with --runDir',
+  );
+  const binary = join(folder(), 'envoy');
+  writeFileSync(binary, '#!/bin/sh\nkill -9 $$\n', { mode: 0o700 });
+  await expect(prepare({ binary }, { epoch: 0, validate: true })).rejects.toThrow(
+    /Envoy could not check .*envoy-rev0.json: .*SIGKILL/,
   );
 });
 

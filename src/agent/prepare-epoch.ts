@@ -1,19 +1,16 @@
 /** What happens before an epoch has a process: its bootstrap is written and, when asked for, checked by Envoy. */
-import { mkdir, mkdtemp, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { execa } from 'execa';
 import { fromPromise } from 'xstate';
 import type { Prepared } from '../../machines/agent/epoch.machine.ts';
 import { parseHostAndPort } from '../model/proxy-config.ts';
-import { ChartpilotError, messageOf } from '../runtime/errors.ts';
-import { silentLogger } from '../runtime/log.ts';
+import { ChartpilotError } from '../runtime/errors.ts';
 import { connectionProblem } from './admin-client.ts';
 import type { AdminInterfaces } from './admin-interfaces.ts';
 import { type EnvoyFlags, validationArguments } from './envoy-args.ts';
-import { EnvoyOutput } from './envoy-log.ts';
-import type { FileDescriptor } from './output-channels.ts';
+import { validateWithEnvoy } from './envoy-validation.ts';
+import { makeFolder, type ScratchParent, unwritable } from './scratch-folder.ts';
 
 export interface PrepareEnvironment {
   readonly binary: string;
@@ -21,6 +18,8 @@ export interface PrepareEnvironment {
   readonly flags: EnvoyFlags;
   /** Directory of generated files. */
   readonly configPath: string;
+  /** Where the pipe to a checking Envoy has a name for a moment. */
+  readonly scratch: readonly ScratchParent[];
   readonly admins: AdminInterfaces;
   /** The content of a bootstrap, or a file of the user's that is used as it is. */
   readonly source: { readonly bootstrap: (adminPort: number) => object } | { readonly customConfigFile: string };
@@ -28,7 +27,6 @@ export interface PrepareEnvironment {
   readonly discoveryAddress: string | undefined;
 }
 
-const validationLimitMs = 30_000;
 const connectLimitMs = 2_000;
 
 export function prepareEpoch(environment: PrepareEnvironment) {
@@ -50,52 +48,32 @@ async function writeBootstrap(
   if ('customConfigFile' in source) return resolve(source.customConfigFile);
   // Two epochs of one number may live at the same time: one of each base id.
   const file = resolve(join(configPath, `envoy-rev${run.epoch}${admins.isSpare(run.baseId) ? 'b' : ''}.json`));
+  const bootstrap = JSON.stringify(source.bootstrap(await admins.portFor(run)), undefined, 2);
   try {
-    await mkdir(configPath, { recursive: true, mode: 0o700 });
-    const bootstrap = source.bootstrap(await admins.portFor(run));
-    await writeFile(`${file}.new`, JSON.stringify(bootstrap, undefined, 2), { mode: 0o600 });
+    makeFolder(resolve(configPath), 0o700);
+    await writeFile(`${file}.new`, bootstrap, { mode: 0o600 });
     await rename(`${file}.new`, file);
   } catch (error) {
-    if (error instanceof ChartpilotError) throw error;
-    throw new ChartpilotError('BOOTSTRAP_INVALID', `${file}: ${messageOf(error)}`, { cause: error });
+    // Half a file takes what little space there is.
+    await rm(`${file}.new`, { force: true }).catch(() => {});
+    throw unwritable(file, error, '--configPath');
   }
   return file;
 }
 
 async function validateBootstrap(
-  { binary, guard, flags }: PrepareEnvironment,
+  { binary, guard, flags, scratch }: PrepareEnvironment,
   configFile: string,
-  cancelSignal: AbortSignal,
+  signal: AbortSignal,
 ): Promise<void> {
-  const [file, ...args] = [...guard, binary, ...validationArguments(flags, configFile)];
-  // Files, not pipes: the bootstrap may name /dev/stdout or /dev/stderr, and Envoy opens what it names.
-  const folder = await mkdtemp(join(tmpdir(), 'chartpilot-validate-'));
-  const errors = await open(join(folder, 'stderr'), 'w+');
-  try {
-    const result = await execa(file!, args, {
-      reject: false,
-      stdin: 'ignore',
-      stdout: 'ignore',
-      stderr: errors.fd as FileDescriptor,
-      timeout: validationLimitMs,
-      cancelSignal,
-    });
-    if (!result.failed) return;
-    const said = result.timedOut
-      ? `no result in ${validationLimitMs} ms`
-      : lastWordsIn(await readFile(join(folder, 'stderr')));
-    const why = said || result.shortMessage || `exit code ${result.exitCode}`;
-    throw new ChartpilotError('BOOTSTRAP_INVALID', `Envoy refuses ${configFile}: ${why}`);
-  } finally {
-    await errors.close();
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-function lastWordsIn(content: Buffer): string {
-  const output = new EnvoyOutput(silentLogger);
-  for (const line of content.toString('utf8').split('\n')) output.line(line);
-  return output.lastWords();
+  // The bootstrap may name /dev/stdout or /dev/stderr, and Envoy opens what it names.
+  const verdict = await validateWithEnvoy({ binary, guard }, validationArguments(flags, configFile), {
+    signal,
+    scratch,
+  });
+  if (verdict.is === 'taken') return;
+  const what = verdict.is === 'refused' ? 'Envoy refuses' : 'Envoy could not check';
+  throw new ChartpilotError('BOOTSTRAP_INVALID', `${what} ${configFile}: ${verdict.why}`);
 }
 
 async function whyNotStarted({ discoveryAddress }: PrepareEnvironment): Promise<string | undefined> {

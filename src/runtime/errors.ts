@@ -14,6 +14,7 @@ export const errorTable = {
   BASE_IDS_EXHAUSTED: 'no Envoy base id is free',
   FLAG_INVALID: 'a flag or an environment variable has a wrong value',
   FILE_UNREADABLE: 'a file cannot be read',
+  FILE_UNWRITABLE: 'a folder cannot be written',
   CONFIG_INVALID: 'a configuration is not valid',
   TRACE_INVALID: 'a trace file is not readable',
   MACHINE_INVALID: 'tests cannot be made of a machine',

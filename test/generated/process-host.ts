@@ -15,7 +15,7 @@ import { prepareEpoch } from '../../src/agent/prepare-epoch.ts';
 import { ProcessTable } from '../../src/agent/process-table.ts';
 import { countRequests } from '../../src/agent/requests-in-flight.ts';
 import { repairSharedMemory } from '../../src/agent/shared-memory.ts';
-import { adminInterfaces, envoyBinary, testFlags } from '../../src/agent/testing/real-envoy.ts';
+import { adminInterfaces, envoyBinary, temporaryScratch, testFlags } from '../../src/agent/testing/real-envoy.ts';
 import { silentLogger } from '../../src/runtime/log.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Control, type StandInProcess, standInBinary } from '../stand-in/control.ts';
@@ -112,7 +112,7 @@ class ProcessHost implements Host {
     const admins = adminInterfaces(has.port, has.sparePort);
     admins.spareIs(this.baseIds[1]);
     const binary = kind.binary();
-    const common = { guard: [], flags: this.#flags };
+    const common = { guard: [], flags: this.#flags, scratch: temporaryScratch() };
     this.epochEffects = {
       prepare: prepareEpoch({
         ...common,

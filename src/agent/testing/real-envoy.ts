@@ -7,6 +7,7 @@ import { silentLogger } from '../../runtime/log.ts';
 import { AdminInterfaces } from '../admin-interfaces.ts';
 import type { EnvoyFlags } from '../envoy-args.ts';
 import { findEnvoy } from '../envoy-binary.ts';
+import type { ScratchParent } from '../scratch-folder.ts';
 
 /** The Envoy that `npm run envoy` found or installed. */
 export function envoyBinary(): string {
@@ -29,6 +30,11 @@ export const testFlags: EnvoyFlags = {
 export function temporaryFolder(): { path: string; [Symbol.dispose](): void } {
   const path = mkdtempSync(join(tmpdir(), 'chartpilot-agent-'));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** A place for files that live for a moment. */
+export function temporaryScratch(): ScratchParent[] {
+  return [{ path: tmpdir(), flag: '--runDir' }];
 }
 
 /** A port that nobody listens on at loopback, below the range of outgoing connections. */
