@@ -15,7 +15,7 @@ import {
   type StateValue,
 } from 'xstate';
 import { messageOf } from './errors.ts';
-import { type Redact, redactor } from './redact.ts';
+import { recordRedactor } from './redact.ts';
 import { secretsIn } from './secret-texts.ts';
 import { isMachine, machinesOf, statechartOf, timerName, transitionNumbers } from './statechart.ts';
 import {
@@ -119,9 +119,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
   let seq = 0;
 
   // Observers see what passed; what leaves for a file or a viewer is made safe first.
-  let redact: Redact | undefined;
+  let redact: ReturnType<typeof recordRedactor> | undefined;
   if (sinks.length > 0) {
-    redact = redactor({ full: level === 'full', secrets: options.secrets ?? secretsIn(process.env) });
+    redact = recordRedactor({ full: level === 'full', secrets: options.secrets ?? secretsIn(process.env) });
     // The same for all sinks: by it, the parts of one run are known.
     const header: TraceHeader = {
       kind: 'header',

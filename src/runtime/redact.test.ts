@@ -1,8 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { redactor } from './redact.ts';
+import { recordRedactor, redactor } from './redact.ts';
 import { secretsIn } from './secret-texts.ts';
+import type { TraceRecord } from './trace.ts';
 
 const redact = redactor();
 const { privateKey } = generateKeyPairSync('ec', {
@@ -220,6 +221,21 @@ describe('a value', () => {
       { numRuns: 300 },
     );
   });
+});
+
+test("a record's own lists stay whole; what is in them is cut and made safe like any other data", () => {
+  const fields = Array.from({ length: 40 }, (_, i) => ({ path: `/field-${i}`, value: i }));
+  const record: TraceRecord = {
+    ...{ seq: 1, t: 1, kind: 'step', actor: 'a', on: 'go' },
+    taken: Array.from({ length: 20 }, (_, i) => i),
+    change: [...fields, { path: '/token', value: 'abc' }, { path: '/list', value: fields.map(({ value }) => value) }],
+  };
+  const safe = recordRedactor()(record);
+  expect(safe).toMatchObject({ taken: record.kind === 'step' && record.taken });
+  const { change } = safe as TraceRecord & { kind: 'step' };
+  expect(change!.slice(0, 40)).toEqual(fields);
+  expect(change![40]).toEqual({ path: '/token', value: '[redacted]' });
+  expect(change![41]).toEqual({ path: '/list', value: [...Array(16).keys(), '… (40 items)'] });
 });
 
 test('secrets of the environment are known by their names; switches, durations and places are none', () => {

@@ -1,5 +1,6 @@
 /** Makes what goes into a trace safe and small: no secret, no endless text, no endless list. */
 import { isSecretName, patternOfSecrets, redacted, withoutSecretLooks } from './secret-texts.ts';
+import type { TraceRecord } from './trace.ts';
 
 export interface RedactOptions {
   /** Keep long texts and long lists: a replay needs all of them. Secrets are left out all the same. */
@@ -98,6 +99,23 @@ export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Re
     return `[${constructor?.name || 'object'}]`;
   };
   return <T>(value: T): T => walk(value, false, 0) as T;
+}
+
+/**
+ * As {@link redactor}, for records of a trace. A record's own lists stay whole, for a state is known by all changes or by
+ * none; what is in them is data like any other.
+ */
+export function recordRedactor(options: RedactOptions = {}): (record: TraceRecord) => TraceRecord {
+  const redact = redactor(options);
+  return (record) => {
+    if (record.kind !== 'step' && record.kind !== 'transition') return redact(record);
+    const { taken, change, ...rest } = record;
+    return {
+      ...redact(rest),
+      ...(taken !== undefined && { taken }),
+      ...(change !== undefined && { change: change.map(redact) }),
+    };
+  };
 }
 
 /** A function of a text that is computed once for each, while there are not too many. */

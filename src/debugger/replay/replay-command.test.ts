@@ -2,10 +2,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { createActor } from 'xstate';
+import { assign, createActor, setup } from 'xstate';
 import { startLimiterMachine } from '../../../machines/agent/start-limiter.machine.ts';
 import { createRecorder } from '../../runtime/actor-system.ts';
+import type { TraceRecord } from '../../runtime/trace.ts';
 import { traceFile } from '../../runtime/trace-file.ts';
+import { TraceState } from '../../runtime/trace-state.ts';
+import { openTrace } from '../trace/read-trace.ts';
+import { replay } from './replay.ts';
 import { type ReplayCommandOptions, replayTraces } from './replay-command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'chartpilot-replay-command-'));
@@ -97,4 +101,28 @@ test('a last line that a crash left half written is left out, and said', async (
   expect(out).toMatch(/crashed:4: the line is half written and was left out/);
   expect(out).toContain('2 records: 2 compared, no difference');
   expect(code).toBe(0);
+});
+
+test('a step that changes more fields than a cut list has items is recorded whole, and done again', async () => {
+  const zeros = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`field${i}`, 0]));
+  const wide = setup({
+    types: { context: {} as Record<string, number> },
+    actions: { fill: assign(({ context }) => Object.fromEntries(Object.keys(context).map((key, i) => [key, i + 1]))) },
+  }).createMachine({ id: 'wide', context: zeros, on: { fill: { actions: 'fill' } } });
+  const path = join(folder, 'wide');
+  const recorder = createRecorder({ program: 'wide', machines: [wide], sinks: [traceFile(path)] });
+  const actor = createActor(wide, { id: 'wide', inspect: recorder.inspect }).start();
+  actor.send({ type: 'fill' });
+  recorder.close();
+  const { header, records } = await openTrace(path);
+  const read: TraceRecord[] = [];
+  const state = TraceState.of(header);
+  for await (const record of records) {
+    read.push(record);
+    state.apply(record);
+  }
+  expect(state.actors.get('wide')?.context).toEqual(actor.getSnapshot().context);
+  const { compared, difference } = replay(header, read, [wide]);
+  expect({ compared, difference }).toEqual({ compared: read.length, difference: undefined });
+  actor.stop();
 });

@@ -4,7 +4,7 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import { createRecorder } from '../../runtime/actor-system.ts';
-import { type Redact, redactor } from '../../runtime/redact.ts';
+import { recordRedactor } from '../../runtime/redact.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace.ts';
 import { differingField } from './compare-records.ts';
 import { Outside } from './outside.ts';
@@ -66,7 +66,7 @@ export function replay(
 class Replay {
   readonly #recording: Recording;
   readonly #outside: Outside;
-  readonly #redact: Redact;
+  readonly #redact: ReturnType<typeof recordRedactor>;
   /** Place in the recording of the next record to be met. */
   #at = 0;
   /** Place of the last record that was given to the machines. */
@@ -85,7 +85,7 @@ class Replay {
     });
     recorder.observe((record) => this.#meet(record));
     // What the environment holds now is of no concern to what was recorded then.
-    this.#redact = redactor({ full: header.level === 'full' });
+    this.#redact = recordRedactor({ full: header.level === 'full' });
     const actors = new ReplayedActors({
       machines,
       recorder,
