@@ -10,8 +10,8 @@ import { packageRoot } from '../src/runtime/package-root.ts';
 function lint(file: string, text: string): { refused: boolean; output: string } {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-lint-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  for (const rules of ['biome.json', 'machines/no-randomness.grit']) {
-    cpSync(join(packageRoot(), rules), join(folder, rules));
+  for (const rules of ['biome.json', 'machines/no-randomness.grit', 'src/runtime/output-through-sinks.grit']) {
+    cpSync(join(packageRoot(), rules), join(folder, rules), { recursive: true });
   }
   mkdirSync(dirname(join(folder, file)), { recursive: true });
   writeFileSync(join(folder, file), text);
@@ -63,6 +63,26 @@ describe('imports point one way', () => {
     const { refused, output } = lint(file, `import * as all from '${imported}';\nexport const used = all;\n`);
     expect(refused, output).toBe(true);
     expect(output).toContain('imports point one way');
+  });
+});
+
+describe('output goes where it is neither waited for nor lost', () => {
+  test.each([
+    'process.exit(1)',
+    'process.exit()',
+    "process.stdout.write('x')",
+    "process.stderr.write('x')",
+    "console.log('x')",
+    "console.error('x', 1)",
+  ])('%s is refused', (use) => {
+    const { refused, output } = lint('src/agent/new.ts', `export const used = (): unknown => ${use};\n`);
+    expect(refused, output).toBe(true);
+    expect(output).toContain('output goes through standardOutput');
+  });
+
+  test('where the outputs are opened it is allowed', () => {
+    const { refused, output } = lint('src/runtime/outlet.ts', 'export const used = process.stdout;\n');
+    expect(refused, output).toBe(false);
   });
 });
 

@@ -2,8 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
-import { ChartpilotError, explainError, isSystemError } from '../runtime/errors.ts';
+import { ChartpilotError, explainError } from '../runtime/errors.ts';
 import { packageRoot } from '../runtime/package-root.ts';
+import { endProgram, standardError, standardOutput } from '../runtime/standard-streams.ts';
 import { checkCommand } from './commands/check.ts';
 import { diagramCommand } from './commands/diagram.ts';
 import { exploreCommand } from './commands/explore.ts';
@@ -11,10 +12,11 @@ import { generateCommand } from './commands/generate.ts';
 import { replayCommand } from './commands/replay.ts';
 import { traceCommand } from './commands/trace.ts';
 import { visualizeCommand } from './commands/visualize.ts';
+import { speakThroughSinks } from './speak-through-sinks.ts';
 
 const output = {
-  out: (text: string) => void process.stdout.write(text),
-  error: (text: string) => void process.stderr.write(text),
+  out: (text: string) => standardOutput.print(text),
+  error: (text: string) => standardError.write(text),
 };
 
 /** In the order in which a person needs them. */
@@ -42,14 +44,9 @@ function program(): Command {
     // addCommand does not, unlike command(): a wrong flag would end the process with another exit code.
     chartpilot.addCommand(make(output).copyInheritedSettings(chartpilot));
   }
-  return chartpilot;
+  return speakThroughSinks(chartpilot);
 }
 
-// The reader of a pipe may leave (`chartpilot trace x | head`).
-process.stdout.on('error', (error) => {
-  if (isSystemError(error, 'EPIPE')) process.exit();
-  throw error;
-});
 try {
   await program().parseAsync();
 } catch (error) {
@@ -61,3 +58,4 @@ try {
     process.exitCode = error instanceof ChartpilotError ? 2 : 70;
   }
 }
+await endProgram();

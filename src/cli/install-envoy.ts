@@ -1,12 +1,16 @@
 /** `npm run envoy`: sees to it that there is an Envoy on this machine. */
 import { findEnvoy, installEnvoy } from '../agent/envoy-binary.ts';
 import { explainError } from '../runtime/errors.ts';
+import { endProgram, standardError } from '../runtime/standard-streams.ts';
+
+const say = (line: string): void => standardError.write(`${line}\n`);
 
 try {
   const found = findEnvoy({ env: process.env });
-  if (found !== undefined) console.error(`Envoy is there: ${found.path} (found by ${found.by})`);
-  else await installEnvoy({ env: process.env, progress: (line) => console.error(line) });
+  if (found !== undefined) say(`Envoy is there: ${found.path} (found by ${found.by})`);
+  else await installEnvoy({ env: process.env, progress: say });
 } catch (error) {
-  console.error(explainError(error));
+  say(explainError(error));
   process.exitCode = 1;
 }
+await endProgram();

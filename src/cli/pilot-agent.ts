@@ -7,10 +7,12 @@ import type { ProxyFlags } from '../agent/proxy-flags.ts';
 import { type ProxyOptions, resolveProxyOptions } from '../agent/proxy-options.ts';
 import { proxyConfigToJson } from '../model/proxy-config.ts';
 import { explainError } from '../runtime/errors.ts';
+import { endProgram, standardError } from '../runtime/standard-streams.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags } from './commands/log-flags.ts';
 import { addRecordingFlags, openRecording, type RecordingFlags } from './commands/recording.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand, versionLine } from './commands/version.ts';
+import { speakThroughSinks } from './speak-through-sinks.ts';
 
 /** A set-up that cannot work. The reference's −1. */
 const setUpFailed = 255;
@@ -18,7 +20,7 @@ const setUpFailed = 255;
 interface CommandFlags extends ProxyFlags, LogFlags, RecordingFlags {}
 
 function pilotAgent(): Command {
-  return new Command('pilot-agent')
+  const program = new Command('pilot-agent')
     .description('Runs Envoy beside a workload: starts it, hot-restarts it, keeps it running, drains it.')
     .allowUnknownOption()
     .showHelpAfterError("(run 'pilot-agent --help' or 'pilot-agent COMMAND --help')")
@@ -35,6 +37,7 @@ function pilotAgent(): Command {
       }),
     )
     .addCommand(versionCommand('pilot-agent'));
+  return speakThroughSinks(program);
 }
 
 function proxyCommand(): Command {
@@ -104,7 +107,7 @@ const rareFlags = [
 async function proxy(args: readonly string[], flags: CommandFlags): Promise<number> {
   const role = roleAmong(args);
   const options = resolveProxyOptions({ role, flags, env: process.env });
-  const log = loggerFromFlags(flags, envoyScopeLevel(options));
+  const { log } = loggerFromFlags(flags, envoyScopeLevel(options));
   log.info(`pilot-agent ${versionLine()}`, { role, pid: process.pid });
   log.info('flags', flags);
   log.info('effective config', proxyConfigToJson(options.config));
@@ -112,7 +115,7 @@ async function proxy(args: readonly string[], flags: CommandFlags): Promise<numb
   if (unknown.length > 0) log.warn('flags that mean nothing here are ignored', { flags: unknown });
 
   const search = options.binaryPath === undefined ? {} : { binaryPath: options.binaryPath };
-  const progress = (line: string): void => void process.stderr.write(`${line}\n`);
+  const progress = (line: string): void => standardError.write(`${line}\n`);
   const envoy = await findOrInstallEnvoy({ ...search, env: process.env }, { env: process.env, progress });
   log.info(`Envoy is ${envoy.path}`, { by: envoy.by });
 
@@ -130,7 +133,7 @@ async function run(program: Parameters<typeof runAgent>[0], trace: string | unde
   if (trouble.length === 0) return exitCode;
   const [what, ...details] = trouble;
   const place = trace === undefined ? '' : `\n  → what led to it: chartpilot trace ${trace}`;
-  process.stderr.write(`pilot-agent: ${[what, ...details].join('\n  ')}${place}\n`);
+  standardError.write(`pilot-agent: ${[what, ...details].join('\n  ')}${place}\n`);
   return exitCode;
 }
 
@@ -153,9 +156,9 @@ try {
     // Commander has told the person; help that was asked for is no error.
     process.exitCode = error.exitCode === 0 ? 0 : setUpFailed;
   } else {
-    process.stderr.write(`pilot-agent: ${explainError(error)}\n`);
+    standardError.write(`pilot-agent: ${explainError(error)}\n`);
     process.exitCode = setUpFailed;
   }
 }
 // Nothing that still has a handle open keeps the container alive.
-process.exit();
+await endProgram();

@@ -1,6 +1,7 @@
 /** `pilot-discovery`: the control plane (spec/discovery.md §1). */
 import { Command, CommanderError } from 'commander';
 import { explainError } from '../runtime/errors.ts';
+import { endProgram, standardError } from '../runtime/standard-streams.ts';
 import { completionCommand } from './commands/completion.ts';
 import { discoveryCommand, normalizedArguments } from './commands/discovery.ts';
 import { explainCommand } from './commands/explain.ts';
@@ -8,6 +9,7 @@ import { requestCommand } from './commands/request.ts';
 import { validateCommand } from './commands/validate.ts';
 import { versionCommand } from './commands/version.ts';
 import { registerConformanceCommand } from './commands/xds-conformance.ts';
+import { speakThroughSinks } from './speak-through-sinks.ts';
 
 const failed = 1;
 
@@ -32,7 +34,7 @@ function pilotDiscovery(): Command {
     .addCommand(versionCommand('pilot-discovery'))
     .addCommand(completionCommand());
   registerConformanceCommand(program);
-  return program;
+  return speakThroughSinks(program);
 }
 
 try {
@@ -42,9 +44,9 @@ try {
     // Commander has told the person; help that was asked for is no error.
     process.exitCode = error.exitCode === 0 ? 0 : failed;
   } else {
-    process.stderr.write(`pilot-discovery: ${explainError(error)}\n`);
+    standardError.write(`pilot-discovery: ${explainError(error)}\n`);
     process.exitCode = failed;
   }
 }
 // Nothing that still has a handle open keeps the process alive.
-process.exit();
+await endProgram();

@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { standardOutput } from './standard-streams.ts';
 
 /** Levels as Istio's programs know them, least talkative first. */
 export const logLevels = ['none', 'fatal', 'error', 'warn', 'info', 'debug'] as const;
@@ -52,7 +53,7 @@ const pinoLevel = {
 /** Makes the root log of a program. Text lines are `time <tab> level <tab> scope <tab> message  key=value …`. */
 export function createLogger(options: LogOptions = {}): Logger {
   const levels = parseLogLevels(options.outputLevel ?? 'default:info');
-  const write = options.write ?? ((line: string) => void process.stdout.write(line));
+  const write = options.write ?? ((line: string) => standardOutput.write(line));
   const levelOf = (scope: string): LogLevel =>
     levels.get('all') ?? levels.get(scope) ?? levels.get('default') ?? 'info';
   const destination = { write: (line: string) => write(options.asJson === true ? line : textLine(line)) };

@@ -1,73 +1,102 @@
-import { closeSync, openSync, renameSync, writeSync } from 'node:fs';
-import { formatTraceLine, type TraceHeader, type TraceSink } from './trace.ts';
+import { renameSync, truncateSync } from 'node:fs';
+import { LineSink, type SinkListener } from './line-sink.ts';
+import { mistakeInPath, openFile } from './outlet.ts';
+import { formatTraceLine, type TraceHeader, type TraceLine, type TraceRecord, type TraceSink } from './trace.ts';
 import { TraceState } from './trace-state.ts';
 
 export interface TraceFileOptions {
   /** The file is renamed to `<path>.1` and begun anew when it has grown past this. Default 64 MiB. */
   maxBytes?: number;
+  /** Told when the file cannot be written any more, and when it is written again. */
+  listener?: SinkListener;
 }
+
+/** Only for its owner: it tells what machines are told. */
+const traceFileMode = 0o600;
+/** Of records that wait for the reader of a named pipe; the header alone may take half a mebibyte. */
+const maxWaitingBytes = 4 * 1024 * 1024;
 
 /**
  * Appends lines to a file. Lines of one turn of the event loop are written together, synchronously: a crash of the
  * program loses at most the turn in which it crashed and leaves whole lines.
+ *
+ * A disk that is full, a file or a folder that somebody moves away, a pipe that nobody reads: the trace has a gap then, and
+ * the program goes on. Each file, whyever it is a new one, begins with a header that says where every actor stands.
+ *
+ * @throws Error when a trace can never be written there
  */
 export function traceFile(path: string, options: TraceFileOptions = {}): TraceSink {
   const maxBytes = options.maxBytes ?? 64 * 1024 * 1024;
-  let fd = openSync(path, 'w', 0o600);
+  const mistake = mistakeInPath(path, traceFileMode);
+  if (mistake !== undefined) throw new Error(mistake);
+  makeEmpty(path);
   let header: TraceHeader | undefined;
+  /** After all records that the sink was given. */
   let state = TraceState.of({});
+  /** Of the file, or more: what a full disk lost counts too. */
   let size = 0;
-  let pending: string[] = [];
+  let pending: TraceRecord[] = [];
   let scheduled: NodeJS.Immediate | undefined;
 
+  const begin = (): string => {
+    size = 0;
+    if (header === undefined) return '';
+    const actors = [...state.actors.values()];
+    const isBegin = actors.length === 0 && header.actors === undefined;
+    return formatTraceLine(isBegin ? header : { ...header, actors });
+  };
+  const sink = new LineSink({ open: () => openFile(path, traceFileMode), maxBytes: maxWaitingBytes, begin });
+  if (options.listener !== undefined) sink.listen(options.listener);
   const flush = (): void => {
     scheduled = undefined;
-    if (pending.length === 0) return;
-    const bytes = Buffer.from(pending.join(''));
+    const records = pending;
     pending = [];
-    writeAll(bytes);
+    const text = records.map(formatTraceLine).join('');
+    sink.write(text);
+    size += text.length;
+    for (const record of records) state.apply(record);
     // Now and not before: what the next part begins with is the state after all that is in this one.
-    if (size > maxBytes) rotate();
-  };
-  let cut = false;
-  const writeAll = (bytes: Buffer): void => {
-    // A full disk must not take the supervisor down: the trace has a gap then, Envoy does not. A line that was cut is
-    // ended before the next one, so that only it is lost.
-    try {
-      const whole = cut ? Buffer.concat([Buffer.from('\n'), bytes]) : bytes;
-      const written = writeSync(fd, whole);
-      size += written;
-      cut = written < whole.length;
-    } catch {
-      cut = true;
-    }
+    if (size > maxBytes && sink.waitingBytes === 0 && sink.isFile) rotate();
   };
   const rotate = (): void => {
-    closeSync(fd);
-    renameSync(path, `${path}.1`);
-    fd = openSync(path, 'w', 0o600);
-    cut = false;
-    if (header !== undefined) {
-      writeAll(Buffer.from(formatTraceLine({ ...header, actors: [...state.actors.values()] })));
-    }
-    size = 0;
+    // A file that somebody moved away is no longer ours to set aside.
+    if (!sink.isMoved && !setAside(path)) makeEmpty(path);
+    sink.renew();
   };
   return {
-    write(line) {
+    write(line: TraceLine) {
       if (line.kind === 'header') {
         header = line;
         state = TraceState.of(line);
       } else {
-        state.apply(line);
+        pending.push(line);
       }
-      pending.push(formatTraceLine(line));
       scheduled ??= setImmediate(flush);
     },
     flush,
     close() {
       if (scheduled !== undefined) clearImmediate(scheduled);
       flush();
-      closeSync(fd);
+      sink.close();
     },
   };
+}
+
+/** @returns false when it cannot be: the folder is read-only, the name is taken by a folder, … */
+function setAside(path: string): boolean {
+  try {
+    renameSync(path, `${path}.1`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A pipe stays as it is, and so does what cannot be changed. */
+function makeEmpty(path: string): void {
+  try {
+    truncateSync(path);
+  } catch {
+    // What is wrong is told by the first write.
+  }
 }

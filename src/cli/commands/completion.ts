@@ -1,5 +1,6 @@
 /** `completion SHELL`: a script with which a shell completes commands and flags (spec/discovery.md §1.1). */
 import { Argument, Command } from 'commander';
+import { standardOutput } from '../../runtime/standard-streams.ts';
 
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const;
 type Shell = (typeof shells)[number];
@@ -11,7 +12,9 @@ interface CompletionWords {
 }
 
 /** The command, for the program that it is added to. */
-export function completionCommand(print: (text: string) => void = (text) => console.log(text)): Command {
+export function completionCommand(
+  print: (text: string) => void = (text) => standardOutput.print(`${text}\n`),
+): Command {
   return new Command('completion')
     .summary('print a script with which a shell completes commands and flags')
     .description(

@@ -7,6 +7,7 @@ import { routineQueueMessages } from '../../../machines/discovery/protocol.ts';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/discovery-options.ts';
 import { runDiscovery } from '../../discovery/discovery-system.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { standardError } from '../../runtime/standard-streams.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags } from './log-flags.ts';
 import { addRecordingFlags, openRecording, type RecordingFlags } from './recording.ts';
 import { versionLine } from './version.ts';
@@ -107,7 +108,7 @@ export function normalizedArguments(args: readonly string[]): string[] {
 async function discovery(args: readonly string[], flags: CommandFlags): Promise<number> {
   const unknown = unknownFlags(args);
   const options = resolveDiscoveryOptions(flags, process.env);
-  const log = loggerFromFlags(flags);
+  const { log } = loggerFromFlags(flags);
   const version = versionLine();
   log.info(`pilot-discovery ${version}`, { pid: process.pid });
   log.info('flags', flags);
@@ -123,7 +124,7 @@ async function discovery(args: readonly string[], flags: CommandFlags): Promise<
   });
   try {
     const { exitCode, trouble } = await runDiscovery({ options, log, version, ...recording });
-    for (const reason of trouble) process.stderr.write(`pilot-discovery: ${reason}\n`);
+    for (const reason of trouble) standardError.write(`pilot-discovery: ${reason}\n`);
     return exitCode;
   } finally {
     await recording.close();

@@ -3,6 +3,7 @@ import { Command, Option } from 'commander';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/discovery-options.ts';
 import { answerExplain } from '../../discovery/explain/explain-command.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { standardError, standardOutput } from '../../runtime/standard-streams.ts';
 
 interface ExplainFlags
   extends Pick<DiscoveryFlags, 'configDir' | 'meshConfig' | 'networksConfig' | 'registries' | 'domain' | 'clusterID'> {
@@ -22,7 +23,7 @@ interface ExplainFlags
 
 const gather = (value: string, before: readonly string[]): readonly string[] => [...before, value];
 
-export function explainCommand(print: (text: string) => void = (text) => void process.stdout.write(text)): Command {
+export function explainCommand(print: (text: string) => void = (text) => standardOutput.print(text)): Command {
   const command = new Command('explain')
     .summary('say which way a request goes, and which lines of configuration say so')
     .description(
@@ -60,7 +61,7 @@ export function explainCommand(print: (text: string) => void = (text) => void pr
     )
     .action(async (flags: ExplainFlags) => {
       const { text, warnings } = await answerExplain(askedBy(flags));
-      for (const warning of warnings) process.stderr.write(`pilot-discovery: ${warning}\n`);
+      for (const warning of warnings) standardError.write(`pilot-discovery: ${warning}\n`);
       print(text);
     });
 }

@@ -1,8 +1,10 @@
 /** The log flags of both programs (spec/discovery.md §1.2). */
-import { appendFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import type { LineSink } from '../../runtime/line-sink.ts';
 import { createLogger, type Logger } from '../../runtime/log.ts';
+import { mistakeInPath } from '../../runtime/outlet.ts';
+import { appendTo, standardError, standardOutput } from '../../runtime/standard-streams.ts';
 
 export interface LogFlags {
   readonly log_output_level: string;
@@ -20,29 +22,45 @@ export function addLogFlags(command: Command): Command {
     .addOption(new Option('--log_stacktrace_level <level>').hideHelp());
 }
 
+/** The log of a program, and where its lines go. */
+export interface ProgramLog {
+  readonly log: Logger;
+  readonly sink: LineSink;
+}
+
 /**
  * @param quieter levels of scopes about which the flags say nothing: `envoy:debug`
  * @throws ChartpilotError FLAG_INVALID
  */
-export function loggerFromFlags(flags: LogFlags, quieter = ''): Logger {
+export function loggerFromFlags(flags: LogFlags, quieter = ''): ProgramLog {
+  const sink = sinkOf(flags.log_target);
+  const log = loggerTo(sink, flags, quieter);
+  sink.listen({
+    recovered: (loss) => {
+      if (loss === undefined) return;
+      const { lines, from, to, why } = loss;
+      log.warn(`${lines} log lines were lost between ${from.toISOString()} and ${to.toISOString()}`, { reason: why });
+    },
+  });
+  return { log, sink };
+}
+
+function loggerTo(sink: LineSink, flags: LogFlags, quieter: string): Logger {
   try {
     return createLogger({
       outputLevel: [quieter, flags.log_output_level].filter(Boolean).join(','),
       asJson: flags.log_as_json === true,
-      write: writerTo(flags.log_target),
+      write: (line) => sink.write(line),
     });
   } catch (error) {
     throw new ChartpilotError('FLAG_INVALID', `--log_output_level: ${messageOf(error)}`);
   }
 }
 
-function writerTo(target: string): (line: string) => void {
-  if (target === 'stdout') return (line) => void process.stdout.write(line);
-  if (target === 'stderr') return (line) => void process.stderr.write(line);
-  try {
-    appendFileSync(target, '');
-  } catch (error) {
-    throw new ChartpilotError('FLAG_INVALID', `--log_target ${target}: ${messageOf(error)}`);
-  }
-  return (line) => appendFileSync(target, line);
+function sinkOf(target: string): LineSink {
+  if (target === 'stdout') return standardOutput;
+  if (target === 'stderr') return standardError;
+  const mistake = mistakeInPath(target);
+  if (mistake !== undefined) throw new ChartpilotError('FLAG_INVALID', `--log_target ${target}: ${mistake}`);
+  return appendTo(target);
 }

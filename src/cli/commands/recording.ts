@@ -4,6 +4,7 @@ import type { AnyStateMachine } from 'xstate';
 import { createRecorder, type Recorder } from '../../runtime/actor-system.ts';
 import { type DebuggerMode, debuggerModes } from '../../runtime/debugger-access.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import type { SinkListener } from '../../runtime/line-sink.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { chooseRunDir } from '../../runtime/run-dir.ts';
 import type { TraceSink } from '../../runtime/trace.ts';
@@ -50,7 +51,7 @@ export function openRecording(options: {
   const { program, machines, flags, log } = options;
   const level = oneOf(levels, '--traceLevel', flags.traceLevel ?? 'standard');
   const mode: DebuggerMode = oneOf(debuggerModes, '--debugger', flags.debugger ?? 'on');
-  const sinks: TraceSink[] = flags.trace ? [openTraceFile(flags.trace)] : [];
+  const sinks: TraceSink[] = flags.trace ? [openTraceFile(flags.trace, log)] : [];
   const settings = { program, machines, level, omits: level === 'full' ? [] : (options.routine ?? []) };
   if (mode === 'off') {
     const recorder = createRecorder({ ...settings, sinks });
@@ -69,12 +70,26 @@ export function openRecording(options: {
   };
 }
 
-function openTraceFile(path: string): TraceSink {
+function openTraceFile(path: string, log: Logger): TraceSink {
   try {
-    return traceFile(path);
+    return traceFile(path, { listener: traceListener(path, log) });
   } catch (error) {
     throw new ChartpilotError('FLAG_INVALID', `--trace ${path}: ${messageOf(error)}`);
   }
+}
+
+/** The log says what becomes of the trace: nobody misses it until it is needed. */
+function traceListener(file: string, log: Logger): SinkListener {
+  return {
+    failed: (error) =>
+      log.warn('the trace cannot be written; the program goes on without it', { file, reason: messageOf(error) }),
+    recovered: (loss) =>
+      log.warn('the trace is written again', {
+        file,
+        lost: loss?.lines ?? 0,
+        ...(loss !== undefined && { from: loss.from.toISOString(), to: loss.to.toISOString(), reason: loss.why }),
+      }),
+  };
 }
 
 function oneOf<Value extends string>(values: readonly Value[], flag: string, text: string): Value {

@@ -1,9 +1,9 @@
 /** `chartpilot trace TRACE`: prints a trace for reading. */
-import { once } from 'node:events';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import { printTrace, type TraceCommandOptions } from '../../debugger/trace/trace-command.ts';
 import { recordKinds } from '../../debugger/trace/trace-line.ts';
+import { standardOutput } from '../../runtime/standard-streams.ts';
 import type { TraceRecord } from '../../runtime/trace.ts';
 import { wholeNumber } from './whole-number.ts';
 
@@ -51,5 +51,6 @@ function kindsIn(text: string, before: readonly TraceRecord['kind'][] = []): rea
 }
 
 async function printOut(text: string): Promise<void> {
-  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+  standardOutput.print(text);
+  await standardOutput.empty();
 }

@@ -6,6 +6,7 @@ import { type Validation, validateFiles } from '../../discovery/config/validate-
 import { readMeshConfig } from '../../model/mesh-config.decode.ts';
 import { type Problem, problemText } from '../../model/problem.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { standardError, standardOutput } from '../../runtime/standard-streams.ts';
 
 interface ValidateFlags {
   readonly meshConfig?: string;
@@ -85,6 +86,6 @@ function summary({ objects, files }: Validation, problems: readonly Problem[]): 
 }
 
 const processStreams: CommandStreams = {
-  out: (text) => void process.stdout.write(text),
-  error: (text) => void process.stderr.write(text),
+  out: (text) => standardOutput.print(text),
+  error: (text) => standardError.write(text),
 };

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
 import { packageRoot } from '../../runtime/package-root.ts';
+import { standardOutput } from '../../runtime/standard-streams.ts';
 
 export interface BuildInfo {
   readonly version: string;
@@ -35,7 +36,10 @@ export function versionLine(info: BuildInfo = buildInfo()): string {
   return `${info.version}-${info.revision.slice(0, 12)} (${info.runtime})`;
 }
 
-export function versionCommand(program: string, print: (text: string) => void = (text) => console.log(text)): Command {
+export function versionCommand(
+  program: string,
+  print: (text: string) => void = (text) => standardOutput.print(`${text}\n`),
+): Command {
   return new Command('version')
     .summary('print what was built')
     .description(`Prints the version of ${program}, the commit that it was built from, and what runs it.`)

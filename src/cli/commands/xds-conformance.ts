@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { startConformanceTarget } from '../../discovery/conformance/conformance-target.ts';
 import { createLogger } from '../../runtime/log.ts';
+import { standardError, standardOutput } from '../../runtime/standard-streams.ts';
 
 interface ConformanceFlags {
   port: number;
@@ -25,9 +26,9 @@ export function registerConformanceCommand(program: Command): void {
 
 async function serveConformance({ port, adapterPort }: ConformanceFlags): Promise<void> {
   // The line that says that both ports are open is alone on standard output.
-  const logger = createLogger({ outputLevel: 'default:warn', write: (line) => void process.stderr.write(line) });
+  const logger = createLogger({ outputLevel: 'default:warn', write: (line) => standardError.write(line) });
   const target = await startConformanceTarget({ host, port, adapterPort, logger });
-  process.stdout.write(`xDS on ${host}:${target.port}, adapter on ${host}:${target.adapterPort}\n`);
+  standardOutput.print(`xDS on ${host}:${target.port}, adapter on ${host}:${target.adapterPort}\n`);
   await new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve());
     process.once('SIGINT', () => resolve());

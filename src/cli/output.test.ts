@@ -1,0 +1,128 @@
+/** What the three programs answer, and who reads it: slowly, not to the end, or not at all. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { NamedPipe } from '../../test/harness/named-pipe.ts';
+import { packageRoot } from '../runtime/package-root.ts';
+
+const programs = ['pilot-agent', 'pilot-discovery', 'chartpilot'] as const;
+const bin = (program: string): string => join(packageRoot(), 'bin', program);
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'chartpilot-output-test-'));
+  onTestFinished(() => rmSync(path, { recursive: true }));
+  return path;
+}
+
+/** What a reader gets that takes its time. */
+async function readSlowly(pipe: NamedPipe, child: ChildProcess): Promise<{ text: string; code: number | null }> {
+  const ended = once(child, 'exit') as Promise<[number | null]>;
+  pipe.handedOver();
+  // Longer than a program waits for the reader of its last words.
+  await sleep(1_500);
+  let text = '';
+  for (let chunk = pipe.read(20_000); chunk !== undefined; chunk = pipe.read(20_000)) {
+    text += chunk;
+    await sleep(chunk === '' ? 10 : 1);
+  }
+  pipe.leave();
+  return { text, code: (await ended)[0] };
+}
+
+/** A mesh with so many mistakes. */
+function manyMistakes(count: number): string {
+  const path = folder();
+  const object = (i: number): string =>
+    `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: wrong-${i}}\nspec: {hosts: [a.test], nonsense: 1}\n`;
+  writeFileSync(join(path, 'mesh.yaml'), Array.from({ length: count }, (_, i) => object(i)).join('---\n'));
+  return path;
+}
+
+async function serverOf(answer: string): Promise<number> {
+  const server = createServer((_, response) => response.end(answer)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+test('validate tells every mistake to a slow reader', async () => {
+  const mesh = manyMistakes(3_000);
+  const pipe = new NamedPipe();
+  const child = spawn(bin('pilot-discovery'), ['validate', mesh], { stdio: ['ignore', pipe.writeEnd, 'ignore'] });
+  const { text, code } = await readSlowly(pipe, child);
+  const lines = text.trimEnd().split('\n');
+  expect(new Set(lines.map((line) => /wrong-\d+/.exec(line)?.[0])).size).toBe(3_000);
+  expect(code).toBe(1);
+});
+
+test('validate of a pipe that Node made is told to its end as well', async () => {
+  const child = spawn(bin('pilot-discovery'), ['validate', '--format', 'json', manyMistakes(2_000)], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  await sleep(1_500);
+  let text = '';
+  for await (const chunk of child.stdout) text += chunk;
+  expect(JSON.parse(text).problems.length).toBeGreaterThanOrEqual(2_000);
+});
+
+test('request hands on an answer of any length', async () => {
+  const answer = `${'0123456789'.repeat(100_000)}\n`;
+  const port = await serverOf(answer);
+  const script = `
+    import { requestCommand } from ${JSON.stringify(join(packageRoot(), 'src/cli/commands/request.ts'))};
+    import { endProgram } from ${JSON.stringify(join(packageRoot(), 'src/runtime/standard-streams.ts'))};
+    await requestCommand({ what: 'x', host: '127.0.0.1', defaultPort: ${port}, allowedPorts: [], example: '', failed: 1 })
+      .parseAsync(['GET', '/'], { from: 'user' });
+    await endProgram();`;
+  const pipe = new NamedPipe();
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', pipe.writeEnd, 'inherit'],
+  });
+  const { text, code } = await readSlowly(pipe, child);
+  expect(text).toBe(answer);
+  expect(code).toBe(0);
+});
+
+describe.each(programs)('%s', (program) => {
+  const run = (stdio: ('ignore' | 'pipe' | number)[], ...args: string[]) =>
+    spawnSync(bin(program), args, { stdio: stdio as never, encoding: 'utf8', timeout: 15_000 });
+
+  test('ends in silence when its reader has left', () => {
+    const pipe = new NamedPipe();
+    pipe.leave();
+    const { stderr, signal } = run(['ignore', pipe.writeEnd, 'pipe'], '--help');
+    pipe.handedOver();
+    expect(stderr).toBe('');
+    expect(signal).toBe(null);
+  });
+
+  test('says so when its answer does not fit on the disk, and fails', () => {
+    const full = openSync('/dev/full', 'w');
+    const { stderr, status } = run(['ignore', full, 'pipe'], '--help');
+    closeSync(full);
+    expect(stderr).toMatch(/^standard output cannot be written: ENOSPC.*\n$/);
+    expect(status).toBe(1);
+  });
+
+  test('ends with the same code when nobody can be told what is wrong', () => {
+    const full = openSync('/dev/full', 'w');
+    const { status } = run(['ignore', full, full], 'no-such-command', '--nonsense');
+    closeSync(full);
+    expect(status).toBe(run(['ignore', 'ignore', 'ignore'], 'no-such-command', '--nonsense').status);
+  });
+});
+
+test('the rest of a long answer is not computed for a reader that has what it wanted', () => {
+  const mesh = manyMistakes(3_000);
+  const { stdout, stderr } = spawnSync('sh', ['-c', `'${bin('pilot-discovery')}' validate '${mesh}' | head -1`], {
+    encoding: 'utf8',
+  });
+  expect(stdout.split('\n')).toHaveLength(2);
+  expect(stderr).not.toMatch(/EPIPE| at /);
+});

@@ -1,0 +1,204 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { LineSink, type Loss } from './line-sink.ts';
+import { type Fault, FaultyOutlets } from './testing/faulty-outlets.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** A sink that tells its losses in the place of the lost lines, as a log does. */
+function sinkTo(outlets: FaultyOutlets, maxBytes = 100) {
+  const sink = new LineSink({ open: outlets.open, maxBytes });
+  const losses: Loss[] = [];
+  const failures: string[] = [];
+  sink.listen({
+    failed: (error) => failures.push((error as Error).message),
+    recovered: (loss) => {
+      if (loss === undefined) return;
+      losses.push(loss);
+      sink.write(`lost ${loss.lines}\n`);
+    },
+  });
+  return { sink, losses, failures };
+}
+
+const full: Fault = { code: 'ENOSPC' };
+const stuck: Fault = { room: 0 };
+const many = (fault: Fault): Fault[] => Array.from({ length: 10_000 }, () => fault);
+
+test('a line is out when it is written', () => {
+  const outlets = new FaultyOutlets();
+  const { sink } = sinkTo(outlets);
+  sink.write('one\n');
+  sink.write('two\n');
+  expect(outlets.files).toEqual(['one\ntwo\n']);
+});
+
+test('lines wait for a reader that makes no room, up to a bound; the others are counted and told once it reads', () => {
+  const outlets = new FaultyOutlets();
+  const { sink, losses } = sinkTo(outlets);
+  outlets.writeFaults = many(stuck);
+  const before = new Date();
+  for (let i = 0; i < 50; i++) {
+    sink.write(`line ${i}\n`);
+    vi.advanceTimersByTime(10);
+    expect(sink.waitingBytes).toBeLessThanOrEqual(100);
+  }
+  outlets.writeFaults = [];
+  vi.advanceTimersByTime(60);
+  const [file] = outlets.files;
+  const kept = file!.split('\n').filter((line) => line.startsWith('line')).length;
+  expect(file).toMatch(/^line 0\n(line \d+\n)+lost \d+\n$/);
+  expect(losses).toMatchObject([{ lines: 50 - kept, why: 'its reader did not keep up' }]);
+  expect(losses[0]!.from.getTime()).toBeGreaterThan(before.getTime());
+  expect(losses[0]!.to.getTime()).toBeGreaterThan(losses[0]!.from.getTime());
+  expect(sink.lost).toBe(50 - kept);
+  sink.write('after\n');
+  expect(outlets.files[0]!.endsWith('after\n')).toBe(true);
+});
+
+test('a reader that makes room within one turn of the event loop loses nothing', () => {
+  const outlets = new FaultyOutlets();
+  const { sink } = sinkTo(outlets);
+  outlets.writeFaults = [stuck];
+  sink.write('0\n');
+  for (let i = 1; i < 500; i++) {
+    vi.setSystemTime(Date.now() + 1);
+    vi.spyOn(performance, 'now').mockReturnValue(i);
+    sink.write(`${i}\n`);
+  }
+  vi.restoreAllMocks();
+  expect(sink.lost).toBe(0);
+  expect(outlets.files[0]!.split('\n')).toHaveLength(501);
+});
+
+test('an outlet that fails is opened anew, less and less often, and begins where it broke off', () => {
+  const outlets = new FaultyOutlets();
+  const { sink, losses, failures } = sinkTo(outlets);
+  outlets.writeFaults = [{ room: 3 }, ...many(full)];
+  sink.write('a line\n');
+  vi.advanceTimersByTime(600_000);
+  expect(outlets.opened).toBeGreaterThan(30);
+  expect(outlets.opened).toBeLessThan(75);
+  expect(outlets.closed).toBe(outlets.opened);
+  expect(failures).toEqual(['ENOSPC: on order']);
+  outlets.writeFaults = [];
+  vi.advanceTimersByTime(10_000);
+  expect(outlets.files).toEqual(['a line\n']);
+  expect(losses).toEqual([]);
+});
+
+test('a file that was moved away is made anew; a line that was cut in it is whole in the new one', () => {
+  const outlets = new FaultyOutlets();
+  const { sink } = sinkTo(outlets);
+  sink.write('one\n');
+  outlets.moveAway();
+  sink.write('two\n');
+  outlets.writeFaults = [{ room: 2 }, full];
+  sink.write('three\n');
+  outlets.moveAway();
+  vi.advanceTimersByTime(1_000);
+  expect(outlets.files).toEqual(['one\n', 'two\nth', 'three\n']);
+});
+
+test('an answer is never lost, however slow its reader; waiting for its end takes as long as it takes', async () => {
+  const outlets = new FaultyOutlets();
+  const { sink } = sinkTo(outlets);
+  outlets.writeFaults = many({ room: 1 }).flatMap((one) => [one, stuck]);
+  const text = 'x'.repeat(2_000);
+  sink.print(`${text}\n`);
+  const ended = vi.fn();
+  const end = sink.end(0).then(ended);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(ended).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(200_000);
+  await end;
+  expect(outlets.files).toEqual([`${text}\n`]);
+});
+
+test('the end of a program waits for a slow reader of its log, but not longer than it may, and not for a full disk', async () => {
+  const outlets = new FaultyOutlets();
+  const { sink } = sinkTo(outlets);
+  outlets.writeFaults = many(stuck);
+  sink.write('last words\n');
+  const ended = vi.fn();
+  void sink.end(1_000).then(ended);
+  await vi.advanceTimersByTimeAsync(900);
+  expect(ended).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(200);
+  expect(ended).toHaveBeenCalled();
+  outlets.writeFaults = many(full);
+  await sink.end(1_000);
+});
+
+test('what a new file begins with stands before all that it holds, and what waited for the old one is lost', () => {
+  const outlets = new FaultyOutlets();
+  const sink = new LineSink({ open: outlets.open, begin: () => 'header\n' });
+  const losses: (Loss | undefined)[] = [];
+  sink.listen({ recovered: (loss) => void losses.push(loss) });
+  outlets.openFaults = [full];
+  sink.write('early\n');
+  vi.advanceTimersByTime(100);
+  sink.write('one\n');
+  outlets.moveAway();
+  sink.write('two\n');
+  outlets.writeFaults = [{ room: 2 }, full];
+  sink.write('three\n');
+  outlets.moveAway();
+  sink.write('four\n');
+  vi.advanceTimersByTime(1_000);
+  expect(outlets.files).toEqual(['header\none\n', 'header\ntwo\nth', 'header\n']);
+  expect(losses).toMatchObject([{ lines: 1 }, { lines: 2 }]);
+});
+
+const longestLine = 70;
+const code = fc.constantFrom('ENOSPC', 'EPIPE', 'EIO', 'ENXIO', 'EACCES');
+const fault: fc.Arbitrary<Fault> = fc.oneof(fc.record({ room: fc.nat(30) }), fc.record({ code }));
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ does: fc.constant('write' as const), length: fc.nat(60) }) },
+  { weight: 3, arbitrary: fc.record({ does: fc.constant('pass' as const), ms: fc.nat(400) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ does: fc.constant('break' as const), faults: fc.array(fault, { maxLength: 8 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ does: fc.constant('refuse' as const), faults: fc.array(fault, { maxLength: 4 }) }),
+  },
+  { weight: 1, arbitrary: fc.constant({ does: 'move' as const }) },
+);
+
+test('whatever happens to the other side: nothing is thrown, memory is bounded, and every lost line is counted', () => {
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 80 }), (steps) => {
+      const outlets = new FaultyOutlets();
+      const { sink } = sinkTo(outlets);
+      let written = 0;
+      for (const each of steps) {
+        if (each.does === 'write') sink.write(`${written++}:${'.'.repeat(each.length)}\n`);
+        if (each.does === 'pass') vi.advanceTimersByTime(each.ms);
+        if (each.does === 'break') outlets.writeFaults.push(...each.faults);
+        if (each.does === 'refuse') outlets.openFaults.push(...each.faults);
+        if (each.does === 'move') outlets.moveAway();
+        // A line that was half out is whole again for a new file.
+        expect(sink.waitingBytes).toBeLessThanOrEqual(100 + longestLine);
+      }
+      outlets.writeFaults = [];
+      outlets.openFaults = [];
+      vi.advanceTimersByTime(60_000);
+      expect(sink.waitingBytes).toBe(0);
+      // What a file ends with may be the half of a line that is whole in the next one.
+      const lines = outlets.files.flatMap((text) => text.split('\n').slice(0, -1));
+      let next = 0;
+      for (const line of lines) {
+        if (line.startsWith('lost ')) next += Number(line.slice(5));
+        else expect(Number(/^(\d+):\.*$/.exec(line)?.[1])).toBe(next++);
+      }
+      expect(next).toBe(written);
+      expect(sink.lost).toBe(written - lines.filter((line) => !line.startsWith('lost')).length);
+      sink.close();
+      expect(outlets.closed).toBe(outlets.opened);
+    }),
+    { numRuns: 2_000 },
+  );
+});

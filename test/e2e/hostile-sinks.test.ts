@@ -1,0 +1,275 @@
+/**
+ * The real agent, with a stand-in for Envoy, whose log, trace and outputs fail in every way: neither it nor the Envoy may
+ * end or stand still because of that.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createAdminClient } from '../../src/agent/admin-client.ts';
+import { writeAdminOnlyBootstrap } from '../../src/agent/testing/real-envoy.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { NamedPipe } from '../harness/named-pipe.ts';
+import { standInBinary } from '../stand-in/control.ts';
+
+interface Agent {
+  readonly folder: string;
+  readonly process: ChildProcess;
+  live(epoch: number): Promise<void>;
+  /** It answers probes, restarts hot on HUP, and ends in order on TERM. */
+  isWell(): Promise<void>;
+}
+
+async function startAgent(given: {
+  out: number;
+  err?: number;
+  flags?: (folder: string) => readonly string[];
+}): Promise<Agent> {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-sinks-'));
+  const [adminPort, statusPort] = (await freePorts(2)) as [number, number];
+  const args = [
+    ...['proxy', 'router', '--binaryPath', standInBinary],
+    ...['--customConfigFile', writeAdminOnlyBootstrap(folder, adminPort)],
+    ...['--proxyAdminPort', String(adminPort), '--statusPort', String(statusPort)],
+    ...['--drainDuration', '1s', '--parentShutdownDuration', '2s', '--terminationDrainDuration', '100ms'],
+    ...['--runDir', join(folder, 'run'), ...(given.flags?.(folder) ?? [])],
+  ];
+  const child = spawn(join(packageRoot(), 'bin/pilot-agent'), args, {
+    cwd: folder,
+    stdio: ['ignore', given.out, given.err ?? given.out],
+    detached: true,
+  });
+  const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
+  onTestFinished(async () => {
+    try {
+      process.kill(-child.pid!, 'SIGKILL');
+    } catch {
+      // It has ended, as it should.
+    }
+    await exited;
+    rmSync(folder, { recursive: true });
+  });
+  const admin = createAdminClient('127.0.0.1', adminPort);
+  const status = createAdminClient('127.0.0.1', statusPort);
+  const ended = (): string | undefined => (child.exitCode === null ? undefined : `it ended with ${child.exitCode}`);
+  const live = async (epoch: number): Promise<void> => {
+    const serves = `istio_agent_envoy_serving{epoch="epoch-${epoch}"} 1`;
+    const isLive = async () => (await status.get('/stats/prometheus')).body.includes(serves);
+    await eventually(`epoch ${epoch} serves`, isLive, { deadlineMs: 20_000, hopeless: ended });
+    expect((await status.get('/healthz/ready')).status).toBe(200);
+  };
+  const isWell = async (): Promise<void> => {
+    const epoch = await admin.restartEpoch();
+    child.kill('SIGHUP');
+    await live(epoch + 1);
+    child.kill('SIGTERM');
+    const [code, signal] = await Promise.race([exited, sleep(10_000, ['it does not end'])]);
+    expect([code, signal]).toEqual([0, null]);
+  };
+  return { folder, process: child, live, isWell };
+}
+
+function opened(path: string): number {
+  const fd = openSync(path, 'w');
+  onTestFinished(() => closeSync(fd));
+  return fd;
+}
+
+function pipe(): NamedPipe {
+  const made = new NamedPipe();
+  onTestFinished(() => made.leave());
+  return made;
+}
+
+describe('standard output and error', () => {
+  test('that are a full device', async () => {
+    const agent = await startAgent({ out: opened('/dev/full') });
+    await agent.live(0);
+    await agent.isWell();
+  });
+
+  test('whose reader leaves', async () => {
+    const out = pipe();
+    const agent = await startAgent({ out: out.writeEnd });
+    out.handedOver();
+    await agent.live(0);
+    out.leave();
+    await agent.isWell();
+  });
+
+  test('that nobody reads: what was kept comes out once somebody does', async () => {
+    const out = pipe();
+    const agent = await startAgent({ out: out.writeEnd });
+    await agent.live(0);
+    out.fill();
+    out.handedOver();
+    agent.process.kill('SIGHUP');
+    await agent.live(1);
+    expect((await fetchReady(agent)).every((ms) => ms < 500)).toBe(true);
+    let text = '';
+    const reads = setInterval(() => (text += out.read() ?? ''), 5);
+    onTestFinished(() => clearInterval(reads));
+    await agent.isWell();
+    clearInterval(reads);
+    for (let more = out.read(); more; more = out.read()) text += more;
+    expect(text.match(/epoch-\d is live/g)).toEqual(['epoch-0 is live', 'epoch-1 is live', 'epoch-2 is live']);
+  });
+
+  test('that nobody reads until the end: the agent ends in time', async () => {
+    const out = pipe();
+    const agent = await startAgent({ out: out.writeEnd });
+    await agent.live(0);
+    out.fill();
+    out.handedOver();
+    await agent.isWell();
+  });
+});
+
+/** How long each of a few probes takes. */
+async function fetchReady(agent: Agent): Promise<number[]> {
+  const port = agent.process.spawnargs[agent.process.spawnargs.indexOf('--statusPort') + 1]!;
+  const times: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    const begun = performance.now();
+    await (await fetch(`http://127.0.0.1:${port}/healthz/ready`)).arrayBuffer();
+    times.push(performance.now() - begun);
+  }
+  return times;
+}
+
+describe('a log file', () => {
+  test('on a full disk', async () => {
+    const agent = await startAgent({ out: opened('/dev/null'), flags: () => ['--log_target', '/dev/full'] });
+    await agent.live(0);
+    await agent.isWell();
+  });
+
+  test('that is moved away is made anew, and loses nothing', async () => {
+    const log = (folder: string): string => join(folder, 'agent.log');
+    const flags = (folder: string): string[] => ['--log_target', log(folder)];
+    const agent = await startAgent({ out: opened('/dev/null'), flags });
+    await agent.live(0);
+    renameSync(log(agent.folder), `${log(agent.folder)}.moved`);
+    await agent.isWell();
+    expect(readFileSync(`${log(agent.folder)}.moved`, 'utf8')).toContain('epoch-0 is live');
+    expect(readFileSync(log(agent.folder), 'utf8')).toContain('epoch-1 is live');
+  });
+
+  test('in a folder that vanishes', async () => {
+    const flags = (folder: string): string[] => {
+      mkdirSync(join(folder, 'logs'));
+      return ['--log_target', join(folder, 'logs/agent.log')];
+    };
+    const agent = await startAgent({ out: opened('/dev/null'), flags });
+    await agent.live(0);
+    rmSync(join(agent.folder, 'logs'), { recursive: true });
+    await agent.isWell();
+  });
+});
+
+describe('a trace', () => {
+  const flags = (folder: string): string[] => ['--trace', join(folder, 'a/agent.trace')];
+  const startWithTrace = (out: number): Promise<Agent> =>
+    startAgent({
+      out,
+      flags: (folder) => {
+        mkdirSync(join(folder, 'a'));
+        return flags(folder);
+      },
+    });
+
+  const check = (...args: string[]): string => {
+    const { stdout, stderr } = spawnSync(join(packageRoot(), 'bin/chartpilot'), ['check', ...args], {
+      encoding: 'utf8',
+    });
+    return stdout + stderr;
+  };
+
+  test('that is moved away goes on in a new file that can be read alone', async () => {
+    const agent = await startWithTrace(opened('/dev/null'));
+    const trace = join(agent.folder, 'a/agent.trace');
+    await agent.live(0);
+    renameSync(trace, `${trace}.moved`);
+    await agent.isWell();
+    expect(check(trace)).toContain('accepted');
+    expect(check(`${trace}.moved`)).toContain('accepted');
+    expect(existsSync(`${trace}.1`)).toBe(false);
+  });
+
+  test('whose folder vanishes and comes back is told of in the log, and goes on', async () => {
+    const log = join(mkdtempSync(join(tmpdir(), 'chartpilot-sinks-log-')), 'log');
+    onTestFinished(() => rmSync(join(log, '..'), { recursive: true }));
+    const agent = await startWithTrace(opened(log));
+    const folder = join(agent.folder, 'a');
+    await agent.live(0);
+    rmSync(folder, { recursive: true });
+    agent.process.kill('SIGHUP');
+    await agent.live(1);
+    await eventually('it says so', () => /the trace cannot be written.*ENOENT/.test(readFileSync(log, 'utf8')));
+    mkdirSync(folder);
+    agent.process.kill('SIGHUP');
+    await agent.live(2);
+    await eventually('it says so', () => /the trace is written again.*lost=\d+/.test(readFileSync(log, 'utf8')));
+    await agent.isWell();
+    expect(check(join(folder, 'agent.trace'))).toContain('accepted');
+  });
+
+  test('that nobody reads', async () => {
+    const agent = await startAgent({
+      out: opened('/dev/null'),
+      flags: (folder) => {
+        spawnSync('mkfifo', [join(folder, 'trace')]);
+        return ['--trace', join(folder, 'trace')];
+      },
+    });
+    await agent.live(0);
+    await agent.isWell();
+  });
+});
+
+/** A file system of 64 KiB; undefined where this user may not make one. */
+function tinyDisk(): string | undefined {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-tiny-'));
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', folder]);
+  if (status === 0) return folder;
+  rmSync(folder, { recursive: true });
+  return undefined;
+}
+
+const disk = tinyDisk();
+test.runIf(disk !== undefined)('a disk that fills up and is cleared again: the log says what it lost', async () => {
+  onTestFinished(() => {
+    spawnSync('umount', ['-l', disk!]);
+    rmSync(disk!, { recursive: true, force: true });
+  });
+  const flags = (): string[] => ['--log_target', join(disk!, 'log'), '--trace', join(disk!, 'trace')];
+  const agent = await startAgent({ out: opened('/dev/null'), flags });
+  await agent.live(0);
+  writeFileSync(join(disk!, 'full'), '');
+  spawnSync('dd', ['if=/dev/zero', `of=${join(disk!, 'full')}`, 'bs=1k'], { stdio: 'ignore' });
+  agent.process.kill('SIGHUP');
+  await agent.live(1);
+  rmSync(join(disk!, 'full'));
+  rmSync(join(disk!, 'trace'));
+  agent.process.kill('SIGHUP');
+  await agent.live(2);
+  await eventually('the log goes on', () => /epoch-1 is live/.test(readFileSync(join(disk!, 'log'), 'utf8')), {
+    deadlineMs: 20_000,
+  });
+  await agent.isWell();
+});
