@@ -5,6 +5,7 @@ import type {
   QuitRequested,
   RestartDecided,
   RestartEnded,
+  Signal,
   SignalReceived,
   StatusFailed,
   StatusListening,
@@ -30,6 +31,8 @@ export interface AgentOutput {
   /** What to tell the person; empty after an ordered end. */
   trouble: string[];
 }
+
+const endingSignals: ReadonlySet<Signal> = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
 
 /** The root of pilot-agent: brings the others up in order, passes signals on, and takes everything down. */
 export const agentMachine = setup({
@@ -58,8 +61,7 @@ export const agentMachine = setup({
     certWatcher: certWatcherMachine,
   },
   guards: {
-    endsUs: ({ event }) =>
-      event.type === 'signal.received' && (event.signal === 'SIGTERM' || event.signal === 'SIGINT'),
+    endsUs: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
     asksForRestart: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
     asksForNewLogs: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGUSR1',
     wasOrdered: (_, params: { output: SupervisorOutput }) => params.output.ordered,
@@ -85,7 +87,7 @@ export const agentMachine = setup({
   context: ({ input }) => ({ ...input, baseIds: [], trouble: [] }),
   invoke: { id: 'signals', src: 'signals' },
   on: {
-    // Ignored where no state has a use for them: SIGHUP before Envoy was started, a signal when everything is over.
+    // Ignored where no state has a use for them: SIGHUP before Envoy was started, SIGUSR2, a signal when everything is over.
     'signal.received': {},
     'status.failed': {},
     'quit.requested': {},

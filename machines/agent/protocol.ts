@@ -7,7 +7,8 @@
 
 // ---- outside → agent (the signal effect)
 
-export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGUSR1';
+/** TERM, INT, QUIT: end (a second one: at once). HUP: restart Envoy. USR1: reopen logs. USR2: nothing, but no end either. */
+export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGQUIT' | 'SIGHUP' | 'SIGUSR1' | 'SIGUSR2';
 
 /** agent/signals → agent. The operating system delivered a signal to this process. */
 export type SignalReceived = { type: 'signal.received'; signal: Signal };

@@ -39,7 +39,7 @@ import { tellRestart } from './restart-narration.ts';
 import type { ScratchParent } from './scratch-folder.ts';
 import type { ServingPorts } from './serving-envoy.ts';
 import { repairSharedMemory } from './shared-memory.ts';
-import { handledSignals, signals } from './signals.ts';
+import { SignalInbox, signals, startedByLauncher } from './signals.ts';
 import { statusServer } from './status-server.ts';
 
 export interface AgentProgram {
@@ -61,7 +61,7 @@ export interface AgentProgram {
 export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const { options, log, recorder } = program;
   for (const warning of options.warnings) log.warn(warning);
-  const net = new SafetyNet();
+  const net = new SafetyNet(options.env);
   const metrics = new AgentMetrics();
   const stopNarrating = narrate(recorder, log.scope('agent'), {
     quiet: (actor) => actor === 'start-limiter',
@@ -93,28 +93,26 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
  */
 class SafetyNet {
   readonly table = new ProcessTable();
+  /** Open from before the charts until the process is over: no signal cuts a clean-up short, or changes the exit code. */
+  readonly signals: SignalInbox;
   claim: ClaimedBaseIds | undefined;
   readonly #onExit = (): void => {
     this.table.killAll();
     this.claim?.release();
   };
 
-  constructor() {
+  constructor(env: NodeJS.ProcessEnv) {
     process.once('exit', this.#onExit);
-    // The agent's own listeners end with its charts; a signal that comes while this cleans up must not cut it short.
-    for (const signal of handledSignals) process.on(signal, ignore);
+    this.signals = new SignalInbox({ terminalIsAnothers: startedByLauncher(env) });
   }
 
   async cleanUp(): Promise<ReturnType<ProcessTable['list']>> {
     const left = await this.table.endAll();
     this.claim?.release();
     process.off('exit', this.#onExit);
-    for (const signal of handledSignals) process.off(signal, ignore);
     return left;
   }
 }
-
-const ignore = (): void => {};
 
 async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: AgentMetrics) {
   const { options, log, trace } = program;
@@ -128,7 +126,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
   const runDir = chooseRunDir(options.runDir);
   return agentMachine.provide({
     actors: {
-      signals: signals(),
+      signals: signals(net.signals),
       claimBaseIds: fromPromise<{ baseIds: number[]; sweptFiles: string[] }, undefined>(() =>
         inOneLine(async () => {
           const { baseId, hotRestart } = options;

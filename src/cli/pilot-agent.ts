@@ -43,7 +43,9 @@ function pilotAgent(): Command {
 function proxyCommand(): Command {
   const command = new Command('proxy')
     .summary('run Envoy until told to end')
-    .description('Runs Envoy until SIGTERM or SIGINT (drain, then end; a second one: at once). SIGHUP restarts it hot.')
+    .description(
+      'Runs Envoy until SIGTERM, SIGINT or SIGQUIT (drain, then end; a second one: at once). SIGHUP restarts it hot, SIGUSR1 reopens access logs.',
+    )
     .argument('[role]', 'sidecar or router', 'sidecar')
     .allowUnknownOption()
     .allowExcessArguments();

@@ -1,0 +1,185 @@
+/** bin/pilot-agent as the first process of a container: it reaps, passes signals on, and ends as the agent does. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { envoyBinary, temporaryFolder, writeAdminOnlyBootstrap } from '../../src/agent/testing/real-envoy.ts';
+import { Container, type ContainerOptions } from '../harness/container.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { hostProcesses } from '../harness/host-processes.ts';
+
+interface Agent {
+  readonly container: Container;
+  readonly ready: () => Promise<boolean>;
+  /** The signals that the agent heard, as its trace tells. */
+  readonly signals: () => string[];
+}
+
+/** An agent whose Envoy has an admin interface and nothing else. */
+async function startAgent(flags: readonly string[] = [], options: Partial<ContainerOptions> = {}): Promise<Agent> {
+  const made = temporaryFolder();
+  const folder = made.path;
+  const trace = join(folder, 'agent.trace');
+  const [adminPort = 0, statusPort = 0] = await freePorts(2);
+  const container = await Container.start({
+    cwd: folder,
+    env: process.env,
+    ...options,
+    args: [
+      ...['proxy', 'router', '--customConfigFile', writeAdminOnlyBootstrap(folder, adminPort)],
+      ...['--binaryPath', envoyBinary(), '--proxyAdminPort', String(adminPort), '--statusPort', String(statusPort)],
+      ...['--concurrency', '1', '--terminationDrainDuration', '200ms', '--runDir', `${folder}/run`],
+      ...['--trace', trace, ...flags],
+    ],
+  });
+  onTestFinished(async () => {
+    if (container.program.exit === undefined) process.kill(container.pid, 'SIGKILL');
+    await container.ended();
+    made[Symbol.dispose]();
+  });
+  return {
+    container,
+    ready: async () => {
+      const answer = await fetch(`http://127.0.0.1:${statusPort}/healthz/ready`).catch(() => undefined);
+      return answer?.status === 200;
+    },
+    signals: () =>
+      [...readFileSync(trace, 'utf8').matchAll(/"signal\.received","signal":"(\w+)"/g)].map(([, name]) => name!),
+  };
+}
+
+async function readyAgent(...args: Parameters<typeof startAgent>): Promise<Agent> {
+  const agent = await startAgent(...args);
+  await eventually('the agent is ready', agent.ready, { hopeless: () => agent.container.program.hopeless() });
+  return agent;
+}
+
+/** @returns the exit, or what the container does instead of ending */
+const endOf = async ({ container }: Agent, withinMs: number): Promise<unknown> =>
+  Promise.race([container.ended(), sleep(withinMs, 'still running', { ref: false })]);
+
+test('orphans are reaped, whoever left them, and the agent’s own exit is none of them', async () => {
+  const { container } = await readyAgent();
+  const orphans = 30;
+  const script = `for i in $(seq ${orphans}); do (sleep 1; exit $i) >/dev/null 2>&1 & done`;
+  await container.exec('sh', '-c', script).exited;
+  await eventually('there were orphans', () => container.children().length > orphans / 2, { everyMs: 5 });
+  await sleep(500);
+  await eventually('the agent is the only child left', () => container.children().length === 1);
+  expect(container.program.exit).toBeUndefined();
+  container.signal('SIGTERM');
+  expect(await container.ended()).toEqual({ code: 0, signal: null });
+});
+
+describe('SIGTERM', () => {
+  test.each([0, 5, 20, 50, 100, 200, 400, 600, 1_000])('%i ms after the start ends it with 0', async (delayMs) => {
+    const agent = await startAgent();
+    await sleep(delayMs);
+    agent.container.signal('SIGTERM');
+    expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
+  });
+
+  test('of everybody in the first milliseconds', async () => {
+    for (let delayMs = 0; delayMs < 30; delayMs += 2) {
+      const agent = await startAgent();
+      await sleep(delayMs);
+      agent.container.signal('SIGTERM');
+      expect(await endOf(agent, 8_000), `${delayMs} ms`).toEqual({ code: 0, signal: null });
+    }
+  });
+
+  test('a second one reaches the agent too: it ends at once', async () => {
+    const agent = await readyAgent(['--terminationDrainDuration', '60s']);
+    agent.container.signal('SIGTERM');
+    await sleep(500);
+    expect(agent.container.program.exit).toBeUndefined();
+    agent.container.signal('SIGTERM');
+    expect(await endOf(agent, 5_000)).toEqual({ code: 0, signal: null });
+  });
+});
+
+describe('other signals', () => {
+  test.each(['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)('%s does no harm, however early it comes', async (signal) => {
+    const agent = await startAgent();
+    for (let sent = 0; sent < 40; sent++) {
+      agent.container.signal(signal);
+      await sleep(10);
+    }
+    await eventually('the agent is ready', agent.ready, { hopeless: () => agent.container.program.hopeless() });
+    agent.container.signal('SIGTERM');
+    expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
+  });
+
+  test('SIGHUP, SIGUSR1 and SIGUSR2 reach the agent, and the first one restarts Envoy', async () => {
+    const agent = await readyAgent();
+    const sent = ['SIGUSR1', 'SIGUSR2', 'SIGHUP'] as const;
+    for (const [index, signal] of sent.entries()) {
+      agent.container.signal(signal);
+      await eventually(`${signal} reaches the agent`, () => agent.signals().length > index);
+    }
+    expect(agent.signals()).toEqual(sent);
+    await agent.container.program.line(/epoch-1 is live/);
+    expect(await agent.ready()).toBe(true);
+  });
+
+  test.each(['SIGINT', 'SIGQUIT'] as const)('%s ends it as SIGTERM does', async (signal) => {
+    const agent = await readyAgent();
+    agent.container.signal(signal);
+    expect(await endOf(agent, 5_000)).toEqual({ code: 0, signal: null });
+  });
+
+  test.each(['SIGINT', 'SIGQUIT'] as const)('%s from a terminal reaches both, and counts once', async (signal) => {
+    const agent = await readyAgent(['--terminationDrainDuration', '2s']);
+    const toldAt = performance.now();
+    agent.container.signalFromTerminal(signal);
+    expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
+    expect(performance.now() - toldAt).toBeGreaterThan(1_900);
+    expect(agent.signals()).toEqual(['SIGTERM']);
+  });
+
+  test('Ctrl-C in the first half second ends it with 0', async () => {
+    const agent = await startAgent();
+    await sleep(150);
+    agent.container.signalFromTerminal('SIGINT');
+    expect(await endOf(agent, 5_000)).toEqual({ code: 0, signal: null });
+  });
+});
+
+describe('its exit code is the agent’s', () => {
+  test('255 after a wrong flag', async () => {
+    const agent = await startAgent(['--drainDuration', 'soon']).catch(() => undefined);
+    // Over before anybody could look at it, or soon after.
+    if (agent !== undefined) expect(await endOf(agent, 5_000)).toEqual({ code: 255, signal: null });
+  });
+
+  test('1 when Envoy cannot be kept running', async () => {
+    const agent = await startAgent(['--restartPolicy', 'exit', '--binaryPath', '/bin/false']);
+    expect(await endOf(agent, 10_000)).toEqual({ code: 1, signal: null });
+  });
+
+  test('137 when the agent is killed, and no Envoy is left', async () => {
+    const agent = await readyAgent();
+    const [node] = agent.container.children();
+    expect(envoysIn(agent)).toHaveLength(1);
+    process.kill(node!.pid, 'SIGKILL');
+    expect(await endOf(agent, 5_000)).toEqual({ code: 137, signal: null });
+    expect(envoysIn(agent)).toEqual([]);
+  });
+
+  test('and whoever kills the launcher kills the agent and its Envoy', async () => {
+    const agent = await readyAgent();
+    expect(envoysIn(agent)).toHaveLength(1);
+    process.kill(agent.container.pid, 'SIGKILL');
+    await agent.container.ended();
+    expect(envoysIn(agent)).toEqual([]);
+  });
+});
+
+/** Envoys with this agent's bootstrap. */
+function envoysIn({ container }: Agent): readonly number[] {
+  const folder = container.cwd;
+  return hostProcesses()
+    .filter(({ command }) => command[0]?.endsWith('envoy') && command.some((word) => word.startsWith(folder)))
+    .map(({ pid }) => pid);
+}

@@ -1,0 +1,119 @@
+/**
+ * The agent in namespaces of its own, as a container runtime starts it: first process of its pid namespace, mounts that
+ * nobody else sees, another user if one likes. The network is the host's. Needs root, as container runtimes do.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { eventually } from './eventually.ts';
+import { type Exit, Program, type ProgramOptions } from './program.ts';
+
+export interface ContainerOptions extends ProgramOptions {
+  /** Shell commands that are run before the agent, within the namespaces: mounts. */
+  readonly prepare?: readonly string[];
+  /** Who runs the agent. Default: root. */
+  readonly uid?: number;
+}
+
+export interface ProcessStatus {
+  readonly name: string;
+  readonly state: string;
+  readonly parentPid: number;
+  /** Signals that it has a handler for, a bit each. */
+  readonly caught: bigint;
+}
+
+export class Container {
+  readonly program: Program;
+  /** Of its first process, seen from the host. */
+  readonly pid: number;
+  /** The folder that it was started in. */
+  readonly cwd: string;
+
+  private constructor(program: Program, pid: number, cwd: string) {
+    this.program = program;
+    this.pid = pid;
+    this.cwd = cwd;
+  }
+
+  /** @returns as soon as bin/pilot-agent is there and hears SIGTERM: before that the kernel drops it, whoever is process 1 */
+  static async start({ prepare = [], uid, args, ...options }: ContainerOptions): Promise<Container> {
+    const user = uid === undefined ? [] : ['setpriv', '--reuid', `${uid}`, '--regid', `${uid}`, '--clear-groups'];
+    const script = [...prepare, 'exec setsid "$@"'].join(' && ');
+    const program = Program.run('pilot-agent in a container', 'unshare', {
+      ...options,
+      args: [
+        ...['--pid', '--fork', '--kill-child', '--mount', '--mount-proc', 'sh', '-c', script, 'sh'],
+        ...[...user, join(packageRoot(), 'bin/pilot-agent'), ...args],
+      ],
+    });
+    const pid = await eventually('the container has a first process', () => firstChildOf(program.pid), { everyMs: 1 });
+    const container = new Container(program, pid, options.cwd);
+    await eventually('the first process is bin/pilot-agent, and hears SIGTERM', () => container.hearsTerm(), {
+      everyMs: 1,
+      hopeless: () => program.hopeless(),
+    });
+    return container;
+  }
+
+  hearsTerm(): boolean {
+    const status = statusOf(this.pid);
+    if (status === undefined) return false;
+    return !['unshare', 'sh', 'setsid', 'setpriv'].includes(status.name) && (status.caught & (1n << 14n)) !== 0n;
+  }
+
+  /** To the first process alone, as a container runtime does it. */
+  signal(signal: NodeJS.Signals): void {
+    if (this.program.exit === undefined) process.kill(this.pid, signal);
+  }
+
+  /** To the first process and all of its group, as a terminal does it. */
+  signalFromTerminal(signal: NodeJS.Signals): void {
+    process.kill(-this.pid, signal);
+  }
+
+  /** Its processes whose parent is the first one. */
+  children(): (ProcessStatus & { readonly pid: number })[] {
+    return childrenOf(this.pid).flatMap((pid) => {
+      const status = statusOf(pid);
+      return status === undefined ? [] : [{ ...status, pid }];
+    });
+  }
+
+  /** Runs a command in its namespaces, as `kubectl exec` does. */
+  exec(...command: string[]): Program {
+    return Program.run('exec', 'nsenter', {
+      args: ['--target', String(this.pid), '--pid', '--mount', ...command],
+      cwd: '/',
+      env: process.env,
+    });
+  }
+
+  async ended(): Promise<Exit> {
+    return this.program.exited;
+  }
+}
+
+function firstChildOf(pid: number): number | undefined {
+  return childrenOf(pid)[0];
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+    return text.split(' ').filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+export function statusOf(pid: number): ProcessStatus | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/status`, 'utf8');
+    const field = (name: string): string => new RegExp(`^${name}:\\t(\\S+)`, 'm').exec(text)?.[1] ?? '0';
+    const [name, state] = [field('Name'), field('State')];
+    return { name, state, parentPid: Number(field('PPid')), caught: BigInt(`0x${field('SigCgt')}`) };
+  } catch {
+    return undefined;
+  }
+}
