@@ -74,6 +74,9 @@ function readDocument(file: string, part: TextPart, options: ReadOptions): Docum
   return { line: part.line, configs: reader.configs, problems };
 }
 
+/** The table pairs each kind's decoder with its own rules. */
+type AboutSpec = (spec: unknown, annotations: Readonly<Record<string, string>>) => readonly FieldError[];
+
 class DocumentReader {
   readonly configs: Config[] = [];
   readonly problems: Problem[] = [];
@@ -125,6 +128,9 @@ class DocumentReader {
       this.reportAll(decoded.left, path, body, key);
       return;
     }
+    const mistakes = (kind.annotationMistakes as AboutSpec | undefined)?.(decoded.right, envelope.annotations) ?? [];
+    for (const error of mistakes) this.reportAt('error', path, joined('metadata', error.path), error.message, key);
+    if (mistakes.length > 0) return;
     // The table pairs each kind's decoder with its own warnings.
     for (const warning of (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(decoded.right)) {
       this.reportAt('warning', path, joined(body, warning.path), warning.message, key);

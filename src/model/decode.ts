@@ -100,6 +100,11 @@ export function durationAtLeast(minMs: number): Decoder<number> {
   return refine(durationMs, (ms, path) => (ms >= minMs ? [] : [{ path, message: `must be at least ${minMs}ms` }]));
 }
 
+/** `0s` switches something off; any other is a millisecond at least, Envoy's shortest time. */
+export const durationOrZero: Decoder<number> = refine(durationMs, (ms, path) =>
+  ms === 0 || ms >= 1 ? [] : [{ path, message: 'must be 0s, or at least 1ms' }],
+);
+
 /** One of a few names. */
 export function oneOf<const Names extends readonly string[]>(names: Names): Decoder<Names[number]> {
   return (value, path) => {

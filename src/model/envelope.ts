@@ -1,7 +1,9 @@
 /** What is around an object's spec: which kind it is, its name, labels and annotations (spec/discovery.md §4.1, §4.2). */
 import type { ConfigKey } from './config.ts';
 import { type FieldError, fieldPath, isObject } from './decode.ts';
+import { dryRunAnnotation } from './dry-run.ts';
 import { gatewayServiceAnnotation } from './gateway-index.ts';
+import { booleanOf } from './go-boolean.ts';
 import { type KindName, kinds } from './kinds/index.ts';
 import { isDnsLabel, isObjectName } from './names.ts';
 import { nearestName } from './nearest-name.ts';
@@ -183,13 +185,21 @@ function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Rec
 /** §4.5: annotations that only the control plane itself may set, or that mean nothing on these kinds. */
 function annotationMistakes(annotations: Readonly<Record<string, string>>, kind: string): FieldError[] {
   if (annotations === none) return [];
-  return Object.keys(annotations).flatMap((key) => {
+  return Object.entries(annotations).flatMap(([key, value]) => {
     const path = fieldPath('metadata.annotations', key);
     if (key === gatewayServiceAnnotation && kind === 'Gateway') return [];
     if (key.startsWith('internal.istio.io/')) return [{ path, message: 'is internal and must not be set' }];
-    return key === 'istio.io/dry-run' && kind !== 'AuthorizationPolicy'
-      ? [{ path, message: `is not supported on ${kind}` }]
-      : [];
+    if (key !== dryRunAnnotation) return [];
+    if (kind !== 'AuthorizationPolicy') return [{ path, message: `is not supported on ${kind}` }];
+    // What is no text is told already.
+    return typeof value !== 'string' || booleanOf(value) !== undefined
+      ? []
+      : [
+          {
+            path,
+            message: `must be true or false (or 1, t, T, TRUE, True, 0, f, F, FALSE, False), not ${JSON.stringify(value)}`,
+          },
+        ];
   });
 }
 

@@ -25,6 +25,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Config } from './config.ts';
 import { isObject } from './decode.ts';
+import { booleanOf } from './go-boolean.ts';
 import type { EnvoyFilter } from './kinds/envoy-filter.ts';
 import type { InterceptionMode, NodeType, Proxy } from './proxy.ts';
 import { proxySettingsFields } from './proxy-settings.ts';
@@ -264,5 +265,5 @@ function hasSecretServer({ WORKLOAD_CERTIFICATES: said, ISTIO_VERSION: version }
 }
 
 function isTrue(value: unknown): boolean {
-  return value === true || value === 'true';
+  return value === true || (typeof value === 'string' && booleanOf(value) === true);
 }

@@ -3,6 +3,7 @@
 import type { AllocatedAddresses } from './auto-allocate.ts';
 import { type Config, configKeyOf } from './config.ts';
 import { isObject } from './decode.ts';
+import { booleanOf } from './go-boolean.ts';
 import { isWildcard } from './hostname.ts';
 import { isUnixAddress } from './kinds/field-rules.ts';
 import { isSingleAddress } from './kinds/service-entry.decode.ts';
@@ -64,7 +65,7 @@ export function servicesOfEntry(
 /** For which names addresses are allocated: for hosts that a client could tell by one. Those of a namespace share it. */
 export function allocationNames(entry: Config<ServiceEntry>): readonly string[] {
   const { spec, labels } = entry;
-  if (labels['networking.istio.io/enable-autoallocate-ip'] === 'false') return [];
+  if (booleanOf(labels['networking.istio.io/enable-autoallocate-ip'] ?? '') === false) return [];
   if ((spec.addresses?.length ?? 0) > 0 || spec.resolution === 'NONE') return [];
   return spec.hosts.filter((host) => !isWildcard(host)).map((host) => allocationName(entry, host));
 }

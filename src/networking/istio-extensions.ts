@@ -6,13 +6,14 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type Filter, FilterSchema } from '../gen/envoy/config/cluster/v3/filter_pb.ts';
 import { TypedStructSchema } from '../gen/udpa/type/v1/typed_struct_pb.ts';
+import { booleanOf } from '../model/go-boolean.ts';
 import type { MeshConfig } from '../model/mesh-config.ts';
 import type { ProxyShape } from '../model/proxy-shape.ts';
 import { type TypedExtension, typedExtension } from './any.ts';
 
 export function hasIstioExtensions({ metadata }: Pick<ProxyShape, 'metadata'>, { defaultConfig }: MeshConfig): boolean {
   const said = metadata.ISTIO_EXTENSIONS ?? defaultConfig.proxyMetadata.ISTIO_META_ISTIO_EXTENSIONS;
-  return said === 'true';
+  return typeof said === 'string' && booleanOf(said) === true;
 }
 
 /** An extension whose message is none of Envoy's API: its fields as they are, under the message's name. */

@@ -72,14 +72,27 @@ export const exportTo: Decoder<readonly string[]> = refine(list(name), (targets,
   ...(targets.includes('*') && targets.includes('.') ? [{ path, message: '"*" includes "."; give one of them' }] : []),
 ]);
 
-/** Where a server or listener binds: an IP or `unix:///path` (`unix:/path`, `unix:@name`). */
+/** Where a server or listener binds: an IP, `unix:///path`, or `unix://@name` (a socket without a file). */
 export function bindMistake(bind: string): string | undefined {
   if (isIpAddress(bind) || isUnixAddress(bind)) return undefined;
-  return `must be an IP address or unix:// and a path, not ${JSON.stringify(bind)}`;
+  return `must be an IP address or unix:///PATH, not ${JSON.stringify(bind)}${relativeSocketHint(bind)}`;
 }
 
+/** A path from the root to a file, or an abstract name. */
 export function isUnixAddress(address: string): boolean {
-  return /^unix:(?:(?:\/\/)?\/.|@.)/.test(address);
+  return /^unix:\/\/(?:\/.*[^/]|@.+)$/.test(address);
+}
+
+/** One is meant: that it is none is told where it is written, and changes nothing for the fields beside it. */
+export function meansUnixAddress(address: string | undefined): boolean {
+  return address?.startsWith('unix:') === true;
+}
+
+/** A relative path is one of whatever folder Envoy was started in: what was probably meant. */
+export function relativeSocketHint(address: string): string {
+  const place = /^unix:(?:\/\/(?!\/))?\/?(.*[^/])$/.exec(address)?.[1];
+  if (place === undefined) return '';
+  return `: a path begins at the root; did you mean unix://${place.startsWith('@') ? '' : '/'}${place}?`;
 }
 
 /** An IP or a range of them. */

@@ -14,7 +14,7 @@ import {
   withDefault,
 } from '../decode.ts';
 import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../names.ts';
-import { bindMistake, isUnixAddress, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
+import { bindMistake, meansUnixAddress, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
 import type { Gateway, Server, ServerPort } from './gateway.ts';
 import { portProtocol } from './port-protocol.ts';
 import { serverTls, serverTlsWarnings } from './server-tls.decode.ts';
@@ -73,12 +73,18 @@ function gatewayHostMistake(text: string): string | undefined {
 function serverMistakes(spec: Server, path: string): FieldError[] {
   const { port, tls } = spec;
   const secure = port.protocol === 'HTTPS' || port.protocol === 'TLS';
-  const onSocket = spec.bind !== undefined && isUnixAddress(spec.bind);
+  const onSocket = meansUnixAddress(spec.bind);
   const redirectsOnly = tls?.httpsRedirect === true && port.protocol === 'HTTP';
   const errors = mistakeAt(
     `${fieldPath(path, 'port')}.number`,
     port.number === 0 && !onSocket ? 'must be from 1 to 65535 (0 only with a unix bind)' : undefined,
   );
+  if (port.number !== 0 && onSocket) {
+    errors.push({
+      path: `${fieldPath(path, 'port')}.number`,
+      message: 'must be 0 with a unix bind, which has no port',
+    });
+  }
   if (secure && tls === undefined) {
     errors.push({ path: fieldPath(path, 'tls'), message: `is required with protocol ${port.protocol}` });
   }

@@ -1,5 +1,6 @@
 /** The kinds of configuration that are known: how each is recognised and decoded (spec/discovery.md §4.2). */
 import { decodeWith } from '../decode.ts';
+import { dryRunMistakes } from '../dry-run.ts';
 import { authorizationPolicy } from './authorization-policy.decode.ts';
 import { authorizationPolicyWarnings } from './authorization-policy.rules.ts';
 import type { AuthorizationPolicy } from './authorization-policy.ts';
@@ -74,6 +75,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     ...security,
     plural: 'authorizationpolicies',
     decode: (spec) => decodeWith(authorizationPolicy, spec),
+    annotationMistakes: dryRunMistakes,
     warnings: (spec) => [...scopeWarnings(spec), ...authorizationPolicyWarnings(spec)],
   },
   DestinationRule: growing({

@@ -19,6 +19,8 @@ export interface Kind<Name extends string, Spec> {
   readonly body: 'spec' | 'object';
   /** Decodes and validates; every mistake is said, its path counted from the body. */
   decode(body: unknown, namespace: string): Decoded<Spec>;
+  /** What annotations of the object say that its spec does not allow; paths counted from its metadata. */
+  annotationMistakes?(spec: Spec, annotations: Readonly<Record<string, string>>): readonly FieldError[];
   /** What is allowed and probably not meant. */
   warnings(spec: Spec): readonly FieldError[];
 }

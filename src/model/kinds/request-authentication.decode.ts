@@ -15,9 +15,11 @@ import {
 import { lineMistake, mistakeAt } from './field-rules.ts';
 import { scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
 import type { JwtRule, RequestAuthentication } from './request-authentication.ts';
-import { headerNameMistake } from './virtual-service.rules.ts';
+import { claimHeaderMistake, headerNameMistake } from './virtual-service.rules.ts';
 
 const headerName = refine(name, (header, path) => mistakeAt(path, headerNameMistake(header)));
+
+const claimHeader = refine(name, (header, path) => mistakeAt(path, claimHeaderMistake(header)));
 
 const prefixOfValue = refine(text, (prefix, path) => mistakeAt(path, lineMistake(prefix)));
 
@@ -35,9 +37,9 @@ const jwtRule: Decoder<JwtRule> = refine(
       ),
       fromParams: optional(list(name)),
       fromCookies: optional(list(name)),
-      outputPayloadToHeader: optional(headerName),
+      outputPayloadToHeader: optional(claimHeader),
       outputClaimToHeaders: optional(
-        list(struct<{ header: string; claim: string }>({ header: required(headerName), claim: required(name) })),
+        list(struct<{ header: string; claim: string }>({ header: required(claimHeader), claim: required(name) })),
       ),
       forwardOriginalToken: optional(boolean),
       timeoutMs: optional(durationAtLeast(1), 'timeout'),

@@ -40,8 +40,8 @@ export const serverTls: Decoder<ServerTlsSettings> = refine(
     caCertCredentialName: optional(name),
     tlsCertificates: optional(list(certificate)),
     subjectAltNames: optional(list(name)),
-    verifyCertificateSpki: optional(list(name)),
-    verifyCertificateHash: optional(list(name)),
+    verifyCertificateSpki: optional(list(refine(name, (hash, path) => mistakeAt(path, spkiMistake(hash))))),
+    verifyCertificateHash: optional(list(refine(name, (hash, path) => mistakeAt(path, hashMistake(hash))))),
     minProtocolVersion: optional(oneOf(tlsVersions)),
     maxProtocolVersion: optional(oneOf(tlsVersions)),
     cipherSuites: optional(list(name)),
@@ -49,6 +49,19 @@ export const serverTls: Decoder<ServerTlsSettings> = refine(
   certificateMistakes,
   versionMistakes,
 );
+
+/** Envoy refuses the listener for any other. */
+function hashMistake(hash: string): string | undefined {
+  return /^[0-9a-f]{64}$/i.test(hash) || /^[0-9a-f]{2}(?::[0-9a-f]{2}){31}$/i.test(hash)
+    ? undefined
+    : `must be the SHA-256 of a certificate: 64 hexadecimal digits, not ${JSON.stringify(hash)}`;
+}
+
+function spkiMistake(hash: string): string | undefined {
+  return /^[A-Za-z0-9+/]{43}=$/.test(hash)
+    ? undefined
+    : `must be the SHA-256 of a public key in base64 (44 characters), not ${JSON.stringify(hash)}`;
+}
 
 const files = ['serverCertificate', 'privateKey', 'caCertificates'] as const;
 

@@ -18,7 +18,7 @@ import {
 import { isWildcard } from '../hostname.ts';
 import { hostMistake, isCidr, isHostname, isIpAddress } from '../names.ts';
 import { isHttp, isTcp, isTls, protocolOf } from '../protocol.ts';
-import { exportTo, isUnixAddress, mistakeAt, repetitions, subnetMistake, workloadSelector } from './field-rules.ts';
+import { exportTo, meansUnixAddress, mistakeAt, repetitions, subnetMistake, workloadSelector } from './field-rules.ts';
 import { portProtocol } from './port-protocol.ts';
 import type { ServiceEntry, ServiceEntryPort } from './service-entry.ts';
 import { workloadEntry } from './workload-entry.decode.ts';
@@ -133,7 +133,7 @@ function resolutionMistakes(spec: ServiceEntry, path: string): FieldError[] {
 
 function staticMistakes(spec: ServiceEntry, endpoint: WorkloadEntry, path: string): FieldError[] {
   const { address } = endpoint;
-  if (isUnixAddress(address)) {
+  if (meansUnixAddress(address)) {
     const one = spec.ports.length === 1;
     return mistakeAt(
       fieldPath(path, 'address'),
@@ -150,7 +150,7 @@ function staticMistakes(spec: ServiceEntry, endpoint: WorkloadEntry, path: strin
 function dnsMistakes(spec: ServiceEntry, path: string): FieldError[] {
   const endpoints = spec.endpoints ?? [];
   const errors = endpoints.flatMap((endpoint, index) => {
-    const unix = isUnixAddress(endpoint.address);
+    const unix = meansUnixAddress(endpoint.address);
     return mistakeAt(
       `${endpointsPath(path, index)}.address`,
       unix ? `must not be a unix socket with ${spec.resolution}` : undefined,

@@ -16,8 +16,15 @@ import {
   withDefault,
 } from '../decode.ts';
 import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../names.ts';
-import { protocolOf } from '../protocol.ts';
-import { bindMistake, isUnixAddress, mistakeAt, repetitions, workloadSelector } from './field-rules.ts';
+import { isTcp, isTls, protocolOf } from '../protocol.ts';
+import {
+  bindMistake,
+  isUnixAddress,
+  meansUnixAddress,
+  mistakeAt,
+  repetitions,
+  workloadSelector,
+} from './field-rules.ts';
 import { portProtocol } from './port-protocol.ts';
 import { serverTls } from './server-tls.decode.ts';
 import type { EgressListener, IngressListener, OutboundTrafficPolicy, Sidecar, SidecarPort } from './sidecar.ts';
@@ -60,7 +67,7 @@ const ingressListener: Decoder<IngressListener> = refine(
     ),
     ...mistakeAt(
       fieldPath(path, 'bind'),
-      listener.bind !== undefined && isUnixAddress(listener.bind) ? 'must not be a unix socket for ingress' : undefined,
+      meansUnixAddress(listener.bind) ? 'must not be a unix socket for ingress' : undefined,
     ),
     ...(listener.tls === undefined ? [] : ingressTlsMistakes(listener, path)),
   ],
@@ -68,8 +75,15 @@ const ingressListener: Decoder<IngressListener> = refine(
 
 function ingressTlsMistakes(listener: IngressListener, path: string): FieldError[] {
   const at = fieldPath(path, 'tls');
-  const { tls } = listener;
+  const { tls, port } = listener;
+  const carriesBytes = isTcp(port.protocol) && !isTls(port.protocol);
   return [
+    ...mistakeAt(
+      at,
+      carriesBytes
+        ? `must not be given with protocol ${port.protocol}: TLS is the protocol of bytes behind TLS`
+        : undefined,
+    ),
     ...mistakeAt(`${at}.httpsRedirect`, tls?.httpsRedirect === true ? 'is not for a sidecar' : undefined),
     ...mistakeAt(
       `${at}.mode`,
@@ -122,7 +136,7 @@ export const sidecar: Decoder<Sidecar> = refine(
 );
 
 function defaultEndpointMistake(endpoint: string): string | undefined {
-  if (/^unix:\/\/\/./.test(endpoint)) return undefined;
+  if (endpoint.startsWith('unix:///') && isUnixAddress(endpoint)) return undefined;
   const port = /^(?:127\.0\.0\.1|0\.0\.0\.0|\[::1\]|\[::\])?:(\d{1,5})$/.exec(endpoint)?.[1];
   if (port !== undefined && Number(port) >= 1 && Number(port) <= 65535) return undefined;
   return `must be 127.0.0.1:PORT, 0.0.0.0:PORT, [::1]:PORT, [::]:PORT, :PORT or unix:///PATH, not ${JSON.stringify(endpoint)}`;
@@ -140,7 +154,7 @@ function egressHostMistake(text: string): string | undefined {
 }
 
 function egressMistakes(listener: EgressListener, path: string): FieldError[] {
-  const onSocket = listener.bind !== undefined && isUnixAddress(listener.bind);
+  const onSocket = meansUnixAddress(listener.bind);
   const numbered = (listener.port?.number ?? 0) !== 0;
   const errors: FieldError[] = [];
   if (listener.port !== undefined && !numbered && !onSocket) {

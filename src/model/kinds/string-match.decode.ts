@@ -1,5 +1,5 @@
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoder, fail, fieldPath, isObject, optional, refine, struct, text } from '../decode.ts';
+import { type Decoder, type FieldError, fail, fieldPath, isObject, optional, refine, struct, text } from '../decode.ts';
 import { re2Mistake } from '../re2.ts';
 import type { StringMatch, ValueMatch } from './string-match.ts';
 
@@ -18,6 +18,14 @@ const written: Decoder<WrittenMatch> = refine(
   },
 );
 
+/** Envoy has no empty beginning of a header's value, and refuses all routes for one. */
+function emptyPrefix(match: object, path: string): FieldError[] {
+  const isEmpty = 'prefix' in match && match.prefix === '';
+  return isEmpty
+    ? [{ path: fieldPath(path, 'prefix'), message: 'must not be empty: {} asks for the presence alone' }]
+    : [];
+}
+
 /** `{exact}`, `{prefix}` or `{regex}`. */
 export const stringMatch: Decoder<StringMatch> = (value, path) => {
   if (isObject(value) && Object.keys(value).length === 0) return fail(path, 'must have exact, prefix or regex');
@@ -26,9 +34,16 @@ export const stringMatch: Decoder<StringMatch> = (value, path) => {
   return E.map((match: WrittenMatch) => match as StringMatch)(written(value, path));
 };
 
+/** The same of what every request has: its method, its authority. */
+export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, path) =>
+  'prefix' in match && match.prefix === ''
+    ? [{ path: fieldPath(path, 'prefix'), message: 'must not be empty: leave it out, and all match' }]
+    : [],
+);
+
 /** A match on a header or parameter: empty, or regex `*`, asks for its presence (§8.6). */
 export const valueMatch: Decoder<ValueMatch> = (value, path) => {
   return E.map((match: WrittenMatch): ValueMatch => {
     return Object.keys(match).length === 0 || match.regex === '*' ? { present: true } : (match as StringMatch);
-  })(written(value, path));
+  })(refine(written, emptyPrefix)(value, path));
 };

@@ -7,6 +7,7 @@ import {
   dictionary,
   durationAtLeast,
   durationMs,
+  durationOrZero,
   type FieldError,
   fieldPath,
   integer,
@@ -50,7 +51,7 @@ const tcpSettings = struct<T.TcpSettings>({
   connectTimeoutMs: optional(connectTimeoutMs, 'connectTimeout'),
   tcpKeepalive: optional(tcpKeepalive),
   maxConnectionDurationMs: optional(durationAtLeast(1), 'maxConnectionDuration'),
-  idleTimeoutMs: optional(durationAtLeast(0), 'idleTimeout'),
+  idleTimeoutMs: optional(durationOrZero, 'idleTimeout'),
 });
 
 const httpSettings: Decoder<T.HttpSettings> = refine(
@@ -59,7 +60,7 @@ const httpSettings: Decoder<T.HttpSettings> = refine(
     http2MaxRequests: optional(count),
     maxRequestsPerConnection: optional(integer(0, 536_870_912)),
     maxRetries: optional(count),
-    idleTimeoutMs: optional(durationAtLeast(0), 'idleTimeout'),
+    idleTimeoutMs: optional(durationOrZero, 'idleTimeout'),
     h2UpgradePolicy: optional(oneOf(['DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE'])),
     useClientProtocol: optional(boolean),
     maxConcurrentStreams: optional(count),
@@ -78,8 +79,20 @@ export const connectionPool: Decoder<T.ConnectionPoolSettings> = refine(
 const httpCookie = struct<T.HttpCookie>({
   name: required(name),
   path: optional(text),
-  ttlMs: optional(durationAtLeast(0), 'ttl'),
-  attributes: optional(list(struct<{ name: string; value: string }>({ name: required(name), value: required(text) }))),
+  ttlMs: optional(durationOrZero, 'ttl'),
+  attributes: optional(
+    refine(
+      list(struct<{ name: string; value: string }>({ name: required(name), value: required(text) })),
+      // Names of attributes are the same in any case (RFC 6265 §5.2).
+      (attributes, path) =>
+        repetitions(
+          attributes,
+          (attribute) => attribute.name.toLowerCase(),
+          (index) => `${path}[${index}].name`,
+          'attribute',
+        ),
+    ),
+  ),
 });
 
 const hashKeys = ['httpHeaderName', 'httpCookie', 'useSourceIp', 'httpQueryParameterName'] as const;
@@ -173,7 +186,7 @@ const loadBalancer: Decoder<T.LoadBalancerSettings> = mapped(
   },
 );
 
-const outlierDetection = struct<T.OutlierDetection>(
+const writtenOutlierDetection = struct<T.OutlierDetection>(
   {
     consecutive5xxErrors: optional(count),
     consecutiveGatewayErrors: optional(count),
@@ -185,6 +198,15 @@ const outlierDetection = struct<T.OutlierDetection>(
     minHealthPercent: optional(integer(0, 100)),
   },
   { consecutiveErrors: ['consecutiveGatewayErrors', count] },
+);
+
+const outlierDetection = refine(writtenOutlierDetection, (outlier, path) =>
+  mistakeAt(
+    fieldPath(path, 'consecutiveLocalOriginFailures'),
+    (outlier.consecutiveLocalOriginFailures ?? 0) > 0 && outlier.splitExternalLocalOriginErrors !== true
+      ? 'needs splitExternalLocalOriginErrors: true, without which such failures are not counted apart'
+      : undefined,
+  ),
 );
 
 export const clientTls: Decoder<T.ClientTlsSettings> = refine(
@@ -207,11 +229,16 @@ const files = ['clientCertificate', 'privateKey', 'caCertificates'] as const;
 function clientTlsMistakes(tls: T.ClientTlsSettings, path: string): FieldError[] {
   const given = files.filter((field) => tls[field] !== undefined);
   const errors: FieldError[] = [];
-  if (tls.insecureSkipVerify === true && (tls.caCertificates !== undefined || tls.subjectAltNames !== undefined)) {
-    errors.push({
-      path: fieldPath(path, 'insecureSkipVerify'),
-      message: 'excludes caCertificates and subjectAltNames',
-    });
+  if (tls.insecureSkipVerify === true) {
+    // With MUTUAL a credential has the client's certificate: its authorities are not asked for then.
+    const checks = ['caCertificates', 'subjectAltNames', ...(tls.mode === 'SIMPLE' ? ['credentialName' as const] : [])];
+    const inVain = checks.filter((field) => tls[field as keyof T.ClientTlsSettings] !== undefined);
+    errors.push(
+      ...mistakeAt(
+        fieldPath(path, 'insecureSkipVerify'),
+        inVain.length > 0 ? `excludes ${inVain.join(' and ')}: leave one of them out` : undefined,
+      ),
+    );
   }
   if ((tls.mode === 'SIMPLE' || tls.mode === 'MUTUAL') && tls.credentialName !== undefined) {
     if (given.length > 0)

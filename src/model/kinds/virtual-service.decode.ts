@@ -7,6 +7,7 @@ import {
   dictionary,
   durationAtLeast,
   durationMs,
+  durationOrZero,
   type FieldError,
   integer,
   list,
@@ -24,7 +25,7 @@ import {
 import { hostMistake, isDnsLabel } from '../names.ts';
 import { re2Mistake } from '../re2.ts';
 import { exportTo, labels, lineMistake, mistakeAt, subnetMistake } from './field-rules.ts';
-import { stringMatch, valueMatch } from './string-match.decode.ts';
+import { headerMatch, stringMatch, valueMatch } from './string-match.decode.ts';
 import * as rules from './virtual-service.rules.ts';
 import type * as V from './virtual-service.ts';
 
@@ -55,17 +56,20 @@ const regex: Decoder<string> = refine(text, (value, path) => mistakeAt(path, re2
 
 const gateways = list(refine(name, (gateway, path) => mistakeAt(path, rules.gatewayNameMistake(gateway))));
 
-const headerNames = list(refine(name, (header, path) => mistakeAt(path, rules.headerNameMistake(header))));
+const headerNames = list(refine(name, (header, path) => mistakeAt(path, rules.plainHeaderNameMistake(header))));
 
 const headerValues: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), rules.headerValueMistakes);
 
 const headerOperations = struct<V.HeaderOperations>({
   set: optional(headerValues),
   add: optional(headerValues),
-  remove: optional(headerNames),
+  remove: optional(list(refine(name, (header, path) => mistakeAt(path, rules.removedHeaderMistake(header))))),
 });
 
-const headers = struct<V.Headers>({ request: optional(headerOperations), response: optional(headerOperations) });
+const headers = struct<V.Headers>({
+  request: optional(refine(headerOperations, rules.requestHeaderMistakes)),
+  response: optional(refine(headerOperations, rules.responseHeaderMistakes)),
+});
 
 const valueMatches = refine(dictionary(valueMatch), rules.matchKeyMistakes);
 
@@ -74,9 +78,9 @@ const headerMatches = refine(dictionary(valueMatch), rules.headerMatchMistakes);
 const httpMatch = struct<Omit<V.HttpMatchRequest, 'bySegments' | 'never'>>({
   name: optional(name),
   uri: optional(stringMatch),
-  scheme: optional(stringMatch),
-  method: optional(stringMatch),
-  authority: optional(stringMatch),
+  scheme: optional(headerMatch),
+  method: optional(headerMatch),
+  authority: optional(headerMatch),
   headers: optional(headerMatches),
   withoutHeaders: optional(headerMatches),
   queryParams: optional(valueMatches),
@@ -187,8 +191,8 @@ const mirror = struct<V.HttpMirrorPolicy>({ destination: required(destination), 
 
 const corsPolicy = struct<V.CorsPolicy>(
   {
-    allowOrigins: optional(list(stringMatch)),
-    allowMethods: optional(headerNames),
+    allowOrigins: optional(list(refine(stringMatch, rules.originMistakes))),
+    allowMethods: optional(list(refine(name, (method, path) => mistakeAt(path, rules.corsMethodMistake(method))))),
     allowHeaders: optional(headerNames),
     exposeHeaders: optional(headerNames),
     maxAgeMs: optional(
@@ -213,7 +217,7 @@ const httpRoute: Decoder<V.HttpRoute> = refine(
       directResponse: optional(directResponse),
       delegate: optional(delegate),
       rewrite: optional(rewrite),
-      timeoutMs: optional(timeout(), 'timeout'),
+      timeoutMs: optional(durationOrZero, 'timeout'),
       retries: optional(httpRetry),
       fault: optional(fault),
       mirror: optional(destination),
@@ -226,13 +230,6 @@ const httpRoute: Decoder<V.HttpRoute> = refine(
   ),
   ...rules.httpRouteMistakes,
 );
-
-/** `0s` switches the timeout off; any other is a millisecond at least. */
-function timeout(): Decoder<number> {
-  return refine(durationMs, (ms, path) =>
-    mistakeAt(path, ms === 0 || ms >= 1 ? undefined : 'must be 0s, or at least 1ms'),
-  );
-}
 
 const subnet = refine(text, (value, path) => mistakeAt(path, subnetMistake(value)));
 

@@ -6,7 +6,9 @@ import { grpcStatusNames } from '../grpc-status.ts';
 import { hostsOverlap, isWildcard, mostSpecific } from '../hostname.ts';
 import { logFormatMistake } from '../log-format.ts';
 import { anyHostMistake, isDnsLabel, isIpAddress, isObjectName } from '../names.ts';
+import { nearestName } from '../nearest-name.ts';
 import { mistakeAt } from './field-rules.ts';
+import type { StringMatch } from './string-match.ts';
 import type * as V from './virtual-service.ts';
 
 const maxBodyBytes = 1024 * 1024;
@@ -46,6 +48,82 @@ export function hostOrIpMistake(host: string): string | undefined {
 
 export function headerNameMistake(header: string): string | undefined {
   return token.test(header.replace(/^:/, '')) ? undefined : `${JSON.stringify(header)} is not a header name`;
+}
+
+/** Of HTTP/2's pseudo-headers, and of the one that HTTP/1.1 has in place of `:authority`. */
+function isPseudoHeader(header: string): boolean {
+  return header.startsWith(':') || header.toLowerCase() === 'host';
+}
+
+function isAuthority(header: string): boolean {
+  return header.toLowerCase() === ':authority' || header.toLowerCase() === 'host';
+}
+
+/** A header that a field may name where pseudo-headers make no sense, or are not what the field says. */
+export function plainHeaderNameMistake(header: string): string | undefined {
+  if (token.test(header)) return undefined;
+  return `${JSON.stringify(header)} is not a header name`;
+}
+
+/** A header that a request gets from a verified token. */
+export function claimHeaderMistake(header: string): string | undefined {
+  if (!isPseudoHeader(header)) return headerNameMistake(header);
+  return `must not be a pseudo-header (${header}), which says where the request goes: name a header of your own`;
+}
+
+/** Envoy refuses a route that does. */
+export function removedHeaderMistake(header: string): string | undefined {
+  if (!isPseudoHeader(header)) return headerNameMistake(header);
+  return `${header} must not be removed: no request or answer is without it`;
+}
+
+/** `:authority` (or `host`) may be given anew, once; other pseudo-headers are the route's own to say. */
+export function requestHeaderMistakes(operations: V.HeaderOperations, path: string): FieldError[] {
+  const authorities = writtenHeaders(operations, path).filter(({ header }) => isAuthority(header));
+  return [
+    ...pseudoHeaderMistakes(operations, path, (header) => isPseudoHeader(header) && !isAuthority(header)),
+    ...authorities.slice(1).map(({ at }) => ({ path: at, message: `must not be given beside ${authorities[0]!.at}` })),
+  ];
+}
+
+export function responseHeaderMistakes(operations: V.HeaderOperations, path: string): FieldError[] {
+  return pseudoHeaderMistakes(operations, path, isPseudoHeader);
+}
+
+function pseudoHeaderMistakes(
+  operations: V.HeaderOperations,
+  path: string,
+  isForbidden: (header: string) => boolean,
+): FieldError[] {
+  return writtenHeaders(operations, path)
+    .filter(({ header }) => isForbidden(header))
+    .map(({ header, at }) => ({ path: at, message: `${header} must not be set: use rewrite, redirect or a header` }));
+}
+
+function writtenHeaders(
+  operations: V.HeaderOperations,
+  path: string,
+): { readonly header: string; readonly at: string }[] {
+  return (['set', 'add'] as const).flatMap((field) =>
+    Object.keys(operations[field] ?? {}).map((header) => ({ header, at: fieldPath(fieldPath(path, field), header) })),
+  );
+}
+
+/** Browsers compare methods with regard to case (the Fetch standard, "CORS-preflight fetch"). */
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE'];
+
+export function corsMethodMistake(method: string): string | undefined {
+  if (method === '*' || methods.includes(method)) return undefined;
+  const near = nearestName(method, methods);
+  const hint = near === undefined ? '' : ` (did you mean ${near}?)`;
+  return `must be a method of HTTP (${methods.join(', ')}) or *, not ${JSON.stringify(method)}${hint}`;
+}
+
+/** No request is of an origin without a name. */
+export function originMistakes(origin: StringMatch, path: string): FieldError[] {
+  return Object.entries(origin).flatMap(([how, text]) =>
+    mistakeAt(fieldPath(path, how), text === '' ? 'must not be empty' : undefined),
+  );
 }
 
 export function headerValueMistakes(headers: Readonly<Record<string, string>>, path: string): FieldError[] {
@@ -179,6 +257,7 @@ export const httpRouteMistakes = [
     route === undefined ? [] : weightMistakes(route, fieldPath(path, 'route')),
   actionMistakes,
   besideMistakes,
+  authorityMistakes,
   prefixRewriteMistakes,
   ({ mirror, mirrors = [] }: V.HttpRoute, path: string): FieldError[] =>
     mistakeAt(
@@ -206,6 +285,14 @@ function besideMistakes(http: V.HttpRoute, path: string): FieldError[] {
   return (['fault', 'rewrite'] as const)
     .filter((field) => http[field] !== undefined && !(alone === 'directResponse' && field === 'fault'))
     .map((field) => ({ path: fieldPath(path, field), message: `must not be given beside ${alone}` }));
+}
+
+/** Which of the two is meant nobody can know. */
+function authorityMistakes({ rewrite, headers }: V.HttpRoute, path: string): FieldError[] {
+  if (rewrite?.authority === undefined || headers?.request === undefined) return [];
+  return writtenHeaders(headers.request, `${fieldPath(path, 'headers')}.request`)
+    .filter(({ header }) => isAuthority(header))
+    .map(({ at }) => ({ path: at, message: 'must not be given beside rewrite.authority' }));
 }
 
 export const virtualServiceMistakes = [

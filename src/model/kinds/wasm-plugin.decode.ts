@@ -52,11 +52,7 @@ export const wasmPlugin: Decoder<WasmPlugin> = refine(
       {
         ...scopeFields,
         url: required(refine(name, (url, path) => mistakeAt(path, urlMistake(url)))),
-        sha256: optional(
-          refine(text, (hash, path) =>
-            mistakeAt(path, hash === '' || /^[0-9a-f]{64}$/i.test(hash) ? undefined : 'must be 64 hexadecimal digits'),
-          ),
-        ),
+        sha256: optional(refine(text, (hash, path) => mistakeAt(path, hash === '' ? undefined : digestMistake(hash)))),
         imagePullPolicy: optional(oneOf(['UNSPECIFIED_POLICY', 'IfNotPresent', 'Always'])),
         imagePullSecret: optional(text),
         verificationKey: optional(text),
@@ -77,7 +73,14 @@ export const wasmPlugin: Decoder<WasmPlugin> = refine(
   (plugin, path) => [...scopeMistakes(plugin, path), ...environmentMistakes(plugin, path)],
 );
 
+/** What a module is compared by: written in one way only. */
+function digestMistake(digest: string): string | undefined {
+  return /^[0-9a-f]{64}$/.test(digest) ? undefined : 'must be 64 hexadecimal digits, letters in lower-case';
+}
+
 function urlMistake(url: string): string | undefined {
+  const digest = /@sha256:(.*)$/.exec(url)?.[1];
+  if (digest !== undefined && digestMistake(digest) !== undefined) return `the digest ${digestMistake(digest)}`;
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url)?.[1];
   if (scheme === undefined)
     return URL.canParse(`oci://${url}`) ? undefined : `must be a URL, not ${JSON.stringify(url)}`;

@@ -12,7 +12,7 @@ import {
   withDefault,
 } from '../decode.ts';
 import { isHostname, isIpAddress } from '../names.ts';
-import { isUnixAddress, labels, mistakeAt } from './field-rules.ts';
+import { isUnixAddress, labels, mistakeAt, relativeSocketHint } from './field-rules.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 
 /** What a WorkloadEntry says of its workload besides the address; a WorkloadGroup's template says the same. */
@@ -42,6 +42,8 @@ function workloadEntryMistakes(entry: WorkloadEntry, path: string): FieldError[]
   const known = isIpAddress(address) || isHostname(address);
   return mistakeAt(
     at,
-    known ? undefined : `must be an IP address, a host name or unix:///path, not ${JSON.stringify(address)}`,
+    known
+      ? undefined
+      : `must be an IP address, a host name or unix:///path, not ${JSON.stringify(address)}${relativeSocketHint(address)}`,
   );
 }

@@ -11,7 +11,7 @@ import type { ProxyContext } from '../connection-context.ts';
 import type { Init } from '../init.ts';
 import { outboundClusterName } from '../names.ts';
 import { reachOf } from '../reach.ts';
-import { type Carried, envoyPolicies, isDryRun, type RbacRules } from './rules.ts';
+import { type Carried, envoyPolicies, type RbacRules } from './rules.ts';
 
 /** Whom to ask, and about what. */
 export interface CustomCheck {
@@ -36,11 +36,8 @@ export interface CustomChecks {
 
 const metadataPrefix = 'istio_ext_authz_';
 
-/** Policies that are only tried ask nobody. */
 export function customChecks(proxy: ProxyContext, carried: Carried): CustomChecks {
-  const policies = proxy.policies.authorizationPolicies.filter(
-    (policy) => policy.spec.action === 'CUSTOM' && !isDryRun(policy),
-  );
+  const policies = proxy.policies.authorizationPolicies.filter(({ spec }) => spec.action === 'CUSTOM');
   const checks: CustomCheck[] = [];
   const withoutAnswer: Config<AuthorizationPolicy>[] = [];
   for (const [name, group] of Map.groupBy(policies, ({ spec }) => spec.provider!)) {

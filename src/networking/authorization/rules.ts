@@ -1,6 +1,7 @@
 /** AuthorizationPolicies of a workload as the rules of Envoy's RBAC filters (spec/discovery.md §8.10). */
 import { type PolicySchema, RBAC_Action, type RBACSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { Config } from '../../model/config.ts';
+import { isDryRun } from '../../model/dry-run.ts';
 import type { AuthorizationPolicy, AuthorizationRule } from '../../model/kinds/authorization-policy.ts';
 import type { ProxyContext } from '../connection-context.ts';
 import type { Init } from '../init.ts';
@@ -44,16 +45,12 @@ export function actionRules(proxy: ProxyContext, carried: Carried): ActionRules[
             action: envoy,
             policies: envoyPolicies(policies, { proxy, carried, ignoresWhatIsMissing: action === 'DENY' }),
           };
-    const enforced = rules(ofAction.filter((policy) => !isDryRun(policy)));
-    const dryRun = dryRunPrefix === undefined ? undefined : rules(ofAction.filter(isDryRun));
+    const isTried = (policy: Config): boolean => dryRunPrefix !== undefined && isDryRun(policy);
+    const enforced = rules(ofAction.filter((policy) => !isTried(policy)));
+    const dryRun = rules(ofAction.filter(isTried));
     if (enforced === undefined && dryRun === undefined) return [];
     return { ...(enforced && { enforced }), ...(dryRun && { dryRun, dryRunPrefix: dryRunPrefix! }) };
   });
-}
-
-/** It is to be tried, and to have no effect. */
-export function isDryRun({ annotations }: Config): boolean {
-  return annotations['istio.io/dry-run'] === 'true';
 }
 
 export interface RulesContext {

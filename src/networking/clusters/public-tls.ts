@@ -68,9 +68,10 @@ function peerValidation(settings: ClientTlsSettings, names: readonly string[], t
     matchTypedSubjectAltNames: subjectAltNames(names),
     ...(settings.caCrl && { crl: file(settings.caCrl) }),
   };
+  // The control plane refuses it beside anything that would be checked.
+  if (settings.insecureSkipVerify && !settings.caCertificates) return {};
   const credential = credentialOf(settings, target);
   if (credential !== undefined) return checkedBy(adsSecret(rootsResourceName(credential)), validation);
-  if (settings.insecureSkipVerify && !settings.caCertificates) return {};
   if (target.hasAgent) return checkedBy(fileRootSecret(settings.caCertificates || systemRoots), validation);
   const trustedCa = file(settings.caCertificates || systemRootsFile);
   return { validationContextType: { case: 'validationContext', value: { ...validation, trustedCa } } };

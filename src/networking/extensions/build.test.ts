@@ -61,7 +61,7 @@ describe('the configuration of a WasmPlugin', () => {
   });
 
   it('has code to be fetched from a service of the mesh', () => {
-    const { wasm } = made(`{ url: "http://modules.test:8080/a.wasm", sha256: ${hash.toUpperCase()} }`, modules);
+    const { wasm } = made(`{ url: "http://modules.test:8080/a.wasm", sha256: ${hash} }`, modules);
     expect(codeOf(wasm)).toMatchObject({
       case: 'remote',
       value: {

@@ -43,7 +43,7 @@ export function wasmSource({ url, sha256 = '' }: WasmPlugin, shape: ProxyShape, 
     httpUpstreamType: { case: 'cluster' as const, value: found.cluster },
     timeout: duration(fetchTimeoutMs),
   };
-  const value = { httpUri, sha256: sha256.toLowerCase() };
+  const value = { httpUri, sha256 };
   return { code: { specifier: { case: 'remote', value } }, cluster: found.cluster, dependsOn };
 }
 

@@ -4,6 +4,7 @@
  */
 import { type Config, configKeyOf, configKeyText } from '../../model/config.ts';
 import { gatewayServicesOf, isGatewayService } from '../../model/gateway-index.ts';
+import { booleanOf } from '../../model/go-boolean.ts';
 import type { Gateway, Server } from '../../model/kinds/gateway.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
@@ -157,7 +158,9 @@ function proxyPorts(server: Server, gateway: Config<Gateway>, shape: ProxyShape)
   if (server.bind !== undefined && isUnixSocket(server.bind)) return [number];
   const named = gatewayServicesOf(gateway);
   const leads = (target: ServiceTarget): boolean =>
-    named === undefined ? target.service.labels[keepPortLabel] !== 'true' : isGatewayService(target, gateway, named);
+    named === undefined
+      ? booleanOf(target.service.labels[keepPortLabel] ?? '') !== true
+      : isGatewayService(target, gateway, named);
   const targets = shape.serviceTargets
     .filter((target) => target.port.number === number && leads(target))
     .map(({ targetPort }) => targetPort);
