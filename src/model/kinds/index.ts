@@ -16,7 +16,7 @@ import type { Kind } from './kind.ts';
 import { kubernetesKinds, type SpecOfKubernetesKind } from './kubernetes/index.ts';
 import { peerAuthentication } from './peer-authentication.decode.ts';
 import type { PeerAuthentication } from './peer-authentication.ts';
-import { scopeWarnings } from './policy-target.decode.ts';
+import { decodeScoped, scopeWarnings, targetWarnings } from './policy-target.decode.ts';
 import { proxyConfigObject } from './proxy-config-object.decode.ts';
 import type { ProxyConfigObject } from './proxy-config-object.ts';
 import { requestAuthentication } from './request-authentication.decode.ts';
@@ -74,7 +74,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     kind: 'AuthorizationPolicy',
     ...security,
     plural: 'authorizationpolicies',
-    decode: (spec) => decodeWith(authorizationPolicy, spec),
+    decode: (spec, namespace) => decodeScoped(authorizationPolicy, spec, namespace),
     annotationMistakes: dryRunMistakes,
     warnings: (spec) => [...scopeWarnings(spec), ...authorizationPolicyWarnings(spec)],
   },
@@ -90,8 +90,8 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     ...networking,
     versions: ['v1alpha3'],
     plural: 'envoyfilters',
-    decode: (spec) => decodeWith(envoyFilter, spec),
-    warnings: envoyFilterWarnings,
+    decode: (spec, namespace) => decodeScoped(envoyFilter, spec, namespace),
+    warnings: (spec) => [...envoyFilterWarnings(spec), ...targetWarnings(spec.targetRefs)],
   }),
   Gateway: growing({
     kind: 'Gateway',
@@ -119,7 +119,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     kind: 'RequestAuthentication',
     ...security,
     plural: 'requestauthentications',
-    decode: (spec) => decodeWith(requestAuthentication, spec),
+    decode: (spec, namespace) => decodeScoped(requestAuthentication, spec, namespace),
     warnings: scopeWarnings,
   },
   ServiceEntry: growing({
@@ -142,7 +142,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     group: 'telemetry.istio.io',
     versions: ['v1', 'v1alpha1'],
     plural: 'telemetries',
-    decode: (spec) => decodeWith(telemetry, spec),
+    decode: (spec, namespace) => decodeScoped(telemetry, spec, namespace),
     warnings: scopeWarnings,
   }),
   VirtualService: growing(
@@ -161,7 +161,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     group: 'extensions.istio.io',
     versions: ['v1alpha1'],
     plural: 'wasmplugins',
-    decode: (spec) => decodeWith(wasmPlugin, spec),
+    decode: (spec, namespace) => decodeScoped(wasmPlugin, spec, namespace),
     warnings: scopeWarnings,
   }),
   WorkloadEntry: growing({
