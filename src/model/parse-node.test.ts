@@ -72,6 +72,24 @@ describe('a node', () => {
     expect(parseNode(node({ id }))).toEqual(E.left(expect.stringContaining(fragment)));
   });
 
+  it.each([
+    ['grpc', 'metadata GENERATOR is "grpc": clients of gRPC without a proxy are not served'],
+    ['api', 'metadata GENERATOR is "api", of which nothing is known here'],
+    [['grpc'], 'metadata GENERATOR is ["grpc"], of which'],
+    [7, 'metadata GENERATOR is 7, of which'],
+  ])('that asks for configuration of the generator %j is refused', (GENERATOR, fragment) => {
+    expect(parseNode(node({ metadata: { GENERATOR } }))).toEqual(E.left(expect.stringContaining(fragment)));
+  });
+
+  it('is told no more of a giant generator than a person reads', () => {
+    const parsed = parseNode(node({ metadata: { GENERATOR: 'g'.repeat(1e6) } }));
+    expect(E.isLeft(parsed) && parsed.left.length).toBeLessThan(300);
+  });
+
+  it.each([undefined, null, ''])('that says nothing of a generator (%j) is an Envoy', (GENERATOR) => {
+    expect(E.isRight(parseNode(node({ metadata: { GENERATOR } })))).toBe(true);
+  });
+
   it('with labels that are none is refused', () => {
     expect(parseNode(node({ metadata: { LABELS: 'app=web' } }))).toEqual(E.left(expect.stringContaining('LABELS')));
   });

@@ -32,6 +32,8 @@ export function parseNode(
   if (!served.has(type))
     return E.left(`node id ${quoted(node.id)}: unknown node type ${quoted(type)}, known are sidecar and router`);
   const { metadata } = node;
+  const generator = generatorMistake(metadata.GENERATOR);
+  if (generator !== undefined) return E.left(`node id ${quoted(node.id)}: ${generator}`);
   const ipAddresses = addressesOf(metadata.INSTANCE_IPS, ip);
   if (ipAddresses.length === 0) {
     return E.left(`node id ${quoted(node.id)}: neither INSTANCE_IPS nor the id's second part is a valid IP address`);
@@ -57,6 +59,17 @@ export function parseNode(
     metadata,
   });
 }
+
+/** Other clients than Envoys ask for other forms of configuration, which they would not understand in this one. */
+function generatorMistake(generator: unknown): string | undefined {
+  if (generator === undefined || generator === null || generator === '') return undefined;
+  if (generator === 'grpc') return 'metadata GENERATOR is "grpc": clients of gRPC without a proxy are not served';
+  const said = JSON.stringify(generator).slice(0, maxQuoted);
+  return `metadata GENERATOR is ${said}, of which nothing is known here: Envoys send none`;
+}
+
+/** What a client sends is quoted as far as a person reads it. */
+const maxQuoted = 100;
 
 const quoted = (text: string): string => JSON.stringify(text);
 

@@ -7,11 +7,17 @@ import type { Surroundings } from './surroundings.ts';
 /** Names nobody has (RFC 6761 §6.4): no proxy has a cluster for it, so that requests for it are answered with an error. */
 export const noDestination: Destination = { host: 'no-backend.invalid', port: { number: 65535 } };
 
-/** A destination, or why there is none. */
+/**
+ * A destination, or why there is none.
+ *
+ * @param inMesh the route is over a Service: what its clients reach without it they may reach by it, and no namespace has to
+ *   grant that (GEP-1294, "Namespace boundaries"). At a Gateway it would let strangers in.
+ */
 export function destinationOf(
   ref: BackendRef,
   route: Config<HttpRouteObject>,
   around: Surroundings,
+  inMesh: boolean,
 ): Destination | { readonly missing: string } {
   const { group, kind, name, namespace = route.namespace, port } = ref;
   if (group === 'networking.istio.io' && kind === 'Hostname') {
@@ -19,7 +25,10 @@ export function destinationOf(
   }
   if (group !== '' || kind !== 'Service') return { missing: `${kind} ${name} is no Service` };
   const service = around.service(namespace, name);
-  if (!around.isGranted({ kind: 'HTTPRoute', namespace: route.namespace }, { group, kind, name, namespace })) {
+  if (
+    !inMesh &&
+    !around.isGranted({ kind: 'HTTPRoute', namespace: route.namespace }, { group, kind, name, namespace })
+  ) {
     return {
       missing: `no ReferenceGrant of ${namespace} lets HTTPRoutes of ${route.namespace} send to Service ${name}`,
     };

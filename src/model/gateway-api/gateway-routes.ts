@@ -4,9 +4,10 @@ import type { HttpRouteObject } from '../kinds/gateway-api/http-route.ts';
 import type { VirtualService } from '../kinds/virtual-service.ts';
 import type { Origin } from '../origin.ts';
 import type { ListenerAttachment } from './attachments.ts';
+import { atHost, dependsOnHost } from './default-port.ts';
 import { type HttpListener, isWithinWider } from './listeners.ts';
 import { made } from './made.ts';
-import { byPrecedence } from './precedence.ts';
+import { byPrecedence, takesEverything } from './precedence.ts';
 import { type PlacedRoute, routesOf } from './rules.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -30,9 +31,16 @@ export function gatewayVirtualServices(
         else known.push(route);
       }
     }
-    const services = groups(byHost).map(([hosts, ofHosts]) => {
+    const isOwn = (route: Config<HttpRouteObject>): boolean => placed.get(route)!.some(dependsOnHost);
+    const services = groups(byHost, isOwn).map(([hosts, ofHosts]) => {
       const matches = ofHosts.flatMap((route) => placed.get(route)!).sort(byPrecedence);
-      return virtualService(listener, hosts, ofHosts, matches);
+      tellUnreached(matches, ofHosts, around);
+      return virtualService(
+        listener,
+        hosts,
+        ofHosts,
+        matches.flatMap((match) => atHost(match, hosts[0]!)),
+      );
     });
     const isOpen = byHost.has(listener.hostname) || !isWithinWider(listener, listeners);
     return isOpen ? services : [...services, closed(listener)];
@@ -43,13 +51,39 @@ function entranceOf({ listener: { port, protocol } }: HttpListener) {
   return { port, scheme: protocol === 'HTTPS' ? ('https' as const) : ('http' as const) };
 }
 
-/** Hosts with the same routes as one. */
+/** An expression that stands behind what takes everything is almost never meant. */
+function tellUnreached(
+  matches: readonly PlacedRoute[],
+  routes: readonly Config<HttpRouteObject>[],
+  around: Surroundings,
+): void {
+  const first = matches.findIndex(takesEverything);
+  if (first < 0) return;
+  for (const { match, routeName, rule, index } of matches.slice(first + 1)) {
+    if (match.path.type !== 'RegularExpression') continue;
+    const route = routes.find(({ namespace, name }) => `${namespace}/${name}` === routeName)!;
+    const { routeName: by, rule: byRule } = matches[first]!;
+    around.warn(
+      route,
+      `rules[${rule}].matches[${index}].path`,
+      `is never reached: rules[${byRule}] of ${by} takes every path, and expressions come after all prefixes`,
+    );
+  }
+}
+
+/**
+ * Hosts with the same routes as one.
+ *
+ * @param isOwn whether a route is another one for each host
+ */
 function groups(
   byHost: ReadonlyMap<string, readonly Config<HttpRouteObject>[]>,
+  isOwn: (route: Config<HttpRouteObject>) => boolean,
 ): [hosts: string[], routes: readonly Config<HttpRouteObject>[]][] {
   const known = new Map<string, [string[], readonly Config<HttpRouteObject>[]]>();
   for (const [host, routes] of byHost) {
-    const key = routes.map(({ namespace, name }) => `${namespace}/${name}`).join();
+    const names = routes.map(({ namespace, name }) => `${namespace}/${name}`).join();
+    const key = routes.some(isOwn) ? `${names} ${host}` : names;
     const group = known.get(key);
     if (group === undefined) known.set(key, [[host], routes]);
     else group[0].push(host);

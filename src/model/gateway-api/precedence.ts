@@ -13,9 +13,9 @@ export interface Placed {
 }
 
 /**
- * What comes first takes the request: an exact path, then the longest prefix, then expressions, then what has any path;
- * after that whether it has a method, the most headers, the most query parameters, the oldest route, its name, and its
- * place in the route. Where expressions stand the API leaves open; here it is as in the reference.
+ * What comes first takes the request: an exact path, then the longest prefix, `/` being the shortest, then expressions; after
+ * that whether it has a method, the most headers, the most query parameters, the oldest route, its name, and its place in the
+ * route. Where expressions stand the API leaves open; here, as in the reference, what it does order stands before them.
  */
 export function byPrecedence(a: Placed, b: Placed): number {
   return (
@@ -31,10 +31,17 @@ export function byPrecedence(a: Placed, b: Placed): number {
   );
 }
 
-function rankOf(match: HttpRouteMatch): number {
-  if (match.path.type === 'Exact') return 3;
-  if (match.path.type === 'RegularExpression') return 1;
-  return pathOf(match) === '' ? 0 : 2;
+const ranks = { Exact: 2, PathPrefix: 1, RegularExpression: 0 } as const;
+
+function rankOf({ path }: HttpRouteMatch): number {
+  return ranks[path.type];
+}
+
+/** Whether every request fits, so that what comes behind it takes none. */
+export function takesEverything({ match }: Pick<Placed, 'match'>): boolean {
+  const { path, method, headers, queryParams } = match;
+  const anyPath = path.type === 'PathPrefix' && pathOf(match) === '';
+  return anyPath && method === undefined && headers.length === 0 && queryParams.length === 0;
 }
 
 /** Prefixes without slashes at their end, which mean nothing there. */

@@ -1,6 +1,7 @@
 /** The rules of an HTTPRoute as routes of a VirtualService, one for each match (spec/discovery.md §8.6, §8.12). */
 import type { Config } from '../config.ts';
 import type {
+  BackendRef,
   HeaderModifier,
   HttpBackendRef,
   HttpRouteFilter,
@@ -31,6 +32,8 @@ import type { Surroundings } from './surroundings.ts';
 
 /** Where requests come in. */
 export interface Entrance {
+  /** They are those of clients in the mesh. */
+  readonly inMesh?: true;
   readonly port?: number;
   readonly scheme?: 'http' | 'https';
 }
@@ -49,7 +52,7 @@ export function routesOf(route: Config<HttpRouteObject>, entrance: Entrance, aro
   const routeName = `${route.namespace}/${route.name}`;
   return route.spec.rules.flatMap((rule, ruleIndex) => {
     const matches = rule.matches.length > 0 ? rule.matches : everything;
-    const action = new RuleAction(route, rule, `rules[${ruleIndex}]`, around);
+    const action = new RuleAction(route, rule, `rules[${ruleIndex}]`, entrance, around);
     const shared = action.shared();
     return matches.map((match, index): PlacedRoute => {
       const path = ['spec', 'rules', ruleIndex, ...(matches.length > 1 ? ['matches', index] : [])];
@@ -63,7 +66,7 @@ export function routesOf(route: Config<HttpRouteObject>, entrance: Entrance, aro
         http: {
           name: `${route.namespace}.${route.name}.${rule.name ?? ruleIndex}`,
           match: matchesOf(match, rule),
-          ...(shared ?? action.of(match, entrance)),
+          ...(shared ?? action.of(match)),
           ...action.headers,
         },
       };
@@ -103,13 +106,21 @@ class RuleAction {
   readonly #route: Config<HttpRouteObject>;
   readonly #rule: HttpRouteRule;
   readonly #path: string;
+  readonly #entrance: Entrance;
   readonly #around: Surroundings;
   #forward: HttpRoute | undefined;
 
-  constructor(route: Config<HttpRouteObject>, rule: HttpRouteRule, path: string, around: Surroundings) {
+  constructor(
+    route: Config<HttpRouteObject>,
+    rule: HttpRouteRule,
+    path: string,
+    entrance: Entrance,
+    around: Surroundings,
+  ) {
     this.#route = route;
     this.#rule = rule;
     this.#path = path;
+    this.#entrance = entrance;
     this.#around = around;
     this.headers = headersOf(rule.filters);
   }
@@ -134,9 +145,9 @@ class RuleAction {
     return filters.some(({ urlRewrite }) => urlRewrite !== undefined) ? undefined : this.#forward;
   }
 
-  of(match: HttpRouteMatch, entrance: Entrance): HttpRoute {
+  of(match: HttpRouteMatch): HttpRoute {
     for (const { requestRedirect, urlRewrite } of this.#rule.filters) {
-      if (requestRedirect !== undefined) return { redirect: redirectOf(requestRedirect, match, entrance) };
+      if (requestRedirect !== undefined) return { redirect: redirectOf(requestRedirect, match, this.#entrance) };
       if (urlRewrite === undefined) continue;
       const { hostname, path } = urlRewrite;
       const rewrite = { ...(path && pathRewrite(path, match)), ...(hostname !== undefined && { authority: hostname }) };
@@ -161,7 +172,7 @@ class RuleAction {
   }
 
   #destination(ref: HttpBackendRef, path: string): HttpRouteDestination {
-    const found = destinationOf(ref, this.#route, this.#around);
+    const found = this.#found(ref);
     const lost = { destination: noDestination, weight: ref.weight };
     const share = this.#rule.backendRefs.length > 1 ? 'its share of requests is' : 'requests are';
     if ('missing' in found) {
@@ -180,12 +191,16 @@ class RuleAction {
   #mirrors(): Pick<HttpRoute, 'mirrors'> {
     const mirrors = this.#rule.filters.flatMap(({ requestMirror }, index): HttpMirrorPolicy[] => {
       if (requestMirror === undefined) return [];
-      const destination = destinationOf(requestMirror.backendRef, this.#route, this.#around);
+      const destination = this.#found(requestMirror.backendRef);
       if (!('missing' in destination)) return [{ destination, ...percentageOf(requestMirror) }];
       this.#warn(`filters[${index}].requestMirror.backendRef`, `${destination.missing}: nothing is mirrored`);
       return [];
     });
     return mirrors.length > 0 ? { mirrors } : {};
+  }
+
+  #found(ref: BackendRef): ReturnType<typeof destinationOf> {
+    return destinationOf(ref, this.#route, this.#around, this.#entrance.inMesh ?? false);
   }
 
   #warn(field: string, message: string): void {

@@ -38,7 +38,7 @@ function virtualService(
   around: Surroundings,
 ): Config<VirtualService> {
   const routes = [...new Set(attachments.map(({ route }) => route))];
-  const placed = new Map(routes.map((route) => [route, routesOf(route, {}, around)]));
+  const placed = new Map(routes.map((route) => [route, routesOf(route, { inMesh: true }, around)]));
   const matches = attachments
     .flatMap(({ route, port }) => placed.get(route)!.map((one) => (port === undefined ? one : ofPort(one, port))))
     .sort(byPrecedence);

@@ -290,9 +290,39 @@ describe('a rule of an HTTPRoute', () => {
     ['hostname: b.test', on8080, { authority: 'b.test', port: 8080, redirectCode: 302 }],
     ['hostname: b.test', on443, { authority: 'b.test', redirectCode: 302 }],
     ['scheme: https, hostname: b.test', on8080, { scheme: 'https', authority: 'b.test', redirectCode: 302 }],
-    ['scheme: https', on8080, { scheme: 'https', port: 443, saysPort: true, redirectCode: 302 }],
+    ['scheme: http', on443, { scheme: 'http', redirectCode: 302 }],
   ])('redirects by {%s} from %s', (text, at, expected) => {
     expect(made(redirect(text), at).http.redirect).toEqual(expected);
+  });
+
+  it('of an expression that a rule for every path stands before is told', () => {
+    const rules = `{matches: [{path: {type: RegularExpression, value: "/a[0-9]"}}], ${toCart}}, {${toCart}}`;
+    expect(translated(gateway() + cart + route('r', rules)).told).toEqual([
+      'HTTPRoute shop/r spec.rules[0].matches[0].path: is never reached: rules[1] of shop/r takes every path, and expressions come after all prefixes',
+    ]);
+    const method = `{matches: [{path: {type: RegularExpression, value: "/a[0-9]"}}], ${toCart}}, {matches: [{method: GET}], ${toCart}}`;
+    expect(translated(gateway() + cart + route('r', method)).told).toEqual([]);
+  });
+
+  it('redirects to a default port without its number, whatever port the client names', () => {
+    const redirected = (hostnames: string) =>
+      translated(
+        gateway(on8080.listener) + route('r', `{${redirect('scheme: https', '/a')}}`, hostnames),
+      ).virtualServices.map(({ spec: { hosts, http } }) => [
+        hosts,
+        http!.map(({ match, redirect: to }) => [match![0]!.authority, to]),
+      ]);
+    const said = { scheme: 'https', redirectCode: 302 };
+    expect(redirected('hostnames: [a.test, b.test], ')).toEqual([
+      [['a.test'], [[undefined, { ...said, authority: 'a.test' }]]],
+      [['b.test'], [[undefined, { ...said, authority: 'b.test' }]]],
+    ]);
+    // Of a wildcard only the client knows the name, and Envoy keeps the port in it.
+    const withPort = [{ regex: '.*:[0-9]+' }, { ...said, port: 443, saysPort: true }];
+    expect(redirected('hostnames: ["*.test"], ')).toEqual([[['*.test'], [withPort, [undefined, said]]]]);
+    expect(redirected('')).toEqual([[['*'], [withPort, [undefined, said]]]]);
+    const byNumber = gateway(on8080.listener) + route('r', `{${redirect('scheme: https, port: 443')}}`);
+    expect(translated(byNumber).virtualServices[0]!.spec.http![1]!.redirect).toEqual(said);
   });
 
   it('redirects to another path', () => {
@@ -413,6 +443,39 @@ describe('an HTTPRoute over a Service', () => {
     ]);
     // Of several that a client sees, the oldest counts.
     expect(virtualServices[1]!.creationTimestamp).toBeLessThan(virtualServices[0]!.creationTimestamp);
+  });
+
+  it('may send to Services of any namespace, without a grant', () => {
+    const elsewhere = 'backendRefs: [{name: cart, namespace: stage, port: 80}]';
+    const mirror =
+      'filters: [{type: RequestMirror, requestMirror: {backendRef: {name: cart, namespace: stage, port: 80}}}]';
+    const { virtualServices, told } = translated(
+      cart +
+        service('cart', 'stage') +
+        over('producer', '', {}, `${mirror}, ${elsewhere}`) +
+        over('consumer', '', { namespace: 'stage' }, 'backendRefs: [{name: cart, namespace: shop, port: 80}]'),
+    );
+    expect(told).toEqual([]);
+    const to = (host: string) => ({ destination: { host: `${host}.svc.cluster.local`, port: { number: 80 } } });
+    expect(Object.fromEntries(virtualServices.map(({ namespace, spec }) => [namespace, spec.http![0]]))).toMatchObject({
+      shop: { route: [to('cart.stage')], mirrors: [to('cart.stage')] },
+      stage: { route: [to('cart.shop')] },
+    });
+  });
+
+  it('needs the grant where it is at a Gateway as well, there alone', () => {
+    const parents = 'parentRefs: [{name: front}, {kind: Service, group: "", name: cart}]';
+    const both = document(
+      'HTTPRoute',
+      'r',
+      `{${parents}, rules: [{backendRefs: [{name: cart, namespace: stage, port: 80}]}]}`,
+    );
+    const { virtualServices, told } = translated(gateway() + cart + service('cart', 'stage') + both);
+    expect(told).toEqual([expect.stringContaining('no ReferenceGrant of stage lets HTTPRoutes of shop send')]);
+    expect(virtualServices.map(({ spec }) => spec.http![0])).toMatchObject([
+      { directResponse: { status: 500 } },
+      { route: [{ destination: { host: 'cart.stage.svc.cluster.local' } }] },
+    ]);
   });
 
   it('of their own namespace is what clients there follow, with all others the one of the Service', () => {

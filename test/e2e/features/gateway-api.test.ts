@@ -63,7 +63,20 @@ describe('a rule takes requests', () => {
     expect(await who('/', { headers: { 'x-beta': 'no' } })).toBe('v1');
     expect(await who('/?v=12')).toBe('v2');
     expect(await who('/?v=a')).toBe('v1');
+    // What the API orders stands before expressions: the rule for every path as well.
+    expect(await who('/index.html')).toBe('v1');
+  });
+
+  test('with expressions last, where no rule takes every path', async () => {
+    const port = await serve([
+      { matches: [{ path: { type: 'RegularExpression', value: '/[a-z]+[.]html' } }], backendRefs: [to('v2')] },
+      { matches: [{ method: 'POST' }, { path: { value: '/items' } }], backendRefs: [to('v1')] },
+    ]);
+    const who = async (path: string, more: object = {}) =>
+      (await mesh.request('edge', { port, host: 'shop.test', path, ...more })).headers['x-backend'];
     expect(await who('/index.html')).toBe('v2');
+    expect(await who('/index.html', { method: 'POST' })).toBe('v1');
+    expect(await who('/items/x')).toBe('v1');
   });
 
   test('whichever of several routes for the host it is in', async () => {
@@ -142,6 +155,17 @@ describe('a rule', () => {
     expect(answer.headers).not.toHaveProperty('x-backend');
   });
 
+  test('redirects to https without a number of a port', async () => {
+    const port = await mesh.port();
+    const toHttps = filters('RequestRedirect', 'requestRedirect', { scheme: 'https', statusCode: 301 });
+    const hostnames = ['a.test', 'b.test'];
+    await mesh.apply(all(services, kubernetesGateway([{ port }]), httpRoute([toHttps], { hostnames })));
+    for (const host of ['a.test', `a.test:${port}`, 'b.test:80']) {
+      const { status, headers } = await mesh.request('edge', { port, host, path: '/x?y=z' });
+      expect(`${status} ${headers.location}`).toBe(`301 https://${host.split(':')[0]}/x?y=z`);
+    }
+  });
+
   test('redirects', async () => {
     const redirect = (path: string, value: object): object => ({
       matches: [{ path: { value: path } }],
@@ -156,13 +180,15 @@ describe('a rule', () => {
       redirect('/old', { path: { type: 'ReplacePrefixMatch', replacePrefixMatch: '/new' }, statusCode: 308 }),
       redirect('/cut', { path: { type: 'ReplacePrefixMatch', replacePrefixMatch: '/' } }),
     ]);
-    const location = async (path: string): Promise<string> => {
-      const { status, headers } = await mesh.request('edge', { port, host: `a.test:${port}`, path });
+    const location = async (path: string, host = `a.test:${port}`): Promise<string> => {
+      const { status, headers } = await mesh.request('edge', { port, host, path });
       return `${status} ${headers.location}`;
     };
     expect(await location('/secure/a?b=c')).toBe('301 https://new.test/secure/a?b=c');
     expect(await location('/port')).toBe('302 http://a.test:8443/port');
     expect(await location('/same')).toBe(`302 http://new.test:${port}/same`);
+    expect(await location('/kept', 'a.test')).toBe('302 https://a.test/kept');
+    // Of a name that only the client knows Envoy keeps the port, unless another one is said.
     expect(await location('/kept')).toBe('302 https://a.test:443/kept');
     expect(await location('/full/x?y=z')).toBe(`307 http://a.test:${port}/all?y=z`);
     expect(await location('/old/x')).toBe(`308 http://a.test:${port}/new/x`);
@@ -383,26 +409,24 @@ describe('an HTTPRoute over a Service', () => {
     expect((await ask('/new')).seen.backend).toBe('cart');
   });
 
+  test('sends to a Service of another namespace that nobody granted', async () => {
+    const [port, cart] = [await mesh.port(), await mesh.http('cart')];
+    const route = httpRoute([{ backendRefs: [to('v2', { namespace: 'stage' })] }], { parentRefs: over });
+    await mesh.apply(all(serviceOf(cart, { port }), serviceOf(v2, { namespace: 'stage' }), route));
+    expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('v2');
+  });
+
   test('of another namespace is for the clients there', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
-    const grant = object('gateway.networking.k8s.io/v1beta1', 'ReferenceGrant', 'shop', 'stage', {
-      from: [{ group: 'gateway.networking.k8s.io', kind: 'HTTPRoute', namespace: 'stage' }],
-      to: [{ group: '', kind: 'Service' }],
-    });
+    // No grant: what a Service's clients may reach, no namespace has to allow.
     const theirs = httpRoute([{ backendRefs: [to('v2', { namespace: 'shop' })] }], {
       namespace: 'stage',
       parentRefs: over,
     });
-    await mesh.apply(all(services, serviceOf(cart, { port }), grant, theirs));
+    await mesh.apply(all(services, serviceOf(cart, { port }), theirs));
     expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('cart');
     await mesh.apply(
-      all(
-        services,
-        serviceOf(cart, { port }),
-        httpRoute([{ backendRefs: [to('v1')] }], { parentRefs: over }),
-        theirs,
-        grant,
-      ),
+      all(services, serviceOf(cart, { port }), httpRoute([{ backendRefs: [to('v1')] }], { parentRefs: over }), theirs),
     );
     expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('v1');
   });
