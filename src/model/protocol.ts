@@ -36,7 +36,7 @@ const byAppProtocol: Readonly<Record<string, Protocol>> = {
 };
 
 /** Ports whose protocols speak server first, so that sniffing would stall them. */
-const serverFirstPorts: ReadonlySet<number> = new Set([25, 53, 3306, 27017]);
+export const serverFirstPorts: ReadonlySet<number> = new Set([25, 53, 3306, 27017]);
 
 /**
  * The protocol of a service port.

@@ -6,18 +6,33 @@ import {
   type ListenerFilter,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { serverFirstPorts } from '../../model/protocol.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { SidecarScope } from '../../model/sidecar-scope.ts';
 import { wildcardAddress } from '../address.ts';
 import { type ConnectionContext, clientContext, type ProxyContext } from '../connection-context.ts';
+import { duration } from '../duration.ts';
 import { blackHoleCluster, virtualInboundListener, virtualOutboundListener } from '../names.ts';
 import { sidecarOrigin, withOrigins } from '../origin.ts';
 import { fallbackCluster } from '../outbound-fallback.ts';
+import { routeConfiguration } from '../routes/configuration.ts';
+import { fallbackHost } from '../routes/fallback.ts';
 import { listenerAccessLogs } from './access-log.ts';
+import { takesHttp10 } from './http10.ts';
 import type { InboundPort } from './inbound-chains.ts';
 import { passthroughPorts } from './inbound-passthrough.ts';
-import { httpInspector, originalDestination, originalSource, portsWhere, tlsInspector } from './inspection.ts';
+import {
+  httpInspector,
+  originalDestination,
+  originalSource,
+  plaintextAlpn,
+  portsWhere,
+  rawBuffer,
+  tlsInspector,
+} from './inspection.ts';
 import { atBothFamilies, makeListener } from './listener.ts';
-import { tcpFilters } from './network-filters/index.ts';
+import { requestFilters, tcpFilters } from './network-filters/index.ts';
+import { planOutbound } from './outbound-services.ts';
 
 /** Takes all redirected outbound connections and hands each to the listener of its destination, if there is one. */
 export function virtualOutbound(proxy: ProxyContext): Listener {
@@ -31,24 +46,63 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
     port: mesh.proxyListenPort,
   };
   const cluster = fallbackCluster(scope.outboundTrafficPolicy, scope);
-  const catchAll = create(FilterChainSchema, {
-    name: 'virtualOutbound-catchall-tcp',
-    filters: tcpFilters(context, { destinations: [{ cluster, weight: 0 }] }),
-  });
+  const origins = sidecarOrigin(scope, 'outboundTrafficPolicy');
+  const catchAll = withOrigins(
+    create(FilterChainSchema, {
+      name: 'virtualOutbound-catchall-tcp',
+      filters: tcpFilters(context, { destinations: [{ cluster, weight: 0 }] }),
+    }),
+    origins,
+  );
+  const blackHole = blackHoleChain('virtualOutbound-blackhole', context);
+  const looksUpHosts = scope.outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS';
   return makeListener({
     name: virtualOutboundListener,
     direction: 'outbound',
     bind: wildcardAddress(shape.ipFamily),
     port: mesh.proxyListenPort,
     bindToPort: true,
-    filterChains: [
-      blackHoleChain('virtualOutbound-blackhole', context),
-      withOrigins(catchAll, sidecarOrigin(scope, 'outboundTrafficPolicy')),
-    ],
+    ...(looksUpHosts
+      ? {
+          filterChains: [blackHole, withOrigins(unknownHostsChain(context, scope), origins)],
+          // Beside a chain for plain requests one without conditions would be looked at by nobody.
+          defaultFilterChain: catchAll,
+          listenerFilters: [httpInspector({ except: describedPorts(proxy) })],
+        }
+      : { filterChains: [blackHole, catchAll] }),
     mesh,
     accessLog: listenerAccessLogs(context),
-    more: { useOriginalDst: true, ...transparency(shape), ...atBothFamilies(shape, mesh.proxyListenPort) },
+    more: {
+      useOriginalDst: true,
+      ...transparency(shape),
+      ...atBothFamilies(shape, mesh.proxyListenPort),
+      // Nobody said what is spoken at these ports: a server that speaks first must not be waited for in vain.
+      ...(looksUpHosts && { listenerFiltersTimeout: duration(mesh.protocolDetectionTimeoutMs || silenceMs) }),
+    },
   });
+}
+
+/** How long a client may be silent until its connection is taken for one that is no HTTP, where the mesh sets no limit. */
+const silenceMs = 5000;
+
+/** Plain requests to ports that no service has: the host that each names is looked up (outbound-fallback.ts). */
+function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): FilterChain {
+  const name = 'virtualOutbound-catchall-http';
+  const http10 = takesHttp10(context);
+  return create(FilterChainSchema, {
+    name,
+    filterChainMatch: { transportProtocol: rawBuffer, applicationProtocols: plaintextAlpn(http10) },
+    filters: requestFilters(context, { routes: routeConfiguration(name, [fallbackHost(scope)]), http10 }),
+  });
+}
+
+/**
+ * Ports at which services have listeners of their own, which look at the bytes themselves where that is wanted: this listener
+ * looks before it hands a connection over. Ports of protocols in which the server speaks first are left alone as well.
+ */
+function describedPorts({ shape, push }: ProxyContext): number[] {
+  const ports = planOutbound(shape, push).listeners.map(({ port }) => port);
+  return [...new Set([...ports.filter((port) => port > 0), ...serverFirstPorts])].sort((a, b) => a - b);
 }
 
 /**

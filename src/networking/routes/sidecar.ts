@@ -1,25 +1,19 @@
 /** Route configurations of a sidecar's outbound listeners (spec/discovery.md §8.5). */
-import { create } from '@bufbuild/protobuf';
-import {
-  RouteSchema,
-  type VirtualHost,
-  VirtualHostSchema,
-} from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { type ConfigKey, compareText, configKeyOf } from '../../model/config.ts';
-import type { OutboundTrafficPolicy } from '../../model/kinds/sidecar.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { addressingKey } from '../../model/service-addresses.ts';
 import type { SidecarScope } from '../../model/sidecar-scope.ts';
 import { isUnixSocket, unixSocketPath } from '../address.ts';
-import { duration } from '../duration.ts';
 import { type Memory, noMemory } from '../memory.ts';
 import { httpProxyRoute } from '../names.ts';
 import { sidecarOrigin, withOrigins } from '../origin.ts';
 import { requestFallbackCluster } from '../outbound-fallback.ts';
 import { Encodable, type Resource, ResourceOfParts } from '../resource.ts';
-import { routeConfiguration, virtualHost } from './configuration.ts';
+import { routeConfiguration } from './configuration.ts';
+import { fallbackHost } from './fallback.ts';
 import { type MadeVirtualHost, type RouteSelection, sidecarVirtualHosts } from './sidecar-virtual-hosts.ts';
 import { shapeTextFor } from './virtual-service-inputs.ts';
 
@@ -61,7 +55,7 @@ function completed(
   const { mode } = scope.outboundTrafficPolicy;
   const cluster = requestFallbackCluster(scope.outboundTrafficPolicy, scope);
   const fallback = memory.recall('RDS', `fallback ${mode} ${cluster}`, [], (): MadeVirtualHost => {
-    const host = withOrigins(fallbackHost(mode, cluster), sidecarOrigin(scope, 'outboundTrafficPolicy'));
+    const host = withOrigins(fallbackHost(scope), sidecarOrigin(scope, 'outboundTrafficPolicy'));
     return { name: host.name, domains: host.domains, part: new Encodable(VirtualHostSchema, host), dependsOn: [] };
   });
   return [...sorted, fallback];
@@ -93,29 +87,4 @@ function selectionOf(name: string, scope: SidecarScope): RouteSelection | undefi
   if (colon <= 0 || !Number.isInteger(port) || port === 0) return undefined;
   const egress = scope.egressListeners.find((listener) => listener.port?.number === port) ?? catchAll;
   return egress && { egress, listenerPort: port, port, host: name.slice(0, colon) };
-}
-
-/** What no virtual host takes. */
-function fallbackHost(mode: OutboundTrafficPolicy['mode'], cluster: string): VirtualHost {
-  if (mode === 'REGISTRY_ONLY') {
-    const route = create(RouteSchema, {
-      name: 'block_all',
-      match: { pathSpecifier: { case: 'prefix', value: '/' } },
-      action: { case: 'directResponse', value: { status: 502 } },
-    });
-    return virtualHost('block_all', ['*'], [route]);
-  }
-  const route = create(RouteSchema, {
-    name: 'allow_any',
-    match: { pathSpecifier: { case: 'prefix', value: '/' } },
-    action: {
-      case: 'route',
-      value: {
-        clusterSpecifier: { case: 'cluster', value: cluster },
-        timeout: duration(0),
-        maxGrpcTimeout: duration(0),
-      },
-    },
-  });
-  return virtualHost('allow_any', ['*'], [route]);
 }

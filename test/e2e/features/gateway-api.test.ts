@@ -412,7 +412,7 @@ describe('an HTTPRoute over a Service', () => {
   test('sends to a Service of another namespace that nobody granted', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
     const route = httpRoute([{ backendRefs: [to('v2', { namespace: 'stage' })] }], { parentRefs: over });
-    await mesh.apply(all(serviceOf(cart, { port }), serviceOf(v2, { namespace: 'stage' }), route));
+    await mesh.apply(all(serviceOf(cart, { port }), serviceOf(v2!, { namespace: 'stage' }), route));
     expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('v2');
   });
 

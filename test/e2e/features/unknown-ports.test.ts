@@ -1,0 +1,90 @@
+/** Connections that were redirected to the proxy, to ports that no service has: what the outbound traffic policy makes of them. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePorts } from '../../harness/free-ports.ts';
+import type { HttpBackend, TcpBackend } from './harness/backends.ts';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { object, serviceEntry } from './harness/objects.ts';
+
+let mesh: FeatureMesh;
+let proxyListenPort: number;
+
+beforeAll(async () => {
+  const ports = await freePorts(2);
+  [proxyListenPort] = ports as [number, number];
+  mesh = await FeatureMesh.start({
+    proxies: { web: { labels: { app: 'web' }, metadata: { INTERCEPTION_MODE: 'REDIRECT' } } },
+    meshConfig: { proxyListenPort, proxyInboundListenPort: ports[1], protocolDetectionTimeout: '500ms' },
+    // Nothing is redirected here: a client says where it was going, which only this case's listener listens to.
+    explains: false,
+  });
+});
+
+afterAll(() => mesh?.stop());
+
+/** The listener of redirected connections learns their destination of a header (PROXY protocol) instead of the kernel. */
+const told = object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', 'told', {
+  configPatches: [
+    {
+      applyTo: 'LISTENER_FILTER',
+      match: { context: 'SIDECAR_OUTBOUND', listener: { name: 'virtualOutbound' } },
+      patch: {
+        operation: 'INSERT_FIRST',
+        value: {
+          name: 'envoy.filters.listener.proxy_protocol',
+          typed_config: {
+            '@type': 'type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol',
+          },
+        },
+      },
+    },
+  ],
+});
+
+const policy = (mode: string): string =>
+  object('networking.istio.io/v1', 'Sidecar', 'shop', 'policy', { outboundTrafficPolicy: { mode } });
+
+describe('with ALLOW_ANY_DYNAMIC_DNS', () => {
+  let http: HttpBackend;
+  let tcp: TcpBackend;
+  let known: HttpBackend;
+  let knownPort: number;
+
+  beforeAll(async () => {
+    [http, tcp, known] = [await mesh.http('http'), await mesh.tcp('tcp'), await mesh.http('known')];
+    knownPort = await mesh.port();
+    const entry = serviceEntry('known.shop.test', { port: knownPort, backends: [known] });
+    await mesh.apply([told, policy('ALLOW_ANY_DYNAMIC_DNS'), entry].join('\n---\n'));
+  });
+
+  /** What a client hears that was going to an address and port, and sends a text. */
+  const hear = async (port: number, send: string, address = '127.0.0.1') => {
+    const header = `PROXY TCP4 127.0.0.1 ${address} 1234 ${port}\r\n`;
+    return (await mesh.connect('web', { port: proxyListenPort, send: `${header}${send}`, until: /\r\n\r\n|\n$/ })).text;
+  };
+  const get = (host: string): string => `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+
+  test('a plain request goes where DNS says that its host is, whatever address it went to', async () => {
+    expect(await hear(9, get(`localhost:${http.port}`), '192.0.2.1')).toMatch(/^HTTP\/1.1 200 OK.*x-backend: http/s);
+    expect(await mesh.envoy('web').stat('cluster.AllowAnyDynamicDNSCluster.upstream_rq_total')).toBe(1);
+  });
+
+  test('other bytes go where they went', async () => {
+    expect(await hear(tcp.port, 'bytes\n', tcp.address)).toMatch(/^tcp\n/);
+  });
+
+  test('a client that waits for the server to speak hears it', async () => {
+    expect(await hear(tcp.port, '', tcp.address)).toBe('tcp\n');
+  });
+
+  test('requests to ports of services are those of the services', async () => {
+    expect(await hear(knownPort, get('known.shop.test'), '192.0.2.1')).toMatch(/^HTTP\/1.1 200 OK.*x-backend: known/s);
+  });
+});
+
+test('with ALLOW_ANY a plain request goes where it went', async () => {
+  const http = await mesh.http('there');
+  await mesh.apply([told, policy('ALLOW_ANY')].join('\n---\n'));
+  const send = `PROXY TCP4 127.0.0.1 ${http.address} 1234 ${http.port}\r\nGET / HTTP/1.1\r\nHost: nowhere.invalid\r\nConnection: close\r\n\r\n`;
+  const { text } = await mesh.connect('web', { port: proxyListenPort, send, until: /\r\n\r\n/ });
+  expect(text).toMatch(/^HTTP\/1.1 200 OK.*x-backend: there/s);
+});
