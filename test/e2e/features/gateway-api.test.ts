@@ -4,7 +4,6 @@ import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { httpRoute, kubernetesGateway, serviceOf, to } from './harness/gateway-api-objects.ts';
 import { all, frontAddress, secret } from './harness/gateway-objects.ts';
-import { object } from './harness/objects.ts';
 
 let mesh: FeatureMesh;
 let [v1, v2]: HttpBackend[] = [];
