@@ -2,7 +2,14 @@
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { RestartEnded, ServingReport } from '../../machines/agent/protocol.ts';
 import type { TraceRecord } from '../runtime/trace.ts';
+import type { UncaughtOrigin } from '../runtime/uncaught.ts';
 import { restartIn } from './restart-narration.ts';
+
+/** What a log and a trace could not take. */
+export interface LostLines {
+  readonly log: number;
+  readonly trace: number;
+}
 
 /** Plain numbers until somebody asks: most agents are scraped rarely, and the metrics library costs memory. */
 export class AgentMetrics {
@@ -22,12 +29,18 @@ export class AgentMetrics {
   #notServingSeconds = 0;
   /** When the time without a serving epoch began, by the records' clock and by ours; undefined while one serves. */
   #idleSince: { t: number; now: number } | undefined;
+  readonly #uncaught = new Map<UncaughtOrigin, number>();
   readonly #now: () => number;
+  readonly #lostLines: () => LostLines;
   #exposition: Promise<Exposition> | undefined;
 
-  /** @param now monotonic milliseconds, of any origin */
-  constructor(now: () => number = () => performance.now()) {
+  /**
+   * @param now monotonic milliseconds, of any origin
+   * @param lostLines so far
+   */
+  constructor(now: () => number = () => performance.now(), lostLines: () => LostLines = () => ({ log: 0, trace: 0 })) {
     this.#now = now;
+    this.#lostLines = lostLines;
   }
 
   /** How long the agent took from its start to its first readiness. Later calls count for nothing. */
@@ -41,6 +54,11 @@ export class AgentMetrics {
 
   scrapeFailed(part: 'envoy' | 'application' | 'agent'): void {
     this.#scrapeFailures[part]++;
+  }
+
+  /** An error that nobody caught. */
+  errorEscaped(origin: UncaughtOrigin): void {
+    this.#uncaught.set(origin, (this.#uncaught.get(origin) ?? 0) + 1);
   }
 
   /** Reads what the supervisor is told, and what it tells. */
@@ -75,12 +93,15 @@ export class AgentMetrics {
   /** Everything in Prometheus' text format. */
   async text(): Promise<string> {
     this.#exposition ??= createExposition();
-    const { registry, startup, scrapes, scrapeFailures, epochs, ...envoy } = await this.#exposition;
-    for (const metric of [scrapes, scrapeFailures, epochs]) metric.reset();
+    const { registry, startup, scrapes, scrapeFailures, epochs, uncaught, lostLines, ...envoy } =
+      await this.#exposition;
+    for (const metric of [scrapes, scrapeFailures, epochs, uncaught, lostLines]) metric.reset();
     if (this.#startupSeconds !== undefined) startup.set(this.#startupSeconds);
     scrapes.inc(this.#scrapes);
     for (const [type, count] of Object.entries(this.#scrapeFailures)) scrapeFailures.inc({ type }, count);
     for (const [event, count] of this.#epochs) epochs.inc({ event }, count);
+    for (const [origin, count] of this.#uncaught) uncaught.inc({ origin }, count);
+    for (const [of, count] of Object.entries(this.#lostLines())) lostLines.inc({ of }, count);
     this.#exposeEnvoy(envoy);
     return registry.metrics();
   }
@@ -113,6 +134,8 @@ interface Exposition extends EnvoyExposition {
   readonly scrapes: Counter;
   readonly scrapeFailures: Counter;
   readonly epochs: Counter;
+  readonly uncaught: Counter;
+  readonly lostLines: Counter;
 }
 
 /** Seconds: an Envoy on an idle machine is live in some 0.2, one that is not live in 20 is given up beside a serving one. */
@@ -146,6 +169,18 @@ async function createExposition(): Promise<Exposition> {
       name: 'istio_agent_envoy_epochs_total',
       help: 'Envoys that were started, became live, or ended without an order.',
       labelNames: ['event'],
+      registers,
+    }),
+    uncaught: new client.Counter({
+      name: 'istio_agent_uncaught_errors_total',
+      help: 'Errors that nobody caught: bugs, after which the agent went on.',
+      labelNames: ['origin'],
+      registers,
+    }),
+    lostLines: new client.Counter({
+      name: 'istio_agent_lost_lines_total',
+      help: 'Lines of the log and records of the trace that could not be written: a full disk, a reader that does not read.',
+      labelNames: ['of'],
       registers,
     }),
     ...createEnvoyExposition(client, registers),

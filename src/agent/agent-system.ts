@@ -15,9 +15,10 @@ import type { Logger } from '../runtime/log.ts';
 import { narrate } from '../runtime/narrate.ts';
 import { chooseRunDir } from '../runtime/run-dir.ts';
 import type { TraceEndpoint } from '../runtime/trace-endpoint.ts';
+import { catchUncaught, faultLog } from '../runtime/uncaught.ts';
 import { localAddresses } from './addresses.ts';
 import { AdminInterfaces } from './admin-interfaces.ts';
-import { AgentMetrics } from './agent-metrics.ts';
+import { AgentMetrics, type LostLines } from './agent-metrics.ts';
 import { type ClaimedBaseIds, claimBaseIds } from './base-ids.ts';
 import { buildBootstrap } from './bootstrap.ts';
 import { telemetryWarnings } from './bootstrap-telemetry.ts';
@@ -50,6 +51,8 @@ export interface AgentProgram {
   readonly recorder: Recorder;
   /** Offered at the status port; absent: not at all. Who made it ends it. */
   readonly trace?: TraceEndpoint;
+  /** What the log and the trace lost so far. */
+  readonly lostLines?: () => LostLines;
 }
 
 /**
@@ -62,7 +65,8 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const { options, log, recorder } = program;
   for (const warning of options.warnings) log.warn(warning);
   const net = new SafetyNet(options.env);
-  const metrics = new AgentMetrics();
+  const metrics = new AgentMetrics(undefined, program.lostLines);
+  const openFence = lastFence(log, metrics);
   const stopNarrating = narrate(recorder, log.scope('agent'), {
     quiet: (actor) => actor === 'start-limiter',
     tell: tellRestart,
@@ -83,7 +87,17 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     stopNarrating();
     const left = await net.cleanUp();
     for (const { pid, epoch } of left) log.error('an Envoy was left over and has been ended', { pid, epoch });
+    openFence();
   }
+}
+
+/** Whatever escapes costs no Envoy: the charts go on, and so does all that works without what broke. @returns undoes it */
+function lastFence(log: Logger, metrics: AgentMetrics): () => void {
+  const report = faultLog(log);
+  return catchUncaught((error, origin) => {
+    metrics.errorEscaped(origin);
+    report(`an error escaped (${origin}); the agent goes on`, error);
+  });
 }
 
 /**

@@ -8,7 +8,7 @@ import { type ProxyOptions, resolveProxyOptions } from '../agent/proxy-options.t
 import { proxyConfigToJson } from '../model/proxy-config.ts';
 import { explainError } from '../runtime/errors.ts';
 import { endProgram, standardError } from '../runtime/standard-streams.ts';
-import { addLogFlags, type LogFlags, loggerFromFlags } from './commands/log-flags.ts';
+import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './commands/log-flags.ts';
 import { addRecordingFlags, openRecording, type RecordingFlags } from './commands/recording.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand, versionLine } from './commands/version.ts';
@@ -109,7 +109,8 @@ const rareFlags = [
 async function proxy(args: readonly string[], flags: CommandFlags): Promise<number> {
   const role = roleAmong(args);
   const options = resolveProxyOptions({ role, flags, env: process.env });
-  const { log } = loggerFromFlags(flags, envoyScopeLevel(options));
+  const { log, sink } = loggerFromFlags(flags, envoyScopeLevel(options));
+  logWarnings(log);
   log.info(`pilot-agent ${versionLine()}`, { role, pid: process.pid });
   log.info('flags', flags);
   log.info('effective config', proxyConfigToJson(options.config));
@@ -124,7 +125,8 @@ async function proxy(args: readonly string[], flags: CommandFlags): Promise<numb
   const { runDir } = options;
   const recording = openRecording({ program: 'pilot-agent', machines: [agentMachine], flags, runDir, log });
   try {
-    return await run({ options, binary: envoy.path, log, ...recording }, flags.trace);
+    const lostLines = () => ({ log: sink.lost, trace: recording.lostRecords() });
+    return await run({ options, binary: envoy.path, log, lostLines, ...recording }, flags.trace);
   } finally {
     await recording.close();
   }

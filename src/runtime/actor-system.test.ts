@@ -244,3 +244,27 @@ test('guards that a header shows are written as a person would say them', () => 
   const [chart] = (sink.lines[0] as TraceHeader).machines;
   expect(chart!.transitions.map(({ guard }) => guard)).toEqual(['not dry', 'in day']);
 });
+
+test('a sink that throws costs neither the actors nor the other sinks anything, and is told of once', async () => {
+  const warnings: string[] = [];
+  const warned = (warning: Error): void => void warnings.push(warning.message);
+  process.on('warning', warned);
+  const thrower: TraceSink = {
+    write: () => {
+      throw new Error('no room');
+    },
+    flush() {},
+    close() {},
+  };
+  const [whole, beside] = [memory(), memory()];
+  for (const sinks of [[whole], [thrower, beside]]) {
+    const { actor } = houseWith({ sinks });
+    actor.send({ type: 'dusk' });
+    actor.stop();
+  }
+  expect(beside.lines.length).toBeGreaterThan(5);
+  expect(beside.lines.map(({ kind }) => kind)).toEqual(whole.lines.map(({ kind }) => kind));
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('warning', warned);
+  expect(warnings).toEqual(['trace: no room']);
+});

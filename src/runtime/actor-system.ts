@@ -23,6 +23,7 @@ import {
   type TracedEvent,
   type TraceHeader,
   type TraceLevel,
+  type TraceLine,
   type TraceRecord,
   type TraceSink,
   traceVersion,
@@ -119,6 +120,18 @@ export function createRecorder(options: RecorderOptions): Recorder {
   let seq = 0;
 
   // Observers see what passed; what leaves for a file or a viewer is made safe first.
+  const broken = new Set<TraceSink>();
+  const writeToSinks = (line: TraceLine): void => {
+    for (const sink of sinks) {
+      // A trace that breaks is a record less: what is recorded goes on, and so do the other sinks.
+      try {
+        sink.write(line);
+      } catch (error) {
+        if (!broken.has(sink)) process.emitWarning(`trace: ${messageOf(error)}`);
+        broken.add(sink);
+      }
+    }
+  };
   let redact: ReturnType<typeof recordRedactor> | undefined;
   if (sinks.length > 0) {
     redact = recordRedactor({ full: level === 'full', secrets: options.secrets ?? secretsIn(process.env) });
@@ -133,14 +146,13 @@ export function createRecorder(options: RecorderOptions): Recorder {
       machines: machinesOf(...machines).map(statechartOf),
       ...(omitted.size > 0 && { omits: [...omitted] }),
     };
-    for (const sink of sinks) sink.write(header);
+    writeToSinks(header);
   }
 
   const record = (body: TraceBody): number => {
     const line: TraceRecord = { seq: ++seq, t: Math.round(now() * 1000) / 1000, ...body };
     if (redact !== undefined) {
-      const safe = redact(line);
-      for (const sink of sinks) sink.write(safe);
+      writeToSinks(redact(line));
     }
     for (const observer of observers) observer(line);
     return line.seq;

@@ -4,6 +4,11 @@ import { mistakeInPath, openFile } from './outlet.ts';
 import { formatTraceLine, type TraceHeader, type TraceLine, type TraceRecord, type TraceSink } from './trace.ts';
 import { TraceState } from './trace-state.ts';
 
+export interface TraceFile extends TraceSink {
+  /** Records that could not be written so far. */
+  readonly lost: number;
+}
+
 export interface TraceFileOptions {
   /** The file is renamed to `<path>.1` and begun anew when it has grown past this. Default 64 MiB. */
   maxBytes?: number;
@@ -25,7 +30,7 @@ const maxWaitingBytes = 4 * 1024 * 1024;
  *
  * @throws Error when a trace can never be written there
  */
-export function traceFile(path: string, options: TraceFileOptions = {}): TraceSink {
+export function traceFile(path: string, options: TraceFileOptions = {}): TraceFile {
   const maxBytes = options.maxBytes ?? 64 * 1024 * 1024;
   const mistake = mistakeInPath(path, traceFileMode);
   if (mistake !== undefined) throw new Error(mistake);
@@ -64,6 +69,9 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceSi
     sink.renew();
   };
   return {
+    get lost() {
+      return sink.lost;
+    },
     write(line: TraceLine) {
       if (line.kind === 'header') {
         header = line;

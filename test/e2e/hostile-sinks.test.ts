@@ -38,6 +38,7 @@ interface Agent {
 async function startAgent(given: {
   out: number;
   err?: number;
+  env?: NodeJS.ProcessEnv;
   flags?: (folder: string) => readonly string[];
 }): Promise<Agent> {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-sinks-'));
@@ -51,6 +52,7 @@ async function startAgent(given: {
   ];
   const child = spawn(join(packageRoot(), 'bin/pilot-agent'), args, {
     cwd: folder,
+    env: { ...process.env, ...given.env },
     stdio: ['ignore', given.out, given.err ?? given.out],
     detached: true,
   });
@@ -140,9 +142,17 @@ describe('standard output and error', () => {
   });
 });
 
+function statusPort({ process: { spawnargs } }: Agent): string {
+  return spawnargs[spawnargs.indexOf('--statusPort') + 1]!;
+}
+
+async function metrics(agent: Agent): Promise<string> {
+  return (await fetch(`http://127.0.0.1:${statusPort(agent)}/stats/prometheus`)).text();
+}
+
 /** How long each of a few probes takes. */
 async function fetchReady(agent: Agent): Promise<number[]> {
-  const port = agent.process.spawnargs[agent.process.spawnargs.indexOf('--statusPort') + 1]!;
+  const port = statusPort(agent);
   const times: number[] = [];
   for (let i = 0; i < 5; i++) {
     const begun = performance.now();
@@ -220,11 +230,13 @@ describe('a trace', () => {
     rmSync(folder, { recursive: true });
     agent.process.kill('SIGHUP');
     await agent.live(1);
+    expect(await metrics(agent)).toContain('istio_agent_lost_lines_total{of="log"} 0');
     await eventually('it says so', () => /the trace cannot be written.*ENOENT/.test(readFileSync(log, 'utf8')));
     mkdirSync(folder);
     agent.process.kill('SIGHUP');
     await agent.live(2);
     await eventually('it says so', () => /the trace is written again.*lost=\d+/.test(readFileSync(log, 'utf8')));
+    expect(await metrics(agent)).toMatch(/istio_agent_lost_lines_total{of="trace"} [1-9]/);
     await agent.isWell();
     expect(check(join(folder, 'agent.trace'))).toContain('accepted');
   });
@@ -238,6 +250,53 @@ describe('a trace', () => {
       },
     });
     await agent.live(0);
+    await agent.isWell();
+  });
+});
+
+describe('an error that nobody caught', () => {
+  /** Loaded into the agent before its own code: does what stands in a file, once. */
+  function fault(folder: string): { env: NodeJS.ProcessEnv; happens: (code: string) => void } {
+    const [module, order] = [join(folder, 'fault.mjs'), join(folder, 'order')];
+    writeFileSync(
+      module,
+      `import { readFileSync, rmSync } from 'node:fs';
+      if (!process.argv[1].includes('stand-in')) setInterval(() => {
+        let code;
+        try { code = readFileSync('${order}', 'utf8'); rmSync('${order}'); } catch { return; }
+        new Function(code)();
+      }, 20).unref();`,
+    );
+    return { env: { NODE_OPTIONS: `--import=${module}` }, happens: (code) => writeFileSync(order, code) };
+  }
+
+  test('in a timer or a promise is logged with its stack and counted, and the agent goes on', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'chartpilot-fault-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const log = join(folder, 'log');
+    const { env, happens } = fault(folder);
+    const agent = await startAgent({ out: opened(log), env });
+    await agent.live(0);
+    const said = (pattern: RegExp) => eventually(`${pattern}`, () => pattern.test(readFileSync(log, 'utf8')));
+    happens("setTimeout(() => { throw new Error('of a timer'); })");
+    await said(/error\tdefault\tan error escaped.*of a timer.* at /);
+    happens("void Promise.reject(new Error('of a promise'))");
+    await said(/an error escaped.*of a promise.* at /);
+    happens("process.emitWarning('of a module')");
+    await said(/warn\tdefault\tof a module/);
+    expect(await metrics(agent)).toContain('istio_agent_uncaught_errors_total{origin="uncaughtException"} 1');
+    await agent.isWell();
+  });
+
+  test('of a log and a trace that broke goes on without them', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'chartpilot-fault-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const { env, happens } = fault(folder);
+    const flags = (): string[] => ['--trace', '/dev/full'];
+    const agent = await startAgent({ out: opened('/dev/full'), env, flags });
+    await agent.live(0);
+    happens("setInterval(() => { throw new Error('again and again'); }, 5).unref()");
+    await sleep(300);
     await agent.isWell();
   });
 });

@@ -8,7 +8,7 @@ import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/di
 import { runDiscovery } from '../../discovery/discovery-system.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { standardError } from '../../runtime/standard-streams.ts';
-import { addLogFlags, type LogFlags, loggerFromFlags } from './log-flags.ts';
+import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './log-flags.ts';
 import { addRecordingFlags, openRecording, type RecordingFlags } from './recording.ts';
 import { versionLine } from './version.ts';
 
@@ -109,6 +109,7 @@ async function discovery(args: readonly string[], flags: CommandFlags): Promise<
   const unknown = unknownFlags(args);
   const options = resolveDiscoveryOptions(flags, process.env);
   const { log } = loggerFromFlags(flags);
+  logWarnings(log);
   const version = versionLine();
   log.info(`pilot-discovery ${version}`, { pid: process.pid });
   log.info('flags', flags);

@@ -45,6 +45,12 @@ export function loggerFromFlags(flags: LogFlags, quieter = ''): ProgramLog {
   return { log, sink };
 }
 
+/** What Node warns of goes into the log: Node itself waits until standard error takes it, however long. */
+export function logWarnings(log: Logger): void {
+  process.removeAllListeners('warning');
+  process.on('warning', ({ message, name }) => log.warn(message, { name }));
+}
+
 function loggerTo(sink: LineSink, flags: LogFlags, quieter: string): Logger {
   try {
     return createLogger({

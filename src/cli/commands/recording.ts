@@ -9,7 +9,7 @@ import type { Logger } from '../../runtime/log.ts';
 import { chooseRunDir } from '../../runtime/run-dir.ts';
 import type { TraceSink } from '../../runtime/trace.ts';
 import { TraceEndpoint } from '../../runtime/trace-endpoint.ts';
-import { traceFile } from '../../runtime/trace-file.ts';
+import { type TraceFile, traceFile } from '../../runtime/trace-file.ts';
 import { TraceRing } from '../../runtime/trace-ring.ts';
 
 export interface RecordingFlags {
@@ -29,6 +29,8 @@ export interface Recording {
   readonly recorder: Recorder;
   /** Absent with `--debugger off`. */
   readonly trace?: TraceEndpoint;
+  /** Records that the trace file could not take, so far. */
+  lostRecords(): number;
   /** The program is over. Whoever watches gets the rest. */
   close(): Promise<void>;
 }
@@ -51,11 +53,13 @@ export function openRecording(options: {
   const { program, machines, flags, log } = options;
   const level = oneOf(levels, '--traceLevel', flags.traceLevel ?? 'standard');
   const mode: DebuggerMode = oneOf(debuggerModes, '--debugger', flags.debugger ?? 'on');
-  const sinks: TraceSink[] = flags.trace ? [openTraceFile(flags.trace, log)] : [];
+  const file = flags.trace ? openTraceFile(flags.trace, log) : undefined;
+  const sinks: TraceSink[] = file === undefined ? [] : [file];
+  const lostRecords = (): number => file?.lost ?? 0;
   const settings = { program, machines, level, omits: level === 'full' ? [] : (options.routine ?? []) };
   if (mode === 'off') {
     const recorder = createRecorder({ ...settings, sinks });
-    return { recorder, close: async () => recorder.close() };
+    return { recorder, lostRecords, close: async () => recorder.close() };
   }
   const ring = new TraceRing(recordsKept);
   const recorder = createRecorder({ ...settings, sinks: [...sinks, ring] });
@@ -63,6 +67,7 @@ export function openRecording(options: {
   return {
     recorder,
     trace,
+    lostRecords,
     async close() {
       await trace.end();
       recorder.close();
@@ -70,7 +75,7 @@ export function openRecording(options: {
   };
 }
 
-function openTraceFile(path: string, log: Logger): TraceSink {
+function openTraceFile(path: string, log: Logger): TraceFile {
   try {
     return traceFile(path, { listener: traceListener(path, log) });
   } catch (error) {
