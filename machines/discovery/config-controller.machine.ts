@@ -12,6 +12,7 @@ import type {
   FilesChanged,
   PushRequest,
 } from './protocol.ts';
+import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
 
 export interface ConfigControllerInput {
   /** From the first event of a batch to the reading (spec/discovery.md §4.3: 20 ms). */
@@ -25,6 +26,8 @@ interface ConfigControllerContext extends ConfigControllerInput {
   version: string;
   /** Where something happened since the last reading began, each place once; too many to be told apart: the directories. */
   changedPaths: string[];
+  /** Readings that broke off since the last one that did not. */
+  failures: number;
 }
 
 /** So many places are looked at one by one; of more, all are. */
@@ -79,7 +82,10 @@ export const configControllerMachine = setup({
     /** Brings the store up to what the directories say. Looks only at the paths, or everywhere when there are none. */
     readDirectory: promiseEffect<DirectoryReading, { directories: string[]; paths: string[] }>('readDirectory'),
   },
-  delays: { coalescing: ({ context }) => context.coalesceMs },
+  delays: {
+    coalescing: ({ context }) => context.coalesceMs,
+    retryDelay: ({ context }) => retryDelayMs(context.failures),
+  },
   guards: {
     hasNoDirectory: ({ event }) => event.type === 'configs.load' && event.directories.length === 0,
     isMissing: (_, params: { reading: DirectoryReading }) => params.reading.outcome === 'missing',
@@ -165,13 +171,15 @@ export const configControllerMachine = setup({
     forgetPaths: assign({ changedPaths: [] }),
     /** What broke a reading off may have kept it from more than these. */
     suspectEverything: assign({ changedPaths: ({ context }) => context.directories }),
+    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    forgetFailures: assign({ failures: 0 }),
     /** What happened during a reading is read next. */
     lookAgain: raise(({ context }) => ({ type: 'files.changed', path: context.changedPaths.at(-1) ?? '' })),
   },
 }).createMachine({
   id: 'config-controller',
   description: 'The directories of configuration.',
-  context: ({ input }) => ({ ...input, directories: [], version: '', changedPaths: [] }),
+  context: ({ input }) => ({ ...input, directories: [], version: '', changedPaths: [], failures: 0 }),
   initial: 'idle',
   states: {
     idle: {
@@ -256,14 +264,19 @@ export const configControllerMachine = setup({
             onDone: {
               target: 'current',
               actions: [
+                'forgetFailures',
                 { type: 'rememberVersion', params: ({ event }) => ({ reading: event.output }) },
                 { type: 'reportProblems', params: ({ event }) => ({ reading: event.output }) },
                 { type: 'announceChanges', params: ({ event }) => ({ reading: event.output }) },
               ],
             },
             onError: {
-              target: 'current',
-              actions: [{ type: 'reportBroken', params: ({ event }) => ({ error: event.error }) }, 'suspectEverything'],
+              target: 'backing off',
+              actions: [
+                { type: 'reportBroken', params: ({ event }) => ({ error: event.error }) },
+                'suspectEverything',
+                'countFailure',
+              ],
             },
           },
           initial: 'undisturbed',
@@ -271,6 +284,11 @@ export const configControllerMachine = setup({
             undisturbed: { entry: 'forgetPaths', on: { 'files.changed': { target: 'outdated', actions: remembered } } },
             outdated: { exit: 'lookAgain', on: { 'files.changed': { actions: remembered } } },
           },
+        },
+        'backing off': {
+          description: 'The last reading broke off: all is read again, later each time, and when something changes.',
+          after: { retryDelay: 'reading' },
+          on: { 'files.changed': { target: 'coalescing', actions: remembered } },
         },
       },
     },

@@ -60,6 +60,7 @@ export const discoveryMachine = discoverySetup.createMachine({
               id: 'service-registry',
               src: 'serviceRegistry',
               systemId: 'service-registry',
+              input: ({ context }) => context.settings.registries,
               onError: brokenDown('services'),
             },
             {
@@ -107,6 +108,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'http.closed': {},
             'configs.synced': {},
             'configs.failed': {},
+            'services.awaited': { description: 'For the record: /ready says so.' },
             'services.synced': {},
             'jwks.synced': {},
             'ads.listening': {},
@@ -184,7 +186,7 @@ export const discoveryMachine = discoverySetup.createMachine({
               on: { 'configs.synced': 'syncing registries', 'configs.failed': failed('configuration') },
             },
             'syncing registries': {
-              description: 'Making services and endpoints.',
+              description: 'Making services and endpoints, of the first lists of all registries.',
               entry: 'loadServices',
               on: { 'services.synced': 'fetching keys of issuers', 'services.failed': failed('services') },
             },

@@ -10,6 +10,7 @@ import type {
   SettingsName,
   SettingsRejected,
 } from './protocol.ts';
+import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
 
 export interface MeshConfigInput {
   /** `mesh-config` and `mesh-networks` are two actors of this machine. */
@@ -22,6 +23,8 @@ export interface MeshConfigInput {
 interface MeshConfigContext extends MeshConfigInput {
   /** Version of the value in force; empty while there is none. */
   version: string;
+  /** Readings that broke off since the last one that did not. */
+  failures: number;
 }
 
 /**
@@ -50,7 +53,10 @@ export const meshConfigMachine = setup({
     /** Reads, decodes and validates the file, and keeps the value under its version until it is adopted. */
     readSettings: promiseEffect<SettingsReading, { what: SettingsName; file: string }>('readSettings'),
   },
-  delays: { settleTime: ({ context }) => context.settleMs },
+  delays: {
+    settleTime: ({ context }) => context.settleMs,
+    retryDelay: ({ context }) => retryDelayMs(context.failures),
+  },
   guards: {
     isUsable: (_, params: SettingsReading) => params.outcome !== 'invalid',
     isNew: ({ context }, params: SettingsReading) => params.outcome === 'valid' && params.version !== context.version,
@@ -88,12 +94,14 @@ export const meshConfigMachine = setup({
         reasons: context.what === 'mesh' ? { global: 1 } : { networks: 1 },
       }),
     ),
+    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    forgetFailures: assign({ failures: 0 }),
     lookAgain: raise({ type: 'files.changed', path: '' }),
   },
 }).createMachine({
   id: 'mesh-config',
   description: 'A file of mesh-wide settings.',
-  context: ({ input }) => ({ ...input, version: '' }),
+  context: ({ input }) => ({ ...input, version: '', failures: 0 }),
   initial: 'idle',
   states: {
     idle: {
@@ -157,6 +165,7 @@ export const meshConfigMachine = setup({
         },
         settled: {
           description: 'Nothing has happened to the file since it was read.',
+          entry: 'forgetFailures',
           on: { 'files.changed': 'settling' },
         },
         settling: {
@@ -192,11 +201,14 @@ export const meshConfigMachine = setup({
               { description: 'The same value, or no file: what is in force stays in force.', target: 'settled' },
             ],
             onError: {
-              target: 'settled',
-              actions: {
-                type: 'reportRejected',
-                params: ({ context, event }) => ({ problems: [problem(context.file, event.error)] }),
-              },
+              target: 'backing off',
+              actions: [
+                'countFailure',
+                {
+                  type: 'reportRejected',
+                  params: ({ context, event }) => ({ problems: [problem(context.file, event.error)] }),
+                },
+              ],
             },
           },
           initial: 'current',
@@ -204,6 +216,11 @@ export const meshConfigMachine = setup({
             current: { on: { 'files.changed': 'outdated' } },
             outdated: { exit: 'lookAgain', on: { 'files.changed': {} } },
           },
+        },
+        'backing off': {
+          description: 'The last reading broke off: it is tried again, later each time, and when the file changes.',
+          after: { retryDelay: 'reading' },
+          on: { 'files.changed': 'settling' },
         },
       },
     },

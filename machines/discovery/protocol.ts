@@ -141,7 +141,15 @@ export type RegistriesChanged = { type: 'registries.changed' };
 /** discovery → service-registry. Make services and endpoints of what there is. */
 export type ServicesLoad = { type: 'services.load' };
 /** service-registry → discovery. Services and endpoints were made once. */
-export type ServicesSynced = { type: 'services.synced'; services: number; endpoints: number };
+export type ServicesSynced = {
+  type: 'services.synced';
+  services: number;
+  endpoints: number;
+  /** `Provider/cluster` of registries whose first list did not come in time: what they have follows. */
+  missing: string[];
+};
+/** service-registry → discovery. These have not handed over their first list: proxies are not served yet. */
+export type ServicesAwaited = { type: 'services.awaited'; registries: string[] };
 /** service-registry → discovery. They could not be made: a fault of ours; the last ones stay in force. */
 export type ServicesFailed = { type: 'services.failed'; reason: string };
 
@@ -254,6 +262,7 @@ export type StageReport =
   | ConfigRejected
   | ConfigRecovered
   | JwksSynced
+  | ServicesAwaited
   | ServicesSynced
   | ServicesFailed
   | ContextBuilt

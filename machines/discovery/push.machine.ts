@@ -9,6 +9,7 @@ import type {
   PushRequest,
   PushStart,
 } from './protocol.ts';
+import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
 
 export interface PushInput {
   /** Time without a request after which a push begins (PILOT_DEBOUNCE_AFTER). */
@@ -41,6 +42,10 @@ interface PushContext extends PushInput {
   urgent: MergedRequest;
   /** The endpoint changes that are being taken up. */
   urgentUnderWay: MergedRequest;
+  /** What contexts were built for that failed: the next one makes all of it good. */
+  unbuilt: MergedRequest;
+  /** Contexts that failed since the last one that was built. */
+  failures: number;
 }
 
 /** A round of turns is over long before: a proxy that is slow costs its turn no time. */
@@ -70,6 +75,7 @@ export const pushMachine = setup({
     quietTime: ({ context }) => context.debounceAfterMs,
     longestDelay: ({ context }) => context.debounceMaxMs,
     servingTime: servingLimitMs,
+    retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
   guards: {
     asksForNothing: ({ event }) => event.type === 'push.request' && !event.forced && event.configs.length === 0,
@@ -81,6 +87,7 @@ export const pushMachine = setup({
       event.configs.every((key) => key.startsWith('Endpoints/')),
     somethingIsGathered: ({ context }) => context.gathered.updates > 0,
     somethingIsUrgent: ({ context }) => context.urgent.updates > 0,
+    somethingIsUnbuilt: ({ context }) => context.unbuilt.updates > 0,
     isTimeToPush: or([
       stateIn({ pushing: { requests: { gathering: 'due' } } }),
       stateIn({ pushing: { requests: { gathering: 'overdue' } } }),
@@ -93,10 +100,22 @@ export const pushMachine = setup({
       underWay: ({ context }) => ({ ...everything, updates: context.gathered.updates }),
       gathered: nothing,
     }),
-    take: assign({ underWay: ({ context }) => context.gathered, gathered: nothing }),
+    take: assign({
+      underWay: ({ context }) => together(context.unbuilt, context.gathered),
+      gathered: nothing,
+      unbuilt: nothing,
+    }),
     takeUrgent: assign({ urgentUnderWay: ({ context }) => context.urgent, urgent: nothing }),
     /** What a failed context should have shown is made good by the next one, which leaves nothing out. */
-    makeNextComplete: assign({ gathered: ({ context }) => ({ ...context.gathered, forced: true }) }),
+    keepUnbuilt: assign({
+      unbuilt: ({ context }) => ({ ...together(context.unbuilt, context.underWay), forced: true }),
+      failures: ({ context }) => failedOnceMore(context.failures),
+    }),
+    keepUrgentUnbuilt: assign({
+      unbuilt: ({ context }) => ({ ...together(context.unbuilt, context.urgentUnderWay), forced: true }),
+      failures: ({ context }) => failedOnceMore(context.failures),
+    }),
+    forgetFailures: assign({ failures: 0 }),
     pushToClients: sendTo(
       ({ system }) => system.get('push-queue'),
       ({ context }, { version, publishedAt }: PublishedContext): ClientsPush => ({
@@ -144,6 +163,8 @@ export const pushMachine = setup({
     underWay: nothing,
     urgent: nothing,
     urgentUnderWay: nothing,
+    unbuilt: nothing,
+    failures: 0,
   }),
   on: {
     'clients.served': { description: 'Of endpoints that did not wait, or of a push that was waited for long enough.' },
@@ -237,7 +258,14 @@ export const pushMachine = setup({
           states: {
             free: {
               description: 'No context is being built.',
-              always: { guard: 'isTimeToPush', target: 'building', actions: 'take' },
+              always: [
+                { guard: 'isTimeToPush', target: 'building', actions: 'take' },
+                {
+                  guard: 'somethingIsUnbuilt',
+                  target: 'backing off',
+                  description: 'Endpoints that did not wait could not be taken up.',
+                },
+              ],
             },
             building: {
               description: 'One context is being built. Proxies are served from the last one.',
@@ -248,18 +276,27 @@ export const pushMachine = setup({
                 onDone: {
                   target: 'handed over',
                   actions: [
+                    'forgetFailures',
                     { type: 'pushToClients', params: ({ event }) => event.output },
                     { type: 'reportBuilt', params: ({ event }) => event.output },
                   ],
                 },
                 onError: {
-                  target: 'free',
-                  actions: [
-                    'makeNextComplete',
-                    { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
-                  ],
+                  target: 'backing off',
+                  actions: ['keepUnbuilt', { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) }],
                 },
               },
+            },
+            'backing off': {
+              description:
+                'The last context could not be built: it is tried again, later each time. The one before is in force.',
+              always: {
+                guard: 'isTimeToPush',
+                target: 'building',
+                actions: 'take',
+                description: 'What has changed may be what mends it.',
+              },
+              after: { retryDelay: { target: 'building', actions: 'take' } },
             },
             'handed over': {
               description: 'The proxies are being brought to the context.',
@@ -293,7 +330,7 @@ export const pushMachine = setup({
                 onError: {
                   target: 'none',
                   actions: [
-                    'makeNextComplete',
+                    'keepUrgentUnbuilt',
                     { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
                   ],
                 },
@@ -306,17 +343,20 @@ export const pushMachine = setup({
   },
 });
 
-/** Both requests as one; neither is changed (§6.1). */
 function merged(sum: MergedRequest, event: PushStart | PushRequest | ClientsServed): MergedRequest {
-  if (event.type !== 'push.request') return sum;
-  const reasons = { ...sum.reasons };
-  for (const [reason, count] of Object.entries(event.reasons) as [keyof PushOrder['reasons'], number][]) {
+  return event.type === 'push.request' ? together(sum, { ...event, updates: 1 }) : sum;
+}
+
+/** Both requests as one; neither is changed (§6.1). */
+function together(one: MergedRequest, other: MergedRequest): MergedRequest {
+  const reasons = { ...one.reasons };
+  for (const [reason, count] of Object.entries(other.reasons) as [keyof PushOrder['reasons'], number][]) {
     reasons[reason] = (reasons[reason] ?? 0) + count;
   }
   return {
-    configs: [...new Set([...sum.configs, ...event.configs])],
-    forced: sum.forced || event.forced,
+    configs: [...new Set([...one.configs, ...other.configs])],
+    forced: one.forced || other.forced,
     reasons,
-    updates: sum.updates + 1,
+    updates: one.updates + other.updates,
   };
 }

@@ -7,18 +7,29 @@ import type {
   PushReason,
   PushRequest,
   RegistriesChanged,
+  ServicesAwaited,
   ServicesFailed,
   ServicesLoad,
   ServicesSynced,
 } from './protocol.ts';
+import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
 
-interface ServiceRegistryContext {
+export interface ServiceRegistryInput {
+  /** How long the start waits for registries that have not told their first list. */
+  firstListsMs: number;
+  /** Meanwhile they are asked so often. */
+  askAgainMs: number;
+}
+
+interface ServiceRegistryContext extends ServiceRegistryInput {
   /** Changes that services and endpoints do not reflect yet. */
   pending: ConfigChange[];
   /** Registries hold something that services and endpoints do not reflect yet. */
   registriesMoved: boolean;
   /** Those that are being computed. */
   underWay: ConfigChange[];
+  /** Computations that failed since the last one that did not. */
+  failures: number;
 }
 
 /** What became of services and endpoints. Keys are `ServiceEntry/namespace/host` and `Endpoints/namespace/host`. */
@@ -33,9 +44,26 @@ export interface ServicesReading {
   changedProxies?: string[];
   /** A registry went, or the ways between networks are others: everything is made anew for everyone. */
   forced?: boolean;
+  /** `Provider/cluster` of registries that have not handed over their first list. */
+  unsynced?: string[];
   /** Why, as the registries count; absent: what changed, one by one. */
   reasons?: Partial<Record<PushReason, number>>;
 }
+
+type Computed = { event: { output: ServicesReading } };
+
+const loaded = {
+  target: '#service-registry.current',
+  actions: { type: 'reportSynced', params: ({ event }: Computed) => event.output },
+} as const;
+
+const notLoaded = {
+  target: '#service-registry.stale',
+  actions: [
+    'countFailure',
+    { type: 'reportFailed', params: ({ event }: { event: { error: unknown } }) => ({ error: event.error }) },
+  ],
+} as const;
 
 /**
  * Turns changes of the objects that describe services into changes of services and endpoints (spec/discovery.md §5.5),
@@ -44,6 +72,7 @@ export interface ServicesReading {
 export const serviceRegistryMachine = setup({
   types: {
     context: {} as ServiceRegistryContext,
+    input: {} as ServiceRegistryInput,
     events: {} as ServicesLoad | ConfigsChanged | RegistriesChanged,
     children: {} as { computing: 'computeServices'; registries: 'watchRegistries' },
   },
@@ -53,7 +82,13 @@ export const serviceRegistryMachine = setup({
     /** Makes services and endpoints of the objects in force, and compares them with the last ones. */
     computeServices: promiseEffect<ServicesReading, { changes: ConfigChange[] }>('computeServices'),
   },
+  delays: {
+    firstLists: ({ context }) => context.firstListsMs,
+    askAgain: ({ context }) => context.askAgainMs,
+    retryDelay: ({ context }) => retryDelayMs(context.failures),
+  },
   guards: {
+    isComplete: (_, params: ServicesReading) => unsyncedOf(params).length === 0,
     somethingIsPending: ({ context }) => context.pending.length > 0 || context.registriesMoved,
     concernsEverything: (_, params: ServicesReading) => params.forced === true,
     concernsServices: (_, params: ServicesReading) =>
@@ -68,7 +103,12 @@ export const serviceRegistryMachine = setup({
     rememberRegistries: assign({ registriesMoved: true }),
     takeChanges: assign({ underWay: ({ context }) => context.pending, pending: [], registriesMoved: false }),
     forgetChanges: assign({ underWay: [] }),
-    /** Nothing is lost by a failed computation: the next change brings these along. */
+    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    forgetFailures: assign({ failures: 0 }),
+    reportAwaited: sendParent(
+      (_, params: ServicesReading): ServicesAwaited => ({ type: 'services.awaited', registries: unsyncedOf(params) }),
+    ),
+    /** Nothing is lost by a failed computation: the next one brings these along. */
     putChangesBack: assign({
       pending: ({ context }) => [...context.underWay, ...context.pending],
       underWay: [],
@@ -79,6 +119,7 @@ export const serviceRegistryMachine = setup({
         type: 'services.synced',
         services: params.services,
         endpoints: params.endpoints,
+        missing: unsyncedOf(params),
       }),
     ),
     reportFailed: sendParent(
@@ -115,7 +156,7 @@ export const serviceRegistryMachine = setup({
 }).createMachine({
   id: 'service-registry',
   description: 'Services and endpoints, from whatever describes them.',
-  context: { pending: [], underWay: [], registriesMoved: false },
+  context: ({ input }) => ({ ...input, pending: [], underWay: [], registriesMoved: false, failures: 0 }),
   invoke: { id: 'registries', src: 'watchRegistries' },
   initial: 'idle',
   on: {
@@ -129,16 +170,47 @@ export const serviceRegistryMachine = setup({
       on: { 'services.load': 'loading' },
     },
     loading: {
-      description: 'Services and endpoints are made for the first time, of all objects.',
-      entry: 'takeChanges',
-      invoke: {
-        id: 'computing',
-        src: 'computeServices',
-        input: ({ context }) => ({ changes: context.underWay }),
-        onDone: { target: 'current', actions: { type: 'reportSynced', params: ({ event }) => event.output } },
-        onError: {
-          target: 'stale',
-          actions: { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
+      description: 'Services and endpoints are made for the first time, of all objects and of what registries list.',
+      after: {
+        firstLists: {
+          description: 'One registry that is out of reach keeps no proxy from all the others.',
+          target: '.without what is missing',
+        },
+      },
+      initial: 'asking',
+      states: {
+        asking: {
+          entry: 'takeChanges',
+          invoke: {
+            id: 'computing',
+            src: 'computeServices',
+            input: ({ context }) => ({ changes: context.underWay }),
+            onDone: [
+              { guard: { type: 'isComplete', params: ({ event }) => event.output }, ...loaded },
+              {
+                target: 'awaiting first lists',
+                actions: { type: 'reportAwaited', params: ({ event }) => event.output },
+              },
+            ],
+            onError: notLoaded,
+          },
+        },
+        'awaiting first lists': {
+          description:
+            'A registry has not told what it has. Proxies would take what is missing for gone: they are not served yet.',
+          after: { askAgain: 'asking' },
+          on: { 'registries.changed': 'asking' },
+        },
+        'without what is missing': {
+          description: 'It has been waited long enough.',
+          entry: 'takeChanges',
+          invoke: {
+            id: 'computing',
+            src: 'computeServices',
+            input: ({ context }) => ({ changes: context.underWay }),
+            onDone: loaded,
+            onError: notLoaded,
+          },
         },
       },
     },
@@ -158,28 +230,33 @@ export const serviceRegistryMachine = setup({
           {
             guard: { type: 'concernsEverything', params: ({ event }) => event.output },
             target: 'current',
-            actions: { type: 'requestFullPush', params: ({ event }) => event.output },
+            actions: ['forgetFailures', { type: 'requestFullPush', params: ({ event }) => event.output }],
           },
           {
             guard: { type: 'concernsServices', params: ({ event }) => event.output },
             target: 'current',
-            actions: { type: 'requestServicePush', params: ({ event }) => event.output },
+            actions: ['forgetFailures', { type: 'requestServicePush', params: ({ event }) => event.output }],
           },
           {
             guard: { type: 'concernsEndpoints', params: ({ event }) => event.output },
             target: 'current',
-            actions: { type: 'requestEndpointPush', params: ({ event }) => event.output },
+            actions: ['forgetFailures', { type: 'requestEndpointPush', params: ({ event }) => event.output }],
           },
-          { description: 'Nothing that anybody could notice.', target: 'current' },
+          { description: 'Nothing that anybody could notice.', target: 'current', actions: 'forgetFailures' },
         ],
         onError: {
           target: 'stale',
-          actions: ['putChangesBack', { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) }],
+          actions: [
+            'putChangesBack',
+            'countFailure',
+            { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
+          ],
         },
       },
     },
     stale: {
-      description: 'The last computation failed. The next change brings its changes along.',
+      description: 'The last computation failed. It is tried again, later each time, and with the next change.',
+      after: { retryDelay: 'computing' },
       on: {
         'configs.changed': { target: 'computing', actions: 'remember' },
         'registries.changed': 'computing',
@@ -187,6 +264,10 @@ export const serviceRegistryMachine = setup({
     },
   },
 });
+
+function unsyncedOf({ unsynced = [] }: ServicesReading): string[] {
+  return unsynced;
+}
 
 function countsOf({ changedServices, changedEndpoints, changedProxies = [] }: ServicesReading): PushOrder['reasons'] {
   return {

@@ -3,12 +3,14 @@ import type { JwksInput } from './jwks.machine.ts';
 import type { MeshConfigInput } from './mesh-config.machine.ts';
 import type { PushInput } from './push.machine.ts';
 import type { PushQueueInput } from './push-queue.machine.ts';
+import type { ServiceRegistryInput } from './service-registry.machine.ts';
 
 /** What a person can set, as far as decisions depend on it. Times in milliseconds. */
 export interface DiscoverySettings {
   mesh: Omit<MeshConfigInput, 'what'>;
   networks: Omit<MeshConfigInput, 'what'>;
   configs: ConfigControllerInput;
+  registries: ServiceRegistryInput;
   jwks: JwksInput;
   push: PushInput;
   /** Whether xDS is served over TLS as well. */

@@ -30,10 +30,12 @@ import { callerNamespace } from './monitor/debug/known-caller.ts';
 import type { DebugAccess, DebugSources } from './monitor/debug-endpoints.ts';
 import { httpEffect } from './monitor/http-effect.ts';
 import { DiscoveryMetrics } from './monitor/metrics.ts';
+import { StartProgress } from './monitor/start-progress.ts';
 import { XdsDebug } from './monitor/xds-debug.ts';
 import { EncodedCache } from './push/encoded-cache.ts';
 import { MeshResources } from './push/mesh-resources.ts';
 import { MeshState } from './push/mesh-state.ts';
+import type { Registry, XdsUpdater } from './registry/registry.ts';
 import { registryWatch } from './registry/registry-watch.ts';
 import { supportedRegistries } from './registry-names.ts';
 import { readServerCertificate, SecurePortCredentials } from './server-certificates.ts';
@@ -47,6 +49,8 @@ export interface DiscoveryProgram {
   readonly version: string;
   /** Offered at every HTTP port; absent: not at all. Who made it ends it. */
   readonly trace?: TraceEndpoint;
+  /** Registries beside those that `--registries` names: they hand over to `updates`, and may change by themselves. */
+  readonly registries?: (updates: XdsUpdater) => readonly Registry[];
   /** The source of signals; the process itself unless a test says otherwise. */
   readonly signals?: Pick<NodeJS.Process, 'on' | 'off'>;
 }
@@ -60,6 +64,7 @@ const longestTarget = 200;
 /** What the statecharts' effects work on. */
 export class ControlPlane {
   readonly metrics: DiscoveryMetrics;
+  readonly progress = new StartProgress();
   readonly #program: DiscoveryProgram;
   readonly #configs: MeshConfigs;
   readonly #keySets = new KeySets();
@@ -89,6 +94,7 @@ export class ControlPlane {
       clusterId,
       directory: this.#configs,
       registries: options.registries,
+      ...(program.registries && { moreRegistries: program.registries }),
       registryOptions: options.registryOptions,
       features: options.features,
       keySets: this.#keySets,
@@ -244,6 +250,7 @@ export class ControlPlane {
         this.#pushAll = pushAll;
       },
       profile: options.profile,
+      waitsFor: () => this.progress.text,
       ...(trace !== undefined && { trace }),
     });
   }

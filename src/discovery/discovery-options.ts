@@ -97,6 +97,8 @@ export interface DiscoveryOptions {
   readonly secretsOnPlaintext: boolean;
   /** Clients of the port with TLS must say who they are. */
   readonly authenticates: boolean;
+  /** How long the start waits for the first list of a registry (PILOT_REMOTE_CLUSTER_TIMEOUT). */
+  readonly firstListsMs: number;
   /** How often issuers of tokens are asked for their keys (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
   readonly keyRefreshMs: number;
   /** JWT_RULE as it is written; empty: none. */
@@ -172,6 +174,7 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
     checksIdentity: from.boolean('PILOT_ENABLE_XDS_IDENTITY_CHECK', true),
     secretsOnPlaintext,
     authenticates: from.boolean('XDS_AUTH', true),
+    firstListsMs: from.durationMs('PILOT_REMOTE_CLUSTER_TIMEOUT', 30_000),
     keyRefreshMs: from.durationMs('PILOT_JWT_PUB_KEY_REFRESH_INTERVAL', 20 * 60_000) || 20 * 60_000,
     jwtRule: from.text('JWT_RULE', ''),
     notes,

@@ -24,7 +24,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
     narrate(recorder, log.scope('discovery'), { quiet: (actor) => actor !== 'discovery' }),
   ];
   const plane = new ControlPlane(program);
-  stops.push(plane.metrics.observe(recorder));
+  stops.push(plane.metrics.observe(recorder), plane.progress.observe(recorder));
   try {
     const actor = startRoot(plane.machine(), {
       id: 'discovery',
@@ -69,6 +69,7 @@ function settingsOf(options: DiscoveryOptions): DiscoverySettings {
     mesh: { file: options.meshConfigFile, settleMs: 100 },
     networks: { file: options.networksConfigFile, settleMs: 100 },
     configs: { coalesceMs: 20 },
+    registries: { firstListsMs: options.firstListsMs, askAgainMs: 1_000 },
     jwks: { refreshMs: options.keyRefreshMs, patienceMs: 5_000 },
     push: options.push,
     pushQueue: { throttle: options.pushThrottle },

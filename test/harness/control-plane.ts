@@ -8,6 +8,7 @@ import type { ChannelCredentials } from '@grpc/grpc-js';
 import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine.ts';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import type { DiscoveryProgram } from '../../src/discovery/control-plane.ts';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../src/discovery/discovery-options.ts';
 import { runDiscovery } from '../../src/discovery/discovery-system.ts';
 import { ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
@@ -53,6 +54,7 @@ export class ControlPlane {
     files: Record<string, string> = { 'cart.yaml': serviceEntry() },
     prepare: (plane: { root: string }) => void = () => {},
     env: NodeJS.ProcessEnv = {},
+    more: Partial<DiscoveryProgram> = {},
   ) {
     running.push(this);
     mkdirSync(join(this.root, 'config'));
@@ -84,6 +86,7 @@ export class ControlPlane {
       version: 'test',
       trace: this.trace,
       signals: this.#signals as never,
+      ...more,
     });
   }
 

@@ -94,6 +94,22 @@ it('looks everywhere after a reading that broke off', async () => {
   expect(world.asked.at(-1)).toEqual(['/one', '/two', '/one/b.yaml']);
 });
 
+it('reads again by itself after a reading that broke off, later each time', async () => {
+  const world = new World();
+  await world.end();
+  world.change('/one/a.yaml');
+  world.clock.increment(20);
+  for (const wait of [1_000, 2_000, 4_000]) {
+    await world.end(new Error('too many open files'));
+    world.clock.increment(wait - 1);
+    const before = world.asked.length;
+    world.clock.increment(1);
+    expect(world.asked.slice(before)).toEqual([['/one', '/two']]);
+  }
+  await world.end();
+  expect(world.reading).toEqual({ watching: 'current' });
+});
+
 it('looks everywhere when too much changed to be told apart', async () => {
   const world = new World();
   await world.end();

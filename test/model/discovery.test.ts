@@ -273,6 +273,16 @@ describe('mesh-wide settings', () => {
     expect(world.events('settings.changed')).toHaveLength(1);
   });
 
+  it('are read again by themselves after a reading that broke off', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.settings.mesh = new Error('too many open files');
+    rewrite(world);
+    await world.pass(100);
+    world.settings.mesh = { outcome: 'valid', version: 'm2' };
+    await world.pass(1_000);
+    expect(world.events('settings.changed')).toHaveLength(1);
+  });
+
   it('name networks as the reason when those change', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.networks = { outcome: 'valid', version: 'n2' };

@@ -191,18 +191,67 @@ describe('push', () => {
     expect(world.builds.map((build) => build.configs)).toEqual([[], [config]]);
   });
 
-  it('leaves nothing out of the context that follows a failed one', async () => {
+  it('builds a context that failed again by itself, later each time, and leaves nothing out of it', async () => {
+    const world = await servingWorld();
+    const origin = world.clock.now();
+    world.buildsAtOnce = false;
+    request(world);
+    await world.pass(100);
+    for (const wait of [1_000, 2_000, 4_000]) {
+      world.builds.at(-1)!.fail('a bug of a generator');
+      await world.pass(wait);
+    }
+    expect(buildTimes(world, origin)).toEqual([100, 1_100, 3_100, 7_100]);
+    expect(world.state()).toBe('at work.operating.serving');
+    expect(world.events('context.failed')).toHaveLength(3);
+    expect(world.events('context.failed')[0]).toMatchObject({ reason: 'a bug of a generator' });
+    expect(world.events('clients.push')).toEqual([]);
+    world.builds.at(-1)!.done();
+    await world.settle();
+    expect(world.events('clients.push')).toMatchObject([{ forced: true, configs: [config] }]);
+    expect(world.events('context.built').at(-1)).toMatchObject({ updates: 1 });
+    await world.pass(60_000);
+    expect(world.builds).toHaveLength(5);
+  });
+
+  it('waits no longer than half a minute for the next attempt', async () => {
     const world = await servingWorld();
     world.buildsAtOnce = false;
     request(world);
     await world.pass(100);
-    world.builds[1]!.fail('a bug of a generator');
-    await world.settle();
-    expect(world.state()).toBe('at work.operating.serving');
-    expect(world.events('context.failed')).toMatchObject([{ reason: 'a bug of a generator' }]);
-    expect(world.events('clients.push')).toEqual([]);
+    for (let failure = 0; failure < 20; failure++) {
+      const { length } = world.builds;
+      world.builds.at(-1)!.fail('a bug of a generator');
+      await world.pass(30_000);
+      expect(world.builds).toHaveLength(length + 1);
+    }
+  });
+
+  it('takes a change for what may mend a context that failed: it waits for quiet alone', async () => {
+    const world = await servingWorld();
+    const origin = world.clock.now();
+    world.buildsAtOnce = false;
     request(world);
     await world.pass(100);
-    expect(world.builds[2]!.forced).toBe(true);
+    for (let failure = 0; failure < 5; failure++) {
+      world.builds.at(-1)!.fail('a bug of a generator');
+      await world.pass(failure < 4 ? 30_000 : 0);
+    }
+    const { length } = world.builds;
+    const now = world.clock.now();
+    request(world, { configs: ['Gateway/shop/front'] });
+    await world.pass(100);
+    expect(buildTimes(world, origin).slice(length - 1)).toEqual([now + 100 - origin]);
+    expect(world.builds.at(-1)).toMatchObject({ forced: true, configs: [config, 'Gateway/shop/front'] });
+  });
+
+  it('builds endpoints that did not wait again, too', async () => {
+    const world = await servingWorld({ debounceEndpoints: false });
+    world.buildsAtOnce = false;
+    request(world, { configs: [endpoints] });
+    await world.settle();
+    world.builds[1]!.fail('a bug of a generator');
+    await world.pass(1_000);
+    expect(world.builds[2]).toMatchObject({ forced: true, configs: [endpoints] });
   });
 });

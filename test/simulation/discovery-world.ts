@@ -34,6 +34,7 @@ export const scriptedSettings: DiscoverySettings = {
   mesh: { file: 'mesh', settleMs: 100 },
   networks: { file: 'meshNetworks', settleMs: 100 },
   configs: { coalesceMs: 20 },
+  registries: { firstListsMs: 30_000, askAgainMs: 1_000 },
   jwks: { refreshMs: 1_200_000, patienceMs: 5_000 },
   push: { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true },
   pushQueue: { throttle: 25 },

@@ -4,6 +4,7 @@ import { type AnyActorRef, fromCallback } from 'xstate';
 import type { AdsOrder, ProxiesServe, ProxyReport, XdsPort } from '../../../machines/discovery/protocol.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import { relay } from '../../runtime/relay.ts';
+import { faultLog } from '../../runtime/uncaught.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-server.ts';
 import { ProxyTurns } from './proxy-turns.ts';
@@ -69,15 +70,17 @@ export function adsEffect({ address, securePort, shutdownMs, made, listening, ..
 /** Serves proxies, and tells how long a push has waited for each, and how long it took. */
 function proxyTurns(
   server: AdsServer,
-  { observer }: Pick<AdsServerOptions, 'observer'>,
+  { observer, logger }: Pick<AdsServerOptions, 'observer' | 'logger'>,
   served: (connections: number[]) => void,
 ): ProxyTurns {
   const since = ({ startedAt }: ProxiesServe): number => Math.max(0, Date.now() - startedAt);
+  const report = faultLog(logger);
   return new ProxyTurns({
     serve(connection, change, order) {
       observer?.queueTime?.(since(order));
       if (server.serve([connection], change) > 0) observer?.converged?.(since(order));
     },
+    failed: (connection, error) => report(`ads-connection-${connection} could not be brought up to date`, error),
     served: ({ connections }) => served(connections),
   });
 }

@@ -40,6 +40,21 @@ describe('the turns of proxies', () => {
     expect(changes.size).toBe(1);
   });
 
+  test('that fail cost nobody else theirs', async () => {
+    const told: string[] = [];
+    const turns = new ProxyTurns({
+      serve(connection) {
+        if (connection === 1) throw new Error('a bug');
+        told.push(`${connection}`);
+      },
+      failed: (connection, error) => void told.push(`${connection} ${error}`),
+      served: ({ connections }) => void told.push(`served ${connections}`),
+    });
+    turns.take(order([1, 2]));
+    await turn();
+    expect(told).toEqual(['1 Error: a bug', '2', 'served 1,2']);
+  });
+
   test('that come of turns that are over go on in the same slice', async () => {
     const served: number[] = [];
     const turns: ProxyTurns = new ProxyTurns({

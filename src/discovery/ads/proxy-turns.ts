@@ -4,8 +4,10 @@ import type { ResourceChange } from './resource-source.ts';
 import { Slices } from './slices.ts';
 
 export interface ProxyTurnsOptions {
-  /** Brings a connection up to date, at once. Must not throw. */
+  /** Brings a connection up to date, at once. */
   serve(connection: number, change: ResourceChange, order: ProxiesServe): void;
+  /** That failed, which is a bug: whoever comes next has its turn all the same. */
+  failed?(connection: number, error: unknown): void;
   /** Every connection of an order was served. Another order may come of it. */
   served(order: ProxiesServe): void;
 }
@@ -37,7 +39,7 @@ export class ProxyTurns {
     const { version, forced, configs, connections } = order;
     this.#current ??= { change: { version, forced, configs: new Set(configs) }, served: 0 };
     const current = this.#current;
-    this.#options.serve(connections[current.served++]!, current.change, order);
+    this.#serve(connections[current.served++]!, current.change, order);
     // Serving may have brought the end of the server.
     if (current !== this.#current) return false;
     if (current.served < connections.length) return true;
@@ -45,5 +47,13 @@ export class ProxyTurns {
     this.#current = undefined;
     this.#options.served(order);
     return this.#orders.length > 0;
+  }
+
+  #serve(...[connection, change, order]: Parameters<ProxyTurnsOptions['serve']>): void {
+    try {
+      this.#options.serve(connection, change, order);
+    } catch (error) {
+      this.#options.failed?.(connection, error);
+    }
   }
 }

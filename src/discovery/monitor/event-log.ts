@@ -20,7 +20,19 @@ const tellings: Readonly<Record<string, Tell>> = {
     const meanwhile = version === '' ? 'its tokens are refused' : 'the last keys stay in force';
     log.warn(`keys of ${source}: ${reason} (${meanwhile})`);
   },
-  'services.synced': ({ services, endpoints }, log) => log.info(`${services} services, ${endpoints} endpoints`),
+  'services.awaited': ({ registries }, log) => log.info(`waits for the first list of ${namesOf(registries)}`),
+  'services.synced': ({ services, endpoints, missing }, log) => {
+    log.info(`${services} services, ${endpoints} endpoints`);
+    if ((missing as string[]).length > 0) {
+      log.warn(`served without what ${namesOf(missing)} has: its first list did not come in time`);
+    }
+  },
+  'services.failed': ({ reason }, log) => {
+    log.error(`services could not be made, the last ones stay in force until it is tried again: ${reason}`);
+  },
+  'context.failed': ({ reason }, log) => {
+    log.error(`no push context, the last one stays in force until it is tried again: ${reason}`);
+  },
   'http.listening': ({ addresses }, log) => log.info(`HTTP on ${(addresses as string[]).join(', ')}`),
   'ads.listening': ({ addresses }, log) => log.info(`xDS on ${(addresses as string[]).join(', ')}`),
   'clients.push': ({ version, forced, configs }, log) => {
@@ -48,6 +60,10 @@ function tellProblems(problems: readonly ConfigProblem[], log: Logger): void {
     if (severity === 'error') log.error(`${describeProblems(group)} (the last good state stays in force)`);
     else log.warn(describeProblems(group));
   }
+}
+
+function namesOf(registries: unknown): string {
+  return (registries as string[]).join(', ');
 }
 
 const longestList = 3;

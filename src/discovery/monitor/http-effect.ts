@@ -20,6 +20,8 @@ export interface HttpEffectOptions extends Pick<HttpServersOptions, 'failed'> {
   readonly debug?: DebugSources & { readonly access: DebugAccess };
   /** Told how to have everything pushed to everyone. */
   readonly opened?: (pushAll: () => void) => void;
+  /** What the start is at, for people who ask why it is not ready. */
+  readonly waitsFor?: () => string;
   /** Whether profiles of the program may be asked for (`--profile`). */
   readonly profile?: boolean;
   readonly trace?: TraceEndpoint;
@@ -76,12 +78,12 @@ interface Surroundings {
 }
 
 async function answer(
-  { version, metrics, debug, trace }: HttpEffectOptions,
+  { version, metrics, debug, trace, waitsFor = () => '' }: HttpEffectOptions,
   request: HttpRequest,
   { isServing, profiler }: Surroundings,
 ): Promise<HttpAnswer | StreamAnswer> {
   const { path, query } = request;
-  if (path === '/ready') return { status: isServing ? 200 : 503, body: '' };
+  if (path === '/ready') return isServing ? { status: 200, body: '' } : { status: 503, body: waitsFor() };
   if (path === '/version') return { status: 200, body: `${version}\n` };
   if (path === '/metrics') return { status: 200, ...(await metrics.text()) };
   if (profiler !== undefined && (path === profilingPath || path.startsWith(`${profilingPath}/`))) {

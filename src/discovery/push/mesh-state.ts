@@ -13,6 +13,7 @@ import { ConfigSnapshot } from '../config/config-snapshot.ts';
 import type { SettingsFiles } from '../config/settings-files.ts';
 import type { ChangedObject } from '../registry/mesh-registries.ts';
 import { MeshRegistries } from '../registry/mesh-registries.ts';
+import type { Registry, XdsUpdater } from '../registry/registry.ts';
 import type { RegistryObserver } from '../registry/registry-observer.ts';
 
 export interface MeshStateOptions {
@@ -25,6 +26,8 @@ export interface MeshStateOptions {
   readonly clusterId: string;
   /** Of `--registries`: `Mock` and `Memory` make registries of their own. */
   readonly registries?: readonly string[];
+  /** Registries beside the objects' own and the named ones. */
+  readonly moreRegistries?: (updates: XdsUpdater) => readonly Registry[];
   /** What the environment says of registries; the rest is as without a flag. */
   readonly registryOptions?: Partial<RegistryOptions>;
   /** What the environment says of what is generated; absent: as without any variable. */
@@ -62,6 +65,7 @@ export class MeshState {
     this.settings = options.settings;
     this.registries = new MeshRegistries(this.#registrySettings(), {
       names: options.registries ?? [],
+      ...(options.moreRegistries && { more: options.moreRegistries }),
       ...(options.observer && { observer: options.observer }),
       changed: () => {
         for (const listener of this.#registryListeners) listener();
@@ -125,6 +129,7 @@ export class MeshState {
       changedEndpoints: [...endpoints],
       changedProxies: [...proxies],
       forced,
+      unsynced: this.registries.unsynced,
       reasons: Object.fromEntries(reasons),
     };
   }

@@ -19,7 +19,7 @@ import { AggregateRegistry } from './aggregate-registry.ts';
 import { GatewayNames, type ResolveName, resolveByDns } from './gateway-names.ts';
 import { KubernetesRegistry } from './kubernetes-registry.ts';
 import { MemoryRegistry } from './memory-registry.ts';
-import type { Registry } from './registry.ts';
+import type { Registry, XdsUpdater } from './registry.ts';
 import type { KubernetesCounts, RegistryObserver } from './registry-observer.ts';
 import { type PendingPush, RegistryUpdates } from './registry-updates.ts';
 import { ServiceEntryRegistry } from './service-entry-registry.ts';
@@ -28,7 +28,12 @@ export interface MeshRegistriesOptions {
   /** Of `--registries`, beside the objects' own: `Mock`, `Memory`. */
   readonly names?: readonly string[];
   readonly observer?: RegistryObserver;
-  /** A name's addresses changed: {@link MeshRegistries.snapshot} is another one. */
+  /** Registries beside the objects' own and the named ones. They hand over to `updates`, and may change by themselves. */
+  readonly more?: (updates: XdsUpdater) => readonly Registry[];
+  /**
+   * A registry changed by itself, or a name's addresses did: there is something to {@link MeshRegistries.take} that nobody
+   * asked for. Called once until it is taken, after the registry's change.
+   */
   readonly changed?: () => void;
   /** How names of gateways are resolved (RESOLVE_HOSTNAME_GATEWAYS); absent: by DNS. */
   readonly resolve?: ResolveName;
@@ -60,19 +65,28 @@ export class MeshRegistries {
   /** What registries said of their workloads and the others were not told yet. */
   #workloads: { readonly to: 'entries' | 'kubernetes'; readonly event: WorkloadEvent }[] = [];
   #snapshot: ServiceRegistry = emptyRegistry;
+  /** What registries hand over now is asked for. */
+  #isAsking = false;
+  /** That there is something to take was told. */
+  #isTold = false;
 
   constructor(settings: RegistryOptions, options: MeshRegistriesOptions = {}) {
     this.#options = options;
     this.#settings = settings;
     this.#names = new GatewayNames(options.resolve ?? resolveByDns, () => this.#namesChanged());
     this.#shards = new EndpointShards(settings);
-    this.updates = new RegistryUpdates(this.#shards, () => this.#aggregate);
+    this.updates = new RegistryUpdates(
+      this.#shards,
+      () => this.#aggregate,
+      () => this.#moved(),
+    );
     this.#aggregate = new AggregateRegistry(settings.clusterId, this.updates);
     [this.#kubernetes, this.#entries] = this.#objectRegistries();
     for (const shard of (options.names ?? []).flatMap((name) => memoriesOf(name, settings.clusterId))) {
       this.#aggregate.addRegistry(new MemoryRegistry(shard, this.updates));
     }
-    this.#aggregate.run();
+    for (const registry of options.more?.(this.updates) ?? []) this.#aggregate.addRegistry(registry);
+    this.#asking(() => this.#aggregate.run());
   }
 
   /** In the order in which they are asked. */
@@ -83,6 +97,13 @@ export class MeshRegistries {
   /** What all of them know at this moment. */
   get snapshot(): ServiceRegistry {
     return this.#snapshot;
+  }
+
+  /** `Provider/cluster` of those that have not handed over their first list. */
+  get unsynced(): string[] {
+    return this.registries
+      .filter((registry) => !registry.hasSynced())
+      .map(({ provider, clusterId }) => `${provider}/${clusterId}`);
   }
 
   get endpointCount(): number {
@@ -137,6 +158,10 @@ export class MeshRegistries {
 
   /** Makes the objects' registries anew, of the objects that they were told of. */
   remake(): void {
+    this.#asking(() => this.#remake());
+  }
+
+  #remake(): void {
     for (const { provider, clusterId } of [this.#kubernetes, this.#entries]) {
       this.#aggregate.removeRegistry(provider, clusterId);
     }
@@ -149,6 +174,7 @@ export class MeshRegistries {
 
   /** What a push must name since this was last asked. */
   take(): PendingPush {
+    this.#isTold = false;
     return this.updates.take();
   }
 
@@ -159,6 +185,10 @@ export class MeshRegistries {
 
   /** Takes over what registries handed over by themselves. */
   refresh(): void {
+    this.#asking(() => this.#refresh());
+  }
+
+  #refresh(): void {
     this.#passOnWorkloads();
     const { services, gateways } = this.#snapshot;
     const servicesChanged = this.updates.takeServicesChanged() || this.#snapshot === emptyRegistry;
@@ -181,7 +211,28 @@ export class MeshRegistries {
     return [kubernetes, entries];
   }
 
+  #asking(deed: () => void): void {
+    const before = this.#isAsking;
+    this.#isAsking = true;
+    try {
+      deed();
+    } finally {
+      this.#isAsking = before;
+    }
+  }
+
+  #moved(): void {
+    if (this.#isAsking || this.#isTold) return;
+    this.#isTold = true;
+    // The registry is in the midst of its change.
+    queueMicrotask(() => this.#options.changed?.());
+  }
+
   #tell(changes: readonly { readonly key: string; readonly current: Config | undefined }[]): void {
+    this.#asking(() => this.#handOn(changes));
+  }
+
+  #handOn(changes: readonly { readonly key: string; readonly current: Config | undefined }[]): void {
     const kubernetes: ObjectChange<Config>[] = [];
     const entries: ObjectChange<Config>[] = [];
     for (const { key: text, current } of changes) {
@@ -239,7 +290,6 @@ export class MeshRegistries {
     const gateways = this.#gateways(this.#snapshot.services, this.#snapshot.gateways);
     if (gateways === this.#snapshot.gateways) return;
     this.#snapshot = { ...this.#snapshot, gateways };
-    this.#options.changed?.();
   }
 }
 

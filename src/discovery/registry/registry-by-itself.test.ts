@@ -1,0 +1,72 @@
+/** A registry that nobody feeds: it changes by itself, and lists what it has when it has it (spec/discovery.md §5.1). */
+import { afterEach, expect, test } from 'vitest';
+import { ControlPlane, cartCluster, stopControlPlanes } from '../../../test/harness/control-plane.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { givenMesh } from '../../model/given-mesh.ts';
+import { MemoryRegistry } from './memory-registry.ts';
+import type { XdsUpdater } from './registry.ts';
+
+afterEach(stopControlPlanes);
+
+class SlowRegistry extends MemoryRegistry {
+  hasListed = false;
+
+  override hasSynced(): boolean {
+    return super.hasSynced() && this.hasListed;
+  }
+}
+
+const [cart] = givenMesh(`apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: cart, namespace: shop}
+spec:
+  hosts: [cart.example.com]
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+`).registry.services;
+
+function given(env: NodeJS.ProcessEnv = {}): { plane: ControlPlane; registry: () => SlowRegistry } {
+  let made: SlowRegistry | undefined;
+  const registries = (updates: XdsUpdater) => {
+    made = new SlowRegistry({ provider: 'Consul', cluster: 'dc1' }, updates);
+    return [made];
+  };
+  const plane = new ControlPlane({}, {}, () => {}, env, { registries });
+  return { plane, registry: () => made! };
+}
+
+test('what a registry has newly is pushed without anybody asking', async () => {
+  const { plane, registry } = given();
+  registry().hasListed = true;
+  await plane.ready();
+  const { stream, clusters } = await plane.subscribe();
+  expect(clusters).not.toContain(cartCluster);
+  stream.send({ typeUrl: stream.responses[0]!.typeUrl, responseNonce: stream.responses[0]!.nonce });
+  registry().putService(cart!);
+  expect((await stream.next()).resources.length).toBe(clusters.length + 1);
+  expect(plane.departures()).toEqual([]);
+});
+
+test('the start waits for the first list of a registry, and tells so', async () => {
+  const { plane, registry } = given();
+  const waits = 'not ready: syncing registries, waiting for the first list of registry Consul/dc1\n';
+  const ready = async () => (await plane.get('/ready').catch(() => ({ text: '' }))).text === waits;
+  await eventually('it says what it waits for', ready);
+  registry().putService(cart!);
+  registry().hasListed = true;
+  await plane.ready();
+  expect((await plane.subscribe()).clusters).toContain(cartCluster);
+  expect(plane.departures()).toEqual([]);
+});
+
+test('a list that does not come in time is not waited for any longer, and comes later', async () => {
+  const { plane, registry } = given({ PILOT_REMOTE_CLUSTER_TIMEOUT: '300ms' });
+  await plane.ready();
+  expect(plane.troubles().join('\n')).toMatch(/without what Consul\/dc1 has/);
+  const { stream, clusters } = await plane.subscribe();
+  expect(clusters).not.toContain(cartCluster);
+  stream.send({ typeUrl: stream.responses[0]!.typeUrl, responseNonce: stream.responses[0]!.nonce });
+  registry().putService(cart!);
+  expect((await stream.next()).resources.length).toBe(clusters.length + 1);
+  expect(plane.departures()).toEqual([]);
+});
