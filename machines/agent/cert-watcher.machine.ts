@@ -1,5 +1,5 @@
 import { and, assign, sendTo, setup, stateIn } from 'xstate';
-import { callbackEffect, promiseEffect } from '../effect.ts';
+import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import type { ConfigChanged, ConfigRejected, FilesChanged, WatchStart } from './protocol.ts';
 import type { AgentSettings } from './settings.ts';
 
@@ -8,6 +8,8 @@ type WatchSettings = AgentSettings['watch'];
 interface WatchContext extends WatchSettings {
   /** How many files Envoy was last started for; null while it was not. */
   filesInForce: number | null;
+  /** Readings in a row during which files changed. */
+  outdatedReadings: number;
 }
 
 /** What a reading of the directories found. */
@@ -16,7 +18,14 @@ interface Reading {
   files: string[];
   /** Why Envoy could not use them; empty when it could. */
   problems: string[];
+  /** Why Envoy could not be asked whether it takes them; absent when it was. */
+  notJudged?: string;
 }
+
+/** So many in a row that people are told. */
+const outdatedReadingsTold = 6;
+/** Envoy could not be asked: the host is short of something. */
+const askAgainMs = 30_000;
 
 /**
  * Turns changes of certificate files into configuration for the supervisor: the first one at once, which starts Envoy;
@@ -34,13 +43,18 @@ export const certWatcherMachine = setup({
     waitForFiles: promiseEffect<{ missing: string[] }, { files: string[]; limitMs: number }>('waitForFiles'),
     /** Watches directories, also those that do not exist yet. */
     watchFiles: callbackEffect<{ type: never }, { directories: string[] }>('watchFiles'),
-    /** SHA-256 over the contents of the directories' certificate files. A file that cannot be read adds nothing. */
-    digestFiles: promiseEffect<Reading, { directories: string[] }>('digestFiles'),
+    /**
+     * SHA-256 over the contents of the directories' certificate files. A file that cannot be read adds nothing. `judge`: Envoy
+     * itself says whether it takes them.
+     */
+    digestFiles: promiseEffect<Reading, { directories: string[]; judge: boolean }>('digestFiles'),
   },
-  delays: { watchDelay: ({ context }) => context.delayMs },
+  delays: { watchDelay: ({ context }) => context.delayMs, askAgain: askAgainMs },
   guards: {
     isOutdated: stateIn({ watching: { reading: 'outdated' } }),
     someAreInForce: ({ context }) => context.filesInForce !== null,
+    changesWithoutEnd: ({ context }) => context.outdatedReadings >= outdatedReadingsTold,
+    couldNotBeJudged: ({ context }, { notJudged }: Reading) => context.filesInForce !== null && notJudged !== undefined,
     /** Envoy runs, and these files would leave it without a certificate. The first start is not held up by them. */
     wouldDoHarm: ({ context }, { files, problems }: Reading) =>
       context.filesInForce !== null && (problems.length > 0 || (files.length === 0 && context.filesInForce > 0)),
@@ -62,6 +76,22 @@ export const certWatcherMachine = setup({
         reason: problems.length > 0 ? problems.join('; ') : 'every certificate file is gone',
       }),
     ),
+    tellNotJudged: sendTo(
+      ({ system }) => system.get('supervisor'),
+      (_, params: { reason: string }): ConfigRejected => ({
+        type: 'config.rejected',
+        reason: `Envoy could not be asked whether it takes the certificates: ${params.reason}`,
+      }),
+    ),
+    tellOutdated: sendTo(
+      ({ system }) => system.get('supervisor'),
+      (): ConfigRejected => ({
+        type: 'config.rejected',
+        reason: `the certificate files changed during each of ${outdatedReadingsTold} readings; they are taken when they rest`,
+      }),
+    ),
+    countOutdated: assign({ outdatedReadings: ({ context }) => context.outdatedReadings + 1 }),
+    forgetOutdated: assign({ outdatedReadings: 0 }),
     /** What cannot be read at all counts as empty: Envoy is started anyway, and the next change brings another look. */
     sendEmptyConfig: sendTo(
       ({ system }) => system.get('supervisor'),
@@ -71,7 +101,7 @@ export const certWatcherMachine = setup({
 }).createMachine({
   id: 'cert-watcher',
   description: 'Watches certificate directories.',
-  context: ({ input }) => ({ ...input, filesInForce: null }),
+  context: ({ input }) => ({ ...input, filesInForce: null, outdatedReadings: 0 }),
   // Begins once.
   on: { 'watch.start': {} },
   initial: 'idle',
@@ -97,17 +127,31 @@ export const certWatcherMachine = setup({
       initial: 'reading',
       states: {
         reading: {
-          description: 'The contents are hashed.',
+          description:
+            'The contents are hashed; where Envoy runs already, another one is asked whether it would take them.',
           invoke: {
             id: 'digest',
             src: 'digestFiles',
-            input: ({ context }) => ({ directories: context.directories }),
+            input: ({ context }) => ({ directories: context.directories, judge: context.filesInForce !== null }),
             onDone: [
-              { guard: and(['isOutdated', 'someAreInForce']), target: 'settling' },
+              {
+                guard: and(['isOutdated', 'someAreInForce', 'changesWithoutEnd']),
+                target: 'settling',
+                actions: ['tellOutdated', 'forgetOutdated'],
+              },
+              { guard: and(['isOutdated', 'someAreInForce']), target: 'settling', actions: 'countOutdated' },
+              {
+                guard: { type: 'couldNotBeJudged', params: ({ event }) => event.output },
+                target: 'waiting to ask again',
+                actions: [
+                  { type: 'tellNotJudged', params: ({ event }) => ({ reason: event.output.notJudged ?? '' }) },
+                  'forgetOutdated',
+                ],
+              },
               {
                 guard: { type: 'wouldDoHarm', params: ({ event }) => event.output },
                 target: 'quiet',
-                actions: { type: 'rejectFiles', params: ({ event }) => event.output },
+                actions: [{ type: 'rejectFiles', params: ({ event }) => event.output }, 'forgetOutdated'],
               },
               {
                 guard: 'isOutdated',
@@ -122,10 +166,20 @@ export const certWatcherMachine = setup({
                 actions: [
                   { type: 'putInForce', params: ({ event }) => event.output },
                   { type: 'sendConfig', params: ({ event }) => event.output },
+                  'forgetOutdated',
                 ],
               },
             ],
-            onError: { target: 'quiet', actions: 'sendEmptyConfig' },
+            onError: [
+              // What Envoy runs with is better than nothing.
+              {
+                guard: 'someAreInForce',
+                target: 'waiting to ask again',
+                actions: { type: 'tellNotJudged', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+              },
+              { guard: 'isOutdated', target: 'settling', actions: 'sendEmptyConfig' },
+              { target: 'quiet', actions: 'sendEmptyConfig' },
+            ],
           },
           initial: 'current',
           states: {
@@ -140,6 +194,12 @@ export const certWatcherMachine = setup({
         settling: {
           description: 'A batch of changes is under way; the delay counts from its first.',
           after: { watchDelay: 'reading' },
+          on: { 'files.changed': {} },
+        },
+        'waiting to ask again': {
+          description: 'Nobody said whether Envoy takes the files that are there: it goes on with those that it has.',
+          after: { askAgain: 'reading' },
+          on: { 'files.changed': 'settling' },
         },
       },
     },

@@ -1,5 +1,6 @@
 /** The whole agent with the real Envoy, from its command line. The bootstrap is the test's own: no control plane. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -7,6 +8,7 @@ import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createAuthority } from '../../test/certs/authority.ts';
+import { replaceFiles } from '../../test/certs/certificate-directory.ts';
 import { packageRoot } from '../runtime/package-root.ts';
 import type { TraceLine } from '../runtime/trace.ts';
 import { createAdminClient } from './admin-client.ts';
@@ -233,6 +235,29 @@ test('folders for temporary files may vanish; where none can be written, each tr
   expect(agent.output()).toContain('; name another folder with --runDir');
   rmSync(runDir);
   await until('an Envoy is live', () => agent.ready(), agent.output);
+  agent.process.kill('SIGTERM');
+  expect((await agent.exit()).code).toBe(0);
+});
+
+test('a certificate that Envoy would not take restarts nothing and is told; the next good one restarts it', async () => {
+  const agent = await startAgent();
+  await agent.live(0);
+  const authority = createAuthority();
+  const weak = authority.issue(['a'], generateKeyPairSync('rsa', { modulusLength: 1024 }));
+  const good = authority.issue(['a']);
+  const put = (certificate: string, key: string): void =>
+    replaceFiles(agent.certificates, { 'tls.crt': certificate, 'tls.key': key });
+  const told = (what: string): Promise<void> =>
+    until(`told: ${what}`, () => agent.output().includes(what), agent.output);
+
+  put(good.privateKey, good.privateKey);
+  await told('tls.crt holds a private key, not a certificate');
+  put(weak.certificate, weak.privateKey);
+  await told(`Envoy refuses ${agent.certificates}/tls.crt: `);
+  await told('(block 1: RSA 1024 bits)');
+  expect(agent.envoys()).toHaveLength(1);
+  put(good.certificate, good.privateKey);
+  await agent.live(1);
   agent.process.kill('SIGTERM');
   expect((await agent.exit()).code).toBe(0);
 });

@@ -22,7 +22,8 @@ import { AgentMetrics, type LostLines } from './agent-metrics.ts';
 import { type ClaimedBaseIds, claimBaseIds } from './base-ids.ts';
 import { buildBootstrap } from './bootstrap.ts';
 import { telemetryWarnings } from './bootstrap-telemetry.ts';
-import { digestFiles, waitForFiles } from './certificate-files.ts';
+import { readCertificates, waitForFiles } from './certificate-files.ts';
+import { certificateJudge } from './certificate-verdict.ts';
 import { controlPlaneTls } from './control-plane-tls.ts';
 import { watchDirectories } from './directory-watch.ts';
 import { drainListeners } from './drain-listeners.ts';
@@ -138,6 +139,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
     log: log.scope('agent'),
   });
   const runDir = chooseRunDir(options.runDir);
+  const guard = await parentDeathGuard();
   return agentMachine.provide({
     actors: {
       signals: signals(net.signals),
@@ -168,7 +170,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       }),
       supervisor: supervisorMachine.provide({
         actors: {
-          epoch: await epochWithEffects(program, net.table, admins, scratchFolders(runDir, config)),
+          epoch: epochWithEffects(program, net.table, admins, { guard, scratch: scratchFolders(runDir, config) }),
           repair: repairSharedMemory({ binary: program.binary }),
           countRequests: countRequests({ admins, ownPorts: [envoyStatusPort, envoyPrometheusPort] }),
         },
@@ -177,7 +179,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         actors: {
           waitForFiles: waitForFiles(log.scope('cert-watcher')),
           watchFiles: watchDirectories(log.scope('cert-watcher')),
-          digestFiles,
+          digestFiles: readCertificates(certificateJudge({ binary: program.binary, guard }), log.scope('cert-watcher')),
         },
       }),
     },
@@ -192,16 +194,15 @@ function servingPorts({ config, addresses, ...options }: ProxyOptions, table: Pr
   return { host: localAddresses(addresses).localhost, port, table };
 }
 
-async function epochWithEffects(
+function epochWithEffects(
   program: AgentProgram,
   table: ProcessTable,
   admins: AdminInterfaces,
-  scratch: readonly ScratchParent[],
+  { guard, scratch }: { guard: readonly string[]; scratch: readonly ScratchParent[] },
 ) {
   const { options, binary, log, recorder } = program;
   const { config, role } = options;
   const flags = envoyFlags(options);
-  const guard = await parentDeathGuard();
   const source = bootstrapSource(options, log);
   // A bootstrap of the user's own may have no control plane at all.
   const discoveryAddress = 'bootstrap' in source ? config.discoveryAddress : undefined;

@@ -1,10 +1,13 @@
-import { createHash } from 'node:crypto';
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { createHash, type KeyPairKeyObjectResult } from 'node:crypto';
+import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
-import { silentLogger } from '../runtime/log.ts';
-import { digestDirectories, waitForFiles } from './certificate-files.ts';
+import { createAuthority } from '../../test/certs/authority.ts';
+import { createLogger, silentLogger } from '../runtime/log.ts';
+import { type CertificateReading, digestDirectories, readCertificates, waitForFiles } from './certificate-files.ts';
+import type { CertificateJudge } from './certificate-verdict.ts';
 import { temporaryFolder } from './testing/real-envoy.ts';
 
 function folder(): string {
@@ -61,6 +64,126 @@ describe('the digest', () => {
     renameSync(join(directory, '..data_tmp'), join(directory, '..data'));
     rmSync(join(directory, '..2024_01_01'), { recursive: true });
     expect((await digestDirectories([directory])).digest).toBe(sha256('two'));
+  });
+});
+
+describe('what is no certificate file', () => {
+  /** Not as root, who may read everything. */
+  const asNobody = process.getuid?.() === 0 ? test.skip : test;
+
+  test('is told, and nobody waits for it', async () => {
+    const directory = folder();
+    mkdirSync(join(directory, 'tls.crt'));
+    execFileSync('mkfifo', [join(directory, 'tls.key')]);
+    symlinkSync('nowhere', join(directory, 'ca.crt'));
+    symlinkSync('/dev/zero', join(directory, 'zero.pem'));
+    writeFileSync(join(directory, 'large.pem'), '');
+    truncateSync(join(directory, 'large.pem'), 100 * 1024 * 1024);
+    const { digest, files, problems } = await digestDirectories([directory]);
+    expect(problems).toEqual([
+      `${directory}: ca.crt leads nowhere`,
+      `${directory}: large.pem has more than 4194304 bytes: no certificate`,
+      `${directory}: tls.crt is a directory`,
+      `${directory}: tls.key is no regular file`,
+      `${directory}: zero.pem is no regular file`,
+    ]);
+    expect({ digest, files }).toEqual({ digest: sha256(''), files: [] });
+  });
+
+  asNobody('a file that may not be read is told', async () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'tls.crt'), '', { mode: 0 });
+    expect((await digestDirectories([directory])).problems).toEqual([
+      `${directory}: tls.crt cannot be read: EACCES: permission denied`,
+    ]);
+  });
+
+  test('a file in the place of the directory is told, a missing directory is not', async () => {
+    const file = join(folder(), 'file');
+    writeFileSync(file, '');
+    expect((await digestDirectories([file, `${file}-missing`])).problems).toEqual([
+      `${file}: cannot be read: ENOTDIR: not a directory`,
+    ]);
+  });
+
+  test('a directory of thousands of files is not read to its end', async () => {
+    const directory = folder();
+    for (let i = 0; i < 1_001; i++) writeFileSync(join(directory, `${i}.pem`), '-----BEGIN X-----');
+    expect((await digestDirectories([directory])).problems).toContain(
+      `${directory}: it has more than 1000 certificate files`,
+    );
+  });
+});
+
+describe('a reading', () => {
+  const read = (
+    directories: string[],
+    judge: CertificateJudge,
+    lines: string[] = [],
+    asked = true,
+  ): Promise<CertificateReading> => {
+    const logic = readCertificates(judge, createLogger({ write: (line) => lines.push(line) }));
+    return toPromise(createActor(logic, { input: { directories, judge: asked } }).start());
+  };
+  const withPair = (keys?: KeyPairKeyObjectResult): string => {
+    const directory = folder();
+    const { certificate, privateKey } = createAuthority().issue(['a'], keys);
+    writeFileSync(join(directory, 'tls.crt'), certificate);
+    writeFileSync(join(directory, 'tls.key'), privateKey);
+    return directory;
+  };
+  const takesAll: CertificateJudge = async () => [];
+
+  test('asks Envoy about what lies there, and tells its words with file and blocks', async () => {
+    const directory = withPair();
+    const judge: CertificateJudge = async ([set]) => [
+      { set: set!, verdict: { is: 'refused', why: "error initializing configuration '': Failed to load it" } },
+    ];
+    expect((await read([directory], judge)).problems).toEqual([
+      `Envoy refuses ${directory}/tls.crt: Failed to load it (block 1: EC prime256v1)`,
+    ]);
+    expect((await read([directory], takesAll)).problems).toEqual([]);
+  });
+
+  test('without a verdict says so, and says nothing against the files', async () => {
+    const directory = withPair();
+    const none: CertificateJudge = async ([set]) => [{ set: set!, verdict: { is: 'not known', why: 'no time' } }];
+    expect(await read([directory], none)).toMatchObject({ problems: [], notJudged: 'no time' });
+    const fails: CertificateJudge = async () => {
+      throw new Error('EMFILE');
+    };
+    expect(await read([directory], fails)).toMatchObject({ problems: [], notJudged: 'EMFILE' });
+  });
+
+  test('does not ask about what is wrong anyway, nor for a first start, which it warns of', async () => {
+    const directory = withPair();
+    rmSync(join(directory, 'tls.key'));
+    const judge: CertificateJudge = async () => {
+      throw new Error('must not be asked');
+    };
+    const lines: string[] = [];
+    const reading = await read([directory], judge, lines);
+    expect(reading.problems).toEqual([`${directory}: tls.crt is there without tls.key`]);
+    expect(reading.notJudged).toBeUndefined();
+    expect(await read([directory], judge, lines, false)).toEqual(reading);
+    expect(lines.join()).toContain('tls.crt is there without tls.key');
+  });
+
+  test('of files that change meanwhile begins again; a verdict is about what was read', async () => {
+    const directory = withPair();
+    let asked = 0;
+    const changing =
+      (times: number): CertificateJudge =>
+      async () => {
+        if (asked++ < times) appendFileSync(join(directory, 'tls.crt'), ' ');
+        return [];
+      };
+    const once = await read([directory], changing(1));
+    expect(once.problems).toEqual([]);
+    expect(asked).toBe(2);
+    expect(once.digest).toBe((await digestDirectories([directory])).digest);
+    const always = await read([directory], changing(Number.POSITIVE_INFINITY));
+    expect(always.problems).toEqual(['the certificate files change while they are read']);
   });
 });
 

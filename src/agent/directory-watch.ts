@@ -3,12 +3,13 @@
  * replaces files by renaming a symbolic link beside them, and a watch on a file dies with the file.
  */
 import { readdir, realpath, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type FSWatcher, watch } from 'chokidar';
 import { fromCallback } from 'xstate';
 import type { FilesChanged } from '../../machines/agent/protocol.ts';
 import { messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
+import { certificateFile, kubernetesInternal } from './certificate-files.ts';
 
 export interface WatchTimes {
   /** How often a directory is looked for: it may be missing, or be another one than before. */
@@ -25,18 +26,54 @@ const defaultTimes: WatchTimes = { identityMs: 1_000, safetyMs: 60_000, retryMs:
 /** @param log is told of directories that cannot be watched: they are then compared from time to time. */
 export function watchDirectories(log: Logger, times: Partial<WatchTimes> = {}) {
   return fromCallback<{ type: never }, { directories: string[] }>(({ input, sendBack }) => {
-    const changed = (path: string): void => {
+    const burst = new Burst((path) => {
       const event: FilesChanged = { type: 'files.changed', path };
       sendBack(event);
-    };
+    });
+    const changed = (path: string): void => burst.tell(path);
     const watches = [...new Set(input.directories)].map(
       (directory) => new DirectoryWatch(directory, changed, log, { ...defaultTimes, ...times }),
     );
     return () => {
       for (const each of watches) each.close();
+      burst.close();
     };
   });
 }
+
+const burstMs = 100;
+
+/** Thousand changes a second are a few: the first is told at once, what follows it closely as one. */
+class Burst {
+  readonly #told: (path: string) => void;
+  #timer: NodeJS.Timeout | undefined;
+  #last: string | undefined;
+
+  constructor(told: (path: string) => void) {
+    this.#told = told;
+  }
+
+  tell(path: string): void {
+    if (this.#timer !== undefined) {
+      this.#last = path;
+      return;
+    }
+    this.#told(path);
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      const path = this.#last;
+      this.#last = undefined;
+      if (path !== undefined) this.tell(path);
+    }, burstMs);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+/** Other programs may write other files beside the certificates, as often as they like. */
+const concerns = (name: string): boolean => certificateFile.test(name) || kubernetesInternal.test(name);
 
 /** Watches one path, whatever directory is at that path now. */
 class DirectoryWatch {
@@ -62,11 +99,19 @@ class DirectoryWatch {
     this.#times = times;
     this.#retryMs = times.retryMs;
     this.#timers = [
-      setInterval(() => void this.#look(), times.identityMs),
+      setInterval(() => void this.#lookAndTell(), times.identityMs),
       setInterval(() => void this.#compare(), times.safetyMs),
     ];
-    void this.#look();
+    void this.#lookAndTell();
     void this.#compare();
+  }
+
+  async #lookAndTell(): Promise<void> {
+    try {
+      await this.#look();
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 
   close(): void {
@@ -104,7 +149,7 @@ class DirectoryWatch {
     this.#watcher = watcher;
     watcher.on('all', (event, path) => {
       if (watcher !== this.#watcher || (event === 'addDir' && path === target)) return;
-      this.#changed(path);
+      if (path === target || concerns(basename(path))) this.#changed(path);
       // Its successor may get the same inode number, and would not be told from it.
       if (event === 'unlinkDir' && path === target) this.#lost();
     });
@@ -161,7 +206,7 @@ async function identityOf(directory: string): Promise<string | undefined> {
 
 /** Changes whenever a file of the directory does, as far as that shows from outside. */
 async function contentsOf(directory: string): Promise<string> {
-  const names = await readdir(directory).catch(() => [] as string[]);
+  const names = (await readdir(directory).catch(() => [] as string[])).filter(concerns);
   const entries = await Promise.all(
     names.sort().map(async (name) => {
       const found = await stat(join(directory, name), { bigint: true }).catch(() => undefined);

@@ -2,7 +2,15 @@
  * A certificate authority for tests and the demo: X.509 v3 (RFC 5280), ECDSA P-256, written by hand because a machine
  * need not have openssl and a certificate is twenty lines of DER.
  */
-import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
+import {
+  createPrivateKey,
+  generateKeyPairSync,
+  type KeyObject,
+  type KeyPairKeyObjectResult,
+  randomBytes,
+  sign,
+  X509Certificate,
+} from 'node:crypto';
 import { isIPv4 } from 'node:net';
 import * as der from './der.ts';
 
@@ -17,7 +25,7 @@ export interface IssuedCertificate {
 
 export interface CertificateAuthority extends IssuedCertificate {
   /** A certificate of a server or client, with a serial number of its own, for these DNS names, IPv4 addresses and URIs. */
-  issue(hosts: readonly string[]): IssuedCertificate;
+  issue(hosts: readonly string[], keys?: KeyPairKeyObjectResult): IssuedCertificate;
 }
 
 const ecdsaWithSha256 = der.sequence(der.objectIdentifier('1.2.840.10045.4.3.2'));
@@ -47,8 +55,7 @@ function authorityFrom(own: IssuedCertificate): CertificateAuthority {
   const issuer = /CN=(.*)/.exec(new X509Certificate(own.certificate).subject)?.[1] ?? '';
   return {
     ...own,
-    issue(hosts) {
-      const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    issue(hosts, keys = generateKeyPairSync('ec', { namedCurve: 'P-256' })) {
       const extensions = [
         extension('2.5.29.37', der.sequence(...usages.map(der.objectIdentifier))), // extKeyUsage
         extension('2.5.29.17', der.sequence(...hosts.map(generalName))), // subjectAltName

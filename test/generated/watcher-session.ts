@@ -62,9 +62,10 @@ export const watcherWithRealFiles = driver('real files', async () => {
           await word();
           return { missing: [] };
         }),
-        digestFiles: fromPromise<CertificateReading, { directories: string[] }>(async ({ input }) => {
+        digestFiles: fromPromise<CertificateReading, { directories: string[]; judge: boolean }>(async ({ input }) => {
           await word();
-          return digestDirectories(input.directories);
+          const { digest, files, problems } = await digestDirectories(input.directories);
+          return { digest, files, problems };
         }),
         watchFiles: watchDirectories(silentLogger),
       },

@@ -95,6 +95,10 @@ export class AgentWorld {
   files = ['tls.crt'];
   /** Why Envoy could not use the files. */
   fileProblems: string[] = [];
+  /** Why Envoy could not be asked about them; undefined when it was. */
+  notJudged: string | undefined;
+  /** For each reading, whether Envoy was to be asked. */
+  readonly judgements: boolean[] = [];
   readonly readiness: { ready: boolean; reason: string }[] = [];
   envoyLive = true;
   /** The admin port is nobody's. */
@@ -310,14 +314,17 @@ export class AgentWorld {
         watchFiles: fromCallback(({ sendBack }) => {
           this.#sendFiles = sendBack;
         }),
-        digestFiles: fromPromise<{ digest: string; files: string[]; problems: string[] }, { directories: string[] }>(
-          async () => {
-            if (this.digestAnswer !== undefined) throw new Error(this.digestAnswer);
-            const reading = { digest: this.digest, files: this.files, problems: this.fileProblems };
-            this.onReading();
-            return reading;
-          },
-        ),
+        digestFiles: fromPromise<
+          { digest: string; files: string[]; problems: string[]; notJudged?: string },
+          { directories: string[]; judge: boolean }
+        >(async ({ input }) => {
+          this.judgements.push(input.judge);
+          if (this.digestAnswer !== undefined) throw new Error(this.digestAnswer);
+          const reading = { digest: this.digest, files: this.files, problems: this.fileProblems };
+          const verdict = input.judge && this.notJudged !== undefined ? { notJudged: this.notJudged } : {};
+          this.onReading();
+          return { ...reading, ...verdict };
+        }),
       },
     });
     const status = statusMachine.provide({

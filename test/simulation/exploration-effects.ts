@@ -106,12 +106,13 @@ function scriptedWatcher(certWatcher: typeof certWatcherMachine): typeof certWat
         start: (effect) => world(effect).listening('files', effect.self),
         stop: (effect) => world(effect).listening('files', undefined),
       }),
-      digestFiles: scriptedPromise<{ digest: string; files: string[]; problems: string[] }, { directories: string[] }>(
-        (call) => {
-          const digest = world(call).readFiles();
-          settle(call.self, { value: { digest, files: ['tls.crt'], problems: world(call).fileProblems?.() ?? [] } });
-        },
-      ),
+      digestFiles: scriptedPromise<
+        { digest: string; files: string[]; problems: string[] },
+        { directories: string[]; judge: boolean }
+      >((call) => {
+        const digest = world(call).readFiles();
+        settle(call.self, { value: { digest, files: ['tls.crt'], problems: world(call).fileProblems?.() ?? [] } });
+      }),
     },
   });
 }

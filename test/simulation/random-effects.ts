@@ -44,7 +44,7 @@ export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgen
           }),
           digestFiles: scriptedPromise<
             { digest: string; files: string[]; problems: string[] },
-            { directories: string[] }
+            { directories: string[]; judge: boolean }
           >(
             (call) => world(call).reading(call.self, true),
             (call) => world(call).reading(call.self, false),

@@ -48,6 +48,64 @@ test('directories that cannot be read count as empty: Envoy is started, and the 
   AgentWorld.made.splice(0);
 });
 
+test('a reading that fails while Envoy runs restarts nothing; it is told, and tried again', async () => {
+  const world = await AgentWorld.serving();
+  world.digestAnswer = 'EIO';
+  await world.certificate('digest-1');
+  expect(epochsStarted(world)).toEqual([0]);
+  expect(world.events('config.rejected')).toMatchObject([{ reason: expect.stringContaining('EIO') }]);
+  world.digestAnswer = undefined;
+  await world.pass(30_000);
+  expect(epochsStarted(world)).toEqual([0, 1]);
+  // In no diagram: the effect that we have does not fail.
+  AgentWorld.made.splice(0);
+});
+
+test('certificates that Envoy could not be asked about restart nothing; it is asked again, without a change', async () => {
+  const world = await AgentWorld.serving();
+  world.notJudged = 'no verdict in 30000 ms';
+  await world.certificate('digest-1');
+  await world.pass(60_000);
+  expect(epochsStarted(world)).toEqual([0]);
+  expect(world.events('config.rejected')).toHaveLength(3);
+  expect(world.events('config.rejected')[0]).toMatchObject({
+    reason: 'Envoy could not be asked whether it takes the certificates: no verdict in 30000 ms',
+  });
+  world.notJudged = undefined;
+  await world.pass(30_000);
+  expect(epochsStarted(world)).toEqual([0, 1]);
+});
+
+test('a change brings another look before Envoy would be asked again', async () => {
+  const world = await AgentWorld.serving();
+  world.notJudged = 'no verdict';
+  await world.certificate('digest-1');
+  world.notJudged = undefined;
+  await world.certificate('digest-2');
+  expect(epochsStarted(world)).toEqual([0, 1]);
+});
+
+test('Envoy is not asked before the first start, which is not held up', async () => {
+  const world = new AgentWorld();
+  world.notJudged = 'no verdict';
+  await world.settle();
+  expect(epochsStarted(world)).toEqual([0]);
+  expect(world.judgements).toEqual([false]);
+});
+
+test('files that never rest are told now and then', async () => {
+  const world = await AgentWorld.serving();
+  let n = 0;
+  world.onReading = () => world.changeFiles(`digest-${++n}`);
+  world.changeFiles('digest-0a');
+  await world.pass(75_000);
+  expect(epochsStarted(world)).toEqual([0]);
+  expect(world.events('config.rejected')).toMatchObject([{ reason: expect.stringContaining('when they rest') }]);
+  world.onReading = () => {};
+  await world.pass(20_000);
+  expect(epochsStarted(world)).toEqual([0, 1]);
+});
+
 test('a batch of changes is one change, read ten seconds after the first of them', async () => {
   const world = await AgentWorld.serving();
   world.changeFiles('digest-1');

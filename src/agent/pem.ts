@@ -1,0 +1,34 @@
+/** The blocks of a PEM file (RFC 7468), also of one that is broken. */
+
+export interface PemBlock {
+  /** From 1, as people count. */
+  readonly number: number;
+  /** `CERTIFICATE`, `EC PRIVATE KEY`, … */
+  readonly label: string;
+  /** From its first line to its last; without that one when the block is cut off. */
+  readonly text: string;
+  readonly isWhole: boolean;
+}
+
+const beginning = /-----BEGIN ([A-Z0-9 ]{1,64})-----/g;
+
+/** What lies between blocks means nothing, to Envoy neither. */
+export function pemBlocks(content: Buffer): PemBlock[] {
+  const text = content.toString('latin1');
+  const starts = [...text.matchAll(beginning)];
+  return starts.map(({ index, 1: label = '' }, i) => {
+    const until = starts[i + 1]?.index ?? text.length;
+    const end = `-----END ${label}-----`;
+    const endAt = text.indexOf(end, index);
+    const isWhole = endAt !== -1 && endAt < until;
+    return { number: i + 1, label, text: text.slice(index, isWhole ? endAt + end.length : until), isWhole };
+  });
+}
+
+export const isCertificate = ({ label }: PemBlock): boolean => /^(X509 |TRUSTED )?CERTIFICATE$/.test(label);
+
+export const isPrivateKey = ({ label }: PemBlock): boolean => /(^| )PRIVATE KEY$/.test(label);
+
+/** Under a passphrase, which nobody is asked for. */
+export const isEncrypted = ({ label, text }: PemBlock): boolean =>
+  label === 'ENCRYPTED PRIVATE KEY' || /^Proc-Type: *4, *ENCRYPTED/m.test(text);
