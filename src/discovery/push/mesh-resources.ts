@@ -7,7 +7,7 @@ import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { ShapeTable } from '../../model/shape-table.ts';
 import { secretType } from '../../networking/index.ts';
-import { unenforcedMutualTls } from '../../networking/peer-mode.ts';
+import { unenforced } from '../../networking/unenforced.ts';
 import { spiffeOf } from '../ads/authorization.ts';
 import type {
   NodeIdentity,
@@ -152,7 +152,7 @@ export class MeshNode implements NodeResources {
   }
 
   #warn(): void {
-    const warning = unenforcedMutualTls(this.#shape, this.#context);
+    const warning = unenforced(this.#shape, this.#context);
     if (warning !== undefined && warning !== this.#warning) this.#options.warn?.(this.proxy.id, warning);
     this.#warning = warning;
   }

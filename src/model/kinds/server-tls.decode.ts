@@ -13,6 +13,7 @@ import {
   struct,
   withDefault,
 } from '../decode.ts';
+import { checksClients, clientAuthority } from './client-authority.ts';
 import { mistakeAt, repetitions } from './field-rules.ts';
 import type { ServerTlsSettings, TlsCertificate } from './gateway.ts';
 
@@ -84,7 +85,8 @@ function isFromSecret({ credentialName, credentialNames = [] }: ServerTlsSetting
 function certificateMistakes(tls: ServerTlsSettings, path: string): FieldError[] {
   const ways = credentialWays(tls);
   if (tls.mode === 'ISTIO_MUTUAL') {
-    const given = [...ways, ...(tls.caCertificates === undefined ? [] : ['caCertificates'])];
+    const roots = (['caCertificates', 'caCertCredentialName'] as const).filter((field) => tls[field] !== undefined);
+    const given = [...ways, ...roots];
     return mistakeAt(path, given.length > 0 ? `must not have ${given.join(', ')} with ISTIO_MUTUAL` : undefined);
   }
   const exclusive = isFromSecret(tls) ? ways.filter((way) => way !== inFiles) : ways;
@@ -94,7 +96,15 @@ function certificateMistakes(tls: ServerTlsSettings, path: string): FieldError[]
   if (fromSecret && tls.caCrl !== undefined) {
     errors.push({ path: fieldPath(path, 'caCrl'), message: 'must be in the Secret when credentialName is given' });
   }
-  if (fromSecret || (tls.tlsCertificates?.length ?? 0) > 0) return errors;
+  if (tls.mode === 'SIMPLE' && tls.caCrl !== undefined && !fromSecret) {
+    errors.push({ path: fieldPath(path, 'caCrl'), message: 'must not be given with mode SIMPLE: use MUTUAL' });
+  }
+  if (fromSecret) return errors;
+  if ((tls.tlsCertificates?.length ?? 0) > 0) {
+    const open = checksClients(tls) && clientAuthority(tls) === undefined;
+    const needed = `is required with mode ${tls.mode}, here or in tlsCertificates, or else caCertCredentialName`;
+    return [...errors, ...mistakeAt(fieldPath(path, 'caCertificates'), open ? needed : undefined)];
+  }
   const needed = tls.mode === 'SIMPLE' ? files.slice(0, 2) : files;
   for (const field of needed) {
     if (tls[field] !== undefined || (field === 'caCertificates' && tls.caCertCredentialName !== undefined)) continue;
@@ -135,18 +145,47 @@ const knownCipherSuites: ReadonlySet<string> = new Set([
   'DES-CBC3-SHA',
 ]);
 
+/** What says which clients may come, and is looked at only where they show a certificate. */
+const ofClients = [
+  'caCertificates',
+  'caCertCredentialName',
+  'subjectAltNames',
+  'verifyCertificateSpki',
+  'verifyCertificateHash',
+] as const;
+const ofServer = [
+  'serverCertificate',
+  'privateKey',
+  'credentialName',
+  'credentialNames',
+  'tlsCertificates',
+  'caCrl',
+] as const;
+
+function unusedFields(tls: ServerTlsSettings, path: string): FieldError[] {
+  const goesThrough = tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH';
+  const unused = goesThrough ? [...ofServer, ...ofClients] : tls.mode === 'SIMPLE' ? ofClients : [];
+  const inVain = goesThrough
+    ? `has no effect with mode ${tls.mode}, in which TLS does not end here`
+    : 'restricts nobody with mode SIMPLE, in which clients show no certificates: use MUTUAL';
+  const given = unused.filter((field) => tls[field] !== undefined && tls[field].length > 0);
+  const instead = isFromSecret(tls) && !goesThrough ? files.filter((field) => tls[field] !== undefined) : [];
+  return [
+    ...given.map((field) => ({ path: fieldPath(path, field), message: inVain })),
+    ...instead
+      .filter((field) => !(given as readonly string[]).includes(field))
+      .map((field) => ({
+        path: fieldPath(path, field),
+        message: 'is not used: credentialName says where it comes from',
+      })),
+  ];
+}
+
 export function serverTlsWarnings(tls: ServerTlsSettings, path: string): FieldError[] {
   const suites = tls.cipherSuites ?? [];
   const at = (index: number): string => `${fieldPath(path, 'cipherSuites')}[${index}]`;
   return [
-    ...files.flatMap((field) =>
-      mistakeAt(
-        fieldPath(path, field),
-        isFromSecret(tls) && tls[field] !== undefined
-          ? 'is not used: credentialName says where it comes from'
-          : undefined,
-      ),
-    ),
+    ...unusedFields(tls, path),
     ...suites.flatMap((suite, index) => {
       return mistakeAt(
         at(index),

@@ -26,7 +26,7 @@ import {
   workloadSelector,
 } from './field-rules.ts';
 import { portProtocol } from './port-protocol.ts';
-import { serverTls } from './server-tls.decode.ts';
+import { serverTls, serverTlsWarnings } from './server-tls.decode.ts';
 import type { EgressListener, IngressListener, OutboundTrafficPolicy, Sidecar, SidecarPort } from './sidecar.ts';
 import { connectionPool } from './traffic-policy.decode.ts';
 import { destination } from './virtual-service.decode.ts';
@@ -210,6 +210,7 @@ function sidecarMistakes(spec: Sidecar, path: string): FieldError[] {
 export function sidecarWarnings(spec: Sidecar): FieldError[] {
   const selectsAll = spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
   return [
+    ...(spec.ingress ?? []).flatMap(({ tls }, index) => (tls ? serverTlsWarnings(tls, `ingress[${index}].tls`) : [])),
     ...(spec.egress ?? []).flatMap((listener, index) =>
       mistakeAt(
         `egress[${index}].hosts`,

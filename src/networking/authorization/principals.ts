@@ -50,11 +50,11 @@ export const certifiedPrincipal: PrincipalOf = (value, { trustDomains }) =>
 export const certifiedNamespace: PrincipalOf = (value) =>
   authenticated(regexMatcher(`.*/ns/${regexOf(value, '.*')}/.*`));
 
-/** `account` of the policy's own namespace, or `namespace/account`. */
+/** `account` of the policy's own namespace, or `namespace/account`. Identities may have more segments before, between and behind. */
 export const certifiedAccount: PrincipalOf = (value, context) => {
   const [namespace, account] = value.includes('/') ? value.split('/') : [context.namespace, value];
   const part = (text = ''): string => regexOf(text, '[^/]+');
-  return authenticated(regexMatcher(`${scheme}[^/]+/ns/${part(namespace)}/sa/${part(account)}(/.*)?`));
+  return authenticated(regexMatcher(`${scheme}.+/ns/${part(namespace)}/(.+/)?sa/${part(account)}(/.+)?`));
 };
 
 export const certifiedDomain: PrincipalOf = (value, { trustDomains }) =>

@@ -43,7 +43,7 @@ export function actionRules(proxy: ProxyContext, carried: Carried): ActionRules[
         ? undefined
         : {
             action: envoy,
-            policies: envoyPolicies(policies, { proxy, carried, ignoresWhatIsMissing: action === 'DENY' }),
+            policies: envoyPolicies(policies, { proxy, carried, ignoresWhatIsMissing: action !== 'ALLOW' }),
           };
     const isTried = (policy: Config): boolean => dryRunPrefix !== undefined && isDryRun(policy);
     const enforced = rules(ofAction.filter((policy) => !isTried(policy)));
@@ -57,8 +57,8 @@ export interface RulesContext {
   readonly proxy: ProxyContext;
   readonly carried: Carried;
   /**
-   * What a rule says of requests is left out where there are none, so that it matches more; false: such a rule matches
-   * nothing there. Either way nobody is let in who should not be.
+   * What a rule says of requests is left out where there are none, so that it matches more, and more is refused or told;
+   * false: such a rule matches nothing there. Either way nobody is let in who should not be.
    */
   readonly ignoresWhatIsMissing: boolean;
   /** Before the name of each policy. */

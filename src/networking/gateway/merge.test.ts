@@ -88,15 +88,18 @@ describe('gateways of one proxy', () => {
     expect(portsOf(merge(named, { serviceTargets }))).toEqual([8080]);
   });
 
-  it('have no ISTIO_MUTUAL server where nobody serves workload certificates', () => {
+  it('close an ISTIO_MUTUAL server where nobody serves workload certificates, and tell it', () => {
     const yaml = gateway(
       'a',
       '[{ port: { number: 443, name: tls, protocol: HTTPS }, hosts: ["*"], tls: { mode: ISTIO_MUTUAL } }]',
     );
     const bare = merge(yaml);
-    expect(bare.ports).toEqual([]);
+    expect(bare.ports[0]?.servers).toMatchObject([{ closed: expect.stringContaining('needs workload certificates') }]);
+    expect([...bare.routes]).toEqual([]);
     expect(bare.rejected).toEqual([expect.stringContaining('needs workload certificates')]);
-    expect(portsOf(merge(yaml, { metadata: { WORKLOAD_CERTIFICATES: 'true' } }))).toEqual([443]);
+    const served = merge(yaml, { metadata: { WORKLOAD_CERTIFICATES: 'true' } });
+    expect(served.ports[0]?.servers[0]).not.toHaveProperty('closed');
+    expect(served.rejected).toEqual([]);
   });
 
   it('listen nowhere that the pod may not', () => {

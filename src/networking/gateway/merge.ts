@@ -12,8 +12,8 @@ import type { ServiceTarget } from '../../model/service.ts';
 import { isUnixSocket } from '../address.ts';
 import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../names.ts';
 import type { Origin } from '../origin.ts';
-import { hasWorkloadCertificates } from '../proxy-shape.ts';
 import { isPrivilegedPort } from '../reserved-ports.ts';
+import { unenforceableTls } from '../unenforceable-tls.ts';
 
 /** One server of a Gateway object on one port of the proxy. */
 export interface GatewayServer {
@@ -25,6 +25,11 @@ export interface GatewayServer {
   readonly hosts: readonly string[];
   /** Set for servers whose requests are routed: HTTP, and HTTPS that ends here. */
   readonly routeName?: string;
+  /**
+   * Why it lets nobody in: what it asks of its clients cannot be asked. Its connections are closed, and go to no other server
+   * of the port, which may ask for less.
+   */
+  readonly closed?: string;
 }
 
 export interface GatewayPort {
@@ -65,7 +70,9 @@ export function mergeGateways(shape: ProxyShape, push: PushContext): MergedGatew
   for (const gateway of push.gatewaysFor(shape)) {
     for (const server of gateway.spec.servers) {
       for (const port of proxyPorts(server, gateway, shape)) {
-        const reason = impossible(server, port, shape) ?? add(ports, gateway, server, port);
+        const closed = server.tls && unenforceableTls(server.tls, shape);
+        const notThere = isPrivilegedPort(port, shape) ? 'the pod may not bind ports below 1024' : undefined;
+        const reason = notThere ?? add(ports, { gateway, server, port, ...(closed && { closed }) }) ?? closed;
         if (reason)
           rejected.push(`${configKeyText(gateway)} server ${server.port.name || server.port.number}: ${reason}`);
       }
@@ -80,21 +87,12 @@ export function mergeGateways(shape: ProxyShape, push: PushContext): MergedGatew
   };
 }
 
-/** Why the proxy cannot carry out a server, whatever else it does. */
-function impossible({ tls }: Server, port: number, shape: ProxyShape): string | undefined {
-  if (isPrivilegedPort(port, shape)) return 'the pod may not bind ports below 1024';
-  return tls?.mode === 'ISTIO_MUTUAL' && !hasWorkloadCertificates(shape)
-    ? 'ISTIO_MUTUAL needs workload certificates, which the proxy has no agent for'
-    : undefined;
-}
-
 /** Puts a server on a port, or says why it cannot be there. The first on a port decides what may join it. */
 function add(
   ports: Map<string, GatewayPort & { servers: GatewayServer[] }>,
-  gateway: Config<Gateway>,
-  server: Server,
-  port: number,
+  one: Omit<GatewayServer, 'hosts' | 'routeName'>,
 ): string | undefined {
+  const { gateway, server, port, closed } = one;
   const bind = server.bind || undefined;
   const kind = kindOf(server);
   const key = `${bind ?? ''}~${port}`;
@@ -104,11 +102,11 @@ function add(
   }
   const hosts = kind === 'tls' ? hostsLeft(server, merged.servers) : server.hosts;
   if (hosts.length === 0) return `all its hosts are taken on port ${port}`;
-  const routeName = routeNameOf(server, gateway, port, bind);
+  const routeName = closed === undefined ? routeNameOf(server, gateway, port, bind) : undefined;
   if (kind === 'tls' && routeName !== undefined && merged.servers.some((other) => other.routeName === routeName)) {
     return `another HTTPS server of the object has the port name ${JSON.stringify(server.port.name)}`;
   }
-  merged.servers.push({ gateway, server, port, hosts, ...(routeName !== undefined && { routeName }) });
+  merged.servers.push({ ...one, hosts, ...(routeName !== undefined && { routeName }) });
   ports.set(key, merged);
   return undefined;
 }

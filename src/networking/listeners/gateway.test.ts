@@ -50,3 +50,23 @@ test('a gateway of both families takes clients of both, unless it is told where 
   expect(addresses(http)).toEqual([['0.0.0.0', '::']]);
   expect(addresses(`${http}, bind: 0.0.0.0`)).toEqual([['0.0.0.0']]);
 });
+
+test('a server that cannot ask of clients what it is to ask closes their connections: none goes to another of the port', () => {
+  const [listener] = listenersOf(
+    gateway(
+      [
+        'port: { number: 443, name: mesh, protocol: HTTPS }, hosts: [mesh.test], tls: { mode: ISTIO_MUTUAL } }',
+        '{ port: { number: 443, name: all, protocol: HTTPS }, hosts: ["*"], tls: { mode: SIMPLE, credentialName: all }',
+      ].join(', '),
+    ),
+  );
+  const told = listener!.filterChains.map(({ filterChainMatch, filters, transportSocket }) => [
+    filterChainMatch?.serverNames ?? [],
+    filters.length > 0,
+    transportSocket !== undefined,
+  ]);
+  expect(told).toEqual([
+    [['mesh.test'], false, false],
+    [[], true, true],
+  ]);
+});

@@ -102,6 +102,8 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
   const { tls, port } = server.server;
   const hosts = server.hosts.map(dnsName);
   const terminated = { serverNames: hosts.includes('*') ? [] : hosts };
+  // Envoy closes the connections of a chain without filters.
+  if (server.closed !== undefined) return [{ match: terminated, filters: [], origins: [gatewayOrigin(server)] }];
   if (server.routeName !== undefined) {
     const filters = routed(server, context);
     return [{ match: terminated, filters, tls: tlsParts(server, httpAlpn, context), origins: [gatewayOrigin(server)] }];
@@ -143,7 +145,8 @@ function tlsParts(
 ): NonNullable<PlannedChain['tls']> {
   const { gatewayHandshakeTimeoutMs } = connection.push.features;
   return {
-    transportSocket: downstreamTls(server.server.tls!, alpn, connection),
+    // Where it cannot be made, the server is closed.
+    transportSocket: downstreamTls(server.server.tls!, alpn, connection)!,
     // A client that does not finish its TLS handshake in this time is cut off.
     ...(gatewayHandshakeTimeoutMs > 0 && { transportSocketConnectTimeout: duration(gatewayHandshakeTimeoutMs) }),
   };

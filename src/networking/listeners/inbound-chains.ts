@@ -48,8 +48,7 @@ export function inboundPort(
       create(FilterChainSchema, {
         name,
         filterChainMatch: matchOf(row, place.redirected ? target.port : undefined),
-        filters: filters[row.carries](),
-        ...socketOf(row, proxy, target),
+        ...endOf(row, filters, socketOf(row, proxy, target)),
       }),
       origins,
     ),
@@ -73,15 +72,25 @@ export function matchOf({ transport, alpn }: InboundRow, destinationPort: number
   };
 }
 
-/** Where its TLS ends here, with what. */
+/** Where its TLS ends here, with what; undefined when it asks of clients what nobody could check. */
 export function socketOf(
   { ends, carries }: InboundRow,
   proxy: ProxyContext,
   { tls }: Pick<InboundTarget, 'tls'> = {},
-): { transportSocket?: TransportSocket } {
+): { transportSocket?: TransportSocket } | undefined {
   if (ends === 'mesh') return { transportSocket: workloadTls(carries, proxy.push.mesh) };
   if (ends === 'application' || tls === undefined) return {};
-  return { transportSocket: downstreamTls(tls, carries === 'requests' ? httpAlpn : [], proxy) };
+  const transportSocket = downstreamTls(tls, carries === 'requests' ? httpAlpn : [], proxy);
+  return transportSocket && { transportSocket };
+}
+
+/** Envoy closes the connections of a chain without filters. */
+export function endOf(
+  { carries }: InboundRow,
+  filters: Readonly<Record<InboundRow['carries'], () => Filter[]>>,
+  socket: ReturnType<typeof socketOf>,
+): { filters: Filter[]; transportSocket?: TransportSocket } {
+  return socket === undefined ? { filters: [] } : { filters: filters[carries](), ...socket };
 }
 
 /** What tells the rows apart. Of a connection that nobody looks into Envoy says that it is not TLS. */

@@ -12,7 +12,7 @@ import { withOrigins } from '../origin.ts';
 import { peerModesInForce, peerOrigins } from '../peer-mode.ts';
 import { passthroughRoutes } from '../routes/inbound.ts';
 import { takesHttp10 } from './http10.ts';
-import { type InboundPort, matchOf, needsOf, once, socketOf } from './inbound-chains.ts';
+import { endOf, type InboundPort, matchOf, needsOf, once, socketOf } from './inbound-chains.ts';
 import { inboundRows } from './inbound-table.ts';
 import { requestFilters, tcpFilters } from './network-filters/index.ts';
 
@@ -44,8 +44,7 @@ function passthroughPort(proxy: ProxyContext, mode: PeerMode, port: number): Inb
       create(FilterChainSchema, {
         name: names[row.carries],
         filterChainMatch: matchOf(row, port === 0 ? undefined : port),
-        filters: filters[row.carries](),
-        ...socketOf(row, proxy),
+        ...endOf(row, filters, socketOf(row, proxy)),
       }),
       origins,
     ),

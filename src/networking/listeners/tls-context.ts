@@ -4,6 +4,7 @@ import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/con
 import { SubjectAltNameMatcher_SanType } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { DownstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
+import { checksClients, clientAuthority } from '../../model/kinds/client-authority.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
 import type { MeshConfig } from '../../model/mesh-config.ts';
 import { typedExtension } from '../any.ts';
@@ -14,6 +15,7 @@ import { fileCertificateSecret, fileRootSecret } from '../file-secret.ts';
 import { hasWorkloadCertificates } from '../proxy-shape.ts';
 import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';
 import { tlsParameters, workloadServerParameters } from '../tls-parameters.ts';
+import { unenforceableTls } from '../unenforceable-tls.ts';
 
 /** What is offered to clients of HTTP. */
 export const httpAlpn: readonly string[] = ['h2', 'http/1.1'];
@@ -32,19 +34,21 @@ export function workloadTls(carries: 'requests' | 'bytes', mesh: MeshConfig): Tr
 }
 
 /**
- * TLS as an object asks for it.
+ * TLS as an object asks for it; undefined when clients are to show certificates that nothing could be checked by. Such a
+ * context would let in whoever has any certificate at all (seen with Envoy 1.40): there must be none.
  *
  * @param alpn what is offered to the client; empty for plain TCP behind the TLS.
- * @param proxy where it ends. One without workload certificates can do no ISTIO_MUTUAL: nobody may ask for that.
+ * @param proxy where it ends. One without workload certificates can do no ISTIO_MUTUAL: it would wait for them for ever.
  */
 export function downstreamTls(
   settings: ServerTlsSettings,
   alpn: readonly string[],
   proxy: Pick<ProxyContext, 'shape' | 'push'>,
-): TransportSocket {
+): TransportSocket | undefined {
   const { mesh } = proxy.push;
   const mutual = settings.mode === 'MUTUAL' || settings.mode === 'ISTIO_MUTUAL';
   const hasAgent = hasWorkloadCertificates(proxy.shape);
+  if (unenforceableTls(settings, proxy.shape) !== undefined) return undefined;
   const tlsParams =
     settings.mode === 'ISTIO_MUTUAL'
       ? workloadServerParameters(mesh.meshMTLS, settings)
@@ -111,7 +115,7 @@ function credentialNames(settings: ServerTlsSettings): readonly string[] {
 
 function validation(settings: ServerTlsSettings, mesh: MeshConfig, hasAgent: boolean): CommonTlsInit {
   const { mode, subjectAltNames: names = [] } = settings;
-  if (mode !== 'MUTUAL' && mode !== 'OPTIONAL_MUTUAL' && mode !== 'ISTIO_MUTUAL') return {};
+  if (mode !== 'ISTIO_MUTUAL' && !checksClients(settings)) return {};
   const wanted: ValidationInit = {
     matchTypedSubjectAltNames: subjectAltNames(names),
     verifyCertificateSpki: [...(settings.verifyCertificateSpki ?? [])],
@@ -122,13 +126,12 @@ function validation(settings: ServerTlsSettings, mesh: MeshConfig, hasAgent: boo
     const ofMesh = names.length > 0 ? wanted : { ...wanted, matchTypedSubjectAltNames: meshIdentities(mesh) };
     return combined(ofMesh, agentSecret('ROOTCA'));
   }
-  const credential = settings.caCertCredentialName || credentialNames(settings)[0];
-  if (credential !== undefined) return combined(wanted, adsSecret(rootsResourceName(credential)));
-  const roots =
-    settings.caCertificates ?? settings.tlsCertificates?.find((pair) => pair.caCertificates)?.caCertificates;
-  if (!roots) return {};
-  if (hasAgent) return combined(wanted, fileRootSecret(roots));
-  return { validationContextType: { case: 'validationContext', value: { ...wanted, trustedCa: file(roots) } } };
+  const authority = clientAuthority(settings)!;
+  if (authority.kind === 'credential') return combined(wanted, adsSecret(rootsResourceName(authority.name)));
+  if (hasAgent) return combined(wanted, fileRootSecret(authority.path));
+  return {
+    validationContextType: { case: 'validationContext', value: { ...wanted, trustedCa: file(authority.path) } },
+  };
 }
 
 /** What is asked of a certificate, beside the roots that a secret holds. */

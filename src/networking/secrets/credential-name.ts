@@ -1,5 +1,6 @@
 /** Names under which the control plane serves credentials (spec/discovery.md §8.1, §8.7). */
 
+import { checksClients, clientAuthority } from '../../model/kinds/client-authority.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
 
 /** What a name asks for. */
@@ -30,8 +31,9 @@ export function rootsResourceName(credential: string): string {
 export function credentialsOfServer(tls: ServerTlsSettings): readonly string[] {
   if (tls.mode !== 'SIMPLE' && tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return [];
   const own = tls.credentialNames?.length ? tls.credentialNames : tls.credentialName ? [tls.credentialName] : [];
-  const roots = tls.mode === 'SIMPLE' ? undefined : (tls.caCertCredentialName ?? own[0]);
-  return [...own.map(credentialResourceName), ...(roots ? [rootsResourceName(roots)] : [])];
+  const authority = checksClients(tls) ? clientAuthority(tls) : undefined;
+  const roots = authority?.kind === 'credential' ? [rootsResourceName(authority.name)] : [];
+  return [...own.map(credentialResourceName), ...roots];
 }
 
 /**

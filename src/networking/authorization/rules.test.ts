@@ -1,0 +1,87 @@
+/** Which of the rules of policies reach Envoy, and what of them where there are no requests. */
+import { describe, expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { type ActionRules, actionRules, type Carried } from './rules.ts';
+
+const policy = (spec: string, annotations = '{}'): string => `apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: { name: p, namespace: shop, annotations: ${annotations} }
+spec: ${spec}
+`;
+
+function rulesOf(yaml: string, carried: Carried): ActionRules[] {
+  const { context: push } = givenMesh(yaml);
+  const shape = givenShape({ namespace: 'shop' }, push);
+  return actionRules({ shape, push, policies: push.policiesFor(shape) } as never, carried);
+}
+
+/** The permissions and principals of the first rule, as JSON. */
+const first = (rules: ActionRules | undefined): string =>
+  JSON.stringify(Object.values(rules?.enforced?.policies ?? {})[0]);
+
+const nobody = JSON.stringify({
+  permissions: [{ rule: { case: 'notRule', value: { rule: { case: 'any', value: true } } } }],
+  principals: [{ identifier: { case: 'notId', value: { identifier: { case: 'any', value: true } } } }],
+});
+
+describe('on connections without requests', () => {
+  const spec = (action: string): string =>
+    `{ action: ${action}, rules: [{ to: [{ operation: { methods: [GET], ports: ["80"] } }], when: [{ key: "request.headers[x]", values: [y] }] }] }`;
+
+  it.each(['DENY', 'AUDIT'])('a rule of %s is without what it says of requests, and matches more', (action) => {
+    expect(first(rulesOf(policy(spec(action)), 'bytes')[0])).toBe(
+      JSON.stringify({
+        permissions: [{ rule: { case: 'destinationPort', value: 80 } }],
+        principals: [{ identifier: { case: 'any', value: true } }],
+      }),
+    );
+  });
+
+  it('a rule of ALLOW that says something of requests lets nobody in', () => {
+    expect(first(rulesOf(policy(spec('ALLOW')), 'bytes')[0])).toBe(nobody);
+  });
+});
+
+describe('a policy that is tried', () => {
+  const tried = (value: string, action = 'DENY') =>
+    rulesOf(policy(`{ action: ${action}, rules: [{}] }`, `{ istio.io/dry-run: "${value}" }`), 'requests').map(
+      ({ enforced, dryRun }) => ({ enforced: enforced !== undefined, dryRun: dryRun !== undefined }),
+    );
+
+  it.each(['true', 'True', 'TRUE', 't', 'T', '1'])('has no effect: %s', (value) => {
+    expect(tried(value)).toEqual([{ enforced: false, dryRun: true }]);
+    expect(tried(value, 'ALLOW')).toEqual([{ enforced: false, dryRun: true }]);
+  });
+
+  it.each(['false', 'False', 'FALSE', 'f', 'F', '0'])('is in force when it is not: %s', (value) => {
+    expect(tried(value)).toEqual([{ enforced: true, dryRun: false }]);
+  });
+});
+
+describe('a service account', () => {
+  const matches = (account: string, identity: string): boolean => {
+    const text = first(
+      rulesOf(policy(`{ rules: [{ from: [{ source: { serviceAccounts: ["${account}"] } }] }] }`), 'requests')[0],
+    );
+    return new RegExp(`^${JSON.parse(/"regex":("(?:[^"\\]|\\.)*")/.exec(text)![1]!) as string}$`).test(identity);
+  };
+
+  it.each([
+    ['web', 'spiffe://td/ns/shop/sa/web', true],
+    ['web', 'spiffe://td/ns/shop/sa/web/pod/web-1', true],
+    ['web', 'spiffe://td/cluster/c1/ns/shop/sa/web', true],
+    ['web', 'spiffe://td/ns/shop/node/n1/sa/web', true],
+    ['shop/web', 'spiffe://td/ns/shop/sa/web/extra', true],
+    ['web', 'spiffe://td/ns/shop/sa/web-2', false],
+    ['web', 'spiffe://td/ns/shop/sa/', false],
+    ['web', 'spiffe://td/ns/shop/sa', false],
+    ['web', 'spiffe://td/ns/other/sa/web', false],
+    ['web', 'spiffe://td/ns/shopping/sa/web', false],
+    ['web', 'spiffe:///ns/shop/sa/web', false],
+    ['a.b', 'spiffe://td/ns/shop/sa/a-b', false],
+    ['*/web', 'spiffe://td/ns/other/sa/web/extra', true],
+    ['*/web', 'spiffe://td/ns/other/sa/web2', false],
+  ])('%s: an identity %s counts: %s', (account, identity, expected) => {
+    expect(matches(account, identity)).toBe(expected);
+  });
+});

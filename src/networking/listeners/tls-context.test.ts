@@ -1,0 +1,52 @@
+/** A TLS context that asks clients for certificates checks them: whatever an object says, and whatever it leaves out. */
+import { anyUnpack } from '@bufbuild/protobuf/wkt';
+import { expect, it } from 'vitest';
+import { DownstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
+import { givenMesh, givenShape } from '../../model/given-mesh.ts';
+import type { ServerTlsMode, ServerTlsSettings } from '../../model/kinds/gateway.ts';
+import { downstreamTls } from './tls-context.ts';
+
+const { context: push } = givenMesh('');
+
+const modes: readonly ServerTlsMode[] = ['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL', 'ISTIO_MUTUAL'];
+
+/** Each may be there or not: every set of them is tried. */
+const parts: readonly Partial<ServerTlsSettings>[] = [
+  { serverCertificate: '/tls.crt', privateKey: '/tls.key' },
+  { caCertificates: '/ca.crt' },
+  { credentialName: 'web' },
+  { credentialNames: [] },
+  { caCertCredentialName: 'roots' },
+  { tlsCertificates: [{ serverCertificate: '/tls.crt', privateKey: '/tls.key' }] },
+  { subjectAltNames: ['client.test'] },
+];
+
+const settings = modes.flatMap((mode) =>
+  Array.from({ length: 2 ** parts.length }, (_, bits) =>
+    Object.assign({ mode }, ...parts.filter((__, index) => (bits >> index) & 1)),
+  ),
+) as readonly ServerTlsSettings[];
+
+it.each(['true', 'false'])('none requires a certificate that nobody checks (agent: %s)', (agent) => {
+  const shape = { ...givenShape({ type: 'router' }), metadata: { WORKLOAD_CERTIFICATES: agent } };
+  let made = 0;
+  for (const tls of settings) {
+    const socket = downstreamTls(tls, [], { shape, push });
+    if (socket === undefined) continue;
+    made++;
+    const typed = socket.configType.case === 'typedConfig' ? socket.configType.value : undefined;
+    const { commonTlsContext, requireClientCertificate } = anyUnpack(typed!, DownstreamTlsContextSchema)!;
+    const type = commonTlsContext?.validationContextType;
+    const checks =
+      type?.case === 'combinedValidationContext'
+        ? type.value.validationContextSdsSecretConfig?.name
+        : type?.case === 'validationContext'
+          ? type.value.trustedCa?.specifier.value
+          : undefined;
+    const text = JSON.stringify(tls);
+    expect(requireClientCertificate ?? false, text).toBe(tls.mode === 'MUTUAL' || tls.mode === 'ISTIO_MUTUAL');
+    if (tls.mode === 'SIMPLE') expect(type?.case, text).toBeUndefined();
+    else expect(checks, text).toMatch(/./);
+  }
+  expect(made).toBeGreaterThan(settings.length / 3);
+});
