@@ -3,7 +3,7 @@
  * round: for each invariant something that is broken on purpose, which must be caught.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { assign, enqueueActions } from 'xstate';
+import { type AnyActorRef, assign, enqueueActions } from 'xstate';
 import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
 import type { ResponseOrder } from '../../machines/discovery/ads-protocol.ts';
 import { clusterType } from '../../machines/discovery/ads-types.ts';
@@ -11,14 +11,17 @@ import { isSettled, judge, nextOrders, type Watches, withChange } from '../../ma
 import { pushMachine } from '../../machines/discovery/push.machine.ts';
 import { emptyLine, withServed, withTurns } from '../../machines/discovery/push-line.ts';
 import { pushQueueMachine } from '../../machines/discovery/push-queue.machine.ts';
-import { type Exploration, explore, findShortest } from '../../src/debugger/explore/explorer.ts';
+import { serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
+import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
+import type { World } from '../../src/debugger/explore/world.ts';
 import type { PushMachines } from '../simulation/discovery-charts.ts';
 import type { PushBounds, PushWorldOptions } from '../simulation/discovery-exploration.ts';
 import {
   acknowledgedWasSent,
   clustersFirst,
   everyoneConverges,
+  listsFirst,
   nobodyOverlooked,
   noPushChartFails,
   oneOutstanding,
@@ -81,6 +84,22 @@ describe('the push path', () => {
     expectComplete(exploreAll(bounds(1, 0), beginning), 500);
   }, 60_000);
 
+  test('nor when a registry changes by itself, and its services cannot be made at once', () => {
+    const moving = { events: ['endpoint'], moves: ['cluster'], clients: ['sotw'] } as const;
+    expectComplete(exploreAll(bounds(2, 0), moving), 200);
+    expectComplete(exploreAll(bounds(2, 1), moving), 1_000);
+  }, 60_000);
+
+  test('nor when the first list of a registry comes late, or never', () => {
+    const late = { listsLate: true, settled: false, clients: ['sotw'], moves: ['cluster'] } as const;
+    expectComplete(exploreAll(bounds(0, 0), late), 20);
+    expectComplete(exploreAll(bounds(1, 1), late), 100);
+  }, 60_000);
+
+  test('nor when a client joins and asks later for what it wants', () => {
+    expectComplete(exploreAll(bounds(2, 1), { asksLate: true, clients: ['delta'], events: ['cluster'] }), 300);
+  }, 60_000);
+
   test('conforms to the sequence diagrams', () => {
     const world = explorePush(bounds(1, 1), { buildsFail: false });
     expectComplete(
@@ -108,8 +127,11 @@ interface Broken {
   machines?: Partial<PushMachines>;
   options?: Partial<PushWorldOptions>;
   within: PushBounds;
-  finds: PushInvariant;
+  finds: PushInvariant | typeof wanted;
 }
+
+/** What the explorer finds by itself: that what is wanted is out of reach, though nothing goes wrong any more. */
+const wanted = { name: whatIsWantedIsReached };
 
 const connection = (broken: Parameters<typeof adsConnectionMachine.provide>[0]) => ({
   connection: adsConnectionMachine.provide(broken),
@@ -146,7 +168,61 @@ const forgetful = queue({
 
 const careless = queue({ actions: { remove: assign({ line: emptyLine }) } });
 
+const nothing = { configs: [], forced: false, reasons: {}, updates: 0 };
+const parentOf = ({ self }: { self: { _parent?: AnyActorRef } }): AnyActorRef => self._parent!;
+
+const registry = (mutant: Parameters<typeof serviceRegistryMachine.provide>[0]) => ({
+  registry: serviceRegistryMachine.provide(mutant),
+});
+
 const broken: Record<string, Broken> = {
+  'a push that loses the change of a context that could not be built': {
+    finds: wanted,
+    within: bounds(1, 1),
+    machines: {
+      push: pushMachine.provide({
+        actions: { take: assign({ underWay: ({ context }) => context.gathered, gathered: nothing, unbuilt: nothing }) },
+      }),
+    },
+    options: { clients: ['sotw'] },
+  },
+  'a registry whose changes go with services that could not be made': {
+    finds: wanted,
+    within: bounds(1, 1),
+    machines: registry({ delays: { retryDelay: 1e12 }, guards: { concernsServices: () => false } }),
+    options: { clients: ['sotw'], moves: ['cluster'], events: [] },
+  },
+  'a registry that wakes nobody when it changes by itself': {
+    finds: wanted,
+    within: bounds(1, 0),
+    machines: registry({ guards: { somethingIsPending: () => false } }),
+    options: { clients: ['sotw'], moves: ['cluster'], events: [] },
+  },
+  'a registry that takes a list that has not come for an empty one': {
+    finds: listsFirst,
+    within: bounds(0, 0),
+    machines: registry({ guards: { isComplete: () => true } }),
+    options: { listsLate: true, settled: false, clients: ['sotw'] },
+  },
+  'a registry that waits for its first list without a limit': {
+    finds: wanted,
+    within: bounds(0, 0),
+    machines: registry({
+      actions: {
+        reportSynced: enqueueActions(({ enqueue }, { unsynced = [], services, endpoints }) => {
+          if (unsynced.length === 0) {
+            enqueue.sendTo(parentOf, { type: 'services.synced', services, endpoints, missing: [] });
+          }
+        }),
+      },
+    }),
+    options: { listsLate: true, settled: false, clients: ['sotw'] },
+  },
+  'a stream that watches nothing at the moment of a push, and stays with its context': {
+    finds: wanted,
+    within: bounds(1, 0),
+    options: { asksLate: true, settled: false, passesOverIdle: true, clients: ['sotw'], events: ['cluster'] },
+  },
   'a connection that does not wait for the word of its client': {
     finds: oneOutstanding,
     within: bounds(2, 0),
@@ -249,12 +325,21 @@ const broken: Record<string, Broken> = {
   },
 };
 
+/** The world in which a run ends. */
+function endOf(begin: () => World, path: readonly string[]): World {
+  const world = begin();
+  for (const choice of path) world.apply(choice);
+  return world;
+}
+
 describe('caught by a shortest run:', () => {
   test.each(Object.entries(broken))('%s', (_, { finds, within, machines = {}, options }) => {
-    const world = explorePush(within, { invariants: [finds], machines, ...options });
+    const invariants = 'always' in finds || 'atRest' in finds || 'sending' in finds ? [finds] : [];
+    const world = explorePush(within, { invariants, machines, ...options });
     const { found } = findShortest(() => world.begin(), { ms: 20_000 });
     expect(found?.violations[0]?.invariant).toBe(finds.name);
-    expect(lastsUntilTheEnd(() => world.begin(), found!.path)).toBe(true);
+    if (finds === wanted) expect(endOf(() => world.begin(), found!.path).reached).toBe(false);
+    else expect(lastsUntilTheEnd(() => world.begin(), found!.path)).toBe(true);
   });
 
   test('a connection that answers every acknowledgement: for ever, with nothing to disturb it', () => {

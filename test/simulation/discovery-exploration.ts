@@ -2,14 +2,18 @@
  * The real charts of the push path (`push`, `push-queue` and an `ads-connection` for every stream) with a simulated mesh,
  * simulated streams and scripted clients, and all that is not determined as a choice: what changes (`change:cluster`), when
  * a context is built (`built`), when the next proxy has its turn (`turn`), what clients do in their own time (`read:0`,
- * `accept:0`), what goes wrong (`reject:0`, `reset:1`), and which deadline is next (`tick:push.quietTime`).
+ * `accept:0`), what goes wrong (`reject:0`, `reset:1`, `unbuilt`: a context cannot be built), and which deadline is next
+ * (`tick:push.quietTime`). A registry may change by itself (`move:cluster`); its services are then made (`computed`), or
+ * cannot be (`uncomputed`). Where its first list comes late (`listed`), it may as well never come. A client may join and
+ * watch nothing until it asks (`ask:0`).
  */
 import type { AnyActorRef, InspectionEvent, SnapshotFrom } from 'xstate';
 import type { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
 import type { AdsRequest, StreamOrder } from '../../machines/discovery/ads-protocol.ts';
 import { endpointType, isByName } from '../../machines/discovery/ads-types.ts';
 import { isSubscribed } from '../../machines/discovery/ads-watch.ts';
-import type { ProxiesServe, ProxyReport } from '../../machines/discovery/protocol.ts';
+import type { ConfigChange, ProxiesServe, ProxyReport } from '../../machines/discovery/protocol.ts';
+import type { ServicesReading } from '../../machines/discovery/service-registry.machine.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
@@ -26,6 +30,7 @@ import {
   type Turn,
 } from './discovery-client.ts';
 import {
+  everyoneConverges,
   noWire,
   type PushInvariant,
   type PushObserved,
@@ -43,6 +48,7 @@ import {
   type MeshEvent,
   type MeshType,
   meshTypes,
+  unlistedContents,
 } from './discovery-mesh.ts';
 import { keyOfWorld } from './discovery-state-key.ts';
 import { answer, newStream, type StreamState, type WaitingOrder, type WireResponse } from './discovery-stream.ts';
@@ -66,6 +72,14 @@ export interface PushWorldOptions {
   readonly window: number;
   /** Begins with everybody connected and served. */
   readonly settled: boolean;
+  /** What may change in a registry that nobody feeds; none by default. */
+  readonly moves?: readonly MeshEvent[];
+  /** The first list of a registry comes late, if at all: clients are not there before. Not together with `settled`. */
+  readonly listsLate?: boolean;
+  /** A client joins and watches nothing until it asks, in its own time. */
+  readonly asksLate?: boolean;
+  /** A stream that watches nothing is passed over by a push, and stays with its context. Broken on purpose. */
+  readonly passesOverIdle?: boolean;
   readonly invariants?: readonly PushInvariant[];
   /** False: a context can always be built. That it cannot is a fault of ours, which no diagram shows. */
   readonly buildsFail?: boolean;
@@ -84,6 +98,17 @@ export interface PushWorldState {
   readonly changed: number;
   /** What the sources hold. */
   readonly contents: Contents;
+  /** What a context can be built of: what a registry has by itself is in it when services have been made. */
+  readonly made: Contents;
+  /** What has changed in the registry and is not in {@link made}. */
+  readonly moved: readonly MeshEvent[];
+  /** The registry has told its first list. */
+  readonly isListed: boolean;
+  /** Its time is over. */
+  readonly isLate: boolean;
+  /** Services that are being made. */
+  readonly computing: AnyActorRef | undefined;
+  readonly registries: AnyActorRef | undefined;
   readonly contexts: readonly MeshContext[];
   /** A context that is being made, of what the sources held when that began. */
   readonly build: { readonly call: AnyActorRef; readonly input: BuildInput; readonly contents: Contents } | undefined;
@@ -118,12 +143,18 @@ export class PushWorld implements World, PushEffectWorld {
   constructor(charts: ScriptedCharts, bounds: PushBounds, options: PushWorldOptions) {
     this.#charts = charts;
     this.#options = options;
-    const { throttle, clients, types, inspect } = options;
+    const { throttle, clients, types, inspect, listsLate = false } = options;
     this.#state = {
       changes: 0,
       faults: 0,
       changed: 0,
       contents: firstContents,
+      made: listsLate ? unlistedContents : firstContents,
+      moved: [],
+      isListed: !listsLate,
+      isLate: false,
+      computing: undefined,
+      registries: undefined,
       contexts: [],
       build: undefined,
       server: undefined,
@@ -144,9 +175,11 @@ export class PushWorld implements World, PushEffectWorld {
       inspect,
       created: (root) => pushWorldOf.set(root.system, this),
     });
-    this.#actor('push').send({ type: 'push.start' });
     this.#settle();
-    this.apply('built');
+    if (!listsLate) {
+      this.apply('computed');
+      this.apply('built');
+    }
     while (options.settled && this.choices().length > 0) this.apply(this.choices()[0]!.name);
     this.#set(bounds);
     this.#settle();
@@ -163,6 +196,13 @@ export class PushWorld implements World, PushEffectWorld {
 
   get ending(): boolean {
     return false;
+  }
+
+  /** Everybody has what the sources hold, as far as it can be had. */
+  get reached(): boolean {
+    const { isListed, contents, made } = this.#state;
+    const observed = { ...this.#observed(), published: isListed ? contents : made };
+    return everyoneConverges.atRest!(observed) === undefined;
   }
 
   get state(): PushWorldState {
@@ -204,7 +244,19 @@ export class PushWorld implements World, PushEffectWorld {
   // ---- what the effects ask
 
   building({ self, input }: Running<BuildInput>): void {
-    this.#set({ build: { call: self, input, contents: this.#state.contents } });
+    this.#set({ build: { call: self, input, contents: this.#state.made } });
+  }
+
+  computing({ self }: Running<{ changes: ConfigChange[] }>): void {
+    this.#set({ computing: self });
+  }
+
+  computingStopped(call: AnyActorRef): void {
+    if (this.#state.computing === call) this.#set({ computing: undefined });
+  }
+
+  registriesWatched(registries: AnyActorRef): void {
+    this.#set({ registries });
   }
 
   serverStarted(server: AnyActorRef): void {
@@ -232,19 +284,30 @@ export class PushWorld implements World, PushEffectWorld {
   // ---- what may happen
 
   *#possible(): Generator<Choice> {
-    const { build, orders, changes, faults } = this.#state;
+    const { build, orders, changes, faults, computing, isListed } = this.#state;
     if (build !== undefined) yield { name: 'built', free: true };
+    if (computing !== undefined) yield { name: 'computed', free: true };
+    if (!isListed) yield { name: 'listed', free: true, fair: false };
     if (orders.length > 0) yield { name: 'turn', free: true };
     for (const [index, client] of this.#state.clients.entries()) yield* this.#choicesOf(index, client);
     for (const timer of this.#system.zone.firable()) yield { name: `tick:${timer}`, free: true };
     if (changes > 0) for (const event of this.#options.events) yield { name: `change:${event}`, free: false };
-    if (faults > 0 && build !== undefined && this.#options.buildsFail !== false) yield { name: 'unbuilt', free: false };
+    if (changes > 0) for (const event of this.#options.moves ?? []) yield { name: `move:${event}`, free: false };
+    if (faults === 0 || this.#options.buildsFail === false) return;
+    // Before there is a first context either ends the program, with its word.
+    if (this.#state.contexts.length === 0) return;
+    if (build !== undefined) yield { name: 'unbuilt', free: false };
+    if (computing !== undefined) yield { name: 'uncomputed', free: false };
   }
 
   *#choicesOf(index: number, { connection, hands, nonces }: ClientState): Generator<Choice> {
     const isFaulty = this.#state.faults > 0;
     if (connection === undefined) {
-      yield { name: `connect:${index}`, free: true };
+      if (this.#state.contexts.length > 0) yield { name: `connect:${index}`, free: true };
+      return;
+    }
+    if (this.#isToAsk(index)) {
+      yield { name: `ask:${index}`, free: true };
       return;
     }
     if (hands.length > 0) yield { name: `accept:${index}`, free: true };
@@ -266,6 +329,12 @@ export class PushWorld implements World, PushEffectWorld {
     return this.#state.wires.get(connection!)![endpointType]!.heard === asked.toSorted().join();
   }
 
+  /** It has joined, and has not asked for anything yet. */
+  #isToAsk(index: number): boolean {
+    const { connection } = this.#state.clients[index]!;
+    return this.#options.asksLate === true && Object.keys(this.#state.wires.get(connection!) ?? {}).length === 0;
+  }
+
   #perform(kind: string, subject: string): void {
     const index = Number(subject);
     switch (kind) {
@@ -278,6 +347,23 @@ export class PushWorld implements World, PushEffectWorld {
       case 'unbuilt':
         this.#spendFault();
         settle(this.#takeBuild().call, { error: new Error('a bug of a generator') });
+        return;
+      case 'move':
+        this.#moveRegistry(subject as MeshEvent);
+        return;
+      case 'listed':
+        this.#set({ isListed: true, moved: [...this.#state.moved, 'cluster'] });
+        report(this.#state.registries!, { type: 'registries.changed' });
+        return;
+      case 'computed':
+        this.#computed();
+        return;
+      case 'uncomputed':
+        this.#spendFault();
+        settle(this.#takeComputing(), { error: new Error('a bug of a registry') });
+        return;
+      case 'ask':
+        this.#say(index, connected(this.#state.clients[index]!, this.#state.clients[index]!.connection!));
         return;
       case 'turn':
         this.#turn();
@@ -314,11 +400,12 @@ export class PushWorld implements World, PushEffectWorld {
   // ---- the sources and the push
 
   #changeMesh(event: MeshEvent): void {
-    const { changes, changed, contents } = this.#state;
+    const { changes, changed, contents, made } = this.#state;
     this.#set({
       changes: changes - 1,
       changed: changed + 1,
       contents: changedContents(contents, event, changed + 1),
+      made: changedContents(made, event, changed + 1),
     });
     this.#actor('push').send({
       type: 'push.request',
@@ -326,6 +413,39 @@ export class PushWorld implements World, PushEffectWorld {
       forced: event === 'forced',
       reasons: { config: 1 },
     });
+  }
+
+  /** Nobody asked for it, and nobody is told but by the registry. */
+  #moveRegistry(event: MeshEvent): void {
+    const { changes, changed, contents, moved } = this.#state;
+    this.#set({
+      changes: changes - 1,
+      changed: changed + 1,
+      contents: changedContents(contents, event, changed + 1),
+      moved: [...moved.filter((one) => one !== event), event],
+    });
+    report(this.#state.registries!, { type: 'registries.changed' });
+  }
+
+  #computed(): void {
+    const { moved, isListed, contents, made } = this.#state;
+    const keys = moved.flatMap((event) => keysOf[event]);
+    const reading: ServicesReading = {
+      services: 1,
+      endpoints: 1,
+      changedServices: keys.filter((key) => !key.startsWith('Endpoints/')),
+      changedEndpoints: keys.filter((key) => key.startsWith('Endpoints/')),
+      unsynced: isListed ? [] : ['Slow/one'],
+    };
+    this.#set({ moved: [], made: isListed ? contents : made });
+    settle(this.#takeComputing(), { value: reading });
+  }
+
+  #takeComputing(): AnyActorRef {
+    const { computing } = this.#state;
+    if (computing === undefined) throw new Error('no services are being made');
+    this.#set({ computing: undefined });
+    return computing;
   }
 
   #built(): void {
@@ -365,6 +485,7 @@ export class PushWorld implements World, PushEffectWorld {
     this.#set({ owed: new Map(owed).set(connection, left) });
     const { watches } = this.#connection(connection).context;
     const watched = Object.keys(watches).filter((type) => isSubscribed(watches[type]!));
+    if (watched.length === 0 && this.#options.passesOverIdle === true) return;
     const types = this.#concerned(contexts.slice(streams.get(connection)!.context), order);
     this.#change(connection, (stream) => ({ ...stream, context: contexts.length }));
     const concerned = watched.filter((type) => types === everything || types.has(type));
@@ -405,7 +526,8 @@ export class PushWorld implements World, PushEffectWorld {
     report(stream, { type: 'peer.authenticated', identities: [] });
     report(stream, { type: 'node.accepted', node: `node-${index}` });
     this.#tellQueue({ type: 'proxy.joined', connection });
-    this.#say(index, connected(client, connection));
+    if (this.#options.asksLate === true) this.#setClient(index, { ...client, connection });
+    else this.#say(index, connected(client, connection));
   }
 
   #reset(index: number): void {
@@ -520,6 +642,7 @@ export class PushWorld implements World, PushEffectWorld {
           this.#note(connection, type, (record) => ({ ...record, overdue: true }));
       }
     }
+    if (delay === 'firstLists') this.#set({ isLate: true });
     this.#system.fire(timer);
   }
 
@@ -545,13 +668,14 @@ export class PushWorld implements World, PushEffectWorld {
   }
 
   #observed(): PushObserved {
-    const { clients, streams, wires, contexts, owed, orders } = this.#state;
+    const { clients, streams, wires, contexts, owed, orders, isListed, isLate } = this.#state;
     const ordered = orders.flatMap(({ order }) => order.connections);
     return {
       clients,
       streams,
       wires,
       published: contexts.at(-1)?.contents ?? firstContents,
+      mayServe: isListed || isLate,
       owed,
       beingServed: ordered.filter((connection) => streams.has(connection)),
       throttle: this.#options.throttle,

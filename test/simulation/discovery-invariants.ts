@@ -43,6 +43,8 @@ export interface PushObserved {
   readonly wires: ReadonlyMap<number, Wire>;
   /** What the last published context holds. */
   readonly published: Contents;
+  /** The first lists of all registries are there, or were waited for long enough. */
+  readonly mayServe: boolean;
   /** Keys that were pushed while the client was there, and with which it was not served since. */
   readonly owed: ReadonlyMap<number, readonly string[]>;
   /** Connections that the server was ordered to serve, and has not reported; the living ones. */
@@ -136,6 +138,15 @@ export const everyoneConverges: PushInvariant = {
   },
 };
 
+/** What is missing of a first list, a proxy would take for gone (§5.1). */
+export const listsFirst: PushInvariant = {
+  name: 'no proxy is served before the first lists',
+  always({ mayServe, streams }) {
+    const [first] = streams.keys();
+    return mayServe || first === undefined ? undefined : `${first} is connected`;
+  },
+};
+
 export const throttleHolds: PushInvariant = {
   name: 'no more proxies are served at a time than allowed',
   always({ beingServed, throttle }) {
@@ -175,6 +186,7 @@ export const pushInvariants: readonly PushInvariant[] = [
   acknowledgedWasSent,
   clustersFirst,
   everyoneConverges,
+  listsFirst,
   throttleHolds,
   nobodyOverlooked,
   slowCostsLittle,

@@ -27,6 +27,9 @@ export const firstContents: Contents = {
   [routeType]: { r: 0 },
 } as Contents;
 
+/** Before the first list of the registry: routes are configured, and nobody knows of services. */
+export const unlistedContents: Contents = { ...firstContents, [clusterType]: {}, [endpointType]: {} };
+
 /** @param number of the change: what it touches has it for its content */
 export function changedContents(contents: Contents, event: MeshEvent, number: number): Contents {
   const set = (type: MeshType, name: string): Contents[MeshType] => ({ ...contents[type], [name]: number });

@@ -3,6 +3,7 @@
  * numbers, each of which picks among the choices that there are: any list is a run, so fast-check makes it as short as it gets.
  */
 import fc from 'fast-check';
+import { whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import type { Violation } from '../../src/debugger/explore/world.ts';
 import { type PushMachines, pushMachines, scriptedCharts } from './discovery-charts.ts';
 import { PushWorld, type PushWorldOptions } from './discovery-exploration.ts';
@@ -12,10 +13,13 @@ export interface RandomPushes {
   readonly clients: readonly ('sotw' | 'delta')[];
   readonly throttle: number;
   readonly window: number;
-  readonly settled: boolean;
+  /** How a run begins: everybody connected and served, nobody, or nobody and a registry that has not told its first list. */
+  readonly start: 'settled' | 'empty' | 'unlisted';
+  readonly asksLate: boolean;
   readonly picks: readonly number[];
 }
 
+const moves: readonly MeshEvent[] = ['endpoint', 'cluster'];
 const events: readonly MeshEvent[] = ['endpoint', 'service', 'route', 'cluster', 'forced'];
 /** More than the longest way to rest of as many clients as there are. */
 const mostChoicesToRest = 2_000;
@@ -26,7 +30,8 @@ export const randomPushes = (longest = 150): fc.Arbitrary<RandomPushes> =>
     clients: fc.array(fc.constantFrom('sotw' as const, 'delta' as const), { minLength: 1, maxLength: 4 }),
     throttle: fc.integer({ min: 1, max: 3 }),
     window: fc.constantFrom(0, 0, 1, 2),
-    settled: fc.boolean(),
+    start: fc.constantFrom('settled' as const, 'empty' as const, 'unlisted' as const),
+    asksLate: fc.boolean(),
     picks: fc.oneof(
       { weight: 4, arbitrary: fc.array(fc.nat(1_000), { maxLength: Math.min(40, longest), size: 'max' }) },
       { weight: 1, arbitrary: fc.array(fc.nat(1_000), { maxLength: longest, size: 'max' }) },
@@ -63,9 +68,10 @@ export function searchPushes({ seed, runs, longest, path, machines, world }: Pus
   const charts = scriptedCharts({ ...pushMachines, ...machines });
   const figures = { runs: 0, choices: 0, responses: 0 };
   const follow = (run: RandomPushes): { choices: string[]; violations: readonly Violation[] } => {
-    const { picks, ...options } = run;
+    const { picks, start, ...options } = run;
+    const beginning = { settled: start === 'settled', listsLate: start === 'unlisted' };
     const bounds = { changes: picks.length, faults: picks.length };
-    const at = new PushWorld(charts, bounds, { types: meshTypes, events, ...options, ...world });
+    const at = new PushWorld(charts, bounds, { types: meshTypes, events, moves, ...beginning, ...options, ...world });
     const choices: string[] = [];
     const take = (pick: number): boolean => {
       const possible = at.choices();
@@ -81,10 +87,14 @@ export function searchPushes({ seed, runs, longest, path, machines, world }: Pus
     while (left > 0 && take(0)) left--;
     const restless =
       left === 0 ? [{ invariant: 'no livelock', detail: `no rest after ${mostChoicesToRest} choices` }] : [];
+    const unreached =
+      at.violations.length > 0 || at.reached
+        ? []
+        : [{ invariant: whatIsWantedIsReached, detail: 'at the end of the run' }];
     figures.runs++;
     figures.choices += choices.length;
     figures.responses += at.spawned;
-    return { choices, violations: [...at.violations, ...restless] };
+    return { choices, violations: [...at.violations, ...restless, ...unreached] };
   };
   const details = fc.check(
     fc.property(randomPushes(longest), (run) => follow(run).violations.length === 0),

@@ -12,8 +12,26 @@ const left = new Set([...told, ...constant, 'resendsEndpoints', 'hearsLateNames'
 const keys = new WeakMap<object, string>();
 
 export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): string {
-  const { changes, faults, contents, contexts, build, orders, streams, clients, wires, owed } = state;
+  const {
+    changes,
+    faults,
+    contents,
+    made,
+    moved,
+    isListed,
+    isLate,
+    computing,
+    contexts,
+    build,
+    orders,
+    streams,
+    clients,
+    wires,
+    owed,
+  } = state;
   let key = `${changes} ${faults} ${JSON.stringify(contents)}|`;
+  if (moved.length > 0 || !isListed) key += JSON.stringify(made);
+  key += `${moved.join()} ${isListed} ${isLate} ${computing !== undefined}|`;
   const oldest = Math.min(contexts.length, ...[...streams.values()].map(({ context }) => context));
   key += contexts
     .slice(Math.max(0, oldest - 1))

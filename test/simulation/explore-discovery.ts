@@ -1,5 +1,6 @@
 /** The push path as `chartpilot explore --world discovery` and its tests see it: worlds, and runs written down as traces. */
 import { extname, join } from 'node:path';
+import type { InspectionEvent } from 'xstate';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import type { ExplorationSubject } from '../../src/debugger/explore/explore-command.ts';
@@ -30,6 +31,15 @@ export interface PushExplorationOrder {
   readonly options: Partial<PushWorldOptions>;
 }
 
+/** The explored start begins where configuration is read already; bootstrap-detailed.mmd has it from its first stage. */
+const ofStart: ReadonlySet<string> = new Set(['services.load', 'services.awaited', 'services.synced', 'push.start']);
+
+function afterStart(inspect: (event: InspectionEvent) => void): (event: InspectionEvent) => void {
+  return (event) => {
+    if (event.type !== '@xstate.event' || !ofStart.has(event.event.type)) inspect(event);
+  };
+}
+
 export interface PushExploration extends ExplorationSubject {
   begin(more?: Pick<PushWorldOptions, 'inspect'>): PushWorld;
   /** A world in which departures from the sequence diagrams are violations, too. */
@@ -51,7 +61,8 @@ export function explorePush(
     bounds: { ...bounds, clients: (given.clients ?? defaultPushWorld.clients).length },
     helper: { module: helperModule, world: order },
     begin,
-    beginChecked: (more) => new ConformingWorld(({ inspect }) => begin({ inspect }), diagrams, more),
+    beginChecked: (more) =>
+      new ConformingWorld(({ inspect }) => begin({ inspect: afterStart(inspect) }), diagrams, more),
     writeTrace(path: readonly string[], sink: TraceSink) {
       const recorder = createRecorder({
         program: 'pilot-discovery',

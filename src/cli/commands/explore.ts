@@ -30,7 +30,7 @@ export function exploreCommand(output: CommandOutput): Command {
       const { triggers, faults, stop = 0, exactTimes = false, changes } = options;
       if (options.world === 'discovery') {
         const { explorePush } = await import('../../../test/simulation/explore-discovery.ts');
-        process.exitCode = exploreWithin(explorePush({ changes, faults }), options, output);
+        process.exitCode = exploreWithin(explorePush({ changes, faults }, { moves: ['cluster'] }), options, output);
         return;
       }
       const stops = Math.min(2, Number(stop)) as 0 | 1 | 2;

@@ -45,6 +45,7 @@ const none = -1;
 const free = 1;
 const restless = 2;
 const fair = 4;
+const both = free | restless;
 
 /** The states that were seen, by number, and the edges between them. */
 export class StateGraph {
@@ -131,7 +132,7 @@ export class StateGraph {
     for (let edge = 0; edge < this.edges; edge++) {
       const from = this.#from.at(edge);
       const to = this.#to.at(edge);
-      if (this.#facts.at(edge) !== (free | restless) || component[from] !== component[to]) continue;
+      if ((this.#facts.at(edge) & both) !== both || component[from] !== component[to]) continue;
       const name = this.#names[this.#choice.at(edge)]!;
       const within = (state: number): boolean => component[state] === component[from];
       const back = this.#pathBack(this.#shortestWays(to, within).cameBy, from);
