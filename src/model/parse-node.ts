@@ -51,7 +51,7 @@ export function parseNode(
     dnsDomain,
     cluster: node.cluster,
     labels,
-    clusterId: clusterAliases[clusterId] ?? clusterId,
+    clusterId: Object.hasOwn(clusterAliases, clusterId) ? clusterAliases[clusterId]! : clusterId,
     network: textOf(metadata.NETWORK),
     serviceAccount: textOf(metadata.SERVICE_ACCOUNT),
     interceptionMode: interceptionModeOf(metadata.INTERCEPTION_MODE),

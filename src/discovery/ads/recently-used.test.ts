@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { growthOf } from '../../../test/harness/growth.ts';
 import { RecentlyUsed } from './recently-used.ts';
 
 const lengths = (maxBytes: number) => new RecentlyUsed<string, string>(maxBytes, ({ length }) => length);
@@ -18,4 +19,17 @@ test('the last one stays, however large', () => {
   kept.add('a', 'aa');
   kept.add('b', 'bbbbbbbb');
   expect([kept.size, kept.get('b')]).toEqual([1, 'bbbbbbbb']);
+});
+
+test('one drop costs the same, however much is kept', () => {
+  const costOf = (count: number): number => {
+    const kept = new RecentlyUsed<number, string>(count, () => 1);
+    let next = 0;
+    for (; next < count; next++) kept.add(next, '');
+    const begun = performance.now();
+    for (const end = next + 100_000; next < end; next++) kept.add(next, '');
+    return performance.now() - begun;
+  };
+  const growth = growthOf(costOf, 1_000, 100_000);
+  expect(growth).toBeLessThan(15);
 });

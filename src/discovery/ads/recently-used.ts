@@ -4,6 +4,8 @@ export class RecentlyUsed<Key, Value> {
   readonly #bytesOf: (value: Value) => number;
   /** Least recently used first. */
   readonly #values = new Map<Key, Value>();
+  /** Where dropping has got to: all that is left is after it. Beginning anew would pass by all that was deleted. */
+  #hand = this.#values.entries();
   #bytes = 0;
 
   constructor(maxBytes: number, bytesOf: (value: Value) => number) {
@@ -27,8 +29,8 @@ export class RecentlyUsed<Key, Value> {
   add(key: Key, value: Value): void {
     this.#values.set(key, value);
     this.#bytes += this.#bytesOf(value);
-    for (const [oldest, unused] of this.#values) {
-      if (this.#bytes <= this.#maxBytes || oldest === key) break;
+    while (this.#bytes > this.#maxBytes && this.#values.size > 1) {
+      const [oldest, unused] = this.#hand.next().value!;
       this.#values.delete(oldest);
       this.#bytes -= this.#bytesOf(unused);
     }

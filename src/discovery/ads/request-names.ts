@@ -22,6 +22,8 @@ const listBytes = 200;
 const nameBytes = 32;
 /** Names that are known; of more than these all are forgotten. Those that are in lists live on there. */
 const maxKnownNames = 100_000;
+/** Names of more characters than this are not kept to be recognised: those of a mesh are shorter. */
+const longestKnownName = 512;
 
 /** The lists of all streams of a server. */
 export class NameLists {
@@ -69,6 +71,7 @@ export class NameLists {
   }
 
   #theOne(name: string): string {
+    if (name.length > longestKnownName) return name;
     const known = this.#names.get(name);
     if (known !== undefined) return known;
     if (this.#names.size >= maxKnownNames) this.#names.clear();

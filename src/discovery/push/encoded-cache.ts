@@ -10,6 +10,7 @@
 import { configKeyText, parseConfigKey } from '../../model/config.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
+import { WeakValues } from '../../model/weak-values.ts';
 import {
   clusterType,
   type Generator,
@@ -56,7 +57,14 @@ interface Lane {
   readonly reachChanged: boolean;
 }
 
-type Lanes = Map<string, Lane>;
+interface Lanes {
+  readonly byKey: Map<string, Lane>;
+  /** With as many, those are swept out whose proxies are gone or want something else. */
+  sweepAt: number;
+}
+
+/** Lanes that are too few to be worth a look at which of them are of no use. */
+const fewLanes = 1_000;
 
 /**
  * Contexts for which a list stays a base that nobody asked for: its proxies are slow, or on their way out, and a base is
@@ -73,7 +81,7 @@ export class EncodedCache {
   readonly #lanes = new WeakMap<PushContext, Lanes>();
   readonly #history = new ContextHistory();
   /** Lists made from a context, by what of a shape they depend on. */
-  readonly #shared = new WeakMap<PushContext, Map<string, ResourceMap>>();
+  readonly #shared = new WeakMap<PushContext, WeakValues<ResourceMap>>();
   readonly #encoded = new WeakMap<Resource, EncodedResource>();
   readonly #names = new NameLists();
   readonly #shapeKeys = new WeakMap<ProxyShape, number>();
@@ -112,7 +120,7 @@ export class EncodedCache {
 
   /** Encoded resources in the lists of the latest context, each once however many lists it is in, by type. */
   sizes(): Readonly<Record<string, { readonly entries: number; readonly bytes: number }>> {
-    const byType = Map.groupBy(this.#latest?.deref()?.values() ?? [], ({ typeUrl }) => typeUrl);
+    const byType = Map.groupBy(this.#latest?.deref()?.byKey.values() ?? [], ({ typeUrl }) => typeUrl);
     return Object.fromEntries(
       [...byType].map(([typeUrl, lanes]) => {
         const all = new Set(lanes.flatMap(({ list, base }) => [...(list ?? base ?? new Map()).values()]));
@@ -156,16 +164,16 @@ export class EncodedCache {
       reach.set(shape, known);
       return known;
     };
-    for (const [key, lane] of old) {
+    for (const [key, lane] of old.byKey) {
       const shape = lane.shape.deref();
-      if (shape === undefined || (lane.names !== undefined && lane.names.deref() === undefined)) continue;
+      if (shape === undefined || !isInUse(lane)) continue;
       const { typeUrl } = lane;
       const isKept =
         lane.list !== undefined &&
         (!keys.some(({ kind }) => mayTouch(kind, typeUrl, shape.type)) ||
           this.#generators.get(typeUrl)?.isUntouched?.(keys, shape, context, previous));
       const next = isKept ? lane : outdated(lane, number, () => reachChangedFor(shape));
-      if (next !== undefined) lanes.set(key, next);
+      if (next !== undefined) lanes.byKey.set(key, next);
     }
   }
 
@@ -245,7 +253,7 @@ export class EncodedCache {
     if (this.#options.maxEntries === 0 || this.#notKept.has(typeUrl)) return undefined;
     const projection = generator.projection?.(shape, context);
     if (projection === undefined) return undefined;
-    const lists = this.#shared.get(context) ?? new Map<string, ResourceMap>();
+    const lists = this.#shared.get(context) ?? new WeakValues<ResourceMap>();
     this.#shared.set(context, lists);
     const key = `${typeUrl} ${projection} ${names.key}`;
     return { get: () => lists.get(key), set: (list: ResourceMap) => void lists.set(key, list) };
@@ -259,7 +267,7 @@ export class EncodedCache {
   #lane(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList | undefined): Lane {
     const lanes = this.#lanesOf(context);
     const key = `${typeUrl} ${this.#shapeKey(shape)} ${names?.key ?? ''}`;
-    const known = lanes.get(key);
+    const known = lanes.byKey.get(key);
     if (known !== undefined) return known;
     const lane: Lane = {
       typeUrl,
@@ -270,14 +278,14 @@ export class EncodedCache {
       baseOf: 0,
       reachChanged: false,
     };
-    if (this.#options.maxEntries > 0 && !this.#notKept.has(typeUrl)) lanes.set(key, lane);
+    if (this.#options.maxEntries > 0 && !this.#notKept.has(typeUrl)) keep(lanes, key, lane);
     return lane;
   }
 
   #lanesOf(context: PushContext): Lanes {
     let lanes = this.#lanes.get(context);
     if (lanes === undefined) {
-      lanes = new Map();
+      lanes = { byKey: new Map(), sweepAt: fewLanes };
       this.#lanes.set(context, lanes);
       this.#latest = new WeakRef(lanes);
     }
@@ -311,6 +319,21 @@ function withGateways({ context, previous, changed }: PublishedContext): Readonl
 }
 
 const nothing: ResourceMap = new Map();
+
+/** Somebody may still want what it has. */
+function isInUse({ shape, names }: Lane): boolean {
+  return shape.deref() !== undefined && (names === undefined || names.deref() !== undefined);
+}
+
+/** Clients that want something else again and again leave lanes behind, however long it is until the next context. */
+function keep(lanes: Lanes, key: string, lane: Lane): void {
+  const { byKey } = lanes;
+  if (byKey.size >= lanes.sweepAt) {
+    for (const [other, unused] of byKey) if (!isInUse(unused)) byKey.delete(other);
+    lanes.sweepAt = Math.max(fewLanes, 2 * byKey.size);
+  }
+  byKey.set(key, lane);
+}
 
 /** A lane for the context after the one of this number, from whose list (or base) the list there will be made. */
 function outdated(lane: Lane, number: number, reachChanges: () => boolean): Lane | undefined {

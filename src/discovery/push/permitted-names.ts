@@ -5,8 +5,10 @@
 import { parseCredentialName } from '../../networking/secrets/credential-name.ts';
 
 const none: readonly string[] = [];
-/** By namespace and list: the same list for the same list, since whoever is asked knows lists by identity. */
-const permitted = new Map<string, WeakMap<readonly string[], readonly string[]>>();
+/** By list and namespace: the same list for the same list, since whoever is asked knows lists by identity. */
+const permitted = new WeakMap<readonly string[], Map<string, readonly string[]>>();
+/** Namespaces that are told apart for a list: beyond, what was found for it is forgotten. */
+const maxNamespaces = 64;
 
 /**
  * The names of secrets among these that a client may have.
@@ -19,15 +21,16 @@ export function permittedSecrets(
   namespace: string | undefined,
   ownNamespace: string,
 ): readonly string[] {
-  if (namespace === undefined) return none;
+  if (namespace === undefined || names.length === 0) return none;
   const key = `${namespace}/${ownNamespace}`;
-  const ofNamespace = permitted.get(key) ?? new WeakMap<readonly string[], readonly string[]>();
-  permitted.set(key, ofNamespace);
-  let chosen = ofNamespace.get(names);
+  const ofList = permitted.get(names) ?? new Map<string, readonly string[]>();
+  permitted.set(names, ofList);
+  let chosen = ofList.get(key);
   if (chosen === undefined) {
     chosen = names.filter((name) => parseCredentialName(name, ownNamespace)?.namespace === namespace);
     if (chosen.length === names.length) chosen = names;
-    ofNamespace.set(names, chosen);
+    if (ofList.size >= maxNamespaces) ofList.clear();
+    ofList.set(key, chosen);
   }
   return chosen;
 }

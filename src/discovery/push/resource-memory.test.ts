@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { growthOf } from '../../../test/harness/growth.ts';
 import { type ConfigKey, parseConfigKey } from '../../model/config.ts';
 import { ResourceMemory } from './resource-memory.ts';
 
@@ -37,6 +38,21 @@ describe('a memory of resources', () => {
       make(key);
     }
     expect([memory.size, memory.dependentConfigs, memory.counts.evictions]).toEqual([3, 3, 3]);
+  });
+
+  it('drops one at the same cost, however many there are', () => {
+    const costOf = (maxEntries: number): number => {
+      const memory = new ResourceMemory({ maxEntries });
+      let next = 0;
+      const make = (): unknown => memory.recall('EDS', `${next++}`, [], () => thing());
+      while (next < maxEntries) make();
+      const begun = performance.now();
+      for (let i = 0; i < 100_000; i++) make();
+      expect(memory.counts.evictions).toBe(100_000);
+      return performance.now() - begun;
+    };
+    const growth = growthOf(costOf, 1_000, 100_000);
+    expect(growth).toBeLessThan(15);
   });
 
   it('keeps nothing of types that are not to be kept', () => {

@@ -33,6 +33,11 @@ export class ResourceMemory implements Memory {
   readonly #options: ResourceMemoryOptions;
   /** In the order in which they come up for eviction. */
   readonly #entries = new Map<string, Entry>();
+  /**
+   * Where eviction has got to: all that is left is after it. One that began anew each time would pass by all that was deleted
+   * before it, which costs as much as there are entries.
+   */
+  #hand = this.#entries.entries();
   /** Keys of entries by the object that they depend on. */
   readonly #dependants = new Map<string, Set<string>>();
 
@@ -80,6 +85,7 @@ export class ResourceMemory implements Memory {
 
   clear(): void {
     this.#entries.clear();
+    this.#hand = this.#entries.entries();
     this.#dependants.clear();
   }
 
@@ -95,7 +101,7 @@ export class ResourceMemory implements Memory {
 
   /** The second time that eviction comes to an entry that nobody asked for meanwhile, it goes. */
   #evict(): void {
-    const [id, entry] = this.#entries.entries().next().value!;
+    const [id, entry] = this.#hand.next().value!;
     if (entry.used) {
       entry.used = false;
       this.#entries.delete(id);

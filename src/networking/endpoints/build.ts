@@ -1,5 +1,7 @@
 /** EDS: the endpoints of each asked cluster (spec/discovery.md §7.3, §8.3). */
+import { create } from '@bufbuild/protobuf';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import type { ConfigKey } from '../../model/config.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { endpointsKey, serviceKey } from '../../model/service.ts';
@@ -37,39 +39,46 @@ function endpointsOfCluster(
 ): Resource {
   const parts = parseOutboundClusterName(clusterName);
   const service = parts && reach.serviceByHostname(parts.host);
-  const rule = service && reach.destinationRuleFor(service);
-  const policy = effectivePolicy(rule?.config.spec, parts?.subset ?? '', parts?.port ?? 0);
-  const ordering = service && localityOrdering(policy, push.mesh.localityLbSetting, service);
-  const endpoints =
-    service === undefined ? [] : endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
+  if (service === undefined) return emptyAssignment(clusterName, []);
+  const rule = reach.destinationRuleFor(service);
+  const port = service.ports.find((candidate) => candidate.number === parts!.port);
+  const subset = subsetOf(rule?.config.spec, parts!.subset);
+  if (port === undefined || (parts!.subset !== '' && subset === undefined)) {
+    return emptyAssignment(clusterName, [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])]);
+  }
+  const policy = effectivePolicy(rule?.config.spec, parts!.subset, parts!.port);
+  const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
+  const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   const { network, clusterId } = shape;
-  const key = `${clusterName} ${service?.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, ordering, service)} ${network} ${clusterId}`;
-  return memory.recall('EDS', key, [service, rule, service && endpoints, push.mesh, push.networkGateways], () => {
-    const port = service?.ports.find((candidate) => candidate.number === parts?.port);
-    const subset = subsetOf(rule?.config.spec, parts?.subset ?? '');
-    const isKnown = parts !== undefined && port !== undefined && (parts.subset === '' || subset !== undefined);
-    const chosen = isKnown
-      ? selectEndpoints(endpoints, {
-          port,
-          health: healthSelection(service!, policy.outlierDetection, push.features),
-          ...(subset?.labels && { labels: subset.labels }),
-          ...(service?.attributes?.nodeLocal && { node: shape.nodeName }),
-          onlyMutualTls: parts.sni,
-        })
-      : [];
-    const clusterLocal = service !== undefined && push.isClusterLocal(service.hostname);
+  const key = `${clusterName} ${service.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, ordering, service)} ${network} ${clusterId}`;
+  return memory.recall('EDS', key, [service, rule, endpoints, push.mesh, push.networkGateways], () => {
+    const chosen = selectEndpoints(endpoints, {
+      port,
+      health: healthSelection(service, policy.outlierDetection, push.features),
+      ...(subset?.labels && { labels: subset.labels }),
+      ...(service.attributes?.nodeLocal && { node: shape.nodeName }),
+      onlyMutualTls: parts!.sni,
+    });
+    const clusterLocal = push.isClusterLocal(service.hostname);
     const view = { network, clusterId, clusterLocal, gateways: push.networkGateways };
     const assignment = loadAssignment(clusterName, reachableEndpoints(chosen, view), {
       proxyLocality: shape.locality,
       proxyLabels: shape.labels,
       proxyNetwork: network,
       proxyNode: shape.nodeName,
-      setting: isKnown ? ordering : undefined,
+      setting: ordering,
       outlierDetection: policy.outlierDetection !== undefined,
     });
-    const dependsOn = service ? [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])] : [];
+    const dependsOn = [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])];
     return new Resource(clusterName, ClusterLoadAssignmentSchema, assignment, dependsOn);
   });
+}
+
+/** Of a name that means nothing. Not remembered: there is no end of such names, and whoever asks for them chose them. */
+function emptyAssignment(clusterName: string, dependsOn: readonly ConfigKey[]): Resource {
+  return new Resource(clusterName, ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName }), [
+    ...dependsOn,
+  ]);
 }
 
 /** The host of a cluster's service; empty for a name that is none of an outbound cluster. */

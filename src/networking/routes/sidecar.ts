@@ -30,7 +30,7 @@ export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext
   // The same virtual hosts make the same configuration, whoever it is for.
   const client = `${shape.configNamespace} ${shape.dnsDomain} ${addressingKey(shape)}`;
   const key = `${name} ${allPorts} ${client} ${labelsThatCount(selection, shape)}`;
-  return memory.recall('RDS', key, [scope.sidecar, ...made.map(({ part }) => part)], () => {
+  const make = (): Resource => {
     const dependsOn: ConfigKey[] = scope.sidecar ? [configKeyOf(scope.sidecar)] : [];
     for (const host of made) dependsOn.push(...host.dependsOn);
     const message = routeConfiguration(name, [], allPorts);
@@ -40,7 +40,10 @@ export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext
       virtualHostsField,
       made.map(({ part }) => part),
     );
-  });
+  };
+  // A name under which there is no host is not remembered: there is no end of such names.
+  if (hosts.length === 0) return make();
+  return memory.recall('RDS', key, [scope.sidecar, ...made.map(({ part }) => part)], make);
 }
 
 /** Sorted, and with one that takes what no other does. */
