@@ -5,10 +5,13 @@ import {
   type AdsConnectionInput,
   afterOutcome,
   type End,
+  exceedsNames,
   missingNode,
   missingType,
+  notReading,
   otherType,
   shuttingDown,
+  tooManyNames,
   unauthenticated,
   unreadable,
 } from './ads-connection-context.ts';
@@ -21,7 +24,7 @@ import type {
   StreamOrder,
   StreamReport,
 } from './ads-protocol.ts';
-import { healthType, isAskedOnce } from './ads-types.ts';
+import { healthType, isAskedOnce, isWatchable } from './ads-types.ts';
 import { isBehind, isSettled, judge, nextOrders, withChange, withoutPatience } from './ads-watch.ts';
 import { noNames } from './name-lists.ts';
 
@@ -48,6 +51,7 @@ export const adsConnectionMachine = setup({
   },
   delays: {
     patience: ({ context }) => context.patienceMs,
+    congestionTime: ({ context }) => context.congestionMs,
     drainTime: ({ context }) => context.drainMs,
     authenticationTime: authenticationLimitMs,
     closingTime: flushLimitMs,
@@ -58,6 +62,8 @@ export const adsConnectionMachine = setup({
     namesNoType: ({ event }) => event.type === 'request.received' && event.request.typeUrl === '',
     namesOtherType: ({ context, event }) =>
       event.type === 'request.received' && context.onlyType !== null && event.request.typeUrl !== context.onlyType,
+    isOfNoType: ({ event }) => event.type === 'request.received' && !isWatchable(event.request.typeUrl),
+    namesTooMuch: ({ context, event }) => event.type === 'request.received' && exceedsNames(context, event.request),
     somethingWaits: ({ context }) => Object.values(context.watches).some(isBehind),
     isQuiet: ({ context }) => Object.values(context.watches).every(isSettled),
   },
@@ -78,6 +84,9 @@ export const adsConnectionMachine = setup({
       }
       if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
     }),
+    tellOfUnservedType: sendTo('stream', (_, { request: { typeUrl } }: { request: AdsRequest }): StreamOrder => {
+      return { type: 'request.judged', typeUrl, verdict: 'unserved', reason: '' };
+    }),
     askOnce: enqueueActions(({ enqueue }, params: { request: AdsRequest }) => {
       const { request } = params;
       const { typeUrl } = request;
@@ -89,7 +98,7 @@ export const adsConnectionMachine = setup({
     }),
     takePush: enqueueActions(({ context, enqueue }, params: { types: string[] }) => {
       const concerned = params.types.flatMap((type) => {
-        const watch = context.watches[type];
+        const watch = isWatchable(type) ? context.watches[type] : undefined;
         return watch === undefined ? [] : [[type, withChange(watch)] as const];
       });
       const { watches, orders } = nextOrders({ ...context.watches, ...Object.fromEntries(concerned) });
@@ -134,6 +143,9 @@ export const adsConnectionMachine = setup({
     'node.missing': {},
     // Of what is asked for once, which a stream may have done before it was told to end.
     'request.refused': {},
+    // A stream that is not yet served or is ended already has a limit of its own.
+    'stream.congested': {},
+    'stream.relieved': {},
   },
   initial: 'authenticating',
   states: {
@@ -225,6 +237,18 @@ export const adsConnectionMachine = setup({
             },
           },
         },
+        congested: {
+          description:
+            'A response waits until those before it have left, and nothing is read from the client: what it asks for costs no memory that it does not read.',
+          on: { 'stream.relieved': 'caught up' },
+          after: {
+            congestionTime: {
+              target: '#ads-connection.closing',
+              actions: { type: 'rememberEnd', params: notReading },
+              description: 'A client that reads nothing is let go.',
+            },
+          },
+        },
       },
       on: {
         'request.received': [
@@ -246,12 +270,23 @@ export const adsConnectionMachine = setup({
             },
           },
           { guard: 'isAskedOnce', actions: { type: 'askOnce', params: ({ event }) => ({ request: event.request }) } },
+          {
+            guard: 'isOfNoType',
+            actions: { type: 'tellOfUnservedType', params: ({ event }) => ({ request: event.request }) },
+            description: 'Nobody makes such resources: not answered (§7.6 row 12), and nothing of it is kept.',
+          },
+          {
+            guard: 'namesTooMuch',
+            target: 'closing',
+            actions: { type: 'rememberEnd', params: ({ context }) => tooManyNames(context) },
+          },
           { actions: { type: 'takeRequest', params: ({ event }) => ({ request: event.request }) } },
         ],
         'request.refused': {
           target: 'closing',
           actions: { type: 'rememberEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
         },
+        'stream.congested': '.congested',
         'push.order': { actions: { type: 'takePush', params: ({ event }) => ({ types: event.types }) } },
         'response.sent': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
         'response.skipped': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
@@ -277,6 +312,8 @@ export const adsConnectionMachine = setup({
           { guard: 'namesNoType', target: 'closing' },
           { guard: 'namesOtherType', target: 'closing' },
           { guard: 'isAskedOnce', description: 'Who asks once may ask the next server.' },
+          { guard: 'isOfNoType', description: 'Nobody makes such resources.' },
+          { guard: 'namesTooMuch', target: 'closing' },
           { actions: { type: 'takeRequest', params: ({ event }) => ({ request: event.request }) } },
         ],
         'response.sent': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },

@@ -46,7 +46,13 @@ export type ResponseOrder = {
 };
 
 /** The gRPC status of an ended stream. */
-export type EndCode = 'OK' | 'INVALID_ARGUMENT' | 'PERMISSION_DENIED' | 'UNAUTHENTICATED' | 'UNAVAILABLE';
+export type EndCode =
+  | 'OK'
+  | 'INVALID_ARGUMENT'
+  | 'PERMISSION_DENIED'
+  | 'RESOURCE_EXHAUSTED'
+  | 'UNAUTHENTICATED'
+  | 'UNAVAILABLE';
 
 // ---- ads-connection/stream → ads-connection: the client's side
 
@@ -70,6 +76,10 @@ export type RequestRefused = { type: 'request.refused'; code: EndCode; reason: s
 export type RequestUnreadable = { type: 'request.unreadable'; reason: string };
 /** The client will send no more (half-close). */
 export type PeerFinished = { type: 'peer.finished' };
+/** A response waits until those before it have left; nothing is read from the client meanwhile. */
+export type StreamCongested = { type: 'stream.congested' };
+/** No response waits any more; the client is read from again. */
+export type StreamRelieved = { type: 'stream.relieved' };
 /** The stream is gone. */
 export type StreamClosed = { type: 'stream.closed'; reason: string };
 
@@ -94,12 +104,13 @@ export type ResponseSkipped = { type: 'response.skipped'; typeUrl: string; why: 
 export type ResponsesSend = { type: 'responses.send'; orders: readonly ResponseOrder[] };
 /**
  * A request was not in the ordinary run of things: the client rejects a response, answers one that is no longer the last
- * (it is ignored), or asks for nothing new without answering anything (ignored too).
+ * (it is ignored), asks for nothing new without answering anything (ignored too), or speaks of a type that nobody serves
+ * (ignored as well).
  */
 export type RequestJudged = {
   type: 'request.judged';
   typeUrl: string;
-  verdict: 'rejection' | 'stale' | 'misuse';
+  verdict: 'rejection' | 'stale' | 'misuse' | 'unserved';
   /** Why the client rejects; empty when it does not. */
   reason: string;
 };
@@ -125,6 +136,8 @@ export type StreamReport =
   | RequestRefused
   | RequestUnreadable
   | PeerFinished
+  | StreamCongested
+  | StreamRelieved
   | StreamClosed
   | ResponseSent
   | ResponseSkipped;
@@ -172,6 +185,9 @@ export const adsCatalogue = [
   { type: 'drain.order', from: 'discovery/ads-server', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'timer drainTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'peer.finished', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'stream.congested', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'stream.relieved', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'timer congestionTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'stream.end', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
   { type: 'timer closingTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'stream.closed', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },

@@ -67,6 +67,18 @@ export function isSameNames(one: Names, other: Names): boolean {
   return one === other || (one.length === other.length && without(one, other).length === 0);
 }
 
+const lengths = new WeakMap<Names, number>();
+
+/** How long the names of a list are together. */
+export function charactersIn(list: Names): number {
+  let length = lengths.get(list);
+  if (length === undefined) {
+    length = list.reduce((sum, name) => sum + name.length, 0);
+    lengths.set(list, length);
+  }
+  return length;
+}
+
 function once(known: Results, one: Names, other: Names, work: () => Names): Names {
   let results = known.get(one);
   if (results === undefined) {

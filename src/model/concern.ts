@@ -19,20 +19,21 @@ const allTypes: readonly PushedType[] = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS
 /** What a change of everything concerns. */
 export const everyType: ReadonlySet<PushedType> = new Set(allTypes);
 
-const byTypeUrl: Readonly<Record<string, PushedType>> = {
-  'type.googleapis.com/envoy.config.cluster.v3.Cluster': 'CDS',
-  'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment': 'EDS',
-  'type.googleapis.com/envoy.config.listener.v3.Listener': 'LDS',
-  'type.googleapis.com/envoy.config.route.v3.RouteConfiguration': 'RDS',
-  'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret': 'SDS',
-  'type.googleapis.com/istio.networking.nds.v1.NameTable': 'NDS',
-  'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig': 'ECDS',
-  'type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig': 'PCDS',
-};
+/** By type URL, which a client may have chosen. */
+const byTypeUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
+  ['type.googleapis.com/envoy.config.cluster.v3.Cluster', 'CDS'],
+  ['type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment', 'EDS'],
+  ['type.googleapis.com/envoy.config.listener.v3.Listener', 'LDS'],
+  ['type.googleapis.com/envoy.config.route.v3.RouteConfiguration', 'RDS'],
+  ['type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret', 'SDS'],
+  ['type.googleapis.com/istio.networking.nds.v1.NameTable', 'NDS'],
+  ['type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig', 'ECDS'],
+  ['type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig', 'PCDS'],
+]);
 
 /** Undefined for types that no rule speaks of: those are always concerned. */
 export function pushedTypeOf(typeUrl: string): PushedType | undefined {
-  return byTypeUrl[typeUrl];
+  return byTypeUrl.get(typeUrl);
 }
 
 /** Whether a change of a kind may change the type for proxies of a kind; true for types that no rule speaks of. */

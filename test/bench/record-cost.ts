@@ -2,6 +2,7 @@
 import { type Actor, fromCallback } from 'xstate';
 import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
 import { routineMessages, type StreamOrder, type StreamReport } from '../../machines/discovery/ads-protocol.ts';
+import { streamLimits } from '../../src/discovery/ads/ads-limits.ts';
 import { createRecorder, type Recorder, startRoot } from '../../src/runtime/actor-system.ts';
 import type { TraceLine, TraceRecord } from '../../src/runtime/trace.ts';
 import { TraceRing } from '../../src/runtime/trace-ring.ts';
@@ -55,7 +56,13 @@ class ManyConnections {
     this.#actors = Array.from({ length: count }, (_, i) =>
       startRoot(machine, {
         id: `ads-connection-${i + 1}`,
-        input: { connection: i + 1, onlyType: null, resendsEndpoints: true, hearsLateNames: true, patienceMs: 60_000 },
+        input: {
+          connection: i + 1,
+          onlyType: null,
+          resendsEndpoints: true,
+          hearsLateNames: true,
+          ...streamLimits({ ackPatienceMs: 60_000 }),
+        },
         ...(recorder !== undefined && { recorder }),
         onError: (error) => {
           throw error;

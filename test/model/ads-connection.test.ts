@@ -308,7 +308,7 @@ describe('a client that keeps silent', () => {
 });
 
 describe('a client that does not read', () => {
-  test('is owed one response of each type, of what there was when it was ordered; what came later follows', () => {
+  test('is read from no more while a response waits, and again when it has read', () => {
     const world = meshWorld();
     world.source.set(clusterType, 'big', 100_000);
     world.sotw({ typeUrl: clusterType });
@@ -317,21 +317,35 @@ describe('a client that does not read', () => {
       world.sotw({ typeUrl: type, resourceNames: ['a'] });
       world.sotw({ typeUrl: type, resourceNames: ['a'] });
     }
-    expect(world.waiting).toBe(1);
-    const ordered = `v${world.source.version - 1}`;
-    world.source.set(routeType, 'a');
+    expect(world.state()).toBe('streaming.congested');
+    expect([world.waiting, world.call.unread]).toEqual([1, 5]);
     const seen = world.readAll();
-    expect(seen.map(({ typeUrl }) => typeUrl)).toEqual([
-      clusterType,
-      listenerType,
-      routeType,
-      endpointType,
-      listenerType,
-      routeType,
-      endpointType,
-    ]);
-    expect(Number(seen[2]!.version.slice(1))).toBeLessThanOrEqual(Number(ordered.slice(1)));
-    expect(seen[5]!.version).toBe(`v${world.source.version}`);
+    const twice = [listenerType, routeType, endpointType].flatMap((type) => [type, type]);
+    expect(seen.map(({ typeUrl }) => typeUrl)).toEqual([clusterType, ...twice]);
+    expect(world.state()).toBe('streaming.caught up');
+    expect(world.call.unread).toBe(0);
+  });
+
+  test('is sent what there was when it was ordered', () => {
+    const world = meshWorld();
+    world.source.set(clusterType, 'big', 100_000);
+    world.sotw({ typeUrl: clusterType });
+    world.source.set(routeType, 'a');
+    const ordered = `v${world.source.version}`;
+    world.sotw({ typeUrl: routeType, resourceNames: ['a'] });
+    world.source.set(routeType, 'a');
+    expect(world.readAll()[1]?.version).toBe(ordered);
+  });
+
+  test('is let go when it reads nothing for long', () => {
+    const world = meshWorld({ limits: { congestionMs: 60_000 } });
+    world.source.set(clusterType, 'big', 100_000);
+    world.sotw({ typeUrl: clusterType });
+    world.sotw({ typeUrl: endpointType, resourceNames: ['a'] });
+    world.clock.advance(59_999);
+    expect(world.state()).toBe('streaming.congested');
+    world.clock.advance(1);
+    expect(world.call.status).toEqual({ code: 8, details: 'the client does not read what it is sent' });
   });
 });
 

@@ -8,10 +8,12 @@ import { type Actor, type AnyActorRef, createActor, fromCallback } from 'xstate'
 import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
 import type { StreamOrder } from '../../machines/discovery/ads-protocol.ts';
 import { isSubscribed, type Watch } from '../../machines/discovery/ads-watch.ts';
+import { type AdsLimits, streamLimits } from '../../src/discovery/ads/ads-limits.ts';
 import { SharedBodies } from '../../src/discovery/ads/ads-response.ts';
 import { AdsStream } from '../../src/discovery/ads/ads-stream.ts';
 import type { AdsCall } from '../../src/discovery/ads/ads-transport.ts';
 import { NameLists } from '../../src/discovery/ads/request-names.ts';
+import { atOnce } from '../../src/discovery/ads/request-turns.ts';
 import { type Node, NodeSchema } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
 import {
   DeltaDiscoveryRequestSchema,
@@ -20,7 +22,7 @@ import {
   DiscoveryResponseSchema,
 } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { createRecorder, startRoot, stateName } from '../../src/runtime/actor-system.ts';
-import { silentLogger } from '../../src/runtime/log.ts';
+import { type Logger, silentLogger } from '../../src/runtime/log.ts';
 import type { TraceRecord } from '../../src/runtime/trace.ts';
 import { ScriptedSource } from './scripted-source.ts';
 import { VirtualClock } from './virtual-clock.ts';
@@ -50,6 +52,35 @@ class ScriptedCall extends EventEmitter {
     });
   }
 
+  /** What the client has sent and the server has not read. */
+  readonly #unread: Buffer[] = [];
+  #isAsked = true;
+
+  /** The server wants the next message. */
+  _read(): void {
+    this.#isAsked = true;
+    this.#deliver();
+  }
+
+  receive(bytes: Buffer): void {
+    this.#unread.push(bytes);
+    this.#deliver();
+  }
+
+  /** Messages that lie in the network, on their way to the server. */
+  get unread(): number {
+    return this.#unread.length;
+  }
+
+  /** As a stream that flows: what it has taken it has told of, and asks for the next. */
+  #deliver(): void {
+    while (this.#isAsked && this.#unread.length > 0) {
+      this.#isAsked = false;
+      this.emit('data', this.#unread.shift());
+      this._read();
+    }
+  }
+
   getPeer(): string {
     return '127.0.0.1:1';
   }
@@ -73,6 +104,8 @@ export interface AdsWorldOptions {
   resendsEndpoints?: boolean;
   hearsLateNames?: boolean;
   node?: string;
+  limits?: AdsLimits;
+  logger?: Logger;
 }
 
 export class AdsWorld {
@@ -106,9 +139,10 @@ export class AdsWorld {
           responseRejected: (typeUrl, _node, reason) => void this.judged.push(`rejected ${typeUrl} ${reason}`),
           nonceExpired: (typeUrl) => void this.judged.push(`stale ${typeUrl}`),
         },
-        logger: silentLogger,
+        logger: options.logger ?? silentLogger,
         bodies: new SharedBodies(),
         lists: new NameLists(),
+        turns: atOnce,
         resendsEndpoints,
         secretsOnPlaintext: false,
         now: this.clock.now,
@@ -122,7 +156,7 @@ export class AdsWorld {
     ) as AnyActorRef;
     this.actor = startRoot(adsConnectionMachine.provide({ actors: { stream: this.#logic() } }), {
       id: 'ads-connection-1',
-      input: { connection: 1, onlyType, resendsEndpoints, hearsLateNames, patienceMs: 10_000 },
+      input: { connection: 1, onlyType, resendsEndpoints, hearsLateNames, ...streamLimits(options.limits ?? {}) },
       recorder: {
         ...recorder,
         // As the ADS server does: what comes from no actor comes from it.
@@ -159,7 +193,7 @@ export class AdsWorld {
   }
 
   raw(bytes: Uint8Array): void {
-    this.call.emit('data', Buffer.from(bytes));
+    this.call.receive(Buffer.from(bytes));
   }
 
   /** What the ADS server does with a change. */

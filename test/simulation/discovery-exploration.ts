@@ -130,6 +130,7 @@ export interface PushWorldState {
 type ConnectionSnapshot = SnapshotFrom<typeof adsConnectionMachine>;
 
 const patienceMs = 10_000;
+const limits = { patienceMs, congestionMs: 120_000, maxNames: 1_000, maxNameChars: 10_000 };
 const everything = '*';
 
 export class PushWorld implements World, PushEffectWorld {
@@ -517,7 +518,7 @@ export class PushWorld implements World, PushEffectWorld {
     });
     const actor = this.#system.start(this.#charts.connection, {
       id: `ads-connection-${connection}`,
-      input: { connection, onlyType: null, resendsEndpoints: true, hearsLateNames: true, patienceMs },
+      input: { connection, onlyType: null, resendsEndpoints: true, hearsLateNames: true, ...limits },
       inspect: this.#options.inspect,
       created: (root) => pushWorldOf.set(root.system, this),
     });

@@ -7,7 +7,17 @@ import type { PushWorldState } from './discovery-exploration.ts';
 
 /** What says only how things came to be, or what people are told. */
 const told = ['updates', 'reasons', 'startedAt', 'sentAt', 'versionSent', 'versionAcked', 'version', 'lastError'];
-const constant = ['debounceAfterMs', 'debounceMaxMs', 'debounceEndpoints', 'throttle', 'onlyType', 'patienceMs'];
+const constant = [
+  'debounceAfterMs',
+  'debounceMaxMs',
+  'debounceEndpoints',
+  'throttle',
+  'onlyType',
+  'patienceMs',
+  'congestionMs',
+  'maxNames',
+  'maxNameChars',
+];
 const left = new Set([...told, ...constant, 'resendsEndpoints', 'hearsLateNames', 'responses', 'types']);
 const keys = new WeakMap<object, string>();
 

@@ -14,6 +14,8 @@ export class ScriptedSource implements ResourceSource {
   version = 0;
   /** Nodes that were opened and not yet closed. */
   readonly nodes: NodeIdentity[] = [];
+  /** What nodes watched when they were told of a change. */
+  readonly told: (readonly string[])[] = [];
   /** Why nodes are refused. */
   refuses: string | undefined;
   /** What `get` throws. */
@@ -45,8 +47,10 @@ export class ScriptedSource implements ResourceSource {
     return {
       resources: {
         get: (typeUrl, names) => this.#get(typeUrl, names),
-        concernedTypes: (change, watched) =>
-          change.forced ? watched : watched.filter((typeUrl) => change.configs.has(typeUrl)),
+        concernedTypes: (change, watched) => {
+          this.told.push(watched);
+          return change.forced ? watched : watched.filter((typeUrl) => change.configs.has(typeUrl));
+        },
         close: () => void this.nodes.splice(this.nodes.indexOf(node), 1),
       },
     };

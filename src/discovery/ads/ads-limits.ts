@@ -8,6 +8,12 @@ export interface AdsLimits {
   readonly maxRequestBytes?: number;
   /** Streams of one TCP connection. Default 100 000. */
   readonly maxConcurrentStreams?: number;
+  /** Names that a stream may be subscribed to, of all types together. Default 200 000. */
+  readonly maxNames?: number;
+  /** Characters in those names. Default 16 Mi. */
+  readonly maxNameChars?: number;
+  /** How long a response may wait until those before it have left. Default 2 min. */
+  readonly congestionMs?: number;
   /** How long a change waits for a client's word on the response before it. Default 10 s. */
   readonly ackPatienceMs?: number;
   readonly keepaliveTimeMs?: number;
@@ -17,6 +23,24 @@ export interface AdsLimits {
   /** What its streams then have. Default 10 s. */
   readonly maxConnectionAgeGraceMs?: number;
 }
+
+/** What each stream is held to, in the words of its chart. */
+export function streamLimits(limits: AdsLimits) {
+  return {
+    patienceMs: limits.ackPatienceMs ?? 10_000,
+    congestionMs: limits.congestionMs ?? 120_000,
+    maxNames: limits.maxNames ?? 200_000,
+    maxNameChars: limits.maxNameChars ?? 16 * 1024 * 1024,
+  };
+}
+
+/**
+ * A node as a client sends it, in bytes: Envoy's list of its extensions takes a tenth of this, and all annotations that
+ * Kubernetes allows a pod a half.
+ */
+export const maxNodeBytes = 512 * 1024;
+/** `type~ip~pod.namespace~domain`, in characters; of Kubernetes' names the longest make 600. Of its cluster's name as well. */
+export const maxNodeIdLength = 1_024;
 
 /** The limits in grpc-js' words. */
 export function channelOptions(limits: AdsLimits): Record<string, number> {

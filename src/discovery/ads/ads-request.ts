@@ -5,6 +5,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import type { AdsRequest, DeltaRequest, SotwRequest } from '../../../machines/discovery/ads-protocol.ts';
+import { isWatchable } from '../../../machines/discovery/ads-types.ts';
 import { noNames } from '../../../machines/discovery/name-lists.ts';
 import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { endOfRun, isRun, type NameLists, type WireNames } from './request-names.ts';
@@ -51,8 +52,8 @@ export class RequestReader {
         said =
           runs++ === 0 ? names : { bytes: names.bytes, names: this.#lists.shared([...said!.names, ...names.names]) };
         reader.pos = start + names.bytes.length;
-      } else if (field === 4) request.typeUrl = reader.string();
-      else if (field === 5) request.nonce = reader.string();
+      } else if (field === 4) request.typeUrl = beginningOf(reader.bytes(), longest.typeUrl);
+      else if (field === 5) request.nonce = beginningOf(reader.bytes(), longest.nonce);
       else if (field === 6) request.rejection = readStatusMessage(reader.bytes());
       else return false;
       return true;
@@ -60,7 +61,7 @@ export class RequestReader {
     if (said !== undefined) {
       request.names = said.names;
       // Names in several places of a message are not recognised by the bytes of one of them.
-      if (runs === 1) this.#said.set(request.typeUrl, said);
+      if (runs === 1 && isWatchable(request.typeUrl)) this.#said.set(request.typeUrl, said);
     }
     return { request, node };
   }
@@ -80,14 +81,14 @@ export class RequestReader {
     let node: Uint8Array | undefined;
     readFields(bytes, (field, reader, start) => {
       if (field === nodeOf.delta) node = reader.bytes();
-      else if (field === 2) request.typeUrl = reader.string();
+      else if (field === 2) request.typeUrl = beginningOf(reader.bytes(), longest.typeUrl);
       else if (field === 3 || field === 4) {
         const which = field === 3 ? 'subscribe' : 'unsubscribe';
         const { names, bytes: read } = this.#lists.read(bytes.subarray(start, endOfRun(bytes, start)));
         request[which] = request[which].length === 0 ? names : this.#lists.shared([...request[which], ...names]);
         reader.pos = start + read.length;
       } else if (field === 5) known.push(readString(reader.bytes(), 1));
-      else if (field === 6) request.nonce = reader.string();
+      else if (field === 6) request.nonce = beginningOf(reader.bytes(), longest.nonce);
       else if (field === 7) request.rejection = readStatusMessage(reader.bytes());
       else return false;
       return true;
@@ -101,6 +102,19 @@ export class RequestReader {
     for (const said of this.#said.values()) if (isRun(bytes, start, said.bytes)) return said;
     return this.#lists.read(bytes.subarray(start, endOfRun(bytes, start)));
   }
+}
+
+/**
+ * Bytes of texts that count: of what a client says only to be told apart or read by people, the rest is not kept. No type that
+ * is served and no nonce that was given is as long.
+ */
+const longest = { typeUrl: 256, nonce: 256, rejection: 2_048 } as const;
+
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** The text, or as much of it as counts: a copy, for a part of a text would keep all of it. */
+function beginningOf(bytes: Uint8Array, longestBytes: number): string {
+  return utf8.decode(bytes.length <= longestBytes ? bytes : bytes.subarray(0, longestBytes));
 }
 
 type Mutable<Of> = { -readonly [Key in keyof Of]: Of[Key] };
@@ -129,11 +143,11 @@ function readFields(bytes: Uint8Array, take: (field: number, reader: BinaryReade
   }
 }
 
-function readString(bytes: Uint8Array, wanted: number): string {
+function readString(bytes: Uint8Array, wanted: number, longestBytes = Number.POSITIVE_INFINITY): string {
   let text = '';
   readFields(bytes, (field, reader) => {
     if (field !== wanted) return false;
-    text = reader.string();
+    text = beginningOf(reader.bytes(), longestBytes);
     return true;
   });
   return text;
@@ -141,5 +155,5 @@ function readString(bytes: Uint8Array, wanted: number): string {
 
 /** `message` of a google.rpc.Status. */
 function readStatusMessage(bytes: Uint8Array): string {
-  return readString(bytes, 2);
+  return readString(bytes, 2, longest.rejection);
 }

@@ -6,6 +6,7 @@ import { bytesIn, countOf, encodeHead, type Resources, type ResponseHead } from 
 import { SentResources } from './ads-sent.ts';
 import type { StreamSurroundings } from './ads-stream.ts';
 import { type AdsTransport, isClientGone } from './ads-transport.ts';
+import { shortened } from './client-text.ts';
 import type { OneShotAnswer } from './one-shot.ts';
 import type { NodeIdentity, NodeResources, ResourceSet } from './resource-source.ts';
 
@@ -33,6 +34,8 @@ export interface AdsResponderOptions {
   readonly tell: (report: StreamReport) => void;
   /** Does what the client or the network brings about; a bug in it costs the stream. */
   readonly contained: (deed: () => void) => void;
+  /** Whether orders wait until earlier responses have left; told when that changes. */
+  readonly congested: (isCongested: boolean) => void;
   /** A response could not be written. */
   readonly broken: (error: Error) => void;
 }
@@ -51,6 +54,7 @@ export class AdsResponder {
   /** Orders whose turn has not come: one a type at most, for the connection waits for the outcome of each. */
   #orders: WaitingOrder[] = [];
   #unflushedBytes = 0;
+  #isCongested = false;
   #responses = 0;
   #wasRefusedSecrets = false;
 
@@ -88,6 +92,10 @@ export class AdsResponder {
   /** Sends what was ordered, until the client has too much on its way. */
   #sendDue(): void {
     while (this.#orders.length > 0 && this.#unflushedBytes <= maxUnflushedBytes) this.#answer(this.#orders.shift()!);
+    const isCongested = this.#orders.length > 0;
+    if (isCongested === this.#isCongested) return;
+    this.#isCongested = isCongested;
+    this.#options.congested(isCongested);
   }
 
   /**
@@ -147,7 +155,7 @@ export class AdsResponder {
     const { typeUrl } = order;
     if (answer === undefined || answer === 'failed') this.#skip(typeUrl, answer ?? 'not served');
     else if ('code' in answer) {
-      this.#options.tell({ type: 'request.refused', code: answer.code, reason: answer.reason });
+      this.#options.tell({ type: 'request.refused', code: answer.code, reason: shortened(answer.reason) });
     } else this.#respond(order, answer.version, answer.resources, [], answer.controlPlane);
   }
 
@@ -168,7 +176,7 @@ export class AdsResponder {
     const { observer, logger } = this.#around;
     const node = this.#client?.node.id ?? '';
     observer.sourceFailed?.(typeUrl, node, error);
-    logger.error(`resources cannot be made: ${messageOf(error)}`, { node, typeUrl });
+    logger.error(`resources cannot be made: ${shortened(messageOf(error))}`, { node: shortened(node), typeUrl });
     return 'failed';
   }
 
@@ -179,7 +187,7 @@ export class AdsResponder {
     if (!this.#wasRefusedSecrets) {
       this.#wasRefusedSecrets = true;
       const { peer } = this.#options;
-      const node = this.#client.node.id;
+      const node = shortened(this.#client.node.id);
       this.#around.logger.warn('secrets are not served to a client without an identity', { node, peer });
     }
     return true;

@@ -10,6 +10,7 @@ import { isSubscribed } from '../../../machines/discovery/ads-watch.ts';
 import { type Recorder, startRoot } from '../../runtime/actor-system.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type Admission, createAdmission } from './ads-admission.ts';
+import { streamLimits } from './ads-limits.ts';
 import type { ConnectionView } from './ads-observer.ts';
 import { AdsPorts } from './ads-ports.ts';
 import { SharedBodies } from './ads-response.ts';
@@ -17,8 +18,10 @@ import type { AdsServerOptions } from './ads-server-options.ts';
 import { AdsStream, type StreamKind, type StreamSecurity, type StreamSurroundings } from './ads-stream.ts';
 import type { AdsCall } from './ads-transport.ts';
 import { viewConnection } from './ads-view.ts';
+import { shortened } from './client-text.ts';
 import { PushRounds } from './push-rounds.ts';
 import { NameLists } from './request-names.ts';
+import { RequestTurns } from './request-turns.ts';
 import type { ResourceChange } from './resource-source.ts';
 
 export type { AdsServerOptions } from './ads-server-options.ts';
@@ -77,6 +80,9 @@ class GrpcAdsServer implements AdsServer {
   /** Streams whose actor is being started. */
   readonly #opening = new Map<number, AdsStream>();
   readonly #rounds: PushRounds;
+  readonly #turns = new RequestTurns();
+  /** A line of their own: those that come do not keep those waiting who are there. */
+  readonly #arrivals = new RequestTurns();
   /** Connections whose client has told who it is. */
   readonly #joined = new Set<number>();
   #count = 0;
@@ -94,6 +100,7 @@ class GrpcAdsServer implements AdsServer {
       secretsOnPlaintext,
       bodies: new SharedBodies(),
       lists: new NameLists(),
+      turns: this.#turns,
       now: Date.now,
       ...(options.oneShot !== undefined && { oneShot: options.oneShot }),
     };
@@ -157,9 +164,11 @@ class GrpcAdsServer implements AdsServer {
   close(): void {
     this.#isDraining = true;
     this.#rounds.stop();
+    this.#turns.stop();
+    this.#arrivals.stop();
     for (const connection of [...this.#connections.values()]) {
       connection.actor.stop();
-      this.#remove(connection);
+      this.#remove(connection.stream.number);
     }
     this.#ports.cut();
   }
@@ -175,11 +184,19 @@ class GrpcAdsServer implements AdsServer {
       );
       return;
     }
+    const connect = (): void => {
+      try {
+        this.#connect(call, kind, security);
+      } catch (error) {
+        this.#options.logger.error('an xDS stream could not be opened', { error: (error as Error).stack });
+        refuse(call, status.UNAVAILABLE, 'internal error');
+      }
+    };
     const waitMs = this.#admission.admit();
     if (waitMs === undefined)
       refuse(call, status.RESOURCE_EXHAUSTED, 'request rate limit exceeded: too many new streams');
-    else if (waitMs === 0) this.#connect(call, kind, security);
-    else setTimeout(() => this.#connect(call, kind, security), waitMs);
+    else if (waitMs === 0) this.#arrivals.run(connect, 0);
+    else setTimeout(() => this.#arrivals.run(connect, 0), waitMs);
   }
 
   #connect(call: AdsCall, kind: StreamKind, security: StreamSecurity): void {
@@ -198,20 +215,20 @@ class GrpcAdsServer implements AdsServer {
         onlyType: kind.onlyType,
         resendsEndpoints: this.#around.resendsEndpoints,
         hearsLateNames: this.#options.hearsLateNames ?? true,
-        patienceMs: this.#options.limits?.ackPatienceMs ?? 10_000,
+        ...streamLimits(this.#options.limits ?? {}),
       },
       ...(this.#recorder !== undefined && { recorder: this.#recorder }),
       onError: (error) => {
         this.#options.logger.error('an xDS connection failed', { peer: stream.peer, error: messageOf(error) });
         stream.dispose();
-        this.#remove(connection);
+        this.#remove(number);
       },
     });
     this.#opening.delete(number);
-    const connection: Connection = { stream, actor };
-    this.#connections.set(number, connection);
-    actor.subscribe({ complete: () => this.#remove(connection) });
-    if (actor.getSnapshot().status !== 'active') this.#remove(connection);
+    this.#connections.set(number, { stream, actor });
+    // Of a failure `onError` hears; an observer without a word on errors would have it thrown where nobody catches it.
+    actor.subscribe({ complete: () => this.#remove(number), error: () => {} });
+    if (actor.getSnapshot().status !== 'active') this.#remove(number);
   }
 
   /** The machine's `stream` actor: finds the gRPC stream by the connection's number. */
@@ -230,17 +247,19 @@ class GrpcAdsServer implements AdsServer {
   #noteJoined(connection: number, node: string): void {
     this.#joined.add(connection);
     this.#around.observer.clientConnected?.(node, this.#joined.size);
-    this.#options.logger.info('client connected', { node });
+    this.#options.logger.info('client connected', { node: shortened(node) });
     this.#options.joined?.(connection);
   }
 
-  #remove(connection: Connection): void {
-    if (!this.#connections.delete(connection.stream.number)) return;
-    if (this.#joined.delete(connection.stream.number)) {
+  #remove(number: number): void {
+    const connection = this.#connections.get(number);
+    if (connection === undefined) return;
+    this.#connections.delete(number);
+    if (this.#joined.delete(number)) {
       const node = connection.stream.identity?.id ?? '';
       this.#around.observer.clientGone?.(node, this.#joined.size);
-      this.#options.logger.info('client gone', { node });
-      this.#options.left?.(connection.stream.number);
+      this.#options.logger.info('client gone', { node: shortened(node) });
+      this.#options.left?.(number);
     }
     this.#noteEmpty();
   }

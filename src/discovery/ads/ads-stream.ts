@@ -4,6 +4,7 @@ import { healthType } from '../../../machines/discovery/ads-types.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type FaultOwner, onBehalfOf } from '../../runtime/fault-owner.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { maxNodeBytes, maxNodeIdLength } from './ads-limits.ts';
 import type { AdsObserver } from './ads-observer.ts';
 import { type ReadRequest, RequestReader, readNode } from './ads-request.ts';
 import { AdsResponder } from './ads-responder.ts';
@@ -11,8 +12,12 @@ import type { SharedBodies } from './ads-response.ts';
 import { type AdsCall, type AdsTransport, peerOf, transportOf } from './ads-transport.ts';
 import { type Authenticator, authenticate } from './authentication.ts';
 import { authorize } from './authorization.ts';
+import { shortened } from './client-text.ts';
 import type { OneShot } from './one-shot.ts';
+import { RepeatedLines } from './repeated-lines.ts';
+import { RequestIntake } from './request-intake.ts';
 import type { NameLists } from './request-names.ts';
+import type { Turns } from './request-turns.ts';
 import type { NodeIdentity, NodeResources, ResourceChange, ResourceSource } from './resource-source.ts';
 
 /** What all streams of a server share. */
@@ -22,6 +27,8 @@ export interface StreamSurroundings {
   readonly logger: Logger;
   readonly bodies: SharedBodies;
   readonly lists: NameLists;
+  /** When requests are dealt with. */
+  readonly turns: Turns;
   /** Answers what is asked for once. */
   readonly oneShot?: OneShot;
   /** See AdsConnectionInput. */
@@ -65,6 +72,9 @@ export class AdsStream {
   readonly #transport: AdsTransport;
   readonly #around: StreamSurroundings;
   readonly #reader: RequestReader;
+  readonly #intake: RequestIntake;
+  /** What the client brings about again and again. */
+  readonly #lines: RepeatedLines;
   readonly #security: StreamSecurity;
   /** Who the client is. */
   #identities: readonly string[] = [];
@@ -85,6 +95,8 @@ export class AdsStream {
     this.#around = around;
     this.#security = security;
     this.#reader = new RequestReader(around.lists);
+    this.#intake = new RequestIntake(call, around.turns, (bytes) => this.#contained(() => this.#take(bytes)));
+    this.#lines = new RepeatedLines(around.logger, around.now);
     this.#transport = transportOf(call);
     this.peer = call.getPeer();
     this.connectedAt = around.now();
@@ -97,6 +109,7 @@ export class AdsStream {
       around,
       tell: (report) => this.#tell(report),
       contained: (deed) => this.#contained(deed),
+      congested: (isCongested) => this.#congested(isCongested),
       broken: (error) => this.#close(`a response was not sent: ${messageOf(error)}`),
     });
     around.observer.streamOpened?.(kind.path);
@@ -138,7 +151,8 @@ export class AdsStream {
 
   /** Which of the watched types a change concerns. */
   concernedTypes(change: ResourceChange, watched: readonly string[]): string[] {
-    if (this.#resources === undefined || watched.length === 0) return [];
+    // A node that watches nothing goes on to the present context as well: what it asks for next is answered from it.
+    if (this.#resources === undefined) return [];
     try {
       return [...this.#resources.concernedTypes(change, watched)];
     } catch (error) {
@@ -157,7 +171,11 @@ export class AdsStream {
     this.#isOver = true;
     this.responder.stop();
     // A client that does not read keeps its buffers until its TCP connection ends, unless the stream is cut.
-    if (!this.#call.writableFinished) this.#call.end();
+    if (!this.#call.writableFinished) {
+      if (this.#endCode === undefined) this.#call.end();
+      else this.#transport.cut();
+    }
+    this.#lines.end();
     const resources = this.#resources;
     this.#resources = undefined;
     if (resources !== undefined) this.#contained(() => resources.close());
@@ -179,13 +197,17 @@ export class AdsStream {
   #admit(identities: readonly string[]): void {
     this.#identities = identities;
     this.#tell({ type: 'peer.authenticated', identities });
-    this.#call.on('data', (bytes: Buffer) => this.#contained(() => this.#take(bytes)));
+    this.#intake.begin();
     this.#call.on('end', () => this.#tell({ type: 'peer.finished' }));
   }
 
   /** Learns from the first message what the client is. */
   #introduce(node: Uint8Array | undefined): boolean {
     let identity: NodeIdentity | undefined;
+    if (node !== undefined && node.length > maxNodeBytes) {
+      this.#refuse(`the node has ${node.length} bytes, and may have ${maxNodeBytes}`);
+      return false;
+    }
     try {
       identity = node === undefined ? undefined : readNode(node);
     } catch (error) {
@@ -196,12 +218,18 @@ export class AdsStream {
       this.#tell({ type: 'node.missing' });
       return false;
     }
+    if (identity.id.length > maxNodeIdLength || identity.cluster.length > maxNodeIdLength) {
+      this.#refuse(
+        `the node's id or cluster is longer than ${maxNodeIdLength} characters: ${shortened(identity.id, 80)}`,
+      );
+      return false;
+    }
     const unverified = this.#around.secretsOnPlaintext && !this.#security.isSecure;
     const authorized = this.#authorized(unverified ? { ...identity, secretsUnverified: true } : identity);
     if (authorized === undefined) return false;
     const opened = this.#openSource(authorized);
     if ('error' in opened) {
-      this.#tell({ type: 'node.refused', reason: opened.error });
+      this.#tell({ type: 'node.refused', reason: shortened(opened.error) });
       return false;
     }
     this.identity = authorized;
@@ -212,6 +240,11 @@ export class AdsStream {
     return true;
   }
 
+  #refuse(reason: string): void {
+    this.#around.logger.warn('a node is not accepted', { peer: this.peer, reason });
+    this.#tell({ type: 'node.refused', reason });
+  }
+
   /** The node with the identity that is its own; undefined when the client is another. */
   #authorized(node: NodeIdentity): NodeIdentity | undefined {
     if (!this.#security.checksIdentity) return node;
@@ -219,8 +252,9 @@ export class AdsStream {
     if ('identity' in answer) {
       return answer.identity === undefined ? node : { ...node, verifiedIdentity: answer.identity };
     }
-    const { reason } = answer;
-    this.#around.logger.warn('a client is not the node that it says it is', { node: node.id, peer: this.peer, reason });
+    const reason = shortened(answer.reason);
+    const fields = { node: shortened(node.id), peer: this.peer, reason };
+    this.#around.logger.warn('a client is not the node that it says it is', fields);
     this.#tell({ type: 'node.forbidden', reason });
     return undefined;
   }
@@ -244,7 +278,7 @@ export class AdsStream {
     try {
       read = this.kind.delta ? this.#reader.delta(bytes) : this.#reader.sotw(bytes);
     } catch (error) {
-      this.#tell({ type: 'request.unreadable', reason: messageOf(error) });
+      this.#tell({ type: 'request.unreadable', reason: shortened(messageOf(error)) });
       return;
     }
     const { request } = read;
@@ -257,21 +291,34 @@ export class AdsStream {
   #judged(typeUrl: string, verdict: string, reason: string): void {
     const { observer, logger } = this.#around;
     const node = this.identity?.id ?? '';
+    const fields = { node: shortened(node), typeUrl };
     if (verdict === 'rejection') {
       observer.responseRejected?.(typeUrl, node, reason);
-      logger.warn(`client rejects ${typeUrl}: ${reason}`, { node, peer: this.peer });
+      this.#lines.warn(`rejection ${typeUrl}`, `client rejects ${typeUrl}: ${shortened(reason)}`, {
+        node: fields.node,
+        peer: this.peer,
+      });
     } else if (verdict === 'stale') {
       observer.nonceExpired?.(typeUrl, node);
-      logger.debug('request answers an earlier response', { node, typeUrl });
+      logger.debug('request answers an earlier response', fields);
+    } else if (verdict === 'misuse') {
+      this.#lines.warn('misuse', 'request neither answers nor asks for anything new, ignored', fields);
     } else {
-      logger.warn('request neither answers nor asks for anything new, ignored', { node, typeUrl });
+      this.#lines.warn('unserved', 'request for a type that is not served, ignored', fields);
     }
   }
 
   #sourceFailed(error: unknown): void {
     const node = this.identity?.id ?? '';
     this.#around.observer.sourceFailed?.('', node, error);
-    this.#around.logger.error(`resources cannot be made: ${messageOf(error)}`, { node });
+    this.#around.logger.error(`resources cannot be made: ${shortened(messageOf(error))}`, { node: shortened(node) });
+  }
+
+  /** What the client asks for while responses wait would have to be remembered: it may ask when it has read. */
+  #congested(isCongested: boolean): void {
+    if (isCongested) this.#intake.hold();
+    this.#tell({ type: isCongested ? 'stream.congested' : 'stream.relieved' });
+    if (!isCongested) this.#intake.release();
   }
 
   // ---- the end

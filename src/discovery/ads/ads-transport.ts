@@ -2,6 +2,7 @@
  * How a response's bytes get onto a stream. Two ways, the same on the wire: through grpc-js' own writer, which copies
  * every response for every client, and past it, which writes shared bytes as they are.
  */
+import { constants } from 'node:http2';
 import { Metadata, type ServerDuplexStream, status } from '@grpc/grpc-js';
 import type { EndCode } from '../../../machines/discovery/ads-protocol.ts';
 import { bytesIn, type ResponseParts } from './ads-response.ts';
@@ -21,6 +22,8 @@ export interface AdsTransport {
   send(parts: ResponseParts, flushed: (error?: Error | null) => void): number;
   /** Ends the stream after what was sent. */
   end(code: EndCode, reason: string): void;
+  /** Ends the stream at once, with what was not sent. */
+  cut(): void;
 }
 
 /** The way that is open: grpc-js keeps its HTTP/2 stream to itself, and may keep it somewhere else one day. */
@@ -39,6 +42,7 @@ export function copyingTransport(call: AdsCall): AdsTransport {
       return message.length;
     },
     end: (code, reason) => endCall(call, code, reason),
+    cut: () => void call.end(),
   };
 }
 
@@ -79,6 +83,7 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
       return length;
     },
     end: (code, reason) => endCall(call, code, reason),
+    cut: () => stream.close(constants.NGHTTP2_CANCEL),
   };
 }
 
@@ -109,6 +114,7 @@ function endCall(call: AdsCall, code: EndCode, reason: string): void {
 /** What is used of node's ServerHttp2Stream. */
 interface Http2Stream {
   readonly writable: boolean;
+  close(code: number): void;
   write(bytes: Uint8Array, flushed?: (error?: Error | null) => void): boolean;
   cork(): void;
   uncork(): void;
@@ -137,7 +143,7 @@ function isHttp2Stream(value: unknown): value is Http2Stream {
     typeof field(value, 'writable') === 'boolean' &&
     // What tells an HTTP/2 stream of a server from any other writable: its session, and that it can respond.
     typeof field(value, 'session') === 'object' &&
-    ['write', 'cork', 'uncork', 'respond'].every((method) => typeof field(value, method) === 'function')
+    ['write', 'cork', 'uncork', 'respond', 'close'].every((method) => typeof field(value, method) === 'function')
   );
 }
 

@@ -60,11 +60,11 @@ type Asked = Pick<OneShotQuestion, 'typeUrl' | 'names' | 'identities'>;
 /** Answers requests of the debug types. */
 export class XdsDebug {
   readonly #options: XdsDebugOptions;
-  readonly #answers: Readonly<Record<string, AnswerOf>> = {
-    [debugType]: (names, permission) => this.#page(names, permission),
-    [syncStatusType]: async (names, permission) => this.#syncStatus(names, permission),
-    [configDumpType]: (names, permission) => this.#configDump(names, permission),
-  };
+  readonly #answers: ReadonlyMap<string, AnswerOf> = new Map<string, AnswerOf>([
+    [debugType, (names, permission) => this.#page(names, permission)],
+    [syncStatusType, async (names, permission) => this.#syncStatus(names, permission)],
+    [configDumpType, (names, permission) => this.#configDump(names, permission)],
+  ]);
 
   constructor(options: XdsDebugOptions) {
     this.#options = options;
@@ -72,7 +72,7 @@ export class XdsDebug {
 
   /** What a stream is answered; undefined when the type is none of these. */
   answer({ typeUrl, names, identities }: Asked): Promise<OneShotAnswer> | undefined {
-    const answerOf = this.#answers[typeUrl];
+    const answerOf = this.#answers.get(typeUrl);
     if (answerOf === undefined) return undefined;
     const namespace = identities.map((identity) => spiffeOf(identity)?.namespace).find(Boolean);
     if (namespace === undefined) {

@@ -1,6 +1,7 @@
 /** What is counted of xDS streams and pushes (spec/discovery.md §9.2). */
 import { status } from '@grpc/grpc-js';
 import { Gauge, type Registry } from 'prom-client';
+import { isAskedOnce, isWatchable } from '../../../../machines/discovery/ads-types.ts';
 import { pushedTypeOf } from '../../../model/concern.ts';
 import type { AdsObserver } from '../../ads/ads-observer.ts';
 import { Distribution, labelled, Tally } from './cheap-metrics.ts';
@@ -20,7 +21,6 @@ interface Rejection {
 }
 
 export class XdsMetrics implements AdsObserver {
-  readonly #shortTypes = new Map<string, string>();
   readonly #pushes: Tally;
   readonly #rejects: Tally;
   readonly #expiredNonces: Tally;
@@ -102,7 +102,7 @@ export class XdsMetrics implements AdsObserver {
 
   responseSent(typeUrl: string, { bytes }: { bytes: number }): void {
     this.#pushes.add(this.#shortType(typeUrl));
-    this.#configSize.observe(bytes, typeUrl);
+    this.#configSize.observe(bytes, isWatchable(typeUrl) ? typeUrl : this.#shortType(typeUrl));
   }
 
   messageSent(method: string): void {
@@ -184,15 +184,9 @@ export class XdsMetrics implements AdsObserver {
     this.#rejectionCount--;
   }
 
-  /** `cds`, as dashboards call a type; the whole URL of those that have no such name. */
+  /** `cds`, as dashboards call a type; those that have no such name are one: what a client asks for is in its hands. */
   #shortType(typeUrl: string): string {
-    let short = this.#shortTypes.get(typeUrl);
-    if (short === undefined) {
-      short = pushedTypeOf(typeUrl)?.toLowerCase() ?? typeUrl;
-      // What a client asks for is in its hands.
-      if (this.#shortTypes.size < 100) this.#shortTypes.set(typeUrl, short);
-    }
-    return short;
+    return pushedTypeOf(typeUrl)?.toLowerCase() ?? (isAskedOnce(typeUrl) ? 'debug' : 'other');
   }
 }
 

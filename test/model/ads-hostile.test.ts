@@ -1,0 +1,175 @@
+/** What a client may say that no client in order would: it costs its own stream at the most. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/ads-types.ts';
+import type { Logger } from '../../src/runtime/log.ts';
+import { silentLogger } from '../../src/runtime/log.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) {
+    expect(world.failed).toBeUndefined();
+    const { context } = world.actor.getSnapshot();
+    expect(JSON.parse(JSON.stringify(context))).toEqual(context);
+  }
+});
+
+/** A logger, and what was written with it. */
+function givenLog(): { logger: Logger; lines: string[] } {
+  const lines: string[] = [];
+  const write = (message: string, fields: object = {}) => void lines.push(`${message} ${JSON.stringify(fields)}`);
+  return { logger: { ...silentLogger, warn: write, info: write, error: write }, lines };
+}
+
+function givenWorld(options: ConstructorParameters<typeof AdsWorld>[0] = {}): AdsWorld {
+  const world = new AdsWorld(options);
+  for (const name of ['a', 'b']) world.source.set(clusterType, name);
+  return world;
+}
+
+const inherited = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf'];
+
+describe('a type that is named as a property of all objects', () => {
+  const nonces = ['', 'stale'];
+  const cases = inherited.flatMap((typeUrl) => nonces.map((responseNonce) => ({ typeUrl, responseNonce })));
+
+  test.each(cases)('is no watch and ends nothing: $typeUrl, nonce "$responseNonce"', ({ typeUrl, responseNonce }) => {
+    for (const delta of [false, true]) {
+      const world = givenWorld({ delta });
+      const say = delta ? world.delta.bind(world) : world.sotw.bind(world);
+      say({ typeUrl, responseNonce });
+      say({ typeUrl, responseNonce, errorDetail: { code: 3, message: 'no' } });
+      world.push();
+      expect(Object.keys(world.actor.getSnapshot().context.watches)).toEqual([]);
+      say({ typeUrl: clusterType });
+      expect(world.readAll().map((seen) => seen.typeUrl)).toEqual([clusterType]);
+    }
+  });
+
+  test.each(inherited)('is answered nowhere else: %s in the names and in the metadata', (name) => {
+    const world = givenWorld();
+    const metadata = JSON.parse(`{"${name}": {"${name}": "x"}, "LABELS": {"${name}": "y"}}`);
+    world.sotw({ typeUrl: endpointType, resourceNames: [name, 'a'], node: { id: 'n', metadata } });
+    world.sotw({ typeUrl: clusterType, resourceNames: [name] });
+    expect(world.readAll().map(({ resources }) => resources.size)).toEqual([0]);
+    expect(world.state()).toBe('streaming.caught up');
+  });
+});
+
+describe('types that nobody serves', () => {
+  test('are not kept, however many they are, and said once in the log', () => {
+    const { logger, lines } = givenLog();
+    const world = givenWorld({ logger });
+    for (let i = 0; i < 5_000; i++) world.sotw({ typeUrl: `unknown.Type${i}`, resourceNames: [`${i}`] });
+    expect(world.actor.getSnapshot().context.watches).toEqual({});
+    expect(lines).toEqual([expect.stringContaining('not served')]);
+    world.sotw({ typeUrl: clusterType });
+    expect(world.waiting).toBe(1);
+  });
+});
+
+describe('names', () => {
+  const name = (i: number): string => `outbound|80||s${i}.shop.svc.cluster.local`;
+  const names = (count: number, from = 0): string[] => Array.from({ length: count }, (_, i) => name(from + i));
+
+  test('of a large mesh are taken: 100,000 in one request, and again in the next', () => {
+    const world = givenWorld();
+    world.sotw({ typeUrl: endpointType, resourceNames: names(100_000) });
+    expect(world.watch(endpointType)?.names).toHaveLength(100_000);
+    world.sotw({ typeUrl: endpointType, resourceNames: names(100_000, 1) });
+    world.sotw({ typeUrl: routeType, resourceNames: names(1_000) });
+    expect(world.state()).toBe('streaming.caught up');
+    expect(world.waiting).toBe(0);
+  });
+
+  test.each([
+    ['too many in one request', { maxNames: 1_000 }, false],
+    ['too many, few at a time', { maxNames: 1_000 }, true],
+    ['too long together', { maxNameChars: 40_000 }, true],
+  ])('%s: the stream ends, and says why', (_, limits, delta) => {
+    const world = givenWorld({ delta, limits });
+    for (let i = 0; i < 11 && world.call.status === undefined; i++) {
+      if (delta) world.delta({ typeUrl: endpointType, resourceNamesSubscribe: names(100, i * 100) });
+      else world.sotw({ typeUrl: endpointType, resourceNames: names((i + 1) * 100) });
+    }
+    expect(world.call.status).toEqual({
+      code: 8,
+      details: expect.stringMatching(
+        /a stream may be subscribed to no more than \d+ names, of \d+ characters together/,
+      ),
+    });
+  });
+
+  test('that are let go do not count', () => {
+    const world = givenWorld({ delta: true, limits: { maxNames: 150 } });
+    for (let i = 0; i < 20; i++) {
+      const gone = i === 0 ? [] : names(100, (i - 1) * 100);
+      world.delta({
+        typeUrl: endpointType,
+        resourceNamesSubscribe: names(100, i * 100),
+        resourceNamesUnsubscribe: gone,
+      });
+    }
+    expect(world.state()).toBe('streaming.caught up');
+  });
+});
+
+describe('texts of a client', () => {
+  const megabyte = 'x'.repeat(1_000_000);
+
+  test.each([
+    ['id', { id: megabyte }],
+    ['cluster', { id: 'n', cluster: megabyte }],
+    ['metadata', { id: 'n', metadata: { text: megabyte } }],
+  ])('a node of megabytes is refused: %s', (_, node) => {
+    const { logger, lines } = givenLog();
+    const world = givenWorld({ logger });
+    world.sotw({ typeUrl: clusterType, node });
+    expect(world.call.status).toMatchObject({ code: 3, details: expect.stringMatching(/^the node/) });
+    expect(world.call.status!.details.length).toBeLessThan(300);
+    expect(world.source.nodes).toEqual([]);
+    expect(lines.join().length).toBeLessThan(500);
+  });
+
+  test('why a response is rejected is kept, and logged, as far as a person reads it', () => {
+    const { logger, lines } = givenLog();
+    const world = givenWorld({ logger });
+    world.sotw({ typeUrl: clusterType });
+    const { nonce } = world.read()!;
+    world.sotw({ typeUrl: clusterType, responseNonce: nonce, errorDetail: { code: 3, message: megabyte } });
+    expect(world.watch(clusterType)?.lastError).toHaveLength(2_048);
+    expect(lines.join().length).toBeLessThan(1_000);
+  });
+
+  test('of many rejections one line a minute is written, which says how many there were', () => {
+    const { logger, lines } = givenLog();
+    const world = givenWorld({ logger });
+    world.sotw({ typeUrl: clusterType });
+    const reject = () =>
+      world.sotw({ typeUrl: clusterType, responseNonce: 'x', errorDetail: { code: 3, message: 'no' } });
+    for (let i = 0; i < 1_000; i++) reject();
+    expect(lines).toHaveLength(1);
+    world.clock.advance(60_000);
+    reject();
+    expect(lines[1]).toContain('"repeated":999');
+    reject();
+    world.call.emit('cancelled');
+    expect(lines[2]).toContain('"repeated":1');
+    expect(lines).toHaveLength(3);
+  });
+
+  test('a type, a nonce and a question of megabytes are cut before anything is made of them', () => {
+    const world = givenWorld();
+    world.sotw({ typeUrl: megabyte, responseNonce: megabyte });
+    const events = world.records.filter((record) => record.kind === 'event');
+    expect(JSON.stringify(events).length).toBeLessThan(5_000);
+  });
+});
+
+describe('a node that watches nothing when something changes', () => {
+  test('is told of the change all the same, for what it asks for next', () => {
+    const world = givenWorld();
+    world.sotw({ typeUrl: endpointType, resourceNames: [''] });
+    world.push(clusterType);
+    expect(world.source.told).toEqual([[]]);
+  });
+});
