@@ -37,6 +37,7 @@ import { type PrepareEnvironment, prepareEpoch } from './prepare-epoch.ts';
 import { ProcessTable } from './process-table.ts';
 import type { ProxyOptions } from './proxy-options.ts';
 import { countRequests } from './requests-in-flight.ts';
+import { requireFlags, requireFolders } from './requirements.ts';
 import { tellRestart } from './restart-narration.ts';
 import type { ScratchParent } from './scratch-folder.ts';
 import type { ServingPorts } from './serving-envoy.ts';
@@ -65,6 +66,9 @@ export interface AgentProgram {
 export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const { options, log, recorder } = program;
   for (const warning of options.warnings) log.warn(warning);
+  const { hotRestart, config } = options;
+  const configPath = config.customConfigFile ? undefined : config.configPath;
+  requireFolders({ runDir: chooseRunDir(options.runDir), configPath, hotRestart });
   const net = new SafetyNet(options.env);
   const metrics = new AgentMetrics(undefined, program.lostLines);
   const openFence = lastFence(log, metrics);
@@ -74,7 +78,10 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   });
   recorder.observe((record) => metrics.observe(record));
   try {
-    const machine = await agentWithEffects(program, net, metrics);
+    const [machine] = await Promise.all([
+      agentWithEffects(program, net, metrics),
+      requireFlags(program.binary, envoyFlags(options)),
+    ]);
     const actor = startRoot(machine, {
       id: 'agent',
       input: { settings: agentSettings(options) },
@@ -256,7 +263,8 @@ function removeQuietly(file: string, log: Logger): void {
   }
 }
 
-function envoyFlags({ config, addresses, logLevel, concurrency, configOverride }: ProxyOptions): EnvoyFlags {
+function envoyFlags(options: ProxyOptions): EnvoyFlags {
+  const { config, addresses, logLevel, concurrency, configOverride, hotRestart } = options;
   const { fileFlushIntervalMs, fileFlushMinSizeKb } = config;
   return {
     drainMs: config.drainDurationMs,
@@ -266,6 +274,7 @@ function envoyFlags({ config, addresses, logLevel, concurrency, configOverride }
     componentLogLevel: logLevel.components,
     concurrency,
     configOverride,
+    ...(!hotRestart && { disableHotRestart: true }),
     ...(fileFlushIntervalMs !== undefined && { fileFlushIntervalMs }),
     ...(fileFlushMinSizeKb !== undefined && { fileFlushMinSizeKb }),
   };

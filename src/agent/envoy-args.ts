@@ -11,6 +11,8 @@ export interface EnvoyFlags {
   readonly concurrency: number;
   /** YAML or JSON that is merged over the bootstrap; empty when there is none. */
   readonly configOverride: string;
+  /** It shares nothing with another Envoy, and needs no shared memory. */
+  readonly disableHotRestart?: boolean;
   readonly fileFlushIntervalMs?: number;
   readonly fileFlushMinSizeKb?: number;
 }
@@ -40,6 +42,7 @@ export function envoyArguments(flags: EnvoyFlags, { configFile, epoch, baseId }:
     ...overrideArguments(flags),
     ...['--concurrency', String(flags.concurrency)],
     ...['--base-id', String(baseId)],
+    ...(flags.disableHotRestart ? ['--disable-hot-restart'] : []),
   ];
 }
 

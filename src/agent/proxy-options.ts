@@ -2,9 +2,10 @@
  * Everything that `pilot-agent proxy` was told, in one place: flags, environment, mesh file and annotations, merged in
  * the order of spec/agent.md §1.5. Mistakes of all sources are told together, each with the source's name.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism, hostname } from 'node:os';
 import { join } from 'node:path';
+import { parse as parseYaml } from 'yaml';
 import { durationMsOf } from '../model/duration.ts';
 import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from '../model/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
@@ -12,8 +13,10 @@ import { proxyAddresses } from './addresses.ts';
 import { readDownwardFile } from './downward-file.ts';
 import { envoyLogLevels, type ProxyLogLevel, parseProxyLogLevel } from './envoy-args.ts';
 import { Mistakes } from './mistakes.ts';
+import { checkLimits } from './option-limits.ts';
 import { mergeSources } from './proxy-config-sources.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
+import { withoutEffect } from './without-effect.ts';
 
 export type ProxyRole = 'sidecar' | 'router';
 
@@ -73,7 +76,10 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
   const podAnnotations = readDownwardFile(join(directory, podDirectory, 'annotations'));
   const said = mergeSources({ flags, env, podAnnotations, directory }, mistakes);
   const config = withServiceCluster(mergeProxyConfig(defaultProxyConfig, said), said, flags);
-  const warnings: string[] = [];
+  const warnings = withoutEffect(env, said);
+  if (flags.meshConfig !== undefined && !existsSync(flags.meshConfig)) {
+    warnings.push(`--meshConfig ${flags.meshConfig} does not exist: the defaults hold`);
+  }
   const namespace = env.POD_NAMESPACE || 'default';
   const options: ProxyOptions = {
     role,
@@ -90,19 +96,20 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
     envoyPrometheusPort: portOrOff('ENVOY_PROMETHEUS_PORT', env, 15090, mistakes),
     connectTimeoutMs: duration('--connectTimeout', flags.connectTimeout ?? '1s', mistakes),
     outlierLogPath: flags.outlierLogPath || undefined,
-    configOverride: readOverride(env.ISTIO_BOOTSTRAP_OVERRIDE, warnings),
+    configOverride: readOverride(env.ISTIO_BOOTSTRAP_OVERRIDE, mistakes, warnings),
     delta: flags.delta === true,
     watch: watchOptions(role, flags, config, mistakes),
     restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, mistakes),
     hotRestart: choice('--hotRestart', ['on', 'off'], flags.hotRestart, mistakes) === 'on',
     baseId: baseIdOf(flags, mistakes),
-    spareAdminPort: spareAdminPort(flags, config, mistakes),
+    spareAdminPort: spareAdminPort(flags, mistakes),
     exitOnZeroActiveConnections: switchOf('EXIT_ON_ZERO_ACTIVE_CONNECTIONS', env, mistakes),
     minimumDrainMs: duration('MINIMUM_DRAIN_DURATION', env.MINIMUM_DRAIN_DURATION || '5s', mistakes),
     runDir: flags.runDir,
     env,
     warnings,
   };
+  checkLimits(options, mistakes);
   mistakes.throwIfAny();
   if (config.parentShutdownDurationMs < config.drainDurationMs) {
     warnings.push('parentShutdownDuration is shorter than drainDuration: a hot restart cuts requests that still run');
@@ -182,13 +189,11 @@ function switchOf(variable: string, env: NodeJS.ProcessEnv, mistakes: Mistakes):
   return text === 'true';
 }
 
-function spareAdminPort({ spareAdminPort: text }: ProxyFlags, config: ProxyConfig, mistakes: Mistakes): number {
+function spareAdminPort({ spareAdminPort: text }: ProxyFlags, mistakes: Mistakes): number {
   if (text === undefined) return 0;
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > 65535) {
     mistakes.flag(`--spareAdminPort must be a port, or 0 for a free one, not ${JSON.stringify(text)}`);
-  } else if (port !== 0 && (port === config.proxyAdminPort || port === config.statusPort)) {
-    mistakes.flag(`--spareAdminPort must differ from the admin port and the status port, not be ${port} too`);
   }
   return port;
 }
@@ -216,13 +221,27 @@ function positiveInteger(text: string | undefined): number | undefined {
   return Number.isInteger(value) && value > 0 ? value : undefined;
 }
 
-/** An override that cannot be read does not keep Envoy from starting (§4.2). */
-function readOverride(path: string | undefined, warnings: string[]): string {
+/** An override that cannot be read does not keep Envoy from starting (§4.2); one that Envoy cannot read would, each time. */
+function readOverride(path: string | undefined, mistakes: Mistakes, warnings: string[]): string {
   if (path === undefined || path === '') return '';
+  let content: string;
   try {
-    return readFileSync(path, 'utf8');
+    content = readFileSync(path, 'utf8');
   } catch (error) {
     warnings.push(`ISTIO_BOOTSTRAP_OVERRIDE: ${messageOf(error)}; Envoy is started without it`);
     return '';
+  }
+  const problem = whyNoObject(content);
+  if (problem !== undefined) mistakes.config(`ISTIO_BOOTSTRAP_OVERRIDE: ${path}: ${problem}`);
+  return content;
+}
+
+function whyNoObject(yaml: string): string | undefined {
+  try {
+    const value: unknown = parseYaml(yaml);
+    const isObject = value === null || (typeof value === 'object' && !Array.isArray(value));
+    return isObject ? undefined : 'must be an object';
+  } catch (error) {
+    return messageOf(error).split('\n')[0];
   }
 }

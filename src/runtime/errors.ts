@@ -11,6 +11,7 @@ export const errorTable = {
   PORT_IN_USE: 'a port is in use',
   LISTEN_FAILED: 'a listener could not be opened',
   SHARED_MEMORY_UNKNOWN: "Envoy's shared memory cannot be repaired",
+  SHARED_MEMORY_UNUSABLE: 'shared memory for Envoy cannot be had',
   BASE_IDS_EXHAUSTED: 'no Envoy base id is free',
   FLAG_INVALID: 'a flag or an environment variable has a wrong value',
   FILE_UNREADABLE: 'a file cannot be read',

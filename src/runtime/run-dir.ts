@@ -30,8 +30,8 @@ export function ownRunDir(): string {
 export function ensureRunDir(runDir: string): void {
   try {
     mkdirSync(runDir, { recursive: true, mode: 0o700 });
-    // A directory below the common temporary one may have been put there by somebody else.
-    if (runDir.startsWith(tmpdir()) && process.getuid?.() !== statSync(runDir).uid) {
+    // Everybody knows the name, so somebody else may have put it there. A directory that was named is as it was meant to be.
+    if (runDir === ownRunDir() && process.getuid?.() !== statSync(runDir).uid) {
       throw new Error('it belongs to another user');
     }
   } catch (error) {

@@ -1,63 +1,8 @@
 /** bin/pilot-agent as the first process of a container: it reaps, passes signals on, and ends as the agent does. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { envoyBinary, temporaryFolder, writeAdminOnlyBootstrap } from '../../src/agent/testing/real-envoy.ts';
-import { Container, type ContainerOptions } from '../harness/container.ts';
+import { describe, expect, test } from 'vitest';
+import { endOf, envoysIn, readyAgent, startAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
-import { freePorts } from '../harness/free-ports.ts';
-import { hostProcesses } from '../harness/host-processes.ts';
-
-interface Agent {
-  readonly container: Container;
-  readonly ready: () => Promise<boolean>;
-  /** The signals that the agent heard, as its trace tells. */
-  readonly signals: () => string[];
-}
-
-/** An agent whose Envoy has an admin interface and nothing else. */
-async function startAgent(flags: readonly string[] = [], options: Partial<ContainerOptions> = {}): Promise<Agent> {
-  const made = temporaryFolder();
-  const folder = made.path;
-  const trace = join(folder, 'agent.trace');
-  const [adminPort = 0, statusPort = 0] = await freePorts(2);
-  const container = await Container.start({
-    cwd: folder,
-    env: process.env,
-    ...options,
-    args: [
-      ...['proxy', 'router', '--customConfigFile', writeAdminOnlyBootstrap(folder, adminPort)],
-      ...['--binaryPath', envoyBinary(), '--proxyAdminPort', String(adminPort), '--statusPort', String(statusPort)],
-      ...['--concurrency', '1', '--terminationDrainDuration', '200ms', '--runDir', `${folder}/run`],
-      ...['--trace', trace, ...flags],
-    ],
-  });
-  onTestFinished(async () => {
-    if (container.program.exit === undefined) process.kill(container.pid, 'SIGKILL');
-    await container.ended();
-    made[Symbol.dispose]();
-  });
-  return {
-    container,
-    ready: async () => {
-      const answer = await fetch(`http://127.0.0.1:${statusPort}/healthz/ready`).catch(() => undefined);
-      return answer?.status === 200;
-    },
-    signals: () =>
-      [...readFileSync(trace, 'utf8').matchAll(/"signal\.received","signal":"(\w+)"/g)].map(([, name]) => name!),
-  };
-}
-
-async function readyAgent(...args: Parameters<typeof startAgent>): Promise<Agent> {
-  const agent = await startAgent(...args);
-  await eventually('the agent is ready', agent.ready, { hopeless: () => agent.container.program.hopeless() });
-  return agent;
-}
-
-/** @returns the exit, or what the container does instead of ending */
-const endOf = async ({ container }: Agent, withinMs: number): Promise<unknown> =>
-  Promise.race([container.ended(), sleep(withinMs, 'still running', { ref: false })]);
 
 test('orphans are reaped, whoever left them, and the agent’s own exit is none of them', async () => {
   const { container } = await readyAgent();
@@ -175,11 +120,3 @@ describe('its exit code is the agent’s', () => {
     expect(envoysIn(agent)).toEqual([]);
   });
 });
-
-/** Envoys with this agent's bootstrap. */
-function envoysIn({ container }: Agent): readonly number[] {
-  const folder = container.cwd;
-  return hostProcesses()
-    .filter(({ command }) => command[0]?.endsWith('envoy') && command.some((word) => word.startsWith(folder)))
-    .map(({ pid }) => pid);
-}

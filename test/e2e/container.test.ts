@@ -1,0 +1,137 @@
+/** Containers as they are found: read-only roots, no home, another user, no shared memory or too little of it. */
+import { describe, expect, test } from 'vitest';
+import {
+  type ContainedAgent,
+  type ContainedAgentOptions,
+  endOf,
+  envoysIn,
+  readyAgent,
+  startAgent,
+} from '../harness/contained-agent.ts';
+import { eventually } from '../harness/eventually.ts';
+
+const nobody: NodeJS.ProcessEnv = { HOME: undefined, TMPDIR: undefined, XDG_CACHE_HOME: undefined };
+
+async function endsInOrder(agent: ContainedAgent): Promise<void> {
+  agent.container.signal('SIGTERM');
+  expect(await endOf(agent, 8_000)).toEqual({ code: 0, signal: null });
+}
+
+/** What an agent that does not start tells: no more than a paragraph, at once, and without a stack. */
+async function refusal(...args: Parameters<typeof startAgent>): Promise<string> {
+  const agent = await startAgent(...args);
+  expect(await endOf(agent, 8_000)).toEqual({ code: 255, signal: null });
+  const told = agent.container.program.lines.filter((line) => /^(pilot-agent: | {2})/.test(line));
+  expect(agent.container.program.output()).not.toMatch(/^ +at /m);
+  return told.join('\n');
+}
+
+describe('a root that is read-only, /tmp and all', () => {
+  const readOnly = ['mount -t tmpfs -o mode=777 none "$FOLDER/rw"', 'mount -o remount,bind,ro /'];
+
+  test.each<[string, ContainedAgentOptions]>([
+    ['root', {}],
+    ['another user, without a home', { uid: 1337, env: nobody }],
+  ])('--runDir is all that %s needs for a bootstrap of their own', async (_, options) => {
+    const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw/run'];
+    const agent = await readyAgent(flags, { ...options, bare: true, prepare: readOnly });
+    agent.container.signal('SIGHUP');
+    await agent.container.program.line(/epoch-1 is live/);
+    await endsInOrder(agent);
+  });
+
+  test('with --runDir and --configPath the bootstrap is generated, checked by Envoy, and used', async () => {
+    const flags = [
+      '--runDir',
+      '$FOLDER/rw/run',
+      '--configPath',
+      '$FOLDER/rw/proxy',
+      '--discoveryAddress',
+      '127.0.0.1:1',
+    ];
+    const bootstrap = ['--controlPlaneAuthPolicy', 'NONE'];
+    const options = { uid: 1337, env: { ...nobody, ENVOY_STATUS_PORT: '0', ENVOY_PROMETHEUS_PORT: '0' } };
+    const agent = await startAgent([...flags, ...bootstrap], { ...options, bare: true, prepare: readOnly });
+    await agent.container.program.line(/epoch-0: running\.starting → running\.initializing/);
+    expect(envoysIn(agent)).toHaveLength(1);
+    await endsInOrder(agent);
+  });
+
+  test('without them it says at once which flag names a folder', async () => {
+    const flags = ['--discoveryAddress', '127.0.0.1:1', '--controlPlaneAuthPolicy', 'NONE'];
+    expect(await refusal(flags, { bare: true, prepare: readOnly })).toMatch(
+      /(run directory|folder) .*EROFS.*--runDir/s,
+    );
+  });
+
+  test('without --configPath alone as well', async () => {
+    const flags = [
+      '--runDir',
+      '$FOLDER/rw/run',
+      '--discoveryAddress',
+      '127.0.0.1:1',
+      '--controlPlaneAuthPolicy',
+      'NONE',
+    ];
+    expect(await refusal(flags, { bare: true, prepare: readOnly })).toMatch(/etc\/istio\/proxy.*EROFS.*--configPath/s);
+  });
+});
+
+test('a bootstrap that another user may not read is told at once', async () => {
+  const options = { bare: true, uid: 1337, env: nobody, prepare: ['chmod 600 "$FOLDER/admin-only.json"'] };
+  expect(await refusal(['--customConfigFile', '$FOLDER/admin-only.json'], options)).toMatch(
+    /--customConfigFile .* cannot be read: EACCES/,
+  );
+});
+
+test('a run directory that belongs to root and that the user may write, as an emptyDir with an fsGroup', async () => {
+  const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw'];
+  const prepare = ['mount -t tmpfs -o mode=2775,gid=1337 none "$FOLDER/rw"'];
+  await endsInOrder(await readyAgent(flags, { bare: true, uid: 1337, env: nobody, prepare }));
+});
+
+describe('shared memory', () => {
+  const problems: [string, string[], RegExp][] = [
+    ['missing', ['mount -t tmpfs none /dev'], /\/dev\/shm.*ENOENT/],
+    ['read-only', ['mount -t tmpfs -o ro none /dev/shm'], /\/dev\/shm.*EROFS/],
+    ['full', ['mount -t tmpfs -o size=16k none /dev/shm', 'head -c 16384 /dev/zero >/dev/shm/x'], /\/dev\/shm.*ENOSPC/],
+    ['tiny', ['mount -t tmpfs -o size=4k none /dev/shm'], /\/dev\/shm.*ENOSPC/],
+    ['another user’s', ['mount -t tmpfs -o mode=700 none /dev/shm'], /\/dev\/shm.*EACCES/],
+  ];
+  /** Envoy's outputs and Node's randomness come from there too. */
+  const devices = ['null', 'zero', 'urandom', 'random'].map((name, index) => {
+    const minor = { null: 3, zero: 5, urandom: 9, random: 8 }[name];
+    return `mknod -m 666 /dev/${name} c 1 ${minor ?? index}`;
+  });
+  const preparing = (prepare: readonly string[]): string[] =>
+    prepare.flatMap((line) => (line.endsWith(' /dev') ? [line, ...devices] : [line]));
+  const user = (what: string): ContainedAgentOptions => (what.startsWith('another') ? { uid: 1337, env: nobody } : {});
+  const flags = ['--runDir', '$FOLDER/rw/run'];
+  const writable = 'chmod 777 "$FOLDER/rw"';
+
+  test.each(problems)('that is %s is told before any Envoy is started', async (what, prepare, expected) => {
+    const told = await refusal([...flags, '--customConfigFile', '$FOLDER/admin-only.json'], {
+      ...user(what),
+      bare: true,
+      prepare: [writable, ...preparing(prepare)],
+    });
+    expect(told).toMatch(expected);
+    expect(told).toContain('--hotRestart off');
+    expect(told).toContain('medium: Memory');
+  });
+
+  test.each(problems)('that is %s is not needed with --hotRestart off', async (what, prepare) => {
+    const agent = await readyAgent([...flags, '--customConfigFile', '$FOLDER/admin-only.json', '--hotRestart', 'off'], {
+      ...user(what),
+      bare: true,
+      prepare: [writable, ...preparing(prepare)],
+    });
+    // Drained and started anew.
+    agent.container.signal('SIGHUP');
+    await eventually(
+      'Envoy was started a second time',
+      () => agent.container.program.lines.filter((line) => line.includes('epoch-0 is live')).length === 2,
+    );
+    await endsInOrder(agent);
+  });
+});

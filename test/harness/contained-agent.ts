@@ -1,0 +1,85 @@
+/** Agents in containers, for tests: an Envoy that has an admin interface and nothing else, unless they say otherwise. */
+import { chmodSync, constants, copyFileSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+import { envoyBinary, temporaryFolder, writeAdminOnlyBootstrap } from '../../src/agent/testing/real-envoy.ts';
+import { Container, type ContainerOptions } from './container.ts';
+import { eventually } from './eventually.ts';
+import { freePorts } from './free-ports.ts';
+import { hostProcesses } from './host-processes.ts';
+
+export interface ContainedAgent {
+  readonly container: Container;
+  readonly ready: () => Promise<boolean>;
+  /** The signals that the agent heard, as its trace tells. */
+  readonly signals: () => string[];
+}
+
+export interface ContainedAgentOptions extends Pick<ContainerOptions, 'uid'> {
+  /** Mounts and the like. `$FOLDER` is the agent's working directory, `$FOLDER/rw` an empty folder in it. */
+  readonly prepare?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  /** `bare`: no more flags than the ports and the binary, so Envoy's bootstrap is generated. */
+  readonly bare?: boolean;
+}
+
+/** An agent whose Envoy has an admin interface and nothing else. */
+export async function startAgent(
+  flags: readonly string[] = [],
+  { prepare = [], env = {}, bare = false, ...options }: ContainedAgentOptions = {},
+): Promise<ContainedAgent> {
+  const made = temporaryFolder();
+  const folder = made.path;
+  const trace = join(folder, 'agent.trace');
+  const [adminPort = 0, statusPort = 0] = await freePorts(2);
+  const bootstrap = writeAdminOnlyBootstrap(folder, adminPort);
+  // Another user may not look into the home of the one who installed it.
+  copyFileSync(envoyBinary(), join(folder, 'envoy'), constants.COPYFILE_FICLONE);
+  mkdirSync(join(folder, 'rw'));
+  chmodSync(folder, 0o755);
+  const container = await Container.start({
+    ...options,
+    prepare,
+    cwd: folder,
+    env: { ...process.env, FOLDER: folder, ...env },
+    args: [
+      ...['proxy', 'router', '--proxyAdminPort', String(adminPort), '--statusPort', String(statusPort)],
+      ...['--binaryPath', join(folder, 'envoy'), '--concurrency', '1', '--terminationDrainDuration', '200ms'],
+      ...(bare ? [] : ['--customConfigFile', bootstrap, '--runDir', join(folder, 'run'), '--trace', trace]),
+      ...flags.map((flag) => flag.replace('$FOLDER', folder)),
+    ],
+  });
+  onTestFinished(async () => {
+    if (container.program.exit === undefined) process.kill(container.pid, 'SIGKILL');
+    await container.ended();
+    made[Symbol.dispose]();
+  });
+  return {
+    container,
+    ready: async () => {
+      const answer = await fetch(`http://127.0.0.1:${statusPort}/healthz/ready`).catch(() => undefined);
+      return answer?.status === 200;
+    },
+    signals: () =>
+      [...readFileSync(trace, 'utf8').matchAll(/"signal\.received","signal":"(\w+)"/g)].map(([, name]) => name!),
+  };
+}
+
+export async function readyAgent(...args: Parameters<typeof startAgent>): Promise<ContainedAgent> {
+  const agent = await startAgent(...args);
+  await eventually('the agent is ready', agent.ready, { hopeless: () => agent.container.program.hopeless() });
+  return agent;
+}
+
+/** @returns the exit, or what the container does instead of ending */
+export const endOf = async ({ container }: ContainedAgent, withinMs: number): Promise<unknown> =>
+  Promise.race([container.ended(), sleep(withinMs, 'still running', { ref: false })]);
+
+/** Envoys with this agent's bootstrap. */
+export function envoysIn({ container }: ContainedAgent): readonly number[] {
+  const folder = container.cwd;
+  return hostProcesses()
+    .filter(({ command }) => command[0]?.endsWith('envoy') && command.some((word) => word.startsWith(folder)))
+    .map(({ pid }) => pid);
+}
