@@ -10,16 +10,20 @@ interface Admin {
   ready: { status: number; body: string };
   epoch: number;
   connected: boolean;
+  refused: string[];
 }
 
 async function adminServer(port = 0): Promise<{ admin: Admin; port: number; server: Server }> {
-  const admin: Admin = { ready: { status: 200, body: 'LIVE\n' }, epoch: 0, connected: false };
+  const admin: Admin = { ready: { status: 200, body: 'LIVE\n' }, epoch: 0, connected: false, refused: [] };
   const server = createServer((request, response) => {
     if (request.url === '/ready') response.writeHead(admin.ready.status).end(admin.ready.body);
     else if (request.url === '/server_info') {
       response.end(JSON.stringify({ command_line_options: { restart_epoch: admin.epoch } }));
     } else if (request.url?.startsWith('/stats')) {
       response.end(`control_plane.connected_state: ${admin.connected ? 1 : 0}\n`);
+    } else if (request.url?.startsWith('/config_dump')) {
+      const configs = admin.refused.map((name) => ({ name, error_state: { details: 'no certificate' } }));
+      response.end(JSON.stringify({ configs }));
     } else response.writeHead(404).end();
   });
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', () => resolve()));
@@ -104,4 +108,31 @@ test('an epoch whose control plane is connected and silent says so', async () =>
   expect(await next('probe.waiting')).toMatchObject({
     reason: `INITIALIZING: the control plane at ${discoveryAddress} is connected and has not sent all of the configuration`,
   });
+});
+
+test('an epoch that nobody has made room for is not live without a listener that it refused', async () => {
+  const { admin, port } = await adminServer();
+  admin.refused = ['tls'];
+  const { next, events } = probing(port, 0);
+  expect(await next('probe.waiting')).toMatchObject({
+    reason: 'LIVE without 1 refused listeners, tls: no certificate',
+  });
+  expect(events.some(({ type }) => type === 'probe.passed')).toBe(false);
+  admin.refused = [];
+  await next('probe.passed');
+});
+
+test('nor is it held back for ever: whoever waits for it may have nothing else', async () => {
+  const { admin, port } = await adminServer();
+  admin.refused = ['tls'];
+  const { next } = probing(port, 0, { startOf: () => performance.now() - 26_000 });
+  await next('probe.passed');
+});
+
+test('a child that refused a listener is told as live at once: its parent has closed its own', async () => {
+  const { admin, port } = await adminServer();
+  admin.epoch = 1;
+  admin.refused = ['tls'];
+  const { next } = probing(port, 1, { firstComplaintMs: 60_000 });
+  await next('probe.passed');
 });

@@ -6,6 +6,7 @@ import { messageOf } from '../runtime/errors.ts';
 import type { AdminClient } from './admin-client.ts';
 import type { AdminInterfaces } from './admin-interfaces.ts';
 import { whyUnreachable } from './prepare-epoch.ts';
+import { askRefusedListeners, type RefusedListener } from './refused-listeners.ts';
 
 export interface ProbeEnvironment {
   readonly admins: AdminInterfaces;
@@ -26,6 +27,8 @@ interface EpochRun {
 const firstPauseMs = 25;
 const longestPauseMs = 250;
 const pauseGrowth = 1.3;
+/** Longer than a start beside a serving Envoy may take, which is then ended: the other one has the listener. */
+const listenersLimitMs = 25_000;
 
 export function liveProbe(environment: ProbeEnvironment) {
   return fromCallback<{ type: never }, EpochRun>(({ input, sendBack }) => {
@@ -49,7 +52,7 @@ async function probe(
   const startedAt = environment.startOf(run) ?? performance.now();
   let complaintAt = performance.now() + firstComplaintMs;
   for (let pauseMs = firstPauseMs; !stopped.aborted; pauseMs = Math.min(longestPauseMs, pauseMs * pauseGrowth)) {
-    const finding = await look(admin, run);
+    const finding = await withListeners(await look(admin, run), admin, run, startedAt);
     if (finding.live) {
       environment.admins.tell(run.baseId);
       report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - startedAt) });
@@ -80,6 +83,23 @@ async function look(admin: AdminClient, { epoch }: EpochRun): Promise<Finding> {
   } catch (error) {
     return { live: false, answered: false, detail: messageOf(error) };
   }
+}
+
+/**
+ * Live, and yet without a listener that it refused. A child has taken its parent's place by now, and is reported as it is. One
+ * that nobody has made room for is held back: an Envoy that it would replace has that listener, and a first one may get it.
+ */
+async function withListeners(
+  finding: Finding,
+  admin: AdminClient,
+  { epoch }: EpochRun,
+  startedAt: number,
+): Promise<Finding> {
+  if (!finding.live || epoch > 0 || performance.now() - startedAt > listenersLimitMs) return finding;
+  const refused = (await askRefusedListeners(admin)) ?? [];
+  if (refused.length === 0) return finding;
+  const [{ name, why }] = refused as [RefusedListener];
+  return { live: false, answered: true, detail: `LIVE without ${refused.length} refused listeners, ${name}: ${why}` };
 }
 
 /** What Envoy waits for, as far as one can tell from outside. */

@@ -127,6 +127,39 @@ test('the admin interface that counts is the first one’s until another is name
   expect(await envoy()).toBe('first');
 });
 
+test('an Envoy that lives without a listener that it refused is not ready, with the reason, until it has it', async () => {
+  let refused = ['tls'];
+  const envoy = createHttpServer((asked, response) => {
+    const configs = refused.map((name) => ({ name, error_state: { details: 'no certificate' } }));
+    response.end(asked.url === '/ready' ? 'LIVE\n' : JSON.stringify({ configs }));
+  });
+  envoy.listen(0, '127.0.0.1');
+  onTestFinished(() => void envoy.close());
+  await once(envoy, 'listening');
+  const { url, told, order } = await serving({
+    admins: adminInterfaces((envoy.address() as { port: number }).port),
+    answer: (event) => {
+      const { request: asked, live, detail } = event as Told & { request: number; live: boolean; detail: string };
+      if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: asked, at: 'admin' };
+      if (event.type !== 'envoy.answered') return undefined as never;
+      return { type: 'readiness.answer', request: asked, ready: live, reason: detail };
+    },
+  });
+  const status = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
+  order({ type: 'admin.use', epoch: 0, baseId: 1 });
+  expect(await status()).toBe(503);
+  expect(told.at(-1)).toMatchObject({
+    by: 'admin',
+    live: false,
+    detail: 'it lacks listeners that it refused, tls: no certificate',
+  });
+  refused = [];
+  expect(await status()).toBe(200);
+  // Refused when it served already: what it has serves on.
+  refused = ['another'];
+  expect(await status()).toBe(200);
+});
+
 test('metrics are the agent’s own when Envoy has none to give, and the failure is counted', async () => {
   const { url } = await serving({});
   await fetch(`${url}/metrics`);

@@ -19,6 +19,7 @@ import { type TraceEndpoint, tracePath } from '../runtime/trace-endpoint.ts';
 import type { AdminClient } from './admin-client.ts';
 import type { AdminInterfaces } from './admin-interfaces.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
+import { LackingListeners } from './refused-listeners.ts';
 import { askServingEnvoy, type EnvoyRun, type ServingPorts } from './serving-envoy.ts';
 
 export interface StatusServerEnvironment {
@@ -69,6 +70,7 @@ class StatusEndpoint {
   /** That of the serving epoch. */
   #admin: AdminClient;
   #serving: EnvoyRun | undefined;
+  readonly #listeners = new LackingListeners();
   #requests = 0;
   /** Undefined before the first answer. */
   #wasReady: boolean | undefined;
@@ -132,12 +134,16 @@ class StatusEndpoint {
   useAdmin({ epoch, baseId }: EnvoyRun): void {
     this.#admin = this.#environment.admins.of(baseId);
     this.#serving = { epoch, baseId };
+    this.#listeners.begin();
   }
 
   async askEnvoy({ request, at }: EnvoyAsk): Promise<void> {
     const run = this.#serving ?? { epoch: 0, baseId: 0 };
     const { by, live, detail } = await askServingEnvoy(at, this.#admin, run, this.#environment.ports);
-    this.#report({ type: 'envoy.answered', request, by, live, detail });
+    // Live is not yet serving all that it was sent. While the admin port is another one's, what it said before counts.
+    const lacking = live && (by === 'admin' ? await this.#listeners.look(this.#admin) : this.#listeners.problem);
+    if (lacking) this.#report({ type: 'envoy.answered', request, by, live: false, detail: lacking });
+    else this.#report({ type: 'envoy.answered', request, by, live, detail });
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

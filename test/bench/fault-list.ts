@@ -1,7 +1,9 @@
 /** The faults of `npm run bench:faults`. Each is done to a subject that serves, under load. */
+import { generateKeyPairSync } from 'node:crypto';
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { loadAuthority } from '../certs/authority.ts';
 import { swapMountedFiles } from '../certs/certificate-directory.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { EnvoyProcess } from '../harness/host-processes.ts';
@@ -95,6 +97,22 @@ export const faults: readonly Fault[] = [
       const atMs = performance.now();
       const garbage = 'this is not a certificate\n';
       swapMountedFiles(mesh.certificates.directory, { 'tls.crt': garbage, 'tls.key': garbage });
+      await sleep(badTimeMs);
+      return { atMs, serialNumber: mesh.renewCertificate() };
+    },
+  },
+  {
+    name: 'refused-certificate',
+    what: `a certificate that Envoy refuses (RSA 1024) for ${badTimeMs / 1_000} s, then a good one`,
+    goal: nothing,
+    observeMs: 5_000,
+    inflict: async (mesh) => {
+      const { authorityDirectory, directory, hosts } = mesh.certificates;
+      const read = (name: string): string => readFileSync(join(authorityDirectory, name), 'utf8');
+      const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
+      const issued = loadAuthority(read('ca.crt'), read('ca.key')).issue(hosts, weak);
+      const atMs = performance.now();
+      swapMountedFiles(directory, { 'tls.crt': issued.certificate, 'tls.key': issued.privateKey });
       await sleep(badTimeMs);
       return { atMs, serialNumber: mesh.renewCertificate() };
     },

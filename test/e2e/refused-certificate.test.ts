@@ -1,0 +1,63 @@
+/** Certificates that the real Envoy does not take (RSA of 1024 bits): at the first start, and in place of one that serves. */
+import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { loadAuthority } from '../certs/authority.ts';
+import { swapMountedFiles } from '../certs/certificate-directory.ts';
+import { eventually } from '../harness/eventually.ts';
+import { Mesh } from '../harness/mesh.ts';
+import { probe } from '../harness/probe.ts';
+import { conclude } from './conclude.ts';
+
+let mesh: Mesh;
+
+beforeAll(async () => {
+  mesh = await Mesh.create({ sidecar: false, watchDelayMs: 200, drainMs: 1_000, parentShutdownMs: 2_000 });
+});
+
+afterAll(() => conclude(mesh));
+
+function putRefusedCertificate(): void {
+  const { authorityDirectory, directory, hosts } = mesh.certificates;
+  const read = (name: string): string => readFileSync(join(authorityDirectory, name), 'utf8');
+  const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
+  const issued = loadAuthority(read('ca.crt'), read('ca.key')).issue(hosts, weak);
+  swapMountedFiles(directory, { 'tls.crt': issued.certificate, 'tls.key': issued.privateKey });
+}
+
+const readiness = async (): Promise<number> =>
+  (await fetch(`http://127.0.0.1:${mesh.gateway!.statusPort}/healthz/ready`)).status;
+
+const serves = async (serial: string): Promise<boolean> => (await probe(mesh.httpsTarget)).serialNumber === serial;
+
+test('an Envoy that starts without its TLS listener is not ready, says why, and is once it has it', async () => {
+  putRefusedCertificate();
+  await Promise.all([mesh.startSamples(), mesh.startDiscovery()]);
+  const gateway = mesh.startGateway();
+  // What it was not refused it serves.
+  await mesh.waitForAnswer(mesh.httpTarget);
+  await eventually('it says why', () => gateway.program.output().includes('LIVE without 1 refused listeners'), {
+    deadlineMs: 20_000,
+  });
+  expect(gateway.program.output()).toContain('only RSA certificates with 2048-bit or larger keys are supported');
+  expect(await readiness()).toBe(503);
+  const serial = mesh.renewCertificate();
+  await mesh.waitForAgent(gateway, 60_000);
+  await eventually('the good certificate is served', () => serves(serial), { deadlineMs: 20_000 });
+}, 120_000);
+
+test('one that serves goes on with the certificate that it has, and is ready', async () => {
+  const serial = mesh.renewCertificate();
+  await eventually('the good certificate is served', () => serves(serial), { deadlineMs: 30_000 });
+  const before = mesh.envoysOf(mesh.gateway!).at(-1)!.pid;
+  putRefusedCertificate();
+  await eventually('it is told', () => mesh.gateway!.program.output().includes('(block 1: RSA 1024 bits)'), {
+    deadlineMs: 20_000,
+  });
+  expect(await readiness()).toBe(200);
+  expect(await serves(serial)).toBe(true);
+  expect(mesh.envoysOf(mesh.gateway!).at(-1)!.pid).toBe(before);
+  const next = mesh.renewCertificate();
+  await eventually('the next good one is served', () => serves(next), { deadlineMs: 30_000 });
+}, 120_000);
