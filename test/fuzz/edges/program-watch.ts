@@ -9,8 +9,8 @@ export interface ProgramLimits {
   readonly answerMs: number;
 }
 
-/** A bug that the last fence had to catch, or a stack of one. */
-const escaped = /uncaught|unhandled|\bat .+ \(?(file:|node:|\/).+:\d+:\d+\)?$/i;
+/** A bug that a fence had to catch: a stack, or its words. */
+const escaped = /an error escaped|an xDS (?:stream|connection) failed|\bat .*?(?:file:|node:|\/)[^ ]+:\d+:\d+/i;
 
 export class ProgramWatch {
   readonly #program: Program;
