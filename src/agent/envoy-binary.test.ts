@@ -32,6 +32,15 @@ describe('finding', () => {
     expect(findEnvoy({ env: { ...env, ENVOY_BINARY: variable }, binaryPath: flag })?.path).toBe(flag);
   });
 
+  test('without a home there is no cache, and that is no bug of ours', () => {
+    const home = (): string => {
+      throw new Error('uv_os_homedir returned ENOENT');
+    };
+    expect(findEnvoy({ env: {}, home })).toBeUndefined();
+    expect(() => cacheFolder({}, home)).toThrow(/no home to keep it in/);
+    expect(cacheFolder({ XDG_CACHE_HOME: '/x' }, home)).toBe('/x/chartpilot/envoy-1.40.0');
+  });
+
   test('a binary that was named and is not there is an error, not a reason to take another one', () => {
     const env = { PATH: dirname(program(join(folder(), 'envoy'))), ENVOY_BINARY: '/nowhere/envoy' };
     expect(() => findEnvoy({ env })).toThrow(/\/nowhere\/envoy, named by ENVOY_BINARY, does not exist/);

@@ -15,6 +15,8 @@ export interface EnvoySearch {
   /** `--binaryPath`, or `binaryPath` of the mesh configuration. */
   readonly binaryPath?: string;
   readonly env: NodeJS.ProcessEnv;
+  /** Of this user, as the system knows it; throws where it knows none. */
+  readonly home?: () => string;
 }
 
 export interface FoundEnvoy {
@@ -28,7 +30,7 @@ export interface FoundEnvoy {
  *
  * @throws ChartpilotError ENVOY_NOT_FOUND when a binary was named that cannot be run: no other one is meant then
  */
-export function findEnvoy({ binaryPath, env }: EnvoySearch): FoundEnvoy | undefined {
+export function findEnvoy({ binaryPath, env, home }: EnvoySearch): FoundEnvoy | undefined {
   if (binaryPath !== undefined) return named(binaryPath, '--binaryPath');
   if (env.ENVOY_BINARY) return named(env.ENVOY_BINARY, 'ENVOY_BINARY');
   const inPath = (env.PATH ?? '')
@@ -36,8 +38,9 @@ export function findEnvoy({ binaryPath, env }: EnvoySearch): FoundEnvoy | undefi
     .map((folder) => join(folder || '.', 'envoy'))
     .find(isExecutable);
   if (inPath !== undefined) return { path: resolve(inPath), by: 'PATH' };
-  const cached = binaryIn(cacheFolder(env));
-  return isExecutable(cached) ? { path: cached, by: 'the cache folder' } : undefined;
+  const folder = cacheFolderOf(env, home);
+  const cached = folder === undefined ? undefined : binaryIn(folder);
+  return cached !== undefined && isExecutable(cached) ? { path: cached, by: 'the cache folder' } : undefined;
 }
 
 function named(path: string, by: string): FoundEnvoy {
@@ -48,9 +51,25 @@ function named(path: string, by: string): FoundEnvoy {
   });
 }
 
-/** `$XDG_CACHE_HOME/chartpilot/envoy-1.40.0`. */
-export function cacheFolder(env: NodeJS.ProcessEnv): string {
-  return join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'chartpilot', `envoy-${envoyVersion}`);
+/**
+ * `$XDG_CACHE_HOME/chartpilot/envoy-1.40.0`.
+ *
+ * @throws ChartpilotError ENVOY_NOT_FOUND where this user has no home: a container's user by number, as 1337
+ */
+export function cacheFolder(env: NodeJS.ProcessEnv, home?: () => string): string {
+  const folder = cacheFolderOf(env, home);
+  if (folder !== undefined) return folder;
+  throw new ChartpilotError('ENVOY_NOT_FOUND', 'nor can one be installed: this user has no home to keep it in', {
+    remedy: 'Name a binary with --binaryPath or ENVOY_BINARY, or a folder with XDG_CACHE_HOME.',
+  });
+}
+
+function cacheFolderOf(env: NodeJS.ProcessEnv, home = homedir): string | undefined {
+  try {
+    return join(env.XDG_CACHE_HOME || join(home(), '.cache'), 'chartpilot', `envoy-${envoyVersion}`);
+  } catch {
+    return undefined;
+  }
 }
 
 function binaryIn(folder: string): string {

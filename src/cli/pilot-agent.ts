@@ -19,11 +19,13 @@ const setUpFailed = 255;
 
 interface CommandFlags extends ProxyFlags, LogFlags, RecordingFlags {}
 
+const hint = "(run 'pilot-agent --help' or 'pilot-agent COMMAND --help')";
+
 function pilotAgent(): Command {
   const program = new Command('pilot-agent')
     .description('Runs Envoy beside a workload: starts it, hot-restarts it, keeps it running, drains it.')
     .allowUnknownOption()
-    .showHelpAfterError("(run 'pilot-agent --help' or 'pilot-agent COMMAND --help')")
+    .showHelpAfterError(hint)
     .exitOverride()
     .addCommand(proxyCommand())
     .addCommand(
@@ -37,6 +39,8 @@ function pilotAgent(): Command {
       }),
     )
     .addCommand(versionCommand('pilot-agent'));
+  // A command that is added, not made by its program, takes over nothing of it.
+  for (const command of program.commands) command.exitOverride().showHelpAfterError(hint);
   return speakThroughSinks(program);
 }
 
@@ -44,7 +48,8 @@ function proxyCommand(): Command {
   const command = new Command('proxy')
     .summary('run Envoy until told to end')
     .description(
-      'Runs Envoy until SIGTERM, SIGINT or SIGQUIT (drain, then end; a second one: at once). SIGHUP restarts it hot, SIGUSR1 reopens access logs.',
+      'Runs Envoy until SIGTERM, SIGINT or SIGQUIT (drain, then end; a second one: at once). ' +
+        'SIGHUP restarts it hot, SIGUSR1 reopens access logs.',
     )
     .argument('[role]', 'sidecar or router', 'sidecar')
     .allowUnknownOption()

@@ -1,0 +1,43 @@
+/** What a person who gets the command line wrong is told: one paragraph, on standard error, and exit code 255. */
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { packageRoot } from '../runtime/package-root.ts';
+
+// Real programs, on a machine that may be busy with other tests.
+vi.setConfig({ testTimeout: 60_000 });
+
+function run(...args: string[]): { code: number | null; told: string } {
+  const program = join(packageRoot(), 'src/cli/pilot-agent.ts');
+  const { status, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: 'utf8', cwd: '/' });
+  return { code: status, told: stderr };
+}
+
+test.each([
+  ['a command that there is not', ['serve'], /unknown command 'serve'\n.*--help/],
+  ['a flag without its value', ['proxy', '--restartPolicy'], /'--restartPolicy <policy>' argument missing\n.*--help/],
+  ['too few words', ['request', 'GET'], /missing required argument 'path'\n.*--help/],
+  ['another role', ['proxy', 'waypoint'], /Invalid proxy Type: waypoint\n.*Say sidecar or router/],
+  [
+    'several values at once',
+    ['proxy', '--watchDelay', 'soon', '--statusPort', '15000', '--hotRestart', 'maybe'],
+    /--watchDelay must be a duration.*--hotRestart must be on or off.*--statusPort and --proxyAdminPort must differ/,
+  ],
+  [
+    'a file that is not there',
+    ['proxy', '--customConfigFile', '/nowhere'],
+    /--customConfigFile \/nowhere does not exist/,
+  ],
+  ['a directory for a file', ['proxy', '--meshConfig', '/etc'], /a file cannot be read: \/etc: EISDIR/],
+  ['a log target', ['proxy', '--log_target', '/nowhere/log'], /--log_target \/nowhere\/log/],
+  [
+    'no certificate of the control plane',
+    ['proxy'],
+    /root certificate for the control plane, is missing\n.*XDS_ROOT_CA/,
+  ],
+])('%s', (_, args, expected) => {
+  const { code, told } = run(...args);
+  expect(told).toMatch(expected);
+  expect(told.split('\n').length).toBeLessThan(5);
+  expect(code).toBe(255);
+});
