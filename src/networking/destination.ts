@@ -1,7 +1,7 @@
 /** From a route's destination to the cluster behind it, for HTTP, TLS and TCP routes alike (spec/discovery.md §8.6). */
 import type { Destination } from '../model/kinds/virtual-service.ts';
 import type { Service } from '../model/service.ts';
-import { serviceBehind } from '../model/service-alias.ts';
+import { namedBy } from './alias.ts';
 import { outboundClusterName } from './names.ts';
 import type { Reach } from './reach.ts';
 
@@ -10,13 +10,14 @@ export interface ResolvedDestination {
   readonly port: number;
   /** Absent when no service of the name is in reach: the cluster does not exist then, and requests fail. */
   readonly service: Service | undefined;
+  /** Whose destination rule holds: the service, or another name for it that has one. */
+  readonly ruled: Service | undefined;
 }
 
 /** Without a port: the service's only one, else the port of the listener. */
 export function resolveDestination(destination: Destination, listenerPort: number, reach: Reach): ResolvedDestination {
-  const service = serviceBehind(reach.serviceByHostname(destination.host), (host) => reach.serviceByHostname(host));
+  const { service, clustered } = namedBy(destination.host, reach);
   const port = destination.port?.number ?? (service?.ports.length === 1 ? service.ports[0]!.number : listenerPort);
-  // An alias has no cluster of its own.
-  const host = service?.hostname ?? destination.host;
-  return { cluster: outboundClusterName(port, destination.subset ?? '', host), port, service };
+  const host = clustered?.hostname ?? destination.host;
+  return { cluster: outboundClusterName(port, destination.subset ?? '', host), port, service, ruled: clustered };
 }

@@ -43,6 +43,19 @@ export function parseOutboundClusterName(name: string): OutboundClusterParts | u
   return { port: Number(parts[1]), subset: parts[2]!, host: parts[3]!, sni };
 }
 
+/** The endpoints of a cluster of an alias are those of what it stands for: both are in their name. */
+export function aliasAssignmentName(clusterName: string, target: string): string {
+  return `${clusterName}|${target}`;
+}
+
+/** Takes the name of endpoints apart; undefined for one that is of no outbound cluster. */
+export function parseAssignmentName(name: string): (OutboundClusterParts & { readonly target?: string }) | undefined {
+  const parts = name.split('|');
+  if (parts.length !== 5) return parseOutboundClusterName(name);
+  const cluster = parseOutboundClusterName(parts.slice(0, 4).join('|'));
+  return cluster && parts[4] !== '' ? { ...cluster, target: parts[4]! } : undefined;
+}
+
 /** `0.0.0.0_8080`; for a unix socket its path and port 0. */
 export function listenerName(bind: string, port: number): string {
   return `${bind}_${port}`;

@@ -4,6 +4,8 @@ import { type ConfigKey, configKeyText, parseConfigKey } from '../../model/confi
 import type { NodeType } from '../../model/proxy.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
+import type { Service } from '../../model/service.ts';
+import { isAlias } from '../../model/service-alias.ts';
 import { endpointType, type Generator } from '../../networking/index.ts';
 import type { PublishedContext } from './mesh-state.ts';
 import type { NameList } from './name-list.ts';
@@ -25,9 +27,24 @@ export function mayTouch(kind: string, typeUrl: string, nodeType: NodeType): boo
 export function hostsOfRules({ context, previous, changed }: PublishedContext): readonly string[] {
   const hosts = [...changed].map(parseConfigKey).flatMap((key) => {
     if (key.kind !== 'DestinationRule') return [];
-    return [context.hostOfRule(key), previous?.hostOfRule(key)].filter((host) => host !== undefined);
+    return [context, previous].flatMap((one) => {
+      const host = one?.hostOfRule(key);
+      // Endpoints of another name are known by the service that it stands for, which may be any.
+      return host === undefined ? [] : [isNameOfAlias(host, one!) ? '*' : host];
+    });
   });
   return [...new Set(hosts)].map((name) => configKeyText({ kind: ruleHost, namespace: '', name }));
+}
+
+const aliasNames = new WeakMap<readonly Service[], ReadonlySet<string>>();
+
+function isNameOfAlias(host: string, { services }: PushContext): boolean {
+  let names = aliasNames.get(services);
+  if (names === undefined) {
+    names = new Set(services.filter(isAlias).map(({ hostname }) => hostname));
+    aliasNames.set(services, names);
+  }
+  return names.has(host);
 }
 
 /**

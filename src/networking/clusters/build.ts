@@ -3,7 +3,9 @@
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
-import { serviceKey } from '../../model/service.ts';
+import { type Service, serviceKey } from '../../model/service.ts';
+import { isAlias } from '../../model/service-alias.ts';
+import { namedBy, ownRuleOf } from '../alias.ts';
 import { mergeGateways } from '../gateway/merge.ts';
 import { referencedServices } from '../gateway/referenced-services.ts';
 import { type Memory, noMemory } from '../memory.ts';
@@ -19,7 +21,9 @@ export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memo
   const reach = reachOf(shape, push);
   const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
   const outbound = services.flatMap((service) =>
-    sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, memory),
+    isAlias(service)
+      ? aliasClusters(service, reach, shape, push, memory)
+      : sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, memory),
   );
   const rest = shape.type === 'router' ? gatewayClusters(shape, push, reach) : sidecarClusters(shape, push);
   const byName = new Map<string, Resource>();
@@ -27,6 +31,20 @@ export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memo
     if (!byName.has(resource.name)) byName.set(resource.name, resource);
   }
   return [...byName.values()];
+}
+
+/** Of a name that a destination rule is for: the service's, under that name. */
+function aliasClusters(
+  alias: Service,
+  reach: Reach,
+  shape: ProxyShape,
+  push: PushContext,
+  memory: Memory,
+): readonly Resource[] {
+  const rule = ownRuleOf(alias, reach);
+  const { service } = namedBy(alias.hostname, reach);
+  if (rule === undefined || service === undefined) return [];
+  return sharedOutboundClusters(service, rule, shape, push, memory, alias);
 }
 
 function sidecarClusters(shape: ProxyShape, push: PushContext): Resource[] {

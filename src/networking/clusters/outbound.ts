@@ -13,7 +13,7 @@ import { selectEndpoints } from '../endpoints/selection.ts';
 import type { Init } from '../init.ts';
 import { metadataExchange } from '../istio-extensions.ts';
 import { istioMetadata, serviceMetadata } from '../metadata.ts';
-import { configPath, outboundClusterName, sniName } from '../names.ts';
+import { aliasAssignmentName, configPath, outboundClusterName, sniName } from '../names.ts';
 import { type Origin, serviceOrigin, subsetOrigins, withOrigins } from '../origin.ts';
 import { type ClusterShape, hasWorkloadCertificates } from '../proxy-shape.ts';
 import { namedResource, type Resource } from '../resource.ts';
@@ -37,6 +37,8 @@ export interface OutboundTarget {
   /** Empty: all endpoints. */
   readonly subset: string;
   readonly rule: MergedDestinationRule | undefined;
+  /** Another name for the service, which the rule is for: the cluster is called by it. */
+  readonly alias?: Service | undefined;
 }
 
 /** All clusters of one service: everything that they depend on is in the arguments, so that a cache may keep them. */
@@ -45,23 +47,24 @@ export function outboundClusters(
   rule: MergedDestinationRule | undefined,
   shape: ClusterShape,
   push: PushContext,
+  alias?: Service,
 ): Resource[] {
-  const dependsOn = [serviceKey(service), ...(rule?.origins ?? [])];
+  const dependsOn = [serviceKey(service), ...(alias ? [serviceKey(alias)] : []), ...(rule?.origins ?? [])];
   const subsets = ['', ...(rule?.config.spec.subsets ?? []).map((subset) => subset.name)];
   return service.ports
     .filter((port) => port.protocol !== 'UDP')
-    .flatMap((port) => subsets.map((subset) => outboundCluster({ service, port, subset, rule }, shape, push)))
+    .flatMap((port) => subsets.map((subset) => outboundCluster({ service, port, subset, rule, alias }, shape, push)))
     .filter((cluster) => cluster !== undefined)
     .map((cluster) => namedResource(ClusterSchema, cluster, dependsOn));
 }
 
 /** Undefined for an alias, and for a DNS service without a single name to resolve. */
 export function outboundCluster(target: OutboundTarget, shape: ClusterShape, push: PushContext): Cluster | undefined {
-  const { service, port, subset, rule } = target;
+  const { service, port, subset, rule, alias } = target;
   const policy = effectivePolicy(rule?.config.spec, subset, port.number);
   const discovery = discoveryOf(service, policy, shape, push);
   if (discovery === undefined) return undefined;
-  const name = outboundClusterName(port.number, subset, service.hostname);
+  const name = outboundClusterName(port.number, subset, (alias ?? service).hostname);
   const endpoints = discoveryFields(name, discovery, target, policy, shape, push);
   if (endpoints === undefined) return undefined;
   const cluster = create(ClusterSchema, {
@@ -106,8 +109,8 @@ function balancing({ service }: OutboundTarget, policy: EffectivePolicy, discove
   return commonLbConfig(policy, ordering, unhealthy && discovery !== 'ORIGINAL_DST');
 }
 
-function originsOfTarget({ service, subset, rule }: OutboundTarget): readonly Origin[] {
-  return [...serviceOrigin(service), ...subsetOrigins(rule, subset)];
+function originsOfTarget({ service, subset, rule, alias }: OutboundTarget): readonly Origin[] {
+  return [...serviceOrigin(service), ...(alias ? serviceOrigin(alias) : []), ...subsetOrigins(rule, subset)];
 }
 
 function discoveryFields(
@@ -118,7 +121,9 @@ function discoveryFields(
   shape: ClusterShape,
   push: PushContext,
 ): ClusterInit | undefined {
-  if (discovery === 'EDS') return edsFields(name);
+  if (discovery === 'EDS') {
+    return edsFields(target.alias ? aliasAssignmentName(name, target.service.hostname) : name);
+  }
   if (discovery === 'ORIGINAL_DST') return originalDestinationFields;
   if (discovery === 'DYNAMIC_DNS') return dynamicDnsFields(shape, push.mesh);
   const endpoints = dnsEndpoints(target, policy, push);
@@ -157,7 +162,7 @@ function connectionFields(policy: EffectivePolicy, push: PushContext): ClusterIn
 
 /** TLS and the HTTP version belong together: ALPN follows the version, the version's options carry the SNI's source. */
 function protocolFields(
-  { service, port, subset, rule }: OutboundTarget,
+  { service, port, subset, rule, alias }: OutboundTarget,
   discovery: Discovery,
   policy: EffectivePolicy,
   shape: ClusterShape,
@@ -174,7 +179,8 @@ function protocolFields(
   const mutualTls = policy.tls?.mode === 'ISTIO_MUTUAL' || (policy.tls === undefined && automatic !== 'never');
   const { autoSni, autoSanValidation, ...transport } = upstreamTls(policy.tls, {
     service,
-    sniName: sniName(port.number, subset, service.hostname),
+    // Gateways between networks know the service, and not what others call it.
+    sniName: sniName(port.number, alias ? '' : subset, service.hostname),
     identities: mutualTls ? identitiesOf(service, push) : [],
     http2: speaksHttp2(http),
     automatic,

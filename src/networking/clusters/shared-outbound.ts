@@ -21,17 +21,18 @@ export function sharedOutboundClusters(
   shape: ClusterShape,
   push: PushContext,
   memory: Memory,
+  alias?: Service,
 ): readonly Resource[] {
   const secured = automaticMutualTlsText(service, push);
-  const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service)} ${secured}`;
+  const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service)} ${secured} ${alias?.hostname ?? ''}`;
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   // Of endpoints that are not in the cluster, their identities are: mutual TLS expects them.
   const ofEndpoints = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
-  const inputs = [service, rule, push.mesh, ofEndpoints];
+  const inputs = [service, alias, rule, push.mesh, ofEndpoints];
   return memory.recall('CDS', key, inputs, (): ClustersOfService => {
     return {
-      clusters: outboundClusters(service, rule, shape, push),
-      dependsOn: [serviceKey(service), ...(rule?.origins ?? [])],
+      clusters: outboundClusters(service, rule, shape, push, alias),
+      dependsOn: [serviceKey(service), ...(alias ? [serviceKey(alias)] : []), ...(rule?.origins ?? [])],
     };
   }).clusters;
 }

@@ -4,10 +4,11 @@ import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/
 import type { ConfigKey } from '../../model/config.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
-import { endpointsKey, serviceKey } from '../../model/service.ts';
+import { endpointsKey, type Service, serviceKey } from '../../model/service.ts';
+import { namedBy, ownRuleOf } from '../alias.ts';
 import { ruleText } from '../input-text.ts';
 import { type Memory, noMemory } from '../memory.ts';
-import { parseOutboundClusterName } from '../names.ts';
+import { parseAssignmentName } from '../names.ts';
 import { endpointShapeKey } from '../proxy-shape.ts';
 import { type Reach, reachOf } from '../reach.ts';
 import { Resource } from '../resource.ts';
@@ -37,10 +38,12 @@ function endpointsOfCluster(
   shape: ProxyShape,
   memory: Memory,
 ): Resource {
-  const parts = parseOutboundClusterName(clusterName);
-  const service = parts && reach.serviceByHostname(parts.host);
+  const parts = parseAssignmentName(clusterName);
+  const service = parts && reach.serviceByHostname(parts.target ?? parts.host);
   if (service === undefined) return emptyAssignment(clusterName, []);
-  const rule = reach.destinationRuleFor(service);
+  const alias = parts!.target === undefined ? undefined : aliasOf(parts!.host, service, reach);
+  if (parts!.target !== undefined && alias === undefined) return emptyAssignment(clusterName, [serviceKey(service)]);
+  const rule = alias ? ownRuleOf(alias, reach) : reach.destinationRuleFor(service);
   const port = service.ports.find((candidate) => candidate.number === parts!.port);
   const subset = subsetOf(rule?.config.spec, parts!.subset);
   if (port === undefined || (parts!.subset !== '' && subset === undefined)) {
@@ -51,7 +54,7 @@ function endpointsOfCluster(
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   const { network, clusterId } = shape;
   const key = `${clusterName} ${service.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, ordering, service)} ${network} ${clusterId}`;
-  return memory.recall('EDS', key, [service, rule, endpoints, push.mesh, push.networkGateways], () => {
+  return memory.recall('EDS', key, [service, alias, rule, endpoints, push.mesh, push.networkGateways], () => {
     const chosen = selectEndpoints(endpoints, {
       port,
       health: healthSelection(service, policy.outlierDetection, push.features),
@@ -70,8 +73,15 @@ function endpointsOfCluster(
       outlierDetection: policy.outlierDetection !== undefined,
     });
     const dependsOn = [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])];
+    if (alias) dependsOn.push(serviceKey(alias));
     return new Resource(clusterName, ClusterLoadAssignmentSchema, assignment, dependsOn);
   });
+}
+
+/** Another name for a service, if it is one. */
+function aliasOf(hostname: string, service: Service, reach: Reach): Service | undefined {
+  const { chain, service: meant } = namedBy(hostname, reach);
+  return chain.length > 1 && meant?.hostname === service.hostname ? chain[0] : undefined;
 }
 
 /** Of a name that means nothing. Not remembered: there is no end of such names, and whoever asks for them chose them. */
@@ -83,5 +93,6 @@ function emptyAssignment(clusterName: string, dependsOn: readonly ConfigKey[]): 
 
 /** The host of a cluster's service; empty for a name that is none of an outbound cluster. */
 export function hostOfAssignment(name: string): string {
-  return parseOutboundClusterName(name)?.host ?? '';
+  const parts = parseAssignmentName(name);
+  return parts?.target ?? parts?.host ?? '';
 }

@@ -3,7 +3,7 @@ import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import { destinationHosts } from '../../model/resolve-virtual-service.ts';
 import type { Service } from '../../model/service.ts';
-import { serviceBehind } from '../../model/service-alias.ts';
+import { chainBehind } from '../../model/service-alias.ts';
 import { gatewayName, mergeGateways } from './merge.ts';
 
 /**
@@ -22,7 +22,10 @@ export function referencedServices(
     .flatMap((gateway) => push.virtualServicesFor(gatewayName(gateway), shape.configNamespace))
     .flatMap(({ config }) => [...destinationHosts(config.spec)]);
   const wanted = new Set(
-    [...named, ...providerHosts(push)].map((host) => serviceBehind(byHost.get(host), (other) => byHost.get(other))),
+    [...named, ...providerHosts(push)].flatMap((host) => {
+      const first = byHost.get(host);
+      return first === undefined ? [] : chainBehind(first, (other) => byHost.get(other));
+    }),
   );
   return services.filter((service) => wanted.has(service));
 }

@@ -51,8 +51,8 @@ export interface TcpRoute {
 
 /** The proxy to a route's destinations, with the timeouts and the tunnel of the first one's traffic policy. */
 export function routeFilters(route: TcpRoute, context: ConnectionContext, reach: Reach): Filter[] {
-  const { service, port } = resolveDestination(route.first, route.port, reach);
-  const rule = service && reach.destinationRuleFor(service);
+  const { service, ruled, port } = resolveDestination(route.first, route.port, reach);
+  const rule = ruled && reach.destinationRuleFor(ruled);
   const policy = effectivePolicy(rule?.config.spec, route.first.subset ?? '', port);
   const tcp = policy.connectionPool?.tcp;
   return tcpFilters(context, {

@@ -9,8 +9,10 @@ import { type Port, type Service, serviceKey } from '../../model/service.ts';
 import { isAlias } from '../../model/service-alias.ts';
 import type { EgressListenerScope, SidecarScope } from '../../model/sidecar-scope.ts';
 import { isUnixSocket, isWildcardAddress, loopbackAddress, unixSocketPath, wildcardAddress } from '../address.ts';
+import { aliasesOf, namedBy } from '../alias.ts';
 import { outboundClusterName, sniffedRouteName } from '../names.ts';
 import { serviceOrigin, sidecarOrigin } from '../origin.ts';
+import { reachOf } from '../reach.ts';
 import { isPrivilegedPort, isReservedPort } from '../reserved-ports.ts';
 import { tcpRoutes, tlsRoutes } from './l4-routes.ts';
 import { addressesOf, type ServiceAddress } from './outbound-addresses.ts';
@@ -125,11 +127,23 @@ function tcpChains(
   protocol: Protocol,
   { bind, subnets }: ServiceAddress,
 ): { readonly chains: readonly TcpChainPlan[]; readonly dependsOn: readonly ConfigKey[] } {
-  const { scope, shape, l4Services, bound } = laying;
-  const context = { shape, reach: scope, gateways: mesh, port: port.number };
-  const own = l4Services.filter(({ config }) => config.spec.hosts.some((host) => isHostWithin(service.hostname, host)));
+  const { shape, push, l4Services, bound, egress } = laying;
+  const reach = reachOf(shape, push);
+  const context = { shape, reach, gateways: mesh, port: port.number };
+  const isOver = (name: string) => (over: ResolvedVirtualService) =>
+    over.config.spec.hosts.some((host) => isHostWithin(name, host));
+  const own = l4Services.filter(isOver(service.hostname));
+  // By their SNI connections tell by which name they were asked for; by their address they do not.
+  const names = isTls(protocol) ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
+  const ofNames = names.flatMap(({ hostname }) =>
+    tlsRoutes(
+      l4Services.filter((over) => !own.includes(over) && isOver(hostname)(over)),
+      [hostname],
+      context,
+    ),
+  );
   const routes = isTls(protocol)
-    ? [...tlsRoutes(own, [service.hostname], context), ...tcpRoutes(own, context)]
+    ? [...ofNames, ...tlsRoutes(own, [service.hostname], context), ...tcpRoutes(own, context)]
     : tcpRoutes(own, context);
   const shared = bound || isWildcardAddress(bind);
   const chains: TcpChainPlan[] = routes.map((route) => ({
@@ -144,17 +158,23 @@ function tcpChains(
     protocol,
     origins: [route.origin, ...serviceOrigin(service)],
   }));
-  // What no route takes goes to the service itself.
-  chains.push({
-    match: {
-      serverNames: isTls(protocol) && shared && service.hostname !== '*' ? [service.hostname] : [],
-      destinationSubnets: subnets,
-    },
-    destinations: [{ cluster: outboundClusterName(port.number, '', service.hostname), weight: 0 }],
-    first: { host: service.hostname, port: { number: port.number } },
+  const toName = (named: Service, serverNames: readonly string[]): TcpChainPlan => ({
+    match: { serverNames, destinationSubnets: subnets },
+    destinations: [{ cluster: outboundClusterName(port.number, '', named.hostname), weight: 0 }],
+    first: { host: named.hostname, port: { number: port.number } },
     port: port.number,
     protocol,
-    origins: serviceOrigin(service),
+    origins: serviceOrigin(named),
   });
-  return { chains, dependsOn: own.flatMap(({ origins }) => origins) };
+  // What no route takes goes to the service itself, under the name whose rule holds.
+  const bySni = names.map(({ hostname }) => ({ hostname, clustered: namedBy(hostname, reach).clustered ?? service }));
+  for (const { hostname, clustered } of bySni)
+    if (clustered.hostname !== service.hostname) chains.push(toName(clustered, [hostname]));
+  const others = bySni
+    .filter(({ clustered }) => clustered.hostname === service.hostname)
+    .map(({ hostname }) => hostname);
+  const isShared = isTls(protocol) && shared && service.hostname !== '*';
+  chains.push(toName(service, isShared ? [service.hostname, ...others] : []));
+  const used = [...own, ...names.flatMap(({ hostname }) => l4Services.filter(isOver(hostname)))];
+  return { chains, dependsOn: [...new Set(used)].flatMap(({ origins }) => origins) };
 }

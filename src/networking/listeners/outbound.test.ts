@@ -196,3 +196,43 @@ spec:
     expect(httpFilters(web, { meshConfig: 'outboundTrafficPolicy: { mode: ALLOW_ANY_DYNAMIC_DNS }' })).toBe(true);
   });
 });
+
+it('tells names of a TLS service apart by their SNI, where something is written for one of them', () => {
+  const given = (name: string, spec: string): string => `
+apiVersion: v1
+kind: Service
+metadata: { name: ${name}, namespace: shop }
+spec: { ${spec} }
+---`;
+  const rule = (kind: string, name: string, spec: string): string => `
+apiVersion: networking.istio.io/v1
+kind: ${kind}
+metadata: { name: ${name}, namespace: shop }
+spec: { ${spec} }
+---`;
+  const host = (name: string): string => `${name}.shop.svc.cluster.local`;
+  const yaml =
+    given('web', 'clusterIP: None, ports: [{ name: https, port: 443 }]') +
+    given('plain', `type: ExternalName, externalName: ${host('web')}`) +
+    given('routed', `type: ExternalName, externalName: ${host('web')}`) +
+    given('ruled', `type: ExternalName, externalName: ${host('web')}`) +
+    rule(
+      'VirtualService',
+      'routed',
+      `hosts: [${host('routed')}], tls: [{ match: [{ sniHosts: [${host('routed')}] }], route: [{ destination: { host: to.test } }] }]`,
+    ) +
+    rule('DestinationRule', 'ruled', 'host: ruled, trafficPolicy: { loadBalancer: { simple: RANDOM } }');
+  const [listener] = listeners(yaml, { node: { metadata: { INTERCEPTION_MODE: 'NONE' } } });
+  const chains = listener!.filterChains.map(({ filterChainMatch, filters: [filter] }) => {
+    return [
+      filterChainMatch?.serverNames,
+      Buffer.from((filter!.configType.value as { value: Uint8Array }).value).toString(),
+    ];
+  });
+  const to = (cluster: string) => expect.stringContaining(cluster);
+  expect(chains).toEqual([
+    [[host('routed')], to('outbound|443||to.test')],
+    [[host('ruled')], to(`outbound|443||${host('ruled')}`)],
+    [[host('plain'), host('web')], to(`outbound|443||${host('web')}`)],
+  ]);
+});

@@ -57,8 +57,8 @@ function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: Sidecar
   const key = JSON.stringify([bind, port, bindToPort, http, chains, about, policies.id]);
   const reach = reachOf(shape, push);
   const rules = tcp.flatMap(({ first, port: chainPort }) => {
-    const { service } = resolveDestination(first, chainPort, reach);
-    return [service, service && reach.destinationRuleFor(service)];
+    const { service, ruled } = resolveDestination(first, chainPort, reach);
+    return [service, ruled, ruled && reach.destinationRuleFor(ruled)];
   });
   return memory.recall('LDS', key, [push.mesh, ...rules, ...policyObjects(policies)], () =>
     namedResource(ListenerSchema, toListener(plan, client, scope), [
@@ -104,12 +104,12 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
 
 function tcpChain(plan: TcpChainPlan, context: ConnectionContext): FilterChain {
   const reach = reachOf(context.shape, context.push);
-  const { service } = resolveDestination(plan.first, plan.port, reach);
+  const { ruled } = resolveDestination(plan.first, plan.port, reach);
   const chain = create(FilterChainSchema, {
     filterChainMatch: chainMatch(plan.match),
     filters: routeFilters(plan, context, reach),
   });
-  return withOrigins(chain, [...plan.origins, ...ruleOrigins(service && reach.destinationRuleFor(service))]);
+  return withOrigins(chain, [...plan.origins, ...ruleOrigins(ruled && reach.destinationRuleFor(ruled))]);
 }
 
 function httpChain(

@@ -100,9 +100,9 @@ function hashPolicies(destinations: readonly HttpRouteDestination[], context: Ac
 
 /** The hash policy of a destination's traffic policy. */
 export function hashOf(destination: Destination, context: ActionContext): RouteAction_HashPolicy | undefined {
-  const { service, port } = resolveDestination(destination, context.listenerPort, context.reach);
-  if (service === undefined) return undefined;
-  const rule = context.reach.destinationRuleFor(service);
+  const { service, ruled, port } = resolveDestination(destination, context.listenerPort, context.reach);
+  if (service === undefined || ruled === undefined) return undefined;
+  const rule = context.reach.destinationRuleFor(ruled);
   context.dependsOn.push(serviceKey(service), ...(rule?.origins ?? []));
   const hash = effectivePolicy(rule?.config.spec, destination.subset ?? '', port).loadBalancer?.consistentHash;
   return hash && hashPolicy(hash);

@@ -5,6 +5,7 @@ import { type Route, type RouteMatch, RouteSchema } from '../../gen/envoy/config
 import type { HttpMatchRequest, HttpRoute } from '../../model/kinds/virtual-service.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import type { Port, Service } from '../../model/service.ts';
+import { namedBy } from '../alias.ts';
 import { duration } from '../duration.ts';
 import type { Init } from '../init.ts';
 import { istioMetadata } from '../metadata.ts';
@@ -37,17 +38,26 @@ export function virtualServiceRoutes(service: ResolvedVirtualService, context: R
   return routes;
 }
 
-/** What a service without virtual service gets. */
-export function defaultRoute(service: Service, port: Port, context: ActionContext): Route {
-  const hash = hashOf({ host: service.hostname, port: { number: port.number } }, context);
+/**
+ * What a service without virtual service gets.
+ *
+ * @param name by which it is asked for: its own, or that of an alias
+ */
+export function defaultRoute(service: Service, port: Port, name: string, context: ActionContext): Route {
+  const destination = { host: name, port: { number: port.number } };
+  const hash = hashOf(destination, context);
+  const { clustered } = namedBy(name, context.reach);
   const route = create(RouteSchema, {
     name: 'default',
     match: { pathSpecifier: { case: 'prefix', value: '/' } },
-    decorator: { operation: `${service.hostname}:${port.number}/*` },
+    decorator: { operation: `${name}:${port.number}/*` },
     action: {
       case: 'route',
       value: {
-        clusterSpecifier: { case: 'cluster', value: outboundClusterName(port.number, '', service.hostname) },
+        clusterSpecifier: {
+          case: 'cluster',
+          value: outboundClusterName(port.number, '', (clustered ?? service).hostname),
+        },
         timeout: duration(0),
         maxGrpcTimeout: duration(0),
         retryPolicy: retryPolicy(undefined, context.meshRetry, hash !== undefined),

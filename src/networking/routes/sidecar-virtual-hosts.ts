@@ -1,20 +1,21 @@
 /** The virtual hosts of one sidecar route configuration: services, and the virtual services over them (§8.5). */
 import { VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { ConfigKey } from '../../model/config.ts';
-import { isHostWithin, isWildcard, mostSpecific } from '../../model/hostname.ts';
+import { isHostWithin, isWildcard } from '../../model/hostname.ts';
 import { isHttp } from '../../model/protocol.ts';
 import { isHeadless, type ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
 import { type Port, type Service, serviceKey } from '../../model/service.ts';
 import { virtualAddresses } from '../../model/service-addresses.ts';
-import { aliasesByTarget, chainBehind, isAlias } from '../../model/service-alias.ts';
+import { isAlias, serviceBehind } from '../../model/service-alias.ts';
 import type { EgressListenerScope, SidecarScope } from '../../model/sidecar-scope.ts';
+import { aliasesOf, namedBy, virtualServiceOver } from '../alias.ts';
 import { ruleText, serviceText } from '../input-text.ts';
 import type { Memory } from '../memory.ts';
 import { virtualHostName } from '../names.ts';
 import { originsOf, serviceOrigin, virtualServiceOrigins, withOrigins } from '../origin.ts';
-import { reachOf } from '../reach.ts';
+import { type Reach, reachOf } from '../reach.ts';
 import { Encodable } from '../resource.ts';
 import { virtualHost } from './configuration.ts';
 import { domainsOf, type NamedService } from './domains.ts';
@@ -59,6 +60,8 @@ interface Wanted extends NamedService {
   readonly services: readonly Service[];
   /** Services that are another name for it. */
   readonly aliasServices: readonly Service[];
+  /** Set where the name is one of these, with routes of its own. */
+  readonly alias?: Service;
   /** Absent: the service's default route. */
   readonly over: ResolvedVirtualService | undefined;
   readonly servicePort?: Port;
@@ -86,23 +89,25 @@ export function sidecarVirtualHosts(around: Surroundings): MadeVirtualHost[] {
   };
 
   const groups = serviceGroups(around);
+  const reach = reachOf(around.shape, around.push);
   const aliases = aliasesOf(selection.egress, scope);
   for (const { service, services, port, addresses } of groups) {
-    const over = mostSpecific(service.hostname, byHost);
-    claim({
-      hostname: service.hostname,
-      addresses,
-      headless: isHeadless(service),
+    const over = virtualServiceOver([service], byHost);
+    const names = (aliases.get(service.hostname) ?? []).map((alias) => nameOf(alias, over, byHost, reach));
+    const about = {
       port: port.number,
       listenerPort: selection.listenerPort || port.number,
       services,
-      aliasServices: aliases.get(service.hostname) ?? [],
-      over: over === undefined ? undefined : byHost.get(over),
       servicePort: port,
-    });
+    };
+    const aliasServices = names.filter(({ isOwn }) => !isOwn).map(({ alias }) => alias);
+    claim({ ...about, hostname: service.hostname, headless: isHeadless(service), addresses, aliasServices, over });
+    for (const { alias, over: own } of names.filter(({ isOwn }) => isOwn)) {
+      claim({ ...about, hostname: alias.hostname, addresses: [], aliasServices: [], alias, over: own });
+    }
   }
   if (selection.host !== undefined) return hosts;
-  const portOfHost = unknownHosts(selection, groups);
+  const portOfHost = unknownHosts(selection, groups, scope);
   for (const [hostname, over] of byHost) {
     const port = portOfHost(hostname);
     if (port === undefined) continue;
@@ -111,33 +116,46 @@ export function sidecarVirtualHosts(around: Surroundings): MadeVirtualHost[] {
   return hosts;
 }
 
+/** What requests to another name of a service are routed by, and whether that is something else than by the service's own. */
+function nameOf(
+  alias: Service,
+  ofService: ResolvedVirtualService | undefined,
+  byHost: ReadonlyMap<string, ResolvedVirtualService>,
+  reach: Reach,
+) {
+  const { chain, service, clustered } = namedBy(alias.hostname, reach);
+  const over = virtualServiceOver(chain, byHost);
+  return { alias, over, isOwn: over !== ofService || (over === undefined && clustered !== service) };
+}
+
 interface Remembered {
   readonly host: MadeVirtualHost | undefined;
   readonly dependsOn: readonly ConfigKey[];
 }
 
 /** With all domains that it wants. Undefined when no route of it holds for the proxy. */
-function makeVirtualHost(wanted: Wanted, { selection, shape, push, scope, memory }: Surroundings) {
-  const { hostname, port, listenerPort, services, aliasServices, over, servicePort, addresses } = wanted;
+function makeVirtualHost(wanted: Wanted, { selection, shape, push, memory }: Surroundings) {
+  const { hostname, port, listenerPort, services, aliasServices, alias, over, servicePort, addresses } = wanted;
   const aliases = aliasServices.map((alias) => alias.hostname);
-  const named = `${services.map(serviceText).join(' ') || hostname} ${addresses.join()} ${aliases.join()}`;
+  const text = services.map(serviceText).join(' ') || hostname;
+  const named = `${text} ${addresses.join()} ${aliases.join()} ${alias?.hostname ?? ''}`;
   const proxyDomain = shape.dnsDomain;
   const allPorts = selection.port === undefined;
-  const sole = selection.host !== undefined;
+  const sole = selection.host !== undefined && alias === undefined;
   const about = `${port} ${listenerPort} ${allPorts} ${sole} ${proxyDomain} ${shape.configNamespace}`;
   const rules = push.destinationRulesSelecting(shape.configNamespace, shape.labels);
   const key = `${named} ${about} ${ruleText(over)} ${shapeTextFor(over, shape)} ${rules}`;
   const reach = reachOf(shape, push);
   const hosts = over === undefined ? [hostname] : destinationsOf(over);
-  const inputs: unknown[] = [...services, ...aliasServices, over, push.mesh];
+  const inputs: unknown[] = [...services, ...aliasServices, alias, over, push.mesh];
   for (const host of hosts) {
-    const named = scope.serviceByHostname(host);
-    const chain = named === undefined ? [] : chainBehind(named, (name) => scope.serviceByHostname(name));
-    // What the name stands for, step by step, and the rule for the last of them.
-    inputs.push(...chain, undefined, chain.at(-1) && reach.destinationRuleFor(chain.at(-1)!));
+    // What the name stands for, step by step, and the rule for each.
+    for (const one of namedBy(host, reach).chain) inputs.push(one, reach.destinationRuleFor(one));
+    inputs.push(undefined);
   }
   return memory.recall('RDS', key, inputs, (): Remembered => {
-    const dependsOn: ConfigKey[] = [...services.slice(0, 1), ...aliasServices].map(serviceKey);
+    const others = alias === undefined ? aliasServices : [alias];
+    const dependsOn: ConfigKey[] = [...services.slice(0, 1), ...others].map(serviceKey);
     const context: RouteContext = {
       shape,
       gateway: 'mesh',
@@ -147,7 +165,9 @@ function makeVirtualHost(wanted: Wanted, { selection, shape, push, scope, memory
       dependsOn,
     };
     const routes =
-      over === undefined ? [defaultRoute(services[0]!, servicePort!, context)] : virtualServiceRoutes(over, context);
+      over === undefined
+        ? [defaultRoute(services[0]!, servicePort!, hostname, context)]
+        : virtualServiceRoutes(over, context);
     if (routes.length === 0) return { host: undefined, dependsOn };
     const name = virtualHostName(hostname, port);
     const { absoluteNames } = push.features;
@@ -155,7 +175,7 @@ function makeVirtualHost(wanted: Wanted, { selection, shape, push, scope, memory
       ? ['*']
       : domainsOf({ ...wanted, aliases }, { proxyDomain, absoluteNames, ...(allPorts && { port }) });
     const host = withOrigins(virtualHost(name, domains, routes), [
-      ...[...services, ...aliasServices].flatMap(serviceOrigin),
+      ...[...services, ...others].flatMap(serviceOrigin),
       ...virtualServiceOrigins(over),
     ]);
     const part = new Encodable(VirtualHostSchema, host);
@@ -187,18 +207,6 @@ interface ServiceGroup {
   readonly port: Port;
   /** Of all those services. */
   readonly addresses: readonly string[];
-}
-
-const aliasesOfListener = new WeakMap<EgressListenerScope, ReadonlyMap<string, readonly Service[]>>();
-
-/** Services of a listener that are another name for a service, by the host name of that. */
-function aliasesOf(egress: EgressListenerScope, scope: SidecarScope): ReadonlyMap<string, readonly Service[]> {
-  let known = aliasesOfListener.get(egress);
-  if (known === undefined) {
-    known = aliasesByTarget(egress.services, (host) => scope.serviceByHostname(host));
-    aliasesOfListener.set(egress, known);
-  }
-  return known;
 }
 
 function serviceGroups({ selection, shape, push }: Surroundings): readonly ServiceGroup[] {
@@ -241,9 +249,14 @@ function oldestByHost(services: readonly ResolvedVirtualService[]): Map<string, 
 function unknownHosts(
   selection: RouteSelection,
   groups: readonly ServiceGroup[],
+  scope: SidecarScope,
 ): (hostname: string) => number | undefined {
   const { services } = selection.egress;
-  const registered = new Set(services.map((service) => service.hostname));
+  const behind = (service: Service) => serviceBehind(service, (host) => scope.serviceByHostname(host));
+  // A name that stands for nothing in the mesh is nobody's.
+  const registered = new Set(
+    services.filter((service) => !isAlias(service) || behind(service) !== undefined).map(({ hostname }) => hostname),
+  );
   const wildcards = groups.filter(({ service }) => isWildcard(service.hostname));
   const onUnknownPort = selection.port === undefined || selection.port === portOfUnknownHosts;
   return (hostname) => {

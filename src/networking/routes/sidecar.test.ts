@@ -132,13 +132,61 @@ spec: { ${spec} }
       );
     });
 
-    it('follow a virtual service of the service, and none of the other name', () => {
-      const others =
-        virtualService('by-alias', 'front.shop.svc.cluster.local', 'never.test') +
-        virtualService('by-name', 'web.shop.svc.cluster.local', 'to.test');
-      expect(hosts(configuration(web + alias + others, '80'))[0]).toBe(
+    const front = 'front.shop.svc.cluster.local';
+
+    it('follow the virtual service of the name that is asked for, and without one that of the service', () => {
+      const byName = virtualService('by-name', 'web.shop.svc.cluster.local', 'to.test');
+      const made = configuration(web + alias + byName, '80');
+      expect(hosts(made)[0]).toBe('web.shop.svc.cluster.local:80 → outbound|80||to.test');
+      expect(domains(made)).toContain('front');
+      expect(
+        hosts(configuration(web + alias + byName + virtualService('by-alias', front, 'other.test'), '80')),
+      ).toEqual([
+        `${front}:80 → outbound|80||other.test`,
         'web.shop.svc.cluster.local:80 → outbound|80||to.test',
+        'allow_any → PassthroughCluster',
+      ]);
+    });
+
+    it('follow what is written for a name in the middle, by each name before it', () => {
+      const first = kubernetes('first', `type: ExternalName, externalName: ${front}`);
+      const made = configuration(web + alias + first + virtualService('by-alias', front, 'other.test'), '80');
+      expect(hosts(made)).toEqual([
+        'first.shop.svc.cluster.local:80 → outbound|80||other.test',
+        `${front}:80 → outbound|80||other.test`,
+        'web.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
+        'allow_any → PassthroughCluster',
+      ]);
+    });
+
+    it('have clusters of the other name where a destination rule names it', () => {
+      const rule = `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: front, namespace: shop }
+spec: { host: front, subsets: [{ name: v1, labels: { v: '1' } }] }
+---`;
+      expect(hosts(configuration(web + alias + rule, '80'))).toEqual([
+        `${front}:80 → outbound|80||${front}`,
+        'web.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
+        'allow_any → PassthroughCluster',
+      ]);
+      const byWildcard = rule.replace('host: front,', 'host: "*.shop.svc.cluster.local",');
+      expect(hosts(configuration(web + alias + byWildcard, '80'))[0]).toBe(
+        'web.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
       );
+    });
+
+    it('are served by a virtual service of a name that stands for nothing in the mesh, or for itself', () => {
+      const lost = kubernetes('lost', 'type: ExternalName, externalName: www.example.com');
+      const circle = kubernetes('self', 'type: ExternalName, externalName: self.shop.svc.cluster.local');
+      const over = virtualService('a', 'lost', 'web') + virtualService('b', 'self', 'web');
+      expect(hosts(configuration(web + lost + circle + over, '80'))).toEqual([
+        'lost.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
+        'self.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
+        'web.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
+        'allow_any → PassthroughCluster',
+      ]);
     });
 
     it('lead to the service when a virtual service leads to the other name', () => {

@@ -25,7 +25,7 @@ export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext
   const scope = push.sidecarScopeFor(shape);
   const selection = selectionOf(name, scope);
   const hosts = selection === undefined ? [] : sidecarVirtualHosts({ selection, shape, push, scope, memory });
-  const made = selection?.host === undefined ? completed(hosts, selection, scope, memory) : hosts.slice(0, 1);
+  const made = selection?.host === undefined ? completed(hosts, selection, scope, memory) : hosts;
   const allPorts = selection !== undefined && selection.port === undefined;
   // The same virtual hosts make the same configuration, whoever it is for.
   const client = `${shape.configNamespace} ${shape.dnsDomain} ${addressingKey(shape)}`;

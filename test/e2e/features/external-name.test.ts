@@ -1,0 +1,62 @@
+/** Another name for a service (ExternalName): what is written for the name holds for who asks by it. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { serviceOf } from './harness/gateway-api-objects.ts';
+import { object } from './harness/objects.ts';
+
+let mesh: FeatureMesh;
+
+beforeAll(async () => {
+  mesh = await FeatureMesh.start({ proxies: { web: { labels: { app: 'web' } } } });
+});
+
+afterAll(() => mesh?.stop());
+
+const named = (name: string, externalName: string, namespace = 'shop'): string =>
+  object('v1', 'Service', namespace, name, { type: 'ExternalName', externalName });
+
+const istio = (kind: string, name: string, spec: object): string =>
+  object('networking.istio.io/v1', kind, 'shop', name, spec);
+
+test('virtual services and destination rules of a name hold for it, and for it alone', async () => {
+  const [backend, port] = [await mesh.http('concrete'), await mesh.port()];
+  const concrete = 'concrete.shop.svc.cluster.local';
+  const front = 'front.stage.svc.cluster.local';
+  await mesh.apply(
+    [
+      serviceOf(backend, { port }),
+      named('front', concrete, 'stage'),
+      named('door', front),
+      istio('VirtualService', 'front', {
+        hosts: [front],
+        http: [{ headers: { request: { set: { 'x-name': 'front' } } }, route: [{ destination: { host: front } }] }],
+      }),
+      istio('DestinationRule', 'front', {
+        host: front,
+        trafficPolicy: { connectionPool: { http: { maxRequestsPerConnection: 1 } } },
+      }),
+      named('side', concrete),
+      istio('DestinationRule', 'side', { host: 'side', trafficPolicy: { loadBalancer: { simple: 'RANDOM' } } }),
+    ].join('\n---\n'),
+  );
+  const sent = (host: string) => mesh.envoy('web').stat(`cluster.outbound|${port}||${host};.upstream_rq_total`);
+  const ask = async (host: string) => (await mesh.request('web', { port, host })).seen.headers['x-name'];
+  expect(await ask('concrete')).toBeUndefined();
+  expect(await ask('front.stage')).toBe('front');
+  expect(await ask('door')).toBe('front');
+  expect(await ask('side.shop')).toBeUndefined();
+  expect([await sent(concrete), await sent(front), await sent('side.shop.svc.cluster.local')]).toEqual([1, 2, 1]);
+});
+
+test('what the name stands for may change', async () => {
+  const [one, two, port] = [await mesh.http('one'), await mesh.http('two'), await mesh.port()];
+  const rule = istio('DestinationRule', 'moving', {
+    host: 'moving',
+    trafficPolicy: { loadBalancer: { simple: 'RANDOM' } },
+  });
+  const services = [serviceOf(one, { port }), serviceOf(two, { port }), rule].join('\n---\n');
+  for (const name of ['one', 'two', 'one']) {
+    await mesh.apply(`${services}\n---\n${named('moving', `${name}.shop.svc.cluster.local`)}`);
+    expect((await mesh.request('web', { port, host: 'moving' })).seen.backend).toBe(name);
+  }
+});
