@@ -4,7 +4,8 @@ import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/
 import type { ConfigKey } from '../../model/config.ts';
 import type { ProxyShape } from '../../model/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context.ts';
-import { endpointsKey, type Service, serviceKey } from '../../model/service.ts';
+import { endpointsKey, serviceKey } from '../../model/service.ts';
+import { isAlias } from '../../model/service-alias.ts';
 import { namedBy, ownRuleOf } from '../alias.ts';
 import { ruleText } from '../input-text.ts';
 import { type Memory, noMemory } from '../memory.ts';
@@ -41,8 +42,12 @@ function endpointsOfCluster(
   const parts = parseAssignmentName(clusterName);
   const service = parts && reach.serviceByHostname(parts.target ?? parts.host);
   if (service === undefined) return emptyAssignment(clusterName, []);
-  const alias = parts!.target === undefined ? undefined : aliasOf(parts!.host, service, reach);
-  if (parts!.target !== undefined && alias === undefined) return emptyAssignment(clusterName, [serviceKey(service)]);
+  const alias = parts!.target === undefined ? undefined : reach.serviceByHostname(parts!.host);
+  if (parts!.target !== undefined && !(alias && isAlias(alias))) {
+    return emptyAssignment(clusterName, [serviceKey(service)]);
+  }
+  // What the name stood for is sent to until Envoy has warmed the cluster of what it stands for now.
+  const kept = alias && namedBy(alias.hostname, reach).service?.hostname !== service.hostname ? noMemory : memory;
   const rule = alias ? ownRuleOf(alias, reach) : reach.destinationRuleFor(service);
   const port = service.ports.find((candidate) => candidate.number === parts!.port);
   const subset = subsetOf(rule?.config.spec, parts!.subset);
@@ -54,7 +59,7 @@ function endpointsOfCluster(
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   const { network, clusterId } = shape;
   const key = `${clusterName} ${service.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, ordering, service)} ${network} ${clusterId}`;
-  return memory.recall('EDS', key, [service, alias, rule, endpoints, push.mesh, push.networkGateways], () => {
+  return kept.recall('EDS', key, [service, alias, rule, endpoints, push.mesh, push.networkGateways], () => {
     const chosen = selectEndpoints(endpoints, {
       port,
       health: healthSelection(service, policy.outlierDetection, push.features),
@@ -76,12 +81,6 @@ function endpointsOfCluster(
     if (alias) dependsOn.push(serviceKey(alias));
     return new Resource(clusterName, ClusterLoadAssignmentSchema, assignment, dependsOn);
   });
-}
-
-/** Another name for a service, if it is one. */
-function aliasOf(hostname: string, service: Service, reach: Reach): Service | undefined {
-  const { chain, service: meant } = namedBy(hostname, reach);
-  return chain.length > 1 && meant?.hostname === service.hostname ? chain[0] : undefined;
 }
 
 /** Of a name that means nothing. Not remembered: there is no end of such names, and whoever asks for them chose them. */
