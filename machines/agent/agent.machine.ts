@@ -34,6 +34,13 @@ export interface AgentOutput {
 
 const endingSignals: ReadonlySet<Signal> = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
 
+/** A sweep waits for the Envoys of dead agents. */
+const claimLimitMs = 30_000;
+/** A port is opened, or it is not, at once. */
+const openLimitMs = 10_000;
+/** What is left of Envoys is killed, and the kernel given its time. */
+const releaseLimitMs = 12_000;
+
 /** The root of pilot-agent: brings the others up in order, passes signals on, and takes everything down. */
 export const agentMachine = setup({
   types: {
@@ -60,6 +67,7 @@ export const agentMachine = setup({
     supervisor: supervisorMachine,
     certWatcher: certWatcherMachine,
   },
+  delays: { claimLimit: claimLimitMs, openLimit: openLimitMs, releaseLimit: releaseLimitMs },
   guards: {
     endsUs: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
     asksForRestart: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
@@ -69,6 +77,7 @@ export const agentMachine = setup({
   actions: {
     rememberBaseIds: assign({ baseIds: (_, params: { baseIds: number[] }) => params.baseIds }),
     rememberTrouble: assign({ trouble: (_, params: { trouble: string[] }) => params.trouble }),
+    addTrouble: assign({ trouble: ({ context }, params: { trouble: string }) => [...context.trouble, params.trouble] }),
     startStatus: sendTo('status', { type: 'status.start' }),
     startSupervisor: sendTo('supervisor', { type: 'supervisor.start' }),
     startWatcher: sendTo('cert-watcher', { type: 'watch.start' }),
@@ -111,6 +120,12 @@ export const agentMachine = setup({
           actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [reasonOf(event.error)] }) },
         },
       },
+      after: {
+        claimLimit: {
+          target: 'ended',
+          actions: { type: 'addTrouble', params: { trouble: `no base id was to be had in ${claimLimitMs} ms` } },
+        },
+      },
       on: { 'signal.received': { guard: 'endsUs', target: 'ended' } },
     },
     'at work': {
@@ -129,6 +144,13 @@ export const agentMachine = setup({
       initial: 'opening the status port',
       states: {
         'opening the status port': {
+          description: 'Nothing else is done before somebody can ask.',
+          after: {
+            openLimit: {
+              target: '#agent.releasing the base ids',
+              actions: { type: 'addTrouble', params: { trouble: `the status port was not open in ${openLimitMs} ms` } },
+            },
+          },
           on: {
             'status.listening': 'supervising',
             'status.failed': {
@@ -215,6 +237,19 @@ export const agentMachine = setup({
         onDone: 'ended',
         onError: 'ended',
       },
+      after: {
+        releaseLimit: {
+          target: 'ended',
+          actions: {
+            type: 'addTrouble',
+            params: {
+              trouble: `an Envoy was killed and has not ended in ${releaseLimitMs} ms: its base id stays in use`,
+            },
+          },
+        },
+      },
+      // Told once more: who is left is killed already, and is not waited for.
+      on: { 'signal.received': { guard: 'endsUs', target: 'ended' } },
     },
     ended: { type: 'final' },
   },

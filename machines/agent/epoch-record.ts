@@ -11,9 +11,10 @@ export interface EpochRecord {
   orders: number;
   /**
    * `leaving`: a parent that Envoy drains and ends because its child serves. `retiring`: replaced by an Envoy of the other
-   * base id, which knows nothing of it: it is drained and ended by us.
+   * base id, which knows nothing of it: it is drained and ended by us. `unkillable`: SIGKILL does not end it; it counts for
+   * nothing, but its base id takes no other Envoy.
    */
-  phase: 'starting' | 'live' | 'leaving' | 'retiring';
+  phase: 'starting' | 'live' | 'leaving' | 'retiring' | 'unkillable';
   /** Its parent died before its time: it will block and abort within seconds (spec/envoy-hot-restart.md fact 4). */
   doomed: boolean;
 }
@@ -24,7 +25,7 @@ export interface Desired {
   orders: number;
 }
 
-/** In the order of their starts: at most one that leaves or retires, a live one, a starting one. */
+/** In the order of their starts: at most one that leaves or retires, a live one, a starting one; and who cannot be killed. */
 export type Epochs = readonly EpochRecord[];
 
 /** Who of the epochs a report or an order is about. */
@@ -32,7 +33,14 @@ export interface Named {
   name: string;
 }
 
-export const newestOf = (epochs: Epochs): EpochRecord | undefined => epochs.at(-1);
+export const newestOf = (epochs: Epochs): EpochRecord | undefined => epochs.findLast(isOfUse);
+
+/** Whether somebody is there to be waited for. */
+export const isOfUse = ({ phase }: EpochRecord): boolean => phase !== 'unkillable';
+
+/** Whether a base id is blocked by a process that SIGKILL does not end. */
+export const isBlocked = (epochs: Epochs, baseId: number): boolean =>
+  epochs.some((e) => e.baseId === baseId && !isOfUse(e));
 
 /** The epoch that serves: the newest live one. */
 export const servingOf = (epochs: Epochs): EpochRecord | undefined => epochs.findLast((e) => e.phase === 'live');
@@ -56,17 +64,16 @@ export function nextEpoch(
   baseIds: BaseIds,
   replacing: boolean,
 ): Pick<EpochRecord, 'name' | 'epoch' | 'baseId'> {
-  const baseId = baseIdOfNext(epochs, baseIds, replacing);
+  const baseId = baseIdOfNext(epochs, baseIds, replacing) ?? baseIds[0] ?? 0;
   const epoch = (epochs.findLast((e) => e.baseId === baseId)?.epoch ?? -1) + 1;
   return { name: `epoch-${epoch}${baseId === baseIds[0] ? '' : 'b'}`, epoch, baseId };
 }
 
-function baseIdOfNext(epochs: Epochs, baseIds: BaseIds, replacing: boolean): number {
-  const other = (baseId: number): number => baseIds.find((candidate) => candidate !== baseId) ?? baseId;
-  const serving = servingOf(epochs);
-  if (serving !== undefined) return replacing ? other(serving.baseId) : serving.baseId;
-  // Nobody serves. A parent that still drains takes another child; beside one that retires, its base id is not free.
-  const [left] = epochs;
-  if (left !== undefined) return left.phase === 'retiring' ? other(left.baseId) : left.baseId;
-  return baseIds[0] ?? 0;
+/** Undefined when each of them is in use by an Envoy that takes no child, or that cannot be killed. */
+export function baseIdOfNext(epochs: Epochs, baseIds: BaseIds, replacing: boolean): number | undefined {
+  // Where nobody serves, a parent that still drains takes another child; beside one that retires, its base id is not free.
+  const beside = servingOf(epochs) ?? epochs.find(isOfUse);
+  const isTaken = beside?.phase === 'retiring' || (replacing && beside?.phase === 'live');
+  const wanted = beside === undefined ? baseIds : [beside.baseId, ...baseIds];
+  return wanted.find((baseId) => !isBlocked(epochs, baseId) && !(isTaken && baseId === beside?.baseId));
 }

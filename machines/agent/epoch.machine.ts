@@ -3,6 +3,8 @@ import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import type {
   EpochFailed,
   EpochOrder,
+  ProbeFailed,
+  ProbeLook,
   ProbePassed,
   ProbeWaiting,
   ProcessExited,
@@ -47,6 +49,9 @@ interface EpochRun {
  */
 const earlyToleranceMs = ({ parentShutdownMs }: EpochInput): number => Math.max(1_000, parentShutdownMs / 10);
 
+/** How long the kernel may take to end a process that was killed. */
+const reapLimitMs = 10_000;
+
 /**
  * The life of one Envoy process, from its bootstrap to its exit. It follows orders and reports facts; whether to start
  * another one is the supervisor's business.
@@ -55,7 +60,14 @@ export const epochMachine = setup({
   types: {
     context: {} as EpochContext,
     input: {} as EpochInput,
-    events: {} as EpochOrder | ProcessSpawned | ProcessExited | ProcessFailed | ProbePassed | ProbeWaiting,
+    events: {} as
+      | EpochOrder
+      | ProcessSpawned
+      | ProcessExited
+      | ProcessFailed
+      | ProbePassed
+      | ProbeFailed
+      | ProbeWaiting,
     children: {} as { prepare: 'prepare'; process: 'process'; probe: 'probe'; drain: 'drainListeners' },
   },
   actors: {
@@ -67,7 +79,7 @@ export const epochMachine = setup({
     /** Runs Envoy until it exits. */
     process: callbackEffect<ProcessSignal, EpochRun & { configFile: string }>('process'),
     /** Asks the admin interface until this epoch is live. */
-    probe: callbackEffect<{ type: never }, EpochRun>('probe'),
+    probe: callbackEffect<ProbeLook, EpochRun>('probe'),
     /** Orders Envoy to fail its health check and to drain its listeners; `replaced`: to close all of them at once. */
     drainListeners: promiseEffect<void, EpochRun & { replaced: boolean }>('drainListeners'),
   },
@@ -77,6 +89,7 @@ export const epochMachine = setup({
     healthy: ({ context }) => context.healthyMs,
     linger: ({ context }) => context.lingerMs,
     retirementOverdue: ({ context }) => context.parentGraceMs,
+    reapLimit: reapLimitMs,
   },
   guards: {
     isUnreachable: (_, params: { prepared: Prepared }) => 'unreachable' in params.prepared,
@@ -108,6 +121,17 @@ export const epochMachine = setup({
       ...idOf(context),
       reason: params.reason,
     })),
+    lookNow: sendTo('probe', { type: 'probe.look' }),
+    reportNotLive: sendParent(({ context }, params: { reason: string }) => ({
+      type: 'epoch.not-live',
+      ...idOf(context),
+      reason: params.reason,
+    })),
+    reportUnkillable: sendParent(({ context }) => ({
+      type: 'epoch.unkillable',
+      ...idOf(context),
+      reason: `SIGKILL has not ended it in ${reapLimitMs} ms: it waits for the kernel (state D of ps), which may take for ever`,
+    })),
     reportHealthy: sendParent(({ context }) => ({ type: 'epoch.healthy', ...idOf(context) })),
     reportDrained: sendParent(({ context }) => ({ type: 'epoch.drained', ...idOf(context) })),
     reportDrainFailed: sendParent(({ context }, params: { reason: string }) => ({
@@ -138,6 +162,8 @@ export const epochMachine = setup({
     'epoch.dismiss': {},
     'epoch.drain': {},
     'epoch.terminate': {},
+    // It was live already, or it is over: its report is on its way.
+    'epoch.look': {},
     // Nothing is open yet.
     'logs.reopen': {},
   },
@@ -177,6 +203,7 @@ export const epochMachine = setup({
       on: {
         'epoch.abort': { target: 'over', actions: { type: 'reportExited', params: { code: null, signal: null } } },
         'epoch.terminate': { target: 'over', actions: { type: 'reportExited', params: { code: null, signal: null } } },
+        'epoch.look': { actions: { type: 'reportNotLive', params: { reason: 'its bootstrap is being prepared' } } },
       },
     },
     running: {
@@ -203,6 +230,7 @@ export const epochMachine = setup({
         starting: {
           description: 'The operating system was asked for a process.',
           on: {
+            'epoch.look': { actions: { type: 'reportNotLive', params: { reason: 'it has no process yet' } } },
             'process.spawned': {
               target: 'initializing',
               actions: { type: 'reportStarted', params: ({ event }) => ({ pid: event.pid }) },
@@ -220,6 +248,10 @@ export const epochMachine = setup({
             'probe.passed': {
               target: 'live',
               actions: { type: 'reportLive', params: ({ event }) => ({ timeToLiveMs: event.timeToLiveMs }) },
+            },
+            'epoch.look': { actions: 'lookNow' },
+            'probe.failed': {
+              actions: { type: 'reportNotLive', params: ({ event }) => ({ reason: event.reason }) },
             },
             'probe.waiting': {
               actions: { type: 'reportWaiting', params: ({ event }) => ({ reason: event.reason }) },
@@ -343,7 +375,14 @@ export const epochMachine = setup({
           initial: 'terminated',
           states: {
             terminated: { entry: { type: 'signal', params: { signal: 'SIGTERM' } } },
-            killed: { entry: { type: 'signal', params: { signal: 'SIGKILL' } } },
+            killed: {
+              entry: { type: 'signal', params: { signal: 'SIGKILL' } },
+              after: { reapLimit: { target: 'unkillable', actions: 'reportUnkillable' } },
+            },
+            unkillable: {
+              description: 'The kernel does not let it go. Its names are taken as long as it is there.',
+              on: { 'epoch.abort': { actions: { type: 'signal', params: { signal: 'SIGKILL' } } } },
+            },
           },
           on: {
             'epoch.abort': '.killed',

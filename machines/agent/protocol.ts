@@ -132,6 +132,8 @@ export type EpochRetire = {
 export type EpochDismiss = { type: 'epoch.dismiss' };
 /** Stop accepting and let requests finish. */
 export type EpochDrain = { type: 'epoch.drain' };
+/** Say once more whether this epoch is live: it is given up if it is not. */
+export type EpochLook = { type: 'epoch.look' };
 /** End in good order (SIGTERM). Only for the newest, live epoch. */
 export type EpochTerminate = { type: 'epoch.terminate' };
 /** End at once (SIGKILL). The only way to end a child that is not live. */
@@ -143,6 +145,8 @@ export type EpochAbort = { type: 'epoch.abort' };
 export type EpochStarted = { type: 'epoch.started'; name: string; epoch: number; pid: number };
 /** This epoch serves. `timeToLiveMs` counts from the start of the process. */
 export type EpochLive = { type: 'epoch.live'; name: string; epoch: number; timeToLiveMs: number };
+/** The answer to `epoch.look` of an epoch that is not live. */
+export type EpochNotLive = { type: 'epoch.not-live'; name: string; epoch: number; reason: string };
 /** Still not live, and why: told now and then, for people. */
 export type EpochWaiting = { type: 'epoch.waiting'; name: string; epoch: number; reason: string };
 /** Live for the time that renews the retry budget. */
@@ -153,6 +157,8 @@ export type EpochDrained = { type: 'epoch.drained'; name: string; epoch: number 
 export type EpochDrainFailed = { type: 'epoch.drain-failed'; name: string; epoch: number; reason: string };
 /** A draining parent has not left in time. */
 export type EpochOverdue = { type: 'epoch.overdue'; name: string; epoch: number };
+/** SIGKILL has not ended the process: the kernel is not done with it, and it keeps its names. It may still exit some day. */
+export type EpochUnkillable = { type: 'epoch.unkillable'; name: string; epoch: number; reason: string };
 /** The process is gone, as it was told to or as a parent does. */
 export type EpochExited = {
   type: 'epoch.exited';
@@ -214,6 +220,10 @@ export type ProcessExited = {
 export type ProcessFailed = { type: 'process.failed'; reason: string };
 /** epoch-N/probe → epoch-N. The admin interface answers for this epoch, and it is live. */
 export type ProbePassed = { type: 'probe.passed'; timeToLiveMs: number };
+/** epoch-N → epoch-N/probe. Look now: what is not live at this moment is given up. */
+export type ProbeLook = { type: 'probe.look' };
+/** epoch-N/probe → epoch-N. It was asked to look, and the epoch is not live. */
+export type ProbeFailed = { type: 'probe.failed'; reason: string };
 /** epoch-N/probe → epoch-N. Not live for a while now. */
 export type ProbeWaiting = { type: 'probe.waiting'; reason: string };
 
@@ -243,6 +253,8 @@ export type ReadinessAnswer = { type: 'readiness.answer'; request: number; ready
 
 /** What an epoch tells its supervisor. */
 export type EpochReport =
+  | EpochNotLive
+  | EpochUnkillable
   | EpochStarted
   | EpochLive
   | EpochWaiting
@@ -255,6 +267,7 @@ export type EpochReport =
 
 /** What a supervisor orders an epoch to do. */
 export type EpochOrder =
+  | EpochLook
   | EpochSupersede
   | EpochRetire
   | EpochDismiss

@@ -1,19 +1,11 @@
 import { and } from 'xstate';
 import { newestOf, servingOf } from './epoch-record.ts';
 import { supervisorSetup } from './supervisor.setup.ts';
+import { servingLost, starting } from './supervisor.starting.ts';
 
 export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor.setup.ts';
 
 const noEpochYet = { 'epoch.exited': {}, 'epoch.failed': {} };
-
-/** The epoch that served is gone. */
-const servingLost = [
-  'forgiveTries',
-  'countFailure',
-  'noteEnd',
-  'forgetEpoch',
-  { type: 'tellNotServing', params: { reason: 'Envoy ended' } },
-] as const;
 
 /**
  * Owns what should run (*desired*), what runs (*epochs*) and when to act next. A restart is decided in `deciding`.
@@ -33,6 +25,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
     reason: 'first start',
     restart: undefined,
     miscounts: 0,
+    calledOff: 0,
   }),
   invoke: { id: 'start-limiter', src: 'startLimiter', input: ({ context }) => context.settings.starts },
   initial: 'idle',
@@ -43,11 +36,13 @@ export const supervisorMachine = supervisorSetup.createMachine({
     // Ignored wherever no state has a use for them: they are in the trace, and so in the log.
     'epoch.started': {},
     'epoch.waiting': {},
+    'epoch.not-live': {},
     'epoch.live': {},
     'epoch.healthy': {},
     'epoch.drained': {},
     'epoch.drain-failed': {},
     'epoch.overdue': {},
+    'epoch.unkillable': {},
     'start.granted': {},
     'config.rejected': {},
   },
@@ -86,6 +81,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'epoch.healthy': { guard: 'ofServing', actions: 'renewBudget' },
         // It has had its time.
         'epoch.overdue': { actions: 'abortOverdue' },
+        'epoch.unkillable': { actions: 'giveUpProcess' },
         'epoch.exited': { actions: 'forgetEpoch' },
         'epoch.failed': [
           {
@@ -105,6 +101,12 @@ export const supervisorMachine = supervisorSetup.createMachine({
           always: [
             { guard: 'converged', target: 'settled' },
             { guard: 'mustRestartInFull', target: 'recycling' },
+            {
+              guard: and(['noBaseIdLeft', 'someEpochServes']),
+              target: 'given up on the configuration',
+              actions: 'noteLostBaseIds',
+            },
+            { guard: 'noBaseIdLeft', target: '#supervisor.failed', actions: 'noteLostBaseIds' },
             { guard: 'parentStillLeaving', target: 'waiting for the parent to leave' },
             { target: 'waiting for a start' },
           ],
@@ -121,6 +123,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           on: {
             'config.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
             'epoch.exited': { target: 'deciding', actions: 'forgetEpoch' },
+            'epoch.unkillable': { target: 'deciding', actions: 'giveUpProcess' },
           },
         },
         'waiting for a start': {
@@ -128,6 +131,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
           entry: 'requestStart',
           on: {
             'start.granted': { target: 'starting', actions: 'startEpoch' },
+            // Its base id may have been the one to start with.
+            'epoch.unkillable': { target: 'deciding', actions: ['withdrawRequest', 'giveUpProcess'] },
             'supervisor.stop': { target: '#supervisor.stopping', actions: 'withdrawRequest' },
             'supervisor.stop-now': { target: '#supervisor.stopping.killing', actions: 'withdrawRequest' },
             'epoch.failed': [
@@ -140,93 +145,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
             ],
           },
         },
-        starting: {
-          description: 'The newest epoch is on its way to live.',
-          exit: 'reportRestart',
-          initial: 'choosing',
-          states: {
-            choosing: {
-              always: [
-                { guard: 'someEpochServes', target: 'beside the serving epoch', actions: 'tellHandover' },
-                { target: 'with nobody serving' },
-              ],
-            },
-            'beside the serving epoch': {
-              description: 'The old epoch serves until the new one is live, and goes on serving if it never is.',
-              after: { startLimit: { target: '#supervisor.running.aborting', actions: 'countStartLimit' } },
-              on: {
-                'epoch.failed': [
-                  {
-                    guard: and(['ofNewest', 'mustBeReplaced', 'hadProcess']),
-                    target: '#supervisor.running.recycling',
-                    actions: ['countFailure', 'forgetEpoch', 'tellHandoverEnded'],
-                  },
-                  {
-                    guard: and(['ofNewest', 'refusedByParent', 'repairWasTried']),
-                    target: '#supervisor.running.backing off',
-                    actions: ['countFailure', 'forgetEpoch', 'tellHandoverEnded', 'giveUpHotRestart'],
-                  },
-                  {
-                    guard: and(['ofNewest', 'refusedByParent']),
-                    target: '#supervisor.running.repairing',
-                    actions: ['countFailure', 'forgetEpoch', 'tellHandoverEnded'],
-                  },
-                  {
-                    guard: 'ofNewest',
-                    target: '#supervisor.running.backing off',
-                    actions: ['countFailure', 'forgetEpoch', 'tellHandoverEnded'],
-                  },
-                  {
-                    guard: and(['ofServing', 'newestNeedsNobody']),
-                    target: 'with nobody serving',
-                    actions: servingLost,
-                  },
-                  {
-                    guard: 'ofServing',
-                    target: '#supervisor.running.aborting',
-                    actions: servingLost,
-                  },
-                ],
-              },
-            },
-            'with nobody serving': {
-              description: 'However long it takes: an Envoy that waits for the control plane is better than none.',
-              on: {
-                'epoch.failed': [
-                  {
-                    guard: 'ofNewest',
-                    target: '#supervisor.running.backing off',
-                    actions: ['countFailure', 'forgetEpoch'],
-                  },
-                  // A child whose parent is gone never becomes live.
-                  {
-                    guard: 'ofParentOfNewest',
-                    target: '#supervisor.running.aborting',
-                    actions: ['countFailure', 'forgetEpoch'],
-                  },
-                ],
-                // Who hangs answers nobody, and its child waits for ever. Both go: nobody may live on without the other.
-                'epoch.overdue': {
-                  guard: 'ofParentOfNewest',
-                  target: '#supervisor.running.aborting',
-                  actions: 'abortOverdue',
-                },
-                'epoch.exited': {
-                  guard: 'ofParentOfNewest',
-                  target: '#supervisor.running.aborting',
-                  actions: ['countFailure', 'forgetEpoch'],
-                },
-              },
-            },
-          },
-          on: {
-            'epoch.live': {
-              guard: 'ofNewest',
-              target: 'deciding',
-              actions: ['supersedeOthers', 'markLive', 'tellServing'],
-            },
-          },
-        },
+        starting,
         aborting: {
           description: 'A child that will not become live is being killed.',
           entry: 'abortNewest',
@@ -237,11 +156,30 @@ export const supervisorMachine = supervisorSetup.createMachine({
             ],
             'epoch.failed': [
               { guard: 'ofNewest', target: 'backing off', actions: ['forgetEpoch', 'tellHandoverEnded'] },
-              {
-                guard: 'ofServing',
-                actions: servingLost,
-              },
+              { guard: 'ofServing', actions: servingLost },
               { actions: 'forgetEpoch' },
+            ],
+            'epoch.unkillable': [
+              { guard: 'ofNewest', target: 'backing off', actions: ['giveUpProcess', 'tellHandoverEnded'] },
+              { actions: 'giveUpProcess' },
+            ],
+          },
+        },
+        'calling off': {
+          description: 'What it was started with is no longer wanted, and nobody needs it: it is being killed.',
+          entry: ['abortNewest', 'countCalledOff'],
+          on: {
+            'epoch.exited': [
+              { guard: 'ofNewest', target: 'deciding', actions: 'forgetEpoch' },
+              { actions: 'forgetEpoch' },
+            ],
+            'epoch.failed': [
+              { guard: 'ofNewest', target: 'deciding', actions: 'forgetEpoch' },
+              { actions: 'forgetEpoch' },
+            ],
+            'epoch.unkillable': [
+              { guard: 'ofNewest', target: 'deciding', actions: 'giveUpProcess' },
+              { actions: 'giveUpProcess' },
             ],
           },
         },
@@ -280,6 +218,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
             onDone: { target: 'backing off', actions: 'rememberRepair' },
             onError: { target: 'backing off', actions: 'giveUpHotRestart' },
           },
+          after: { repairLimit: { target: 'backing off', actions: 'giveUpHotRestart' } },
         },
         recycling: {
           description:
@@ -304,6 +243,10 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'epoch.failed': [
               { guard: 'lastEpochLeaves', target: 'deciding', actions: ['forgetEpoch'] },
               { actions: 'forgetEpoch' },
+            ],
+            'epoch.unkillable': [
+              { guard: 'lastEpochLeaves', target: 'deciding', actions: 'giveUpProcess' },
+              { actions: 'giveUpProcess' },
             ],
           },
         },
@@ -367,6 +310,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
       on: {
         'epoch.exited': { actions: 'forgetEpoch' },
         'epoch.failed': { actions: 'forgetEpoch' },
+        'epoch.unkillable': { actions: 'giveUpProcess' },
         'supervisor.stop-now': '.killing',
         // Too late for these.
         'supervisor.stop': {},

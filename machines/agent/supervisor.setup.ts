@@ -3,9 +3,12 @@ import { promiseEffect } from '../effect.ts';
 import { epochMachine } from './epoch.machine.ts';
 import {
   type BaseIds,
+  baseIdOfNext,
   type Desired,
   type EpochRecord,
   type Epochs,
+  isBlocked,
+  isOfUse,
   newestOf,
   nextEpoch,
   servingOf,
@@ -49,6 +52,8 @@ export interface SupervisorContext extends SupervisorInput {
   reason: RestartReason;
   /** The start that is under way; undefined between starts. */
   restart: Omit<RestartDecided, 'type'> | undefined;
+  /** Starts that were called off since an Envoy was live, because what was wanted had changed. */
+  calledOff: number;
   /** Tries to count requests in flight that failed one after the other. */
   miscounts: number;
   /** Digest of the last configuration that an Envoy went live with: it need not be checked again before a cold start. */
@@ -83,10 +88,31 @@ const miscountsAllowed = 4;
 /** How long the operating system may take to reap a killed process. */
 const reapLimitMs = 10_000;
 const attemptsKept = 20;
+/** A repair writes 8 bytes, and asks Envoy's binary for its version first. */
+const repairLimitMs = 20_000;
+/** An Envoy is asked once more: it answers within milliseconds, or its main thread is busy with something else. */
+const lookLimitMs = 1_000;
+/** An Envoy that has all that it waits for is live in a third of this (spec/envoy-hot-restart.md §1). */
+const firstPatienceMs = 5_000;
 
-/** Hot restart from the serving epoch is impossible: it refuses children, or it will not live long. */
-const mustBeReplaced = ({ epochs, remedy }: SupervisorContext): boolean =>
+/** The serving epoch takes no child: it refuses them, or it will not live long. */
+const takesNoChild = ({ epochs, remedy }: SupervisorContext): boolean =>
   remedy === 'replace' || servingOf(epochs)?.doomed === true;
+
+/** Hot restart from the serving epoch is impossible: also where somebody who cannot be killed has the names of its child. */
+const mustBeReplaced = (context: SupervisorContext): boolean => {
+  const serving = servingOf(context.epochs);
+  return takesNoChild(context) || (serving !== undefined && isBlocked(context.epochs, serving.baseId));
+};
+
+const baseIdLeft = (context: SupervisorContext): number | undefined =>
+  baseIdOfNext(context.epochs, context.baseIds, mustBeReplaced(context));
+
+/** What the newest epoch was started for is what is wanted now. */
+const isCurrent = ({ epochs, desired }: SupervisorContext, digest = desired.digest): boolean => {
+  const newest = newestOf(epochs);
+  return newest?.digest === digest && newest.orders === desired.orders;
+};
 
 const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEvent, { name: string }> => 'name' in event;
 
@@ -119,20 +145,24 @@ export const supervisorSetup = setup({
     idlePoll: idlePollMs,
     stopLimit: ({ context }) => context.settings.stopLimitMs,
     reapLimit: reapLimitMs,
+    repairLimit: repairLimitMs,
+    lookLimit: lookLimitMs,
+    /** Longer each time: where news never cease, an Envoy that is slow to start becomes live at last. */
+    patience: ({ context }) => Math.min(context.settings.retry.maxDelayMs, firstPatienceMs * 2 ** context.calledOff),
   },
   guards: {
     isNews: ({ context, event }) => event.type === 'config.changed' && event.digest !== context.desired.digest,
     converged: ({ context }) => {
       const newest = newestOf(context.epochs);
-      const { digest, orders } = context.desired;
-      return newest?.phase === 'live' && !newest.doomed && newest.digest === digest && newest.orders === orders;
+      return newest?.phase === 'live' && !newest.doomed && isCurrent(context);
     },
-    parentStillLeaving: ({ context }) => newestOf(context.epochs)?.phase === 'live' && context.epochs.length > 1,
+    parentStillLeaving: ({ context }) =>
+      newestOf(context.epochs)?.phase === 'live' && context.epochs.filter(isOfUse).length > 1,
     someEpochServes: ({ context }) => servingOf(context.epochs) !== undefined,
-    noEpochLeft: ({ context }) => context.epochs.length === 0,
-    nothingToDrain: ({ context }) => context.epochs.every((e) => e.phase === 'starting'),
+    noEpochLeft: ({ context }) => !context.epochs.some(isOfUse),
+    nothingToDrain: ({ context }) => context.epochs.filter(isOfUse).every((e) => e.phase === 'starting'),
     waitsForRequests: ({ context }) => context.settings.exitOnZeroActiveConnections,
-    lastEpochLeaves: ({ context, event }) => isNamed(event) && without(context.epochs, event).length === 0,
+    lastEpochLeaves: ({ context, event }) => isNamed(event) && !without(context.epochs, event).some(isOfUse),
     ofNewest: ({ context, event }) => isNamed(event) && event.name === newestOf(context.epochs)?.name,
     ofServing: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
     ofParentOfServing: ({ context, event }) =>
@@ -140,6 +170,10 @@ export const supervisorSetup = setup({
     ofParentOfNewest: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, newestOf(context.epochs))?.name === event.name,
     newestNeedsNobody: ({ context }) => newestOf(context.epochs)?.epoch === 0,
+    /** Another start would be for something newer, and nobody would miss this one. */
+    newestIsOutdated: ({ context }) => newestOf(context.epochs)?.epoch === 0 && !isCurrent(context),
+    /** What is wanted now is what the newest epoch was started for, after all. */
+    bringsBack: ({ context, event }) => event.type === 'config.changed' && isCurrent(context, event.digest),
     /** Its parent drains, so a new child finds all that it needs, and until then connections are refused. */
     leavesParentBehind: ({ context }) =>
       context.settings.restartPolicy === 'retry' &&
@@ -149,10 +183,14 @@ export const supervisorSetup = setup({
       context.settings.restartPolicy === 'exit' && servingOf(context.epochs) === undefined,
     /** With exit code 0, and it had served: who asked it to end wants no more of it. */
     endedByItself: ({ context }) => context.reason === 'Envoy ended',
-    mustRestartInFull: ({ context }) =>
-      servingOf(context.epochs) !== undefined &&
-      (!context.settings.hotRestart || (mustBeReplaced(context) && context.baseIds.length < 2)),
-    mustBeReplaced: ({ context }) => mustBeReplaced(context),
+    mustRestartInFull: ({ context }) => {
+      const serving = servingOf(context.epochs);
+      if (serving === undefined) return false;
+      const nothingElseHelps = takesNoChild(context) && baseIdLeft(context) === undefined;
+      return !context.settings.hotRestart || (nothingElseHelps && !isBlocked(context.epochs, serving.baseId));
+    },
+    takesNoChild: ({ context }) => takesNoChild(context),
+    noBaseIdLeft: ({ context }) => baseIdLeft(context) === undefined,
     budgetExhausted: ({ context }) => context.failures > context.settings.retry.budget,
     refusedByParent: ({ event }) => event.type === 'epoch.failed' && event.refusedByParent,
     /** No process to be had says nothing of base ids. */
@@ -191,6 +229,16 @@ export const supervisorSetup = setup({
           `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`,
         ].slice(-attemptsKept),
     }),
+    countCalledOff: assign({ calledOff: ({ context }) => context.calledOff + 1 }),
+    /** Its base id takes no other Envoy until it is gone after all. */
+    giveUpProcess: assign({
+      epochs: ({ context, event }) =>
+        isNamed(event) ? withPhase(context.epochs, event, 'unkillable') : context.epochs,
+    }),
+    noteLostBaseIds: assign({
+      attempts: ({ context }) =>
+        [...context.attempts, ...context.epochs.filter((e) => !isOfUse(e)).map(lossOf)].slice(-attemptsKept),
+    }),
     rememberRepair: assign({ remedy: 'repair' }),
     giveUpHotRestart: assign({ remedy: 'replace' }),
     doomServing: assign({
@@ -228,7 +276,7 @@ export const supervisorSetup = setup({
       const ended: RestartEnded = {
         type: 'restart.ended',
         ...restart,
-        outcome: outcomeOf(event, restart.name),
+        outcome: outcomeOf(event, context, restart.name),
         ...timeToLive,
       };
       enqueue.assign({ restart: undefined });
@@ -236,6 +284,7 @@ export const supervisorSetup = setup({
     }),
     markLive: assign({
       remedy: 'none',
+      calledOff: 0,
       epochs: ({ context, event }) => (isNamed(event) ? withPhase(context.epochs, event, 'live') : context.epochs),
       provenDigest: ({ context, event }) =>
         context.epochs.find((e) => isNamed(event) && e.name === event.name)?.digest ?? context.provenDigest,
@@ -244,7 +293,7 @@ export const supervisorSetup = setup({
     /** Also a parent that is leaving already: its time counts anew from this child, which starts in a dead one's place. */
     supersedeOthers: enqueueActions(({ context, event, enqueue }) => {
       const child = context.epochs.find((e) => isNamed(event) && e.name === event.name);
-      const other = context.epochs.find((e) => e.name !== child?.name && e.phase !== 'retiring');
+      const other = context.epochs.find((e) => e.name !== child?.name && isOfUse(e) && e.phase !== 'retiring');
       if (child === undefined || other === undefined) return;
       if (other.baseId === child.baseId) {
         enqueue.sendTo(other.name, { type: 'epoch.supersede' });
@@ -266,6 +315,14 @@ export const supervisorSetup = setup({
       const newest = newestOf(context.epochs);
       if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });
     }),
+    lookOnceMore: enqueueActions(({ context, enqueue }) => {
+      const newest = newestOf(context.epochs);
+      if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.look' });
+    }),
+    abortParentOfNewest: enqueueActions(({ context, enqueue }) => {
+      const parent = parentOf(context.epochs, newestOf(context.epochs));
+      if (parent !== undefined) enqueue.sendTo(parent.name, { type: 'epoch.abort' });
+    }),
     abortOverdue: enqueueActions(({ event, enqueue }) => {
       if (event.type === 'epoch.overdue') enqueue.sendTo(event.name, { type: 'epoch.abort' });
     }),
@@ -278,7 +335,7 @@ export const supervisorSetup = setup({
     }),
     /** Children that are not live were aborted when the drain began. */
     terminateAll: enqueueActions(({ context, enqueue }) => {
-      const living = context.epochs.filter((e) => e.phase !== 'starting');
+      const living = context.epochs.filter((e) => isOfUse(e) && e.phase !== 'starting');
       for (const { name, baseId } of living) {
         // The newest of a base id takes its parent along; the parent gets no signal of its own (fact 6).
         const isNewest = name === living.findLast((e) => e.baseId === baseId)?.name;
@@ -340,7 +397,7 @@ function reasonAfter(event: SupervisorEvent): RestartReason | undefined {
 }
 
 /** What came of a start, from the event that ended the supervisor's waiting for it. */
-function outcomeOf(event: SupervisorEvent, name: string): RestartOutcome {
+function outcomeOf(event: SupervisorEvent, { epochs }: SupervisorContext, name: string): RestartOutcome {
   switch (event.type) {
     case 'epoch.live':
       return 'live';
@@ -356,9 +413,14 @@ function outcomeOf(event: SupervisorEvent, name: string): RestartOutcome {
     case 'supervisor.stop-now':
       return 'called off';
     default:
-      return 'not live in time';
+      if (servingOf(epochs) !== undefined) return 'not live in time';
+      // With nobody serving there is time; it ends for news, or with a parent that hangs.
+      return newestOf(epochs)?.epoch === 0 ? 'called off' : 'parent lost';
   }
 }
+
+const lossOf = ({ name, baseId }: EpochRecord): string =>
+  `${name}: SIGKILL does not end it, so no other Envoy can have base id ${baseId}`;
 
 function attemptOf(event: SupervisorEvent, { epochs }: SupervisorContext): string {
   if (event.type === 'epoch.failed') return `${event.name}, ${event.during}: ${event.reason}`;

@@ -129,12 +129,16 @@ class SafetyNet {
   }
 
   async cleanUp(): Promise<ReturnType<ProcessTable['list']>> {
-    const left = await this.table.endAll();
+    // The charts have given them their time.
+    const left = await this.table.endAll(lastLimitMs);
     this.claim?.release();
     process.off('exit', this.#onExit);
     return left;
   }
 }
+
+/** For an Envoy that was left over to end of a SIGKILL. */
+const lastLimitMs = 2_000;
 
 async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: AgentMetrics) {
   const { options, log, trace } = program;

@@ -35,7 +35,7 @@ function probing(
   port: number,
   epoch: number,
   options: Partial<ProbeEnvironment> = {},
-): { next: (type: string) => Promise<EventObject & Record<string, unknown>>; events: EventObject[] } {
+): { next: (type: string) => Promise<EventObject & Record<string, unknown>>; look: () => void; events: EventObject[] } {
   const events: (EventObject & Record<string, unknown>)[] = [];
   const probe = liveProbe({
     admins: adminInterfaces(port),
@@ -46,13 +46,14 @@ function probing(
     ...options,
   });
   const parent = setup({ actors: { probe } }).createMachine({
-    invoke: { src: 'probe', input: { epoch, baseId: 1 } },
+    invoke: { id: 'probe', src: 'probe', input: { epoch, baseId: 1 } },
     on: { '*': { actions: ({ event }) => void events.push(event as EventObject & Record<string, unknown>) } },
   });
   const actor = createActor(parent).start();
   onTestFinished(() => void actor.stop());
   return {
     events,
+    look: () => actor.getSnapshot().children.probe?.send({ type: 'probe.look' }),
     async next(type) {
       for (let waited = 0; waited < 5_000; waited += 10) {
         const found = events.find((event) => event.type === type);
@@ -135,4 +136,21 @@ test('a child that refused a listener is told as live at once: its parent has cl
   admin.refused = ['tls'];
   const { next } = probing(port, 1, { firstComplaintMs: 60_000 });
   await next('probe.passed');
+});
+
+test('told to look it says at once whether the epoch is live, and that it is only once', async () => {
+  const { admin, port } = await adminServer();
+  admin.ready = { status: 503, body: 'INITIALIZING\n' };
+  const { events, next, look } = probing(port, 0, { firstComplaintMs: 60_000 });
+  look();
+  expect(await next('probe.failed')).toMatchObject({ reason: 'INITIALIZING' });
+  // The pauses between the rounds have grown to a quarter of a second.
+  await sleep(1_500);
+  admin.ready = { status: 200, body: 'LIVE\n' };
+  const asked = performance.now();
+  look();
+  await next('probe.passed');
+  expect(performance.now() - asked).toBeLessThan(200);
+  await sleep(400);
+  expect(events.map(({ type }) => type)).toEqual(['probe.failed', 'probe.passed']);
 });

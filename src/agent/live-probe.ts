@@ -1,7 +1,7 @@
 /** The probe effect of an epoch: asks the admin interface until this very epoch is live. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
-import type { ProbePassed, ProbeWaiting } from '../../machines/agent/protocol.ts';
+import type { ProbeFailed, ProbeLook, ProbePassed, ProbeWaiting } from '../../machines/agent/protocol.ts';
 import { messageOf } from '../runtime/errors.ts';
 import type { AdminClient } from './admin-client.ts';
 import type { AdminInterfaces } from './admin-interfaces.ts';
@@ -30,26 +30,48 @@ const pauseGrowth = 1.3;
 /** Longer than a start beside a serving Envoy may take, which is then ended: the other one has the listener. */
 const listenersLimitMs = 25_000;
 
+type Report = ProbePassed | ProbeFailed | ProbeWaiting;
+
 export function liveProbe(environment: ProbeEnvironment) {
-  return fromCallback<{ type: never }, EpochRun>(({ input, sendBack }) => {
+  return fromCallback<ProbeLook, EpochRun>(({ input, sendBack, receive }) => {
     const stop = new AbortController();
-    const report = (event: ProbePassed | ProbeWaiting): void => {
-      if (!stop.signal.aborted) sendBack(event);
+    const report = (event: Report): void => {
+      if (stop.signal.aborted) return;
+      // Live once is live: the rounds and a look that was ordered may both find it.
+      if (event.type === 'probe.passed') stop.abort();
+      sendBack(event);
     };
-    void probe(environment, input, report, stop.signal);
+    const startedAt = environment.startOf(input) ?? performance.now();
+    receive(() => void lookNow(environment, input, startedAt, report));
+    void probe(environment, input, startedAt, report, stop.signal);
     return () => stop.abort();
   });
+}
+
+async function lookNow(
+  { admins }: ProbeEnvironment,
+  run: EpochRun,
+  startedAt: number,
+  report: (event: Report) => void,
+): Promise<void> {
+  const admin = admins.of(run.baseId);
+  const { live, detail } = await withListeners(await look(admin, run), admin, run, startedAt);
+  if (!live) report({ type: 'probe.failed', reason: detail });
+  else {
+    admins.tell(run.baseId);
+    report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - startedAt) });
+  }
 }
 
 async function probe(
   environment: ProbeEnvironment,
   run: EpochRun,
-  report: (event: ProbePassed | ProbeWaiting) => void,
+  startedAt: number,
+  report: (event: Report) => void,
   stopped: AbortSignal,
 ): Promise<void> {
   const { firstComplaintMs = 5_000, complaintEveryMs = 30_000 } = environment;
   const admin = environment.admins.of(run.baseId);
-  const startedAt = environment.startOf(run) ?? performance.now();
   let complaintAt = performance.now() + firstComplaintMs;
   for (let pauseMs = firstPauseMs; !stopped.aborted; pauseMs = Math.min(longestPauseMs, pauseMs * pauseGrowth)) {
     const finding = await withListeners(await look(admin, run), admin, run, startedAt);

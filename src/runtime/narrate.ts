@@ -59,7 +59,7 @@ interface Trouble {
   readonly reason: string;
 }
 
-const troublesome = /[.-](failed|waiting|rejected|overdue)$/;
+const troublesome = /[.-](failed|waiting|rejected|overdue|unkillable)$/;
 
 function troubleIn(record: TraceRecord): Trouble | undefined {
   if (record.kind === 'stop' && record.status === 'error') {

@@ -1,7 +1,7 @@
 /** Envoys that are nothing but what a test says of them. */
 import { type AnyActorRef, fromPromise } from 'xstate';
 import type { Prepared } from '../../machines/agent/epoch.machine.ts';
-import type { ProcessSignal } from '../../machines/agent/protocol.ts';
+import type { ProbeLook, ProcessSignal } from '../../machines/agent/protocol.ts';
 import { type Running, report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
 import { NotShown } from './driver.ts';
 import { awaited, epochName, type Host, type HostKind, type HostPlan } from './host.ts';
@@ -53,8 +53,9 @@ function open(plan: HostPlan): Host {
       );
     },
   });
-  const probing = scriptedCallback<{ type: never }, EpochRun>({
+  const probing = scriptedCallback<ProbeLook, EpochRun>({
     start: ({ input, self }: Running<EpochRun>) => void probes.set(epochName(input, baseIds), self),
+    receive: ({ self }) => report(self, { type: 'probe.failed', reason: '503 INITIALIZING' }),
   });
   return {
     baseIds,

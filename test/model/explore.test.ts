@@ -5,8 +5,10 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { assign, enqueueActions, sendParent, sendTo } from 'xstate';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { newestOf } from '../../machines/agent/epoch-record.ts';
+import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
-import { type Exploration, explore, findShortest } from '../../src/debugger/explore/explorer.ts';
+import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
 import { type Bounds, explorationSettings } from '../simulation/exploration-bounds.ts';
@@ -16,6 +18,7 @@ import { agentEndsForAReason, nobodyForgotten, nobodyLeftBehind, stopEnds } from
 import type { Invariant } from '../simulation/invariants/invariant.ts';
 import {
   doomedIsReplaced,
+  liveIsNotKilled,
   noSignalToDrainingParent,
   noSignalToNeededParent,
   onlyKillTheUnborn,
@@ -29,7 +32,7 @@ import {
   noSecondBeginning,
   oneNotLive,
 } from '../simulation/invariants/starting.ts';
-import { eachStartIsToldOnce } from '../simulation/invariants/telling.ts';
+import { eachStartIsToldOnce, readyIsTrue } from '../simulation/invariants/telling.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
@@ -49,7 +52,7 @@ describe('the agent', () => {
 
   test('and in every run within a trigger, a fault and a stop it conforms to the sequence diagrams, too', () => {
     expectComplete(explore(() => exploreAgent(bounds(1, 1, 1)).beginChecked()));
-  }, 60_000);
+  }, 240_000);
 
   test.each([
     ['with one base id', bounds(1, 1, 0), { baseIds: [7] }],
@@ -258,10 +261,38 @@ const broken: Record<string, Broken> = {
     within: bounds(1, 0, 0),
     machines: supervisor({ guards: { isNews: () => false } }),
   },
-  'an agent that waits for ever for its base id': {
+  'an agent that does not listen to SIGTERM': {
     finds: stopEnds,
     within: bounds(0, 0, 1),
-    machines: { change: (agent) => agent.provide({ actors: { releaseBaseIds: scriptedPromise(() => {}) } }) },
+    machines: { change: (agent) => agent.provide({ guards: { endsUs: () => false } }) },
+  },
+  'C15: readiness that is not asked for while an Envoy hands over': {
+    finds: readyIsTrue,
+    within: bounds(1, 1, 0),
+    machines: {
+      machines: {
+        status: statusMachine.provide({
+          actions: {
+            askEnvoy: sendTo('http', (_, { request, at }) =>
+              at === 'admin'
+                ? { type: 'envoy.ask', request, at }
+                : { type: 'readiness.answer', request, ready: true, reason: '' },
+            ),
+          },
+        }),
+      },
+    },
+  },
+  'C20: a supervisor that does not look once more before it kills': {
+    finds: liveIsNotKilled,
+    within: bounds(1, 0, 0),
+    machines: supervisor({
+      actions: {
+        lookOnceMore: enqueueActions(({ context, enqueue }) => {
+          enqueue.sendTo(newestOf(context.epochs)!.name, { type: 'epoch.abort' });
+        }),
+      },
+    }),
   },
   'an action that throws': {
     finds: noChartFails,
@@ -283,6 +314,30 @@ describe('caught by a shortest run:', () => {
     expect(found?.violations[0]?.invariant).toBe(finds.name);
     expect(lastsUntilTheEnd(() => agent.begin(), found!.path)).toBe(true);
   });
+
+  test.each<[string, Broken['machines'], Bounds, string]>([
+    [
+      'C14: a supervisor to which news are no reason to replace an Envoy that nobody needs',
+      supervisor({ guards: { newestIsOutdated: () => false } }),
+      bounds(1, 1, 0),
+      'starve:0',
+    ],
+    [
+      'C19: an epoch that waits for ever for the end of a process that cannot be killed',
+      epoch({ actions: { reportUnkillable: () => {} } }),
+      bounds(1, 1, 0),
+      'undying:',
+    ],
+  ])(
+    '%s: what is wanted is out of reach',
+    (_, machines, within, fault) => {
+      const agent = exploreAgent(within, { ...machines, faults: [fault], invariants: [] });
+      const { found } = explore(() => agent.begin());
+      expect(found?.violations[0]?.invariant).toBe(whatIsWantedIsReached);
+      expect(found?.path.some((choice) => choice.startsWith(fault))).toBe(true);
+    },
+    120_000,
+  );
 
   test('a supervisor that never counts its tries: for ever, with nothing to disturb it', () => {
     const never = supervisor({

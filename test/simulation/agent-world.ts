@@ -6,7 +6,7 @@ import { type Actor, type AnyEventObject, fromCallback, fromPromise } from 'xsta
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { epochMachine, type Prepared } from '../../machines/agent/epoch.machine.ts';
-import type { EnvoyAnswered, EnvoyAsk, ProcessSignal, Signal } from '../../machines/agent/protocol.ts';
+import type { EnvoyAnswered, EnvoyAsk, ProbeLook, ProcessSignal, Signal } from '../../machines/agent/protocol.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
@@ -77,6 +77,14 @@ export class AgentWorld {
   /** Why nobody accepts connections at the control plane's address. */
   unreachable: string | undefined;
   drainAnswer: string | undefined;
+  /** What a probe finds that is told to look. */
+  onLook: 'live' | 'not live' | 'no answer' = 'not live';
+  /** Who was looked at once more: `0@7`. */
+  readonly looks: string[] = [];
+  /** The repair never comes to an end. */
+  repairHangs = false;
+  /** The release never comes to an end. */
+  releaseHangs = false;
   /** Why shared memory cannot be repaired; undefined when it can. */
   repairAnswer: string | undefined;
   /** Base ids whose shared memory was repaired. */
@@ -279,8 +287,15 @@ export class AgentWorld {
       this.alive.add(scripted);
       sendBack({ type: 'process.spawned', pid: 1000 + this.started.length });
     });
-    const probe = fromCallback<{ type: never }, EpochRun>(({ input, sendBack }) => {
+    const probe = fromCallback<ProbeLook, EpochRun>(({ input, sendBack, receive }) => {
       this.#probes.set(keyOf(input), sendBack);
+      receive(async () => {
+        this.looks.push(keyOf(input));
+        // No probe answers in the turn in which it is asked.
+        await Promise.resolve();
+        if (this.onLook === 'live') sendBack({ type: 'probe.passed', timeToLiveMs: 300 });
+        if (this.onLook === 'not live') sendBack({ type: 'probe.failed', reason: '503 INITIALIZING' });
+      });
       return () => this.#probes.delete(keyOf(input));
     });
     const epoch = epochMachine.provide({
@@ -358,6 +373,7 @@ export class AgentWorld {
         }),
         releaseBaseIds: fromPromise<void, { baseIds: number[] }>(async ({ input }) => {
           this.released = input.baseIds;
+          if (this.releaseHangs) await new Promise(() => {});
           if (this.releaseAnswer !== undefined) throw new Error(this.releaseAnswer);
         }),
         status,
@@ -366,6 +382,7 @@ export class AgentWorld {
           actors: {
             epoch,
             repair: fromPromise<void, { baseId: number }>(async ({ input }) => {
+              if (this.repairHangs) await new Promise(() => {});
               if (this.repairAnswer !== undefined) throw new Error(this.repairAnswer);
               this.repaired.push(input.baseId);
             }),

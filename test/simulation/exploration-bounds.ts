@@ -7,7 +7,10 @@ import type { Invariant } from './invariants/invariant.ts';
 export interface Bounds {
   /** Changed certificates and SIGHUPs. */
   readonly triggers: number;
-  /** Crashes, refused bootstraps, failed spawns, processes that do not end, refused repairs, unusable certificates. */
+  /**
+   * Crashes, refused bootstraps, failed spawns, processes that do not end, refused repairs, unusable certificates, processes
+   * that answer nobody or cannot be killed, configurations with which no Envoy is ever live.
+   */
   readonly faults: number;
   /** SIGTERMs: 1 a stop, 2 a stop that may lose its patience. */
   readonly stops: 0 | 1 | 2;
@@ -18,6 +21,8 @@ export interface ExplorationOptions {
   /** Those that the agent gets: the first one, and the one to fall back to. */
   readonly baseIds?: readonly number[];
   readonly invariants?: readonly Invariant[];
+  /** These alone may go wrong, by the names of their choices: `starve`. Absent: everything. */
+  readonly faults?: readonly string[];
   /** Two states whose deadlines lie at other distances are two, though their order may be the same. */
   readonly exactTimes?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;

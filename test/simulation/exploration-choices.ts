@@ -2,7 +2,7 @@
 import type { Choice } from '../../src/debugger/explore/world.ts';
 import type { Zone } from '../../src/debugger/explore/zone.ts';
 import type { WorldState } from './exploration-state.ts';
-import type { SimulatedHost, SimulatedProcess } from './simulated-host.ts';
+import type { Generation, SimulatedHost, SimulatedProcess } from './simulated-host.ts';
 
 /** What the choices depend on. */
 export interface Situation {
@@ -12,6 +12,9 @@ export interface Situation {
   /** Nothing is asked any more of an agent that is past the point of no return. */
   readonly agentEnds: boolean;
 }
+
+/** What is asked of the agent; every other choice that is bounded is a fault. */
+export const isTrigger = (name: string): boolean => name === 'cert' || name === 'hup' || name === 'term';
 
 const free = (name: string): Choice => ({ name, free: true });
 const bounded = (name: string): Choice => ({ name, free: false });
@@ -34,6 +37,7 @@ export function* choicesIn({ state: s, host, zone, agentEnds }: Situation): Gene
     yield free('repaired');
     if (s.faults > 0) yield bounded('unrepaired');
   }
+  for (const name of s.looking.keys()) if (answers(name, host)) yield free(`looked:${name}`);
   for (const process of host.processes) yield* ofProcess(process, s, host);
   // A configuration that was given up is tried again once a minute, for ever: no circle to be afraid of.
   for (const timer of zone.firable()) yield { name: `tick:${timer}`, free: timer !== 'supervisor.healthy' };
@@ -42,17 +46,35 @@ export function* choicesIn({ state: s, host, zone, agentEnds }: Situation): Gene
 function* ofProcess(process: SimulatedProcess, state: WorldState, host: SimulatedHost): Generator<Choice> {
   const { label } = process;
   const nature = host.natureOf(process);
-  if (nature !== undefined) yield free(`${natureNames[nature.event]}:${label}`);
+  const goesLive = nature?.event === 'envoy.went-live';
+  if (nature !== undefined && !(goesLive && isUnfit(process.generation, state))) {
+    yield free(`${natureNames[nature.event]}:${label}`);
+  }
   if (isSeen(process, state, host)) yield free(`seen:${label}`);
+  if (process.sick) yield free(`well:${label}`);
   if (state.faults === 0) return;
   if (host.mayHang(process)) yield bounded(`hang:${label}`);
   if (nature?.withinMs === undefined || host.isDoomed(process)) yield bounded(`crash:${label}`);
+  if (goesLive && state.unfit === undefined) yield bounded(`starve:${label}`);
+  if (host.isKilled(process) && !process.undying) yield bounded(`undying:${label}`);
+  if (process.seen && host.isServing(process) && host.isResponsive(process)) yield bounded(`sick:${label}`);
+}
+
+/** It lacks something that will never come: only what was configured anew will do. */
+export function isUnfit({ files, orders }: Generation, { unfit }: Pick<WorldState, 'unfit'>): boolean {
+  return unfit?.files === files && unfit.orders === orders;
+}
+
+/** Whoever has the admin port answers, or nobody does; one whose main thread is blocked leaves the call open. */
+function answers(name: string, host: SimulatedHost): boolean {
+  const process = host.processes.find(({ label }) => label === name);
+  return process === undefined || host.isResponsive(process);
 }
 
 /** A probe that comes by would find it live. */
 export function isSeen(process: SimulatedProcess, { probes }: WorldState, host: SimulatedHost): boolean {
   if (!process.live || process.sentAway || !probes.has(process.label)) return false;
-  return host.hasAdmin(process) && !host.isBlocked(process);
+  return host.hasAdmin(process) && host.isResponsive(process);
 }
 
 /** The supervisor may have turned to something else meanwhile. */

@@ -3,7 +3,7 @@ import type { AnyActorRef } from 'xstate';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { epochMachine, type Prepared } from '../../machines/agent/epoch.machine.ts';
-import type { ProcessSignal } from '../../machines/agent/protocol.ts';
+import type { AdminUse, EnvoyAsk, ProbeLook, ProcessSignal, ReadinessAnswer } from '../../machines/agent/protocol.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import {
@@ -30,6 +30,11 @@ export interface EffectWorld {
   /** The effect is stopped: nobody waits for the process any more. */
   abandon(effect: Running<EpochRun>): void;
   probing(effect: Running<EpochRun>, on: boolean): void;
+  /** The status port is open, or no more. */
+  openStatus?(http: AnyActorRef | undefined): void;
+  orderStatus?(effect: Running<unknown>, order: AdminUse | EnvoyAsk | ReadinessAnswer): void;
+  /** A probe is told to look once more. */
+  lookNow(effect: Running<EpochRun>): void;
   /** Whether the orders arrived. */
   drain(run: EpochRun & { replaced: boolean }): boolean;
   /** Clears the mark of an epoch that died before it was live, if that is safe. */
@@ -79,8 +84,13 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
       status: machines.status.provide({
         actors: {
           http: scriptedCallback({
-            start: ({ self, input }) =>
-              report(self, { type: 'http.listening', port: (input as { port: number }).port }),
+            start: (effect) => {
+              world(effect).openStatus?.(effect.self);
+              report(effect.self, { type: 'http.listening', port: (effect.input as { port: number }).port });
+            },
+            receive: (effect, order) =>
+              world(effect).orderStatus?.(effect, order as AdminUse | EnvoyAsk | ReadinessAnswer),
+            stop: (effect) => world(effect).openStatus?.(undefined),
           }),
         },
       }),
@@ -129,8 +139,9 @@ function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
         receive: (effect, { signal }) => world(effect).signal(effect, signal),
         stop: (effect) => world(effect).abandon(effect),
       }),
-      probe: scriptedCallback<{ type: never }, EpochRun>({
+      probe: scriptedCallback<ProbeLook, EpochRun>({
         start: (effect) => world(effect).probing(effect, true),
+        receive: (effect) => world(effect).lookNow(effect),
         stop: (effect) => world(effect).probing(effect, false),
       }),
       drainListeners: scriptedPromise<void, EpochRun & { replaced: boolean }>((call) => {

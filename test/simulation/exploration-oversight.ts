@@ -1,8 +1,10 @@
 /** Watches an exploration: what the outside can know of the agent, and whether an invariant is broken. */
 import type { AnyEventObject, SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../machines/agent/agent.machine.ts';
+import type { ReadinessAnswer } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import type { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
+import { isUnfit } from './exploration-choices.ts';
 import type { WorldState } from './exploration-state.ts';
 import type { Invariant, Observed } from './invariants/invariant.ts';
 import type { HostWatch, SimulatedHost, SimulatedProcess } from './simulated-host.ts';
@@ -90,6 +92,35 @@ export class Oversight {
     }
   }
 
+  hearReadiness(answer: ReadinessAnswer): void {
+    this.judge((invariant, observed) => invariant.answering?.(answer, observed));
+  }
+
+  /** What is wanted is the case, or it is not to be had: then the agent has given it up, and has said so. */
+  get isReached(): boolean {
+    const { state, agent, host } = this.#watched;
+    if (agent?.status === 'done') return true;
+    if (state.stop !== 'not ordered') return false;
+    const { budget } = this.#options.settings.retry;
+    if (state.failures > budget || (state.unfit !== undefined && isUnfit(state.wanted, state))) return true;
+    return (
+      this.#options.baseIds.every((baseId) => this.#isLost(baseId)) ||
+      host.processes.some((process) => this.#isWanted(process))
+    );
+  }
+
+  /** Somebody who cannot be killed has its names. */
+  #isLost(baseId: number): boolean {
+    return this.#watched.host.processes.some((other) => other.undying && other.baseId === baseId);
+  }
+
+  #isWanted(process: SimulatedProcess): boolean {
+    const { state, host } = this.#watched;
+    const { generation } = process;
+    if (!host.isServing(process) || process.sick) return false;
+    return generation.files >= state.wanted.files && generation.orders === state.wanted.orders;
+  }
+
   get agentEnds(): boolean {
     const { agent } = this.#watched;
     return agent !== undefined && !agent.matches('claiming base ids') && !agent.matches('at work');
@@ -157,9 +188,11 @@ export class Oversight {
       stopDeadlinePassed: state.stop === 'deadline passed' || zone.hasPassed(stopDeadline),
       isOverdue: (parent) => zone.hasPassed(patienceWith(parent)),
       agentEnds: this.agentEnds,
+      hurried: state.hurried,
+      mayWaitForEver: state.unfit !== undefined && isUnfit(state.wanted, state),
       agentExitCode: agent?.status === 'done' ? agent.output?.exitCode : undefined,
       failures: system.failures,
-      restartsInFull: !settings.hotRestart || baseIds.length < 2,
+      restartsInFull: !settings.hotRestart || baseIds.filter((baseId) => !this.#isLost(baseId)).length < 2,
       policy: settings,
       restart: state.restart,
     };

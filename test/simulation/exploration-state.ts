@@ -3,6 +3,7 @@ import type { AnyActorRef } from 'xstate';
 import type { Violation } from '../../src/debugger/explore/world.ts';
 import { stateName } from '../../src/runtime/actor-system.ts';
 import type { Bounds } from './exploration-bounds.ts';
+import type { Generation } from './simulated-process.ts';
 
 /** Immutable: every change makes a new one. */
 export interface WorldState {
@@ -19,16 +20,25 @@ export interface WorldState {
   readonly wanted: { readonly files: number; readonly orders: number };
   /** Starts that have failed, and live epochs lost, since the last trigger or the last minute of health. */
   readonly failures: number;
+  /** What no Envoy ever becomes live with. */
+  readonly unfit: Generation | undefined;
+  /** Told to end once more when it waited for the last processes already. */
+  readonly hurried: boolean;
   readonly stop: 'not ordered' | 'ordered' | 'deadline passed';
   /** The start that the supervisor has told of as decided, and not yet as over. */
   readonly restart: string | undefined;
   /** Calls of `prepare` that are not answered, by epoch: `0`, `0b`. */
   readonly preparing: ReadonlyMap<string, AnyActorRef>;
   readonly probes: ReadonlyMap<string, AnyActorRef>;
+  /** Those of them that were told to look now. */
+  readonly looking: ReadonlyMap<string, AnyActorRef>;
   readonly repairing: { readonly call: AnyActorRef; readonly baseId: number } | undefined;
   readonly releasing: AnyActorRef | undefined;
   readonly signals: AnyActorRef | undefined;
   readonly watch: AnyActorRef | undefined;
+  readonly http: AnyActorRef | undefined;
+  /** Whose admin interface the status server asks: a base id. */
+  readonly adminOf: number | undefined;
   /** The next start fails: the operating system has no process to give. */
   readonly unspawnable: boolean;
   readonly violations: readonly Violation[];
@@ -44,14 +54,19 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     filesRead: 0,
     wanted: { files: 0, orders: 0 },
     failures: 0,
+    unfit: undefined,
+    hurried: false,
     stop: 'not ordered',
     restart: undefined,
     preparing: new Map(),
     probes: new Map(),
+    looking: new Map(),
     repairing: undefined,
     releasing: undefined,
     signals: undefined,
     watch: undefined,
+    http: undefined,
+    adminOf: undefined,
     unspawnable: false,
     violations: [],
   };
@@ -62,11 +77,13 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
  * the agent should run, and how often it has failed, is of no consequence any more.
  */
 export function keyOfState(s: WorldState, mostFailures: number): string {
-  const calls = `${[...s.preparing.keys()]}/${[...s.probes.keys()]}/${s.repairing?.baseId}/${s.releasing !== undefined}`;
-  if (s.stop !== 'not ordered') return `${s.faults} ${s.stops} ${s.stop}|${s.restart ?? ''}|${calls}`;
+  const calls = `${s.adminOf} ${[...s.preparing.keys()]}/${[...s.probes.keys()]}/${[...s.looking.keys()]}/${s.repairing?.baseId}/${s.releasing !== undefined}`;
+  if (s.stop !== 'not ordered')
+    return `${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
   const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.wanted.files};`;
   const failures = Math.min(s.failures, mostFailures);
-  return `${s.triggers} ${s.faults} ${s.stops}|${files}o${s.wanted.orders}; ${failures}|${s.restart ?? ''}|${calls}`;
+  const unfit = s.unfit === undefined ? '' : `never f${s.unfit.files};o${s.unfit.orders};`;
+  return `${s.triggers} ${s.faults} ${s.stops}|${files}o${s.wanted.orders};${unfit} ${failures}|${s.restart ?? ''}|${calls}`;
 }
 
 /** What is constant, or says only how things came to be. */

@@ -4,12 +4,13 @@
  * deadlines that may be next is next (`tick:supervisor.backoff`). Time is a zone: all timings at once.
  */
 import type { AnyActorRef } from 'xstate';
-import type { ProcessSignal } from '../../machines/agent/protocol.ts';
+import type { AdminUse, EnvoyAsk, ProcessSignal, ReadinessAnswer } from '../../machines/agent/protocol.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+import { stateName } from '../../src/runtime/actor-system.ts';
 import { type Bounds, type ExplorationOptions, explorationBaseIds, explorationSettings } from './exploration-bounds.ts';
-import { choicesIn, happenings, isSeen, natureNames } from './exploration-choices.ts';
+import { choicesIn, happenings, isSeen, isTrigger, natureNames } from './exploration-choices.ts';
 import { type EffectWorld, type ScriptedAgent, worldOf } from './exploration-effects.ts';
 import { type AgentSnapshot, Oversight } from './exploration-oversight.ts';
 import { byRank, firstState, keyOfActor, keyOfState, type WorldState } from './exploration-state.ts';
@@ -18,6 +19,10 @@ import { SimulatedHost, type SimulatedProcess } from './simulated-host.ts';
 
 /** A probe comes by so often, and hears the answer (src/agent/live-probe.ts). */
 const probeMs = 300;
+/** Who is told to look has an answer in so much time, if there is one. */
+const lookMs = 100;
+
+type HttpOrder = AdminUse | EnvoyAsk | ReadinessAnswer;
 
 interface Run {
   readonly epoch: number;
@@ -31,13 +36,16 @@ export class ExplorationWorld implements World, EffectWorld {
   readonly #oversight: Oversight;
   readonly #firstBaseId: number | undefined;
   readonly #exactTimes: boolean;
+  readonly #faults: readonly string[] | undefined;
   readonly #mostFailures: number;
   #state: WorldState;
+  readonly #asked = new Set<string>();
   #choices: readonly Choice[] | undefined;
 
   constructor(agent: ScriptedAgent, bounds: Bounds, options: ExplorationOptions = {}) {
     const { settings = explorationSettings, baseIds = explorationBaseIds, inspect } = options;
     this.#exactTimes = options.exactTimes ?? false;
+    this.#faults = options.faults;
     this.#firstBaseId = baseIds[0];
     this.#mostFailures = settings.retry.budget + 1;
     this.#state = firstState(bounds);
@@ -67,6 +75,11 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#state.stop !== 'not ordered';
   }
 
+  /** The newest that was asked for is served, or the agent has given it up, or has ended as it was told. */
+  get reached(): boolean {
+    return this.#oversight.isReached;
+  }
+
   get host(): SimulatedHost {
     return this.#host;
   }
@@ -81,7 +94,7 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   choices(): readonly Choice[] {
-    this.#choices ??= this.#isOver() ? [] : [...choicesIn(this.#situation())];
+    this.#choices ??= this.#isOver() ? [] : [...choicesIn(this.#situation())].filter(this.#isAllowed);
     return this.#choices;
   }
 
@@ -170,14 +183,20 @@ export class ExplorationWorld implements World, EffectWorld {
     const { probes } = this.#state;
     const name = this.#nameOf(input);
     if (on) this.#set({ probes: new Map(probes).set(name, self) });
-    else if (probes.get(name) === self) this.#set({ probes: less(probes, name) });
+    else if (probes.get(name) === self) {
+      this.#set({ probes: less(probes, name), looking: less(this.#state.looking, name) });
+    }
+  }
+
+  lookNow({ input, self }: Running<Run>): void {
+    this.#set({ looking: new Map(this.#state.looking).set(this.#nameOf(input), self) });
   }
 
   drain({ epoch, baseId, replaced }: Run & { replaced: boolean }): boolean {
     const process = this.#host.processes.find(
       (other) => other.epoch === epoch && other.baseId === baseId && this.#host.hasAdmin(other),
     );
-    if (process === undefined || this.#host.isBlocked(process)) return false;
+    if (process === undefined || !this.#host.isResponsive(process)) return false;
     this.#oversight.judge((invariant, observed) => invariant.draining?.(process, observed));
     if (replaced) this.#host.drainListeners(process);
     return true;
@@ -192,6 +211,22 @@ export class ExplorationWorld implements World, EffectWorld {
     for (const process of this.#host.processes) this.#host.kill(process);
   }
 
+  orderStatus({ self }: Running<unknown>, order: HttpOrder): void {
+    if (order.type === 'envoy.ask') {
+      report(self, {
+        type: 'envoy.answered',
+        request: order.request,
+        ...this.#host.word(order.at, this.#state.adminOf),
+      });
+    }
+    if (order.type === 'admin.use') this.#set({ adminOf: order.baseId });
+    if (order.type === 'readiness.answer') this.#oversight.hearReadiness(order);
+  }
+
+  openStatus(http: AnyActorRef | undefined): void {
+    this.#set({ http });
+  }
+
   // ---- what happens
 
   #perform(kind: string, subject: string): void {
@@ -204,7 +239,7 @@ export class ExplorationWorld implements World, EffectWorld {
         this.#demandRestart();
         return;
       case 'term':
-        this.#set({ stops: this.#state.stops - 1 });
+        this.#set({ stops: this.#state.stops - 1, hurried: this.#oversight.agentEnds });
         this.#oversight.orderStop();
         this.#raise('SIGTERM');
         return;
@@ -227,13 +262,42 @@ export class ExplorationWorld implements World, EffectWorld {
         this.#system.fire(subject);
         return;
       case 'seen':
-        this.#system.disarm(`probe of ${subject}`);
-        this.#host.noteSeen(this.#host.byLabel(subject));
-        report(this.#state.probes.get(subject)!, { type: 'probe.passed', timeToLiveMs: 300 });
+        this.#see(subject);
+        return;
+      case 'starve':
+        this.#spendFault();
+        this.#set({ unfit: this.#host.byLabel(subject).generation });
+        return;
+      case 'undying':
+        this.#spendFault();
+        this.#host.makeUndying(this.#host.byLabel(subject));
+        return;
+      case 'sick':
+      case 'well':
+        if (kind === 'sick') this.#spendFault();
+        this.#host.setSick(this.#host.byLabel(subject), kind === 'sick');
+        return;
+      case 'looked':
+        this.#look(subject);
         return;
       default:
         this.#happen(kind, this.#host.byLabel(subject));
     }
+  }
+
+  #see(name: string): void {
+    this.#system.disarm(`probe of ${name}`);
+    this.#host.noteSeen(this.#host.byLabel(name));
+    report(this.#state.probes.get(name)!, { type: 'probe.passed', timeToLiveMs: 300 });
+  }
+
+  /** A probe that was told to look has its answer: that of this moment. */
+  #look(name: string): void {
+    const probe = this.#state.looking.get(name)!;
+    this.#set({ looking: less(this.#state.looking, name) });
+    const process = this.#host.processes.find(({ label }) => label === name);
+    if (process !== undefined && isSeen(process, this.#state, this.#host)) this.#see(name);
+    else report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' });
   }
 
   /** Unusable files put an end to a change that was not read before; what was read last goes on being wanted. */
@@ -306,10 +370,22 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#oversight.noteTime();
     this.#system.elapse();
     this.#choices = undefined;
+    this.#askReadiness();
     this.#oversight.judge((invariant, observed) => invariant.always?.(observed));
     if (!this.choices().some((choice) => choice.free)) {
       this.#oversight.judge((invariant, observed) => invariant.atRest?.(observed));
     }
+  }
+
+  /** Somebody may ask at any time. What is answered hangs on the status chart and on the Envoys alone: asked once for each. */
+  #askReadiness(): void {
+    const { http } = this.#state;
+    const status = http?._parent;
+    if (http === undefined || status === undefined) return;
+    const moment = `${stateName(status.getSnapshot().value)} ${this.#host.readinessKey(this.#state.adminOf)}`;
+    if (this.#asked.has(moment)) return;
+    this.#asked.add(moment);
+    report(http, { type: 'readiness.asked', request: 0 });
   }
 
   #armNature(): void {
@@ -319,6 +395,7 @@ export class ExplorationWorld implements World, EffectWorld {
       if (nature?.withinMs !== undefined) due.set(`${natureNames[nature.event]} of ${process.label}`, nature.withinMs);
       if (isSeen(process, this.#state, this.#host)) due.set(`probe of ${process.label}`, probeMs);
     }
+    for (const name of this.#state.looking.keys()) due.set(`look at ${name}`, lookMs);
     for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
     for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
   }
@@ -349,6 +426,13 @@ export class ExplorationWorld implements World, EffectWorld {
       agentEnds: this.#oversight.agentEnds,
     };
   }
+
+  readonly #isAllowed = ({ name, free }: Choice): boolean =>
+    free ||
+    this.#faults === undefined ||
+    isTrigger(name) ||
+    this.#faults.some((fault) => name.startsWith(fault)) ||
+    name.startsWith('tick:');
 
   #isOver(): boolean {
     return this.#agent.getSnapshot().status !== 'active' || this.#state.violations.length > 0;

@@ -19,7 +19,7 @@ export interface RandomEffectWorld extends EffectWorld {
   waitingForFiles(call: AnyActorRef, on: boolean): void;
   reading(call: AnyActorRef, on: boolean): void;
   serveStatus(http: AnyActorRef, on: boolean): void;
-  statusOrder(http: AnyActorRef, order: { type: string; request?: number; at?: EnvoyAsk['at'] }): void;
+  statusOrder(http: AnyActorRef, order: { type: string; request?: number; baseId?: number; at?: EnvoyAsk['at'] }): void;
 }
 
 const world = ({ system }: Running<unknown>): RandomEffectWorld => worldOf.get(system) as RandomEffectWorld;

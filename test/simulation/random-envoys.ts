@@ -64,7 +64,7 @@ export class EnvoyTimes {
     if (!this.#isSeen(process)) this.#disarm(`${pid} seen`);
     else {
       const draw = () => nature.within(longest.probeMs, `seen ${pid}`);
-      this.#arm({ key: `${pid} seen`, pid, event: 'seen', draw, happen: () => this.#see(process) });
+      this.#arm({ key: `${pid} seen`, pid, event: 'seen', draw, happen: () => this.see(process) });
     }
   }
 
@@ -106,7 +106,8 @@ export class EnvoyTimes {
     return probeOf(process) !== undefined && process.live && host.hasAdmin(process) && !process.sentAway;
   }
 
-  #see(process: SimulatedProcess): void {
+  /** A probe finds it live. */
+  see(process: SimulatedProcess): void {
     const probe = this.#options.probeOf(process);
     if (probe === undefined) return;
     this.#options.host.noteSeen(process);

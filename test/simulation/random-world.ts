@@ -61,6 +61,7 @@ export class RandomWorld implements RandomEffectWorld {
   #http: AnyActorRef | undefined;
   #waiting: AnyActorRef | undefined;
   #releasing: AnyActorRef | undefined;
+  #adminOf: number | undefined;
   /** Bootstraps that will be refused, and by how much the next Envoy is slower. */
   refusals = 0;
   slowerMs = 0;
@@ -196,11 +197,19 @@ export class RandomWorld implements RandomEffectWorld {
     else report(http, { type: 'http.listening', port: 15020 });
   }
 
-  statusOrder(http: AnyActorRef, order: { type: string; request?: number; at?: EnvoyAsk['at'] }): void {
+  statusOrder(
+    http: AnyActorRef,
+    order: { type: string; request?: number; baseId?: number; at?: EnvoyAsk['at'] },
+  ): void {
+    if (order.type === 'admin.use') this.#adminOf = order.baseId;
     if (order.type !== 'envoy.ask') return;
     const ms = this.#nature.upTo(20, this.#occasion('ask'));
     this.clock.setTimeout(() => {
-      const event = { type: 'envoy.answered', request: order.request, ...this.host.word(order.at ?? 'admin') };
+      const event = {
+        type: 'envoy.answered',
+        request: order.request,
+        ...this.host.word(order.at ?? 'admin', this.#adminOf),
+      };
       report(http, event);
     }, ms);
   }
@@ -275,6 +284,16 @@ export class RandomWorld implements RandomEffectWorld {
       this.#probes.delete(key);
       this.#calls.forget(self);
     }
+  }
+
+  lookNow({ input, self }: Running<Run>): void {
+    const ms = this.#nature.upTo(20, this.#occasion('look'));
+    this.clock.setTimeout(() => {
+      const process = this.host.processes.find((other) => keyOf(other) === keyOf(input) && this.host.hasAdmin(other));
+      if (process !== undefined && this.host.isBlocked(process)) return;
+      if (process?.live !== true || process.sentAway) report(self, { type: 'probe.failed', reason: '503' });
+      else this.#times.see(process);
+    }, ms);
   }
 
   drain({ replaced, ...run }: Run & { replaced: boolean }): boolean {

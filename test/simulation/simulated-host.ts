@@ -127,6 +127,8 @@ export class SimulatedHost {
           envoy: envoy as SimulatedProcess['envoy'],
           live: false,
           seen: false,
+          undying: false,
+          sick: false,
           supersededSeen: false,
           sentAway: false,
           closed: false,
@@ -161,7 +163,7 @@ export class SimulatedHost {
   }
 
   natureOf(process: SimulatedProcess): Nature | undefined {
-    return metaOf(process).nature;
+    return process.undying ? undefined : metaOf(process).nature;
   }
 
   mayHang(process: SimulatedProcess): boolean {
@@ -189,7 +191,7 @@ export class SimulatedHost {
   isAccepting(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
     const works = state.matches('live') || state.matches({ 'calling a dead parent': 'serving' });
-    return works && !process.closed && !this.isDraining(process);
+    return works && !process.sick && !process.closed && !this.isDraining(process);
   }
 
   /** Its main thread waits for a parent: who asks its admin interface waits, too. */
@@ -207,6 +209,26 @@ export class SimulatedHost {
     return process.envoy.getSnapshot().matches('hanging');
   }
 
+  /** SIGKILL was sent; the kernel has not ended it yet. */
+  isKilled(process: SimulatedProcess): boolean {
+    return process.envoy.getSnapshot().matches('killed');
+  }
+
+  /** A fault: SIGKILL will not end it. */
+  makeUndying(process: SimulatedProcess): void {
+    this.#change(process, { undying: true });
+  }
+
+  /** A fault, and its end: it answers nobody. */
+  setSick(process: SimulatedProcess, sick: boolean): void {
+    this.#change(process, { sick });
+  }
+
+  /** Whoever calls its admin interface, or a port of its, gets an answer. */
+  isResponsive(process: SimulatedProcess): boolean {
+    return !process.sick && !this.isBlocked(process) && !this.isKilled(process);
+  }
+
   /** It needs its parent, and its parent is gone (fact 4). */
   isDoomed(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
@@ -222,9 +244,17 @@ export class SimulatedHost {
     return this.#state.admin.get(process.baseId) === process.pid;
   }
 
-  /** What the Envoy that serves says when it is asked there: whoever has the admin port; whoever takes connections. */
-  word(at: EnvoyAsk['at']): Pick<EnvoyAnswered, 'by' | 'live' | 'detail'> {
-    const admin = this.processes.find((process) => this.hasAdmin(process) && !this.isBlocked(process));
+  /** All that an answer of an Envoy depends on. */
+  readinessKey(baseId: number | undefined): string {
+    const words = [this.word('admin', baseId), this.word('admin or port', baseId), this.word('port', baseId)];
+    return words.map(({ by, live }) => `${by} ${live}`).join(' ');
+  }
+
+  /** What Envoy says when it is asked there: whoever has the admin port of that base id; whoever takes connections. */
+  word(at: EnvoyAsk['at'], baseId: number | undefined): Pick<EnvoyAnswered, 'by' | 'live' | 'detail'> {
+    const admin = this.processes.find(
+      (process) => process.baseId === baseId && this.hasAdmin(process) && this.isResponsive(process),
+    );
     if (at === 'admin' || (at === 'admin or port' && admin !== undefined)) {
       const live = admin?.live === true;
       return { by: 'admin', live, detail: live ? 'LIVE' : '503' };
@@ -435,6 +465,7 @@ function startKey({ generation, successorTried, successorDied }: SimulatedProces
   return `f${generation.files};o${generation.orders};${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
 }
 
-function lifeKey({ live, seen, supersededSeen, sentAway, closed, parentCrashed }: SimulatedProcess): string {
-  return `${parentCrashed ? 'O' : ''}${live ? 'L' : ''}${seen ? 'S' : ''}${supersededSeen ? 'P' : ''}${sentAway ? 'E' : ''}${closed ? 'C' : ''}`;
+function lifeKey({ live, seen, supersededSeen, sentAway, closed, parentCrashed, ...more }: SimulatedProcess): string {
+  const { undying, sick } = more;
+  return `${undying ? 'U' : ''}${sick ? 'I' : ''}${parentCrashed ? 'O' : ''}${live ? 'L' : ''}${seen ? 'S' : ''}${supersededSeen ? 'P' : ''}${sentAway ? 'E' : ''}${closed ? 'C' : ''}`;
 }

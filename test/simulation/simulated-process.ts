@@ -26,6 +26,10 @@ export interface SimulatedProcess {
   readonly seen: boolean;
   /** Its supervisor was told that its child is live. */
   readonly supersededSeen: boolean;
+  /** Was killed, and the kernel does not let it go: it never ends. */
+  readonly undying: boolean;
+  /** Works on, and answers nobody for a while: neither at its admin interface nor at its ports. */
+  readonly sick: boolean;
   /** Was told to end: by a signal, or by its child. */
   readonly sentAway: boolean;
   /** Was told to close its listeners. */

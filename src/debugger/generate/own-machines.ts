@@ -62,6 +62,8 @@ const supervisorSamples: Samples = {
     'epoch.started': ofEachEpoch({ pid: 100 }),
     'epoch.live': ofEachEpoch({ timeToLiveMs: 300 }),
     'epoch.waiting': ofEachEpoch({ reason: '503 INITIALIZING' }),
+    'epoch.not-live': ofEachEpoch({ reason: '503 INITIALIZING' }),
+    'epoch.unkillable': ofEachEpoch({ reason: 'SIGKILL has not ended it' }),
     'epoch.healthy': ofEachEpoch({}),
     'epoch.drained': ofEachEpoch({}),
     'epoch.drain-failed': ofEachEpoch({ reason: 'no answer' }),
@@ -113,6 +115,7 @@ const epochSamples: Samples = {
     'process.failed': [{ reason: 'spawn ENOENT' }],
     'probe.passed': [{ timeToLiveMs: 300 }],
     'probe.waiting': [{ reason: '503 INITIALIZING' }],
+    'probe.failed': [{ reason: '503 INITIALIZING' }],
   },
   outcomes: {
     prepare: [

@@ -60,12 +60,70 @@ describe('a child', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 0]);
   });
 
-  test('that does not end on SIGKILL holds nothing up but its own number', async () => {
+  test('that does not end on SIGKILL holds nothing up but its own base id', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await world.pass(3_600_000);
+    await world.pass(20_000 + 9_999);
     expect(world.supervisorState()).toBe('running.aborting');
     expect((await world.ask()).ready).toBe(true);
+    await world.nextStart();
+    expect(world.events('epoch.unkillable')).toMatchObject([
+      { name: 'epoch-1', reason: expect.stringContaining('SIGKILL') },
+    ]);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
+    await goesLive(world);
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    expect(world.supervisorState()).toBe('running.settled');
+    expect(await world.ask()).toEqual({ ready: true, reason: '' });
+    // Gone after all: its base id is free again.
+    await ends(world, world.process('epoch-1'), killed);
+    await world.certificate('digest-2');
+    expect(namesStarted(world).at(-1)).toBe('epoch-1b');
+  });
+
+  test('that does not end on SIGKILL, and there is no other base id: the old epoch serves on, and what is wanted is given up', async () => {
+    const world = await AgentWorld.serving({}, [7]);
+    await world.certificate('digest-1');
+    await world.pass(3_600_000);
+    expect(world.supervisorState()).toBe('running.given up on the configuration');
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1']);
+    expect((await world.ask()).ready).toBe(true);
+    await ends(world, world.newest(), killed);
+    await world.nextStart();
+    expect(namesStarted(world).at(-1)).toBe('epoch-1');
+  });
+
+  test('that has become live since the last look when its time is over is kept', async () => {
+    const world = await AgentWorld.serving();
+    world.onLook = 'live';
+    await world.certificate('digest-1');
+    await world.pass(20_000);
+    expect(world.looks).toEqual(['1@7']);
+    expect(world.newest().signals).toEqual([]);
+    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'live' });
+  });
+
+  test('that is asked once more and does not answer is killed a second later', async () => {
+    const world = await AgentWorld.serving();
+    world.onLook = 'no answer';
+    await world.certificate('digest-1');
+    await world.pass(20_999);
+    expect(world.newest().signals).toEqual([]);
+    await world.pass(1);
+    expect(world.newest().signals).toEqual(['SIGKILL']);
+    expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'not live in time' });
+  });
+
+  test('whose live report comes while it is asked once more is kept', async () => {
+    const world = await AgentWorld.serving();
+    world.onLook = 'no answer';
+    await world.certificate('digest-1');
+    await world.pass(20_500);
+    await goesLive(world);
+    expect(world.newest().signals).toEqual([]);
+    expect(world.supervisorState()).toBe('running.settled');
   });
 });
 

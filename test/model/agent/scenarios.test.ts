@@ -3,6 +3,7 @@
  * purpose; where there is none, we do the same.
  */
 import { expect, test } from 'vitest';
+import { defaultSettings } from '../../../machines/agent/settings.ts';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import {
   checkEveryWorld,
@@ -305,11 +306,12 @@ test('S19: a parent that takes no child: repair, then the second base id, then a
 });
 
 test('S20: A waits, B and C arrive: only C is started', async () => {
-  const world = new AgentWorld();
+  const world = new AgentWorld({ watch: { ...defaultSettings.watch, delayMs: 1_000 } });
   await world.settle();
-  await world.certificate('A');
-  await world.certificate('B');
-  await world.certificate('C');
+  for (const digest of ['A', 'B', 'C']) {
+    world.changeFiles(digest);
+    await world.pass(1_000);
+  }
   await goesLive(world);
   expect(epochsStarted(world)).toEqual([0, 1]);
   await goesLive(world);

@@ -3,6 +3,7 @@ import { agentEndsForAReason, nobodyForgotten, nobodyLeftBehind, stopEnds } from
 import type { Invariant } from './invariant.ts';
 import {
   doomedIsReplaced,
+  liveIsNotKilled,
   noSignalToDrainingParent,
   noSignalToNeededParent,
   onlyKillTheUnborn,
@@ -10,7 +11,7 @@ import {
   servingIsKept,
 } from './keeping.ts';
 import { fewProcesses, noDrainCutByStart, noGap, noSecondBeginning, oneNotLive } from './starting.ts';
-import { eachStartIsToldOnce } from './telling.ts';
+import { eachStartIsToldOnce, readyIsTrue } from './telling.ts';
 
 /** What holds of the agent whatever happens (issue: exploration; spec/envoy-hot-restart.md §9). */
 export const invariants: readonly Invariant[] = [
@@ -30,6 +31,8 @@ export const invariants: readonly Invariant[] = [
   nobodyLeftBehind,
   agentEndsForAReason,
   triggersAreApplied,
+  liveIsNotKilled,
   eachStartIsToldOnce,
+  readyIsTrue,
   stopEnds,
 ];

@@ -11,8 +11,9 @@ export const noChartFails: Invariant = {
 /** When all is quiet, what serves is what was wanted; or it was tried as often as it may be. */
 export const triggersAreApplied: Invariant = {
   name: 'every trigger is applied or superseded',
-  atRest({ host, wanted, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode }) {
+  atRest({ host, wanted, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
     if (stopOrdered || agentExitCode !== undefined || triesSinceTrigger > retryBudget) return undefined;
+    if (mayWaitForEver === true || host.processes.some(({ undying }) => undying)) return undefined;
     const serving = host.processes.filter((process) => host.isServing(process));
     const applied = serving.some(
       ({ generation }) => generation.files >= wanted.files && generation.orders === wanted.orders,

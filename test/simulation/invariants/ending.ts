@@ -13,17 +13,21 @@ export const nobodyForgotten: Invariant = {
 /** No Envoy outlives its agent. */
 export const nobodyLeftBehind: Invariant = {
   name: 'every process ends',
-  always({ host, agentExitCode }) {
-    if (agentExitCode === undefined || host.processes.length === 0) return undefined;
-    return `the agent has ended; alive: ${listOf(host.processes)}`;
+  always({ host, agentExitCode, hurried }) {
+    // Whom SIGKILL does not end nobody can end; and who is told twice to end does not wait for the kernel.
+    const left = host.processes.filter((one) => !one.undying && !(hurried === true && host.isKilled(one)));
+    if (agentExitCode === undefined || left.length === 0) return undefined;
+    return `the agent has ended; alive: ${listOf(left)}`;
   },
 };
 
 /** The agent ends by itself only when it has tried as often as it may, and nobody serves. */
 export const agentEndsForAReason: Invariant = {
   name: 'the agent ends only when told to, or when its retry budget is gone and nobody serves',
-  always({ agentExitCode, stopOrdered, triesSinceTrigger, retryBudget, policy }) {
+  always({ agentExitCode, stopOrdered, triesSinceTrigger, retryBudget, policy, host }) {
     if (agentExitCode === undefined || stopOrdered) return undefined;
+    // Without a base id there is nothing to try.
+    if (host.processes.some(({ undying }) => undying)) return undefined;
     if (triesSinceTrigger > (policy?.restartPolicy === 'exit' ? 0 : retryBudget)) return undefined;
     return `it ended with ${agentExitCode} after ${triesSinceTrigger} tries`;
   },

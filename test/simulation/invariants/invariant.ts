@@ -1,3 +1,4 @@
+import type { ReadinessAnswer } from '../../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../../machines/agent/settings.ts';
 import type { ProcessEnd } from '../simulated-envoy.machine.ts';
 import type { EnvoySignal, SimulatedHost, SimulatedProcess } from '../simulated-host.ts';
@@ -18,6 +19,10 @@ export interface Observed {
   isOverdue(parent: SimulatedProcess): boolean;
   /** The agent is past the point of no return: it waits for the last processes. */
   readonly agentEnds: boolean;
+  /** And was told to end once more then. */
+  readonly hurried?: boolean;
+  /** With what is wanted no Envoy is ever live. */
+  readonly mayWaitForEver?: boolean;
   /** How the agent ended; undefined while it runs. */
   readonly agentExitCode: number | undefined;
   /** Charts that failed. */
@@ -43,6 +48,8 @@ export interface Invariant {
   leaving?(process: SimulatedProcess, end: ProcessEnd, observed: Observed): string | undefined;
   /** The supervisor tells the agent of a start. */
   telling?(what: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
+  /** Somebody asked whether this proxy is ready. */
+  answering?(answer: ReadinessAnswer, observed: Observed): string | undefined;
   /** Something happened, and all is quiet again. */
   always?(observed: Observed): string | undefined;
   /** Nothing more will happen by itself. */

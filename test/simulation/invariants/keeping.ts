@@ -37,6 +37,16 @@ export const onlyKillTheUnborn: Invariant = {
   },
 };
 
+/** Who was never seen to be live may be so by now: it is asked once more. Its parent has closed its listeners. */
+export const liveIsNotKilled: Invariant = {
+  name: 'never SIGKILL to an epoch that would say that it is live',
+  signalling(process, signal, { host, stopOrdered }) {
+    if (signal !== 'SIGKILL' || stopOrdered || process.seen || process.sentAway) return undefined;
+    if (!host.isServing(process) || !host.hasAdmin(process) || !host.isResponsive(process)) return undefined;
+    return host.isDoomed(process) ? undefined : `SIGKILL to ${named(process)}, which serves; nobody has asked it`;
+  },
+};
+
 /**
  * Its requests have the time that a parent's would have. One that is doomed, or may be, has less; and one that cannot be told to
  * close its listeners takes connections until it is ended.

@@ -4,7 +4,7 @@ import { type Invariant, listOf } from './invariant.ts';
 export const oneNotLive: Invariant = {
   name: 'never two epochs that are not live',
   spawning({ epoch }, { host }) {
-    const others = host.processes.filter((process) => !process.live);
+    const others = host.processes.filter((process) => !process.live && !process.undying);
     return others.length === 0 ? undefined : `epoch ${epoch} is started while ${listOf(others)} is not live`;
   },
 };
@@ -43,7 +43,7 @@ export const noDrainCutByStart: Invariant = {
 export const fewProcesses: Invariant = {
   name: 'never more than three processes, nor more than two of one base id',
   always({ host }) {
-    const { processes } = host;
+    const processes = host.processes.filter(({ undying }) => !undying);
     const ofOne = (baseId: number): number => processes.filter((process) => process.baseId === baseId).length;
     const tooMany = processes.length > 3 || processes.some(({ baseId }) => ofOne(baseId) > 2);
     return tooMany ? `alive: ${listOf(processes)}` : undefined;

@@ -1,4 +1,13 @@
-import type { Invariant } from './invariant.ts';
+import { type Invariant, listOf } from './invariant.ts';
+
+/** Traffic follows it. */
+export const readyIsTrue: Invariant = {
+  name: 'never ready while nobody takes connections',
+  answering({ ready }, { host }) {
+    if (!ready || host.processes.some((process) => host.isAccepting(process))) return undefined;
+    return `ready; alive: ${listOf(host.processes)}`;
+  },
+};
 
 /** Logs and metrics count on it. */
 export const eachStartIsToldOnce: Invariant = {

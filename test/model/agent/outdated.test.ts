@@ -1,0 +1,219 @@
+/** Something newer is wanted while an Envoy starts with nobody serving: one that waits for ever must not keep it away. */
+import { describe, expect, test } from 'vitest';
+import { defaultSettings } from '../../../machines/agent/settings.ts';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import { checkEveryWorld, crashed, ends, goesLive, handedOver, killed, namesStarted, tainted } from './scenes.ts';
+
+checkEveryWorld();
+
+const day = 86_400_000;
+
+/** The newest Envoy was killed: it goes, and the next one is awaited. */
+async function isFollowed(world: AgentWorld): Promise<void> {
+  expect(world.newest().signals).toEqual(['SIGKILL']);
+  await ends(world, world.newest(), killed);
+  await world.pass(0);
+}
+
+describe('an Envoy that waits for what never comes, with nobody serving,', () => {
+  test('is followed by one with the fix, though it has waited for a day', async () => {
+    const world = new AgentWorld();
+    await world.pass(day);
+    expect(namesStarted(world)).toEqual(['epoch-0']);
+    world.changeFiles('the fix');
+    await world.pass(10_000 + 5_000);
+    await isFollowed(world);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-0']);
+    expect(world.events('restart.ended')).toMatchObject([{ name: 'epoch-0', outcome: 'called off' }]);
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+
+  test('is followed by another one on SIGHUP', async () => {
+    const world = new AgentWorld();
+    await world.pass(day);
+    world.signal('SIGHUP');
+    await world.pass(5_000);
+    await isFollowed(world);
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.settled');
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-0']);
+  });
+
+  test('costs none of the tries that a failure may cost', async () => {
+    const world = new AgentWorld({ retry: { ...defaultSettings.retry, budget: 0 } });
+    await world.pass(day);
+    for (const patienceMs of [5_000, 10_000, 20_000]) {
+      world.signal('SIGHUP');
+      await world.pass(patienceMs);
+      await isFollowed(world);
+    }
+    expect(world.output()).toBeUndefined();
+    expect(world.started).toHaveLength(4);
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.settled');
+  });
+
+  test('is followed by one of the other base id when SIGKILL does not end it', async () => {
+    const world = new AgentWorld();
+    await world.pass(day);
+    world.signal('SIGHUP');
+    await world.pass(5_000 + 10_000);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-0b']);
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.adminOf).toBe(8);
+  });
+
+  test('and cannot be killed, like the one of the other base id: the agent ends, and says so', async () => {
+    const world = new AgentWorld();
+    await world.pass(day);
+    for (const _ of [1, 2]) {
+      world.signal('SIGHUP');
+      await world.pass(60_000);
+    }
+    expect(world.output()).toMatchObject({
+      exitCode: 1,
+      trouble: [
+        'Envoy could not be kept running',
+        expect.stringMatching(/^epoch-0: SIGKILL/),
+        expect.stringMatching(/^epoch-0b: SIGKILL/),
+      ],
+    });
+  });
+});
+
+describe('an Envoy that is about to be live when something newer is wanted', () => {
+  test('is let live, and a hot restart follows', async () => {
+    const world = new AgentWorld();
+    await world.settle();
+    world.signal('SIGHUP');
+    await world.pass(50);
+    await goesLive(world);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1']);
+    expect(world.process('epoch-0').signals).toEqual([]);
+  });
+
+  test('is asked once more before it is called off', async () => {
+    const world = new AgentWorld();
+    world.onLook = 'live';
+    await world.settle();
+    world.signal('SIGHUP');
+    await world.pass(5_000);
+    expect(world.looks).toEqual(['0@7']);
+    expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1']);
+    expect(world.process('epoch-0').signals).toEqual([]);
+  });
+
+  test('and does not answer when it is asked once more, is called off a second later', async () => {
+    const world = new AgentWorld();
+    world.onLook = 'no answer';
+    await world.settle();
+    world.signal('SIGHUP');
+    await world.pass(5_999);
+    expect(world.newest().signals).toEqual([]);
+    await world.pass(1);
+    expect(world.newest().signals).toEqual(['SIGKILL']);
+  });
+});
+
+test('news that come one after the other call a start off once', async () => {
+  const world = new AgentWorld();
+  await world.settle();
+  for (const _ of [1, 2, 3, 4, 5]) {
+    world.signal('SIGHUP');
+    await world.pass(1_000);
+  }
+  await isFollowed(world);
+  await world.pass(day);
+  expect(world.started).toHaveLength(2);
+});
+
+test('where news never cease, each start has twice the time of the one before: one that takes 18 s is live at last', async () => {
+  const world = new AgentWorld();
+  await world.settle();
+  let age = 0;
+  for (let second = 0; second < 120 && !world.supervisorState().includes('settled'); second++) {
+    world.signal('SIGHUP');
+    const before = world.started.length;
+    await world.pass(1_000);
+    if (world.newest().signals.length > 0) await ends(world, world.newest(), killed);
+    age = world.started.length > before ? 0 : age + 1;
+    if (age === 18) {
+      await goesLive(world);
+      break;
+    }
+  }
+  expect(world.events('epoch.live')).toHaveLength(1);
+  expect(world.started.length).toBeLessThan(6);
+});
+
+test('a change that is taken back calls nothing off', async () => {
+  const world = new AgentWorld({ watch: { ...defaultSettings.watch, delayMs: 1_000 } });
+  await world.settle();
+  world.changeFiles('digest-1');
+  await world.pass(1_000);
+  expect(world.supervisorState()).toBe('running.starting.with nobody serving.outdated');
+  world.changeFiles('digest-0');
+  await world.pass(1_000);
+  expect(world.supervisorState()).toBe('running.starting.with nobody serving.waiting');
+  await world.pass(day);
+  expect(world.started).toHaveLength(1);
+});
+
+test('a replacement that nobody is left for makes room for something newer, too', async () => {
+  const world = await tainted();
+  await ends(world, world.process('epoch-0'), crashed);
+  expect(world.supervisorState()).toBe('running.starting.with nobody serving.waiting');
+  world.signal('SIGHUP');
+  await world.pass(5_000);
+  await isFollowed(world);
+  await goesLive(world);
+  expect(world.supervisorState()).toBe('running.settled');
+});
+
+test('a child that needs its parent is not called off: its parent leaves in time, or both are ended', async () => {
+  const world = await handedOver();
+  await ends(world, world.newest(), crashed);
+  await world.pass(1_000);
+  expect(world.supervisorState()).toBe('running.starting.with nobody serving.waiting');
+  world.signal('SIGHUP');
+  await world.pass(10_000);
+  expect(world.newest().signals).toEqual([]);
+  await world.pass(60_000);
+  expect(world.newest().signals).toEqual(['SIGKILL']);
+});
+
+test('a repair that never ends is done without after a while', async () => {
+  const world = await AgentWorld.serving();
+  world.repairHangs = true;
+  await world.certificate('digest-1');
+  await ends(world, world.newest(), { code: 1, refusedByParent: true });
+  expect(world.supervisorState()).toBe('running.repairing');
+  await world.pass(20_200);
+  expect(namesStarted(world).at(-1)).toBe('epoch-0b');
+});
+
+describe('base ids that are not given back', () => {
+  const releasing = async (): Promise<AgentWorld> => {
+    const world = await AgentWorld.serving();
+    world.releaseHangs = true;
+    world.signal('SIGTERM');
+    await world.pass(5_000);
+    await ends(world, world.newest());
+    expect(world.agent.getSnapshot().value).toBe('releasing the base ids');
+    return world;
+  };
+
+  test('are waited for no longer than an Envoy that was killed can take', async () => {
+    const world = await releasing();
+    await world.pass(12_000);
+    expect(world.output()).toMatchObject({ exitCode: 1, trouble: [expect.stringContaining('has not ended')] });
+  });
+
+  test('are not waited for on a second SIGTERM', async () => {
+    const world = await releasing();
+    world.signal('SIGTERM');
+    expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+  });
+});
