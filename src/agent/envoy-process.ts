@@ -1,19 +1,20 @@
 /** The process effect of an epoch: one Envoy, from its spawn to its exit. */
 import { accessSync, constants } from 'node:fs';
-import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { type AnyActorRef, fromCallback } from 'xstate';
 import type { ProcessExited, ProcessFailed, ProcessSignal, ProcessSpawned } from '../../machines/agent/protocol.ts';
 import { actorName, type Recorder } from '../runtime/actor-system.ts';
 import { messageOf } from '../runtime/errors.ts';
+import type { LineSink } from '../runtime/line-sink.ts';
 import type { Logger } from '../runtime/log.ts';
+import { standardOutput } from '../runtime/standard-streams.ts';
 import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
 import { EnvoyOutput } from './envoy-log.ts';
 import { EnvoyLogRecords } from './envoy-log-records.ts';
 import type { OutOfMemoryCounter } from './out-of-memory.ts';
 import { type OutputChannels, openOutputChannels } from './output-channels.ts';
+import { readLines, readWholeLines } from './output-lines.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { ScratchParent } from './scratch-folder.ts';
 
@@ -22,6 +23,8 @@ export interface EnvoyProcessEnvironment {
   readonly binary: string;
   readonly flags: EnvoyFlags;
   readonly log: Logger;
+  /** Where goes what Envoy writes to its standard output: ours, unless a test says otherwise. */
+  readonly accessLog?: Pick<LineSink, 'write' | 'relief'>;
   readonly table: ProcessTable;
   /** Envoy's own lines go into the trace; what users let it write, access logs, does not. */
   readonly recorder?: Pick<Recorder, 'record'>;
@@ -35,6 +38,8 @@ export interface EnvoyProcessEnvironment {
 
 type ProcessReport = ProcessSpawned | ProcessExited | ProcessFailed;
 
+/** How long an Envoy's access log waits for a reader that is slow: in its flushing thread, where no request waits. */
+const longestPauseMs = 1_000;
 /** How long the output of a process that has exited may still be read. */
 const outputGraceMs = 200;
 
@@ -60,7 +65,7 @@ export function envoyProcess(environment: EnvoyProcessEnvironment) {
 }
 
 function runEnvoy(
-  { binary, flags, log, table, guard, outOfMemoryKills, scratch }: EnvoyProcessEnvironment,
+  { binary, flags, log, accessLog = standardOutput, table, guard, outOfMemoryKills, scratch }: EnvoyProcessEnvironment,
   run: { epoch: number; baseId: number; configFile: string },
   { report, records }: { report: (event: ProcessReport) => void; records: EnvoyLogRecords },
 ): { kill(signal: NodeJS.Signals): void } {
@@ -91,10 +96,11 @@ function runEnvoy(
   const output = new EnvoyOutput(log, { run, onLine: (line) => records.take(line) });
   const outputEnds = Promise.all([
     readLines(channels.stderr.stream ?? child.stderr, (line) => output.line(line)),
-    // Envoy's own log goes to stderr: here is only what users let it write, access logs.
-    readLines(channels.stdout.stream ?? child.stdout, (line) =>
-      log.info(line, { epoch: run.epoch, baseId: run.baseId }),
-    ),
+    // Envoy's own log goes to stderr: here is only what users let it write, access logs. It goes out untouched.
+    readWholeLines(channels.stdout.stream ?? child.stdout, (lines) => {
+      accessLog.write(lines);
+      return accessLog.relief(longestPauseMs);
+    }),
   ]);
 
   let over = false;
@@ -134,15 +140,6 @@ function byWhom(before: number | undefined, now: number | undefined): { lastWord
     ? `out of memory: the kernel's oom_kill counter went from ${before} to ${now}`
     : 'killed, not by this agent; the kernel counts no out-of-memory kill';
   return { lastWords, outOfMemory };
-}
-
-/** @returns when the stream has ended; at once for an output that is not ours to read */
-function readLines(stream: Readable | null, onLine: (line: string) => void): Promise<void> {
-  if (stream === null) return Promise.resolve();
-  const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on('line', onLine);
-  // A broken pipe is part of an exit, which is reported by itself.
-  stream.on('error', () => lines.close());
-  return new Promise((resolve) => lines.once('close', resolve));
 }
 
 /** The outputs of an Envoy that may be started now, or why it cannot be. */

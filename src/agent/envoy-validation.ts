@@ -1,10 +1,9 @@
 /** Envoy's own judgement of a configuration: `--mode validate` opens no port, takes no base id, needs no shared memory. */
-import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
 import { execa } from 'execa';
 import { silentLogger } from '../runtime/log.ts';
 import { EnvoyOutput } from './envoy-log.ts';
 import { type OutputChannel, openErrorChannel } from './output-channels.ts';
+import { readLines } from './output-lines.ts';
 import type { ScratchParent } from './scratch-folder.ts';
 
 export interface ValidationEnvironment {
@@ -56,20 +55,11 @@ export async function validateWithEnvoy(
   });
   errors.release();
   const output = new EnvoyOutput(silentLogger, { now: () => 0 });
-  const read = readTo(output, errors.stream ?? subprocess.nodeChildProcess.stderr);
+  const read = readLines(errors.stream ?? subprocess.nodeChildProcess.stderr, (line) => output.line(line));
   const result = await subprocess;
   await read;
   if (!result.failed) return { is: 'taken' };
   if (result.timedOut) return { is: 'not known', why: `Envoy gave no verdict in ${timeout} ms` };
   const why = output.lastWords() || (result.shortMessage ?? `exit code ${result.exitCode}`);
   return { is: result.exitCode === refusalCode && !result.isTerminated ? 'refused' : 'not known', why };
-}
-
-/** @returns when there is nothing more to read */
-async function readTo(output: EnvoyOutput, stream: Readable | null): Promise<void> {
-  if (stream === null) return;
-  const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY });
-  stream.on('error', () => lines.close());
-  lines.on('line', (line) => output.line(line));
-  await new Promise((resolve) => lines.once('close', resolve));
 }

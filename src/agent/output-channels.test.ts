@@ -5,8 +5,7 @@ import { openOutputChannels } from './output-channels.ts';
 import { temporaryScratch } from './testing/real-envoy.ts';
 
 test('a child can open its outputs again by their names, and the streams end with it', async () => {
-  // A path that cannot be opened stands for an own output that is a socket.
-  const channels = openOutputChannels(temporaryScratch(), '/nowhere/at/all');
+  const channels = openOutputChannels(temporaryScratch(), false);
   const child = execa('sh', ['-c', 'echo direct; echo again > /dev/stdout; echo error > /dev/stderr'], {
     stdin: 'ignore',
     stdout: channels.stdout.childEnd,
@@ -18,8 +17,8 @@ test('a child can open its outputs again by their names, and the streams end wit
   expect(stderr).toBe('error\n');
 });
 
-test('an own output that can be opened is handed on', () => {
-  const channels = openOutputChannels(temporaryScratch(), '/dev/null');
+test('an own output that is a file is handed on', () => {
+  const channels = openOutputChannels(temporaryScratch(), true);
   expect(channels.stdout).toEqual({ childEnd: 'inherit', stream: undefined });
   channels.stderr.stream?.destroy();
   channels.release();
@@ -27,7 +26,7 @@ test('an own output that can be opened is handed on', () => {
 
 test('where there is no place for its pipes, a child is not started with other ones', () => {
   const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
-  expect(() => openOutputChannels(scratch, '/nowhere/at/all')).toThrow(
+  expect(() => openOutputChannels(scratch, false)).toThrow(
     'a folder cannot be written: /dev/null/below: ENOTDIR: not a directory; name another folder with --runDir',
   );
 });

@@ -8,6 +8,7 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { isSystemError } from '../runtime/errors.ts';
+import { isStandardOutputFile } from '../runtime/outlet.ts';
 import { inScratchFolder, type ScratchParent } from './scratch-folder.ts';
 
 /** An open file of ours that a child gets. execa takes any; its types know only the first few. */
@@ -28,20 +29,23 @@ export interface OutputChannels {
 }
 
 /**
- * Standard output is ours where the child can open it: what Envoy writes there is what users asked for, and goes out
- * untouched. All else goes through named pipes, or through Node's where the host has no `mkfifo`.
+ * Standard output is ours where that is a file: it takes everything at once. Else somebody reads it, or doesn't: an Envoy
+ * that writes to it itself keeps all that waits in its memory, without a bound, and cannot end while the pipe is full
+ * (measured with 1.40). So that, and standard error, go through named pipes, which we read whatever becomes of what is in
+ * them. Where the host has no `mkfifo`, standard output is ours if the child can open it, and Node's pipes serve for the rest.
  *
  * @param scratch where the pipes have names for a moment
  * @throws ChartpilotError FILE_UNWRITABLE when there is no place for them
  */
-export function openOutputChannels(scratch: readonly ScratchParent[], ownOutput = '/dev/stdout'): OutputChannels {
-  const inherited: OutputChannel | undefined = canBeOpened(ownOutput)
-    ? { childEnd: 'inherit', stream: undefined }
-    : undefined;
+export function openOutputChannels(
+  scratch: readonly ScratchParent[],
+  ownOutputIsFile = isStandardOutputFile(),
+): OutputChannels {
+  const inherited = ownOutputIsFile ? handedOn : undefined;
   const pipes = namedPipes(scratch, inherited === undefined ? 2 : 1);
   return {
     stderr: pipes[0] ?? plain,
-    stdout: inherited ?? pipes[1] ?? plain,
+    stdout: inherited ?? pipes[1] ?? (canBeOpened('/dev/stdout') ? handedOn : plain),
     release: () => release(pipes),
   };
 }
@@ -52,6 +56,7 @@ export function openErrorChannel(scratch: readonly ScratchParent[]): OutputChann
   return { ...(pipes[0] ?? plain), release: () => release(pipes) };
 }
 
+const handedOn: OutputChannel = { childEnd: 'inherit', stream: undefined };
 const plain: OutputChannel = { childEnd: 'pipe', stream: undefined };
 
 function release(pipes: readonly NamedPipe[]): void {

@@ -114,7 +114,7 @@ const rareFlags = [
 async function proxy(args: readonly string[], flags: CommandFlags): Promise<number> {
   const role = roleAmong(args);
   const options = resolveProxyOptions({ role, flags, env: process.env });
-  const { log, sink } = loggerFromFlags(flags, envoyScopeLevel(options));
+  const { log, lost } = loggerFromFlags(flags, envoyScopeLevel(options));
   logWarnings(log);
   log.info(`pilot-agent ${versionLine()}`, { role, pid: process.pid });
   log.info('flags', flags);
@@ -130,7 +130,7 @@ async function proxy(args: readonly string[], flags: CommandFlags): Promise<numb
   const { runDir } = options;
   const recording = openRecording({ program: 'pilot-agent', machines: [agentMachine], flags, runDir, log });
   try {
-    const lostLines = () => ({ log: sink.lost, trace: recording.lostRecords() });
+    const lostLines = () => ({ log: lost(), trace: recording.lostRecords() });
     return await run({ options, binary: envoy.path, log, lostLines, ...recording }, flags.trace);
   } finally {
     await recording.close();

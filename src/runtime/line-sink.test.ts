@@ -131,6 +131,32 @@ test('the end of a program waits for a slow reader of its log, but not longer th
   await sink.end(1_000);
 });
 
+test('a writer that can wait is told when to go on: when all is out, when its time is over, or at once while lines are lost', async () => {
+  const outlets = new FaultyOutlets();
+  const { sink } = sinkTo(outlets);
+  expect(sink.relief(1_000)).toBeUndefined();
+  outlets.writeFaults = many(stuck);
+  sink.write(`${'x'.repeat(60)}\n`);
+  const relieved = vi.fn();
+  void sink.relief(1_000)?.then(relieved);
+  await vi.advanceTimersByTimeAsync(900);
+  expect(relieved).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(100);
+  expect(relieved).toHaveBeenCalledTimes(1);
+  // It waited for nothing: then it does not wait again.
+  expect(sink.relief(1_000)).toBeUndefined();
+  outlets.writeFaults = [];
+  await vi.advanceTimersByTimeAsync(60);
+  outlets.writeFaults = [stuck, stuck];
+  sink.write(`${'x'.repeat(60)}\n`);
+  void sink.relief(1_000)?.then(relieved);
+  await vi.advanceTimersByTimeAsync(60);
+  expect(relieved).toHaveBeenCalledTimes(2);
+  outlets.writeFaults = many(stuck);
+  for (let i = 0; i < 3; i++) sink.write(`${'x'.repeat(60)}\n`);
+  expect(sink.relief(1_000)).toBeUndefined();
+});
+
 test('what a new file begins with stands before all that it holds, and what waited for the old one is lost', () => {
   const outlets = new FaultyOutlets();
   const sink = new LineSink({ open: outlets.open, begin: () => 'header\n' });

@@ -68,6 +68,8 @@ export class LineSink {
   #waitingBytes = 0;
   /** Some of what waits was printed. */
   #printing = false;
+  /** Somebody waited for it in vain, or lines were lost; until all is out. */
+  #isTooSlow = false;
   #loss: Loss | undefined;
   #lost = 0;
   /** Why the outlet cannot be had now. */
@@ -109,9 +111,9 @@ export class LineSink {
   }
 
   /** Writes whole lines, now or later, or loses them. */
-  write(lines: string): void {
+  write(lines: string | Buffer): void {
     this.#renew();
-    const bytes = Buffer.from(lines);
+    const bytes = typeof lines === 'string' ? Buffer.from(lines) : lines;
     const fits = this.#waitingBytes === 0 || this.#waitingBytes + bytes.length <= this.#maxBytes;
     if (this.#loss === undefined && fits) this.#add({ bytes });
     else this.#lose(linesIn(bytes));
@@ -130,6 +132,26 @@ export class LineSink {
     if (this.#waitingBytes === 0) return Promise.resolve();
     this.#empty ??= Promise.withResolvers<void>();
     return this.#empty.promise;
+  }
+
+  /**
+   * For a writer that can wait a little, rather than lose lines to a reader that is only slow.
+   *
+   * @returns undefined when there is room, or when the reader is too slow for that; else resolves when nothing waits any more,
+   *   and at the latest when the limit is over
+   */
+  relief(limitMs: number): Promise<void> | undefined {
+    if (this.#isTooSlow || this.#waitingBytes < this.#maxBytes / 2) return undefined;
+    return new Promise((resolve) => {
+      const limit = setTimeout(() => {
+        this.#isTooSlow = true;
+        resolve();
+      }, limitMs);
+      void this.empty().then(() => {
+        clearTimeout(limit);
+        resolve();
+      });
+    });
   }
 
   /** A new file is begun, for the next lines. */
@@ -166,6 +188,7 @@ export class LineSink {
     const to = new Date();
     const { lines: before, from, why } = this.#loss ?? { lines: 0, from: to, why: this.#why() };
     this.#loss = { lines: before + lines, from, to, why };
+    this.#isTooSlow = true;
     this.#lost += lines;
   }
 
@@ -262,6 +285,7 @@ export class LineSink {
     // With nothing to write nobody knows whether the outlet is good again.
     if (this.#failure !== undefined && this.#outlet === undefined) return;
     this.#printing = false;
+    this.#isTooSlow = false;
     this.#empty?.resolve();
     this.#empty = undefined;
     if (this.#failure === undefined && this.#loss === undefined) return;

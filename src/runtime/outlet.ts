@@ -43,7 +43,7 @@ export function openStandardStream(fd: 1 | 2): Outlet {
   const own = stats.isSocket() ? undefined : reopened(fd);
   if (own !== undefined) return new DescriptorOutlet(own, stats, () => closeSync(own));
   // Sockets cannot be opened by a name, nor can a pipe that another user made. Node's stream makes them non-blocking when it
-  // is made; no child inherits such an output (output-channels.ts), so they stay that.
+  // is made; no child inherits such an output (agent/output-channels.ts), so they stay that.
   (fd === 1 ? process.stdout : process.stderr).on('error', () => {});
   return new DescriptorOutlet(fd, stats);
 }
@@ -56,6 +56,11 @@ function reopened(fd: number): number | undefined {
     if (isSystemError(error, 'ENXIO')) throw error;
     return undefined;
   }
+}
+
+/** Whether standard output is a file, which lets no writer wait. */
+export function isStandardOutputFile(): boolean {
+  return fstatSync(1).isFile();
 }
 
 /** Appends to a file, which is made when it is missing; a named pipe is not waited for. @throws what the system says */

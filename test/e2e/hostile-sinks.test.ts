@@ -10,17 +10,18 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createAdminClient } from '../../src/agent/admin-client.ts';
-import { writeAdminOnlyBootstrap } from '../../src/agent/testing/real-envoy.ts';
+import { envoyBinary, writeAdminOnlyBootstrap } from '../../src/agent/testing/real-envoy.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
@@ -252,6 +253,86 @@ describe('a trace', () => {
     await agent.live(0);
     await agent.isWell();
   });
+});
+
+describe('access logs of the real Envoy at a standard output that nobody reads', () => {
+  test('keep neither a hot restart nor an end waiting, and what is kept comes out whole', async () => {
+    const out = pipe();
+    const port = (await freePorts(1))[0]!;
+    const flags = (folder: string): string[] => [
+      ...['--binaryPath', envoyBinary(), '--concurrency', '1'],
+      ...['--customConfigFile', writeAccessLogBootstrap(folder, port)],
+    ];
+    const agent = await startAgent({ out: out.writeEnd, flags });
+    await agent.live(0);
+    out.fill();
+    out.handedOver();
+    // More than Envoy, the pipe and the agent hold.
+    for (let i = 0; i < 300; i++) await Promise.all(Array.from({ length: 10 }, (_, n) => request(port, i * 10 + n)));
+    await eventually('lines are lost', async () => /lost_lines_total{of="log"} [1-9]/.test(await metrics(agent)));
+    agent.process.kill('SIGHUP');
+    await agent.live(1);
+    await eventually('the first Envoy has ended', () => envoysOf(agent) === 1, { deadlineMs: 6_000 });
+    let text = '';
+    const reads = setInterval(() => (text += out.read() ?? ''), 1);
+    onTestFinished(() => clearInterval(reads));
+    await eventually('it is told', () => /\d+ log lines were lost between \d/.test(text));
+    await request(port, 99_999);
+    await agent.isWell();
+    clearInterval(reads);
+    for (let more = out.read(); more; more = out.read()) text += more;
+    const paths = [...text.matchAll(/^access \/(\d+)\/x{1000}$/gm)].map(([, number]) => Number(number));
+    expect(paths.length).toBeGreaterThan(500);
+    expect(paths.at(-1)).toBe(99_999);
+    expect(text.match(/^access /gm)).toHaveLength(paths.length);
+  });
+
+  const textOf = async (url: string): Promise<string> => (await fetch(url)).text();
+  const request = (port: number, number: number): Promise<string> =>
+    textOf(`http://127.0.0.1:${port}/${number}/${'x'.repeat(1_000)}`);
+
+  function envoysOf({ folder }: Agent): number {
+    return readdirSync('/proc').filter((pid) => {
+      try {
+        const [program = '', ...args] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+        return basename(program) === 'envoy' && args.some((arg) => arg.startsWith(folder));
+      } catch {
+        return false;
+      }
+    }).length;
+  }
+
+  /** An Envoy that answers everything, and writes a line of more than a kilobyte for it. */
+  function writeAccessLogBootstrap(folder: string, port: number): string {
+    const type = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
+    const format = { text_format_source: { inline_string: 'access %REQ(:PATH)%\n' } };
+    const manager = {
+      '@type': type('filters.network.http_connection_manager.v3.HttpConnectionManager'),
+      stat_prefix: 'a',
+      access_log: [
+        {
+          name: 'a',
+          typed_config: {
+            '@type': type('access_loggers.file.v3.FileAccessLog'),
+            ...{ path: '/dev/stdout', log_format: format },
+          },
+        },
+      ],
+      http_filters: [{ name: 'r', typed_config: { '@type': type('filters.http.router.v3.Router') } }],
+      route_config: {
+        virtual_hosts: [
+          { name: 'a', domains: ['*'], routes: [{ match: { prefix: '/' }, direct_response: { status: 200 } }] },
+        ],
+      },
+    };
+    const admin = JSON.parse(readFileSync(join(folder, 'admin-only.json'), 'utf8')) as object;
+    const file = join(folder, 'access-log.json');
+    const address = { socket_address: { address: '127.0.0.1', port_value: port } };
+    const filters = [{ name: 'm', typed_config: manager }];
+    const listeners = [{ name: 'l', address, filter_chains: [{ filters }] }];
+    writeFileSync(file, JSON.stringify({ ...admin, static_resources: { listeners } }));
+    return file;
+  }
 });
 
 describe('an error that nobody caught', () => {

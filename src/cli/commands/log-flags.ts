@@ -22,10 +22,10 @@ export function addLogFlags(command: Command): Command {
     .addOption(new Option('--log_stacktrace_level <level>').hideHelp());
 }
 
-/** The log of a program, and where its lines go. */
 export interface ProgramLog {
   readonly log: Logger;
-  readonly sink: LineSink;
+  /** Lines that it and standard output lost so far. */
+  lost(): number;
 }
 
 /**
@@ -35,14 +35,20 @@ export interface ProgramLog {
 export function loggerFromFlags(flags: LogFlags, quieter = ''): ProgramLog {
   const sink = sinkOf(flags.log_target);
   const log = loggerTo(sink, flags, quieter);
+  tellLosses(sink, 'log lines', log);
+  // Access logs of an Envoy go there, wherever the log is.
+  if (sink !== standardOutput) tellLosses(standardOutput, 'lines of standard output', log);
+  return { log, lost: () => sink.lost + (sink === standardOutput ? 0 : standardOutput.lost) };
+}
+
+function tellLosses(sink: LineSink, what: string, log: Logger): void {
   sink.listen({
     recovered: (loss) => {
       if (loss === undefined) return;
       const { lines, from, to, why } = loss;
-      log.warn(`${lines} log lines were lost between ${from.toISOString()} and ${to.toISOString()}`, { reason: why });
+      log.warn(`${lines} ${what} were lost between ${from.toISOString()} and ${to.toISOString()}`, { reason: why });
     },
   });
-  return { log, sink };
 }
 
 /** What Node warns of goes into the log: Node itself waits until standard error takes it, however long. */

@@ -1,0 +1,46 @@
+import { PassThrough } from 'node:stream';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { readLines, readWholeLines } from './output-lines.ts';
+
+/** What is made of output that comes in these pieces. */
+async function read(pieces: readonly Uint8Array[]): Promise<{ lines: string[]; whole: Buffer[] }> {
+  const stream = new PassThrough();
+  const lines: string[] = [];
+  const whole: Buffer[] = [];
+  const read = Promise.all([
+    readLines(stream, (line) => lines.push(line)),
+    readWholeLines(stream, (bytes) => void whole.push(bytes)),
+  ]);
+  for (const piece of pieces) stream.write(piece);
+  stream.end();
+  await read;
+  return { lines, whole };
+}
+
+test('wherever the pieces are cut: lines are whole, and what is passed on is unchanged', async () => {
+  const texts = fc.array(fc.constantFrom('a', 'ä€𝄞', '\n', '\n\n', 'long '.repeat(50), '\xff'));
+  await fc.assert(
+    fc.asyncProperty(texts, fc.array(fc.nat(200)), async (texts, cuts) => {
+      const bytes = Buffer.from(texts.join(''));
+      const places = [0, ...cuts.map((cut) => Math.min(cut, bytes.length)).sort((a, b) => a - b), bytes.length];
+      const { lines, whole } = await read(places.slice(1).map((to, i) => bytes.subarray(places[i], to)));
+      const text = bytes.toString();
+      const ended = text === '' || text.endsWith('\n') ? text : `${text}\n`;
+      expect(lines.map((line) => `${line}\n`).join('')).toBe(ended);
+      expect(Buffer.concat(whole).toString()).toBe(ended);
+      for (const each of whole) expect(each.at(-1)).toBe(10);
+    }),
+  );
+});
+
+test('bytes that are no text pass unchanged', async () => {
+  const bytes = Buffer.from([0xff, 0x00, 0x80, 0x0a]);
+  expect(Buffer.concat((await read([bytes])).whole)).toEqual(bytes);
+});
+
+test('a line without an end is handed on in pieces, and does not fill the memory', async () => {
+  const piece = Buffer.alloc(40_000, 'x');
+  const { lines } = await read(Array.from({ length: 10 }, () => piece));
+  expect(lines.map((line) => line.length)).toEqual([80_000, 80_000, 80_000, 80_000, 80_000]);
+});
