@@ -188,6 +188,8 @@ export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): 
 /** How one field is decoded, and what it is called where it was written when that is not the property's name. */
 interface Field<A> {
   readonly decoder: Decoder<A>;
+  /** `null` does not count as not said. */
+  readonly refusesNull?: true;
   readonly from?: string;
   readonly absent: 'error' | 'left out' | { readonly value: A };
 }
@@ -230,6 +232,15 @@ export function restricting<F extends Field<never> | Field<unknown>>(field: F): 
   return { ...field, decoder: strict };
 }
 
+/**
+ * Fields that say who may come. A list whose items somebody commented out is `null` in YAML: taken for not said, it would
+ * let in more than was meant.
+ */
+export function restrictions<F extends Readonly<Record<string, Field<unknown>>>>(fields: F): F {
+  const refusing = Object.entries(fields).map(([property, field]) => [property, { ...field, refusesNull: true }]);
+  return Object.fromEntries(refusing) as F;
+}
+
 /** One entry for every property of `T`: the compiler sees to it that none is forgotten. */
 export type Fields<T> = {
   readonly [K in keyof T]-?: Record<never, never> extends Pick<T, K>
@@ -260,6 +271,10 @@ export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> 
     for (const { property, name, field } of plan) {
       const raw = value[name];
       if (raw !== undefined && raw !== null) result[property] = taken(field.decoder(raw, prefix + name), errors);
+      else if (raw === null && field.refusesNull) {
+        errors.push({ path: prefix + name, message: 'has no value: say what it is to be, or leave it out' });
+        result[property] = missingPart;
+      }
     }
     for (const [oldName, [property, decoder]] of oldNames) {
       const raw = value[oldName];

@@ -10,6 +10,7 @@ import {
   optional,
   refine,
   required,
+  restrictions,
   struct,
   withDefault,
 } from '../decode.ts';
@@ -26,28 +27,32 @@ import { scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode
 
 /** A list of texts, none of them empty. */
 function texts(mistakeOf: (text: string) => string | undefined) {
-  return optional(nonEmptyList(refine(name, (value, path) => mistakeAt(path, mistakeOf(value)))));
+  return optional(
+    nonEmptyList(refine(name, (value, path) => mistakeAt(path, rules.spaceMistake(value) ?? mistakeOf(value)))),
+  );
 }
 
 const [anyText, subnets, ports] = [rules.wildcardMistake, rules.subnetMistake, rules.portMistake].map(texts);
 
 const source: Decoder<AuthorizationSource> = refine(
-  struct<AuthorizationSource>({
-    principals: anyText!,
-    notPrincipals: anyText!,
-    requestPrincipals: anyText!,
-    notRequestPrincipals: anyText!,
-    namespaces: anyText!,
-    notNamespaces: anyText!,
-    serviceAccounts: texts(rules.serviceAccountMistake),
-    notServiceAccounts: texts(rules.serviceAccountMistake),
-    trustDomains: anyText!,
-    notTrustDomains: anyText!,
-    ipBlocks: subnets!,
-    notIpBlocks: subnets!,
-    remoteIpBlocks: subnets!,
-    notRemoteIpBlocks: subnets!,
-  }),
+  struct<AuthorizationSource>(
+    restrictions({
+      principals: anyText!,
+      notPrincipals: anyText!,
+      requestPrincipals: anyText!,
+      notRequestPrincipals: anyText!,
+      namespaces: anyText!,
+      notNamespaces: anyText!,
+      serviceAccounts: texts(rules.serviceAccountMistake),
+      notServiceAccounts: texts(rules.serviceAccountMistake),
+      trustDomains: anyText!,
+      notTrustDomains: anyText!,
+      ipBlocks: subnets!,
+      notIpBlocks: subnets!,
+      remoteIpBlocks: subnets!,
+      notRemoteIpBlocks: subnets!,
+    }),
+  ),
   (value, path) => [
     ...notEmpty(value, path),
     ...mistakeAt(
@@ -60,25 +65,29 @@ const source: Decoder<AuthorizationSource> = refine(
 );
 
 const operation: Decoder<AuthorizationOperation> = refine(
-  struct<AuthorizationOperation>({
-    hosts: anyText!,
-    notHosts: anyText!,
-    ports: ports!,
-    notPorts: ports!,
-    methods: anyText!,
-    notMethods: anyText!,
-    paths: texts(rules.pathMistake),
-    notPaths: texts(rules.pathMistake),
-  }),
+  struct<AuthorizationOperation>(
+    restrictions({
+      hosts: anyText!,
+      notHosts: anyText!,
+      ports: ports!,
+      notPorts: ports!,
+      methods: anyText!,
+      notMethods: anyText!,
+      paths: texts(rules.pathMistake),
+      notPaths: texts(rules.pathMistake),
+    }),
+  ),
   notEmpty,
 );
 
 const condition: Decoder<AuthorizationCondition> = refine(
-  struct<AuthorizationCondition>({
-    key: required(name),
-    values: optional(nonEmptyList(name)),
-    notValues: optional(nonEmptyList(name)),
-  }),
+  struct<AuthorizationCondition>(
+    restrictions({
+      key: required(name),
+      values: optional(nonEmptyList(name)),
+      notValues: optional(nonEmptyList(name)),
+    }),
+  ),
   ({ key, values = [], notValues = [] }, path) => {
     const mistakeOf = rules.conditionValues(key);
     if (mistakeOf === undefined) return [{ path: fieldPath(path, 'key'), message: `is not a known key: ${key}` }];
@@ -90,28 +99,33 @@ const condition: Decoder<AuthorizationCondition> = refine(
   },
 );
 
-const from = mapped(struct<{ source: AuthorizationSource }>({ source: required(source) }), (item) => item.source);
+const from = mapped(
+  struct<{ source: AuthorizationSource }>(restrictions({ source: required(source) })),
+  (item) => item.source,
+);
 
 const to = mapped(
-  struct<{ operation: AuthorizationOperation }>({ operation: required(operation) }),
+  struct<{ operation: AuthorizationOperation }>(restrictions({ operation: required(operation) })),
   (item) => item.operation,
 );
 
-const rule: Decoder<AuthorizationRule> = struct<AuthorizationRule>({
-  from: optional(nonEmptyList(from)),
-  to: optional(nonEmptyList(to)),
-  when: optional(nonEmptyList(condition)),
-});
+const rule: Decoder<AuthorizationRule> = struct<AuthorizationRule>(
+  restrictions({
+    from: optional(nonEmptyList(from)),
+    to: optional(nonEmptyList(to)),
+    when: optional(nonEmptyList(condition)),
+  }),
+);
 
 /** An AuthorizationPolicy's `spec`. */
 export const authorizationPolicy: Decoder<AuthorizationPolicy> = refine(
   struct<AuthorizationPolicy>(
-    {
+    restrictions({
       ...scopeFields,
       action: withDefault(oneOf(['ALLOW', 'DENY', 'AUDIT', 'CUSTOM']), 'ALLOW'),
       rules: withDefault(list(rule), []),
       provider: optional(mapped(struct<{ name: string }>({ name: required(name) }), (provider) => provider.name)),
-    },
+    }),
     scopeAliases(),
   ),
   (policy, path) => [...scopeMistakes(policy, path), ...actionMistakes(policy, path), ...rules.customMistakes(policy)],

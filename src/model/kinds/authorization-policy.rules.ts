@@ -1,7 +1,12 @@
 /** What a text of an AuthorizationPolicy may be (§4.5). */
 import type { FieldError } from '../decode.ts';
 import { isCidr, isDnsLabel, isIpAddress } from '../names.ts';
-import type { AuthorizationPolicy, AuthorizationSource } from './authorization-policy.ts';
+import type { AuthorizationOperation, AuthorizationPolicy, AuthorizationSource } from './authorization-policy.ts';
+
+/** What begins or ends so is equal to nothing that a request or a connection has: a rule that denies would not. */
+export function spaceMistake(text: string): string | undefined {
+  return text === text.trim() ? undefined : `must have no space around it, not ${JSON.stringify(text)}`;
+}
 
 export function subnetMistake(text: string): string | undefined {
   return isIpAddress(text) || isCidr(text)
@@ -96,8 +101,45 @@ export function customMistakes({ action, rules }: AuthorizationPolicy): FieldErr
   ]);
 }
 
+/** Methods that are compared with regard to case. */
+const methods: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'CONNECT',
+  'OPTIONS',
+  'TRACE',
+]);
+
+/** Values that no request has: a rule that allows lets nobody in by them, and one that denies keeps nobody out. */
+function unheardWarnings(operation: AuthorizationOperation, path: string): FieldError[] {
+  const valuesOf = (field: keyof AuthorizationOperation): { value: string; at: string }[] =>
+    (operation[field] ?? []).map((value, index) => ({ value, at: `${path}.${field}[${index}]` }));
+  return [
+    ...[...valuesOf('methods'), ...valuesOf('notMethods')]
+      .filter(({ value }) => !methods.has(value) && methods.has(value.toUpperCase()))
+      .map(({ value, at }) => ({ path: at, message: `is no method: methods are written ${value.toUpperCase()}` })),
+    ...[...valuesOf('paths'), ...valuesOf('notPaths')]
+      .filter(({ value }) => !value.startsWith('/') && !value.startsWith('*'))
+      .map(({ value, at }) => ({
+        path: at,
+        message: `is no path: all of them begin with /, ${JSON.stringify(value)} does not`,
+      })),
+  ];
+}
+
 /** What is allowed and probably not meant. */
-export function authorizationPolicyWarnings({ action, rules }: AuthorizationPolicy): FieldError[] {
+export function authorizationPolicyWarnings(policy: AuthorizationPolicy): FieldError[] {
+  const unheard = policy.rules.flatMap(({ to = [] }, index) =>
+    to.flatMap((operation, at) => unheardWarnings(operation, `rules[${index}].to[${at}].operation`)),
+  );
+  return [...unheard, ...reachWarnings(policy)];
+}
+
+function reachWarnings({ action, rules }: AuthorizationPolicy): FieldError[] {
   if (action === 'ALLOW' && rules.length === 0) {
     return [{ path: 'rules', message: 'are none: nothing passes but what another policy allows' }];
   }

@@ -19,7 +19,7 @@ import type { PeerAuthentication } from './peer-authentication.ts';
 import { decodeScoped, scopeWarnings, targetWarnings } from './policy-target.decode.ts';
 import { proxyConfigObject } from './proxy-config-object.decode.ts';
 import type { ProxyConfigObject } from './proxy-config-object.ts';
-import { requestAuthentication } from './request-authentication.decode.ts';
+import { requestAuthentication, requestAuthenticationWarnings } from './request-authentication.decode.ts';
 import type { RequestAuthentication } from './request-authentication.ts';
 import { serviceEntry, serviceEntryWarnings } from './service-entry.decode.ts';
 import type { ServiceEntry } from './service-entry.ts';
@@ -120,7 +120,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     ...security,
     plural: 'requestauthentications',
     decode: (spec, namespace) => decodeScoped(requestAuthentication, spec, namespace),
-    warnings: scopeWarnings,
+    warnings: (spec) => [...scopeWarnings(spec), ...requestAuthenticationWarnings(spec)],
   },
   ServiceEntry: growing({
     kind: 'ServiceEntry',

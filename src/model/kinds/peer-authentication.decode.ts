@@ -6,6 +6,7 @@ import {
   oneOf,
   optional,
   refine,
+  restrictions,
   struct,
   withDefault,
 } from '../decode.ts';
@@ -14,19 +15,21 @@ import type { MutualTlsMode, PeerAuthentication } from './peer-authentication.ts
 import { scopeFields } from './policy-target.decode.ts';
 
 const mutualTls: Decoder<MutualTlsMode> = mapped(
-  struct<{ mode: MutualTlsMode }>({
-    mode: withDefault(oneOf(['UNSET', 'DISABLE', 'PERMISSIVE', 'STRICT']), 'UNSET'),
-  }),
+  struct<{ mode: MutualTlsMode }>(
+    restrictions({ mode: withDefault(oneOf(['UNSET', 'DISABLE', 'PERMISSIVE', 'STRICT']), 'UNSET') }),
+  ),
   ({ mode }) => mode,
 );
 
 /** A PeerAuthentication's `spec`. */
 export const peerAuthentication: Decoder<PeerAuthentication> = refine(
-  struct<PeerAuthentication>({
-    selector: scopeFields.selector,
-    mtls: optional(mutualTls),
-    portLevelMtls: optional(dictionary(mutualTls)),
-  }),
+  struct<PeerAuthentication>(
+    restrictions({
+      selector: scopeFields.selector,
+      mtls: optional(mutualTls),
+      portLevelMtls: optional(dictionary(mutualTls)),
+    }),
+  ),
   ({ selector, portLevelMtls }, path) => {
     if (portLevelMtls === undefined) return [];
     const at = fieldPath(path, 'portLevelMtls');

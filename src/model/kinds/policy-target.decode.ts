@@ -12,6 +12,7 @@ import {
   refine,
   required,
   restricting,
+  restrictions,
   struct,
   text,
   withDefault,
@@ -56,7 +57,9 @@ function unknownTarget({ group, kind }: PolicyTargetReference): string {
 
 /** `{matchLabels}`. */
 const matchLabels: Decoder<Readonly<Record<string, string>>> = mapped(
-  struct<{ labels: Readonly<Record<string, string>> }>({ labels: withDefault(selectorLabels, {}, 'matchLabels') }),
+  struct<{ labels: Readonly<Record<string, string>> }>(
+    restrictions({ labels: withDefault(selectorLabels, {}, 'matchLabels') }),
+  ),
   ({ labels }) => labels,
 );
 

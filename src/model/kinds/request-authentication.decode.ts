@@ -2,16 +2,19 @@ import {
   boolean,
   type Decoder,
   durationAtLeast,
+  type FieldError,
   fieldPath,
   list,
   name,
   optional,
   refine,
   required,
+  restrictions,
   struct,
   text,
   withDefault,
 } from '../decode.ts';
+import { spaceMistake } from './authorization-policy.rules.ts';
 import { lineMistake, mistakeAt } from './field-rules.ts';
 import { scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
 import type { JwtRule, RequestAuthentication } from './request-authentication.ts';
@@ -25,8 +28,11 @@ const prefixOfValue = refine(text, (prefix, path) => mistakeAt(path, lineMistake
 
 const jwtRule: Decoder<JwtRule> = refine(
   struct<JwtRule>(
-    {
-      issuer: withDefault(text, ''),
+    restrictions({
+      issuer: withDefault(
+        refine(text, (issuer, path) => mistakeAt(path, spaceMistake(issuer))),
+        '',
+      ),
       audiences: optional(list(name)),
       jwksUri: optional(refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))),
       jwks: optional(refine(name, (keys, path) => mistakeAt(path, jwksMistake(keys)))),
@@ -44,7 +50,7 @@ const jwtRule: Decoder<JwtRule> = refine(
       forwardOriginalToken: optional(boolean),
       timeoutMs: optional(durationAtLeast(1), 'timeout'),
       spaceDelimitedClaims: optional(list(name)),
-    },
+    }),
     // Both spellings of the API.
     { jwks_uri: ['jwksUri', refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))] },
   ),
@@ -62,9 +68,22 @@ const jwtRule: Decoder<JwtRule> = refine(
 
 /** A RequestAuthentication's `spec`. */
 export const requestAuthentication: Decoder<RequestAuthentication> = refine(
-  struct<RequestAuthentication>({ ...scopeFields, jwtRules: withDefault(list(jwtRule), []) }, scopeAliases()),
+  struct<RequestAuthentication>(
+    restrictions({ ...scopeFields, jwtRules: withDefault(list(jwtRule), []) }),
+    scopeAliases(),
+  ),
   scopeMistakes,
 );
+
+/** What is allowed and probably not meant. */
+export function requestAuthenticationWarnings({ jwtRules }: RequestAuthentication): FieldError[] {
+  return jwtRules.flatMap(({ audiences }, index) =>
+    mistakeAt(
+      `jwtRules[${index}].audiences`,
+      audiences?.length === 0 ? 'has none: tokens for any audience are taken' : undefined,
+    ),
+  );
+}
 
 function jwksUriMistake(uri: string): string | undefined {
   const url = URL.canParse(uri) ? new URL(uri) : undefined;

@@ -1,0 +1,226 @@
+/** What odd restrictions do at a real Envoy, row by row (test/restrictions/table.ts), and certificates of clients that nobody vouches for. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createAuthority } from '../../certs/authority.ts';
+import { type Asked, issuer, issuersKeys, type Row, table } from '../../restrictions/table.ts';
+import type { HttpBackend } from './harness/backends.ts';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { all, routed, secret } from './harness/gateway-objects.ts';
+import { gateway, object, virtualService } from './harness/objects.ts';
+import { bearer, TokenIssuer } from './harness/tokens.ts';
+
+const [web, cart] = ['spiffe://cluster.local/ns/shop/sa/web', 'spiffe://cluster.local/ns/shop/sa/cart'];
+const issuing = new TokenIssuer(issuer);
+const stranger = createAuthority('of nobody').issue(['client.test']);
+
+let mesh: FeatureMesh;
+let backend: HttpBackend;
+let ports: Record<'gateway' | 'sidecar' | 'tls', number>;
+
+beforeAll(async () => {
+  mesh = await FeatureMesh.start({
+    proxies: {
+      edge: { type: 'router', labels: { istio: 'edge' }, delta: true },
+      inner: { type: 'router', labels: { istio: 'inner' }, identity: web },
+      cart: { labels: { app: 'cart' }, identity: cart },
+      // TLS of its own Sidecar object: it has no certificates of the mesh.
+      plain: { labels: { app: 'plain' } },
+    },
+    env: { PILOT_SECRETS_ON_PLAINTEXT: 'true' },
+    explains: false,
+  });
+  backend = await mesh.http('cart');
+  ports = await mesh.ports('gateway', 'sidecar', 'tls');
+});
+
+afterAll(() => mesh?.stop());
+
+/** Sidecars of one machine would bind the same ports for what they send. */
+const quiet = object('networking.istio.io/v1', 'Sidecar', 'shop', 'quiet', { egress: [{ hosts: ['~/*'] }] });
+
+/** A gateway, and a sidecar that takes requests for the same application. */
+function surroundings(): string {
+  const ingress = {
+    port: { number: ports.sidecar, name: 'http', protocol: 'HTTP' },
+    bind: '127.0.0.1',
+    defaultEndpoint: `127.0.0.1:${backend.port}`,
+  };
+  return all(
+    routed('shop.test', backend, ['front']),
+    virtualService('*', {
+      ...{ hosts: ['*.shop.test'], gateways: ['front'] },
+      http: [{ route: [{ destination: { host: 'cart.backends.test' } }] }],
+    }),
+    gateway('front', { istio: 'edge' }, [{ port: ports.gateway, protocol: 'HTTP', hosts: ['*'] }]),
+    object('networking.istio.io/v1', 'Sidecar', 'shop', 'cart', {
+      workloadSelector: { labels: { app: 'cart' } },
+      ingress: [ingress],
+      egress: [{ hosts: ['~/*'] }],
+    }),
+    quiet,
+  );
+}
+
+async function isLetIn(kind: Row['kind'], { token, headers, ...asked }: Asked): Promise<boolean> {
+  const authorization = token && bearer(issuing.token(token));
+  const to = { host: 'shop.test', path: '/', ...asked, headers: { ...headers, ...authorization } };
+  const answer =
+    kind === 'PeerAuthentication'
+      ? mesh.request('cart', { port: ports.sidecar, ...to, inbound: true })
+      : mesh.request('edge', { port: ports.gateway, ...to });
+  return answer.then(
+    ({ status }) => status === 200,
+    () => false,
+  );
+}
+
+const taken = table.flatMap((row) => ('refused' in row.outcome ? [] : [{ ...row, outcome: row.outcome }]));
+
+test.each(taken)('$kind $field: $written', async ({ kind, spec, outcome }) => {
+  const written = JSON.stringify(spec).replaceAll(JSON.stringify(issuersKeys), JSON.stringify(issuing.keySet));
+  await mesh.apply(all(surroundings(), object('security.istio.io/v1', kind, 'shop', 'odd', JSON.parse(written))));
+  for (const asked of outcome.lets) expect([asked, await isLetIn(kind, asked)]).toEqual([asked, true]);
+  for (const asked of outcome.keepsOut) expect([asked, await isLetIn(kind, asked)]).toEqual([asked, false]);
+});
+
+describe('a client with a certificate of its own making', () => {
+  const roots = (): object => ({ 'ca.crt': mesh.authority.certificate });
+  const client = (): object => mesh.authority.issue(['client.test']);
+
+  /** Who is let in: with a certificate of the authority, with one of nobody's, with none. */
+  async function letIn(proxy: string, host = 'web.test'): Promise<[known: boolean, strange: boolean, none: boolean]> {
+    const { certificate, privateKey } = client() as typeof stranger;
+    const as = (shown: object): Promise<boolean> =>
+      mesh
+        .request(proxy, {
+          port: ports.tls,
+          host,
+          inbound: proxy === 'plain',
+          tls: { servername: host, ca: mesh.authority.certificate, ...shown },
+        })
+        .then(
+          ({ status }) => status === 200,
+          () => false,
+        );
+    return [
+      await as({ cert: certificate, key: privateKey }),
+      await as({ cert: stranger.certificate, key: stranger.privateKey }),
+      await as({}),
+    ];
+  }
+
+  const server = (
+    tls: object,
+    host = 'web.test',
+  ): { port: number; protocol: string; hosts: string[]; tls: object } => ({
+    ...{ port: ports.tls, protocol: 'HTTPS', hosts: [host] },
+    tls,
+  });
+
+  const pair = (): { serverCertificate: string; privateKey: string } => {
+    const own = mesh.authority.issue(['web.test']);
+    return {
+      serverCertificate: mesh.file('own.crt', own.certificate),
+      privateKey: mesh.file('own.key', own.privateKey),
+    };
+  };
+
+  const at = (proxy: string, tls: object, ...more: string[]): Promise<void> =>
+    mesh.apply(
+      all(gateway('front', { istio: proxy }, [server(tls)]), routed('web.test', backend, ['front']), quiet, ...more),
+    );
+
+  test.each(['edge', 'inner'])('is kept out by MUTUAL, whichever way its authority is named (%s)', async (proxy) => {
+    const caCertificates = mesh.file('ca.crt', mesh.authority.certificate);
+    const own = mesh.authority.issue(['web.test']);
+    await at(proxy, { mode: 'MUTUAL', tlsCertificates: [{ ...pair(), caCertificates }] });
+    expect(await letIn(proxy)).toEqual([true, false, false]);
+    await at(proxy, { mode: 'MUTUAL', tlsCertificates: [pair()], caCertificates });
+    expect(await letIn(proxy)).toEqual([true, false, false]);
+    await at(proxy, { mode: 'MUTUAL', credentialName: 'web' }, secret('web', own, roots()));
+    expect(await letIn(proxy)).toEqual([true, false, false]);
+    await at(proxy, { mode: 'OPTIONAL_MUTUAL', credentialName: 'web' }, secret('web', own, roots()));
+    expect(await letIn(proxy)).toEqual([true, false, true]);
+    await at(
+      proxy,
+      { mode: 'MUTUAL', credentialName: 'web', subjectAltNames: ['other.test'] },
+      secret('web', own, roots()),
+    );
+    expect(await letIn(proxy)).toEqual([false, false, false]);
+  });
+
+  test.each(['MUTUAL', 'OPTIONAL_MUTUAL'])(
+    'is kept out by %s without an authority, whose object is refused',
+    async (mode) => {
+      const refused = all(
+        gateway('front', { istio: 'edge' }, [server({ mode, tlsCertificates: [pair()] })]),
+        quiet,
+        routed('web.test', backend, ['front']),
+      );
+      await mesh.apply(quiet);
+      await mesh.apply(refused, { invalid: true });
+      expect(await letIn('edge')).toEqual([false, false, false]);
+    },
+  );
+
+  test('is kept out where the Secret has no authority, or has lost it', async () => {
+    const own = mesh.authority.issue(['web.test']);
+    const objects = (more: object): Parameters<typeof at> => [
+      'edge',
+      { mode: 'MUTUAL', credentialName: 'late' },
+      secret('late', own, more),
+    ];
+    await at(...objects({}));
+    expect(await letIn('edge')).toEqual([false, false, false]);
+    expect(await mesh.page('/debug/push_status')).toContain(
+      'late-cacert: Secret shop/late has neither ca.crt nor cacert',
+    );
+    await at(...objects(roots()));
+    expect(await letIn('edge')).toEqual([true, false, false]);
+    await at(...objects({}));
+    // Envoy keeps the authority that it had.
+    expect(await letIn('edge')).toEqual([true, false, false]);
+    expect(await mesh.page('/debug/push_status')).toContain('late-cacert: Secret shop/late has neither');
+  }, 60_000);
+
+  test('is not handed to a server of the port that asks for less', async () => {
+    await mesh.apply(
+      all(
+        gateway('front', { istio: 'edge' }, [
+          server({ mode: 'ISTIO_MUTUAL' }),
+          server({ mode: 'SIMPLE', credentialName: 'web' }, '*'),
+        ]),
+        quiet,
+        secret('web', mesh.authority.issue(['web.test'])),
+        routed('web.test', backend, ['front']),
+        virtualService('other.test', {
+          gateways: ['front'],
+          http: [{ route: [{ destination: { host: 'cart.backends.test' } }] }],
+        }),
+      ),
+    );
+    expect(await letIn('edge')).toEqual([false, false, false]);
+    expect(await letIn('edge', 'other.test')).toEqual([true, true, true]);
+    expect(await mesh.page('/debug/push_status')).toContain('ISTIO_MUTUAL needs workload certificates');
+  });
+
+  test('is kept out by MUTUAL of a Sidecar object', async () => {
+    const caCertificates = mesh.file('ca.crt', mesh.authority.certificate);
+    await mesh.apply(
+      all(
+        object('networking.istio.io/v1', 'Sidecar', 'shop', 'plain', {
+          workloadSelector: { labels: { app: 'plain' } },
+          egress: [{ hosts: ['~/*'] }],
+          ingress: [
+            {
+              port: { number: ports.tls, name: 'https', protocol: 'HTTPS' },
+              bind: '127.0.0.1',
+              defaultEndpoint: `127.0.0.1:${backend.port}`,
+              tls: { mode: 'MUTUAL', tlsCertificates: [pair()], caCertificates },
+            },
+          ],
+        }),
+      ),
+    );
+    expect(await letIn('plain')).toEqual([true, false, false]);
+  });
+});

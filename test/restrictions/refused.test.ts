@@ -1,0 +1,34 @@
+/** Each odd way to write a restriction is refused, or taken with what the table says of it; by the real Envoy: test/e2e/features/restrictions.test.ts. */
+import { expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { readConfigFile } from '../../src/model/config-file.ts';
+import { type Row, table } from './table.ts';
+
+function problemsOf({ kind, spec }: Row): { valid: boolean; errors: string[]; warnings: string[] } {
+  const keys = '{"keys":[{"kty":"EC"}]}';
+  const text = stringify({
+    apiVersion: 'security.istio.io/v1',
+    kind,
+    metadata: { name: 'a', namespace: 'shop' },
+    spec,
+  });
+  const { configs, problems } = readConfigFile('a.yaml', text.replaceAll('KEYS', `'${keys}'`), {
+    creationTimestamp: 0,
+  });
+  const texts = (severity: string): string[] =>
+    problems.filter((problem) => problem.severity === severity).map(({ field, message }) => `${field}: ${message}`);
+  return { valid: configs.length > 0, errors: texts('error'), warnings: texts('warning') };
+}
+
+it.each(table)('$kind $field: $written', (row) => {
+  const { valid, errors, warnings } = problemsOf(row);
+  if ('refused' in row.outcome) {
+    expect(errors.join('\n')).toContain(row.outcome.refused);
+    expect(valid).toBe(false);
+    return;
+  }
+  expect(errors).toEqual([]);
+  expect(valid).toBe(true);
+  if (row.outcome.warned !== undefined) expect(warnings.join('\n')).toContain(row.outcome.warned);
+  else expect(warnings).toEqual([]);
+});

@@ -1,0 +1,361 @@
+/**
+ * What restricts access, field by field, and what becomes of each odd way to write it. Nothing odd may let in more than what
+ * was meant: it is refused (and `validate` says so), or it matches nobody, or everybody on purpose.
+ */
+
+/** A request to the gateway or the sidecar that the object is for. */
+export interface Asked {
+  readonly path?: string;
+  readonly method?: string;
+  readonly host?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Of the issuer in the table's rules; with these claims. */
+  readonly token?: Readonly<Record<string, unknown>>;
+}
+
+export type Outcome =
+  /** Part of the message, or of one of them. */
+  | { readonly refused: string }
+  /** Who is answered, and who is not. */
+  | { readonly lets: readonly Asked[]; readonly keepsOut: readonly Asked[]; readonly warned?: string };
+
+export interface Row {
+  readonly kind: 'AuthorizationPolicy' | 'RequestAuthentication' | 'PeerAuthentication';
+  readonly field: string;
+  /** How it is written: `empty list`, `null`, `odd case`. */
+  readonly written: string;
+  readonly spec: Readonly<Record<string, unknown>>;
+  readonly outcome: Outcome;
+}
+
+/** Stands in a row of RequestAuthentication for the keys of the issuer. */
+export const issuersKeys = 'KEYS';
+export const issuer = 'https://id.test';
+
+const everything: Asked = {};
+const nobody = (warned?: string): Outcome => ({ lets: [], keepsOut: [everything], ...(warned && { warned }) });
+const everybody: Outcome = { lets: [everything], keepsOut: [] };
+const refused = (message: string): Outcome => ({ refused: message });
+
+const rule = (of: object): Readonly<Record<string, unknown>> => ({ rules: [of] });
+const to = (operation: unknown): object => ({ to: [{ operation }] });
+const from = (source: unknown): object => ({ from: [{ source }] });
+const when = (condition: unknown): object => ({ when: [condition] });
+
+type Written = readonly [written: string, spec: Readonly<Record<string, unknown>>, outcome: Outcome];
+
+const ofPolicy = (field: string, ...rows: readonly Written[]): Row[] =>
+  rows.map(([written, spec, outcome]) => ({ kind: 'AuthorizationPolicy', field, written, spec, outcome }));
+
+/** Lists of texts: each is odd in the same ways. Another field beside it is good, so that an object would be left of it. */
+const lists: readonly { field: string; place: (value: object) => object; beside: object; good: string }[] = [
+  ...['principals', 'notPrincipals', 'requestPrincipals', 'notRequestPrincipals', 'namespaces', 'notNamespaces'].map(
+    (field) => ({ field, place: from, beside: { ipBlocks: ['127.0.0.1'] }, good: 'a' }),
+  ),
+  ...['trustDomains', 'notTrustDomains', 'notServiceAccounts'].map((field) => ({
+    ...{ field, place: from, beside: { ipBlocks: ['127.0.0.1'] }, good: 'a' },
+  })),
+  { field: 'serviceAccounts', place: from, beside: { remoteIpBlocks: ['127.0.0.1'] }, good: 'a' },
+  ...['ipBlocks', 'notIpBlocks', 'remoteIpBlocks', 'notRemoteIpBlocks'].map((field) => ({
+    ...{ field, place: from, beside: { notNamespaces: ['a'] }, good: '10.0.0.0/8' },
+  })),
+  ...['hosts', 'notHosts', 'methods', 'notMethods', 'paths', 'notPaths'].map((field) => ({
+    ...{ field, place: to, beside: { ports: ['80'] }, good: field === 'paths' || field === 'notPaths' ? '/a' : 'a' },
+  })),
+  ...['ports', 'notPorts'].map((field) => ({ field, place: to, beside: { methods: ['GET'] }, good: '80' })),
+];
+
+const odd = (good: string, field: string): readonly (readonly [string, object, string])[] => [
+  ['empty list', { [field]: [] }, 'must not be empty'],
+  ['null', { [field]: null }, 'has no value'],
+  ['empty text in it', { [field]: [''] }, 'must not be empty'],
+  ['null in it', { [field]: [null] }, 'must be a text'],
+  ['one text, no list', { [field]: good }, 'must be a list'],
+  ['number in it', { [field]: [5] }, 'must be a text'],
+  ['capital letter in the name', { [`${field[0]!.toUpperCase()}${field.slice(1)}`]: [good] }, `did you mean ${field}?`],
+  ['misspelt name', { [field.slice(0, -1)]: [good] }, `did you mean ${field}?`],
+  ['wildcard in the middle', { [field]: ['a*b'] }, 'must'],
+  ['space around it', { [field]: [` ${good} `] }, 'must'],
+];
+
+const listRows = lists.flatMap(({ field, place, beside, good }) =>
+  odd(good, field).map(
+    ([written, value, message]): Row => ({
+      ...{ kind: 'AuthorizationPolicy', field, written },
+      spec: rule(place({ ...beside, ...value })),
+      outcome: refused(message),
+    }),
+  ),
+);
+
+const policyRows: readonly Row[] = [
+  ...ofPolicy(
+    'action',
+    ['lower case', { action: 'deny', rules: [{}] }, refused('did you mean DENY?')],
+    ['unknown', { action: 'BLOCK', rules: [{}] }, refused('must be one of')],
+    ['empty text', { action: '', rules: [{}] }, refused('must be one of')],
+    ['null', { action: null, rules: [{}] }, refused('has no value')],
+    ['space around it', { action: 'DENY ', rules: [{}] }, refused('did you mean DENY?')],
+    ['missing', { rules: [{}] }, everybody],
+  ),
+  ...ofPolicy(
+    'rules',
+    ['missing', {}, nobody('nothing passes')],
+    ['empty list', { rules: [] }, nobody('nothing passes')],
+    ['missing with DENY', { action: 'DENY' }, refused('is required with action DENY')],
+    ['null', { rules: null }, refused('has no value')],
+    ['null in it', { rules: [null] }, refused('must be an object')],
+    ['empty rule', { rules: [{}] }, everybody],
+    ['empty rule with DENY', { action: 'DENY', rules: [{}] }, nobody('denies everything')],
+    ['misspelt', { rule: [{}] }, refused('did you mean rules?')],
+  ),
+  ...ofPolicy(
+    'from',
+    ['empty list', rule({ from: [] }), refused('must not be empty')],
+    ['null', rule({ from: null, ...to({ methods: ['GET'] }) }), refused('has no value')],
+    ['null in it', rule({ from: [null] }), refused('must be an object')],
+    ['no source', rule({ from: [{}] }), refused('is required')],
+    ['null as source', rule({ from: [{ source: null }] }), refused('has no value')],
+    ['empty source', rule(from({})), refused('must not be empty')],
+    ['source without its level', rule({ from: [{ principals: ['a'] }] }), refused('is not a known field')],
+  ),
+  ...ofPolicy(
+    'to',
+    ['empty list', rule({ to: [] }), refused('must not be empty')],
+    ['null', rule({ to: null, ...from({ ipBlocks: ['127.0.0.1'] }) }), refused('has no value')],
+    ['no operation', rule({ to: [{}] }), refused('is required')],
+    ['empty operation', rule(to({})), refused('must not be empty')],
+  ),
+  ...ofPolicy(
+    'when',
+    ['empty list', rule({ when: [] }), refused('must not be empty')],
+    ['null', rule({ when: null, ...to({ methods: ['GET'] }) }), refused('has no value')],
+    ['unknown key', rule(when({ key: 'request.header[x]', values: ['a'] })), refused('is not a known key')],
+    ['key in odd case', rule(when({ key: 'Request.headers[x]', values: ['a'] })), refused('is not a known key')],
+    ['key with spaces', rule(when({ key: ' source.ip', values: ['127.0.0.1'] })), refused('is not a known key')],
+    ['empty key', rule(when({ key: '', values: ['a'] })), refused('must not be empty')],
+    ['no values', rule(when({ key: 'source.ip' })), refused('must have values or notValues')],
+    ['empty values', rule(when({ key: 'source.ip', values: [] })), refused('must not be empty')],
+    [
+      'null as values',
+      rule(when({ key: 'source.ip', values: null, notValues: ['10.0.0.1'] })),
+      refused('has no value'),
+    ],
+    ['empty text', rule(when({ key: 'request.headers[x]', values: [''] })), refused('must not be empty')],
+    ['misspelt values', rule(when({ key: 'source.ip', value: ['10.0.0.1'] })), refused('did you mean values?')],
+    [
+      'claim without a name',
+      rule(when({ key: 'request.auth.claims[]', values: ['a'] })),
+      refused('is not a known key'),
+    ],
+  ),
+  ...ofPolicy(
+    'when request.headers',
+    [
+      'any',
+      rule(when({ key: 'request.headers[x-a]', values: ['*'] })),
+      { lets: [{ headers: { 'x-a': 'b' } }], keepsOut: [everything] },
+    ],
+    [
+      'a beginning',
+      rule(when({ key: 'request.headers[X-A]', values: ['b*'] })),
+      { lets: [{ headers: { 'x-a': 'bc' } }], keepsOut: [{ headers: { 'x-a': 'cb' } }, everything] },
+    ],
+    [
+      'odd case of the value',
+      rule(when({ key: 'request.headers[x-a]', values: ['B'] })),
+      { lets: [{ headers: { 'x-a': 'B' } }], keepsOut: [{ headers: { 'x-a': 'b' } }] },
+    ],
+    [
+      'none of',
+      rule(when({ key: 'request.headers[x-a]', notValues: ['b'] })),
+      { lets: [everything], keepsOut: [{ headers: { 'x-a': 'b' } }] },
+    ],
+  ),
+  ...ofPolicy(
+    'methods',
+    ['odd case', rule(to({ methods: ['get'] })), nobody('are written GET')],
+    ['any', rule(to({ methods: ['*'] })), everybody],
+    [
+      'a beginning',
+      rule(to({ methods: ['P*'] })),
+      { lets: [{ method: 'POST' }, { method: 'PUT' }], keepsOut: [everything] },
+    ],
+    ['an end', rule(to({ methods: ['*ET'] })), { lets: [everything], keepsOut: [{ method: 'POST' }] }],
+    ['none of', rule(to({ notMethods: ['GET'] })), { lets: [{ method: 'POST' }], keepsOut: [everything] }],
+  ),
+  ...ofPolicy(
+    'paths',
+    ['odd case', rule(to({ paths: ['/A'] })), { lets: [{ path: '/A' }], keepsOut: [{ path: '/a' }] }],
+    ['any', rule(to({ paths: ['*'] })), everybody],
+    [
+      'with a query',
+      rule(to({ paths: ['/a'] })),
+      { lets: [{ path: '/a?b=c' }], keepsOut: [{ path: '/a/' }, { path: '/ab' }] },
+    ],
+    ['a beginning', rule(to({ paths: ['/a/*'] })), { lets: [{ path: '/a/b' }], keepsOut: [{ path: '/a' }] }],
+    [
+      'dots and slashes',
+      rule(to({ notPaths: ['/secret*'] })),
+      { lets: [{ path: '/a' }], keepsOut: [{ path: '/a/../secret' }, { path: '/secret' }] },
+    ],
+    ['without a slash', rule(to({ paths: ['a'] })), nobody('begin with /')],
+    ['none of', rule(to({ notPaths: ['/a'] })), { lets: [{ path: '/b' }], keepsOut: [{ path: '/a' }] }],
+  ),
+  ...ofPolicy(
+    'hosts',
+    [
+      'odd case',
+      rule(to({ hosts: ['SHOP.test'] })),
+      { lets: [everything, { host: 'shop.TEST' }], keepsOut: [{ host: 'other.shop.test' }] },
+    ],
+    ['an end', rule(to({ hosts: ['*.shop.test'] })), { lets: [{ host: 'a.shop.test' }], keepsOut: [everything] }],
+    [
+      'odd case, denied',
+      { action: 'DENY', ...rule(to({ hosts: ['SHOP.test'] })) },
+      { lets: [{ host: 'a.shop.test' }], keepsOut: [everything, { host: 'Shop.Test' }] },
+    ],
+  ),
+  ...ofPolicy(
+    'ipBlocks',
+    ['all addresses', rule(from({ ipBlocks: ['0.0.0.0/0'] })), everybody],
+    ['none of all addresses', rule(from({ notIpBlocks: ['0.0.0.0/0'] })), nobody()],
+    ['no address', rule(from({ ipBlocks: ['localhost'] })), refused('must be an IP address')],
+    ['range too wide', rule(from({ ipBlocks: ['10.0.0.0/33'] })), refused('must be an IP address')],
+    ['of another family', rule(from({ ipBlocks: ['::/0'] })), nobody()],
+  ),
+  ...ofPolicy(
+    'ports',
+    ['zero', rule(to({ ports: ['0'] })), refused('must be a port')],
+    ['any', rule(to({ ports: ['*'] })), refused('must be a port')],
+    ['a range', rule(to({ ports: ['80-90'] })), refused('must be a port')],
+    ['another', rule(to({ ports: ['1'] })), nobody()],
+  ),
+  ...ofPolicy(
+    'principals',
+    // Nobody has shown a certificate: any is not none.
+    ['any, in plaintext', rule(from({ principals: ['*'] })), nobody()],
+    ['none of any, in plaintext', rule(from({ notPrincipals: ['*'] })), everybody],
+    ['denied any, in plaintext', { action: 'DENY', ...rule(from({ principals: ['*'] })) }, everybody],
+  ),
+  ...ofPolicy('namespaces', ['any, in plaintext', rule(from({ namespaces: ['*'] })), nobody()]),
+  ...ofPolicy('requestPrincipals', ['any, without a token', rule(from({ requestPrincipals: ['*'] })), nobody()]),
+  ...ofPolicy(
+    'selector',
+    ['null', { selector: null, rules: [{}] }, refused('has no value')],
+    ['without labels', { selector: {} }, nobody('has no labels')],
+    ['null as labels', { selector: { matchLabels: null } }, refused('has no value')],
+    ['of no workload', { selector: { matchLabels: { app: 'nobody' } } }, { ...everybody, warned: 'nothing passes' }],
+    ['misspelt', { selectors: { matchLabels: { app: 'a' } } }, refused('did you mean selector?')],
+    ['labels without their level', { selector: { istio: 'edge' } }, refused('is not a known field')],
+  ),
+  ...ofPolicy(
+    'provider',
+    ['missing', { action: 'CUSTOM', rules: [{}] }, refused('is required with action CUSTOM')],
+    ['unknown', { action: 'CUSTOM', provider: { name: 'nobody' }, rules: [{}] }, nobody()],
+  ),
+];
+
+const good = { issuer, jwks: issuersKeys };
+const jwt = (of: object): Readonly<Record<string, unknown>> => ({ jwtRules: [of] });
+
+const ofTokens = (field: string, ...rows: readonly Written[]): Row[] =>
+  rows.map(([written, spec, outcome]) => ({ kind: 'RequestAuthentication', field, written, spec, outcome }));
+
+const known: Asked = { token: {} };
+const foreign: Asked = { token: { iss: 'https://other.test' } };
+
+const tokenRows: readonly Row[] = [
+  ...ofTokens(
+    'jwtRules',
+    ['null', { jwtRules: null }, refused('has no value')],
+    ['null in it', { jwtRules: [null] }, refused('must be an object')],
+    ['misspelt', { jwtRule: [good] }, refused('did you mean jwtRules?')],
+    ['as it is meant', jwt(good), { lets: [everything, known], keepsOut: [foreign] }],
+  ),
+  ...ofTokens(
+    'issuer',
+    ['missing', jwt({ jwks: issuersKeys }), refused('is required')],
+    ['empty', jwt({ issuer: '', jwks: issuersKeys }), refused('is required')],
+    ['null', jwt({ issuer: null, jwksUri: 'http://a.test/keys' }), refused('has no value')],
+    ['odd case', jwt({ ...good, issuer: 'HTTPS://id.test' }), { lets: [everything], keepsOut: [known] }],
+    ['space around it', jwt({ ...good, issuer: `${issuer} ` }), refused('must have no space around it')],
+  ),
+  ...ofTokens(
+    'audiences',
+    [
+      'empty list',
+      jwt({ ...good, audiences: [] }),
+      { lets: [{ token: { aud: 'any' } }], keepsOut: [foreign], warned: 'for any audience' },
+    ],
+    ['null', jwt({ ...good, audiences: null }), refused('has no value')],
+    ['empty text', jwt({ ...good, audiences: [''] }), refused('must not be empty')],
+    ['one text, no list', jwt({ ...good, audiences: 'a' }), refused('must be a list')],
+    [
+      'odd case',
+      jwt({ ...good, audiences: ['SHOP'] }),
+      { lets: [{ token: { aud: 'SHOP' } }], keepsOut: [{ token: { aud: 'shop' } }, known] },
+    ],
+    [
+      'any',
+      jwt({ ...good, audiences: ['*'] }),
+      { lets: [{ token: { aud: '*' } }], keepsOut: [{ token: { aud: 'shop' } }, known] },
+    ],
+  ),
+  ...ofTokens(
+    'jwks',
+    ['empty text', jwt({ issuer, jwks: '' }), refused('must not be empty')],
+    ['null', jwt({ issuer, jwks: null }), refused('has no value')],
+    ['no key', jwt({ issuer, jwks: '{"keys":[]}' }), { lets: [everything], keepsOut: [known, foreign] }],
+    ['missing', jwt({ issuer }), { lets: [everything], keepsOut: [known, foreign] }],
+    ['no JSON', jwt({ issuer, jwks: 'keys' }), refused('is no JSON')],
+    ['key of no type', jwt({ issuer, jwks: '{"keys":[{}]}' }), refused('must be a JSON Web Key Set')],
+  ),
+];
+
+const ofPeers = (field: string, ...rows: readonly Written[]): Row[] =>
+  rows.map(([written, spec, outcome]) => ({ kind: 'PeerAuthentication', field, written, spec, outcome }));
+
+const selector = { matchLabels: { app: 'cart' } };
+
+/** Of a sidecar that is asked in plaintext. */
+const peerRows: readonly Row[] = [
+  ...ofPeers(
+    'mtls',
+    ['null', { selector, mtls: null }, refused('has no value')],
+    ['missing', { selector }, everybody],
+    ['without a mode', { selector, mtls: {} }, everybody],
+    ['null as mode', { selector, mtls: { mode: null } }, refused('has no value')],
+    ['lower case', { selector, mtls: { mode: 'strict' } }, refused('did you mean STRICT?')],
+    ['space around it', { selector, mtls: { mode: 'STRICT ' } }, refused('did you mean STRICT?')],
+    ['empty text', { selector, mtls: { mode: '' } }, refused('must be one of')],
+    ['unknown', { selector, mtls: { mode: 'MUTUAL' } }, refused('must be one of')],
+    ['misspelt', { selector, mTLS: { mode: 'STRICT' } }, refused('did you mean mtls?')],
+    ['text for an object', { selector, mtls: 'STRICT' }, refused('must be an object')],
+    ['UNSET', { selector, mtls: { mode: 'UNSET' } }, everybody],
+    ['STRICT', { selector, mtls: { mode: 'STRICT' } }, nobody()],
+    ['STRICT for all', { mtls: { mode: 'STRICT' } }, nobody()],
+  ),
+  ...ofPeers(
+    'portLevelMtls',
+    ['empty', { selector, portLevelMtls: {} }, refused('must not be empty')],
+    ['null', { selector, portLevelMtls: null }, refused('has no value')],
+    ['no port', { selector, portLevelMtls: { http: { mode: 'STRICT' } } }, refused('must be a port')],
+    [
+      'port with a zero before it',
+      { selector, portLevelMtls: { '080': { mode: 'STRICT' } } },
+      refused('must be a port'),
+    ],
+    [
+      'null as its mode',
+      { selector, mtls: { mode: 'STRICT' }, portLevelMtls: { '80': null } },
+      refused('must be an object'),
+    ],
+    ['without a mode', { selector, mtls: { mode: 'STRICT' }, portLevelMtls: { '80': {} } }, nobody()],
+    ['without a selector', { portLevelMtls: { '80': { mode: 'STRICT' } } }, refused('needs a selector')],
+    ['lower case', { selector, portLevelMtls: { '80': { mode: 'strict' } } }, refused('did you mean STRICT?')],
+  ),
+  ...ofPeers('selector', ['null', { selector: null, mtls: { mode: 'STRICT' } }, refused('has no value')]),
+];
+
+export const table: readonly Row[] = [...listRows, ...policyRows, ...tokenRows, ...peerRows];
