@@ -42,6 +42,10 @@ export const notReading: End = {
   code: 'RESOURCE_EXHAUSTED',
   reason: 'the client does not read what it is sent',
 };
+export const silent: End = {
+  code: 'UNAVAILABLE',
+  reason: 'the client has not said who it is: no request with a node came in time',
+};
 export const missingNode: End = {
   code: 'INVALID_ARGUMENT',
   reason: 'missing node information: the first request must carry a node with an id',

@@ -11,6 +11,7 @@ import {
   notReading,
   otherType,
   shuttingDown,
+  silent,
   tooManyNames,
   unauthenticated,
   unreadable,
@@ -33,6 +34,8 @@ type AdsConnectionEvent = StreamReport | PushToClient | DrainOrder;
 const flushLimitMs = 5_000;
 /** As long as a token's issuer may take to be asked. */
 const authenticationLimitMs = 10_000;
+/** A client says who it is as soon as it is connected. */
+const introductionLimitMs = 10_000;
 
 /**
  * One xDS stream, from its first message to its end. What the client watches is one plain record a type, changed by the
@@ -54,6 +57,7 @@ export const adsConnectionMachine = setup({
     congestionTime: ({ context }) => context.congestionMs,
     drainTime: ({ context }) => context.drainMs,
     authenticationTime: authenticationLimitMs,
+    introductionTime: introductionLimitMs,
     closingTime: flushLimitMs,
   },
   guards: {
@@ -176,7 +180,8 @@ export const adsConnectionMachine = setup({
       },
     },
     'awaiting node': {
-      description: 'What the client is, its first message tells.',
+      description: 'What the client is, its first message tells. Who says nothing has no place here.',
+      after: { introductionTime: { target: 'closing', actions: { type: 'rememberEnd', params: silent } } },
       on: {
         'node.accepted': {
           target: 'streaming',

@@ -74,8 +74,8 @@ export class ControlPlane {
   #ads: AdsServer | undefined;
   /** Has everything pushed to everyone, once the HTTP server is there. */
   #pushAll = (): void => {};
-  /** Where the xDS server listens. */
-  #grpcPort: number | undefined;
+  /** The xDS server listens. */
+  #isGrpcOpen = false;
   /** Made by a stage of the start. */
   #sources: ConfigSources | undefined;
   /** Made by a stage of the start, when there is a port with TLS. */
@@ -244,7 +244,8 @@ export class ControlPlane {
       addresses: options.httpAddresses,
       version,
       metrics: this.metrics,
-      ...(options.grpcAddress === undefined && { grpcPort: () => this.#grpcPort }),
+      // Without a port of its own, xDS is served here as well.
+      ...(options.grpcAddress === undefined && { grpc: (socket) => this.#isGrpcOpen && this.#ads!.take(socket) }),
       ...(options.servesDebug && { debug: { ...this.#debugSources(), access: this.#debugAccess() } }),
       opened: (pushAll) => {
         this.#pushAll = pushAll;
@@ -309,8 +310,8 @@ export class ControlPlane {
       made: (server) => {
         this.#ads = server;
       },
-      listening: (port) => {
-        this.#grpcPort = port;
+      listening: () => {
+        this.#isGrpcOpen = true;
       },
     });
   }

@@ -2,13 +2,16 @@
  * How many connections strangers may hold, shared fairly among addresses.
  *
  * A connection is idle until somebody at its other end has asked for something that is being done. When an address has as
- * many as it may, its longest idle one makes room for the next; when all are taken, that of the address with the most.
+ * many as it may, its longest idle one makes room for the next; when all are taken, that of the address with the most idle.
  * What is at work is never cut off for a newcomer.
  */
 
 export interface ConnectionBoundsOptions {
   readonly maxPerAddress: number;
   readonly maxInWhole: number;
+  /** Of idle ones; absent: as many as of all. */
+  readonly maxIdlePerAddress?: number;
+  readonly maxIdleInWhole?: number;
 }
 
 /** What is used of a socket. */
@@ -27,6 +30,7 @@ export class ConnectionBounds<C extends BoundConnection> {
   readonly #options: ConnectionBoundsOptions;
   readonly #addresses = new Map<string, OfAddress<C>>();
   readonly #of = new Map<C, OfAddress<C>>();
+  #idle = 0;
 
   constructor(options: ConnectionBoundsOptions) {
     this.#options = options;
@@ -42,6 +46,7 @@ export class ConnectionBounds<C extends BoundConnection> {
     }
     this.#addresses.set(group, own);
     own.idle.add(connection);
+    this.#idle++;
     this.#of.set(connection, own);
     connection.once('close', () => this.#forget(connection, group));
     return true;
@@ -50,13 +55,25 @@ export class ConnectionBounds<C extends BoundConnection> {
   /** Something is being done for it. */
   busy(connection: C): void {
     const own = this.#of.get(connection);
-    if (own?.idle.delete(connection)) own.busy.add(connection);
+    if (own === undefined || !this.#takeIdle(own, connection)) return;
+    own.busy.add(connection);
   }
 
   /** What was being done for it is done. */
   idle(connection: C): void {
     const own = this.#of.get(connection);
-    if (own?.busy.delete(connection)) own.idle.add(connection);
+    if (!own?.busy.delete(connection)) return;
+    own.idle.add(connection);
+    this.#idle++;
+  }
+
+  /** It is somebody else's from now on. */
+  release(connection: C): void {
+    const own = this.#of.get(connection);
+    this.#of.delete(connection);
+    if (own === undefined) return;
+    this.#takeIdle(own, connection);
+    own.busy.delete(connection);
   }
 
   get size(): number {
@@ -64,24 +81,22 @@ export class ConnectionBounds<C extends BoundConnection> {
   }
 
   #makeRoom(own: OfAddress<C>): boolean {
-    const { maxPerAddress, maxInWhole } = this.#options;
-    if (countOf(own) >= maxPerAddress) return this.#closeIdle(own);
-    if (this.#of.size < maxInWhole) return true;
+    const { maxPerAddress, maxInWhole, maxIdlePerAddress = maxPerAddress, maxIdleInWhole = maxInWhole } = this.#options;
+    if (countOf(own) >= maxPerAddress || own.idle.size >= maxIdlePerAddress) return this.#closeIdle(own);
+    if (this.#of.size < maxInWhole && this.#idle < maxIdleInWhole) return true;
     const most = this.#addressWithMost();
-    return countOf(most) > countOf(own) + 1 && this.#closeIdle(most);
+    return most !== undefined && most.idle.size > own.idle.size + 1 && this.#closeIdle(most);
   }
 
-  #addressWithMost(): OfAddress<C> {
-    let most: OfAddress<C> = { idle: new Set(), busy: new Set() };
-    for (const other of this.#addresses.values()) {
-      if (other.idle.size > 0 && countOf(other) > countOf(most)) most = other;
-    }
+  #addressWithMost(): OfAddress<C> | undefined {
+    let most: OfAddress<C> | undefined;
+    for (const other of this.#addresses.values()) if (other.idle.size > (most?.idle.size ?? 0)) most = other;
     return most;
   }
 
-  #closeIdle({ idle }: OfAddress<C>): boolean {
-    for (const longest of idle) {
-      idle.delete(longest);
+  #closeIdle(own: OfAddress<C>): boolean {
+    for (const longest of own.idle) {
+      this.#takeIdle(own, longest);
       this.#of.delete(longest);
       longest.destroy();
       return true;
@@ -89,11 +104,17 @@ export class ConnectionBounds<C extends BoundConnection> {
     return false;
   }
 
+  #takeIdle(own: OfAddress<C>, connection: C): boolean {
+    const wasIdle = own.idle.delete(connection);
+    if (wasIdle) this.#idle--;
+    return wasIdle;
+  }
+
   #forget(connection: C, group: string): void {
     const own = this.#of.get(connection) ?? this.#addresses.get(group);
     this.#of.delete(connection);
     if (own === undefined) return;
-    own.idle.delete(connection);
+    this.#takeIdle(own, connection);
     own.busy.delete(connection);
     if (countOf(own) === 0 && this.#addresses.get(group) === own) this.#addresses.delete(group);
   }

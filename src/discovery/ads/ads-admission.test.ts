@@ -1,26 +1,89 @@
-import { expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createAdmission } from './ads-admission.ts';
 
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const me = '10.0.0.1:40000';
+
+/** What became of streams, in the order in which it did: `name at ms`. */
+function given(perSecond: number) {
+  const origin = performance.now();
+  const told: string[] = [];
+  const admission = createAdmission(perSecond, () => performance.now());
+  const at = (): number => Math.round(performance.now() - origin);
+  const ask = (name: string, peer = me): void =>
+    admission.ask(
+      peer,
+      () => void told.push(`${name} at ${at()}`),
+      () => void told.push(`${name} refused at ${at()}`),
+    );
+  return { admission, told, ask };
+}
+
 test('streams within the rate begin at once', () => {
-  let now = 0;
-  const admission = createAdmission(10, () => now);
-  for (let i = 0; i < 20; i++, now += 100) expect(admission.admit()).toBe(0);
+  const { ask, told } = given(10);
+  for (let i = 0; i < 5; i++, vi.advanceTimersByTime(100)) ask(`${i}`);
+  expect(told).toEqual(['0 at 0', '1 at 100', '2 at 200', '3 at 300', '4 at 400']);
 });
 
 test('streams beyond it are spaced, and refused when they would wait for more than a second', () => {
-  const admission = createAdmission(2, () => 5_000);
-  expect([1, 2, 3, 4, 5].map(() => admission.admit())).toEqual([0, 500, 1_000, undefined, undefined]);
-});
-
-test('a refused stream does not make the next ones wait', () => {
-  let now = 0;
-  const admission = createAdmission(1, () => now);
-  expect([1, 2, 3].map(() => admission.admit())).toEqual([0, 1_000, undefined]);
-  now = 2_000;
-  expect(admission.admit()).toBe(0);
+  const { ask, told } = given(2);
+  for (const name of ['a', 'b', 'c', 'd']) ask(name);
+  expect(told).toEqual(['a at 0', 'd refused at 0']);
+  vi.advanceTimersByTime(2_000);
+  expect(told.slice(2)).toEqual(['b at 500', 'c at 1000']);
 });
 
 test('no rate is no limit', () => {
-  const admission = createAdmission(0, () => 0);
-  expect([1, 2, 3].map(() => admission.admit())).toEqual([0, 0, 0]);
+  const { ask, told } = given(0);
+  for (const name of ['a', 'b', 'c']) ask(name);
+  expect(told).toEqual(['a at 0', 'b at 0', 'c at 0']);
+});
+
+test('addresses have their turn one after the other, however many streams one of them opens', () => {
+  const { ask, told } = given(10);
+  for (let i = 0; i < 50; i++) ask(`crowd ${i}`, `10.0.0.9:${40_000 + i}`);
+  ask('one');
+  vi.advanceTimersByTime(200);
+  expect(told.filter((line) => !line.includes('refused'))).toEqual(['crowd 0 at 0', 'crowd 1 at 100', 'one at 200']);
+});
+
+test('addresses of nodes that were served before come before strangers, of whom there may be any number', () => {
+  const { admission, ask, told } = given(10);
+  ask('first');
+  admission.introduced(me);
+  for (let i = 0; i < 2_000; i++) ask(`stranger ${i}`, `10.1.${i >> 8}.${i & 255}:40000`);
+  ask('again');
+  vi.advanceTimersByTime(5_000);
+  expect(told[1]).toBe('again at 100');
+  // Each is answered within its second.
+  expect(told).toHaveLength(2_002);
+  expect(told.filter((line) => !line.includes('refused')).length).toBeLessThan(15);
+});
+
+test('streams that have not said who they are have a bound by address', () => {
+  const { admission, ask, told } = given(0);
+  for (let i = 0; i < 1_044; i++) ask(`${i}`);
+  expect(told.filter((line) => line.includes('refused'))).toHaveLength(44);
+  admission.introduced(me);
+  admission.left(me);
+  for (const name of ['a', 'b', 'c']) ask(name);
+  expect(told.slice(1_044)).toEqual(['a at 0', 'b at 0', 'c refused at 0']);
+  ask('other', '[::ffff:10.0.0.2]:1');
+  expect(told.at(-1)).toBe('other at 0');
+});
+
+test('who waits when it ends is refused', () => {
+  const { admission, ask, told } = given(1);
+  ask('a');
+  ask('b');
+  admission.stop();
+  vi.advanceTimersByTime(5_000);
+  expect(told).toEqual(['a at 0', 'b refused at 0']);
 });

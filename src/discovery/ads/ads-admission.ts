@@ -1,29 +1,161 @@
-/** How many new streams a second are let in (`PILOT_MAX_REQUESTS_PER_SECOND`, spec/discovery.md §6.4). */
+/**
+ * How many new streams a second are let in (`PILOT_MAX_REQUESTS_PER_SECOND`, spec/discovery.md §6.4), and whose: one address
+ * does not use up what is there for all.
+ *
+ * Streams are spaced evenly. When more come than may begin, addresses have their turn one after the other, those of nodes
+ * that were served before first; a stream waits for a second at the most, and then is refused. Streams that have not said
+ * who they are have a bound by address.
+ */
+import { addressGroup } from '../../runtime/connection-bounds.ts';
 
 const longestWaitMs = 1_000;
+/** Addresses of which it is remembered that a node was there. */
+const mostKnown = 20_000;
+/** Streams of one address that wait for their turn, or have not said who they are. */
+const mostSilent = 1_000;
+/** Streams that wait for their turn, of all addresses. */
+const mostWaiting = 10_000;
 
 export interface Admission {
-  /** Milliseconds to wait before the stream may begin; undefined when it would be too long: refuse it. */
-  admit(): number | undefined;
+  /** Calls one of both: at once, or within a second. `peer` is `host:port`. */
+  ask(peer: string, begin: () => void, refuse: () => void): void;
+  /** A stream that was begun has said who it is. */
+  introduced(peer: string): void;
+  /** A stream that was begun, and has not said who it is, is gone. */
+  left(peer: string): void;
+  /** Nobody has a turn any more. */
+  stop(): void;
+}
+
+interface Asking {
+  readonly group: string;
+  readonly until: number;
+  readonly begin: () => void;
+  readonly refuse: () => void;
+  isOver: boolean;
 }
 
 /**
- * A token bucket of one token: streams are spaced evenly, and one that would wait for more than a second is refused.
- *
  * @param perSecond 0 or less: no limit.
  * @param now monotonic milliseconds.
  */
 export function createAdmission(perSecond: number, now: () => number): Admission {
-  if (perSecond <= 0) return { admit: () => 0 };
-  const spacingMs = 1_000 / perSecond;
-  let next = 0;
-  return {
-    admit() {
-      const time = now();
-      const waitMs = Math.max(0, next - time);
-      if (waitMs > longestWaitMs) return undefined;
-      next = Math.max(next, time) + spacingMs;
-      return waitMs;
-    },
-  };
+  return new FairAdmission(perSecond > 0 ? 1_000 / perSecond : 0, now);
+}
+
+class FairAdmission implements Admission {
+  readonly #spacingMs: number;
+  readonly #now: () => number;
+  readonly #known = new Map<string, true>();
+  /** By address, in the order in which they have their turns. */
+  readonly #waiting = { known: new Map<string, Asking[]>(), strange: new Map<string, Asking[]>() };
+  /** All that wait, and some that do not any more, oldest first. */
+  #line: Asking[] = [];
+  /** Streams that were begun and have not said who they are, by address. */
+  readonly #silent = new Map<string, number>();
+  #next = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(spacingMs: number, now: () => number) {
+    this.#spacingMs = spacingMs;
+    this.#now = now;
+  }
+
+  ask(peer: string, begin: () => void, refuse: () => void): void {
+    const group = groupOf(peer);
+    const line = this.#waiting[this.#sortOf(group)];
+    const before = line.get(group) ?? [];
+    const time = this.#now();
+    if ((this.#silent.get(group) ?? 0) + before.length >= mostSilent) refuse();
+    else if (this.#line.length === 0 && time >= this.#next) this.#begin({ group, begin });
+    else if (before.length * this.#spacingMs >= longestWaitMs || this.#line.length >= mostWaiting) refuse();
+    else {
+      const asking = { group, until: time + longestWaitMs, begin, refuse, isOver: false };
+      line.set(group, [...before, asking]);
+      this.#line.push(asking);
+      this.#wake();
+    }
+  }
+
+  introduced(peer: string): void {
+    const group = groupOf(peer);
+    this.left(peer);
+    this.#known.delete(group);
+    this.#known.set(group, true);
+    if (this.#known.size > mostKnown) {
+      const [oldest] = this.#known.keys();
+      this.#known.delete(oldest!);
+    }
+  }
+
+  left(peer: string): void {
+    const group = groupOf(peer);
+    const silent = (this.#silent.get(group) ?? 0) - 1;
+    if (silent > 0) this.#silent.set(group, silent);
+    else this.#silent.delete(group);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    for (const asking of this.#line.splice(0)) if (!asking.isOver) asking.refuse();
+    this.#waiting.known.clear();
+    this.#waiting.strange.clear();
+  }
+
+  #sortOf(group: string): 'known' | 'strange' {
+    return this.#known.has(group) ? 'known' : 'strange';
+  }
+
+  #begin({ group, begin }: Pick<Asking, 'group' | 'begin'>): void {
+    this.#next = Math.max(this.#next, this.#now()) + this.#spacingMs;
+    this.#silent.set(group, (this.#silent.get(group) ?? 0) + 1);
+    begin();
+  }
+
+  #wake(): void {
+    this.#timer ??= setTimeout(() => this.#turn(), Math.max(0, Math.ceil(this.#next - this.#now())));
+  }
+
+  #turn(): void {
+    this.#timer = undefined;
+    const time = this.#now();
+    this.#refuseLate(time);
+    if (time >= this.#next) {
+      const asking = takeFirst(this.#waiting.known) ?? takeFirst(this.#waiting.strange);
+      if (asking !== undefined) {
+        asking.isOver = true;
+        this.#begin(asking);
+      }
+    }
+    this.#line = this.#line.slice(this.#line.findIndex(({ isOver }) => !isOver) >>> 0);
+    if (this.#line.length > 0) this.#wake();
+  }
+
+  #refuseLate(time: number): void {
+    for (const asking of this.#line) {
+      if (asking.until >= time) return;
+      if (asking.isOver) continue;
+      asking.isOver = true;
+      for (const line of Object.values(this.#waiting)) {
+        const left = line.get(asking.group)?.filter((other) => other !== asking) ?? [];
+        if (left.length > 0) line.set(asking.group, left);
+        else line.delete(asking.group);
+      }
+      asking.refuse();
+    }
+  }
+}
+
+/** The address that has had its turn goes to the end of the line. */
+function takeFirst(line: Map<string, Asking[]>): Asking | undefined {
+  for (const [group, [first, ...others]] of line) {
+    line.delete(group);
+    if (others.length > 0) line.set(group, others);
+    return first;
+  }
+  return undefined;
+}
+
+function groupOf(peer: string): string {
+  return addressGroup(peer.slice(0, Math.max(0, peer.lastIndexOf(':'))));
 }

@@ -1,4 +1,5 @@
 /** What bounds a client's share of the server. */
+import type { StrangerLimits } from './strangers.ts';
 
 /** Times in milliseconds; each limit has the reference's default (spec/discovery.md §7.5). */
 export interface AdsLimits {
@@ -16,6 +17,8 @@ export interface AdsLimits {
   readonly congestionMs?: number;
   /** How long a change waits for a client's word on the response before it. Default 10 s. */
   readonly ackPatienceMs?: number;
+  /** What connections by which nobody has said who is there are held to; each has a default. */
+  readonly strangers?: Partial<StrangerLimits>;
   readonly keepaliveTimeMs?: number;
   readonly keepaliveTimeoutMs?: number;
   /** After this a connection is told to go elsewhere; 0 for never. Default 0. */

@@ -2,6 +2,7 @@
  * Serves xDS over gRPC: state of the world and delta, aggregated and by type. Every stream is an actor of its own
  * (machines/discovery/ads-connection.machine.ts), kept in a map; what they are to be sent comes from a ResourceSource.
  */
+import type { Socket } from 'node:net';
 import { type ServerCredentials, status } from '@grpc/grpc-js';
 import { type Actor, type AnyActorRef, fromCallback } from 'xstate';
 import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
@@ -34,6 +35,8 @@ export interface AdsServer {
    * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED
    */
   listen(address: string, credentials?: ServerCredentials): Promise<{ port: number }>;
+  /** Takes over a connection that came to another port, as one of a port without TLS. @returns false: it cannot yet */
+  take(socket: Socket): boolean;
   /**
    * Brings these connections up to date, in this order, and has done so when it returns: what concerns them is generated
    * and written, or waits for the client's word on what it was sent before. Connections that are gone are passed over.
@@ -62,6 +65,7 @@ export interface AdsServer {
 interface Connection {
   readonly stream: AdsStream;
   readonly actor: Actor<typeof adsConnectionMachine>;
+  readonly security: StreamSecurity;
 }
 
 /** Makes a server; it serves nobody before `listen`. */
@@ -118,6 +122,10 @@ class GrpcAdsServer implements AdsServer {
     this.#ports = new AdsPorts(options.limits ?? {}, secure, (...stream) => this.#accept(...stream));
   }
 
+  take(socket: Socket): boolean {
+    return this.#ports.take(socket);
+  }
+
   listen(address: string, credentials?: ServerCredentials): Promise<{ port: number }> {
     return this.#ports.listen(address, credentials);
   }
@@ -166,6 +174,7 @@ class GrpcAdsServer implements AdsServer {
     this.#rounds.stop();
     this.#turns.stop();
     this.#arrivals.stop();
+    this.#admission.stop();
     for (const connection of [...this.#connections.values()]) {
       connection.actor.stop();
       this.#remove(connection.stream.number);
@@ -184,26 +193,29 @@ class GrpcAdsServer implements AdsServer {
       );
       return;
     }
+    const peer = call.getPeer();
     const connect = (): void => {
       try {
-        this.#connect(call, kind, security);
+        if (!this.#connect(call, kind, security)) this.#admission.left(peer);
       } catch (error) {
+        this.#admission.left(peer);
         this.#options.logger.error('an xDS stream could not be opened', { error: (error as Error).stack });
         refuse(call, status.UNAVAILABLE, 'internal error');
       }
     };
-    const waitMs = this.#admission.admit();
-    if (waitMs === undefined)
-      refuse(call, status.RESOURCE_EXHAUSTED, 'request rate limit exceeded: too many new streams');
-    else if (waitMs === 0) this.#arrivals.run(connect, 0);
-    else setTimeout(() => this.#arrivals.run(connect, 0), waitMs);
+    this.#admission.ask(
+      peer,
+      () => this.#arrivals.run(connect, 0),
+      () => refuse(call, status.RESOURCE_EXHAUSTED, 'request rate limit exceeded: too many new streams'),
+    );
   }
 
-  #connect(call: AdsCall, kind: StreamKind, security: StreamSecurity): void {
-    if (call.cancelled) return;
+  /** @returns whether there is a connection now */
+  #connect(call: AdsCall, kind: StreamKind, security: StreamSecurity): boolean {
+    if (call.cancelled) return false;
     if (this.#isDraining) {
       refuse(call, status.UNAVAILABLE, 'the server is shutting down');
-      return;
+      return false;
     }
     const number = ++this.#count;
     const stream = new AdsStream(number, call, kind, this.#around, security);
@@ -225,10 +237,11 @@ class GrpcAdsServer implements AdsServer {
       },
     });
     this.#opening.delete(number);
-    this.#connections.set(number, { stream, actor });
+    this.#connections.set(number, { stream, actor, security });
     // Of a failure `onError` hears; an observer without a word on errors would have it thrown where nobody catches it.
     actor.subscribe({ complete: () => this.#remove(number), error: () => {} });
     if (actor.getSnapshot().status !== 'active') this.#remove(number);
+    return true;
   }
 
   /** The machine's `stream` actor: finds the gRPC stream by the connection's number. */
@@ -238,14 +251,17 @@ class GrpcAdsServer implements AdsServer {
       receive((order) => stream.execute(order));
       stream.open((report) => {
         sendBack(report);
-        if (report.type === 'node.accepted') this.#noteJoined(input.connection, report.node);
+        if (report.type === 'node.accepted') this.#noteJoined(stream, report.node);
       });
       return () => stream.dispose();
     });
   }
 
-  #noteJoined(connection: number, node: string): void {
+  #noteJoined({ number: connection, peer }: AdsStream, node: string): void {
     this.#joined.add(connection);
+    this.#admission.introduced(peer);
+    const security = this.#connections.get(connection)?.security;
+    if (security !== undefined) this.#ports.introduced(security, peer);
     this.#around.observer.clientConnected?.(node, this.#joined.size);
     this.#options.logger.info('client connected', { node: shortened(node) });
     this.#options.joined?.(connection);
@@ -255,11 +271,15 @@ class GrpcAdsServer implements AdsServer {
     const connection = this.#connections.get(number);
     if (connection === undefined) return;
     this.#connections.delete(number);
+    const { stream, security } = connection;
     if (this.#joined.delete(number)) {
+      this.#ports.left(security, stream.peer);
       const node = connection.stream.identity?.id ?? '';
       this.#around.observer.clientGone?.(node, this.#joined.size);
       this.#options.logger.info('client gone', { node: shortened(node) });
       this.#options.left?.(number);
+    } else {
+      this.#admission.left(stream.peer);
     }
     this.#noteEmpty();
   }

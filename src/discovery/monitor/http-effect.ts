@@ -9,10 +9,8 @@ import { type HttpAnswer, type HttpRequest, HttpServers, type HttpServersOptions
 import type { DiscoveryMetrics } from './metrics.ts';
 import { Profiler, profilingPath } from './pprof.ts';
 
-export interface HttpEffectOptions extends Pick<HttpServersOptions, 'failed'> {
+export interface HttpEffectOptions extends HttpServersOptions {
   readonly addresses: readonly ListenAddress[];
-  /** `--grpcAddr` is empty: xDS is served here as well, from this port on the loopback interface. */
-  readonly grpcPort?: () => number | undefined;
   /** One line, for `/version`. */
   readonly version: string;
   readonly metrics: Pick<DiscoveryMetrics, 'text'>;
@@ -36,7 +34,7 @@ export function httpEffect(options: HttpEffectOptions) {
       (request) => answer(options, request, { isServing, ...(profiler && { profiler }) }),
       {
         ...(options.failed !== undefined && { failed: options.failed }),
-        ...(options.grpcPort !== undefined && { grpcPort: options.grpcPort }),
+        ...(options.grpc !== undefined && { grpc: options.grpc }),
       },
     );
     const open = async (): Promise<void> => {

@@ -33,8 +33,8 @@ export interface HttpAnswer {
 export type HttpHandler = (request: HttpRequest) => HttpAnswer | StreamAnswer | Promise<HttpAnswer | StreamAnswer>;
 
 export interface HttpServersOptions extends Pick<HttpFenceOptions, 'failed'> {
-  /** The port of loopback to which gRPC connections go; without it there is only HTTP. */
-  readonly grpcPort?: () => number | undefined;
+  /** Takes gRPC connections, or says that it cannot yet; without it there is only HTTP. */
+  readonly grpc?: (socket: Socket) => boolean;
 }
 
 /** Opens ports, all with the same handler. */
@@ -87,8 +87,12 @@ export class HttpServers {
 
   #open(address: ListenAddress): Promise<ListenAddress> {
     const server = createFencedServer((...asked) => this.#answer(...asked), this.#options);
-    const { grpcPort } = this.#options;
-    const listener = grpcPort === undefined ? server : sharedPort(server, grpcPort);
+    const { grpc } = this.#options;
+    const take = (socket: Socket): boolean => {
+      this.#release(socket);
+      return grpc?.(socket) ?? false;
+    };
+    const listener = grpc === undefined ? server : sharedPort(server, take);
     listener.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#release(socket));

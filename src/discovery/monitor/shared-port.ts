@@ -1,37 +1,40 @@
 /** gRPC and HTTP on one port (spec/discovery.md §1.2, `--grpcAddr` empty): a connection is what its first bytes say. */
 import type { Server as HttpServer } from 'node:http';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+import { ConnectionBounds } from '../../runtime/connection-bounds.ts';
 
 /** What an HTTP/2 client without TLS sends first (RFC 9113 §3.4). */
 const http2Preface = 'PRI * HTTP/2.0';
 
+/** A connection that says nothing is not waited for any longer. */
+const firstByteMs = 10_000;
+
 /**
- * Makes a server whose HTTP/1 connections go to `http`, and whose HTTP/2 connections go to a port of loopback.
+ * Makes a server whose HTTP/1 connections go to `http`, and whose HTTP/2 connections to the xDS server.
  *
- * @param grpcPort undefined while nobody listens there: the connection is closed
+ * @param grpc takes such a connection; false when it cannot yet: the connection is closed
  */
-export function sharedPort(http: HttpServer, grpcPort: () => number | undefined): Server {
+export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean): Server {
+  const bounds = new ConnectionBounds<Socket>(silentOnes);
   return createServer((socket) => {
     socket.on('error', () => socket.destroy());
+    if (!bounds.admit(socket, socket.remoteAddress)) return;
+    socket.setTimeout(firstByteMs, () => socket.destroy());
     socket.once('data', (first: Buffer) => {
-      if (!first.toString('latin1').startsWith(http2Preface.slice(0, first.length))) {
-        socket.pause();
-        socket.unshift(first);
-        http.emit('connection', socket);
-        socket.resume();
+      socket.setTimeout(0);
+      socket.removeAllListeners('timeout');
+      // Whoever has it now has bounds of its own.
+      bounds.release(socket);
+      socket.pause();
+      socket.unshift(first);
+      if (first.toString('latin1').startsWith(http2Preface.slice(0, first.length))) {
+        if (!grpc(socket)) socket.destroy();
         return;
       }
-      const port = grpcPort();
-      if (port === undefined) socket.destroy();
-      else join(socket, connect(port, '127.0.0.1'), first);
+      http.emit('connection', socket);
+      socket.resume();
     });
   });
 }
 
-function join(client: Socket, server: Socket, first: Buffer): void {
-  server.on('error', () => client.destroy());
-  client.on('close', () => server.destroy());
-  server.on('close', () => client.destroy());
-  server.write(first);
-  client.pipe(server).pipe(client);
-}
+const silentOnes = { maxPerAddress: 512, maxInWhole: 4_096 };

@@ -1,0 +1,143 @@
+/** Clients that say nothing, or too much: they are let go, and cost others nothing. */
+import { once } from 'node:events';
+import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ServerCredentials } from '@grpc/grpc-js';
+import { test as base, expect, onTestFinished } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { type GiveServer, giveServers, subscribed } from './given-server.ts';
+
+const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
+
+const path = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
+const headers = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' };
+const strangers = { silentMs: 200 };
+
+async function tcp(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** One that notices its end. */
+async function reading(port: number, localAddress?: string): Promise<Socket> {
+  return (await tcp(port, localAddress)).resume();
+}
+
+async function http2(port: number, localAddress = '127.0.0.1'): Promise<ClientHttp2Session> {
+  const socket = await tcp(port, localAddress);
+  const session = connectHttp2(`http://127.0.0.1:${port}`, { createConnection: () => socket });
+  onTestFinished(() => session.destroy());
+  session.on('error', () => {});
+  await once(session, 'connect');
+  return session;
+}
+
+/** A stream that says nothing. */
+function silentStream(session: ClientHttp2Session): void {
+  const stream = session.request(headers);
+  stream.on('error', () => {});
+}
+
+async function isClosed(connection: Socket | ClientHttp2Session, withinMs = 2_000): Promise<boolean> {
+  const closed = connection.destroyed ? Promise.resolve(true) : once(connection, 'close').then(() => true);
+  return Promise.race([closed, sleep(withinMs, false)]);
+}
+
+test.for<[string, (port: number) => Promise<Socket | ClientHttp2Session>]>([
+  ['never speaks', (port) => reading(port)],
+  [
+    'begins a preface and leaves it at that',
+    async (port) => {
+      const socket = await reading(port);
+      socket.write('PRI * HTTP/2.0\r\n');
+      return socket;
+    },
+  ],
+  ['opens no stream', (port) => http2(port)],
+  [
+    'opens a stream and says nothing',
+    async (port) => {
+      const session = await http2(port);
+      silentStream(session);
+      return session;
+    },
+  ],
+])('a connection that %s is closed in time', async ([, open], { start }) => {
+  const { port } = await start({ limits: { strangers } });
+  const connection = await open(port);
+  expect(await isClosed(connection)).toBe(true);
+});
+
+test('a TLS handshake that is never finished is closed in time', async ({ start }) => {
+  const { server } = await start({ limits: { strangers } });
+  const { certificate, privateKey } = createAuthority().issue(['127.0.0.1']);
+  const pair = { cert_chain: Buffer.from(certificate), private_key: Buffer.from(privateKey) };
+  const { port } = await server.listen('127.0.0.1:0', ServerCredentials.createSsl(null, [pair]));
+  const socket = await tcp(port);
+  socket.write(Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]));
+  expect(await isClosed(socket)).toBe(true);
+});
+
+test('a connection by which a node has said who it is stays', async ({ start }) => {
+  const { client, source, server } = await start({ limits: { strangers } });
+  const stream = await subscribed(client());
+  await sleep(600);
+  const [type] = source.types.keys();
+  source.set(type!, 'b');
+  server.push(source.change(type!));
+  expect((await stream.next()).resources).toHaveLength(2);
+});
+
+test('connections of one address have a bound, and another address gets in', async ({ start }) => {
+  const { port, client } = await start({ limits: { strangers: { maxIdlePerAddress: 20, maxIdleInWhole: 30 } } });
+  const crowd: Socket[] = [];
+  for (let i = 0; i < 100; i++) crowd.push(await reading(port, '127.0.0.9'));
+  await sleep(100);
+  expect(crowd.filter(({ destroyed }) => !destroyed)).toHaveLength(20);
+  await subscribed(client());
+});
+
+test('two thousand streams that say nothing do not keep out a client of another address', async ({ start }) => {
+  const { port, client } = await start({ limits: { streamsPerSecond: 25 } });
+  const session = await http2(port, '127.0.0.9');
+  for (let i = 0; i < 2_000; i++) silentStream(session);
+  await sleep(200);
+  const begin = performance.now();
+  await subscribed(client());
+  expect(performance.now() - begin).toBeLessThan(900);
+});
+
+test.for<[string, (session: ClientHttp2Session) => void]>([
+  ['pings', (session) => void session.ping(() => {})],
+  [
+    'streams that are cancelled at once',
+    (session) =>
+      session
+        .request(headers)
+        .on('error', () => {})
+        .close(constants.NGHTTP2_CANCEL),
+  ],
+])('a client that floods its session with %s is cut off, and others are served', async ([, flood], { start }) => {
+  const { port, client } = await start();
+  const session = await http2(port);
+  silentStream(session);
+  const code = new Promise<number>((resolve) => session.on('goaway', resolve));
+  let sent = 0;
+  while (!session.closed && !session.destroyed && sent < 30_000) {
+    try {
+      flood(session);
+    } catch {
+      break;
+    }
+    if (++sent % 5 === 0) await sleep(0);
+  }
+  expect(await isClosed(session)).toBe(true);
+  expect([constants.NGHTTP2_ENHANCE_YOUR_CALM, constants.NGHTTP2_INTERNAL_ERROR]).toContain(
+    await Promise.race([code, sleep(2_000, -1)]),
+  );
+  await subscribed(client());
+});
