@@ -46,7 +46,7 @@ class AgentSubject implements Subject {
     this.#mesh = mesh;
     this.#control = control;
     this.#agent = agent;
-    this.#watch = new ProgramWatch(agent.program, { maxResidentMiB: 300, answerMs: 5_000 });
+    this.#watch = new ProgramWatch(agent.program, { maxResidentMiB: 300, answerMs: 20_000 });
     this.#originals = this.#files.map((file) => readFileSync(file));
     const program = 'pilot-agent';
     this.edges = [
@@ -89,7 +89,7 @@ class AgentSubject implements Subject {
     const url = `http://127.0.0.1:${this.#agent.statusPort}/healthz/ready`;
     // A restart that is under way has its time.
     await eventually('the agent is ready', async () => (await fetch(url)).status === 200, {
-      deadlineMs: 20_000,
+      deadlineMs: 30_000,
       hopeless: () => this.#agent.program.hopeless(),
     }).catch(() => {});
     const wrong = await this.#watch.judge(url);

@@ -108,7 +108,7 @@ class DiscoverySubject implements Subject {
     this.#mesh = mesh;
     this.#discovery = discovery;
     this.#meshConfig = readFileSync(mesh.directory.meshConfigFile);
-    this.#watch = new ProgramWatch(discovery.program, { maxResidentMiB: 900, answerMs: 5_000 });
+    this.#watch = new ProgramWatch(discovery.program, { maxResidentMiB: 900, answerMs: 20_000 });
     const program = 'pilot-discovery';
     this.edges = [
       { name: 'discovery-http', program, attack: (draw) => this.#http(draw) },
@@ -158,7 +158,7 @@ class DiscoverySubject implements Subject {
     await eventually(
       'the change reaches a client that behaves',
       () => stream.responses.some(({ resources }) => resources.some(({ value }) => Buffer.from(value).includes(host))),
-      { deadlineMs: 10_000 },
+      { deadlineMs: 30_000, hopeless: () => this.#discovery.program.hopeless() },
     );
     stream.cancel();
     return [];

@@ -27,7 +27,7 @@ async function openPage(): Promise<Subject> {
   const url = /http:\/\/[^ ]+/.exec(line)![0];
   const port = Number(new URL(url).port);
   const secret = new URL(url).pathname;
-  const watch = new ProgramWatch(program, { maxResidentMiB: 400, answerMs: 5_000 });
+  const watch = new ProgramWatch(program, { maxResidentMiB: 400, answerMs: 20_000 });
   const paths = [
     '/',
     secret,
