@@ -5,6 +5,7 @@ import type { Config } from '../../model/config.ts';
 import { readConfigFile, withoutRepetitions } from '../../model/config-file.ts';
 import type { Problem } from '../../model/problem.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { credentialProblems } from './credential-problems.ts';
 import { isYaml, walk } from './directory-walk.ts';
 
 export interface Validation {
@@ -47,7 +48,7 @@ export async function validateFiles(paths: readonly string[], texts: readonly Gi
   const { configs: valid, problems: repetitions } = withoutRepetitions(configs);
   const order = new Map(given.map(({ file }, index) => [file, index]));
   return {
-    problems: [...problems, ...repetitions].sort(
+    problems: [...problems, ...repetitions, ...credentialProblems(valid)].sort(
       (a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0),
     ),
     files: given.length,

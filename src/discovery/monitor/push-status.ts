@@ -7,6 +7,7 @@ import type { Service } from '../../model/service.ts';
 import type { MeshState } from '../push/mesh-state.ts';
 import { findRejectedServers, findUnservedCredentials } from './gateway-oddities.ts';
 import { patchReports } from './patch-status.ts';
+import { findUnheldPolicies, type PolicyKind } from './unheld-policies.ts';
 
 /** By the name of the metric that counts it and by what it is about. */
 export type PushStatus = Readonly<Record<string, Readonly<Record<string, Oddity>>>>;
@@ -26,7 +27,7 @@ export interface ServedProxy {
 
 interface StatusSources {
   readonly context: PushContext;
-  readonly configs: Pick<ConfigSet, 'VirtualService' | 'DestinationRule' | 'EnvoyFilter'>;
+  readonly configs: Pick<ConfigSet, 'VirtualService' | 'DestinationRule' | 'EnvoyFilter' | PolicyKind>;
   readonly proxies: Iterable<ServedProxy>;
 }
 
@@ -55,6 +56,7 @@ const finders: Readonly<Record<string, Find>> = {
   },
   pilot_gateway_servers_rejected: findRejectedServers,
   pilot_sds_certificate_errors_total: findUnservedCredentials,
+  pilot_policies_without_workload: findUnheldPolicies,
   pilot_vservice_dup_domain: findSharedDomains,
   pilot_destrule_subsets: findSharedSubsets,
   pilot_duplicate_envoy_clusters: ({ context }, note) => {

@@ -40,7 +40,11 @@ export function buildSecrets(
 }
 
 /** Why a name is not answered for proxies of a namespace, as a sentence for people; undefined when it is. */
-export function unservedCredential(name: string, namespace: string, push: PushContext): string | undefined {
+export function unservedCredential(
+  name: string,
+  namespace: string,
+  push: Pick<PushContext, 'credentials'>,
+): string | undefined {
   const asked = parseCredentialName(name, namespace);
   if (asked === undefined) return 'is not the name of a credential: kubernetes://NAME or configmap://NAME';
   if (asked.namespace !== namespace) return `is of namespace ${asked.namespace}, and the gateway of ${namespace}`;
@@ -58,7 +62,10 @@ interface Found {
 }
 
 /** Roots may lie in an object of their own, which then counts, or in one with the server's certificate. */
-function objectOf({ kind, namespace, name, roots }: CredentialName, push: PushContext): Found | undefined {
+function objectOf(
+  { kind, namespace, name, roots }: CredentialName,
+  push: Pick<PushContext, 'credentials'>,
+): Found | undefined {
   if (kind === 'ConfigMap') {
     const config = push.credentials.configMap(namespace, name);
     return roots && config ? { config, read: () => asRoots(trustedRootsOfConfigMap(config.spec)) } : undefined;

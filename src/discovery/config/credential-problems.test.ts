@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { problemText } from '../../model/problem.ts';
+import { validateFiles } from './validate-files.ts';
+
+const authority = createAuthority();
+const { certificate, privateKey } = authority.issue(['web.test']);
+
+const secret = (name: string, more: object = {}): string =>
+  stringify({
+    ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'shop' } },
+    stringData: { 'tls.crt': certificate, 'tls.key': privateKey, ...more },
+  });
+
+const gateway = (mode: string, credentialName: string): string =>
+  stringify({
+    ...{ apiVersion: 'networking.istio.io/v1', kind: 'Gateway', metadata: { name: 'front', namespace: 'shop' } },
+    spec: {
+      servers: [{ port: { number: 443, name: 'a', protocol: 'HTTPS' }, hosts: ['*'], tls: { mode, credentialName } }],
+    },
+  });
+
+async function told(...documents: string[]): Promise<string[]> {
+  const { problems } = await validateFiles([], [{ file: 'a.yaml', text: documents.join('---\n') }]);
+  return problems.map(problemText);
+}
+
+it('a Secret without an authority is told where clients are checked by it', async () => {
+  expect(await told(gateway('MUTUAL', 'web'), secret('web'))).toEqual([
+    'a.yaml:1: warning: Gateway shop/front: spec.servers[0].tls: Secret shop/web has neither ca.crt nor cacert: nobody is let in',
+  ]);
+});
+
+it('nothing is told of what is there, is not needed, or may be elsewhere', async () => {
+  expect(await told(gateway('MUTUAL', 'web'), secret('web', { 'ca.crt': authority.certificate }))).toEqual([]);
+  expect(
+    await told(gateway('MUTUAL', 'web'), secret('web'), secret('web-cacert', { cacert: authority.certificate })),
+  ).toEqual([]);
+  expect(await told(gateway('SIMPLE', 'web'), secret('web'))).toEqual([]);
+  expect(await told(gateway('MUTUAL', 'absent'))).toEqual([]);
+});

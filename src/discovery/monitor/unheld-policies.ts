@@ -1,0 +1,39 @@
+/** Policies that protect nothing at the moment: no proxy that is connected is one of those that they are for. */
+import type { Config } from '../../model/config.ts';
+import type { PolicyScope } from '../../model/kinds/policy-target.ts';
+import type { WorkloadPolicies } from '../../model/workload-policies.ts';
+import type { Find } from './push-status.ts';
+
+/** Kinds of what restricts access to workloads. */
+const kinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
+
+export type PolicyKind = (typeof kinds)[number];
+
+export const findUnheldPolicies: Find = ({ configs, proxies }, note) => {
+  const held = new Set<Config>();
+  const seen = new Set<WorkloadPolicies>();
+  for (const { shape, context } of proxies) {
+    const policies = context.policiesFor(shape);
+    if (seen.has(policies)) continue;
+    seen.add(policies);
+    const lists = [policies.authorizationPolicies, policies.peerAuthentications, policies.requestAuthentications];
+    for (const policy of lists.flat()) held.add(policy);
+  }
+  for (const kind of kinds) {
+    for (const policy of configs[kind] as readonly Config<PolicyScope>[]) {
+      if (!held.has(policy)) note(`${kind} ${policy.namespace}/${policy.name}`, reason(policy));
+    }
+  }
+};
+
+function reason({ namespace, spec: { selector = {}, targetRefs = [] } }: Config<PolicyScope>): string {
+  const labels = Object.entries(selector).map(([key, value]) => `${key}=${value}`);
+  const targets = targetRefs.map(({ kind, name }) => `${kind} ${name}`);
+  const wanted =
+    targets.length > 0
+      ? ` that carries out ${targets.join(', ')}`
+      : labels.length > 0
+        ? ` with ${labels.join(', ')}`
+        : '';
+  return `holds for no proxy that is connected: there is none of namespace ${namespace}${wanted}, or an older policy holds instead`;
+}
