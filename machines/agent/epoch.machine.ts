@@ -21,6 +21,8 @@ export interface EpochInput {
   baseId: number;
   /** Let Envoy check its bootstrap before it is started for real (`--mode validate`). */
   validate: boolean;
+  /** SHA-256 of the watched files that were found good: it is not started with others. Null: with whatever is there. */
+  certificates: string | null;
   parentShutdownMs: number;
   parentGraceMs: number;
   healthyMs: number;
@@ -33,6 +35,9 @@ interface EpochContext extends EpochInput {
   /** Its main thread will be blocked then, and deaf to SIGTERM. */
   doomed: boolean;
 }
+
+/** What is to be prepared, and how carefully. */
+export type PrepareOrder = EpochRun & Pick<EpochInput, 'validate' | 'certificates'>;
 
 /** What became of the preparation: a bootstrap file; or, for a child of an Envoy that serves, why it would never be live. */
 export type Prepared = { configFile: string } | { unreachable: string };
@@ -75,7 +80,7 @@ export const epochMachine = setup({
      * Writes the bootstrap file; with `validate` Envoy checks it. Asks whether a child's control plane can be reached.
      * Rejects with what was wrong with the bootstrap, and where.
      */
-    prepare: promiseEffect<Prepared, EpochRun & { validate: boolean }>('prepare'),
+    prepare: promiseEffect<Prepared, PrepareOrder>('prepare'),
     /** Runs Envoy until it exits. */
     process: callbackEffect<ProcessSignal, EpochRun & { configFile: string }>('process'),
     /** Asks the admin interface until this epoch is live. */
@@ -174,7 +179,7 @@ export const epochMachine = setup({
       invoke: {
         id: 'prepare',
         src: 'prepare',
-        input: ({ context }) => ({ ...runOf(context), validate: context.validate }),
+        input: ({ context: { validate, certificates, ...run } }) => ({ ...runOf(run), validate, certificates }),
         onDone: [
           {
             guard: { type: 'isUnreachable', params: ({ event }) => ({ prepared: event.output }) },
@@ -399,7 +404,7 @@ export const epochMachine = setup({
 });
 
 const idOf = ({ name, epoch }: EpochContext): { name: string; epoch: number } => ({ name, epoch });
-const runOf = ({ epoch, baseId }: EpochContext): EpochRun => ({ epoch, baseId });
+const runOf = ({ epoch, baseId }: EpochRun): EpochRun => ({ epoch, baseId });
 
 const configFileOf = (prepared: Prepared): string => ('configFile' in prepared ? prepared.configFile : '');
 const unreachableOf = (prepared: Prepared): string => ('unreachable' in prepared ? prepared.unreachable : '');

@@ -258,6 +258,9 @@ export const supervisorSetup = setup({
           ...next,
           // A child that fails after it attached does harm to its parent (fact 1), so it is always checked first.
           validate: attaches || desired.digest !== context.provenDigest,
+          // The one that serves would give way to an Envoy that may refuse what lies there now. One that has not long to live
+          // has no choice.
+          certificates: serving === undefined || serving.doomed ? null : desired.digest,
           parentShutdownMs: settings.parentShutdownMs,
           parentGraceMs: settings.parentGraceMs,
           healthyMs: settings.healthyMs,

@@ -228,6 +228,7 @@ function epochWithEffects(
         configPath: config.configPath,
         source,
         discoveryAddress,
+        certificates: options.watch.directories,
       }),
       process: envoyProcess({
         binary,

@@ -4,6 +4,8 @@ import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import type { Prepared } from '../../machines/agent/epoch.machine.ts';
+import { createAuthority } from '../../test/certs/authority.ts';
+import { digestDirectories } from './certificate-files.ts';
 import { type PrepareEnvironment, prepareEpoch, whyUnreachable } from './prepare-epoch.ts';
 import {
   adminInterfaces,
@@ -23,7 +25,7 @@ function folder(): string {
 
 function prepare(
   environment: Partial<PrepareEnvironment>,
-  input: { epoch: number; baseId?: number; validate: boolean },
+  input: { epoch: number; baseId?: number; validate: boolean; certificates?: string },
 ): Promise<Prepared> {
   const logic = prepareEpoch({
     binary: envoyBinary(),
@@ -34,9 +36,10 @@ function prepare(
     admins: adminInterfaces(15_000),
     source: { bootstrap: () => ({}) },
     discoveryAddress: undefined,
+    certificates: [],
     ...environment,
   });
-  return toPromise(createActor(logic, { input: { baseId: 1, ...input } }).start());
+  return toPromise(createActor(logic, { input: { baseId: 1, certificates: null, ...input } }).start());
 }
 
 async function fileOf(...what: Parameters<typeof prepare>): Promise<string> {
@@ -143,4 +146,22 @@ test('whoever accepts connections is reachable', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
   onTestFinished(() => void server.close());
   expect(await whyUnreachable(`127.0.0.1:${(server.address() as { port: number }).port}`)).toBeUndefined();
+});
+
+test('a child is not started with other certificates than those that were found good', async () => {
+  const directory = folder();
+  const file = join(directory, 'ca.crt');
+  const authority = createAuthority();
+  writeFileSync(file, authority.certificate);
+  const { digest } = await digestDirectories([directory]);
+  const child = { epoch: 1, validate: false, certificates: digest };
+  await expect(prepare({ certificates: [directory] }, child)).resolves.toBeDefined();
+  writeFileSync(file, 'garbage');
+  await expect(prepare({ certificates: [directory] }, child)).rejects.toThrow(
+    `the certificate files are not those that were found good: ${directory}: ca.crt: holds neither`,
+  );
+  writeFileSync(file, createAuthority().certificate);
+  await expect(prepare({ certificates: [directory] }, child)).rejects.toThrow('they have not been looked at yet');
+  // Nobody serves: whatever is there is better than nothing.
+  await expect(prepare({ certificates: [directory] }, { epoch: 0, validate: false })).resolves.toBeDefined();
 });

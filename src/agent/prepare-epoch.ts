@@ -3,11 +3,12 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import { fromPromise } from 'xstate';
-import type { Prepared } from '../../machines/agent/epoch.machine.ts';
+import type { Prepared, PrepareOrder } from '../../machines/agent/epoch.machine.ts';
 import { parseHostAndPort } from '../model/proxy-config.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
 import { connectionProblem } from './admin-client.ts';
 import type { AdminInterfaces } from './admin-interfaces.ts';
+import { digestDirectories } from './certificate-files.ts';
 import { type EnvoyFlags, validationArguments } from './envoy-args.ts';
 import { validateWithEnvoy } from './envoy-validation.ts';
 import { makeFolder, type ScratchParent, unwritable } from './scratch-folder.ts';
@@ -25,12 +26,15 @@ export interface PrepareEnvironment {
   readonly source: { readonly bootstrap: (adminPort: number) => object } | { readonly customConfigFile: string };
   /** Asked for before a child starts beside a serving epoch; undefined when the bootstrap is the user's own. */
   readonly discoveryAddress: string | undefined;
+  /** The watched directories. */
+  readonly certificates: readonly string[];
 }
 
 const connectLimitMs = 2_000;
 
 export function prepareEpoch(environment: PrepareEnvironment) {
-  return fromPromise<Prepared, { epoch: number; baseId: number; validate: boolean }>(async ({ input, signal }) => {
+  return fromPromise<Prepared, PrepareOrder>(async ({ input, signal }) => {
+    await requireCertificates(environment, input);
     const configFile = await writeBootstrap(environment, input);
     if (input.validate) await validateBootstrap(environment, configFile, signal);
     // A child that waits for the control plane never takes over, and ending it harms its parent
@@ -38,6 +42,18 @@ export function prepareEpoch(environment: PrepareEnvironment) {
     const unreachable = input.epoch > 0 ? await whyNotStarted(environment) : undefined;
     return unreachable === undefined ? { configFile } : { unreachable };
   });
+}
+
+/**
+ * What was found good some time ago may have become something else since: the cert-watcher will tell what it is. Not asked of
+ * an agent that could not read the files when it started.
+ */
+async function requireCertificates(environment: PrepareEnvironment, { certificates }: PrepareOrder): Promise<void> {
+  if (certificates === null || certificates === '' || environment.certificates.length === 0) return;
+  const { digest, problems } = await digestDirectories(environment.certificates);
+  if (digest === certificates) return;
+  const what = problems.length === 0 ? 'they have not been looked at yet' : problems.join('; ');
+  throw new ChartpilotError('CERTIFICATES_CHANGED', `${what}: Envoy is not restarted`);
 }
 
 /** Whole or not at all: another Envoy may read the file of the same name at this moment. */

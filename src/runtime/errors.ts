@@ -7,6 +7,7 @@ export const errorTable = {
   ENVOY_INSTALL_FAILED: 'Envoy could not be installed',
   ENVOY_SPAWN_FAILED: 'Envoy could not be started',
   BOOTSTRAP_INVALID: 'the Envoy bootstrap cannot be made',
+  CERTIFICATES_CHANGED: 'the certificate files are not those that were found good',
   CONTROL_PLANE_UNREACHABLE: 'the control plane cannot be reached',
   PORT_IN_USE: 'a port is in use',
   LISTEN_FAILED: 'a listener could not be opened',

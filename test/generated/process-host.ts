@@ -122,6 +122,7 @@ class ProcessHost implements Host {
         configPath: join(has.folder, 'etc'),
         source: { bootstrap: (port) => this.#bootstrap(port) },
         discoveryAddress: undefined,
+        certificates: [],
       }),
       process: envoyProcess({
         ...common,

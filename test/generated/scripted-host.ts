@@ -1,6 +1,6 @@
 /** Envoys that are nothing but what a test says of them. */
 import { type AnyActorRef, fromPromise } from 'xstate';
-import type { Prepared } from '../../machines/agent/epoch.machine.ts';
+import type { Prepared, PrepareOrder } from '../../machines/agent/epoch.machine.ts';
 import type { ProbeLook, ProcessSignal } from '../../machines/agent/protocol.ts';
 import { type Running, report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
 import { NotShown } from './driver.ts';
@@ -62,7 +62,7 @@ function open(plan: HostPlan): Host {
     epochEffects: {
       process,
       probe: probing,
-      prepare: fromPromise<Prepared, EpochRun & { validate: boolean }>(async () => {
+      prepare: fromPromise<Prepared, PrepareOrder>(async () => {
         await mayPrepare;
         if (plan.bootstrap === 'refused') throw new Error('no such field: bogus');
         if (plan.bootstrap === 'unreachable') return { unreachable: 'nobody listens' };

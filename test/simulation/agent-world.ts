@@ -5,7 +5,7 @@
 import { type Actor, type AnyEventObject, fromCallback, fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
-import { epochMachine, type Prepared } from '../../machines/agent/epoch.machine.ts';
+import { epochMachine, type Prepared, type PrepareOrder } from '../../machines/agent/epoch.machine.ts';
 import type { EnvoyAnswered, EnvoyAsk, ProbeLook, ProcessSignal, Signal } from '../../machines/agent/protocol.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
@@ -62,6 +62,8 @@ export class AgentWorld {
   readonly drained: { epoch: number; baseId: number; replaced: boolean }[] = [];
   /** The next process effect fails as none may: a bug. */
   breakNextProcess = false;
+  /** A child is not started with other files than those that it was ordered for. */
+  looksAtCertificates = false;
   /** Files that the first start needs never come. */
   filesMissing = false;
   /** Whose bootstrap files were removed, in order. */
@@ -308,8 +310,12 @@ export class AgentWorld {
       actors: {
         process,
         probe,
-        prepare: fromPromise<Prepared, EpochRun & { validate: boolean }>(async ({ input }) => {
-          this.prepared.push(input);
+        prepare: fromPromise<Prepared, PrepareOrder>(async ({ input }) => {
+          const { certificates, ...rest } = input;
+          this.prepared.push(rest);
+          if (this.looksAtCertificates && certificates !== null && certificates !== this.digest) {
+            throw new Error('the certificate files are not those that were found good');
+          }
           if (this.rejectBootstrap !== undefined) throw new Error(this.rejectBootstrap);
           if (this.unreachable !== undefined) return { unreachable: this.unreachable };
           return { configFile: `envoy-rev${input.epoch}.json` };

@@ -2,7 +2,7 @@
 import type { AnyActorRef } from 'xstate';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
-import { epochMachine, type Prepared } from '../../machines/agent/epoch.machine.ts';
+import { epochMachine, type Prepared, type PrepareOrder } from '../../machines/agent/epoch.machine.ts';
 import type { AdminUse, EnvoyAsk, ProbeLook, ProcessSignal, ReadinessAnswer } from '../../machines/agent/protocol.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
@@ -23,7 +23,7 @@ export interface EffectWorld {
   readFiles(): string;
   /** Why Envoy could not use them. */
   fileProblems?(): string[];
-  preparing(call: Running<EpochRun>): void;
+  preparing(call: Running<PrepareOrder>): void;
   notPreparing(call: Running<EpochRun>): void;
   spawn(effect: Running<EpochRun>): void;
   signal(effect: Running<EpochRun>, signal: ProcessSignal['signal']): void;
@@ -130,7 +130,7 @@ function scriptedWatcher(certWatcher: typeof certWatcherMachine): typeof certWat
 function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
   return epoch.provide({
     actors: {
-      prepare: scriptedPromise<Prepared, EpochRun & { validate: boolean }>(
+      prepare: scriptedPromise<Prepared, PrepareOrder>(
         (call) => world(call).preparing(call),
         (call) => world(call).notPreparing(call),
       ),

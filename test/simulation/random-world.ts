@@ -4,6 +4,7 @@
  * outside.
  */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
+import type { PrepareOrder } from '../../machines/agent/epoch.machine.ts';
 import type { EnvoyAsk, ProcessSignal } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
@@ -238,13 +239,15 @@ export class RandomWorld implements RandomEffectWorld {
     });
   }
 
-  preparing({ input, self }: Running<Run>): void {
+  preparing({ input, self }: Running<PrepareOrder>): void {
     this.host.noteTry(input.baseId);
+    const { digest } = this.#files.read();
+    const others = input.certificates !== null && input.certificates !== digest;
     this.#preparing.add(self);
     this.ledger.tries++;
     this.#calls.later(self, 3 + this.#nature.upTo(longest.prepareMs, this.#occasion('prepare')), () => {
       this.#preparing.delete(self);
-      settle(self, this.#bootstrap());
+      settle(self, others ? { error: new Error('other certificates') } : this.#bootstrap());
     });
   }
 

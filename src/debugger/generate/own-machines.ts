@@ -98,6 +98,7 @@ const epochSamples: Samples = {
     name: 'epoch-0',
     baseId: 7,
     validate: true,
+    certificates: null,
     parentShutdownMs: 60_000,
     parentGraceMs: 5_000,
     healthyMs: 60_000,

@@ -106,6 +106,35 @@ test('files that never rest are told now and then', async () => {
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
+test('an ordered restart waits while what lies there was not found good: the Envoy that serves would give way to none', async () => {
+  const world = await AgentWorld.serving();
+  world.looksAtCertificates = true;
+  const good = world.digest;
+  world.fileProblems = ['tls.crt: no start line'];
+  await world.certificate('digest-bad');
+  world.signal('SIGHUP');
+  await world.pass(60_000);
+  expect(epochsStarted(world)).toEqual([0]);
+  expect(world.events('epoch.failed').at(-1)).toMatchObject({
+    during: 'preparing',
+    reason: 'the certificate files are not those that were found good',
+  });
+  expect((await world.ask()).ready).toBe(true);
+  world.fileProblems = [];
+  await world.certificate(good);
+  await world.pass(60_000);
+  expect(epochsStarted(world).slice(0, 2)).toEqual([0, 1]);
+});
+
+test('where nobody serves, an Envoy is started with whatever lies there', async () => {
+  const world = await AgentWorld.serving();
+  world.looksAtCertificates = true;
+  world.digest = 'digest-bad';
+  await ends(world, world.process('epoch-0'));
+  await world.pass(1_000);
+  expect(epochsStarted(world)).toEqual([0, 0]);
+});
+
 test('a batch of changes is one change, read ten seconds after the first of them', async () => {
   const world = await AgentWorld.serving();
   world.changeFiles('digest-1');
