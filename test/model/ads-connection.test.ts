@@ -54,6 +54,15 @@ describe('who the client is', () => {
     expect(namesOf(world.read())).toEqual(['a', 'b']);
   });
 
+  test('is ended when the client does not say who it is in ten seconds', () => {
+    const world = new AdsWorld();
+    expect(world.state()).toBe('awaiting node');
+    world.clock.advance(9_999);
+    expect(world.state()).toBe('awaiting node');
+    world.clock.advance(1);
+    expect(world.state()).toMatch(/^clos/);
+  });
+
   test('must be told: else INVALID_ARGUMENT', () => {
     const world = meshWorld({ node: '' });
     world.sotw({ typeUrl: clusterType });

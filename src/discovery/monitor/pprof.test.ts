@@ -44,6 +44,13 @@ describe('profiles', () => {
     expect(samples.length).toBeGreaterThan(0);
   });
 
+  it('of memory say what they cost before they are asked for', async () => {
+    const { url } = await serve();
+    expect(await (await fetch(`${url}/`)).text()).toMatch(
+      /heap.*further memory, which the process keeps until it ends/,
+    );
+  });
+
   it('show what is allocated', async () => {
     const { url } = await serve();
     expect(await (await fetch(`${url}/allocs?seconds=0.05`)).json()).toMatchObject({

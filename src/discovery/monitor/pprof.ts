@@ -20,7 +20,9 @@ const pages: readonly (readonly [string, string])[] = [
   ['allocs?seconds=30', 'what is allocated: a .heapprofile'],
   [
     'heap',
-    'all that is in memory: a .heapsnapshot. The program stands still while it is made: seconds in a large mesh',
+    // Measured: a heap of 63 MB made a process of 158 MB one of 960 MB, at the first snapshot and no more at the next two.
+    'all that is in memory: a .heapsnapshot. The program stands still while it is made: seconds in a large mesh. ' +
+      'It takes up to fifteen times the heap of further memory, which the process keeps until it ends',
   ],
   ['goroutine', 'what the program waits for: open handles by kind, connections by state'],
 ];
