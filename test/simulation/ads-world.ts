@@ -143,6 +143,7 @@ export class AdsWorld {
         bodies: new SharedBodies(),
         lists: new NameLists(),
         turns: atOnce,
+        departures: atOnce,
         resendsEndpoints,
         secretsOnPlaintext: false,
         now: this.clock.now,

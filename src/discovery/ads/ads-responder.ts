@@ -8,7 +8,7 @@ import type { StreamSurroundings } from './ads-stream.ts';
 import { type AdsTransport, isClientGone } from './ads-transport.ts';
 import { shortened } from './client-text.ts';
 import type { OneShotAnswer } from './one-shot.ts';
-import type { NodeIdentity, NodeResources, ResourceSet } from './resource-source.ts';
+import type { NodeIdentity, NodeResources, Preparation, ResourceSet } from './resource-source.ts';
 
 /** A response waits while more than this of earlier ones has not left. */
 const maxUnflushedBytes = 64 * 1024;
@@ -43,8 +43,11 @@ export interface AdsResponderOptions {
 /** An order, and what it is to be answered from. */
 interface WaitingOrder {
   readonly order: ResponseOrder;
-  readonly set: ResourceSet | undefined | 'failed';
+  set: Answer | 'being made';
 }
+
+/** What the source says: undefined when it makes no such resources. */
+type Answer = ResourceSet | undefined | 'failed';
 
 export class AdsResponder {
   readonly #options: AdsResponderOptions;
@@ -78,7 +81,7 @@ export class AdsResponder {
   }
 
   send(orders: readonly ResponseOrder[]): void {
-    this.#orders.push(...orders.map((order) => ({ order, set: this.#setFor(order) })));
+    for (const order of orders) this.#orders.push(this.#begun(order));
     this.#sendDue();
   }
 
@@ -91,7 +94,12 @@ export class AdsResponder {
 
   /** Sends what was ordered, until the client has too much on its way. */
   #sendDue(): void {
-    while (this.#orders.length > 0 && this.#unflushedBytes <= maxUnflushedBytes) this.#answer(this.#orders.shift()!);
+    while (this.#orders.length > 0 && this.#unflushedBytes <= maxUnflushedBytes) {
+      const { order, set } = this.#orders[0]!;
+      if (set === 'being made') break;
+      this.#orders.shift();
+      this.#answer(order, set);
+    }
     const isCongested = this.#orders.length > 0;
     if (isCongested === this.#isCongested) return;
     this.#isCongested = isCongested;
@@ -102,12 +110,41 @@ export class AdsResponder {
    * What the client should have when the order is given, not when its turn comes: a later context may have reached the node by
    * then, and what this order refers to of that one is ordered later.
    */
-  #setFor({ typeUrl, names }: ResponseOrder): WaitingOrder['set'] {
-    if (isAskedOnce(typeUrl) || typeUrl === secretType) return undefined;
-    return this.#got(typeUrl, () => this.#client?.resources.get(typeUrl, names));
+  #begun(order: ResponseOrder): WaitingOrder {
+    const { typeUrl, names, all, asked } = order;
+    if (isAskedOnce(typeUrl) || typeUrl === secretType) return { order, set: undefined };
+    // What the client has brought about may take long; a push is cut into turns by those who push.
+    const isAsked = all || asked.length > 0;
+    const preparation = this.#tried(typeUrl, () =>
+      isAsked ? this.#client?.resources.prepare?.(typeUrl, names) : undefined,
+    );
+    if (preparation === 'failed') return { order, set: 'failed' };
+    if (preparation !== undefined) return this.#prepared(order, preparation);
+    return { order, set: this.#got(typeUrl, () => this.#client?.resources.get(typeUrl, names)) };
   }
 
-  #answer({ order, set }: WaitingOrder): void {
+  /** Waits until what it is answered from is made: others have their turns meanwhile. */
+  #prepared(order: ResponseOrder, preparation: Preparation): WaitingOrder {
+    const waiting: WaitingOrder = { order, set: 'being made' };
+    const { observer, turns } = this.#around;
+    const { typeUrl } = order;
+    let ms = 0;
+    turns.begin(() => {
+      if (this.#client === undefined) return false;
+      const started = performance.now();
+      const more = this.#tried(typeUrl, () => preparation.piece());
+      if (more === false) waiting.set = this.#tried(typeUrl, () => preparation.result());
+      else if (more === 'failed') waiting.set = more;
+      ms += performance.now() - started;
+      if (more === true) return true;
+      observer.generated?.(typeUrl, ms);
+      this.#options.contained(() => this.#sendDue());
+      return false;
+    });
+    return waiting;
+  }
+
+  #answer(order: ResponseOrder, set: Answer): void {
     const { typeUrl } = order;
     if (isAskedOnce(typeUrl)) this.#answerOnce(order);
     else if (typeUrl === secretType && this.#refusesSecrets()) this.#skip(typeUrl, 'not served');
@@ -161,14 +198,17 @@ export class AdsResponder {
 
   /** What a source says; a source that throws is told of. */
   #got<Answer>(typeUrl: string, ask: () => Answer): Answer | 'failed' {
-    const { observer } = this.#around;
     const started = performance.now();
+    const answer = this.#tried(typeUrl, ask);
+    this.#around.observer.generated?.(typeUrl, performance.now() - started);
+    return answer;
+  }
+
+  #tried<Answer>(typeUrl: string, ask: () => Answer): Answer | 'failed' {
     try {
       return ask();
     } catch (error) {
       return this.#failed(typeUrl, error);
-    } finally {
-      observer.generated?.(typeUrl, performance.now() - started);
     }
   }
 

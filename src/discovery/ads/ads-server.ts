@@ -85,8 +85,8 @@ class GrpcAdsServer implements AdsServer {
   readonly #opening = new Map<number, AdsStream>();
   readonly #rounds: PushRounds;
   readonly #turns = new RequestTurns();
-  /** A line of their own: those that come do not keep those waiting who are there. */
-  readonly #arrivals = new RequestTurns();
+  /** A line of their own: streams that come and go do not keep those waiting that are there. */
+  readonly #comings = new RequestTurns();
   /** Connections whose client has told who it is. */
   readonly #joined = new Set<number>();
   #count = 0;
@@ -105,6 +105,7 @@ class GrpcAdsServer implements AdsServer {
       bodies: new SharedBodies(),
       lists: new NameLists(),
       turns: this.#turns,
+      departures: this.#comings,
       now: Date.now,
       ...(options.oneShot !== undefined && { oneShot: options.oneShot }),
     };
@@ -173,7 +174,7 @@ class GrpcAdsServer implements AdsServer {
     this.#isDraining = true;
     this.#rounds.stop();
     this.#turns.stop();
-    this.#arrivals.stop();
+    this.#comings.stop();
     this.#admission.stop();
     for (const connection of [...this.#connections.values()]) {
       connection.actor.stop();
@@ -205,7 +206,7 @@ class GrpcAdsServer implements AdsServer {
     };
     this.#admission.ask(
       peer,
-      () => this.#arrivals.run(connect, 0),
+      () => this.#comings.run(connect, 0),
       () => refuse(call, status.RESOURCE_EXHAUSTED, 'request rate limit exceeded: too many new streams'),
     );
   }

@@ -29,6 +29,8 @@ export interface StreamSurroundings {
   readonly lists: NameLists;
   /** When requests are dealt with. */
   readonly turns: Turns;
+  /** When a stream that is gone is cleared away: thousands may go at once, with their TCP connection. */
+  readonly departures: Turns;
   /** Answers what is asked for once. */
   readonly oneShot?: OneShot;
   /** See AdsConnectionInput. */
@@ -81,6 +83,8 @@ export class AdsStream {
   #report: (report: StreamReport) => void = () => {};
   #resources: NodeResources | undefined;
   #isOver = false;
+  /** There is nobody any more; the connection will hear of it in its turn. */
+  #isGone = false;
   /** With what the server ended it; undefined: it did not. */
   #endCode: string | undefined;
   #isDisposed = false;
@@ -124,9 +128,9 @@ export class AdsStream {
       return;
     }
     call.on('finish', () => this.#close('ended by the server'));
-    call.on('cancelled', () => this.#close('cancelled by the client'));
+    call.on('cancelled', () => this.#gone('cancelled by the client'));
     call.on('error', (error: Error) => this.#close(messageOf(error)));
-    call.on('close', () => this.#close('closed'));
+    call.on('close', () => this.#gone('closed'));
     if (this.#security.authenticators.length === 0) this.#admit([]);
     else this.#contained(() => void this.#authenticate());
   }
@@ -271,7 +275,7 @@ export class AdsStream {
   // ---- requests
 
   #take(bytes: Buffer): void {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#isGone) return;
     this.#around.observer.requestReceived?.(this.kind.path, bytes.length);
     const started = performance.now();
     let read: ReadRequest;
@@ -322,6 +326,12 @@ export class AdsStream {
   }
 
   // ---- the end
+
+  #gone(reason: string): void {
+    if (this.#isOver || this.#isGone) return;
+    this.#isGone = true;
+    this.#around.departures.run(() => this.#close(reason), 0);
+  }
 
   #close(reason: string): void {
     this.#tell({ type: 'stream.closed', reason });

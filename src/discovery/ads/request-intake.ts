@@ -32,11 +32,11 @@ export class RequestIntake {
     };
     call.on('data', (bytes: Buffer) => {
       this.#isBusy = true;
-      this.#turns.run(() => {
-        this.#take(bytes);
+      const next = (): void => {
         this.#isBusy = false;
         this.#readOn();
-      }, bytes.length);
+      };
+      this.#turns.run(() => this.#take(bytes), bytes.length, next);
     });
   }
 

@@ -3,6 +3,8 @@ import { Slices } from './slices.ts';
 
 /** What requests may take of one turn of the event loop before the next ones wait for a later turn. */
 const turnMs = 5;
+/** After a request that took longer than a turn its stream rests for so many times as long. */
+const restFactor = 3;
 /** A request of more bytes than this waits for a turn in any case: it may take long by itself. */
 const largeBytes = 32 * 1024;
 
@@ -11,8 +13,12 @@ export type Piecework = () => boolean;
 
 /** When work that clients bring about is done. */
 export interface Turns {
-  /** Does it at once when it is small and there is time; else in its turn. Must not throw. */
-  run(work: () => void, bytes: number): void;
+  /**
+   * Does it at once when it is small and there is time; else in its turn. Must not throw.
+   *
+   * @param next called when whoever brought it about may bring about more: later when it took long
+   */
+  run(work: () => void, bytes: number, next?: () => void): void;
   /** Does it piece by piece; others have their pieces in between. */
   begin(work: Piecework): void;
 }
@@ -27,13 +33,13 @@ export class RequestTurns implements Turns {
   #turnBegan: number | undefined;
   #endOfTurn: NodeJS.Immediate | undefined;
 
-  run(work: () => void, bytes: number): void {
+  run(work: () => void, bytes: number, next?: () => void): void {
     if (bytes <= largeBytes && this.#isIdle && this.#hasTime()) {
-      work();
+      doAndRest(work, next);
       return;
     }
     this.begin(() => {
-      work();
+      doAndRest(work, next);
       return false;
     });
   }
@@ -77,9 +83,21 @@ export class RequestTurns implements Turns {
   }
 }
 
+function doAndRest(work: () => void, next: (() => void) | undefined): void {
+  const started = performance.now();
+  work();
+  const tookMs = performance.now() - started;
+  if (next === undefined) return;
+  if (tookMs <= turnMs) next();
+  else setTimeout(next, tookMs * restFactor);
+}
+
 /** Everything at once: for tests, in which nobody waits. */
 export const atOnce: Turns = {
-  run: (work) => work(),
+  run: (work, _, next) => {
+    work();
+    next?.();
+  },
   begin: (work) => {
     while (work());
   },

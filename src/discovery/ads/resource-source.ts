@@ -54,6 +54,14 @@ export interface ResourceChange {
   readonly configs: ReadonlySet<string>;
 }
 
+/** What a node should have of a type, on its way. */
+export interface Preparation {
+  /** Does a little. May throw. @returns whether there is more to do */
+  piece(): boolean;
+  /** What there was when it was begun. */
+  result(): ResourceSet | undefined;
+}
+
 /** One per connected node and stream; the source may keep what it knows of the node in it. */
 export interface NodeResources {
   /**
@@ -63,6 +71,12 @@ export interface NodeResources {
    * @returns undefined when the source makes no resources of this type: nothing is answered then (§7.1).
    */
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined;
+  /**
+   * Makes ahead, piece by piece, what {@link get} would take long for; absent, or undefined: it takes little.
+   *
+   * @param names as `get` is given them
+   */
+  prepare?(typeUrl: string, names: readonly string[] | '*'): Preparation | undefined;
   /** Which of the watched types may differ for this node after the change; empty: do not push (§6.5). */
   concernedTypes(change: ResourceChange, watched: readonly string[]): readonly string[];
   /** The stream is gone. */

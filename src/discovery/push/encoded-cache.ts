@@ -23,6 +23,7 @@ import type { EncodedResource } from '../ads/resource-source.ts';
 import { affectedNames, changesReach, hostsOfRules, mayTouch } from './affected-names.ts';
 import { ContextHistory } from './context-history.ts';
 import { encodeMade } from './encode-made.ts';
+import { ListMaking } from './list-making.ts';
 import type { PublishedContext } from './mesh-state.ts';
 import { type NameList, NameLists } from './name-list.ts';
 import { type MemoryCounts, ResourceMemory } from './resource-memory.ts';
@@ -61,6 +62,10 @@ interface Lanes {
   readonly byKey: Map<string, Lane>;
   /** With as many, those are swept out whose proxies are gone or want something else. */
   sweepAt: number;
+  /** By type and shape, the list that was made last: a client that asks for a name more has the others. */
+  readonly lists: WeakValues<ResourceMap>;
+  /** Lists that are being made, as long as somebody waits for them. */
+  readonly makings: WeakValues<ListMaking>;
 }
 
 /** Lanes that are too few to be worth a look at which of them are of no use. */
@@ -146,6 +151,21 @@ export class EncodedCache {
     return names === '*' ? nothing : this.#named(context, typeUrl, shape, names, generator);
   }
 
+  /** Makes what `get` would take long for, piece by piece; undefined when it takes little. */
+  prepare(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    names: readonly string[] | '*',
+  ): (() => boolean) | undefined {
+    const generator = this.#generators.get(typeUrl);
+    if (generator?.scope !== 'named' || names === '*' || !this.#keeps(typeUrl)) return undefined;
+    const wanted = this.#names.of(names);
+    const lane = this.#lane(context, typeUrl, shape, wanted);
+    const making = this.#making(context, typeUrl, shape, wanted, lane, generator);
+    return making?.isLong ? () => making.step() : undefined;
+  }
+
   /** Takes over to a new context what it cannot have changed. */
   carryOver(published: PublishedContext): void {
     const { context, previous, forced } = published;
@@ -210,14 +230,34 @@ export class EncodedCache {
   ): ResourceMap {
     const wanted = this.#names.of(names);
     const lane = this.#lane(context, typeUrl, shape, wanted);
-    if (lane.list !== undefined) return this.#hit(lane.list);
+    const making = this.#making(context, typeUrl, shape, wanted, lane, generator);
+    if (making === undefined) return this.#hit(lane.list!);
+    lane.list = making.list();
+    return lane.list;
+  }
+
+  /** Makes a lane's list; undefined when it is there. Shapes that share a list share its making. */
+  #making(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    wanted: NameList,
+    lane: Lane,
+    generator: Extract<Generator, { scope: 'named' }>,
+  ): ListMaking | undefined {
+    if (lane.list !== undefined) return undefined;
     const projected = this.#projected(context, typeUrl, shape, wanted, generator);
     const shared = projected?.get();
     if (shared !== undefined) {
       lane.list = shared;
-      return this.#hit(shared);
+      return undefined;
     }
+    const { lists, makings } = this.#lanesOf(context);
+    const key = projected?.key ?? this.#laneKey(typeUrl, shape, wanted);
+    const begun = makings.get(key);
+    if (begun !== undefined) return begun;
     const { base } = lane;
+    const ofShape = this.#laneKey(typeUrl, shape, undefined);
     const affected =
       base === undefined
         ? wanted.names
@@ -227,36 +267,31 @@ export class EncodedCache {
             { typeUrl, nodeType: shape.type, reachChanged: lane.reachChanged },
             generator,
           );
-    let list: Map<string, EncodedResource> | undefined = base === undefined ? new Map() : undefined;
-    const missing = new Set(base && affected);
-    for (const resource of generator.build(shape, context, affected, this.#memory)) {
-      const { name } = resource;
-      missing.delete(name);
-      const encoded = this.#encode(resource, base?.get(name));
-      if (encoded === base?.get(name)) continue;
-      list ??= new Map(base);
-      list.set(name, encoded);
-    }
-    // What the name meant before is there no more.
-    for (const name of missing) {
-      if (!base!.has(name)) continue;
-      list ??= new Map(base);
-      list.delete(name);
-    }
-    lane.list = list ?? base ?? nothing;
-    projected?.set(lane.list);
-    return lane.list;
+    const making = new ListMaking({
+      names: affected,
+      base,
+      known: base === undefined ? lists.get(ofShape) : undefined,
+      build: (some) => generator.build(shape, context, some, this.#memory),
+      encode: (resource, before) => this.#encode(resource, before),
+      made: (list) => {
+        lane.list = list;
+        projected?.set(list);
+        if (this.#keeps(typeUrl)) lists.set(ofShape, list);
+      },
+    });
+    if (this.#keeps(typeUrl)) makings.set(key, making);
+    return making;
   }
 
   /** The list that shapes share of which the type reads the same. */
   #projected(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList, generator: Generator) {
-    if (this.#options.maxEntries === 0 || this.#notKept.has(typeUrl)) return undefined;
+    if (!this.#keeps(typeUrl)) return undefined;
     const projection = generator.projection?.(shape, context);
     if (projection === undefined) return undefined;
     const lists = this.#shared.get(context) ?? new WeakValues<ResourceMap>();
     this.#shared.set(context, lists);
     const key = `${typeUrl} ${projection} ${names.key}`;
-    return { get: () => lists.get(key), set: (list: ResourceMap) => void lists.set(key, list) };
+    return { key, get: () => lists.get(key), set: (list: ResourceMap) => void lists.set(key, list) };
   }
 
   #hit(list: ResourceMap): ResourceMap {
@@ -266,7 +301,7 @@ export class EncodedCache {
 
   #lane(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList | undefined): Lane {
     const lanes = this.#lanesOf(context);
-    const key = `${typeUrl} ${this.#shapeKey(shape)} ${names?.key ?? ''}`;
+    const key = this.#laneKey(typeUrl, shape, names);
     const known = lanes.byKey.get(key);
     if (known !== undefined) return known;
     const lane: Lane = {
@@ -278,14 +313,14 @@ export class EncodedCache {
       baseOf: 0,
       reachChanged: false,
     };
-    if (this.#options.maxEntries > 0 && !this.#notKept.has(typeUrl)) keep(lanes, key, lane);
+    if (this.#keeps(typeUrl)) keep(lanes, key, lane);
     return lane;
   }
 
   #lanesOf(context: PushContext): Lanes {
     let lanes = this.#lanes.get(context);
     if (lanes === undefined) {
-      lanes = { byKey: new Map(), sweepAt: fewLanes };
+      lanes = { byKey: new Map(), sweepAt: fewLanes, lists: new WeakValues(), makings: new WeakValues() };
       this.#lanes.set(context, lanes);
       this.#latest = new WeakRef(lanes);
     }
@@ -300,6 +335,14 @@ export class EncodedCache {
     const encoded = before?.version === made.version ? before : made;
     this.#encoded.set(resource, encoded);
     return encoded;
+  }
+
+  #keeps(typeUrl: string): boolean {
+    return this.#options.maxEntries > 0 && !this.#notKept.has(typeUrl);
+  }
+
+  #laneKey(typeUrl: string, shape: ProxyShape, names: NameList | undefined): string {
+    return `${typeUrl} ${this.#shapeKey(shape)} ${names?.key ?? ''}`;
   }
 
   #shapeKey(shape: ProxyShape): number {

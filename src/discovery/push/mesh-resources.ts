@@ -12,6 +12,7 @@ import { spiffeOf } from '../ads/authorization.ts';
 import type {
   NodeIdentity,
   NodeResources,
+  Preparation,
   ResourceChange,
   ResourceSet,
   ResourceSource,
@@ -119,9 +120,27 @@ export class MeshNode implements NodeResources {
   }
 
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined {
-    const permitted = names === '*' ? names : this.permitted(typeUrl, names);
-    const resources = this.#options.cache.get(this.#context, typeUrl, this.#shape, permitted);
-    return resources && { version: this.#context.version, resources };
+    return this.#getFrom(this.#context, typeUrl, this.#shape, names);
+  }
+
+  prepare(typeUrl: string, names: readonly string[] | '*'): Preparation | undefined {
+    const [context, shape] = [this.#context, this.#shape];
+    const piece = this.#options.cache.prepare(context, typeUrl, shape, this.#permittedOf(typeUrl, names));
+    return piece && { piece, result: () => this.#getFrom(context, typeUrl, shape, names) };
+  }
+
+  #getFrom(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    names: readonly string[] | '*',
+  ): ResourceSet | undefined {
+    const resources = this.#options.cache.get(context, typeUrl, shape, this.#permittedOf(typeUrl, names));
+    return resources && { version: context.version, resources };
+  }
+
+  #permittedOf(typeUrl: string, names: readonly string[] | '*'): readonly string[] | '*' {
+    return names === '*' ? names : this.permitted(typeUrl, names);
   }
 
   /** Those of the names that the client may ask for: the same list for the same list. */

@@ -1,0 +1,248 @@
+/** What strangers do to a control plane: each attack is as heavy as one process can make it, and lasts until it is ended. */
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { Client, type ClientDuplexStream, credentials } from '@grpc/grpc-js';
+import {
+  DeltaDiscoveryRequestSchema,
+  DiscoveryRequestSchema,
+} from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { typeUrls } from '../ads-client.ts';
+import { UnreadStream } from '../harness/unread-stream.ts';
+
+export type Call = ClientDuplexStream<Buffer, Buffer>;
+
+/** One connection of a stranger. */
+export class Stranger {
+  readonly client: Client;
+  readonly port: number;
+  readonly node = { id: 'sidecar~10.66.0.1~evil.away~away.svc.cluster.local' };
+
+  constructor(port: number) {
+    this.port = port;
+    this.client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.max_receive_message_length': -1,
+    });
+  }
+
+  /** A stream that reads and forgets what it is sent. */
+  open(delta = false): Call {
+    const asItIs = (bytes: Buffer): Buffer => bytes;
+    const method = delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources';
+    const path = `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`;
+    const call = this.client.makeBidiStreamRequest(path, asItIs, asItIs);
+    call.on('error', () => {});
+    call.on('data', () => {});
+    return call;
+  }
+}
+
+export function sotw(request: MessageInitShape<typeof DiscoveryRequestSchema>): Buffer {
+  return Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request)));
+}
+
+export function delta(request: MessageInitShape<typeof DeltaDiscoveryRequestSchema>): Buffer {
+  return Buffer.from(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, request)));
+}
+
+/** Goes on until it is told to end. @returns what was done, for those who want to know that it was */
+export type Attack = (stranger: Stranger, signal: AbortSignal) => Promise<number>;
+
+/** How long a stranger waits for a server that does not read. */
+const longestWaitMs = 250;
+
+const pause = (ms = 0): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Where a flood goes to. */
+interface Flooded {
+  readonly isOver: boolean;
+  /** @returns false when what was sent has not left yet */
+  send(bytes: Buffer): boolean;
+  onDrain(listener: () => void): void;
+}
+
+/** Of a stream that reads and forgets what it is sent. */
+function flooded(call: Call): Flooded {
+  let isOver = false;
+  call.on('status', () => {
+    isOver = true;
+  });
+  return {
+    get isOver() {
+      return isOver;
+    },
+    send: (bytes) => call.write(bytes),
+    onDrain: (listener) => void call.on('drain', listener),
+  };
+}
+
+/** Sends as fast as the server reads; ends with the stream or the attack. */
+async function flood(to: Flooded, signal: AbortSignal, next: (number: number) => Buffer): Promise<number> {
+  let sent = 0;
+  let wake = (): void => {};
+  to.onDrain(() => wake());
+  while (!signal.aborted && !to.isOver) {
+    if (to.send(next(sent++))) {
+      if (sent % 50 === 0) await pause();
+      continue;
+    }
+    await new Promise<void>((resolve) => {
+      wake = resolve;
+      setTimeout(resolve, longestWaitMs);
+    });
+  }
+  return sent;
+}
+
+/** Does it again and again, for a server may end the stream. */
+async function again(signal: AbortSignal, once: () => Promise<number>, restMs = 20): Promise<number> {
+  let done = 0;
+  while (!signal.aborted) {
+    done += await once();
+    await pause(restMs);
+  }
+  return done;
+}
+
+/** Names of `Object.prototype` as types, in both protocols, with a nonce that nobody gave and without. */
+const hostileTypes = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'];
+
+const typeNames: Attack = (stranger, signal) =>
+  again(signal, async () => {
+    const calls: Call[] = [];
+    for (const typeUrl of hostileTypes) {
+      for (const responseNonce of ['', 'stale']) {
+        const { node } = stranger;
+        const one = stranger.open();
+        one.write(sotw({ node, typeUrl, responseNonce }));
+        const other = stranger.open(true);
+        other.write(delta({ node, typeUrl, responseNonce }));
+        other.write(delta({ typeUrl, responseNonce, errorDetail: { code: 3, message: 'no' } }));
+        calls.push(one, other);
+      }
+    }
+    await pause(400);
+    for (const call of calls) call.cancel();
+    return calls.length;
+  });
+
+const unknownTypes: Attack = (stranger, signal) =>
+  again(signal, async () => {
+    const { node } = stranger;
+    const call = stranger.open();
+    const sent = await flood(flooded(call), signal, (number) =>
+      sotw({ ...(number === 0 && { node }), typeUrl: `type.googleapis.com/unknown.Type${number}` }),
+    );
+    call.cancel();
+    return sent;
+  });
+
+/** Just below the largest request, in the id and in the metadata. */
+const giantNodes: Attack = (stranger, signal) => {
+  const text = 'x'.repeat(3_900_000);
+  const calls: Call[] = [];
+  return again(
+    signal,
+    async () => {
+      const isId = calls.length % 2 === 0;
+      const id = `sidecar~10.66.0.1~${isId ? text : 'evil'}~away.svc.cluster.local`;
+      const call = stranger.open();
+      call.write(sotw({ node: { id, ...(!isId && { metadata: { text } }) }, typeUrl: typeUrls.CDS }));
+      calls.push(call);
+      // Those that are taken in stay, up to a number.
+      if (calls.length > 12) calls.shift()!.cancel();
+      return 1;
+    },
+    100,
+  );
+};
+
+const meaninglessNames: Attack = async (stranger, signal) => {
+  const { node } = stranger;
+  const names = (what: string, number: number): string[] =>
+    Array.from({ length: 2_000 }, (_, i) => `${what}${number}-${i}`);
+  const ask = (typeUrl: string, what: string) =>
+    again(signal, async () => {
+      const call = stranger.open();
+      const sent = await flood(flooded(call), signal, (number) =>
+        sotw({ ...(number === 0 && { node }), typeUrl, resourceNames: names(what, number) }),
+      );
+      call.cancel();
+      return sent;
+    });
+  const sums = await Promise.all([ask(typeUrls.EDS, 'outbound|80||none'), ask(typeUrls.RDS, 'no-route')]);
+  return sums[0] + sums[1];
+};
+
+const rejections: Attack = (stranger, signal) =>
+  again(signal, async () => {
+    const { node } = stranger;
+    const call = stranger.open();
+    call.write(sotw({ node, typeUrl: typeUrls.CDS }));
+    const bytes = sotw({
+      typeUrl: typeUrls.CDS,
+      responseNonce: 'any',
+      errorDetail: { code: 3, message: 'no such thing '.repeat(150) },
+    });
+    const sent = await flood(flooded(call), signal, () => bytes);
+    call.cancel();
+    return sent;
+  });
+
+const silentStreams: Attack = async (stranger, signal) => {
+  const calls: Call[] = [];
+  while (!signal.aborted) {
+    for (let i = 0; i < 100 && calls.length < 2_000; i++) calls.push(stranger.open());
+    await pause(50);
+  }
+  for (const call of calls) call.cancel();
+  return calls.length;
+};
+
+/** Asks for all there is, over and over, and for names without end, and reads nothing. */
+const withoutReading: Attack = async (stranger, signal) => {
+  const { node } = stranger;
+  const types = [typeUrls.CDS, typeUrls.LDS, typeUrls.SDS];
+  const ask = (isDelta: boolean, next: (number: number) => Buffer) =>
+    again(signal, async () => {
+      const stream = new UnreadStream(stranger.port, isDelta);
+      const sent = await flood(stream, signal, next);
+      stream.close();
+      return sent;
+    });
+  const sums = await Promise.all([
+    ask(false, (number) => sotw({ ...(number === 0 && { node }), typeUrl: types[number % types.length]! })),
+    ask(true, (number) =>
+      delta({
+        ...(number === 0 && { node }),
+        typeUrl: typeUrls.EDS,
+        resourceNamesSubscribe: Array.from({ length: 10 }, (_, i) => `outbound|80||unread${number}-${i}`),
+      }),
+    ),
+  ]);
+  return sums[0] + sums[1];
+};
+
+/** Takes as much of the machine as an attack may, and says nothing: what quiet means on a machine that others use. */
+const elsewhere: Attack = async (_, signal) => {
+  let rounds = 0;
+  while (!signal.aborted) {
+    const until = performance.now() + 5;
+    while (performance.now() < until);
+    rounds++;
+    await pause();
+  }
+  return rounds;
+};
+
+export const attacks = {
+  elsewhere,
+  typeNames,
+  unknownTypes,
+  giantNodes,
+  meaninglessNames,
+  rejections,
+  silentStreams,
+  withoutReading,
+} as const satisfies Record<string, Attack>;
+
+export type AttackName = keyof typeof attacks;
