@@ -189,6 +189,7 @@ export const agentMachine = setup({
           initial: 'running',
           states: {
             running: {
+              meta: { waitsFor: 'a signal, or the end of the supervisor: this is the work' },
               description: 'Envoy should run.',
               invoke: {
                 id: 'cert-watcher',
@@ -215,6 +216,7 @@ export const agentMachine = setup({
               },
             },
             stopping: {
+              meta: { waitsFor: 'the supervisor, which ends within its drain and stop limits' },
               description: 'The supervisor drains and ends every Envoy.',
               entry: ['drainStatus', 'stopSupervisor'],
               on: {

@@ -106,8 +106,12 @@ export const certWatcherMachine = setup({
   on: { 'watch.start': {} },
   initial: 'idle',
   states: {
-    idle: { on: { 'watch.start': 'waiting for files' } },
+    idle: {
+      meta: { waitsFor: 'watch.start, which the agent sends at once' },
+      on: { 'watch.start': 'waiting for files' },
+    },
     'waiting for files': {
+      meta: { waitsFor: 'files that Envoy needs at its start, for as long as it is told to' },
       description: 'Files that Envoy needs at its start may still be on their way.',
       invoke: {
         id: 'wait',
@@ -127,6 +131,7 @@ export const certWatcherMachine = setup({
       initial: 'reading',
       states: {
         reading: {
+          meta: { waitsFor: 'the files, and a verdict of Envoy, which has a limit' },
           description:
             'The contents are hashed; where Envoy runs already, another one is asked whether it would take them.',
           invoke: {
@@ -188,6 +193,7 @@ export const certWatcherMachine = setup({
           },
         },
         quiet: {
+          meta: { waitsFor: 'a change of the files: this is the work' },
           description: 'Nothing has changed since the last reading.',
           on: { 'files.changed': 'settling' },
         },

@@ -175,6 +175,7 @@ export const epochMachine = setup({
   initial: 'preparing',
   states: {
     preparing: {
+      meta: { waitsFor: 'the check of the bootstrap: 30 s at most, and 2 s for the control plane' },
       description: 'The bootstrap is written and, where it is not known to be good, checked by Envoy. No process yet.',
       invoke: {
         id: 'prepare',
@@ -233,6 +234,7 @@ export const epochMachine = setup({
       initial: 'starting',
       states: {
         starting: {
+          meta: { waitsFor: 'the operating system, which gives a process or refuses it at once' },
           description: 'The operating system was asked for a process.',
           on: {
             'epoch.look': { actions: { type: 'reportNotLive', params: { reason: 'it has no process yet' } } },
@@ -247,6 +249,7 @@ export const epochMachine = setup({
           },
         },
         initializing: {
+          meta: { waitsFor: 'whatever Envoy waits for (epoch.waiting says what); the supervisor has the limit' },
           description: 'Envoy reads its bootstrap and waits for its first configuration.',
           invoke: { id: 'probe', src: 'probe', input: ({ context }) => runOf(context) },
           on: {
@@ -308,6 +311,7 @@ export const epochMachine = setup({
               },
             },
             overdue: {
+              meta: { waitsFor: 'the order to be killed, which follows at once' },
               description: 'Its child has told it to leave long ago, and needs it no more.',
             },
           },
@@ -346,7 +350,10 @@ export const epochMachine = setup({
               },
               after: { retirementOverdue: { target: 'overdue', actions: 'reportOverdue' } },
             },
-            overdue: { description: 'Its main thread may be blocked.' },
+            overdue: {
+              meta: { waitsFor: 'the order to be killed, which follows at once' },
+              description: 'Its main thread may be blocked.',
+            },
           },
           on: {
             'epoch.terminate': 'ending',
@@ -357,6 +364,7 @@ export const epochMachine = setup({
           },
         },
         draining: {
+          meta: { waitsFor: 'the supervisor, which says when requests have had their time' },
           description: 'New connections are turned away, requests finish. The supervisor says when to end.',
           invoke: {
             id: 'drain',
@@ -376,6 +384,7 @@ export const epochMachine = setup({
           },
         },
         ending: {
+          meta: { waitsFor: 'the exit; the supervisor kills what does not end of SIGTERM' },
           description: 'An ending signal was sent.',
           initial: 'terminated',
           states: {
@@ -385,6 +394,7 @@ export const epochMachine = setup({
               after: { reapLimit: { target: 'unkillable', actions: 'reportUnkillable' } },
             },
             unkillable: {
+              meta: { waitsFor: 'the kernel' },
               description: 'The kernel does not let it go. Its names are taken as long as it is there.',
               on: { 'epoch.abort': { actions: { type: 'signal', params: { signal: 'SIGKILL' } } } },
             },

@@ -28,6 +28,7 @@ export const startLimiterMachine = setup({
   initial: 'full',
   states: {
     full: {
+      meta: { waitsFor: 'a request: this is the work' },
       description: 'No start was granted lately: every token is there.',
       on: {
         'start.request': { target: 'refilling', actions: ['takeToken', 'grant'] },

@@ -90,12 +90,14 @@ export const statusMachine = setup({
   },
   states: {
     idle: {
+      meta: { waitsFor: 'status.start, which the agent sends at once' },
       on: {
         'status.start': [{ guard: 'isOff', target: 'off', actions: 'reportOff' }, { target: 'open' }],
       },
     },
-    off: { description: 'No status server is wanted.' },
+    off: { meta: { waitsFor: 'nothing' }, description: 'No status server is wanted.' },
     open: {
+      meta: { waitsFor: 'somebody who asks: this is the work' },
       description: 'The status port answers, or is about to.',
       invoke: { id: 'http', src: 'http', input: ({ context }) => ({ port: context.port }) },
       on: {

@@ -48,6 +48,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
   },
   states: {
     idle: {
+      meta: { waitsFor: 'supervisor.start, which the agent sends at once' },
       description: 'Not begun.',
       on: {
         'supervisor.start': 'waiting for configuration',
@@ -59,6 +60,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
       },
     },
     'waiting for configuration': {
+      meta: { waitsFor: 'the first reading of the certificate files, which has a limit of its own' },
       description: 'The watcher has not said yet what to run with.',
       on: {
         'config.changed': { target: 'running', actions: 'desire' },
@@ -112,6 +114,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           ],
         },
         settled: {
+          meta: { waitsFor: 'news, an order, or the end of an Envoy: this is the work' },
           description: 'The newest configuration is served. A parent may still be draining.',
           on: {
             'config.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
@@ -119,6 +122,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
         },
         'waiting for the parent to leave': {
+          meta: { waitsFor: 'the exit of the parent, which is killed when it is overdue' },
           description: 'Starting the next epoch would cut short the drain of the one before the serving one (fact 5).',
           on: {
             'config.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
@@ -127,6 +131,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
         },
         'waiting for a start': {
+          meta: { waitsFor: 'a token of the start limiter: one refill at most' },
           description: 'Starts are paced.',
           entry: 'requestStart',
           on: {
@@ -147,6 +152,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         },
         starting,
         aborting: {
+          meta: { waitsFor: 'its exit, or its report that SIGKILL does not end it: 10 s at most' },
           description: 'A child that will not become live is being killed.',
           entry: 'abortNewest',
           on: {
@@ -166,6 +172,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
         },
         'calling off': {
+          meta: { waitsFor: 'its exit, or its report that SIGKILL does not end it: 10 s at most' },
           description: 'What it was started with is no longer wanted, and nobody needs it: it is being killed.',
           entry: ['abortNewest', 'countCalledOff'],
           on: {
@@ -231,6 +238,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
               after: { recyclingDrain: 'killing' },
             },
             killing: {
+              meta: { waitsFor: 'the exit of each epoch, or its report that SIGKILL does not end it: 10 s at most' },
               description: 'Not SIGTERM: a child whose parent is dead would hang on it.',
               entry: [{ type: 'tellNotServing', params: { reason: 'Envoy is being restarted in full' } }, 'abortAll'],
             },
@@ -271,6 +279,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
               after: { minimumDrain: 'counting' },
             },
             counting: {
+              meta: { waitsFor: 'the answer of the admin interface: 5 s at most' },
               description: 'Requests in flight decide, not connections: idle ones may stay open for hours.',
               invoke: {
                 id: 'count',

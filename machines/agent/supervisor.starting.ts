@@ -77,6 +77,7 @@ export const starting = supervisorSetup.createStateConfig({
           always: [{ guard: 'newestIsOutdated', target: 'outdated' }, { target: 'waiting' }],
         },
         waiting: {
+          meta: { waitsFor: 'whatever Envoy waits for (epoch.waiting says what); news and orders call it off' },
           description: 'It has the newest configuration, or it needs a parent that will not wait for long.',
           on: {
             'config.changed': { guard: 'isNews', target: 'choosing', actions: ['desire', 'renewBudget'] },

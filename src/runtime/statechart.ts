@@ -107,11 +107,19 @@ function describeState(node: AnyStateNode, numberOf: ReadonlyMap<AnyStateNode, n
     ...(node.parent !== undefined && { parent: numberOf.get(node.parent)! }),
     type: node.type,
     ...(initial !== undefined && { initial }),
-    ...(node.description !== undefined && { description: node.description }),
+    ...describedOf(node),
     ...withNames('entry', node.entry),
     ...withNames('exit', node.exit),
     ...(invoke.length > 0 && { invoke }),
   };
+}
+
+/** What is true in a state; and what it waits for, where that may last. */
+function describedOf(node: AnyStateNode): { description?: string } {
+  const { waitsFor } = (node.meta ?? {}) as { waitsFor?: string };
+  const lines = [node.description, waitsFor === undefined ? undefined : `Waits for ${waitsFor}.`];
+  const description = lines.filter((line) => line !== undefined).join(' ');
+  return description === '' ? {} : { description };
 }
 
 function describeTransition(

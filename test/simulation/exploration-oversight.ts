@@ -4,7 +4,6 @@ import type { agentMachine } from '../../machines/agent/agent.machine.ts';
 import type { ReadinessAnswer } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import type { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
-import { isUnfit } from './exploration-choices.ts';
 import type { WorldState } from './exploration-state.ts';
 import type { Invariant, Observed } from './invariants/invariant.ts';
 import type { HostWatch, SimulatedHost, SimulatedProcess } from './simulated-host.ts';
@@ -102,11 +101,17 @@ export class Oversight {
     if (agent?.status === 'done') return true;
     if (state.stop !== 'not ordered') return false;
     const { budget } = this.#options.settings.retry;
-    if (state.failures > budget || (state.unfit !== undefined && isUnfit(state.wanted, state))) return true;
+    if (state.failures > budget || this.#mayWaitForEver) return true;
     return (
       this.#options.baseIds.every((baseId) => this.#isLost(baseId)) ||
       host.processes.some((process) => this.#isWanted(process))
     );
+  }
+
+  /** What is wanted, or something newer that was there for a moment, lets no Envoy become live. */
+  get #mayWaitForEver(): boolean {
+    const { unfit, wanted } = this.#watched.state;
+    return unfit !== undefined && unfit.files >= wanted.files && unfit.orders === wanted.orders;
   }
 
   /** Somebody who cannot be killed has its names. */
@@ -189,7 +194,7 @@ export class Oversight {
       isOverdue: (parent) => zone.hasPassed(patienceWith(parent)),
       agentEnds: this.agentEnds,
       hurried: state.hurried,
-      mayWaitForEver: state.unfit !== undefined && isUnfit(state.wanted, state),
+      mayWaitForEver: this.#mayWaitForEver,
       agentExitCode: agent?.status === 'done' ? agent.output?.exitCode : undefined,
       failures: system.failures,
       restartsInFull: !settings.hotRestart || baseIds.filter((baseId) => !this.#isLost(baseId)).length < 2,

@@ -1,0 +1,32 @@
+/**
+ * design.md, rule 10 for machines: no state waits without a limit (`after`), or without a reason that a person can see
+ * (`meta: { waitsFor }`, shown with the state's description).
+ */
+import { describe, expect, test } from 'vitest';
+import type { AnyStateNode } from 'xstate';
+import { ownMachines } from '../../src/debugger/generate/own-machines.ts';
+import { leaves } from './chart.ts';
+
+const hasLimit = (node: AnyStateNode): boolean => Object.keys(node.config.after ?? {}).length > 0;
+const leavesAtOnce = (node: AnyStateNode): boolean => (node.always ?? []).some(({ guard }) => guard === undefined);
+const reasonOf = (node: AnyStateNode): unknown => (node.meta as { waitsFor?: unknown } | undefined)?.waitsFor;
+
+/** The state and those around it. */
+function lineage(node: AnyStateNode): AnyStateNode[] {
+  return [node, ...(node.parent === undefined ? [] : lineage(node.parent))];
+}
+
+/** States that nothing ends for certain, and that do not say what they wait for. */
+function waitingWithoutReason(root: AnyStateNode): string[] {
+  return leaves(root)
+    .filter((node) => !leavesAtOnce(node))
+    .filter((node) => !lineage(node).some((one) => hasLimit(one) || typeof reasonOf(one) === 'string'))
+    .map(({ path }) => path.join('.'));
+}
+
+describe('a state that may last says what it waits for:', () => {
+  test.each(ownMachines.map((machine) => [machine.name, machine] as const))('%s', async (_, machine) => {
+    const { root } = await machine.load();
+    expect(waitingWithoutReason(root)).toEqual([]);
+  });
+});
