@@ -121,8 +121,9 @@ export class DestinationRuleIndex {
       [spec.trafficPolicy, ...(spec.subsets ?? []).map((subset) => subset.trafficPolicy)].some(
         (policy) =>
           policy !== undefined &&
-          [policy, ...(policy.portLevelSettings ?? [])].some(({ loadBalancer }) =>
-            hasPriorities(loadBalancer?.localityLbSetting),
+          [policy, ...(policy.portLevelSettings ?? [])].some(
+            ({ loadBalancer }) =>
+              hasPriorities(loadBalancer?.localityLbSetting) || hasPriorities(loadBalancer?.zoneAwareLbSetting),
           ),
       ),
     );
@@ -167,7 +168,7 @@ export class DestinationRuleIndex {
   }
 }
 
-export function hasPriorities(setting: LocalityLoadBalancerSetting | undefined): boolean {
+export function hasPriorities(setting: Pick<LocalityLoadBalancerSetting, 'failoverPriority'> | undefined): boolean {
   return (setting?.failoverPriority?.length ?? 0) > 0;
 }
 

@@ -36,6 +36,8 @@ function override(parent: EffectivePolicy, policy: TrafficPolicy | undefined, po
 export interface LocalityOrdering extends LocalityLoadBalancerSetting {
   /** The service's own wish, which says it all. Endpoints are known to be ill by their registry. */
   readonly distribution?: TrafficDistribution;
+  /** Of a region the zones are left to Envoy, where there are endpoints enough. */
+  readonly zoneAware?: { readonly minClusterSize?: number };
 }
 
 /** The rule's setting over the service's wish over the mesh's setting; undefined when it is off. */
@@ -44,6 +46,11 @@ export function localityOrdering(
   mesh: LocalityLoadBalancerSetting,
   { attributes }: Pick<Service, 'attributes'>,
 ): LocalityOrdering | undefined {
+  const zones = policy.loadBalancer?.zoneAwareLbSetting;
+  if (zones?.enabled) {
+    const { enabled: _, minClusterSize, ...tiers } = zones;
+    return { ...tiers, zoneAware: minClusterSize === undefined ? {} : { minClusterSize } };
+  }
   const own = policy.loadBalancer?.localityLbSetting;
   const distribution = attributes?.trafficDistribution;
   if (own === undefined && distribution !== undefined) return { distribution };

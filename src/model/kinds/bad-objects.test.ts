@@ -77,6 +77,27 @@ gatewayCases.push([
   ['servers[0].hosts[0]', 'an SNI is matched by no other'],
 ]);
 
+gatewayCases.push(
+  [
+    'DestinationRule',
+    'host: a\ntrafficPolicy: {loadBalancer: {localityLbSetting: {enabled: true}, zoneAwareLbSetting: {enabled: true, failover: [{from: a, to: a}], failoverPriority: [topology.kubernetes.io/zone]}}}',
+    ['trafficPolicy.loadBalancer.zoneAwareLbSetting.failover[0]', 'must differ'],
+    ['trafficPolicy.loadBalancer.zoneAwareLbSetting.failoverPriority[0]', 'count anyway'],
+    ['trafficPolicy.loadBalancer', 'only one of localityLbSetting and zoneAwareLbSetting'],
+  ],
+  [
+    'DestinationRule',
+    'host: a\ntrafficPolicy: {connectionPool: {http: {http2KeepAlive: {interval: 0s, timeout: 1us}}}}',
+    ['trafficPolicy.connectionPool.http.http2KeepAlive.interval', 'at least 1ms'],
+    ['trafficPolicy.connectionPool.http.http2KeepAlive.timeout', 'at least 1ms'],
+  ],
+  [
+    'RequestAuthentication',
+    'jwtRules: [{issuer: a, presence: required}]',
+    ['jwtRules[0].presence', 'did you mean REQUIRED?'],
+  ],
+);
+
 const virtualServiceCases: Case[] = [
   ['VirtualService', 'hosts: [a.b]', ['', 'at least one of http, tls and tcp']],
   ['VirtualService', `hosts: ["*"]\nhttp: [{${route}}]`, ['hosts[0]', 'only for gateways']],

@@ -252,6 +252,9 @@ describe('what other control planes take', () => {
       ['configPatches[0]: is skipped: waypoints are not served'],
     ],
     ['VirtualService', 'hosts: [a.b]\nhttp: [{match: [{uri: {prefix: /a}}], redirect: {prefixRewrite: /b}}]', []],
+    ['DestinationRule', 'host: a\ntrafficPolicy: {connectionPool: {http: {http2KeepAlive: {interval: 1s}}}}', []],
+    ['DestinationRule', 'host: a\ntrafficPolicy: {loadBalancer: {zoneAwareLbSetting: {enabled: true}}}', []],
+    ['RequestAuthentication', 'jwtRules: [{issuer: a, presence: REQUIRED}]', []],
   ])('is taken: %s %s', (kind, yaml, told) => {
     expect(warnings(kind, yaml)).toEqual(told);
   });

@@ -6,6 +6,7 @@ import {
   fieldPath,
   list,
   name,
+  oneOf,
   optional,
   refine,
   required,
@@ -50,6 +51,7 @@ const jwtRule: Decoder<JwtRule> = refine(
       forwardOriginalToken: optional(boolean),
       timeoutMs: optional(durationAtLeast(1), 'timeout'),
       spaceDelimitedClaims: optional(list(name)),
+      presence: optional(oneOf(['OPTIONAL', 'REQUIRED'])),
     }),
     // Both spellings of the API.
     { jwks_uri: ['jwksUri', refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))] },

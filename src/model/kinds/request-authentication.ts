@@ -19,4 +19,6 @@ export interface JwtRule {
   readonly forwardOriginalToken?: boolean;
   readonly timeoutMs?: number;
   readonly spaceDelimitedClaims?: readonly string[];
+  /** Absent: OPTIONAL, so that a request without the token passes. */
+  readonly presence?: 'OPTIONAL' | 'REQUIRED';
 }

@@ -64,6 +64,12 @@ const httpSettings: Decoder<T.HttpSettings> = refine(
     h2UpgradePolicy: optional(oneOf(['DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE'])),
     useClientProtocol: optional(boolean),
     maxConcurrentStreams: optional(count),
+    http2KeepAlive: optional(
+      struct<T.Http2KeepAlive>({
+        intervalMs: optional(durationAtLeast(1), 'interval'),
+        timeoutMs: optional(durationAtLeast(1), 'timeout'),
+      }),
+    ),
   }),
   (http, path) =>
     http.h2UpgradePolicy === 'UPGRADE' && http.useClientProtocol === true
@@ -146,6 +152,29 @@ export const localityLbSetting: Decoder<T.LocalityLoadBalancerSetting> = refine(
   localityMistakes,
 );
 
+const region = struct<{ from: string; to: string }>({ from: required(name), to: required(name) });
+
+const ownLevels = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone', 'topology.istio.io/subzone'];
+
+const zoneAwareLbSetting: Decoder<T.ZoneAwareLoadBalancerSetting> = refine(
+  struct<T.ZoneAwareLoadBalancerSetting>({
+    enabled: optional(boolean),
+    failover: optional(list(region)),
+    failoverPriority: optional(list(name)),
+    minClusterSize: optional(count),
+  }),
+  ({ failover }, path) => localityMistakes({ ...(failover && { failover }) }, path),
+  ({ failoverPriority = [] }, path) =>
+    failoverPriority.flatMap((label, index) =>
+      mistakeAt(
+        `${fieldPath(path, 'failoverPriority')}[${index}]`,
+        ownLevels.includes(label.split('=', 1)[0]!)
+          ? 'must not be a region, zone or subzone: these count anyway'
+          : undefined,
+      ),
+    ),
+);
+
 const warmup = struct<T.WarmupConfiguration>({
   durationMs: required(durationAtLeast(1), 'duration'),
   minimumPercent: optional(percent()),
@@ -171,6 +200,7 @@ const loadBalancer: Decoder<T.LoadBalancerSettings> = mapped(
         simple: optional(oneOf(['UNSPECIFIED', 'LEAST_CONN', 'RANDOM', 'PASSTHROUGH', 'ROUND_ROBIN', 'LEAST_REQUEST'])),
         consistentHash: optional(consistentHash),
         localityLbSetting: optional(localityLbSetting),
+        zoneAwareLbSetting: optional(zoneAwareLbSetting),
         warmup: optional(warmup),
       },
       { warmupDurationSecs: ['warmup', mapped(durationAtLeast(1), (ms) => ({ durationMs: ms }))] },
@@ -178,6 +208,10 @@ const loadBalancer: Decoder<T.LoadBalancerSettings> = mapped(
     (settings, path) =>
       settings.simple !== undefined && settings.consistentHash !== undefined
         ? [{ path, message: 'must have only one of simple and consistentHash' }]
+        : [],
+    (settings, path) =>
+      settings.localityLbSetting !== undefined && settings.zoneAwareLbSetting !== undefined
+        ? [{ path, message: 'must have only one of localityLbSetting and zoneAwareLbSetting' }]
         : [],
   ),
   ({ simple, ...rest }): T.LoadBalancerSettings => {

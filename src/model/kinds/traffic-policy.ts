@@ -24,6 +24,7 @@ export interface LoadBalancerSettings {
   readonly simple?: SimpleLoadBalancer;
   readonly consistentHash?: ConsistentHashLoadBalancer;
   readonly localityLbSetting?: LocalityLoadBalancerSetting;
+  readonly zoneAwareLbSetting?: ZoneAwareLoadBalancerSetting;
   /** The deprecated `warmupDurationSecs` is decoded to this as well. */
   readonly warmup?: WarmupConfiguration;
 }
@@ -55,6 +56,15 @@ export interface LocalityLoadBalancerSetting {
   readonly failover?: readonly { readonly from: string; readonly to: string }[];
   readonly failoverPriority?: readonly string[];
   readonly enabled?: boolean;
+}
+
+/** Envoy keeps to its own zone of the region as far as that one's share of the load allows; other regions stand by. */
+export interface ZoneAwareLoadBalancerSetting {
+  readonly enabled?: boolean;
+  readonly failover?: readonly { readonly from: string; readonly to: string }[];
+  readonly failoverPriority?: readonly string[];
+  /** Of a region; with fewer endpoints zones do not count. Absent: 6. */
+  readonly minClusterSize?: number;
 }
 
 export interface WarmupConfiguration {
@@ -91,6 +101,14 @@ export interface HttpSettings {
   readonly h2UpgradePolicy?: H2UpgradePolicy;
   readonly useClientProtocol?: boolean;
   readonly maxConcurrentStreams?: number;
+  readonly http2KeepAlive?: Http2KeepAlive;
+}
+
+/** PING frames on connections of HTTP/2; one that is not answered in time ends its connection. */
+export interface Http2KeepAlive {
+  /** Absent: none are sent. */
+  readonly intervalMs?: number;
+  readonly timeoutMs?: number;
 }
 
 export type H2UpgradePolicy = 'DEFAULT' | 'DO_NOT_UPGRADE' | 'UPGRADE';

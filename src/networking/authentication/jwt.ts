@@ -37,7 +37,12 @@ export function jwtAuthentication({
     rules: [
       {
         match: { pathSpecifier: { case: 'prefix', value: '/' } },
-        requirementType: { case: 'requires', value: requirementOf(named.map(([name]) => name)) },
+        requirementType: {
+          case: 'requires',
+          value: requirementOf(
+            named.map(([name], index) => ({ name, isRequired: rules[index]!.presence === 'REQUIRED' })),
+          ),
+        },
       },
     ],
     // A browser asks whether it may send a token before it does.
@@ -45,15 +50,26 @@ export function jwtAuthentication({
   };
 }
 
-/** One verified token will do; none at all as well; but every token that there is must be of one of the issuers. */
-function requirementOf(names: readonly string[]): Requirement {
-  const [first, ...others] = names.map(
-    (name): Requirement => ({ requiresType: { case: 'providerName', value: name } }),
+/**
+ * One verified token will do; none at all as well; but every token that there is must be of one of the issuers. Where tokens are
+ * required, each of these must be there and in order, and no other stands for it.
+ */
+function requirementOf(providers: readonly { readonly name: string; readonly isRequired: boolean }[]): Requirement {
+  const requirements = providers.map(
+    ({ name }): Requirement => ({ requiresType: { case: 'providerName', value: name } }),
   );
-  const orNone = (requirement: Requirement): Requirement => anyOf([requirement, missing]);
+  const [first, ...others] = requirements;
+  if (providers.some(({ isRequired }) => isRequired)) {
+    const all = requirements.map((one, index) => (providers[index]!.isRequired ? one : orNone(one)));
+    return others.length === 0 ? first! : { requiresType: { case: 'requiresAll', value: { requirements: all } } };
+  }
   if (others.length === 0) return orNone(first!);
   const all = [first!, ...others];
   return anyOf([...all, { requiresType: { case: 'requiresAll', value: { requirements: all.map(orNone) } } }]);
+}
+
+function orNone(requirement: Requirement): Requirement {
+  return anyOf([requirement, missing]);
 }
 
 const missing: Requirement = { requiresType: { case: 'allowMissing', value: {} } };

@@ -63,6 +63,10 @@ function slowStart(warmup: WarmupConfiguration): Init<typeof Cluster_SlowStartCo
   };
 }
 
+function zoneAware({ minClusterSize }: NonNullable<LocalityOrdering['zoneAware']>): { minClusterSize?: bigint } {
+  return minClusterSize === undefined ? {} : { minClusterSize: BigInt(minClusterSize) };
+}
+
 /**
  * Panic threshold and locality weighting.
  *
@@ -79,6 +83,8 @@ export function commonLbConfig(
   const panics = knowsUnhealthy ? 0 : outlierDetection && (outlierDetection.minHealthPercent ?? 0);
   return {
     ...(panics !== undefined && { healthyPanicThreshold: { value: panics } }),
-    ...(weighted && { localityConfigSpecifier: { case: 'localityWeightedLbConfig', value: {} } }),
+    ...(locality?.zoneAware
+      ? { localityConfigSpecifier: { case: 'zoneAwareLbConfig', value: zoneAware(locality.zoneAware) } }
+      : weighted && { localityConfigSpecifier: { case: 'localityWeightedLbConfig', value: {} } }),
   };
 }

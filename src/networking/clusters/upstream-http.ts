@@ -1,12 +1,13 @@
 /** Which HTTP version is spoken to a cluster, and its connection limits (spec/discovery.md §8.2, http2). */
 
 import type { Any } from '@bufbuild/protobuf/wkt';
+import type { KeepaliveSettingsSchema } from '../../gen/envoy/config/core/v3/protocol_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
-import type { H2UpgradePolicy, HttpSettings } from '../../model/kinds/traffic-policy.ts';
+import type { H2UpgradePolicy, Http2KeepAlive, HttpSettings } from '../../model/kinds/traffic-policy.ts';
 import { isHttp, isHttp2, type Protocol } from '../../model/protocol.ts';
 import type { NodeType } from '../../model/proxy.ts';
 import { pack } from '../any.ts';
-import { optionalDuration } from '../duration.ts';
+import { duration, optionalDuration } from '../duration.ts';
 import type { Init } from '../init.ts';
 
 type OptionsInit = Init<typeof HttpProtocolOptionsSchema>;
@@ -58,9 +59,19 @@ export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
   });
 }
 
+/** Envoy wants to be told how long an answer may take. */
+const pingTimeoutMs = 20_000;
+
+function keepAlive({ intervalMs, timeoutMs = pingTimeoutMs }: Http2KeepAlive): Init<typeof KeepaliveSettingsSchema> {
+  return { interval: optionalDuration(intervalMs), timeout: duration(timeoutMs) };
+}
+
 function versionOptions(upstream: UpstreamHttp): OptionsInit['upstreamProtocolOptions'] {
   const { protocol, settings, client } = upstream;
-  const http2 = { maxConcurrentStreams: settings?.maxConcurrentStreams || undefined };
+  const http2 = {
+    maxConcurrentStreams: settings?.maxConcurrentStreams || undefined,
+    ...(settings?.http2KeepAlive && { connectionKeepalive: keepAlive(settings.http2KeepAlive) }),
+  };
   const sniffed = protocol === 'unsupported' && client === 'sidecar';
   if (sniffed || (settings?.useClientProtocol && isHttp(protocol))) {
     return {

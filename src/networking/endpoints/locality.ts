@@ -30,6 +30,7 @@ export interface LocalityOrder {
 export function localityGroups(endpoints: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
   const { setting } = order;
   if (setting?.distribution !== undefined) return compacted(byCloseness(endpoints, order, setting.distribution));
+  if (setting?.zoneAware !== undefined) return compacted(byRegion(endpoints, order, setting));
   if (setting?.distribute?.length) return distributed(byLocality(endpoints), order.proxyLocality, setting.distribute);
   if (setting === undefined || !order.outlierDetection) return byLocality(endpoints);
   if (!setting.failoverPriority?.length) return compacted(failedOver(byLocality(endpoints), order, setting));
@@ -72,6 +73,23 @@ function byPriority(endpoints: readonly Endpoint[], priorityOf: (endpoint: Endpo
   return [...Map.groupBy(endpoints, priorityOf)]
     .sort(([a], [b]) => a - b)
     .flatMap(([priority, members]) => byLocality(members, priority));
+}
+
+/** The proxy's own region, then the one to fail over to, then all others: within each step of the labels, if there are any. */
+function byRegion(
+  endpoints: readonly Endpoint[],
+  order: LocalityOrder,
+  { failover, failoverPriority }: LocalityOrdering,
+): LocalityGroup[] {
+  const [own] = order.proxyLocality.split('/');
+  const next = failover?.find(({ from }) => from === own)?.to;
+  const regionDistance = (locality: string): number => {
+    const [region] = locality.split('/');
+    if (region === own) return 0;
+    return next === undefined || next === region ? 1 : 2;
+  };
+  const tiers = failoverPriority?.length ? byLabelPriority(endpoints, order, failoverPriority) : byLocality(endpoints);
+  return tiers.map((group) => ({ ...group, priority: group.priority * 3 + regionDistance(group.locality) }));
 }
 
 /** Weights of the first entry whose `from` is the proxy's locality; localities that it does not name get nothing. */

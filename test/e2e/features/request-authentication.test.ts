@@ -67,6 +67,36 @@ test('a token must be its issuer’s; who has none passes, unless a policy asks 
   expect([await status(), await status(bearer(token))]).toEqual([403, 200]);
 });
 
+test('a token that is required must be there and in order, whatever others there are', async () => {
+  const [id, scope] = [new TokenIssuer('https://id.test'), new TokenIssuer('https://scope.test')];
+  const ofScope = { issuer: scope.name, jwks: scope.keySet, fromHeaders: [{ name: 'x-scope' }] };
+  const ofId = { issuer: id.name, jwks: id.keySet };
+  const [first, second] = [bearer(id.token({})), { 'x-scope': scope.token({}) }];
+  const answers = async () => [
+    await status(),
+    await status(first),
+    await status(second),
+    await status({ ...first, ...second }),
+  ];
+  const forged = { 'x-scope': new TokenIssuer(scope.name).token({}) };
+  await guarded([
+    { ...ofId, presence: 'REQUIRED' },
+    { ...ofScope, presence: 'REQUIRED' },
+  ]);
+  await eventually('both are taken', async () => (await status({ ...first, ...second })) === 200);
+  expect(await answers()).toEqual([401, 401, 401, 200]);
+  await guarded([
+    { ...ofId, presence: 'REQUIRED' },
+    { ...ofScope, presence: 'OPTIONAL' },
+  ]);
+  await inForce(id.token({}));
+  expect(await answers()).toEqual([401, 200, 401, 200]);
+  expect(await status({ ...first, ...forged })).toBe(401);
+  await guarded([{ ...ofId, presence: 'REQUIRED' }]);
+  await inForce(id.token({}));
+  expect(await answers()).toEqual([401, 200, 401, 200]);
+});
+
 test('principals and claims decide', async () => {
   const [one, two] = [new TokenIssuer('https://one.test'), new TokenIssuer('https://two.test/a')];
   await guarded(

@@ -43,10 +43,15 @@ ${gateway('front', { istio: 'edge' }, [{ port, protocol: 'HTTP', hosts: ['shop.t
 ---
 ${virtualService('shop.test', {
   gateways: ['front'],
-  http: [{ match: [{ uri: { exact: '/old' } }], redirect: { uri: '/new', redirectCode: 308 } }],
+  http: [
+    { match: [{ uri: { exact: '/old' } }], redirect: { uri: '/new', redirectCode: 308 } },
+    { match: [{ uri: { prefix: '/moved/' } }], redirect: { prefixRewrite: '/to/', authority: 'new.test' } },
+  ],
 })}`);
   const answer = await mesh.request('edge', { port, host: 'shop.test', path: '/old' });
   expect([answer.status, answer.headers.location]).toEqual([308, 'http://shop.test/new']);
+  const moved = await mesh.request('edge', { port, host: 'shop.test', path: '/moved/a/b?c=d' });
+  expect([moved.status, moved.headers.location]).toEqual([301, 'http://new.test/to/a/b?c=d']);
   expect((await mesh.request('edge', { port, host: 'shop.test', path: '/other' })).status).toBe(404);
   expect((await mesh.request('edge', { port, host: 'other.test', path: '/old' })).status).toBe(404);
 });
