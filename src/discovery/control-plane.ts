@@ -11,6 +11,7 @@ import { type PublishedContext, pushMachine } from '../../machines/discovery/pus
 import { type ServicesReading, serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
 import { problemText } from '../model/problem.ts';
 import type { Recorder } from '../runtime/actor-system.ts';
+import { boundedLogger } from '../runtime/bounded-log.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { TraceEndpoint } from '../runtime/trace-endpoint.ts';
 import { faultLog } from '../runtime/uncaught.ts';
@@ -83,8 +84,10 @@ export class ControlPlane {
   #credentials: SecurePortCredentials | undefined;
 
   constructor(program: DiscoveryProgram) {
-    const { options, log } = program;
-    this.#program = program;
+    const { options } = program;
+    // What strangers say goes into lines here and there.
+    const log = boundedLogger(program.log);
+    this.#program = { ...program, log };
     const settings = new SettingsFiles((problem) => log.scope('mesh-config').warn(problemText(problem)));
     const { domain, clusterId } = options;
     this.#configs = new MeshConfigs({ mesh: () => settings.mesh, domain });
