@@ -5,11 +5,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { assign, enqueueActions, sendTo } from 'xstate';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { openTrace } from '../../src/debugger/trace/read-trace.ts';
+import type { TraceSink } from '../../src/runtime/trace.ts';
 import { traceFile } from '../../src/runtime/trace-file.ts';
 import type { AgentMachines } from '../simulation/exploration-effects.ts';
 import { noChartFails, triggersAreApplied } from '../simulation/invariants/converging.ts';
@@ -18,6 +20,8 @@ import type { Invariant } from '../simulation/invariants/invariant.ts';
 import { noSignalToDrainingParent, onlyKillTheUnborn, servingIsKept } from '../simulation/invariants/keeping.ts';
 import { noDrainCutByStart, noGap } from '../simulation/invariants/starting.ts';
 import { randomAgent } from '../simulation/random-effects.ts';
+import { run } from '../simulation/random-run.ts';
+import { schedules } from '../simulation/random-schedule.ts';
 import { type Finding, formatFinding, search, writeRandomTrace } from '../simulation/random-search.ts';
 import { SearchThread } from '../soak/search-thread.ts';
 
@@ -57,6 +61,25 @@ describe('10,000 schedules of faults and triggers', () => {
     120_000,
   );
 });
+
+test('a trace that fails at random changes nothing of what the agent does', () => {
+  const agent = randomAgent();
+  // A sink may not throw; one that does all the same must not reach the charts that are being recorded.
+  const failing = (fails: Iterator<boolean>): TraceSink => ({
+    write: () => {
+      if (fails.next().value) throw new Error('no room');
+    },
+    flush() {},
+    close() {},
+  });
+  vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  fc.assert(
+    fc.property(schedules, fc.infiniteStream(fc.boolean()), (schedule, fails) => {
+      expect(run(schedule, { agent, sink: failing(fails[Symbol.iterator]()) })).toEqual(run(schedule, { agent }));
+    }),
+    { numRuns: 60 },
+  );
+}, 60_000);
 
 interface Broken {
   machines: Partial<AgentMachines>;
