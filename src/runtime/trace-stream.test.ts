@@ -271,3 +271,17 @@ test('the end of the program does not wait for a viewer that does not read', asy
   expect(view.numbers.length).toBeGreaterThan(1);
   socket.destroy();
 });
+
+test('who leaves the trace unread does not keep the place of somebody who would read it', async () => {
+  const program = await Program.start({ maxViewers: 1, unreadLimitMs: 200, textLength: 2_000 });
+  const socket = await program.stuck();
+  program.record(15_000);
+  expect(program.stream.hasRoom).toBe(false);
+  await eventually('there is room', () => program.stream.hasRoom);
+  const reader = await program.view();
+  await sleep(400);
+  // Who has read everything waits for the next record as long as it likes.
+  program.record();
+  await eventually('it gets the next one', () => reader.numbers.at(-1) === 15_001);
+  socket.destroy();
+});

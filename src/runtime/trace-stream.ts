@@ -12,6 +12,8 @@ export interface TraceStreamOptions {
   readonly maxViewers?: number;
   /** How long the end of the program waits for viewers to take the rest. Default 500. */
   readonly endLimitMs?: number;
+  /** How long a viewer may take to make room for the next records: it has the place of somebody else. Default 30,000. */
+  readonly unreadLimitMs?: number;
 }
 
 /** One write: what it takes to make it is the longest time that the program is held up by a viewer. */
@@ -22,15 +24,17 @@ export class TraceStream {
   readonly #ring: TraceRing;
   readonly #maxViewers: number;
   readonly #endLimitMs: number;
+  readonly #unreadLimitMs: number;
   readonly #viewers = new Set<Viewer>();
   #stopListening: (() => void) | undefined;
   #wake: NodeJS.Immediate | undefined;
   #ended: { promise: Promise<void>; resolve: () => void } | undefined;
 
-  constructor(ring: TraceRing, { maxViewers = 4, endLimitMs = 500 }: TraceStreamOptions = {}) {
+  constructor(ring: TraceRing, { maxViewers = 4, endLimitMs = 500, unreadLimitMs = 30_000 }: TraceStreamOptions = {}) {
     this.#ring = ring;
     this.#maxViewers = maxViewers;
     this.#endLimitMs = endLimitMs;
+    this.#unreadLimitMs = unreadLimitMs;
   }
 
   /** Whether there is room for another viewer. */
@@ -43,7 +47,7 @@ export class TraceStream {
    * asked {@link hasRoom} in this turn of the event loop, and leaves the connection alone from now on.
    */
   attach(response: ServerResponse, { follow }: { follow: boolean }): void {
-    const viewer = new Viewer(this.#ring, response, follow);
+    const viewer = new Viewer(this.#ring, response, { follow, unreadLimitMs: this.#unreadLimitMs });
     this.#viewers.add(viewer);
     this.#stopListening ??= this.#ring.listen(() => {
       // However many records a turn of the event loop makes, viewers are looked after once.
@@ -94,7 +98,15 @@ class Viewer {
   /** What has to happen before it gets more: a new record, room in its connection, or the next turn of the event loop. */
   #waitsFor: 'records' | 'room' | 'turn' = 'turn';
 
-  constructor(ring: TraceRing, response: ServerResponse, follow: boolean) {
+  readonly #unreadLimitMs: number;
+  #unread: NodeJS.Timeout | undefined;
+
+  constructor(
+    ring: TraceRing,
+    response: ServerResponse,
+    { follow, unreadLimitMs }: { readonly follow: boolean; readonly unreadLimitMs: number },
+  ) {
+    this.#unreadLimitMs = unreadLimitMs;
     this.#ring = ring;
     this.#response = response;
     this.#position = ring.begin;
@@ -109,8 +121,10 @@ class Viewer {
       connection: 'close',
     });
     this.#response.on('drain', () => {
+      clearTimeout(this.#unread);
       if (this.#waitsFor === 'room') this.#giveNextTurn();
     });
+    this.#response.once('close', () => clearTimeout(this.#unread));
     this.#write(formatTraceLine(this.#ring.header()!));
   }
 
@@ -153,8 +167,12 @@ class Viewer {
   }
 
   #write(text: string): void {
-    if (this.#response.write(text)) this.#giveNextTurn();
-    else this.#waitsFor = 'room';
+    if (this.#response.write(text)) {
+      this.#giveNextTurn();
+      return;
+    }
+    this.#waitsFor = 'room';
+    this.#unread = setTimeout(() => this.cutOff(), this.#unreadLimitMs).unref();
   }
 
   /** Not at once: a connection that takes all that it is given tells so before the program had a turn. */
