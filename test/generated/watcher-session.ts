@@ -54,6 +54,8 @@ export const watcherWithRealFiles = driver('real files', async () => {
   const certificates = createServerCertificates(folder, ['sample.localhost']);
   const key = join(certificates.directory, 'tls.key');
   const held: (() => void)[] = [];
+  /** Of the next reading. Who asks Envoy is not here: that nobody could ask it is scripted. */
+  let notJudged: string | undefined;
   const word = (): Promise<void> => new Promise((resolve) => void held.push(resolve));
   return {
     machine: certWatcherMachine.provide({
@@ -65,7 +67,7 @@ export const watcherWithRealFiles = driver('real files', async () => {
         digestFiles: fromPromise<CertificateReading, { directories: string[]; judge: boolean }>(async ({ input }) => {
           await word();
           const { digest, files, problems } = await digestDirectories(input.directories);
-          return { digest, files, problems };
+          return { digest, files, problems, ...(notJudged !== undefined && { notJudged }) };
         }),
         watchFiles: watchDirectories(silentLogger),
       },
@@ -73,8 +75,9 @@ export const watcherWithRealFiles = driver('real files', async () => {
     directories: [certificates.directory],
     async will(read, company) {
       if (read.kind !== 'done') return;
-      const { problems } = read.output as { problems: readonly string[] };
-      if (problems.length === 0) return;
+      const reading = read.output as CertificateReading;
+      notJudged = reading.notJudged;
+      if (reading.problems.length === 0) return;
       await writeFile(key, 'no key');
       // That is a change, too: the batch that is under way swallows it.
       await company.occurrences.next(patienceMs);

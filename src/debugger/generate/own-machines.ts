@@ -136,6 +136,9 @@ const certWatcherSamples: Samples = {
     digest: [
       { output: { digest: 'digest-1', files: ['tls.crt', 'tls.key'], problems: [] } },
       { output: { digest: 'digest-2', files: ['tls.crt'], problems: ['tls.key is missing'] } },
+      {
+        output: { digest: 'digest-3', files: ['tls.crt', 'tls.key'], problems: [], notJudged: 'Envoy gave no verdict' },
+      },
       { error: 'the directory cannot be read' },
     ],
   },
