@@ -1,0 +1,15 @@
+/** A minute of what `npm run test:fuzz` does at length, always from the same seed. */
+import { expect, test } from 'vitest';
+import { findingText, runCampaign } from '../fuzz/campaign.ts';
+import { subjectMakers } from '../fuzz/edges/index.ts';
+
+const seed = 20_261_122;
+const forMs = 13_000;
+/** Slow machines shall have thrown something at every edge all the same. */
+const leastAttacks = 1;
+
+test.each(subjectMakers)('no byte at its edges ends or bends it: $name', async (maker) => {
+  const { attacks, findings } = await runCampaign(maker, { seed, forMs, maxFindings: 1 });
+  expect(findings.map(findingText)).toEqual([]);
+  for (const edge of maker.edges) expect(attacks.get(edge), edge).toBeGreaterThanOrEqual(leastAttacks);
+});
