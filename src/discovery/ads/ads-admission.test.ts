@@ -40,6 +40,22 @@ test('streams beyond it are spaced, and refused when they would wait for more th
   expect(told.slice(2)).toEqual(['b at 500', 'c at 1000']);
 });
 
+test('an event loop that is late costs nobody his turn', () => {
+  let late = 0;
+  const told: string[] = [];
+  const admission = createAdmission(1_000, () => performance.now() + late);
+  for (let i = 0; i < 200; i++) {
+    admission.ask(
+      me,
+      () => void told.push('begun'),
+      () => void told.push('refused'),
+    );
+  }
+  late = 1_500;
+  vi.advanceTimersByTime(5);
+  expect(told).toEqual(Array.from({ length: 200 }, () => 'begun'));
+});
+
 test('no rate is no limit', () => {
   const { ask, told } = given(0);
   for (const name of ['a', 'b', 'c']) ask(name);

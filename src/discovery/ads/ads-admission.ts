@@ -106,8 +106,8 @@ class FairAdmission implements Admission {
     return this.#known.has(group) ? 'known' : 'strange';
   }
 
-  #begin({ group, begin }: Pick<Asking, 'group' | 'begin'>): void {
-    this.#next = Math.max(this.#next, this.#now()) + this.#spacingMs;
+  #begin({ group, begin }: Pick<Asking, 'group' | 'begin'>, turn = Math.max(this.#next, this.#now())): void {
+    this.#next = turn + this.#spacingMs;
     this.#silent.set(group, (this.#silent.get(group) ?? 0) + 1);
     begin();
   }
@@ -119,14 +119,14 @@ class FairAdmission implements Admission {
   #turn(): void {
     this.#timer = undefined;
     const time = this.#now();
-    this.#refuseLate(time);
-    if (time >= this.#next) {
+    // A busy event loop comes late: all whose turn it has been meanwhile begin.
+    while (time >= this.#next) {
       const asking = takeFirst(this.#waiting.known) ?? takeFirst(this.#waiting.strange);
-      if (asking !== undefined) {
-        asking.isOver = true;
-        this.#begin(asking);
-      }
+      if (asking === undefined) break;
+      asking.isOver = true;
+      this.#begin(asking, this.#next);
     }
+    this.#refuseLate(time);
     this.#line = this.#line.slice(this.#line.findIndex(({ isOver }) => !isOver) >>> 0);
     if (this.#line.length > 0) this.#wake();
   }
