@@ -391,24 +391,25 @@ function tinyDisk(): string | undefined {
   return undefined;
 }
 
-const disk = tinyDisk();
-test.runIf(disk !== undefined)('a disk that fills up and is cleared again: the log says what it lost', async () => {
+test('a disk that fills up and is cleared again: the log goes on', async ({ skip }) => {
+  const disk = tinyDisk();
+  if (disk === undefined) return skip('this user may not mount a disk');
   onTestFinished(() => {
-    spawnSync('umount', ['-l', disk!]);
-    rmSync(disk!, { recursive: true, force: true });
+    spawnSync('umount', ['-l', disk]);
+    rmSync(disk, { recursive: true, force: true });
   });
-  const flags = (): string[] => ['--log_target', join(disk!, 'log'), '--trace', join(disk!, 'trace')];
+  const flags = (): string[] => ['--log_target', join(disk, 'log'), '--trace', join(disk, 'trace')];
   const agent = await startAgent({ out: opened('/dev/null'), flags });
   await agent.live(0);
-  writeFileSync(join(disk!, 'full'), '');
-  spawnSync('dd', ['if=/dev/zero', `of=${join(disk!, 'full')}`, 'bs=1k'], { stdio: 'ignore' });
+  writeFileSync(join(disk, 'full'), '');
+  spawnSync('dd', ['if=/dev/zero', `of=${join(disk, 'full')}`, 'bs=1k'], { stdio: 'ignore' });
   agent.process.kill('SIGHUP');
   await agent.live(1);
-  rmSync(join(disk!, 'full'));
-  rmSync(join(disk!, 'trace'));
+  rmSync(join(disk, 'full'));
+  rmSync(join(disk, 'trace'));
   agent.process.kill('SIGHUP');
   await agent.live(2);
-  await eventually('the log goes on', () => /epoch-1 is live/.test(readFileSync(join(disk!, 'log'), 'utf8')), {
+  await eventually('the log goes on', () => /epoch-1 is live/.test(readFileSync(join(disk, 'log'), 'utf8')), {
     deadlineMs: 20_000,
   });
   await agent.isWell();
