@@ -4,7 +4,9 @@ import { parseArgs } from 'node:util';
 
 export interface StandInFlags {
   readonly mode: 'serve' | 'validate';
+  /** Empty when the configuration is on the command line. */
   readonly configFile: string;
+  readonly configYaml: string;
   readonly epoch: number;
   readonly baseId: number;
   readonly parentShutdownMs: number;
@@ -43,6 +45,7 @@ export function parseFlags(args: readonly string[]): StandInFlags | 'version' | 
   return {
     mode: values.mode === 'validate' ? 'validate' : 'serve',
     configFile: values['config-path'] ?? '',
+    configYaml: values['config-yaml'] ?? '',
     epoch: Number(values['restart-epoch'] ?? 0),
     baseId: Number(values['base-id'] ?? 0),
     parentShutdownMs: Number(values['parent-shutdown-time-s'] ?? 900) * 1_000,

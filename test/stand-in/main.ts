@@ -43,7 +43,9 @@ class StandIn {
     const beginning = await this.#report();
     this.#handleSignals(beginning.ignores ?? []);
     if (beginning.exit !== undefined) return leave(beginning.exit.code, beginning.exit.lastWords);
-    const { mode, configFile } = this.#flags;
+    const { mode, configFile, configYaml } = this.#flags;
+    // What is judged there has no admin interface.
+    if (mode === 'validate' && configFile === '' && configYaml !== '') return leave(0, `configuration '' OK`);
     const address = adminAddressOf(configFile);
     if (mode === 'validate') return leave(0, `configuration '${configFile}' OK`);
     say('info', `initializing epoch ${this.#flags.epoch}`);
