@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer, request } from 'node:http';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
@@ -258,4 +258,63 @@ test('at most four debuggers watch', async () => {
 test('without the debugger there is no such path', async () => {
   const { url } = await serving({});
   expect((await fetch(`${url}/debug/trace`)).status).toBe(404);
+});
+
+test('the log has one line for all who hear the same of readiness', async () => {
+  const { url, log } = await serving({
+    answer: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no epoch serves' })),
+  });
+  const ask = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
+  for (let round = 0; round < 3; round++) {
+    expect(new Set(await Promise.all(Array.from({ length: 40 }, ask)))).toEqual(new Set([503]));
+  }
+  expect(log.filter((line) => line.includes('not ready'))).toHaveLength(1);
+});
+
+test('many who ask at once for readiness are one question', async () => {
+  const waiting: Told[] = [];
+  const { url, told, order } = await serving({
+    answer: onReadiness((event) => void waiting.push(event) as never),
+  });
+  const asked = Array.from({ length: 20 }, async () => (await fetch(`${url}/healthz/ready`)).status);
+  while (waiting.length === 0) await sleep(5);
+  await sleep(200);
+  expect(told.filter(({ type }) => type === 'readiness.asked')).toHaveLength(1);
+  order(ready(waiting[0]!) as never);
+  expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
+});
+
+test('many who scrape at once cost Envoy one scrape', async () => {
+  let scrapes = 0;
+  const admin = createHttpServer((_, response) => {
+    scrapes++;
+    setTimeout(() => response.end('envoy_up 1\n'), 300);
+  });
+  await new Promise<void>((resolve) => admin.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void admin.close());
+  const { port } = admin.address() as { port: number };
+  const { url } = await serving({ admins: adminInterfaces(port) });
+  const scrape = async (): Promise<string> => (await fetch(`${url}/stats/prometheus`)).text();
+  const texts = await Promise.all(Array.from({ length: 30 }, scrape));
+  expect(texts.every((text) => text.endsWith('envoy_up 1\n'))).toBe(true);
+  expect(scrapes).toBe(1);
+});
+
+test('what is no request is answered or cut off, and the port goes on', async () => {
+  const { url } = await serving({ answer: onReadiness(ready) });
+  for (const target of ['//', 'http://a:99999999/', '*', '/%', 'x']) {
+    const said = await new Promise<string>((resolve) => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1', () =>
+        socket.write(`GET ${target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`),
+      );
+      let text = '';
+      socket.on('data', (chunk) => {
+        text += String(chunk);
+      });
+      socket.on('error', () => {});
+      socket.once('close', () => resolve(text));
+    });
+    expect(said, target).toMatch(/^HTTP\/1.1 (400|404) /);
+  }
+  expect((await fetch(`${url}/healthz/ready`)).status).toBe(200);
 });

@@ -1,5 +1,5 @@
 /** The http effect of the status actor (spec/agent.md §6.1–6.3): the agent's own port. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { fromCallback } from 'xstate';
 import type {
@@ -13,6 +13,7 @@ import type {
   ReadinessAsked,
 } from '../../machines/agent/protocol.ts';
 import { isSystemError, messageOf } from '../runtime/errors.ts';
+import { createFencedServer } from '../runtime/http-fence.ts';
 import type { Logger } from '../runtime/log.ts';
 import { isLoopback } from '../runtime/loopback.ts';
 import { type TraceEndpoint, tracePath } from '../runtime/trace-endpoint.ts';
@@ -38,6 +39,8 @@ type Report = HttpListening | HttpFailed | ReadinessAsked | EnvoyAnswered | Quit
 
 /** A readiness call that the status actor does not answer in this time is answered "not ready". */
 const answerLimitMs = 5_000;
+/** Between two lines of the log that say the same of readiness: anybody may ask as often as they like. */
+const sayAgainMs = 10_000;
 const textFormat = 'text/plain; version=0.0.4; charset=utf-8';
 
 export function statusServer(environment: StatusServerEnvironment) {
@@ -65,8 +68,12 @@ class StatusEndpoint {
   readonly #server: Server;
   /** Connections that end with this server; those of debuggers last as long as the program. */
   readonly #sockets = new Set<Socket>();
-  /** Readiness calls that wait for the status actor's word, by their number. */
-  readonly #waiting = new Map<number, { response: ServerResponse; limit: NodeJS.Timeout }>();
+  /** Readiness calls that wait for the status actor's word: who asks meanwhile waits for the same one. */
+  #waiting:
+    | { readonly request: number; readonly responses: ServerResponse[]; readonly limit: NodeJS.Timeout }
+    | undefined;
+  /** Envoy's metrics, while they are being asked for. */
+  #scraping: Promise<Buffer> | undefined;
   /** That of the serving epoch. */
   #admin: AdminClient;
   #serving: EnvoyRun | undefined;
@@ -74,16 +81,15 @@ class StatusEndpoint {
   #requests = 0;
   /** Undefined before the first answer. */
   #wasReady: boolean | undefined;
+  #saidNotReady = { reason: '', at: Number.NEGATIVE_INFINITY };
 
   constructor(environment: StatusServerEnvironment, report: (event: Report) => void) {
     this.#environment = environment;
     this.#admin = environment.admins.first;
     this.#report = report;
-    this.#server = createServer((request, response) => {
-      void this.#serve(request, response).catch((error) => {
-        environment.log.error(`${request.method} ${request.url} failed`, { reason: messageOf(error) });
-        if (!response.headersSent) send(response, 500, 'internal error\n');
-      });
+    this.#server = createFencedServer((request, response) => this.#serve(request, response), {
+      failed: (error, { method, target }) =>
+        environment.log.error(`${method} ${target} failed`, { reason: messageOf(error) }),
     });
     this.#server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
@@ -104,11 +110,7 @@ class StatusEndpoint {
   }
 
   close(): void {
-    for (const { response, limit } of this.#waiting.values()) {
-      clearTimeout(limit);
-      send(response, 503, '');
-    }
-    this.#waiting.clear();
+    this.#answerWaiting(503);
     this.#server.close();
     // Kept-alive connections of probes would hold the process; answers on their way are small and written already.
     setImmediate(() => {
@@ -117,18 +119,30 @@ class StatusEndpoint {
   }
 
   answer({ request, ready, reason }: ReadinessAnswer): void {
-    const waiting = this.#waiting.get(request);
-    if (waiting === undefined) return;
-    this.#waiting.delete(request);
-    clearTimeout(waiting.limit);
+    if (this.#waiting?.request !== request) return;
     const { log, metrics } = this.#environment;
-    if (!ready) log.warn('not ready', { reason });
+    if (!ready) this.#sayNotReady(reason);
     else if (this.#wasReady !== true) {
       log.info('ready');
       metrics.ready(performance.now());
     }
     this.#wasReady = ready;
-    send(waiting.response, ready ? 200 : 503, '');
+    this.#answerWaiting(ready ? 200 : 503);
+  }
+
+  #answerWaiting(status: number): void {
+    const { responses = [], limit } = this.#waiting ?? {};
+    clearTimeout(limit);
+    this.#waiting = undefined;
+    for (const response of responses) send(response, status, '');
+  }
+
+  #sayNotReady(reason: string): void {
+    const now = performance.now();
+    const isKnown = this.#wasReady === false && this.#saidNotReady.reason === reason;
+    if (isKnown && now - this.#saidNotReady.at < sayAgainMs) return;
+    this.#saidNotReady = { reason, at: now };
+    this.#environment.log.warn('not ready', { reason });
   }
 
   useAdmin({ epoch, baseId }: EnvoyRun): void {
@@ -168,13 +182,17 @@ class StatusEndpoint {
   }
 
   #readiness(response: ServerResponse): void {
+    if (this.#waiting !== undefined) {
+      this.#waiting.responses.push(response);
+      return;
+    }
     const request = ++this.#requests;
     const limit = setTimeout(
       () =>
         this.answer({ type: 'readiness.answer', request, ready: false, reason: `no answer in ${answerLimitMs} ms` }),
       answerLimitMs,
     );
-    this.#waiting.set(request, { response, limit });
+    this.#waiting = { request, responses: [response], limit };
     this.#report({ type: 'readiness.asked', request });
   }
 
@@ -186,22 +204,27 @@ class StatusEndpoint {
     }
     const { metrics } = this.#environment;
     metrics.scraped();
-    const envoy = await this.#envoyMetrics();
-    const own = await metrics.text();
-    response.setHeader('content-type', textFormat);
-    send(response, 200, own + envoy);
+    this.#scraping ??= this.#envoyMetrics().finally(() => {
+      this.#scraping = undefined;
+    });
+    const envoy = await this.#scraping;
+    const own = Buffer.from(await metrics.text());
+    response.writeHead(200, { 'content-type': textFormat, 'content-length': own.length + envoy.length });
+    response.write(own);
+    // The same bytes for all who ask at once: Envoy's may be megabytes.
+    response.end(envoy);
   }
 
-  async #envoyMetrics(): Promise<string> {
+  async #envoyMetrics(): Promise<Buffer> {
     const { metrics, log } = this.#environment;
     try {
       const { status, body } = await this.#admin.get('/stats/prometheus');
-      if (status === 200) return body;
+      if (status === 200) return Buffer.from(body);
       throw new Error(`Envoy answers ${status}`);
     } catch (error) {
       metrics.scrapeFailed('envoy');
       log.warn("Envoy's metrics are missing", { reason: messageOf(error) });
-      return '';
+      return Buffer.alloc(0);
     }
   }
 
