@@ -75,7 +75,7 @@ export async function startInboundListener(place: InboundPlace): Promise<Inbound
     application.close();
   };
   try {
-    await untilListening(envoy, ads);
+    await untilListening(envoy, ads, port);
   } catch (error) {
     await stop();
     throw error;
@@ -124,10 +124,22 @@ function toApplication(name: string, port: number): Resource {
   return new Resource(name, ClusterSchema, cluster);
 }
 
-async function untilListening(envoy: RealEnvoy, ads: AdsStandIn): Promise<void> {
+/** Envoy counts a listener as active before its workers listen. */
+async function untilListening(envoy: RealEnvoy, ads: AdsStandIn, port: number): Promise<void> {
   await until(async () => {
     expect(ads.refusals).toEqual([]);
     return (await envoy.admin('/stats')).includes('listener_manager.total_listeners_active: 1');
+  });
+  await until(() => accepts(port));
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
   });
 }
 
