@@ -229,6 +229,7 @@ export const adsConnectionMachine = setup({
       states: {
         'caught up': {
           description: 'The client has been sent all that concerns it.',
+          meta: { waitsFor: 'a change or a request: this is the work' },
           always: { guard: 'somethingWaits', target: 'waiting for the client' },
         },
         'waiting for the client': {

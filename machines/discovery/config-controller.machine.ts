@@ -184,6 +184,7 @@ export const configControllerMachine = setup({
   states: {
     idle: {
       description: 'Not asked for yet.',
+      meta: { waitsFor: 'configs.load, which the start sends' },
       on: {
         'configs.load': [
           { guard: 'hasNoDirectory', target: 'without configuration' },
@@ -193,6 +194,7 @@ export const configControllerMachine = setup({
     },
     'without configuration': {
       description: 'No directory was named: there is nothing to read and nothing to watch.',
+      meta: { waitsFor: 'nothing' },
       entry: { type: 'reportSynced', params: { reading: { outcome: 'missing', problems: [] } } },
       on: { 'configs.load': {} },
     },
@@ -212,6 +214,7 @@ export const configControllerMachine = setup({
       states: {
         loading: {
           description: 'The directory is read for the first time.',
+          meta: { waitsFor: 'the reading of the directory; /ready says so' },
           invoke: {
             id: 'reading',
             src: 'readDirectory',
@@ -244,10 +247,12 @@ export const configControllerMachine = setup({
         },
         missing: {
           description: 'Nobody knows what to serve: an empty configuration would take everything from everyone.',
+          meta: { waitsFor: 'the end of the program' },
           on: { 'files.changed': { description: 'The program is about to end.' } },
         },
         current: {
           description: 'What is in force is what the directory says.',
+          meta: { waitsFor: 'a change of the files: this is the work' },
           on: { 'files.changed': { target: 'coalescing', actions: remembered } },
         },
         coalescing: {
@@ -257,6 +262,7 @@ export const configControllerMachine = setup({
         },
         reading: {
           description: 'Changed files are read again. The last good objects are in force.',
+          meta: { waitsFor: 'the reading of files; the last good objects are in force' },
           invoke: {
             id: 'reading',
             src: 'readDirectory',

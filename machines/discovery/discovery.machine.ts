@@ -17,6 +17,7 @@ export const discoveryMachine = discoverySetup.createMachine({
   states: {
     'preparing environment': {
       description: 'What was asked for by flags and environment is had, or cannot be had here. Nothing is open yet.',
+      meta: { waitsFor: 'the files that flags name' },
       invoke: {
         id: 'environment',
         src: 'prepare',
@@ -118,20 +119,24 @@ export const discoveryMachine = discoverySetup.createMachine({
           states: {
             'starting http': {
               description: 'First of all: from here on /ready answers 503 rather than nothing.',
+              meta: { waitsFor: 'the operating system, which opens a port or refuses it at once' },
               entry: 'openHttp',
               on: { 'http.listening': 'loading mesh config' },
             },
             'loading mesh config': {
               description: 'Everything that follows depends on mesh-wide settings, discovery selectors among them.',
+              meta: { waitsFor: 'the first reading of the file; /ready says so' },
               entry: 'loadMesh',
               on: { 'settings.loaded': { guard: 'isMesh', target: 'loading networks' } },
             },
             'loading networks': {
+              meta: { waitsFor: 'the first reading of the file; /ready says so' },
               entry: 'loadNetworks',
               on: { 'settings.loaded': { guard: 'isNetworks', target: 'making config controller' } },
             },
             'making config controller': {
               description: 'Which sources there are: a directory, those of the mesh configuration.',
+              meta: { waitsFor: 'what the flags and the mesh configuration name; /ready says so' },
               invoke: {
                 id: 'config-sources',
                 src: 'prepare',
@@ -148,6 +153,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             },
             'making service controllers': {
               description: 'One registry for each that was asked for, and the one of ServiceEntries.',
+              meta: { waitsFor: 'what the flags name; /ready says so' },
               invoke: {
                 id: 'registries',
                 src: 'prepare',
@@ -162,6 +168,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             },
             'reading server certificates': {
               description: 'What the secure port shows its clients.',
+              meta: { waitsFor: 'the files of the certificates; /ready says so' },
               invoke: {
                 id: 'server-certificates',
                 src: 'prepare',
@@ -172,6 +179,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             },
             'making authenticators': {
               description: 'Who may be whom on the secure port.',
+              meta: { waitsFor: 'what the flags name; /ready says so' },
               invoke: {
                 id: 'authenticators',
                 src: 'prepare',
@@ -182,11 +190,15 @@ export const discoveryMachine = discoverySetup.createMachine({
             },
             'syncing configuration': {
               description: 'Everything is made; now it runs. All configuration objects are read.',
+              meta: { waitsFor: 'the first reading of the directories, tried again while it fails; /ready says so' },
               entry: 'loadConfigs',
               on: { 'configs.synced': 'syncing registries', 'configs.failed': failed('configuration') },
             },
             'syncing registries': {
               description: 'Making services and endpoints, of the first lists of all registries.',
+              meta: {
+                waitsFor: 'the first lists of registries, which have a limit; /ready names those that are missing',
+              },
               entry: 'loadServices',
               on: { 'services.synced': 'fetching keys of issuers', 'services.failed': failed('services') },
             },
@@ -194,12 +206,14 @@ export const discoveryMachine = discoverySetup.createMachine({
               description:
                 'A proxy that comes back to this control plane must not refuse tokens that it took before. An issuer that ' +
                 'does not answer is not waited for.',
+              meta: { waitsFor: 'issuers of tokens, which have a limit; /ready says so' },
               entry: 'loadKeys',
               on: { 'jwks.synced': 'building first push context' },
             },
             'building first push context': {
               description:
                 'It takes in all updates that were received until now. Nobody is served before (§2.2 step 3).',
+              meta: { waitsFor: 'a context, tried again while it cannot be built; /ready says so' },
               entry: 'startPush',
               on: {
                 'context.built': [
@@ -210,15 +224,18 @@ export const discoveryMachine = discoverySetup.createMachine({
               },
             },
             'opening secure xDS port': {
+              meta: { waitsFor: 'the operating system, which opens a port or refuses it at once' },
               entry: 'listenSecurely',
               on: { 'ads.listening': 'opening xDS port', 'ads.failed': failed('secure xDS server') },
             },
             'opening xDS port': {
+              meta: { waitsFor: 'the operating system, which opens a port or refuses it at once' },
               entry: 'listen',
               on: { 'ads.listening': 'serving' },
             },
             serving: {
               description: 'Proxies are served, /ready answers 200.',
+              meta: { waitsFor: 'a signal: this is the work' },
               entry: 'becomeReady',
               on: { 'push.wanted': { actions: 'pushEverything' } },
             },

@@ -139,6 +139,7 @@ export const jwksMachine = setup({
   states: {
     idle: {
       description: 'Not asked for yet. What changes meanwhile is seen at the first look.',
+      meta: { waitsFor: 'jwks.load, which the start sends' },
       on: { 'jwks.load': 'loading' },
     },
     loading: {
@@ -147,6 +148,7 @@ export const jwksMachine = setup({
       onDone: { target: 'following', actions: ['reportSynced', 'waitNoLonger', 'forgetDue'] },
       states: {
         looking: {
+          meta: { waitsFor: 'a look at the objects in force' },
           entry: 'takeChanges',
           invoke: {
             id: 'sources',
@@ -170,6 +172,7 @@ export const jwksMachine = setup({
       states: {
         current: {
           description: 'Proxies have been told of everything.',
+          meta: { waitsFor: 'a change of objects or of keys: this is the work' },
           always: [
             { guard: 'somethingIsDue', actions: ['requestPush', 'forgetDue'] },
             { guard: 'somethingChanged', target: 'looking' },
@@ -177,6 +180,7 @@ export const jwksMachine = setup({
         },
         looking: {
           description: 'Objects changed: perhaps they ask for other keys.',
+          meta: { waitsFor: 'a look at the objects in force' },
           entry: 'takeChanges',
           invoke: {
             id: 'sources',

@@ -78,6 +78,7 @@ export const keySetMachine = setup({
   states: {
     fetching: {
       description: 'The issuer is asked. What was fetched before is in force.',
+      meta: { waitsFor: 'the answer of the issuer, which has a limit' },
       invoke: {
         id: 'fetching',
         src: 'fetchKeySet',

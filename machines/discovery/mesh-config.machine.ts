@@ -106,6 +106,7 @@ export const meshConfigMachine = setup({
   states: {
     idle: {
       description: 'Not asked for yet.',
+      meta: { waitsFor: 'settings.load, which the start sends' },
       on: { 'settings.load': 'in force' },
     },
     'in force': {
@@ -127,6 +128,7 @@ export const meshConfigMachine = setup({
       states: {
         loading: {
           description: 'There is no value yet: the file is read for the first time.',
+          meta: { waitsFor: 'the reading of one file' },
           invoke: {
             id: 'reading',
             src: 'readSettings',
@@ -165,6 +167,7 @@ export const meshConfigMachine = setup({
         },
         settled: {
           description: 'Nothing has happened to the file since it was read.',
+          meta: { waitsFor: 'a change of the file: this is the work' },
           entry: 'forgetFailures',
           on: { 'files.changed': 'settling' },
         },
@@ -175,6 +178,7 @@ export const meshConfigMachine = setup({
         },
         reading: {
           description: 'The file is read again. The last good value is in force.',
+          meta: { waitsFor: 'the reading of one file; the last good value is in force' },
           invoke: {
             id: 'reading',
             src: 'readSettings',

@@ -100,6 +100,7 @@ export const pushQueueMachine = setup({
       states: {
         'all served': {
           description: 'Every proxy has had its turn with all that was pushed.',
+          meta: { waitsFor: 'a push: this is the work' },
           on: {
             'clients.push': [
               { guard: 'nobodyIsConnected', actions: 'reportServed', description: 'There is nobody to serve.' },
@@ -113,6 +114,7 @@ export const pushQueueMachine = setup({
         },
         serving: {
           description: 'Proxies are being brought up to date; nobody waits.',
+          meta: { waitsFor: 'clients, each of which has the limit of its connection' },
           always: [
             { guard: 'somebodyWaits', target: 'throttled' },
             { guard: 'nobodyIsConcerned', target: 'all served', actions: 'reportServed' },
@@ -120,6 +122,7 @@ export const pushQueueMachine = setup({
         },
         throttled: {
           description: 'As many proxies as allowed are being brought up to date, and others wait for their turn.',
+          meta: { waitsFor: 'clients, each of which has the limit of its connection' },
           always: [
             { guard: 'nobodyIsConcerned', target: 'all served', actions: 'reportServed' },
             { guard: not('somebodyWaits'), target: 'serving' },
@@ -129,6 +132,7 @@ export const pushQueueMachine = setup({
     },
     draining: {
       description: 'The control plane stops. Who is in the line still has its turn; nothing new is taken.',
+      meta: { waitsFor: 'clients in the line; the shutdown time is the limit' },
       always: { guard: 'nobodyIsConcerned', target: 'drained' },
       on: {
         'clients.push': { description: 'The next server has it.' },
@@ -138,6 +142,7 @@ export const pushQueueMachine = setup({
     },
     drained: {
       description: 'Nobody waits, and nobody will.',
+      meta: { waitsFor: 'nothing' },
       on: {
         'clients.push': { description: 'The next server has it.' },
         'proxy.joined': { description: 'Nothing will be pushed to it.' },

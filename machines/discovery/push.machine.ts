@@ -173,6 +173,7 @@ export const pushMachine = setup({
   states: {
     'waiting for the sources': {
       description: 'Requests are kept: the first context shows what they are about anyway.',
+      meta: { waitsFor: 'push.start, which the start sends when the sources are read' },
       on: {
         'push.request': { actions: 'gather' },
         'push.start': 'building the first context',
@@ -180,6 +181,7 @@ export const pushMachine = setup({
     },
     'building the first context': {
       description: 'There is no context yet, so nothing can be served.',
+      meta: { waitsFor: 'a computation of ours, tried again while it fails' },
       entry: 'takeEverything',
       invoke: {
         id: 'context',
@@ -209,6 +211,7 @@ export const pushMachine = setup({
           states: {
             none: {
               description: 'Nobody has asked for anything since the last context was begun.',
+              meta: { waitsFor: 'a change: this is the work' },
               always: { guard: 'somethingIsGathered', target: 'gathering' },
               on: {
                 'push.request': [
@@ -258,6 +261,7 @@ export const pushMachine = setup({
           states: {
             free: {
               description: 'No context is being built.',
+              meta: { waitsFor: 'a change: this is the work' },
               always: [
                 { guard: 'isTimeToPush', target: 'building', actions: 'take' },
                 {
@@ -269,6 +273,7 @@ export const pushMachine = setup({
             },
             building: {
               description: 'One context is being built. Proxies are served from the last one.',
+              meta: { waitsFor: 'a computation of ours; the last context is in force' },
               invoke: {
                 id: 'context',
                 src: 'buildContext',
@@ -312,10 +317,12 @@ export const pushMachine = setup({
           states: {
             none: {
               description: 'No endpoint change is in a hurry.',
+              meta: { waitsFor: 'a change: this is the work' },
               always: { guard: 'somethingIsUrgent', target: 'building', actions: 'takeUrgent' },
             },
             building: {
               description: 'Endpoints that do not wait get a context beside the one that others wait for.',
+              meta: { waitsFor: 'a computation of ours; the last context is in force' },
               invoke: {
                 id: 'endpoints',
                 src: 'buildContext',

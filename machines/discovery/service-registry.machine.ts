@@ -167,6 +167,7 @@ export const serviceRegistryMachine = setup({
   states: {
     idle: {
       description: 'Not asked for yet. What changes meanwhile is part of the first computation.',
+      meta: { waitsFor: 'services.load, which the start sends' },
       on: { 'services.load': 'loading' },
     },
     loading: {
@@ -216,10 +217,12 @@ export const serviceRegistryMachine = setup({
     },
     current: {
       description: 'Services and endpoints are what the objects in force say.',
+      meta: { waitsFor: 'a change of objects or of a registry: this is the work' },
       always: { guard: 'somethingIsPending', target: 'computing' },
     },
     computing: {
       description: 'Services and endpoints are made anew. The last ones are in force.',
+      meta: { waitsFor: 'a computation of ours; the last services are in force' },
       entry: 'takeChanges',
       exit: 'forgetChanges',
       invoke: {

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { AnyStateNode } from 'xstate';
-import { ownMachines } from '../../src/debugger/generate/own-machines.ts';
+import { namedMachines } from '../../src/debugger/statechart/named-machines.ts';
 import { leaves } from './chart.ts';
 
 const hasLimit = (node: AnyStateNode): boolean => Object.keys(node.config.after ?? {}).length > 0;
@@ -25,7 +25,7 @@ function waitingWithoutReason(root: AnyStateNode): string[] {
 }
 
 describe('a state that may last says what it waits for:', () => {
-  test.each(ownMachines.map((machine) => [machine.name, machine] as const))('%s', async (_, machine) => {
+  test.each(namedMachines.map((machine) => [machine.name, machine] as const))('%s', async (_, machine) => {
     const { root } = await machine.load();
     expect(waitingWithoutReason(root)).toEqual([]);
   });
