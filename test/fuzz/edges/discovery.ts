@@ -139,7 +139,8 @@ class DiscoverySubject implements Subject {
     try {
       return await this.#serves(client.sotw());
     } catch (error) {
-      return [this.#discovery.program.hopeless() ?? `a client that behaves: ${messageOf(error)}`];
+      const lastWords = this.#discovery.program.lines.slice(-15).map((line) => line.slice(0, 300));
+      return [this.#discovery.program.hopeless() ?? `a client that behaves: ${messageOf(error)}`, ...lastWords];
     } finally {
       client.close();
     }
@@ -244,48 +245,52 @@ const namesOf = (draw: Draw): string[] =>
 /** Protobuf's texts have no lone surrogates; those are thrown as bytes elsewhere. */
 const wellFormed = (text: string): string => text.toWellFormed();
 
-async function saySotw(stream: SotwStream, draw: Draw): Promise<string> {
-  const said: string[] = [];
-  if (draw.chance(0.9)) stream.send({ node: nodeOf(draw), typeUrl: typeUrls.CDS });
-  for (let left = draw.int(1, 12); left > 0; left--) {
-    if (draw.chance(0.6)) await sleep(draw.int(0, 12));
-    const last = stream.responses.at(-1);
-    const request = {
-      typeUrl: draw.chance(0.4) && last !== undefined ? last.typeUrl : typeOf(draw),
-      resourceNames: namesOf(draw),
-      responseNonce: draw.chance(0.6) ? (last?.nonce ?? '') : wellFormed(oddText(draw)),
-      versionInfo: draw.chance(0.5) ? (last?.versionInfo ?? '') : wellFormed(oddText(draw)),
-      ...(draw.chance(0.2) && { errorDetail: { code: 3, message: wellFormed(oddText(draw)) } }),
-      ...(draw.chance(0.1) && { node: nodeOf(draw) }),
-    };
-    said.push(`${request.typeUrl.slice(-20)}(${request.resourceNames.length}) ${shown(request.responseNonce, 20)}`);
-    stream.send(request);
-  }
-  await settled(stream, draw);
-  return said.join(', ');
+/** What every request may have, of the last response or not. */
+function said(draw: Draw, last: { readonly typeUrl: string; readonly nonce: string } | undefined) {
+  return {
+    typeUrl: draw.chance(0.4) && last !== undefined ? last.typeUrl : typeOf(draw),
+    responseNonce: draw.chance(0.6) ? (last?.nonce ?? '') : wellFormed(oddText(draw)),
+    ...(draw.chance(0.2) && { errorDetail: { code: 3, message: wellFormed(oddText(draw)) } }),
+    ...(draw.chance(0.1) && { node: nodeOf(draw) }),
+  };
 }
 
-async function sayDelta(stream: DeltaStream, draw: Draw): Promise<string> {
-  const said: string[] = [];
+/** A session: mostly it says who it is, then a few odd things. @returns what was said */
+async function converse(stream: SotwStream | DeltaStream, draw: Draw, sayOne: () => string): Promise<string> {
+  const all: string[] = [];
   if (draw.chance(0.9)) stream.send({ node: nodeOf(draw), typeUrl: typeUrls.CDS });
   for (let left = draw.int(1, 12); left > 0; left--) {
     if (draw.chance(0.6)) await sleep(draw.int(0, 12));
-    const last = stream.responses.at(-1);
-    const request = {
-      typeUrl: draw.chance(0.4) && last !== undefined ? last.typeUrl : typeOf(draw),
-      resourceNamesSubscribe: namesOf(draw),
-      resourceNamesUnsubscribe: namesOf(draw),
-      responseNonce: draw.chance(0.6) ? (last?.nonce ?? '') : wellFormed(oddText(draw)),
-      initialResourceVersions: Object.fromEntries(draw.list(0, 3, () => [wellFormed(oddText(draw)), 'v'])),
-      ...(draw.chance(0.2) && { errorDetail: { code: 3, message: wellFormed(oddText(draw)) } }),
-    };
-    said.push(
-      `${request.typeUrl.slice(-20)}(+${request.resourceNamesSubscribe.length}) ${shown(request.responseNonce, 20)}`,
-    );
-    stream.send(request);
+    all.push(sayOne());
   }
   await settled(stream, draw);
-  return said.join(', ');
+  return all.join(', ');
+}
+
+function saySotw(stream: SotwStream, draw: Draw): Promise<string> {
+  return converse(stream, draw, () => {
+    const last = stream.responses.at(-1);
+    const request = {
+      ...said(draw, last),
+      resourceNames: namesOf(draw),
+      versionInfo: draw.chance(0.5) ? (last?.versionInfo ?? '') : wellFormed(oddText(draw)),
+    };
+    stream.send(request);
+    return `${request.typeUrl.slice(-20)}(${request.resourceNames.length}) ${shown(request.responseNonce, 20)}`;
+  });
+}
+
+function sayDelta(stream: DeltaStream, draw: Draw): Promise<string> {
+  return converse(stream, draw, () => {
+    const request = {
+      ...said(draw, stream.responses.at(-1)),
+      resourceNamesSubscribe: namesOf(draw),
+      resourceNamesUnsubscribe: namesOf(draw),
+      initialResourceVersions: Object.fromEntries(draw.list(0, 3, () => [wellFormed(oddText(draw)), 'v'])),
+    };
+    stream.send(request);
+    return `${request.typeUrl.slice(-20)}(+${request.resourceNamesSubscribe.length}) ${shown(request.responseNonce, 20)}`;
+  });
 }
 
 async function settled(stream: SotwStream | DeltaStream, draw: Draw): Promise<void> {
