@@ -1,4 +1,4 @@
-import { and } from 'xstate';
+import { and, type ErrorActorEvent } from 'xstate';
 import { newestOf, servingOf } from './epoch-record.ts';
 import { supervisorSetup } from './supervisor.setup.ts';
 import { servingLost, starting } from './supervisor.starting.ts';
@@ -32,7 +32,13 @@ export const supervisorMachine = supervisorSetup.createMachine({
   on: {
     'logs.reopen': { actions: 'reopenLogs' },
     // A chart of ours that fails is a bug. The agent ends, and the process table ends what is left.
-    'xstate.error.actor.*': '.failed',
+    'xstate.error.actor.*': {
+      target: '.failed',
+      actions: {
+        type: 'noteFault',
+        params: ({ event }: { event: ErrorActorEvent }) => ({ actor: event.actorId, error: event.error }),
+      },
+    },
     // Ignored wherever no state has a use for them: they are in the trace, and so in the log.
     'epoch.started': {},
     'epoch.waiting': {},

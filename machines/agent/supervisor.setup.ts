@@ -1,5 +1,5 @@
 import { assign, enqueueActions, sendTo, setup } from 'xstate';
-import { promiseEffect } from '../effect.ts';
+import { promiseEffect, reasonOf } from '../effect.ts';
 import { epochMachine } from './epoch.machine.ts';
 import {
   type BaseIds,
@@ -228,6 +228,13 @@ export const supervisorSetup = setup({
           ...context.attempts,
           `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`,
         ].slice(-attemptsKept),
+    }),
+    /** Not the Envoy's fault, and said so. */
+    noteFault: assign({
+      attempts: ({ context }, params: { actor: string; error: unknown }) =>
+        [...context.attempts, `${params.actor} failed within the agent: ${reasonOf(params.error)}`].slice(
+          -attemptsKept,
+        ),
     }),
     countCalledOff: assign({ calledOff: ({ context }) => context.calledOff + 1 }),
     /** Its base id takes no other Envoy until it is gone after all. */

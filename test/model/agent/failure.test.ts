@@ -400,6 +400,7 @@ test('a chart of ours that fails ends the agent, and says so', async () => {
   world.breakNextProcess = true;
   await world.certificate('digest-1');
   expect(world.output()?.exitCode).toBe(1);
+  expect(world.output()?.trouble.join('\n')).toMatch(/epoch-1 failed within the agent: a bug of ours/);
   expect(world.supervisorState()).toBe('gone');
   // No diagram has what happens after a bug.
   AgentWorld.made.splice(0);
