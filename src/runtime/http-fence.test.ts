@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { faultOwner } from './fault-owner.ts';
-import { createFencedServer, type HttpFenceOptions, type HttpServe, urlOf } from './http-fence.ts';
+import { createFencedServer, defaultHttpLimits, type HttpFenceOptions, type HttpServe, urlOf } from './http-fence.ts';
 import { catchUncaught } from './uncaught.ts';
 
 const servers: Server[] = [];
@@ -174,6 +174,30 @@ describe('a connection', () => {
     socket.write(bytes);
     const ended = said(socket).then(() => 'closed');
     expect(await Promise.race([ended, sleep(5_000, 'still there')])).toBe('closed');
+  });
+
+  it('that asks more and more before it reads is cut off, and costs a few answers', async () => {
+    let asked = 0;
+    const port = await serve(async (_request, response) => {
+      asked++;
+      await sleep(50);
+      response.end('page');
+    });
+    const socket = await open(port);
+    const answer = said(socket);
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(1_000));
+    await answer;
+    expect(asked).toBe(defaultHttpLimits.maxPipelined);
+  });
+
+  it('that asks one after the other may ask as often as it likes', async () => {
+    const port = await serve();
+    const socket = await open(port);
+    for (let i = 0; i < 50; i++) {
+      socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+      await once(socket, 'data');
+    }
+    expect(socket.destroyed).toBe(false);
   });
 
   it('that does not read its answer is closed in time', async () => {

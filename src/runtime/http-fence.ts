@@ -21,6 +21,8 @@ export interface HttpLimits extends ConnectionBoundsOptions {
   /** As long as a client may leave an answer unread. */
   readonly unreadMs: number;
   readonly maxHeaderBytes: number;
+  /** Requests of one connection that are being answered: who sends more before it reads is cut off. */
+  readonly maxPipelined: number;
   /** How often the first two are looked after. */
   readonly checkMs: number;
 }
@@ -31,6 +33,7 @@ export const defaultHttpLimits: HttpLimits = {
   idleMs: 90_000,
   unreadMs: 30_000,
   maxHeaderBytes: 16 * 1024,
+  maxPipelined: 8,
   checkMs: 1_000,
   maxPerAddress: 256,
   maxInWhole: 1_024,
@@ -59,6 +62,7 @@ export function createFencedServer(serve: HttpServe, options: HttpFenceOptions =
     connectionsCheckingInterval: limits.checkMs,
   });
   const bounds = new ConnectionBounds<Socket>(limits);
+  const underWay = new WeakMap<Socket, number>();
   server.on('connection', (socket: Socket) => {
     // Without a listener an error of a socket that was taken from the parser (CONNECT) would end the program.
     socket.on('error', () => socket.destroy());
@@ -71,8 +75,18 @@ export function createFencedServer(serve: HttpServe, options: HttpFenceOptions =
   });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
+    const pipelined = (underWay.get(socket) ?? 0) + 1;
+    if (pipelined > limits.maxPipelined) {
+      socket.destroy();
+      return;
+    }
+    underWay.set(socket, pipelined);
     bounds.busy(socket);
-    response.on('close', () => bounds.idle(socket));
+    response.on('close', () => {
+      const left = (underWay.get(socket) ?? 1) - 1;
+      underWay.set(socket, left);
+      if (left === 0) bounds.idle(socket);
+    });
     letGoWhenUnread(response, limits.unreadMs);
     fence(request, response, serve, options);
   });
