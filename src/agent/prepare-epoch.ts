@@ -6,12 +6,13 @@ import { fromPromise } from 'xstate';
 import type { Prepared, PrepareOrder } from '../../machines/agent/epoch.machine.ts';
 import { parseHostAndPort } from '../model/proxy-config.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
+import { makeFolder } from '../runtime/make-folder.ts';
 import { connectionProblem } from './admin-client.ts';
 import type { AdminInterfaces } from './admin-interfaces.ts';
 import { digestDirectories } from './certificate-files.ts';
 import { type EnvoyFlags, validationArguments } from './envoy-args.ts';
 import { validateWithEnvoy } from './envoy-validation.ts';
-import { makeFolder, type ScratchParent, unwritable } from './scratch-folder.ts';
+import { type ScratchParent, unwritable } from './scratch-folder.ts';
 
 export interface PrepareEnvironment {
   readonly binary: string;

@@ -3,9 +3,10 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { execa } from 'execa';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
+import { makeFolder } from '../runtime/make-folder.ts';
 import { ensureRunDir } from '../runtime/run-dir.ts';
 import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
-import { inScratchFolder, makeFolder, unwritable } from './scratch-folder.ts';
+import { inScratchFolder, unwritable } from './scratch-folder.ts';
 
 export interface Requirements {
   readonly runDir: string;

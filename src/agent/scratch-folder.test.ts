@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { inScratchFolder, makeFolder } from './scratch-folder.ts';
+import { makeFolder } from '../runtime/make-folder.ts';
+import { inScratchFolder } from './scratch-folder.ts';
 import { temporaryFolder } from './testing/real-envoy.ts';
 
 function folder(): string {

@@ -2,9 +2,10 @@
  * Files of the agent that live for a moment: pipes to an Envoy, a bootstrap that is being written. The folder that they lie
  * in may be read-only, full, or gone since the last time: that is told with its name and the flag that names another one.
  */
-import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { ChartpilotError, isSystemError, messageOf } from '../runtime/errors.ts';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { ChartpilotError, messageOf } from '../runtime/errors.ts';
+import { makeFolder } from '../runtime/make-folder.ts';
 
 /** A folder that may be written, and the flag that names another one. */
 export interface ScratchParent {
@@ -43,40 +44,6 @@ function removeQuietly(folder: string): void {
     rmSync(folder, { recursive: true, force: true });
   } catch {
     // The parent may be gone by now.
-  }
-}
-
-/**
- * Makes a folder and those above it that are missing. Node's own `recursive` tries for ever where the system goes on
- * saying ENOENT: below a working directory that was removed, in /proc.
- */
-export function makeFolder(path: string, mode = 0o777): void {
-  const missing: string[] = [];
-  for (let folder = path; !madeOrThere(folder, mode); folder = dirname(folder)) {
-    missing.push(folder);
-    // Where nothing is above, ENOENT has another reason: the next try throws it.
-    if (dirname(folder) === folder || folder === '.') break;
-  }
-  for (const folder of missing.toReversed()) mkdirUnlessThere(folder, mode);
-}
-
-/** @returns false when what is above it is missing */
-function madeOrThere(folder: string, mode: number): boolean {
-  try {
-    mkdirUnlessThere(folder, mode);
-    return true;
-  } catch (error) {
-    if (isSystemError(error, 'ENOENT')) return false;
-    throw error;
-  }
-}
-
-function mkdirUnlessThere(folder: string, mode: number): void {
-  try {
-    mkdirSync(folder, { mode });
-  } catch (error) {
-    if (!isSystemError(error, 'EEXIST')) throw error;
-    if (!statSync(folder).isDirectory()) throw new Error(`ENOTDIR: ${folder} is not a directory`, { cause: error });
   }
 }
 

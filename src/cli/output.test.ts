@@ -129,3 +129,19 @@ test('the rest of a long answer is not computed for a reader that has what it wa
   expect(stdout.split('\n')).toHaveLength(2);
   expect(stderr).not.toMatch(/EPIPE| at /);
 });
+
+test('validate reads standard input to its end, however long whoever writes it takes', async () => {
+  const child = spawn(bin('pilot-discovery'), ['validate', '-'], { stdio: ['pipe', 'ignore', 'pipe'] });
+  let told = '';
+  child.stderr.on('data', (chunk) => {
+    told += String(chunk);
+  });
+  const ended = once(child, 'close');
+  await sleep(1_000);
+  child.stdin.write('apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: b}\n');
+  await sleep(500);
+  child.stdin.end(
+    'spec: {hosts: [a.example.com], resolution: NONE, ports: [{number: 80, name: http, protocol: HTTP}]}\n',
+  );
+  expect([(await ended)[0], told]).toEqual([0, expect.stringMatching(/1 valid object/)]);
+});

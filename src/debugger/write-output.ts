@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
+import { makeFolder } from '../runtime/make-folder.ts';
 
 /**
  * Writes what `--output` asks for, and the folders above it.
@@ -9,7 +10,7 @@ import { ChartpilotError, messageOf } from '../runtime/errors.ts';
  */
 export function writeOutput(path: string, text: string): void {
   try {
-    mkdirSync(dirname(resolve(path)), { recursive: true });
+    makeFolder(dirname(resolve(path)));
     writeFileSync(path, text);
   } catch (error) {
     throw new ChartpilotError('FLAG_INVALID', `--output ${path} cannot be written: ${messageOf(error)}`, {

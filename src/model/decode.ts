@@ -253,6 +253,8 @@ export type Aliases<T> = {
   readonly [oldName: string]: { readonly [K in keyof T]-?: readonly [K, Decoder<Exclude<T[K], undefined>>] }[keyof T];
 };
 
+const noValue = 'has no value: say what it is to be, or leave it out';
+
 /** An object with known fields; any other is a mistake. */
 export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> = {}): Decoder<T> {
   const plan = Object.entries(fields as Record<string, Field<unknown>>).map(([property, field]) => ({
@@ -261,6 +263,7 @@ export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> 
     field,
   }));
   const oldNames = Object.entries(aliases);
+  const refusesNull = new Set(plan.filter(({ field }) => field.refusesNull).map(({ property }) => property));
   const known = new Set([...plan.map((entry) => entry.name), ...Object.keys(aliases)]);
   return (value, path) => {
     if (!isObject(value)) return fail(path, `must be an object, not ${described(value)}`);
@@ -272,12 +275,16 @@ export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> 
       const raw = value[name];
       if (raw !== undefined && raw !== null) result[property] = taken(field.decoder(raw, prefix + name), errors);
       else if (raw === null && field.refusesNull) {
-        errors.push({ path: prefix + name, message: 'has no value: say what it is to be, or leave it out' });
+        errors.push({ path: prefix + name, message: noValue });
         result[property] = missingPart;
       }
     }
     for (const [oldName, [property, decoder]] of oldNames) {
       const raw = value[oldName];
+      if (raw === null && refusesNull.has(String(property))) {
+        errors.push({ path: fieldPath(path, oldName), message: noValue });
+        result[String(property)] = missingPart;
+      }
       if (raw === undefined || raw === null || Object.hasOwn(result, property)) continue;
       result[String(property)] = taken((decoder as Decoder<unknown>)(raw, fieldPath(path, oldName)), errors);
     }

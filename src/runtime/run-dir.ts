@@ -1,8 +1,9 @@
 /** Where programs of this host leave what others of their user must find: locks of base ids, tokens of the debugger. */
-import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ChartpilotError, messageOf } from './errors.ts';
+import { makeFolder } from './make-folder.ts';
 
 /** Where services keep such files, if this user may write there. */
 export const sharedRunDir = '/run/chartpilot';
@@ -11,7 +12,7 @@ export const sharedRunDir = '/run/chartpilot';
 export function chooseRunDir(flag: string | undefined): string {
   if (flag !== undefined) return flag;
   try {
-    mkdirSync(sharedRunDir, { recursive: true });
+    makeFolder(sharedRunDir);
     const probe = join(sharedRunDir, `.probe-${process.pid}`);
     writeFileSync(probe, '');
     rmSync(probe);
@@ -29,7 +30,7 @@ export function ownRunDir(): string {
 /** Makes the directory where it is missing. @throws ChartpilotError FILE_UNREADABLE when it cannot be used */
 export function ensureRunDir(runDir: string): void {
   try {
-    mkdirSync(runDir, { recursive: true, mode: 0o700 });
+    makeFolder(runDir, 0o700);
     // Everybody knows the name, so somebody else may have put it there. A directory that was named is as it was meant to be.
     if (runDir === ownRunDir() && process.getuid?.() !== statSync(runDir).uid) {
       throw new Error('it belongs to another user');

@@ -1,5 +1,6 @@
 /** `pilot-discovery validate FILE|DIR…`: for people and their CI (spec/discovery.md §4.5). */
 import { readFileSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
 import { Command, Option } from 'commander';
 import * as E from 'fp-ts/lib/Either.js';
 import { type Validation, validateFiles } from '../../discovery/config/validate-files.ts';
@@ -48,14 +49,14 @@ async function validate(
   flags: ValidateFlags,
   { out, error }: CommandStreams,
 ): Promise<number> {
-  const texts = paths.includes(standardInput) ? [{ file: '<stdin>', text: readFileSync(0, 'utf8') }] : [];
+  const input = paths.includes(standardInput) ? await readInput() : { texts: [], unreadable: [] };
   const found = await validateFiles(
     paths.filter((path) => path !== standardInput),
-    texts,
+    input.texts,
   );
   const mesh = flags.meshConfig === undefined ? { problems: [], unreadable: [] } : meshProblems(flags.meshConfig);
   const problems = [...mesh.problems, ...found.problems];
-  const unreadable = [...mesh.unreadable, ...found.unreadable];
+  const unreadable = [...input.unreadable, ...mesh.unreadable, ...found.unreadable];
   if (flags.format === 'json')
     out(`${JSON.stringify({ problems, unreadable, files: found.files, objects: found.objects }, null, 2)}\n`);
   else {
@@ -67,14 +68,26 @@ async function validate(
   return problems.some(({ severity }) => severity === 'error' || flags.strict === true) ? 1 : 0;
 }
 
-function meshProblems(file: string): { readonly problems: readonly Problem[]; readonly unreadable: readonly string[] } {
-  let text: string;
+/** To its end, however long whoever writes it takes. */
+async function readInput(): Promise<{
+  readonly texts: { file: string; text: string }[];
+  readonly unreadable: string[];
+}> {
   try {
-    text = readFileSync(file, 'utf8');
+    return { texts: [{ file: '<stdin>', text: await text(process.stdin) }], unreadable: [] };
+  } catch (error) {
+    return { texts: [], unreadable: [`<stdin>: ${messageOf(error)}`] };
+  }
+}
+
+function meshProblems(file: string): { readonly problems: readonly Problem[]; readonly unreadable: readonly string[] } {
+  let content: string;
+  try {
+    content = readFileSync(file, 'utf8');
   } catch (error) {
     return { problems: [], unreadable: [`${file}: ${messageOf(error)}`] };
   }
-  const read = readMeshConfig(file, text);
+  const read = readMeshConfig(file, content);
   return { problems: E.isLeft(read) ? read.left : read.right.warnings, unreadable: [] };
 }
 

@@ -10,6 +10,7 @@ import {
   optional,
   refine,
   required,
+  restrictions,
   struct,
   withDefault,
 } from '../decode.ts';
@@ -40,9 +41,11 @@ export const serverTls: Decoder<ServerTlsSettings> = refine(
     credentialNames: optional(list(name)),
     caCertCredentialName: optional(name),
     tlsCertificates: optional(list(certificate)),
-    subjectAltNames: optional(list(name)),
-    verifyCertificateSpki: optional(list(refine(name, (hash, path) => mistakeAt(path, spkiMistake(hash))))),
-    verifyCertificateHash: optional(list(refine(name, (hash, path) => mistakeAt(path, hashMistake(hash))))),
+    ...restrictions({
+      subjectAltNames: optional(list(name)),
+      verifyCertificateSpki: optional(list(refine(name, (hash, path) => mistakeAt(path, spkiMistake(hash))))),
+      verifyCertificateHash: optional(list(refine(name, (hash, path) => mistakeAt(path, hashMistake(hash))))),
+    }),
     minProtocolVersion: optional(oneOf(tlsVersions)),
     maxProtocolVersion: optional(oneOf(tlsVersions)),
     cipherSuites: optional(list(name)),
@@ -169,9 +172,11 @@ function unusedFields(tls: ServerTlsSettings, path: string): FieldError[] {
     ? `has no effect with mode ${tls.mode}, in which TLS does not end here`
     : 'restricts nobody with mode SIMPLE, in which clients show no certificates: use MUTUAL';
   const given = unused.filter((field) => tls[field] !== undefined && tls[field].length > 0);
+  const empty = ofClients.filter((field) => Array.isArray(tls[field]) && tls[field].length === 0);
   const instead = isFromSecret(tls) && !goesThrough ? files.filter((field) => tls[field] !== undefined) : [];
   return [
     ...given.map((field) => ({ path: fieldPath(path, field), message: inVain })),
+    ...empty.map((field) => ({ path: fieldPath(path, field), message: 'is empty, and restricts nobody' })),
     ...instead
       .filter((field) => !(given as readonly string[]).includes(field))
       .map((field) => ({

@@ -20,6 +20,7 @@ import {
   refine,
   required,
   restricting,
+  restrictions,
   struct,
   text,
 } from '../decode.ts';
@@ -248,9 +249,8 @@ export const clientTls: Decoder<T.ClientTlsSettings> = refine(
     mode: required(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'])),
     clientCertificate: optional(name),
     privateKey: optional(name),
-    caCertificates: optional(name),
+    ...restrictions({ caCertificates: optional(name), subjectAltNames: optional(list(name)) }),
     credentialName: optional(name),
-    subjectAltNames: optional(list(name)),
     sni: optional(text),
     insecureSkipVerify: optional(boolean),
     caCrl: optional(name),

@@ -226,7 +226,7 @@ const httpRoute: Decoder<V.HttpRoute> = refine(
       corsPolicy: optional(corsPolicy),
       headers: optional(headers),
     },
-    { mirrorPercent: ['mirrorPercentage', wholePercent] },
+    { mirrorPercent: ['mirrorPercentage', wholePercent], mirror_percent: ['mirrorPercentage', wholePercent] },
   ),
   ...rules.httpRouteMistakes,
 );
