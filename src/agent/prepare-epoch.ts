@@ -53,7 +53,7 @@ async function requireCertificates(environment: PrepareEnvironment, { certificat
   if (certificates === null || certificates === '' || environment.certificates.length === 0) return;
   const { digest, problems } = await digestDirectories(environment.certificates);
   if (digest === certificates) return;
-  const what = problems.length === 0 ? 'they have not been looked at yet' : problems.join('; ');
+  const what = problems.length === 0 ? 'they have not been looked at yet, or Envoy refused them' : problems.join('; ');
   throw new ChartpilotError('CERTIFICATES_CHANGED', `${what}: Envoy is not restarted`);
 }
 

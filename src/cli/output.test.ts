@@ -145,3 +145,13 @@ test('validate reads standard input to its end, however long whoever writes it t
   );
   expect([(await ended)[0], told]).toEqual([0, expect.stringMatching(/1 valid object/)]);
 });
+
+test('a log that cannot be written is told where it can be', () => {
+  const quiet = ['--registries=', '--grpcAddr', '127.0.0.1:0', '--httpAddr', '127.0.0.1:0', '--monitoringAddr='];
+  const { stderr } = spawnSync(bin('pilot-discovery'), ['discovery', ...quiet, '--log_target', '/dev/full'], {
+    encoding: 'utf8',
+    cwd: folder(),
+    timeout: 4_000,
+  });
+  expect(stderr.match(/the log cannot be written to \/dev\/full: ENOSPC/g)).toHaveLength(1);
+});

@@ -74,5 +74,11 @@ function sinkOf(target: string): LineSink {
   if (target === 'stderr') return standardError;
   const mistake = mistakeInPath(target);
   if (mistake !== undefined) throw new ChartpilotError('FLAG_INVALID', `--log_target ${target}: ${mistake}`);
-  return appendTo(target);
+  const sink = appendTo(target);
+  // The log cannot say it itself.
+  sink.listen({
+    failed: (error) => standardError.write(`the log cannot be written to ${target}: ${messageOf(error)}\n`),
+    recovered: () => standardError.write(`the log is written to ${target} again\n`),
+  });
+  return sink;
 }
