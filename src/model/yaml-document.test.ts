@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { parseYamlDocument, splitDocuments } from './yaml-document.ts';
+import { describe, expect, it, vi } from 'vitest';
+import { explainYamlDocument, parseYamlDocument, splitDocuments } from './yaml-document.ts';
 
 describe('cutting a stream into documents', () => {
   it('cuts at marker lines only, and knows the line on which each part begins', () => {
@@ -56,4 +56,14 @@ describe('a YAML document', () => {
     expect(merged.value).toMatchObject({ over: { x: 1, y: 2 }, same: { x: 1 } });
     expect(merged.positionOf('same.x').line).toBe(1);
   });
+});
+
+it('a key that is no text is told of by whoever reads the value, not by a warning of the process', () => {
+  const warnings: string[] = [];
+  const hear = (warning: string | Error): void => void warnings.push(String(warning));
+  vi.spyOn(process, 'emitWarning').mockImplementation(hear as never);
+  parseYamlDocument({ text: '? [a, b]\n: c\n', line: 1 });
+  explainYamlDocument({ text: '? [a, b]\n: c\n', line: 1 });
+  vi.restoreAllMocks();
+  expect(warnings).toEqual([]);
 });

@@ -109,7 +109,7 @@ function lineStartsOf(text: string): number[] {
 /** Reads one document with every position and mistake; much slower. Never throws. */
 export function explainYamlDocument(part: TextPart): YamlDocument {
   const lineCounter = new LineCounter();
-  const document = parseDocument(part.text, { lineCounter, prettyErrors: false, merge: true });
+  const document = parseDocument(part.text, { lineCounter, prettyErrors: false, merge: true, logLevel: 'error' });
   const at = (offset: number): Position => {
     const { line, col } = lineCounter.linePos(Math.min(offset, part.text.length));
     return { line: part.line + Math.max(line, 1) - 1, column: Math.max(col, 1) };
