@@ -333,6 +333,41 @@ function recordOf(what: Happening, seq: number): TraceRecord {
   return { seq, t: seq, kind: 'event', from: what.from, to: what.to, event: { type: what.type } };
 }
 
+/** Found by chance: who ends is epoch-N+1 of a reading that is half way, and epoch-N of one that is at its end. */
+const endOfTwoReadings: [Shape, Line[], Happening[]] = [
+  {
+    op: 'sequence',
+    inner: [
+      {
+        op: 'opt',
+        inner: [
+          {
+            op: 'sequence',
+            inner: [
+              { op: 'arrow', ends: ['epoch-N+1', 's'], type: 'x.a' },
+              { op: 'arrow', ends: ['s', 'epoch-N'], type: 'x.a' },
+            ],
+          },
+        ],
+      },
+      {
+        op: 'alt',
+        inner: [
+          { op: 'arrow', ends: ['s', 'epoch-N'], type: 'x.a' },
+          { op: 'arrow', ends: ['epoch-N', 's'], type: 'x.a' },
+        ],
+      },
+    ],
+  },
+  [],
+  [
+    { from: 'epoch-2', to: 's', type: 'x.a' },
+    { stopped: 'epoch-2' },
+    { stopped: 'epoch-0' },
+    { from: 's', to: 'epoch-0', type: 'x.a' },
+  ],
+];
+
 test('the check and a reading that looks at all words of a diagram find the same first departure', () => {
   const seen = { accepted: 0, 'out-of-order': 0, unexpected: 0, undeclared: 0, completed: 0, interrupted: 0 };
   fc.assert(
@@ -368,9 +403,7 @@ test('the check and a reading that looks at all words of a diagram find the same
         seen.interrupted += reference.counts.interrupted;
       },
     ),
-    // CI draws the same each time, a person's run others: about one diagram in 50,000 is still read in two ways where an end
-    // stops several readings at once (seed -1405852853).
-    { numRuns: 3_000, ...(process.env.CI !== undefined && { seed: 20_261_122 }) },
+    { numRuns: 3_000, examples: [endOfTwoReadings] },
   );
   // All that can happen has happened.
   for (const times of Object.values(seen)) expect(times).toBeGreaterThan(0);

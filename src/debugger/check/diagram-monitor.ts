@@ -124,16 +124,27 @@ export class DiagramMonitor {
 
   /** An actor was stopped or failed: what an activation tells of it cannot go on. */
   actorEnded(name: string): void {
+    const ended = new Set<Binding>();
     for (const pattern of this.#numbered) {
       const n = matchName(pattern, name);
       if (n === undefined) continue;
       this.#doubt?.seen.add(n);
-      for (const activation of [...(this.#byNumber.get(n) ?? [])]) {
-        const cuts = activation.cuts.filter((cut) => cut.n !== n);
-        if (cuts.length === 0) this.#end(activation, 'interrupted');
-        else this.#stand(activation, cuts);
-      }
+      ended.add(n);
     }
+    // All at once: `epoch-2` is epoch-N of one reading and epoch-N+1 of another.
+    for (const activation of new Set([...ended].flatMap((n) => [...(this.#byNumber.get(n) ?? [])]))) {
+      const cuts = activation.cuts.filter((cut) => !ended.has(cut.n));
+      if (cuts.length > 0) this.#stand(activation, cuts);
+      else this.#end(activation, this.#isCompleteAt(activation, ended) ? 'completed' : 'interrupted');
+    }
+  }
+
+  /** Whether with one of these numbers it was at its end: then it was that one. */
+  #isCompleteAt({ cuts }: Activation, numbers: ReadonlySet<Binding>): boolean {
+    return [...numbers].some((n) => {
+      const own = cuts.filter((cut) => cut.n === n);
+      return own.length > 0 && own.every((cut) => cut.term === this.contract.terms.empty);
+    });
   }
 
   /** Records were lost: live activations may have moved or ended meanwhile, and others may be half done. */
