@@ -26,7 +26,10 @@ function lint(file: string, text: string): { refused: boolean; output: string } 
 describe('a machine', () => {
   test.each([
     ['a Node module', "import { readFileSync } from 'node:fs';\nexport const read = readFileSync;\n"],
-    ['an effect', "import { startRoot } from '../../src/runtime/actor-system.ts';\nexport const start = startRoot;\n"],
+    [
+      'an effect',
+      "import { startRoot } from '../../src/runtime/actors/actor-system.ts';\nexport const start = startRoot;\n",
+    ],
     ['a package other than xstate', "import * as E from 'fp-ts/lib/Either.js';\nexport const right = E.right;\n"],
     ['the clock', 'export const now = Date.now();\n'],
     ['randomness', 'export const chance = Math.random();\n'],
@@ -53,12 +56,20 @@ describe('a machine', () => {
 
 describe('imports point one way', () => {
   test.each([
-    ['src/model/new.ts', '../networking/names.ts'],
+    ['src/model/new.ts', '../networking/index.ts'],
+    ['src/model/kinds/gateway-api/new.ts', '../../../networking/index.ts'],
     ['src/networking/clusters/new.ts', '../../discovery/encoding.ts'],
+    ['src/networking/listeners/http-filters/new.ts', '../../../discovery/ads/encoding.ts'],
     ['src/agent/new.ts', '../discovery/encoding.ts'],
-    ['src/discovery/new.ts', '../agent/bootstrap.ts'],
-    ['src/runtime/new.ts', '../model/config.ts'],
+    ['src/agent/admin/new.ts', '../../discovery/encoding.ts'],
+    ['src/discovery/new.ts', '../agent/bootstrap/bootstrap.ts'],
+    ['src/discovery/monitor/debug/new.ts', '../../../agent/bootstrap/bootstrap.ts'],
+    ['src/runtime/new.ts', '../model/config/config.ts'],
+    ['src/runtime/trace/new.ts', '../../model/config/config.ts'],
     ['src/debugger/new.ts', '../cli/build.ts'],
+    ['src/debugger/explore/new.ts', '../../simulation/agent/explore-agent.ts'],
+    ['src/simulation/agent/new.ts', '../../agent/agent-system.ts'],
+    ['src/cli/commands/new.ts', '../../../test/fixtures/given-mesh.ts'],
   ])('%s may not import %s', (file, imported) => {
     const { refused, output } = lint(file, `import * as all from '${imported}';\nexport const used = all;\n`);
     expect(refused, output).toBe(true);
@@ -91,10 +102,10 @@ describe("the debugger's page", () => {
     'node:fs',
     'xstate',
     'elkjs',
-    '../src/agent/bootstrap.ts',
+    '../src/agent/bootstrap/bootstrap.ts',
     '../../src/discovery/ads/encoding.ts',
     '../src/cli/build.ts',
-    '../src/runtime/trace-file.ts',
+    '../src/runtime/trace/trace-file.ts',
     '../src/debugger/visualize/page-server.ts',
     '../machines/agent/protocol.ts',
   ])('may not import %s', (imported) => {
@@ -113,9 +124,9 @@ describe("the debugger's page", () => {
       '@preact/signals',
       './model/place.ts',
       '../page-data.ts',
-      '../../src/runtime/trace.ts',
-      '../../src/runtime/trace-state.ts',
-      '../../src/runtime/statechart.ts',
+      '../../src/runtime/trace/trace.ts',
+      '../../src/runtime/trace/trace-state.ts',
+      '../../src/runtime/trace/statechart.ts',
       '../../src/debugger/check.ts',
       '../../src/debugger/diagram/parse.ts',
     ];

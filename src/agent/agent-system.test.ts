@@ -9,11 +9,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createAuthority } from '../../test/certs/authority.ts';
 import { replaceFiles } from '../../test/certs/certificate-directory.ts';
+import { envoyBinary, freePort, temporaryFolder, writeAdminOnlyBootstrap } from '../../test/fixtures/real-envoy.ts';
 import { packageRoot } from '../runtime/package-root.ts';
-import type { TraceLine } from '../runtime/trace.ts';
-import { createAdminClient } from './admin-client.ts';
-import { claimBaseId } from './base-ids.ts';
-import { envoyBinary, freePort, temporaryFolder, writeAdminOnlyBootstrap } from './testing/real-envoy.ts';
+import type { TraceLine } from '../runtime/trace/trace.ts';
+import { createAdminClient } from './admin/admin-client.ts';
+import { claimBaseId } from './envoy/base-ids.ts';
 
 // Several real Envoys one after the other, on a machine that may be busy with other tests.
 vi.setConfig({ testTimeout: 90_000 });

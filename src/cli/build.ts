@@ -13,8 +13,8 @@ await build({
   entryPoints: [
     ...['pilot-agent', 'pilot-discovery', 'chartpilot'].map((name) => ({ in: `src/cli/${name}.ts`, out: name })),
     // A thread needs a file of its own to begin with.
-    { in: 'test/simulation/explore-helper.ts', out: 'explore-helper' },
-    { in: 'test/simulation/explore-discovery-helper.ts', out: 'explore-discovery-helper' },
+    { in: 'src/simulation/agent/explore-helper.ts', out: 'explore-helper' },
+    { in: 'src/simulation/discovery/explore-discovery-helper.ts', out: 'explore-discovery-helper' },
   ],
   outdir: 'dist',
   outExtension: { '.js': '.mjs' },

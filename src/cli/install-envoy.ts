@@ -1,5 +1,5 @@
 /** `npm run envoy`: sees to it that there is an Envoy on this machine. */
-import { findEnvoy, installEnvoy } from '../agent/envoy-binary.ts';
+import { findEnvoy, installEnvoy } from '../agent/envoy/envoy-binary.ts';
 import { explainError } from '../runtime/errors.ts';
 import { endProgram, standardError } from '../runtime/standard-streams.ts';
 

@@ -2,10 +2,10 @@
 import { Command, CommanderError, Option } from 'commander';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import { runAgent } from '../agent/agent-system.ts';
-import { findOrInstallEnvoy } from '../agent/envoy-binary.ts';
-import type { ProxyFlags } from '../agent/proxy-flags.ts';
-import { type ProxyOptions, resolveProxyOptions } from '../agent/proxy-options.ts';
-import { proxyConfigToJson } from '../model/proxy-config.ts';
+import { findOrInstallEnvoy } from '../agent/envoy/envoy-binary.ts';
+import type { ProxyFlags } from '../agent/options/proxy-flags.ts';
+import { type ProxyOptions, resolveProxyOptions } from '../agent/options/proxy-options.ts';
+import { proxyConfigToJson } from '../model/mesh/proxy-config.ts';
 import { explainError } from '../runtime/errors.ts';
 import { endProgram, standardError } from '../runtime/standard-streams.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './commands/log-flags.ts';

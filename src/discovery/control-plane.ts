@@ -9,11 +9,11 @@ import { meshConfigMachine, type SettingsReading } from '../../machines/discover
 import type { ConfigChange, SettingsName, StopSignal } from '../../machines/discovery/protocol.ts';
 import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
 import { type ServicesReading, serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
-import { problemText } from '../model/problem.ts';
-import type { Recorder } from '../runtime/actor-system.ts';
+import { problemText } from '../model/config/problem.ts';
+import type { Recorder } from '../runtime/actors/actor-system.ts';
 import { boundedLogger } from '../runtime/bounded-log.ts';
 import type { Logger } from '../runtime/log.ts';
-import type { TraceEndpoint } from '../runtime/trace-endpoint.ts';
+import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
 import { faultLog } from '../runtime/uncaught.ts';
 import { adsEffect } from './ads/ads-effect.ts';
 import type { AdsServer } from './ads/ads-server.ts';

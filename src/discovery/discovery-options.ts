@@ -3,9 +3,9 @@
  * that makes no sense ends the program; an environment variable that makes none has its default, with a warning.
  */
 import { availableParallelism } from 'node:os';
-import { durationMsOf } from '../model/duration.ts';
-import { defaultFeatures, type Features } from '../model/features.ts';
-import type { RegistryOptions } from '../model/service-registry.ts';
+import { durationMsOf } from '../model/fields/duration.ts';
+import { defaultFeatures, type Features } from '../model/mesh/features.ts';
+import type { RegistryOptions } from '../model/services/service-registry.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
 import { booleanOf, Environment, variablesWithoutEffect } from './environment.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';

@@ -16,7 +16,7 @@ import {
 import { eventually } from '../../test/harness/eventually.ts';
 import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
-import type { TraceLine } from '../runtime/trace.ts';
+import type { TraceLine } from '../runtime/trace/trace.ts';
 
 afterEach(stopControlPlanes);
 

@@ -1,10 +1,10 @@
 /** The control plane: started, recorded, and its end awaited. */
 import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
-import { startRoot, whenDone } from '../runtime/actor-system.ts';
+import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
+import { narrate } from '../runtime/actors/narrate.ts';
 import { faultOwner } from '../runtime/fault-owner.ts';
 import type { Logger } from '../runtime/log.ts';
-import { narrate } from '../runtime/narrate.ts';
 import { catchUncaught, faultLog } from '../runtime/uncaught.ts';
 import { ControlPlane, type DiscoveryProgram } from './control-plane.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';

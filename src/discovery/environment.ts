@@ -2,7 +2,7 @@
  * Variables of the environment (spec/discovery.md §1.4). One that makes no sense has its default, with a warning; an empty
  * one counts as unset.
  */
-import { durationMsOf } from '../model/duration.ts';
+import { durationMsOf } from '../model/fields/duration.ts';
 
 export class Environment {
   readonly #env: NodeJS.ProcessEnv;

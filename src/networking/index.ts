@@ -1,15 +1,15 @@
 /** The generators of the control plane, by the type URL of what they make. */
-import type { ConfigKey } from '../model/config.ts';
-import type { ProxyShape } from '../model/proxy-shape.ts';
-import type { PushContext } from '../model/push-context.ts';
+import type { ConfigKey } from '../model/config/config.ts';
+import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../model/push-context/push-context.ts';
 import { policiesWithoutProvider } from './authorization/custom.ts';
 import { buildEndpoints, hostOfAssignment } from './endpoints/build.ts';
-import { type Memory, noMemory, type RememberedType } from './memory.ts';
+import { type Memory, noMemory, type RememberedType } from './inputs/memory.ts';
+import { Resource } from './messages/resource.ts';
 import { buildNameTable } from './name-table/build.ts';
 import { buildClusters, buildExtensions, buildListeners, buildRoutes } from './patches/generators.ts';
 import { patchStatus } from './patches/status.ts';
 import { endpointProjection, type Projection, routeProjection, secretProjection } from './projection.ts';
-import { Resource } from './resource.ts';
 import { buildSecrets } from './secrets/build.ts';
 import { subjectOfCredential } from './secrets/credential-name.ts';
 import { type IsUntouched, untouchedClusters, untouchedEndpoints, untouchedListeners } from './untouched.ts';

@@ -2,13 +2,13 @@
  * What of a shape whole lists of a type depend on: shapes of one projection get one list. Workloads of a namespace
  * differ in their labels, which hardly anything that they send to depends on.
  */
-import type { ProxyShape } from '../model/proxy-shape.ts';
-import type { PushContext } from '../model/push-context.ts';
-import type { ResolvedVirtualService } from '../model/resolved-rules.ts';
-import { addressingKey } from '../model/service-addresses.ts';
-import type { SidecarScope } from '../model/sidecar-scope.ts';
-import { labelsText } from './input-text.ts';
-import { type PolicyList, policyText } from './policies.ts';
+import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
+import { addressingKey } from '../model/proxy/service-addresses.ts';
+import type { PushContext } from '../model/push-context/push-context.ts';
+import type { ResolvedVirtualService } from '../model/push-context/resolved-rules.ts';
+import type { SidecarScope } from '../model/push-context/sidecar-scope.ts';
+import { labelsText } from './inputs/input-text.ts';
+import { type PolicyList, policyText } from './inputs/policies.ts';
 import { countsAttempts } from './routes/attempt-count.ts';
 import { shapeTextFor } from './routes/virtual-service-inputs.ts';
 

@@ -2,12 +2,13 @@
  * Changes that the tables of spec/discovery.md §6.5 let through although they leave a type as it is: most virtual
  * services route requests and nothing else, so they change no cluster and no listener.
  */
-import type { ConfigKey } from '../model/config.ts';
-import type { ProxyShape } from '../model/proxy-shape.ts';
-import type { PushContext } from '../model/push-context.ts';
-import type { ResolvedVirtualService } from '../model/resolved-rules.ts';
-import { sameItems } from '../model/same-items.ts';
-import type { SidecarScope } from '../model/sidecar-scope.ts';
+
+import { sameItems } from '../model/collections/same-items.ts';
+import type { ConfigKey } from '../model/config/config.ts';
+import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../model/push-context/push-context.ts';
+import type { ResolvedVirtualService } from '../model/push-context/resolved-rules.ts';
+import type { SidecarScope } from '../model/push-context/sidecar-scope.ts';
 
 /** Whether everything of a type is for a shape what it was before the changes; false when that is not sure. */
 export type IsUntouched = (

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { type Fault, FaultyOutlets } from '../../test/fixtures/faulty-outlets.ts';
 import { LineSink, type Loss } from './line-sink.ts';
-import { type Fault, FaultyOutlets } from './testing/faulty-outlets.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

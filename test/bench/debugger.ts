@@ -4,7 +4,7 @@ import { get } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import type { TraceLine } from '../../src/runtime/trace.ts';
+import type { TraceLine } from '../../src/runtime/trace/trace.ts';
 import type { AgentProgram, DiscoveryProgram, Mesh } from '../harness/mesh.ts';
 import { AdsStreams } from './ads-streams.ts';
 import { exitWith, print, runBench, wholeNumber } from './bench-run.ts';

@@ -9,7 +9,7 @@ import { openSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { parentDeathGuard } from '../../src/agent/parent-death.ts';
+import { parentDeathGuard } from '../../src/agent/envoy/parent-death.ts';
 
 const usage = 'usage: plain-supervisor.ts --watch DIRECTORY --watch-delay-ms MS --log FILE -- ENVOY ARGUMENT…';
 

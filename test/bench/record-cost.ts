@@ -3,9 +3,9 @@ import { type Actor, fromCallback } from 'xstate';
 import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
 import { routineMessages, type StreamOrder, type StreamReport } from '../../machines/discovery/ads-protocol.ts';
 import { streamLimits } from '../../src/discovery/ads/ads-limits.ts';
-import { createRecorder, type Recorder, startRoot } from '../../src/runtime/actor-system.ts';
-import type { TraceLine, TraceRecord } from '../../src/runtime/trace.ts';
-import { TraceRing } from '../../src/runtime/trace-ring.ts';
+import { createRecorder, type Recorder, startRoot } from '../../src/runtime/actors/actor-system.ts';
+import type { TraceLine, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { TraceRing } from '../../src/runtime/trace/trace-ring.ts';
 import { typeUrls } from '../ads-client.ts';
 import { medianOf } from './statistics.ts';
 

@@ -1,6 +1,6 @@
 /** `npm run bench:restarts`: hot restarts in a row under load; see the usage. */
 import { parseArgs } from 'node:util';
-import type { TraceLine } from '../../src/runtime/trace.ts';
+import type { TraceLine } from '../../src/runtime/trace/trace.ts';
 import { eventually } from '../harness/eventually.ts';
 import { followTrace } from '../harness/follow-trace.ts';
 import type { Mesh } from '../harness/mesh.ts';

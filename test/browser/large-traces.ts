@@ -2,8 +2,8 @@
 import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
 import { routineMessages } from '../../machines/discovery/ads-protocol.ts';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
-import { machinesOf, statechartOf } from '../../src/runtime/statechart.ts';
-import { formatTraceLine, type TraceRecord, type TraceSink, traceVersion } from '../../src/runtime/trace.ts';
+import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
+import { formatTraceLine, type TraceRecord, type TraceSink, traceVersion } from '../../src/runtime/trace/trace.ts';
 import type { Happening, Step } from '../simulation/random-schedule.ts';
 import { writeRandomTrace } from '../simulation/random-search.ts';
 

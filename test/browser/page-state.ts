@@ -1,7 +1,7 @@
 /** What the page shows, read as a person reads it: from what is drawn. */
 import type { Page } from 'playwright-core';
-import type { TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
-import { TraceState } from '../../src/runtime/trace-state.ts';
+import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { TraceState } from '../../src/runtime/trace/trace-state.ts';
 
 export type ActorsShown = Readonly<Record<string, string>>;
 

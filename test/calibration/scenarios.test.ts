@@ -1,7 +1,7 @@
 /** What the scenarios reach in the model. That the model is right is for test/e2e/calibration.test.ts to say. */
 import { describe, expect, test } from 'vitest';
 import type { AnyStateNode } from 'xstate';
-import { type Reception, simulatedEnvoyMachine } from '../simulation/simulated-envoy.machine.ts';
+import { type Reception, simulatedEnvoyMachine } from '../../src/simulation/agent/simulated-envoy.machine.ts';
 import { scenarios } from './scenarios.ts';
 import { runOnModel, transitionName } from './simulated-run.ts';
 

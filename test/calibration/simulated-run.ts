@@ -1,8 +1,8 @@
 /** A calibration scenario on the model of Envoy. What the scenario waits for decides what happens next by nature. */
 import { type AnyTransitionDefinition, createActor, fromCallback } from 'xstate';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
-import type { Reception } from '../simulation/simulated-envoy.machine.ts';
-import { envoyOnHost, SimulatedHost, type SimulatedProcess } from '../simulation/simulated-host.ts';
+import type { Reception } from '../../src/simulation/agent/simulated-envoy.machine.ts';
+import { envoyOnHost, SimulatedHost, type SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
 import { type AdminSeen, type Elapsed, type Observation, Observations } from './observations.ts';
 import type { CalibrationSignal, Family, Scenario, Start, Step } from './scenario.ts';
 

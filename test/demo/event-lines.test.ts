@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { headerWith } from '../../src/runtime/testing/trace-header.ts';
-import type { TraceBody } from '../../src/runtime/trace.ts';
+import type { TraceBody } from '../../src/runtime/trace/trace.ts';
+import { headerWith } from '../fixtures/trace-header.ts';
 import { eventLines } from './event-lines.ts';
 
 const startedAt = new Date(2026, 0, 2, 12, 1, 2, 345);

@@ -1,5 +1,5 @@
-import { causeInWords } from '../../src/runtime/narrate.ts';
-import type { TraceLine } from '../../src/runtime/trace.ts';
+import { causeInWords } from '../../src/runtime/actors/narrate.ts';
+import type { TraceLine } from '../../src/runtime/trace/trace.ts';
 import { followTrace } from '../harness/follow-trace.ts';
 
 /**

@@ -4,13 +4,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { envoyOnHost } from '../../src/simulation/agent/simulated-host.ts';
 import { departures, type Observation } from '../calibration/observations.ts';
 import { runOnRealEnvoys } from '../calibration/real-run.ts';
 import type { Scenario } from '../calibration/scenario.ts';
 import { scenarios } from '../calibration/scenarios.ts';
 import { runOnModel } from '../calibration/simulated-run.ts';
 import { leftovers } from '../harness/host-processes.ts';
-import { envoyOnHost } from '../simulation/simulated-host.ts';
 
 /** Most of them mostly wait. */
 const sideBySide = 8;

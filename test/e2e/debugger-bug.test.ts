@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { checkTraces } from '../../src/debugger/check/check-command.ts';
 import { replayTraces } from '../../src/debugger/replay/replay-command.ts';
 import { fileSource } from '../../src/debugger/visualize/file-source.ts';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
 import { opened, seqShown } from '../browser/page-state.ts';
 import { takePicture } from '../browser/pictures.ts';

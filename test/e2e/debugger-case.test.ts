@@ -6,7 +6,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { fileSource } from '../../src/debugger/visualize/file-source.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, type OpenedPage, openPage } from '../browser/open-page.ts';
 import { seqShown } from '../browser/page-state.ts';
 import { takePicture } from '../browser/pictures.ts';

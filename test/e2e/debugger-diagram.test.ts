@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { statechartOf } from '../../src/runtime/statechart.ts';
+import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import { launchBrowser, openAddress } from '../browser/open-page.ts';
 import { Program } from '../harness/program.ts';
 

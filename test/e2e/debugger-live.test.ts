@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { liveSource } from '../../src/debugger/visualize/live-source.ts';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, type OpenedPage, openAddress, openPage } from '../browser/open-page.ts';
 import {
   actorsAt,

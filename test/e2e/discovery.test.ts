@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { envoyBinary } from '../../src/agent/testing/real-envoy.ts';
+import { envoyBinary } from '../fixtures/real-envoy.ts';
 import { adsBootstrap } from '../harness/ads-bootstrap.ts';
 import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';

@@ -1,6 +1,6 @@
 /** What the model says of a regular expression is what Envoy says of it. */
 import { describe, expect, it } from 'vitest';
-import { re2Mistake } from '../../src/model/re2.ts';
+import { re2Mistake } from '../../src/model/fields/re2.ts';
 import { type EnvoyVerdict, envoyVerdict, httpListener, oneRoute } from '../harness/envoy-verdict.ts';
 
 const accepted = [

@@ -1,7 +1,7 @@
 /** Whatever bytes come to a sidecar find a filter chain: the chains of the virtual inbound listener, in a real Envoy. */
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { inboundPassthroughCluster } from '../../src/networking/names.ts';
+import { inboundPassthroughCluster } from '../../src/networking/traffic/resource-names.ts';
 import {
   exchange,
   type InboundListener,

@@ -5,7 +5,7 @@ import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Secret, SecretSchema } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { Resource } from '../../src/networking/index.ts';
-import { inboundPassthroughCluster } from '../../src/networking/names.ts';
+import { inboundPassthroughCluster } from '../../src/networking/traffic/resource-names.ts';
 import { createAuthority } from '../certs/authority.ts';
 import {
   exchange,

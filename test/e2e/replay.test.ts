@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatReplayTest } from '../../src/debugger/replay/format-test.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import type { TraceHeader, TraceLine, TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceHeader, TraceLine, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { eventually } from '../harness/eventually.ts';
 import { Mesh } from '../harness/mesh.ts';
 import { probe } from '../harness/probe.ts';

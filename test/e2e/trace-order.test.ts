@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { formatTraceLine, type TraceLine } from '../../src/runtime/trace.ts';
+import { formatTraceLine, type TraceLine } from '../../src/runtime/trace/trace.ts';
 import { checkTraces } from '../harness/check-traces.ts';
 import { type Mesh, startMesh } from '../harness/mesh.ts';
 import { conclude } from './conclude.ts';

@@ -1,8 +1,8 @@
 /** What happened to one machine, step by step, as its trace tells. */
 import type { AnyEventObject } from 'xstate';
-import type { Recorder } from '../../src/runtime/actor-system.ts';
-import { timerName } from '../../src/runtime/statechart.ts';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { Recorder } from '../../src/runtime/actors/actor-system.ts';
+import { timerName } from '../../src/runtime/trace/statechart.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 
 /** An event or a timer that a machine took. */
 export interface Occurrence {

@@ -3,7 +3,7 @@ import { type AnyActorRef, type AnyStateMachine, setup } from 'xstate';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import { eventTypeOf } from '../../src/debugger/generate/walk.ts';
-import { createRecorder, startRoot } from '../../src/runtime/actor-system.ts';
+import { createRecorder, startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
 import { NotShown, type Session } from './driver.ts';
 import { type Occurrence, Occurrences } from './occurrences.ts';

@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, linkSync, mkdirSync, readFileSync } from 'node
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import { envoyBinary, temporaryFolder, writeAdminOnlyBootstrap } from '../../src/agent/testing/real-envoy.ts';
+import { envoyBinary, temporaryFolder, writeAdminOnlyBootstrap } from '../fixtures/real-envoy.ts';
 import { Container, type ContainerOptions } from './container.ts';
 import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';

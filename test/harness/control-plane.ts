@@ -12,13 +12,13 @@ import type { DiscoveryProgram } from '../../src/discovery/control-plane.ts';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../src/discovery/discovery-options.ts';
 import { runDiscovery } from '../../src/discovery/discovery-system.ts';
 import { ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
-import { createRecorder } from '../../src/runtime/actor-system.ts';
-import { readDebuggerToken } from '../../src/runtime/debugger-access.ts';
+import { createRecorder } from '../../src/runtime/actors/actor-system.ts';
 import { createLogger, silentLogger } from '../../src/runtime/log.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
-import { TraceEndpoint } from '../../src/runtime/trace-endpoint.ts';
-import { TraceRing } from '../../src/runtime/trace-ring.ts';
+import { readDebuggerToken } from '../../src/runtime/trace/debugger-access.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { TraceEndpoint } from '../../src/runtime/trace/trace-endpoint.ts';
+import { TraceRing } from '../../src/runtime/trace/trace-ring.ts';
 import { AdsTestClient, type SotwStream, typeUrls } from '../ads-client.ts';
 import { eventually } from './eventually.ts';
 

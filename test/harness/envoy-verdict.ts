@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { envoyBinary } from '../../src/agent/testing/real-envoy.ts';
+import { envoyBinary } from '../fixtures/real-envoy.ts';
 
 /** `ended`: its process was ended by what it read, which is no verdict but a crash. */
 export type EnvoyVerdict =

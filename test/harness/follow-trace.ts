@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
-import type { TraceLine } from '../../src/runtime/trace.ts';
+import type { TraceLine } from '../../src/runtime/trace/trace.ts';
 
 const everyMs = 40;
 

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readDebuggerToken } from '../../src/runtime/debugger-access.ts';
-import type { TraceLine } from '../../src/runtime/trace.ts';
+import { readDebuggerToken } from '../../src/runtime/trace/debugger-access.ts';
+import type { TraceLine } from '../../src/runtime/trace/trace.ts';
 
 /** A debugger without a picture: keeps what it is sent. */
 export class Viewer {

@@ -15,8 +15,8 @@ import { serviceRegistryMachine } from '../../machines/discovery/service-registr
 import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
 import type { World } from '../../src/debugger/explore/world.ts';
-import type { PushMachines } from '../simulation/discovery-charts.ts';
-import type { PushBounds, PushWorldOptions } from '../simulation/discovery-exploration.ts';
+import type { PushMachines } from '../../src/simulation/discovery/discovery-charts.ts';
+import type { PushBounds, PushWorldOptions } from '../../src/simulation/discovery/discovery-exploration.ts';
 import {
   acknowledgedWasSent,
   clustersFirst,
@@ -28,10 +28,10 @@ import {
   type PushInvariant,
   slowCostsLittle,
   throttleHolds,
-} from '../simulation/discovery-invariants.ts';
-import { meshTypes } from '../simulation/discovery-mesh.ts';
+} from '../../src/simulation/discovery/discovery-invariants.ts';
+import { meshTypes } from '../../src/simulation/discovery/discovery-mesh.ts';
+import { explorePush } from '../../src/simulation/discovery/explore-discovery.ts';
 import { searchPushes } from '../simulation/discovery-random.ts';
-import { explorePush } from '../simulation/explore-discovery.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */

@@ -11,11 +11,16 @@ import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
-import { type Bounds, explorationSettings } from '../simulation/exploration-bounds.ts';
-import { exploreAgent } from '../simulation/explore-agent.ts';
-import { noChartFails, triggersAreApplied } from '../simulation/invariants/converging.ts';
-import { agentEndsForAReason, nobodyForgotten, nobodyLeftBehind, stopEnds } from '../simulation/invariants/ending.ts';
-import type { Invariant } from '../simulation/invariants/invariant.ts';
+import { type Bounds, explorationSettings } from '../../src/simulation/agent/exploration-bounds.ts';
+import { exploreAgent } from '../../src/simulation/agent/explore-agent.ts';
+import { noChartFails, triggersAreApplied } from '../../src/simulation/agent/invariants/converging.ts';
+import {
+  agentEndsForAReason,
+  nobodyForgotten,
+  nobodyLeftBehind,
+  stopEnds,
+} from '../../src/simulation/agent/invariants/ending.ts';
+import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
 import {
   doomedIsReplaced,
   liveIsNotKilled,
@@ -24,15 +29,15 @@ import {
   onlyKillTheUnborn,
   replacedHasItsTime,
   servingIsKept,
-} from '../simulation/invariants/keeping.ts';
+} from '../../src/simulation/agent/invariants/keeping.ts';
 import {
   fewProcesses,
   noDrainCutByStart,
   noGap,
   noSecondBeginning,
   oneNotLive,
-} from '../simulation/invariants/starting.ts';
-import { eachStartIsToldOnce, readyIsTrue } from '../simulation/invariants/telling.ts';
+} from '../../src/simulation/agent/invariants/starting.ts';
+import { eachStartIsToldOnce, readyIsTrue } from '../../src/simulation/agent/invariants/telling.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */

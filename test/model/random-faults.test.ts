@@ -11,14 +11,18 @@ import { assign, enqueueActions, sendTo } from 'xstate';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { openTrace } from '../../src/debugger/trace/read-trace.ts';
-import type { TraceSink } from '../../src/runtime/trace.ts';
-import { traceFile } from '../../src/runtime/trace-file.ts';
-import type { AgentMachines } from '../simulation/exploration-effects.ts';
-import { noChartFails, triggersAreApplied } from '../simulation/invariants/converging.ts';
-import { agentEndsForAReason } from '../simulation/invariants/ending.ts';
-import type { Invariant } from '../simulation/invariants/invariant.ts';
-import { noSignalToDrainingParent, onlyKillTheUnborn, servingIsKept } from '../simulation/invariants/keeping.ts';
-import { noDrainCutByStart, noGap } from '../simulation/invariants/starting.ts';
+import type { TraceSink } from '../../src/runtime/trace/trace.ts';
+import { traceFile } from '../../src/runtime/trace/trace-file.ts';
+import type { AgentMachines } from '../../src/simulation/agent/exploration-effects.ts';
+import { noChartFails, triggersAreApplied } from '../../src/simulation/agent/invariants/converging.ts';
+import { agentEndsForAReason } from '../../src/simulation/agent/invariants/ending.ts';
+import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
+import {
+  noSignalToDrainingParent,
+  onlyKillTheUnborn,
+  servingIsKept,
+} from '../../src/simulation/agent/invariants/keeping.ts';
+import { noDrainCutByStart, noGap } from '../../src/simulation/agent/invariants/starting.ts';
 import { randomAgent } from '../simulation/random-effects.ts';
 import { run } from '../simulation/random-run.ts';
 import { schedules } from '../simulation/random-schedule.ts';

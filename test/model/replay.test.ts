@@ -14,7 +14,7 @@ import { replay } from '../../src/debugger/replay/replay.ts';
 import { replayTraces } from '../../src/debugger/replay/replay-command.ts';
 import { replayLines } from '../../src/debugger/replay/replay-test.ts';
 import { formatReplay } from '../../src/debugger/replay/report-text.ts';
-import type { TraceHeader, TraceLine, TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceHeader, TraceLine, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { randomAgent } from '../simulation/random-effects.ts';
 import { type Schedule, schedules } from '../simulation/random-schedule.ts';
 import { writeRandomTrace } from '../simulation/random-search.ts';

@@ -3,12 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type JsonValue, toJson } from '@bufbuild/protobuf';
 import { parse, stringify } from 'yaml';
-import { withWholeApi } from '../../src/model/envoy-api.ts';
-import { type GivenNode, givenMesh, givenProxy } from '../../src/model/given-mesh.ts';
-import type { Proxy } from '../../src/model/proxy.ts';
-import { type ProxyShape, shapeOf } from '../../src/model/proxy-shape.ts';
-import type { PushContext } from '../../src/model/push-context.ts';
-import { extensionTypes } from '../../src/networking/extension-types.ts';
+import { withWholeApi } from '../../src/model/envoy-api/envoy-api.ts';
+import type { Proxy } from '../../src/model/node/proxy.ts';
+import { type ProxyShape, shapeOf } from '../../src/model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../src/model/push-context/push-context.ts';
 import {
   buildClusters,
   buildEndpoints,
@@ -17,6 +15,8 @@ import {
   buildRoutes,
   type Resource,
 } from '../../src/networking/index.ts';
+import { extensionTypes } from '../../src/networking/messages/extension-types.ts';
+import { type GivenNode, givenMesh, givenProxy } from '../fixtures/given-mesh.ts';
 
 export const caseDirectory = join(import.meta.dirname, 'cases');
 

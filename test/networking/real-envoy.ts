@@ -4,8 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findEnvoy } from '../../src/agent/envoy-binary.ts';
-import type { Proxy } from '../../src/model/proxy.ts';
+import { findEnvoy } from '../../src/agent/envoy/envoy-binary.ts';
+import type { Proxy } from '../../src/model/node/proxy.ts';
 import { endWithRunner } from '../harness/runner-watch.ts';
 
 export interface RealEnvoy {

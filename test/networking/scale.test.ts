@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { givenMesh, givenShape } from '../../src/model/given-mesh.ts';
-import type { ProxyShape } from '../../src/model/proxy-shape.ts';
-import type { PushContext } from '../../src/model/push-context.ts';
+import type { ProxyShape } from '../../src/model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../src/model/push-context/push-context.ts';
 import { buildClusters, buildEndpoints, buildListeners, buildRoutes } from '../../src/networking/index.ts';
-import { outboundClusterName } from '../../src/networking/names.ts';
+import { outboundClusterName } from '../../src/networking/traffic/resource-names.ts';
+import { givenMesh, givenShape } from '../fixtures/given-mesh.ts';
 
 const serviceCount = 1000;
 const endpointsEach = 10;

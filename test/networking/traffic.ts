@@ -2,8 +2,8 @@
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type GivenNode, givenMesh, givenProxy } from '../../src/model/given-mesh.ts';
-import { shapeOf } from '../../src/model/proxy-shape.ts';
+import { shapeOf } from '../../src/model/proxy/proxy-shape.ts';
+import { type GivenNode, givenMesh, givenProxy } from '../fixtures/given-mesh.ts';
 import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
 import { generate } from './case.ts';
 import { type RealEnvoy, startRealEnvoy } from './real-envoy.ts';

@@ -3,8 +3,8 @@
  * proxy; a mistake in an object must be told clearly, and leave the object's last good version in force.
  */
 import { stringify } from 'yaml';
-import { readConfigFile } from '../../src/model/config-file.ts';
-import { type Problem, problemText } from '../../src/model/problem.ts';
+import { readConfigFile } from '../../src/model/config/config-file.ts';
+import { type Problem, problemText } from '../../src/model/config/problem.ts';
 import { FeatureMesh } from '../e2e/features/harness/feature-mesh.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { randomConfiguration, type WrittenObject } from './configuration.ts';

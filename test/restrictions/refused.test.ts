@@ -1,7 +1,7 @@
 /** Each odd way to write a restriction is refused, or taken with what the table says of it; by the real Envoy: test/e2e/features/restrictions.test.ts. */
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { readConfigFile } from '../../src/model/config-file.ts';
+import { readConfigFile } from '../../src/model/config/config-file.ts';
 import { type Row, table } from './table.ts';
 
 function problemsOf({ kind, spec }: Row): { valid: boolean; errors: string[]; warnings: string[] } {

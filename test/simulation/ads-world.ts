@@ -21,9 +21,9 @@ import {
   DiscoveryRequestSchema,
   DiscoveryResponseSchema,
 } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { createRecorder, startRoot, stateName } from '../../src/runtime/actor-system.ts';
+import { createRecorder, startRoot, stateName } from '../../src/runtime/actors/actor-system.ts';
 import { type Logger, silentLogger } from '../../src/runtime/log.ts';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { ScriptedSource } from './scripted-source.ts';
 import { VirtualClock } from './virtual-clock.ts';
 

@@ -10,8 +10,8 @@ import type { EnvoyAnswered, EnvoyAsk, ProbeLook, ProcessSignal, Signal } from '
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
-import { createRecorder, startRoot, stateName } from '../../src/runtime/actor-system.ts';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import { createRecorder, startRoot, stateName } from '../../src/runtime/actors/actor-system.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** One scripted Envoy process: alive from its start until `exit` is called. */

@@ -5,9 +5,9 @@
 import fc from 'fast-check';
 import { whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import type { Violation } from '../../src/debugger/explore/world.ts';
-import { type PushMachines, pushMachines, scriptedCharts } from './discovery-charts.ts';
-import { PushWorld, type PushWorldOptions } from './discovery-exploration.ts';
-import { type MeshEvent, meshTypes } from './discovery-mesh.ts';
+import { type PushMachines, pushMachines, scriptedCharts } from '../../src/simulation/discovery/discovery-charts.ts';
+import { PushWorld, type PushWorldOptions } from '../../src/simulation/discovery/discovery-exploration.ts';
+import { type MeshEvent, meshTypes } from '../../src/simulation/discovery/discovery-mesh.ts';
 
 export interface RandomPushes {
   readonly clients: readonly ('sotw' | 'delta')[];

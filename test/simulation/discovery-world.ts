@@ -24,8 +24,8 @@ import type {
 import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
 import { type ServicesReading, serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
-import { actorName, createRecorder, startRoot, stateName } from '../../src/runtime/actor-system.ts';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import { actorName, createRecorder, startRoot, stateName } from '../../src/runtime/actors/actor-system.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 type Send = (event: AnyEventObject) => void;

@@ -11,7 +11,7 @@ import {
   type ScriptedAgent,
   scriptedAgent,
   worldOf,
-} from './exploration-effects.ts';
+} from '../../src/simulation/agent/exploration-effects.ts';
 
 /** What the effects ask beyond what an explorer is asked. */
 export interface RandomEffectWorld extends EffectWorld {

@@ -1,11 +1,11 @@
 /** What comes of itself for the Envoys of a host, and when: drawn within what was measured. */
 import type { AnyActorRef } from 'xstate';
 import { report } from '../../src/debugger/explore/scripted-effect.ts';
+import type { SimulatedHost, SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
 import type { Nature } from './nature.ts';
-import type { SimulatedHost, SimulatedProcess } from './simulated-host.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
-/** Measured upper ends (spec/envoy-hot-restart.md §1), and how often a probe comes by (src/agent/live-probe.ts). */
+/** Measured upper ends (spec/envoy-hot-restart.md §1), and how often a probe comes by (src/agent/admin/live-probe.ts). */
 const longest = { adminMs: 400, liveMs: 2_500, probeMs: 300 };
 
 export interface EnvoyTimesOptions {

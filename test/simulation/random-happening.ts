@@ -1,7 +1,8 @@
 /** Does to a world what a step of a schedule says. */
+
+import type { SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
 import type { Gap, Happening, Step, Whom } from './random-schedule.ts';
 import type { RandomWorld } from './random-world.ts';
-import type { SimulatedProcess } from './simulated-host.ts';
 
 export function take({ gap, happens }: Step, world: RandomWorld): void {
   waitFor(gap, world);

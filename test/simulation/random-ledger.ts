@@ -3,9 +3,9 @@ import type { AnyEventObject, SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../machines/agent/agent.machine.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import type { Violation } from '../../src/debugger/explore/world.ts';
-import type { Invariant, Observed } from './invariants/invariant.ts';
+import type { Invariant, Observed } from '../../src/simulation/agent/invariants/invariant.ts';
+import type { HostWatch, SimulatedHost, SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
 import type { PacedClock } from './paced-clock.ts';
-import type { HostWatch, SimulatedHost, SimulatedProcess } from './simulated-host.ts';
 
 export type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
 

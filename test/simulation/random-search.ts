@@ -1,9 +1,9 @@
 /** Looks for a schedule that does harm, and makes it as short as it gets. */
 import fc from 'fast-check';
 import type { Violation } from '../../src/debugger/explore/world.ts';
-import type { TraceSink } from '../../src/runtime/trace.ts';
-import type { ScriptedAgent } from './exploration-effects.ts';
-import type { Invariant } from './invariants/invariant.ts';
+import type { TraceSink } from '../../src/runtime/trace/trace.ts';
+import type { ScriptedAgent } from '../../src/simulation/agent/exploration-effects.ts';
+import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
 import { randomAgent } from './random-effects.ts';
 import { run } from './random-run.ts';
 import { formatSchedule, type Schedule, schedules } from './random-schedule.ts';

@@ -8,9 +8,10 @@ import type { PrepareOrder } from '../../machines/agent/epoch.machine.ts';
 import type { EnvoyAsk, ProcessSignal } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { type ScriptedAgent, worldOf } from '../../src/simulation/agent/exploration-effects.ts';
+import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
+import { SimulatedHost } from '../../src/simulation/agent/simulated-host.ts';
 import { ConcreteSystem } from './concrete-system.ts';
-import { type ScriptedAgent, worldOf } from './exploration-effects.ts';
-import type { Invariant } from './invariants/invariant.ts';
 import { Nature } from './nature.ts';
 import { PacedClock } from './paced-clock.ts';
 import { Calls } from './random-calls.ts';
@@ -19,7 +20,6 @@ import { EnvoyTimes } from './random-envoys.ts';
 import { CertificateFiles } from './random-files.ts';
 import { type AgentSnapshot, Ledger } from './random-ledger.ts';
 import { type Lasting, type Schedule, settingsKinds } from './random-schedule.ts';
-import { SimulatedHost } from './simulated-host.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 export interface RandomWorldOptions {
@@ -31,7 +31,7 @@ type Run = { epoch: number; baseId: number };
 
 /** What the real effects take. */
 const longest = { claimMs: 50, readMs: 50, repairMs: 20, prepareMs: 900 };
-/** src/agent/live-probe.ts */
+/** src/agent/admin/live-probe.ts */
 const complaintMs = { first: 5_000, next: 30_000 };
 
 const keyOf = ({ epoch, baseId }: Run): string => `${baseId}/${epoch}`;

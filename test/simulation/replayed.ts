@@ -1,8 +1,8 @@
 import type { AnyStateMachine } from 'xstate';
 import { replay } from '../../src/debugger/replay/replay.ts';
 import { formatReplay } from '../../src/debugger/replay/report-text.ts';
-import { headerWith } from '../../src/runtime/testing/trace-header.ts';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { headerWith } from '../fixtures/trace-header.ts';
 
 /** Replays what a world recorded. @returns what is different, in words; empty when nothing is. */
 export function replayDifference(records: readonly TraceRecord[], ...machines: AnyStateMachine[]): string {

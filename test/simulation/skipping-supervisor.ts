@@ -5,7 +5,7 @@
 import { enqueueActions } from 'xstate';
 import { newestOf } from '../../machines/agent/epoch-record.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
-import { traceFile } from '../../src/runtime/trace-file.ts';
+import { traceFile } from '../../src/runtime/trace/trace-file.ts';
 import { randomAgent } from './random-effects.ts';
 import { run } from './random-run.ts';
 import type { Schedule } from './random-schedule.ts';

@@ -6,7 +6,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
-import { traceFile } from '../../src/runtime/trace-file.ts';
+import { traceFile } from '../../src/runtime/trace/trace-file.ts';
 import {
   type Finding,
   formatFinding,

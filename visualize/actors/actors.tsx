@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace.ts';
+import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
 import { type ActorGroup, type ActorNode, actorRows, filterGroup, isGroup } from '../model/actor-tree.ts';
 import { departed } from '../model/departed.ts';
 import { phaseOf } from '../model/lanes.ts';

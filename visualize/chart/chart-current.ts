@@ -1,7 +1,7 @@
 /** What the chart view shows at the place: the chosen actor, its chart and what is lit of it. */
 import { computed } from '@preact/signals';
-import type { Statechart } from '../../src/runtime/statechart.ts';
-import type { ActorSnapshot } from '../../src/runtime/trace.ts';
+import type { Statechart } from '../../src/runtime/trace/statechart.ts';
+import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { chosenActor, place, recording, size, state } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
 import { StepIndex, type Taken, takenAt } from './chart-steps.ts';

@@ -1,5 +1,5 @@
 /** Which charts the overview draws: one an actor, or one for many actors of the same kind. */
-import type { ActorSnapshot } from '../../src/runtime/trace.ts';
+import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { familyOf } from '../sequence/sequence-lifelines.ts';
 
 /** Living actors that share a chart and a name. */

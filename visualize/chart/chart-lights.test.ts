@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Statechart } from '../../src/runtime/statechart.ts';
-import type { ActorSnapshot } from '../../src/runtime/trace.ts';
+import type { Statechart } from '../../src/runtime/trace/statechart.ts';
+import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { chartGroups, countsByState } from './chart-groups.ts';
 import { activeLeaves, activeStates, chartInWords, countdownsAt, leftInWords, nextInWords } from './chart-lights.ts';
 

@@ -1,7 +1,7 @@
 /** What of a statechart is lit, given where its actor stands. */
-import type { Statechart, StatechartTransition } from '../../src/runtime/statechart.ts';
-import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace.ts';
-import { isActive } from '../../src/runtime/trace-state.ts';
+import type { Statechart, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
+import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
+import { isActive } from '../../src/runtime/trace/trace-state.ts';
 
 /** Numbers of the active states: the leaves and all that they are in. None before a chart has begun. */
 export function activeStates(chart: Statechart, state: string): Set<number> {

@@ -1,7 +1,7 @@
 import { useSignalEffect } from '@preact/signals';
 import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import type { ActorSnapshot } from '../../src/runtime/trace.ts';
+import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { place, recording, session, state } from '../model/place.ts';
 import { actorOf, stateInWords } from '../model/words.ts';
 import { definitionOf, takenNow } from './chart-current.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { headerWith } from '../../src/runtime/testing/trace-header.ts';
-import type { TraceBody } from '../../src/runtime/trace.ts';
+import type { TraceBody } from '../../src/runtime/trace/trace.ts';
+import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { Recording } from '../model/recording.ts';
 import { StepIndex, takenAt } from './chart-steps.ts';
 

@@ -1,5 +1,5 @@
 /** Which steps each actor took, and when: the chart view asks for the one just taken. */
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import type { Recording } from '../model/recording.ts';
 
 type StepRecord = TraceRecord & { kind: 'transition' | 'step' };

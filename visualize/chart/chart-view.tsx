@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import type { ActorSnapshot } from '../../src/runtime/trace.ts';
+import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { choose, goTo, now, place, recording, session, state } from '../model/place.ts';
 import { clockText, eventInWords } from '../model/words.ts';
 import { definitionOf, shownActor, shownMachine, shownSnapshot, sinceIndex, steps } from './chart-current.ts';

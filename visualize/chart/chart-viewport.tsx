@@ -2,7 +2,7 @@ import type { Signal } from '@preact/signals';
 import { useSignal, useSignalEffect } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import type { ActorSnapshot } from '../../src/runtime/trace.ts';
+import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { now, place, recording } from '../model/place.ts';
 import { around, firstScale, scaleToFit, scrollToKeep, scrollToShow, zoomed } from './chart-camera.ts';
 import { definitionOf, shownActor, shownSnapshot, takenNow } from './chart-current.ts';

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
-import type { ContextChange } from '../../src/runtime/trace.ts';
-import { valueAt } from '../../src/runtime/trace-state.ts';
+import type { ContextChange } from '../../src/runtime/trace/trace.ts';
+import { valueAt } from '../../src/runtime/trace/trace-state.ts';
 import { changesOf } from '../model/context-change.ts';
 import type { Moment } from '../model/moment.ts';
 import { CopyButton } from './copy-button.tsx';

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import type { Statechart, StatechartTransition } from '../../src/runtime/statechart.ts';
+import type { Statechart, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
 import type { Moment } from '../model/moment.ts';
 
 /** What the machine's author wrote about the states and transitions of this moment. */

@@ -1,4 +1,4 @@
-import { formatTraceLine, type TraceHeader } from '../../src/runtime/trace.ts';
+import { formatTraceLine, type TraceHeader } from '../../src/runtime/trace/trace.ts';
 import type { Recording } from '../model/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 

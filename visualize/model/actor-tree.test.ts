@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ActorSnapshot } from '../../src/runtime/trace.ts';
+import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { type ActorGroup, type ActorRow, actorRows, filterGroup, isGroup } from './actor-tree.ts';
 
 const actor = (name: string, more: Partial<ActorSnapshot> = {}): ActorSnapshot => ({

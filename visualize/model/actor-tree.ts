@@ -1,5 +1,5 @@
 /** Living actors as a person looks at them: charts below their parents, effects as marks, the many as one group. */
-import type { ActorSnapshot } from '../../src/runtime/trace.ts';
+import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { stateInWords } from './words.ts';
 
 /** Siblings of one kind become one group from so many on. */

@@ -1,6 +1,6 @@
 /** What became of a chart's context at one moment, field by field. */
-import type { ContextChange } from '../../src/runtime/trace.ts';
-import { changesOf as changesBetween, valueAt } from '../../src/runtime/trace-state.ts';
+import type { ContextChange } from '../../src/runtime/trace/trace.ts';
+import { changesOf as changesBetween, valueAt } from '../../src/runtime/trace/trace-state.ts';
 import type { Moment } from './moment.ts';
 
 /**

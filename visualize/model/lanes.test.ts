@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { headerWith } from '../../src/runtime/testing/trace-header.ts';
-import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { countAt, type Lane, Lanes, phaseOf } from './lanes.ts';
 
 const header = headerWith({ program: 'pilot-agent' });

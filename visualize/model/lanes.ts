@@ -1,6 +1,6 @@
 /** A trace as a person sees it over time: a lane for each epoch or flow of the control plane, with bars, marks and counts. */
 import type { Departure } from '../../src/debugger/check/check.ts';
-import type { TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { firstAfter } from './sorted.ts';
 import { departureInOneLine } from './words.ts';
 

@@ -4,7 +4,7 @@ import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
 import type { Session, Source } from '../../src/debugger/page-data.ts';
 import { messageOf } from '../../src/runtime/errors.ts';
-import type { TraceHeader } from '../../src/runtime/trace.ts';
+import type { TraceHeader } from '../../src/runtime/trace/trace.ts';
 import type { Address } from './address.ts';
 import { connection, notice, source, sources } from './connection.ts';
 import { nextTurn, noteDrawn } from './frames.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { headerWith } from '../../src/runtime/testing/trace-header.ts';
-import type { TraceBody, TraceRecord } from '../../src/runtime/trace.ts';
-import { valueAt } from '../../src/runtime/trace-state.ts';
+import type { TraceBody, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { valueAt } from '../../src/runtime/trace/trace-state.ts';
+import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { changesOf } from './context-change.ts';
 import { logsAround, momentAt } from './moment.ts';
 import { Recording } from './recording.ts';

@@ -1,7 +1,7 @@
 /** One record and what belongs to it: what the chart answered, what its context became, what was written around then. */
-import type { Statechart, StatechartState, StatechartTransition } from '../../src/runtime/statechart.ts';
-import type { ActorSnapshot, ContextChange, TraceRecord } from '../../src/runtime/trace.ts';
-import { isActive } from '../../src/runtime/trace-state.ts';
+import type { Statechart, StatechartState, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
+import type { ActorSnapshot, ContextChange, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { isActive } from '../../src/runtime/trace/trace-state.ts';
 import type { Recording } from './recording.ts';
 import { actorOf } from './words.ts';
 

@@ -1,7 +1,7 @@
 /** Where the person looks: all views follow these signals, and nothing else is shared between them. */
 import { batch, computed, signal } from '@preact/signals';
 import type { Session } from '../../src/debugger/page-data.ts';
-import type { TraceState } from '../../src/runtime/trace-state.ts';
+import type { TraceState } from '../../src/runtime/trace/trace-state.ts';
 import type { Recording } from './recording.ts';
 
 /** The trace that is open. It grows without becoming another: {@link size} tells that it did. */

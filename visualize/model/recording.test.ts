@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
-import { headerWith } from '../../src/runtime/testing/trace-header.ts';
-import type { TraceBody, TraceRecord } from '../../src/runtime/trace.ts';
-import { TraceState } from '../../src/runtime/trace-state.ts';
+import type { TraceBody, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { TraceState } from '../../src/runtime/trace/trace-state.ts';
+import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { departed } from './departed.ts';
 import { Recording } from './recording.ts';
 

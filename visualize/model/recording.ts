@@ -1,7 +1,7 @@
 import { type Departure, TraceChecker } from '../../src/debugger/check/check.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
-import type { TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
-import { TraceState } from '../../src/runtime/trace-state.ts';
+import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { TraceState } from '../../src/runtime/trace/trace-state.ts';
 import { Lanes } from './lanes.ts';
 import { firstAfter } from './sorted.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { matches, parseQuery, Search } from './search.ts';
 
 const event: TraceRecord = {

@@ -1,5 +1,5 @@
 /** Search in a trace: by words anywhere, or in one field only. */
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { happeningInWords } from './words.ts';
 
 /**

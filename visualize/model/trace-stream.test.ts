@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { headerWith } from '../../src/runtime/testing/trace-header.ts';
+import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { TraceProblem, TraceStream } from './trace-stream.ts';
 
 const header = headerWith();

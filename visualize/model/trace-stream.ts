@@ -1,6 +1,6 @@
 /** A trace as it comes in: text in pieces of any length, read line by line. */
 import { notJson, parseTraceLine } from '../../src/debugger/trace/trace-line.ts';
-import { type TraceHeader, type TraceRecord, traceVersion } from '../../src/runtime/trace.ts';
+import { type TraceHeader, type TraceRecord, traceVersion } from '../../src/runtime/trace/trace.ts';
 
 /** What is wrong with a trace, and where. What was read before it is good. */
 export class TraceProblem extends Error {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { clockText, durationInWords, eventInWords, recordInWords, regionsOf, stateInWords } from './words.ts';
 
 test.each([

@@ -1,6 +1,6 @@
 /** Records, states and times in words. */
 import type { Departure } from '../../src/debugger/check/check.ts';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 
 /** A span of time: `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
 export function durationInWords(ms: number): string {

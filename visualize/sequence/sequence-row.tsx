@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import type { Departure } from '../../src/debugger/check/check.ts';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { goTo, range } from '../model/place.ts';
 import { clockText } from '../model/words.ts';
 import { contractPlaces } from './sequence-current.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
-import { headerWith } from '../../src/runtime/testing/trace-header.ts';
-import type { ActorSnapshot, TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace.ts';
+import type { ActorSnapshot, TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { Recording } from '../model/recording.ts';
 import { columnsOf, lifeAt, livesWithin, participantOrder, titleOf } from './sequence-lifelines.ts';
 import { departureOfLine, departureText, SequenceIndex, SequenceRows } from './sequence-rows.ts';

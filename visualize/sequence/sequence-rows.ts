@@ -1,7 +1,7 @@
 /** The rows of the sequence view: which records it shows, for whom, and where. Grows with the trace, never from anew. */
 import type { Departure } from '../../src/debugger/check/check.ts';
 import { MessageReader, outside, unknownParent } from '../../src/debugger/check/message.ts';
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import type { Recording } from '../model/recording.ts';
 import { type Lifeline, Lifelines } from './sequence-lifelines.ts';
 

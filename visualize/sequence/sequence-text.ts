@@ -1,5 +1,5 @@
 /** What the sequence view writes on its arrows. */
-import type { TraceRecord } from '../../src/runtime/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { clockText, stateInWords } from '../model/words.ts';
 import { hasLifeline } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';

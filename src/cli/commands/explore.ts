@@ -25,11 +25,11 @@ export function exploreCommand(output: CommandOutput): Command {
     .addOption(new Option('--format <format>', 'how to print the result').choices(['text', 'json']).default('text'))
     .action(async (options: ExploreFlags) => {
       // Only here is the simulation needed.
-      const { exploreAgent } = await import('../../../test/simulation/explore-agent.ts');
+      const { exploreAgent } = await import('../../simulation/agent/explore-agent.ts');
       const { exploreWithin } = await import('../../debugger/explore/explore-command.ts');
       const { triggers, faults, stop = 0, exactTimes = false, changes } = options;
       if (options.world === 'discovery') {
-        const { explorePush } = await import('../../../test/simulation/explore-discovery.ts');
+        const { explorePush } = await import('../../simulation/discovery/explore-discovery.ts');
         process.exitCode = exploreWithin(explorePush({ changes, faults }, { moves: ['cluster'] }), options, output);
         return;
       }

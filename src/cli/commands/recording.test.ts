@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../runtime/log.ts';
-import type { TraceLine } from '../../runtime/trace.ts';
+import type { TraceLine } from '../../runtime/trace/trace.ts';
 import { addRecordingFlags, openRecording, type Recording, type RecordingFlags } from './recording.ts';
 
 function temporaryFolder(): string {

@@ -4,7 +4,7 @@ import type { CommandOutput } from '../../debugger/command-output.ts';
 import { printTrace, type TraceCommandOptions } from '../../debugger/trace/trace-command.ts';
 import { recordKinds } from '../../debugger/trace/trace-line.ts';
 import { standardOutput } from '../../runtime/standard-streams.ts';
-import type { TraceRecord } from '../../runtime/trace.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { wholeNumber } from './whole-number.ts';
 
 /** Records go to standard output, no faster than its reader takes them; errors to `output`. */

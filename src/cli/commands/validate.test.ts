@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { validateFiles } from '../../discovery/config/validate-files.ts';
-import { problemText } from '../../model/problem.ts';
+import { problemText } from '../../model/config/problem.ts';
 import { type CommandStreams, validateCommand } from './validate.ts';
 
 let root: string;

@@ -4,8 +4,8 @@ import { text } from 'node:stream/consumers';
 import { Command, Option } from 'commander';
 import * as E from 'fp-ts/lib/Either.js';
 import { type Validation, validateFiles } from '../../discovery/config/validate-files.ts';
-import { readMeshConfig } from '../../model/mesh-config.decode.ts';
-import { type Problem, problemText } from '../../model/problem.ts';
+import { type Problem, problemText } from '../../model/config/problem.ts';
+import { readMeshConfig } from '../../model/mesh/mesh-config.decode.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { standardError, standardOutput } from '../../runtime/standard-streams.ts';
 

@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
-import { headerWith } from '../../runtime/testing/trace-header.ts';
-import { formatTraceLine, type TraceBody } from '../../runtime/trace.ts';
+import { formatTraceLine, type TraceBody } from '../../runtime/trace/trace.ts';
 import { type CheckCommandOptions, checkTraces } from './check-command.ts';
 
 let folder: string;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { brief, departuresOf, restart, restartFrom, shutdown, trace } from '../../../test/fixtures/given-traces.ts';
 import { parseDiagram } from '../diagram/parse.ts';
 import { checkTrace, TraceChecker } from './check.ts';
-import { brief, departuresOf, restart, restartFrom, shutdown, trace } from './given-traces.ts';
 import { departureInWords } from './report-text.ts';
 
 describe('a departure', () => {

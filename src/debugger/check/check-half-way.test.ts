@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { writeRandomTrace } from '../../../test/simulation/random-search.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
-import type { TraceHeader, TraceRecord } from '../../runtime/trace.ts';
-import { TraceState } from '../../runtime/trace-state.ts';
+import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
+import { TraceState } from '../../runtime/trace/trace-state.ts';
 import { loadDiagrams } from '../diagram/load.ts';
 import { checkTrace } from './check.ts';
 

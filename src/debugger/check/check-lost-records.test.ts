@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import type { TraceRecord } from '../../runtime/trace.ts';
+import {
+  begun,
+  connection,
+  departuresOf,
+  restart,
+  restartFrom,
+  spawnsOnly,
+  trace,
+} from '../../../test/fixtures/given-traces.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { checkTrace, TraceChecker } from './check.ts';
-import { begun, connection, departuresOf, restart, restartFrom, spawnsOnly, trace } from './given-traces.ts';
 
 describe('a trace that begins in the middle', () => {
   test('gives the end of an actor to the parent that the header names', () => {

@@ -1,7 +1,7 @@
 /** The check against random diagrams: what follows a diagram is accepted, what swaps two of its steps is refused. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { TraceRecord } from '../../runtime/trace.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { parseDiagram } from '../diagram/parse.ts';
 import { checkTrace, TraceChecker } from './check.ts';
 

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { TraceRecord } from '../../runtime/trace.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Arrow, Diagram, Fragment } from '../diagram/diagram.ts';
 import { namePattern } from '../diagram/name-pattern.ts';
 import { TraceChecker } from './check.ts';

@@ -1,6 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { parseDiagram } from '../diagram/parse.ts';
-import { checkTrace, TraceChecker } from './check.ts';
 import {
   begun,
   brief,
@@ -11,7 +9,9 @@ import {
   shutdown,
   spawnsOnly,
   trace,
-} from './given-traces.ts';
+} from '../../../test/fixtures/given-traces.ts';
+import { parseDiagram } from '../diagram/parse.ts';
+import { checkTrace, TraceChecker } from './check.ts';
 import { formatReport } from './report-text.ts';
 
 describe('a trace that follows the diagrams', () => {

@@ -1,5 +1,5 @@
 /** Checks a trace against sequence diagrams, as live sequence charts are read: `docs/sequence-diagrams.md`. Runs in a browser. */
-import type { TraceHeader, TraceRecord } from '../../runtime/trace.ts';
+import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Diagram } from '../diagram/diagram.ts';
 import { type Contract, contractOf, type ExpectedMessage, expectedMessage } from './contract.ts';
 import { type ActivationCounts, DiagramMonitor, type Refusal } from './diagram-monitor.ts';

@@ -1,5 +1,5 @@
 /** What each message is to the diagrams, by its ends and its type alone: looked up once, whatever the state of things. */
-import type { TraceHeader, TraceRecord } from '../../runtime/trace.ts';
+import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Diagram, Interruption } from '../diagram/diagram.ts';
 import { type Binding, matchName, type NamePattern } from '../diagram/name-pattern.ts';
 import { bindEnds, type Concern, concernOf, contractOf, type Step } from './contract.ts';

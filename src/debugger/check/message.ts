@@ -1,4 +1,4 @@
-import type { ActorSnapshot, TraceRecord } from '../../runtime/trace.ts';
+import type { ActorSnapshot, TraceRecord } from '../../runtime/trace/trace.ts';
 
 /** A trace's record as sequence diagrams see it: something that passed from one actor to another. */
 export interface Message {

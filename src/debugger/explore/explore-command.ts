@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import type { TraceSink } from '../../runtime/trace.ts';
-import { traceFile } from '../../runtime/trace-file.ts';
+import type { TraceSink } from '../../runtime/trace/trace.ts';
+import { traceFile } from '../../runtime/trace/trace-file.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { type Exploration, explore } from './explorer.ts';
 import { exploreInTwo, type Helper } from './two-explorers.ts';

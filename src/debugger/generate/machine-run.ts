@@ -9,7 +9,7 @@ import {
   type InspectionEvent,
   setup,
 } from 'xstate';
-import { stateName } from '../../runtime/actor-system.ts';
+import { stateName } from '../../runtime/actors/actor-system.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { settle } from '../explore/scripted-effect.ts';
 import { isStandIn } from './stand-ins.ts';

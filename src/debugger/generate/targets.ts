@@ -1,6 +1,6 @@
 /** What there is to cover of a machine: its states and its transitions, each with a name for people. */
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
-import { timerName } from '../../runtime/statechart.ts';
+import { timerName } from '../../runtime/trace/statechart.ts';
 
 export interface TransitionTarget {
   readonly name: string;

@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate';
-import { relay } from '../../runtime/relay.ts';
-import { timerName } from '../../runtime/statechart.ts';
+import { relay } from '../../runtime/actors/relay.ts';
+import { timerName } from '../../runtime/trace/statechart.ts';
 import type { ArmedTimer } from '../explore/armed-timer.ts';
 
 /** The timers of one actor system. No clock runs: time passes when it is told to. */

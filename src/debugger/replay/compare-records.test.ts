@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TracedEvent, TraceRecord } from '../../runtime/trace.ts';
+import type { TracedEvent, TraceRecord } from '../../runtime/trace/trace.ts';
 import { differingField } from './compare-records.ts';
 
 const event = (payload: object, more: object = {}): TraceRecord => ({

@@ -1,6 +1,6 @@
-import { tooDeep } from '../../runtime/redact.ts';
-import { redacted } from '../../runtime/secret-texts.ts';
-import type { ContextChange, TraceRecord } from '../../runtime/trace.ts';
+import { tooDeep } from '../../runtime/trace/redact.ts';
+import { redacted } from '../../runtime/trace/secret-texts.ts';
+import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
 
 /** What the redactor writes where something was cut. */
 const cutList = /^… \((\d+) items\)$/;

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { headerWith } from '../../runtime/testing/trace-header.ts';
-import type { TraceRecord } from '../../runtime/trace.ts';
+import { headerWith } from '../../../test/fixtures/trace-header.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { formatReplayTest } from './format-test.ts';
 
 const header = headerWith({
@@ -71,6 +71,6 @@ test('a long trace lies in a file beside it, which the test names', () => {
 test('it needs nothing that a browser does not have', () => {
   const source = readFileSync(join(import.meta.dirname, 'format-test.ts'), 'utf8');
   expect([...source.matchAll(/^import (type )?.* from '(.*)';$/gm)].map(([, , from]) => from)).toEqual([
-    '../../runtime/trace.ts',
+    '../../runtime/trace/trace.ts',
   ]);
 });

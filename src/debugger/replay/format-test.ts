@@ -1,5 +1,5 @@
 /** Makes a test out of a trace: "copy as test" of the page, which runs it in a browser. */
-import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runtime/trace.ts';
+import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runtime/trace/trace.ts';
 
 export interface ReplayTestOptions {
   readonly header: TraceHeader;

@@ -1,6 +1,6 @@
 /** The part of the outside world in a replay: what it did when the trace was recorded, it does again. */
 import type { AnyActorRef } from 'xstate';
-import type { TraceRecord } from '../../runtime/trace.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { givenAgain } from './recorded-value.ts';
 import type { Recording } from './recording.ts';
 import type { ReplayedActors } from './replayed-actors.ts';

@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate';
-import { relay } from '../../runtime/relay.ts';
-import { timerName } from '../../runtime/statechart.ts';
+import { relay } from '../../runtime/actors/relay.ts';
+import { timerName } from '../../runtime/trace/statechart.ts';
 import type { ArmedTimer } from '../explore/armed-timer.ts';
 
 /** The timers of the replayed actors. None ever fires by itself: the recording says which one, and when. */

@@ -1,7 +1,7 @@
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { machinesOf, statechartOf } from '../../runtime/statechart.ts';
-import type { TraceHeader, TraceRecord } from '../../runtime/trace.ts';
+import { machinesOf, statechartOf } from '../../runtime/trace/statechart.ts';
+import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 
 const recordInFull = 'record with --traceLevel full';
 

@@ -1,6 +1,6 @@
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError, type ErrorCode, explainError } from '../../runtime/errors.ts';
-import type { TraceRecord } from '../../runtime/trace.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { loadMachine } from '../generate/load-machine.ts';
 import { openTrace } from '../trace/read-trace.ts';

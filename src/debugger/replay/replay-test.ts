@@ -4,7 +4,7 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace.ts';
+import { type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
 import { parseTraceLine } from '../trace/trace-line.ts';
 import { type Difference, type ReplayReport, replay } from './replay.ts';
 import { formatDifference } from './report-text.ts';

@@ -10,8 +10,8 @@ import {
   setup,
   spawnChild,
 } from 'xstate';
-import { createRecorder } from '../../runtime/actor-system.ts';
-import type { TraceHeader, TraceLine, TraceRecord } from '../../runtime/trace.ts';
+import { createRecorder } from '../../runtime/actors/actor-system.ts';
+import type { TraceHeader, TraceLine, TraceRecord } from '../../runtime/trace/trace.ts';
 import { type ReplayReport, replay } from './replay.ts';
 
 /** Settable by a test: what the outside world was, when it was recorded. */

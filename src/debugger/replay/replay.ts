@@ -3,9 +3,9 @@
  * what they do is compared with what they did then, record by record.
  */
 import type { AnyStateMachine } from 'xstate';
-import { createRecorder } from '../../runtime/actor-system.ts';
-import { recordRedactor } from '../../runtime/redact.ts';
-import type { TraceHeader, TraceRecord } from '../../runtime/trace.ts';
+import { createRecorder } from '../../runtime/actors/actor-system.ts';
+import { recordRedactor } from '../../runtime/trace/redact.ts';
+import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { differingField } from './compare-records.ts';
 import { Outside } from './outside.ts';
 import { Recording } from './recording.ts';

@@ -7,9 +7,9 @@ import {
   createActor,
   type InspectionEvent,
 } from 'xstate';
-import { actorName, type Recorder } from '../../runtime/actor-system.ts';
-import { relay } from '../../runtime/relay.ts';
-import { isMachine } from '../../runtime/statechart.ts';
+import { actorName, type Recorder } from '../../runtime/actors/actor-system.ts';
+import { relay } from '../../runtime/actors/relay.ts';
+import { isMachine } from '../../runtime/trace/statechart.ts';
 import { settle } from '../explore/scripted-effect.ts';
 import { RecordedTimers } from './recorded-timers.ts';
 import { replayedEffect, replayedReducer } from './replayed-effect.ts';

@@ -1,5 +1,5 @@
-import type { TraceRecord } from '../../runtime/trace.ts';
-import { valueAt } from '../../runtime/trace-state.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { valueAt } from '../../runtime/trace/trace-state.ts';
 import { formatRecord } from '../trace/print-trace.ts';
 import type { Difference, ReplayReport } from './replay.ts';
 

@@ -1,5 +1,5 @@
 /** What a picture of a statechart says in words, and how its words are put into lines. */
-import type { Statechart, StatechartState, StatechartTransition } from '../../runtime/statechart.ts';
+import type { Statechart, StatechartState, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import { type Font, textWidth } from './text-width.ts';
 
 /** What a word is, for its colour. */

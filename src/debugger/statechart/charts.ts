@@ -1,4 +1,4 @@
-import type { Statechart } from '../../runtime/statechart.ts';
+import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { layoutStatechart } from './layout.ts';
 import { renderStatechart } from './svg.ts';
 

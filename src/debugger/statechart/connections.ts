@@ -1,5 +1,5 @@
 /** The arrows of a statechart, and the room that their words take. */
-import type { Statechart } from '../../runtime/statechart.ts';
+import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { ArrowLabel, Box } from './chart-layout.ts';
 import { type Line, lineWidth, textFont, transitionWords, wrap } from './chart-text.ts';
 import { lineHeight } from './state-header.ts';

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
+import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
-import { machinesOf, type Statechart, statechartOf } from '../../runtime/statechart.ts';
-import { headerWith } from '../../runtime/testing/trace-header.ts';
-import { formatTraceLine } from '../../runtime/trace.ts';
+import { machinesOf, type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
+import { formatTraceLine } from '../../runtime/trace/trace.ts';
 import { type DiagramCommandOptions, drawDiagram } from './diagram-command.ts';
 import { namedMachines } from './named-machines.ts';
 

@@ -1,6 +1,6 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { type Statechart, statechartOf } from '../../runtime/statechart.ts';
-import { formatTraceLine, traceVersion } from '../../runtime/trace.ts';
+import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
+import { formatTraceLine, traceVersion } from '../../runtime/trace/trace.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { openTrace } from '../trace/read-trace.ts';
 import { memorySource } from '../visualize/memory-source.ts';

@@ -1,6 +1,6 @@
 /** A statechart as the graph that ELK lays out: its options are what makes the pictures readable. */
 import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs/lib/elk-api.js';
-import type { Statechart } from '../../runtime/statechart.ts';
+import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { type Connection, labelRoom, leadsBack } from './connections.ts';
 import type { StateHeader } from './state-header.ts';
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { statechartOf } from '../../runtime/statechart.ts';
+import { faultsOf } from '../../../test/fixtures/layout-faults.ts';
+import { anyChart } from '../../../test/fixtures/random-chart.ts';
+import { statechartOf } from '../../runtime/trace/statechart.ts';
 import { layoutStatechart } from './layout.ts';
 import { namedMachines } from './named-machines.ts';
-import { faultsOf } from './testing/layout-faults.ts';
-import { anyChart } from './testing/random-chart.ts';
 
 describe('the layout of a statechart', () => {
   test.each(namedMachines.map(({ name }) => name))(

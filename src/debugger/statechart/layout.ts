@@ -3,7 +3,7 @@
  * the same layout.
  */
 import type { ELK, ElkExtendedEdge, ElkNode } from 'elkjs/lib/elk-api.js';
-import type { Statechart } from '../../runtime/statechart.ts';
+import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { Arrow, Box, ChartLayout, Point } from './chart-layout.ts';
 import { type Connection, connectionsOf, labelBoxes, leadsBack } from './connections.ts';
 import { arrowId, elkGraph, markerArrowId, markerId, stateId } from './elk-graph.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { setup } from 'xstate';
-import { type Statechart, statechartOf } from '../../runtime/statechart.ts';
+import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
 import { formatMermaid } from './mermaid.ts';
 
 const machine = setup({

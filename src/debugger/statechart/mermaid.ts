@@ -1,5 +1,5 @@
 /** A statechart as a mermaid `stateDiagram-v2`, for places that draw mermaid: issues, wikis, READMEs. */
-import type { Statechart, StatechartTransition } from '../../runtime/statechart.ts';
+import type { Statechart, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import {
   entryWords,
   exitWords,

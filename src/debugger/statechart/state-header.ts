@@ -1,5 +1,5 @@
 /** What is written at the top of a state's box, and how much room it takes. */
-import type { Statechart } from '../../runtime/statechart.ts';
+import type { Statechart } from '../../runtime/trace/statechart.ts';
 import {
   entryWords,
   exitWords,

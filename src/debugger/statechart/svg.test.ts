@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { assign, setup } from 'xstate';
-import { type Statechart, statechartOf } from '../../runtime/statechart.ts';
+import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartOf, chartsOf } from './charts.ts';
 import { layoutStatechart } from './layout.ts';
 

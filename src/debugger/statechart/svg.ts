@@ -1,5 +1,5 @@
 /** A laid-out statechart as SVG: what the page lights, and what the docs show. */
-import type { Statechart, StatechartState } from '../../runtime/statechart.ts';
+import type { Statechart, StatechartState } from '../../runtime/trace/statechart.ts';
 import type { Arrow, ArrowLabel, Box, ChartLayout, InitialMarker, Point, StateBox } from './chart-layout.ts';
 import { type Line, stateName, transitionTitle } from './chart-text.ts';
 import { cutPath } from './cut-path.ts';

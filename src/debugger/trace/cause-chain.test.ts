@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { eventBody } from '../../runtime/testing/event-body.ts';
-import type { TraceBody, TraceRecord } from '../../runtime/trace.ts';
+import { eventBody } from '../../../test/fixtures/event-body.ts';
+import type { TraceBody, TraceRecord } from '../../runtime/trace/trace.ts';
 import { causeChain, type RecordList, spawnOf } from './cause-chain.ts';
 
 function listOf(bodies: readonly TraceBody[], firstSeq = 1): RecordList {

@@ -1,5 +1,5 @@
 /** Why something happened, as far as a trace tells: `docs/trace-format.md` says which records have a cause. Runs in a browser. */
-import type { TraceRecord } from '../../runtime/trace.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
 /** Records in the order of their numbers, and where one of them is. */
 export interface RecordList {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TraceBody, TraceRecord } from '../../runtime/trace.ts';
+import type { TraceBody, TraceRecord } from '../../runtime/trace/trace.ts';
 import { formatRecord } from './print-trace.ts';
 
 const record = (body: TraceBody): TraceRecord => ({ seq: 7, t: 1234.5, ...body });

@@ -1,5 +1,5 @@
 /** Records in words for a terminal. */
-import type { ContextChange, TraceRecord } from '../../runtime/trace.ts';
+import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseChain, CauseKind, CauseLink, CauseOrigin } from './cause-chain.ts';
 
 export interface PrintOptions {

@@ -2,10 +2,10 @@ import { linkSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { headerWith } from '../../runtime/testing/trace-header.ts';
-import { formatTraceLine, type TraceRecord } from '../../runtime/trace.ts';
-import { traceFile } from '../../runtime/trace-file.ts';
+import { formatTraceLine, type TraceRecord } from '../../runtime/trace/trace.ts';
+import { traceFile } from '../../runtime/trace/trace-file.ts';
 import { openTrace } from './read-trace.ts';
 
 const header = headerWith({ program: 'pilot-agent', pid: 7 });

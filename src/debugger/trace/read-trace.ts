@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import type { TraceHeader, TraceRecord } from '../../runtime/trace.ts';
+import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { TracePart } from './trace-part.ts';
 
 /** A trace that is being read, oldest record first. */

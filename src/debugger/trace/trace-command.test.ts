@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { eventBody } from '../../../test/fixtures/event-body.ts';
+import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { eventBody } from '../../runtime/testing/event-body.ts';
-import { headerWith } from '../../runtime/testing/trace-header.ts';
-import { formatTraceLine, type TraceBody, type TraceRecord } from '../../runtime/trace.ts';
+import { formatTraceLine, type TraceBody, type TraceRecord } from '../../runtime/trace/trace.ts';
 import { printTrace, type TraceCommandOptions } from './trace-command.ts';
 
 const header = headerWith({ program: 'pilot-agent', pid: 7, startedAt: '2026-03-01T03:12:00.000Z' });

@@ -1,5 +1,5 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runtime/trace.ts';
+import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runtime/trace/trace.ts';
 import { matchName, type NamePattern, namePattern } from '../diagram/name-pattern.ts';
 import { causeChain, type RecordList } from './cause-chain.ts';
 import { formatCauses, formatRecord, type PrintOptions } from './print-trace.ts';

@@ -1,5 +1,5 @@
 /** What the fields of a trace's lines must be, so that whoever reads a line may rely on its type. Runs in a browser. */
-import type { TraceLine } from '../../runtime/trace.ts';
+import type { TraceLine } from '../../runtime/trace/trace.ts';
 
 /** Whether a value is of the form. */
 export type Form = (value: unknown) => boolean;

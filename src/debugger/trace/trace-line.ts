@@ -1,4 +1,4 @@
-import type { TraceLine, TraceRecord } from '../../runtime/trace.ts';
+import type { TraceLine, TraceRecord } from '../../runtime/trace/trace.ts';
 import { formOf } from './trace-form.ts';
 
 const checks = new Map(Object.entries(formOf).map(([kind, fields]) => [kind, Object.entries(fields)]));

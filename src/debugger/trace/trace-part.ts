@@ -1,5 +1,5 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace.ts';
+import { type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
 import { notJson, parseTraceLine } from './trace-line.ts';
 
 /** One file of a trace, or another stream of its text, that is being read. */

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { formatTraceLine } from '../../runtime/trace.ts';
-import { traceFile } from '../../runtime/trace-file.ts';
+import { event, header, traceText } from '../../../test/fixtures/traces.ts';
+import { formatTraceLine } from '../../runtime/trace/trace.ts';
+import { traceFile } from '../../runtime/trace/trace-file.ts';
 import { fileSource } from './file-source.ts';
-import { event, header, traceText } from './testing/traces.ts';
 
 let folder: string;
 beforeEach(() => {

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { event, header, traceText } from '../../../test/fixtures/traces.ts';
 import { silentLogger } from '../../runtime/log.ts';
-import { TraceEndpoint } from '../../runtime/trace-endpoint.ts';
-import { TraceRing } from '../../runtime/trace-ring.ts';
+import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
+import { TraceRing } from '../../runtime/trace/trace-ring.ts';
 import { liveSource } from './live-source.ts';
-import { event, header, traceText } from './testing/traces.ts';
 
 let runDir: string;
 let program: LiveProgram | undefined;

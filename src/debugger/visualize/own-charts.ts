@@ -1,7 +1,7 @@
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
-import { machinesOf, statechartOf } from '../../runtime/statechart.ts';
+import { machinesOf, statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartsOf } from '../statechart/charts.ts';
 import { chartKey, type KnownCharts } from './known-charts.ts';
 

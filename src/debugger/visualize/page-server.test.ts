@@ -4,11 +4,11 @@ import { createServer } from 'node:net';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from 'vitest';
+import { header, traceText } from '../../../test/fixtures/traces.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { memorySource } from './memory-source.ts';
 import { type PageServer, type PageServerOptions, startPageServer } from './page-server.ts';
 import type { PageSource } from './page-source.ts';
-import { header, traceText } from './testing/traces.ts';
 
 let server: PageServer | undefined;
 afterEach(async () => {

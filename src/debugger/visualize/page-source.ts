@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { TraceHeader } from '../../runtime/trace.ts';
+import type { TraceHeader } from '../../runtime/trace/trace.ts';
 import type { Source } from '../page-data.ts';
 
 /** A trace that the page can open, from wherever it comes. */

@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { packageRoot } from '../../runtime/package-root.ts';
-import type { Statechart } from '../../runtime/statechart.ts';
-import type { TraceHeader } from '../../runtime/trace.ts';
+import type { Statechart } from '../../runtime/trace/statechart.ts';
+import type { TraceHeader } from '../../runtime/trace/trace.ts';
 import { bundledDiagrams } from '../diagram/bundled.ts';
 import { diagramTexts } from '../diagram/load.ts';
 import type { Session } from '../page-data.ts';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { formatTraceLine } from '../../runtime/trace.ts';
+import { event, header, traceText } from '../../../test/fixtures/traces.ts';
+import { formatTraceLine } from '../../runtime/trace/trace.ts';
 import { memorySource } from './memory-source.ts';
 import { singleFile } from './single-file.ts';
-import { event, header, traceText } from './testing/traces.ts';
 
 async function page(...traces: readonly string[]): Promise<string> {
   const sources = traces.map((trace, number) => memorySource(`trace ${number}`, trace));

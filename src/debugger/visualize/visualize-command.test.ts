@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { traceText } from '../../../test/fixtures/traces.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { traceText } from './testing/traces.ts';
 import { type VisualizeCommandOptions, visualize } from './visualize-command.ts';
 
 let folder: string;

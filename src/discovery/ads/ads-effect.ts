@@ -2,8 +2,8 @@
 import type { ServerCredentials } from '@grpc/grpc-js';
 import { type AnyActorRef, fromCallback } from 'xstate';
 import type { AdsOrder, ProxiesServe, ProxyReport, XdsPort } from '../../../machines/discovery/protocol.ts';
+import { relay } from '../../runtime/actors/relay.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
-import { relay } from '../../runtime/relay.ts';
 import { faultLog } from '../../runtime/uncaught.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-server.ts';

@@ -3,8 +3,8 @@ import { connect } from 'node:http2';
 import { createConnection } from 'node:net';
 import { test as base, expect, vi } from 'vitest';
 import { clusterType, listenerType } from '../../../machines/discovery/ads-types.ts';
+import { type GiveServer, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
 import { channelOptions } from './ads-limits.ts';
-import { type GiveServer, giveServers, subscribed } from './given-server.ts';
 
 const test = base.extend<{ start: GiveServer }>({
   start: ({ task: _ }, use) =>

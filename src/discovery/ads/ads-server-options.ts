@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate';
-import type { Recorder } from '../../runtime/actor-system.ts';
+import type { Recorder } from '../../runtime/actors/actor-system.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AdsLimits } from './ads-limits.ts';
 import type { AdsObserver } from './ads-observer.ts';

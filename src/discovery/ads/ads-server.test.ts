@@ -1,12 +1,12 @@
 /** The ADS server on the wire, with a scripted source. */
 import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, endpointType, listenerType } from '../../../machines/discovery/ads-types.ts';
+import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
-import { createRecorder } from '../../runtime/actor-system.ts';
+import { createRecorder } from '../../runtime/actors/actor-system.ts';
 import { silentLogger } from '../../runtime/log.ts';
-import type { TraceRecord } from '../../runtime/trace.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { createAdsServer } from './ads-server.ts';
-import { type GiveServer, givenNode, giveServers, subscribed } from './given-server.ts';
 
 const node = givenNode;
 const code = { ok: 0, cancelled: 1, invalidArgument: 3, resourceExhausted: 8, unavailable: 14 };

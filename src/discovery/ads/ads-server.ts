@@ -8,7 +8,7 @@ import { type Actor, type AnyActorRef, fromCallback } from 'xstate';
 import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
 import type { DrainOrder, PushToClient, StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
 import { isSubscribed } from '../../../machines/discovery/ads-watch.ts';
-import { type Recorder, startRoot } from '../../runtime/actor-system.ts';
+import { type Recorder, startRoot } from '../../runtime/actors/actor-system.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type Admission, createAdmission } from './ads-admission.ts';
 import { streamLimits } from './ads-limits.ts';

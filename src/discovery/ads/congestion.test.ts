@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { test as base, expect, onTestFinished, vi } from 'vitest';
 import { clusterType, listenerType } from '../../../machines/discovery/ads-types.ts';
+import { type GiveServer, givenNode, giveServers } from '../../../test/fixtures/given-server.ts';
 import { UnreadStream } from '../../../test/harness/unread-stream.ts';
 import { DiscoveryRequestSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { type GiveServer, givenNode, giveServers } from './given-server.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 

@@ -1,7 +1,7 @@
 /** Turns a protobuf-es message into the bytes that every stream shares. */
 import { hash } from 'node:crypto';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
-import { wireForm } from '../../networking/wire-form.ts';
+import { wireForm } from '../../networking/messages/wire-form.ts';
 import type { EncodedResource } from './resource-source.ts';
 import { encodedLength, keptBuffer, WireWriter } from './wire.ts';
 

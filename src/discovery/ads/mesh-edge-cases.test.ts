@@ -3,7 +3,7 @@ import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
 import { deltaSidecar, type Seen, type Sidecar, sotwSidecar } from '../../../test/ads-sidecar.ts';
-import { readConfigFile } from '../../model/config-file.ts';
+import { readConfigFile } from '../../model/config/config-file.ts';
 import { silentLogger } from '../../runtime/log.ts';
 import { ConfigSnapshot } from '../config/config-snapshot.ts';
 import { SettingsFiles } from '../config/settings-files.ts';

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { noNames } from '../../../machines/discovery/name-lists.ts';
-import { WeakValues } from '../../model/weak-values.ts';
+import { WeakValues } from '../../model/collections/weak-values.ts';
 import { RecentlyUsed } from './recently-used.ts';
 import { keptConcat } from './wire.ts';
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { test as base, expect, onTestFinished } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
-import { type GiveServer, giveServers, subscribed } from './given-server.ts';
+import { type GiveServer, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 

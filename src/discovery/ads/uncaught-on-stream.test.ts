@@ -1,9 +1,9 @@
 /** What is done for a stream later (a timer, a promise) and fails where nobody catches it costs that stream alone. */
 import { test as base, expect, onTestFinished } from 'vitest';
 import { clusterType } from '../../../machines/discovery/ads-types.ts';
+import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
 import { faultOwner } from '../../runtime/fault-owner.ts';
 import { catchUncaught } from '../../runtime/uncaught.ts';
-import { type GiveServer, givenNode, giveServers, subscribed } from './given-server.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 

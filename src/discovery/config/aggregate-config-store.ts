@@ -1,4 +1,4 @@
-import { byAge, type Config, type ConfigKey, configKeyOf, configKeyText } from '../../model/config.ts';
+import { byAge, type Config, type ConfigKey, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import {
   type ConfigHandler,
   type ConfigSchema,

@@ -2,9 +2,9 @@
 import { lstatSync, readFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
-import { compareText } from '../../model/config.ts';
-import { type ConfigFile, readConfigFile } from '../../model/config-file.ts';
-import { type Problem, problemText } from '../../model/problem.ts';
+import { compareText } from '../../model/config/config.ts';
+import { type ConfigFile, readConfigFile } from '../../model/config/config-file.ts';
+import { type Problem, problemText } from '../../model/config/problem.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { ConfigDefinitions } from './config-definitions.ts';
 import { toConfigProblem } from './config-problem.ts';

@@ -1,6 +1,6 @@
 /** Delivery of a store's events (spec/discovery.md §4.1). */
-import { type Config, configKeyOf } from '../../model/config.ts';
-import { type ConfigEvent, subjectOf } from '../../model/config-changes.ts';
+import { type Config, configKeyOf } from '../../model/config/config.ts';
+import { type ConfigEvent, subjectOf } from '../../model/config/config-changes.ts';
 import { type ConfigHandler, ConfigStoreError } from './config-store.ts';
 
 /** One event at a time, each to the handlers of its kind in the order of registration; what a handler causes comes after. */

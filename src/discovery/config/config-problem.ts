@@ -1,5 +1,5 @@
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
-import type { Problem } from '../../model/problem.ts';
+import type { Problem } from '../../model/config/problem.ts';
 
 /** A problem as events carry it. */
 export function toConfigProblem({ severity, file, line, object = '', field = '', message }: Problem): ConfigProblem {

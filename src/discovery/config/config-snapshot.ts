@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
-import { type ConfigSet, configSetOf } from '../../model/build-push-context.ts';
-import { byAge, type Config, compareText, configKeyOf, configKeyText } from '../../model/config.ts';
-import { needsPush } from '../../model/config-changes.ts';
+import { byAge, type Config, compareText, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { needsPush } from '../../model/config/config-changes.ts';
+import { type ConfigSet, configSetOf } from '../../model/push-context/build-push-context.ts';
 
 /** Objects by key (`Kind/namespace/name`); undefined: there is none any more. */
 export type ConfigEdits = ReadonlyMap<string, Config | undefined>;

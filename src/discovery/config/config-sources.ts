@@ -1,5 +1,5 @@
 /** Which sources of configuration there are: `--configDir` and `configSources` of the mesh (spec/discovery.md §4.3). */
-import type { MeshConfig } from '../../model/mesh-config.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 
 export interface ConfigSources {

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import type { Config, ConfigKey } from '../../model/config.ts';
+import { describeStore, draftOf, faultOf, type StoreSubject } from '../../../test/fixtures/store-contract.ts';
+import type { Config, ConfigKey } from '../../model/config/config.ts';
 import { AggregateConfigStore } from './aggregate-config-store.ts';
 import { ConfigDirectory } from './config-directory.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
 import type { ConfigDraft, ConfigStoreController } from './config-store.ts';
 import { MemoryConfigStore } from './memory-config-store.ts';
 import { SnapshotConfigStore } from './snapshot-config-store.ts';
-import { describeStore, draftOf, faultOf, type StoreSubject } from './store-contract.ts';
 
 const key = (name: string): ConfigKey => ({ kind: 'WorkloadEntry', namespace: 'shop', name });
 

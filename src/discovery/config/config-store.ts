@@ -1,6 +1,6 @@
 /** Stores of configuration objects (spec/discovery.md §4.1). Any store is held to store-contract.ts. */
-import { byAge, type Config, type ConfigKey, configKeyOf, configKeyText } from '../../model/config.ts';
-import type { ConfigEvent } from '../../model/config-changes.ts';
+import { byAge, type Config, type ConfigKey, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import type { ConfigEvent } from '../../model/config/config-changes.ts';
 import { kinds } from '../../model/kinds/index.ts';
 import type { Kind } from '../../model/kinds/kind.ts';
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { createAuthority } from '../../../test/certs/authority.ts';
-import { problemText } from '../../model/problem.ts';
+import { problemText } from '../../model/config/problem.ts';
 import { validateFiles } from './validate-files.ts';
 
 const authority = createAuthority();

@@ -1,10 +1,10 @@
 /** Credentials of Gateway objects that are in the same files, and that no server could do with (spec/discovery.md §8.7). */
-import type { Config } from '../../model/config.ts';
-import { CredentialIndex } from '../../model/credential-index.ts';
+import type { Config } from '../../model/config/config.ts';
+import type { Problem } from '../../model/config/problem.ts';
 import type { Gateway } from '../../model/kinds/gateway.ts';
 import type { ConfigMap } from '../../model/kinds/kubernetes/config-map.ts';
 import type { Secret } from '../../model/kinds/kubernetes/secret.ts';
-import type { Problem } from '../../model/problem.ts';
+import { CredentialIndex } from '../../model/push-context/credential-index.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
 import { credentialsOfServer } from '../../networking/secrets/credential-name.ts';
 

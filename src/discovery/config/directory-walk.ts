@@ -2,7 +2,7 @@
 import { type Dirent, readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { compareText } from '../../model/config.ts';
+import { compareText } from '../../model/config/config.ts';
 import { isSystemError } from '../../runtime/errors.ts';
 
 export interface FoundFile {

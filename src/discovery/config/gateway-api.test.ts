@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
-import { document, service } from '../../model/gateway-api/given-objects.ts';
+import { document, service } from '../../../test/fixtures/given-objects.ts';
 import { MeshConfigs } from './mesh-configs.ts';
 
 const settings = { ingressClass: 'istio', ingressControllerMode: 'STRICT', ingressSelector: '' } as const;

@@ -1,5 +1,5 @@
-import { type Config, type ConfigKey, configKeyOf, configKeyText } from '../../model/config.ts';
-import { type ConfigEvent, configEvent } from '../../model/config-changes.ts';
+import { type Config, type ConfigKey, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { type ConfigEvent, configEvent } from '../../model/config/config-changes.ts';
 import { ConfigEvents } from './config-events.ts';
 import {
   allSchemas,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
-import type { IngressSettings } from '../../model/ingress.ts';
+import type { IngressSettings } from '../../model/translation/ingress.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
 import { MeshConfigs } from './mesh-configs.ts';
 

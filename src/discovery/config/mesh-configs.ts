@@ -5,14 +5,14 @@
 import { resolve } from 'node:path';
 import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
-import type { Config } from '../../model/config.ts';
+import type { Config } from '../../model/config/config.ts';
 import {
   type GatewayApiTranslation,
   noTranslation,
   translateGatewayApi,
   translationMayDiffer,
-} from '../../model/gateway-api/translate.ts';
-import { type IngressSettings, ingressesMayDiffer, translateIngresses } from '../../model/ingress.ts';
+} from '../../model/translation/gateway-api/translate.ts';
+import { type IngressSettings, ingressesMayDiffer, translateIngresses } from '../../model/translation/ingress.ts';
 import { ConfigDirectory } from './config-directory.ts';
 import { toConfigProblem } from './config-problem.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';

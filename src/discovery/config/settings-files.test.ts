@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { SettingsReading } from '../../../machines/discovery/mesh-config.machine.ts';
-import { defaultMeshConfig } from '../../model/mesh-config.ts';
-import { problemText } from '../../model/problem.ts';
+import { problemText } from '../../model/config/problem.ts';
+import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { SettingsFiles } from './settings-files.ts';
 
 let root: string;

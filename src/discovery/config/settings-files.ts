@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs';
 import * as E from 'fp-ts/lib/Either.js';
 import type { SettingsReading } from '../../../machines/discovery/mesh-config.machine.ts';
 import type { SettingsName } from '../../../machines/discovery/protocol.ts';
-import { readMeshConfig } from '../../model/mesh-config.decode.ts';
-import { defaultMeshConfig, type MeshConfig } from '../../model/mesh-config.ts';
-import { type MeshNetworks, readMeshNetworks } from '../../model/mesh-networks.ts';
-import { type Problem, problemText } from '../../model/problem.ts';
+import { type Problem, problemText } from '../../model/config/problem.ts';
+import { readMeshConfig } from '../../model/mesh/mesh-config.decode.ts';
+import { defaultMeshConfig, type MeshConfig } from '../../model/mesh/mesh-config.ts';
+import { type MeshNetworks, readMeshNetworks } from '../../model/mesh/mesh-networks.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import { toConfigProblem } from './config-problem.ts';
 

@@ -1,5 +1,5 @@
-import { type Config, type ConfigKey, configKeyText } from '../../model/config.ts';
-import { configEvent } from '../../model/config-changes.ts';
+import { type Config, type ConfigKey, configKeyText } from '../../model/config/config.ts';
+import { configEvent } from '../../model/config/config-changes.ts';
 import { ConfigEvents, inOrder } from './config-events.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import {

@@ -1,9 +1,9 @@
 /** Whether files of configuration are valid, as the control plane would find them (spec/discovery.md §4.5). */
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Config } from '../../model/config.ts';
-import { readConfigFile, withoutRepetitions } from '../../model/config-file.ts';
-import type { Problem } from '../../model/problem.ts';
+import type { Config } from '../../model/config/config.ts';
+import { readConfigFile, withoutRepetitions } from '../../model/config/config-file.ts';
+import type { Problem } from '../../model/config/problem.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { credentialProblems } from './credential-problems.ts';
 import { isYaml, walk } from './directory-walk.ts';

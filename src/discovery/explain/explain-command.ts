@@ -1,8 +1,8 @@
 /** `pilot-discovery explain`: what is asked, answered as text. */
 import * as E from 'fp-ts/lib/Either.js';
-import { parseNode } from '../../model/parse-node.ts';
-import { shapeOf } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
+import { parseNode } from '../../model/node/parse-node.ts';
+import { shapeOf } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import { explain, type ProxyConfiguration } from '../../networking/explain/explain.ts';
 import type { Question } from '../../networking/explain/question.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { configKeyOf, configKeyText } from '../../model/config.ts';
-import { document, service } from '../../model/gateway-api/given-objects.ts';
-import { givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { document, service } from '../../../test/fixtures/given-objects.ts';
+import { configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { explain } from '../../networking/explain/explain.ts';
 import { generatedConfiguration } from './generated.ts';
 import { Sources } from './sources.ts';

@@ -5,8 +5,8 @@ import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/e
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ProxyConfiguration } from '../../networking/explain/explain.ts';
 import { buildClusters, buildEndpoints, buildListeners, buildRoutes, type Resource } from '../../networking/index.ts';
 

@@ -1,8 +1,8 @@
 /** The mesh that some files describe, read as the control plane reads it, without serving anything. */
-import type { Config } from '../../model/config.ts';
-import { configKeyOf, configKeyText } from '../../model/config.ts';
-import { type Problem, problemText } from '../../model/problem.ts';
-import type { PushContext } from '../../model/push-context.ts';
+import type { Config } from '../../model/config/config.ts';
+import { configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { type Problem, problemText } from '../../model/config/problem.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { MeshConfigs } from '../config/mesh-configs.ts';
 import { SettingsFiles } from '../config/settings-files.ts';

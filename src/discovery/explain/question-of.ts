@@ -1,8 +1,8 @@
 /** From what a person writes to what is asked: `--url http://cart:8080/items --header x-user=anna`. */
 import { isIP } from 'node:net';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { virtualAddresses } from '../../model/service-addresses.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { virtualAddresses } from '../../model/proxy/service-addresses.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { HttpQuestion, Question } from '../../networking/explain/question.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
-import type { Config, ConfigKey } from '../../model/config.ts';
-import type { Origin } from '../../model/origin.ts';
-import { type Position, parseYamlDocument, splitDocuments } from '../../model/yaml-document.ts';
+import type { Config, ConfigKey } from '../../model/config/config.ts';
+import type { Origin } from '../../model/config/origin.ts';
+import { type Position, parseYamlDocument, splitDocuments } from '../../model/yaml/yaml-document.ts';
 
 /** An origin for people. */
 export interface Source {

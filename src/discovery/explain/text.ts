@@ -7,7 +7,7 @@ import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts
 import type { Route } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { Explanation } from '../../networking/explain/explain.ts';
 import type { Outcome, Target } from '../../networking/explain/outcome.ts';
-import { originsOf } from '../../networking/origin.ts';
+import { originsOf } from '../../networking/inputs/message-origin.ts';
 import { originsOfMetadata, type Source, type Sources } from './sources.ts';
 
 /** One step of the way, for people and for programs (`--format json`). */

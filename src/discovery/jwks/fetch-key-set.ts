@@ -1,5 +1,5 @@
 /** Asks an issuer of tokens for its keys (RFC 7517), by their address or by OpenID Connect Discovery. */
-import { isObject } from '../../model/decode.ts';
+import { isObject } from '../../model/fields/decode.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { inOrder } from './key-order.ts';
 

@@ -1,4 +1,4 @@
-import { compareText } from '../../model/config.ts';
+import { compareText } from '../../model/config/config.ts';
 
 /** A key set with its keys in an order of their own: an issuer that shuffles them has changed nothing. */
 export function inOrder(keys: readonly unknown[]): string {

@@ -3,10 +3,10 @@
 import { createHash } from 'node:crypto';
 import type { KeySource } from '../../../machines/discovery/jwks.machine.ts';
 import type { IssuerAnswer } from '../../../machines/discovery/key-set.machine.ts';
-import type { ConfigSet } from '../../model/build-push-context.ts';
-import { type Config, configKeyOf, configKeyText } from '../../model/config.ts';
+import { sameItems } from '../../model/collections/same-items.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { JwtRule, RequestAuthentication } from '../../model/kinds/request-authentication.ts';
-import { sameItems } from '../../model/same-items.ts';
+import type { ConfigSet } from '../../model/push-context/build-push-context.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type Fetch, fetchKeySet, type KeyAddress } from './fetch-key-set.ts';
 

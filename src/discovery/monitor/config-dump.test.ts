@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
+import { givenPlane, sentAt } from '../../../test/fixtures/given-plane.ts';
 import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { clusterType, endpointType, routeType } from '../../networking/index.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import type { ConnectionView } from '../ads/ads-observer.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
 import { configDump, dumpOfType, withoutKeys } from './config-dump.ts';
-import { givenPlane, sentAt } from './given-plane.ts';
 
 /** A proxy of the example mesh, connected. */
 function connected(role: 'sidecar' | 'router', metadata: object): { node: MeshNode; connection: ConnectionView } {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { type GivenPlane, givenPlane, sentAt } from '../../../test/fixtures/given-plane.ts';
 import { clusterType, endpointType, routeType } from '../../networking/index.ts';
 import type { Authenticator } from '../ads/authentication.ts';
 import { callerNamespace } from './debug/known-caller.ts';
 import { answerDebug, type DebugAccess } from './debug-endpoints.ts';
-import { type GivenPlane, givenPlane, sentAt } from './given-plane.ts';
 import type { HttpAnswer } from './http-server.ts';
 
 const hidden = 'c2VjcmV0LXZhbHVl';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { createLogger } from '../../runtime/log.ts';
-import type { TraceRecord } from '../../runtime/trace.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { logEvents } from './event-log.ts';
 
 const problem = (about: Partial<ConfigProblem>): ConfigProblem => ({

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { createAuthority } from '../../../test/certs/authority.ts';
-import { givenPlane } from './given-plane.ts';
+import { givenPlane } from '../../../test/fixtures/given-plane.ts';
 import { DiscoveryMetrics } from './metrics.ts';
 import { statusOf } from './push-status.ts';
 

@@ -2,7 +2,7 @@
 import { fromCallback } from 'xstate';
 import type { HttpOrder } from '../../../machines/discovery/protocol.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
-import { type StreamAnswer, type TraceEndpoint, tracePath } from '../../runtime/trace-endpoint.ts';
+import { type StreamAnswer, type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { answerDebug, type DebugAccess, type DebugSources } from './debug-endpoints.ts';
 import { type HttpAnswer, type HttpRequest, HttpServers, type HttpServersOptions } from './http-server.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer, type HttpFenceOptions } from '../../runtime/http-fence.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
-import type { StreamAnswer } from '../../runtime/trace-endpoint.ts';
+import type { StreamAnswer } from '../../runtime/trace/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { jsonText } from './json-text.ts';
 import { sharedPort } from './shared-port.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { type GivenPlane, givenPlane } from '../../../test/fixtures/given-plane.ts';
 import { clusterType, endpointType } from '../../networking/index.ts';
-import type { Recorder } from '../../runtime/actor-system.ts';
-import type { TraceRecord } from '../../runtime/trace.ts';
-import { type GivenPlane, givenPlane } from './given-plane.ts';
+import type { Recorder } from '../../runtime/actors/actor-system.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { DiscoveryMetrics } from './metrics.ts';
 
 const mesh = `apiVersion: networking.istio.io/v1

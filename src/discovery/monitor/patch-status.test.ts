@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { nodes, PatchedMesh } from '../../networking/patches/given-patches.ts';
+import { nodes, PatchedMesh } from '../../../test/fixtures/given-patches.ts';
 import { patchCounts, patchReports } from './patch-status.ts';
 
 it('tells what became of the patches of each object, and why', () => {

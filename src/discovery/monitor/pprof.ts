@@ -6,8 +6,8 @@ import type { ServerResponse } from 'node:http';
 import { Session } from 'node:inspector/promises';
 import { pipeline } from 'node:stream/promises';
 import { getHeapSnapshot } from 'node:v8';
-import { foreignness } from '../../runtime/debugger-access.ts';
-import type { StreamAnswer } from '../../runtime/trace-endpoint.ts';
+import { foreignness } from '../../runtime/trace/debugger-access.ts';
+import type { StreamAnswer } from '../../runtime/trace/trace-endpoint.ts';
 import type { HttpAnswer, HttpRequest } from './http-server.ts';
 
 export const profilingPath = '/debug/pprof';

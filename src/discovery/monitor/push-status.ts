@@ -1,9 +1,10 @@
 /** What is odd about what was last pushed (spec/discovery.md §9.1 `push_status`, §9.2). Looked up when somebody asks. */
-import type { ConfigSet } from '../../model/build-push-context.ts';
-import type { Proxy } from '../../model/proxy.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import type { Service } from '../../model/service.ts';
+
+import type { Proxy } from '../../model/node/proxy.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { ConfigSet } from '../../model/push-context/build-push-context.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Service } from '../../model/services/service.ts';
 import type { MeshState } from '../push/mesh-state.ts';
 import { findRejectedServers, findUnservedCredentials } from './gateway-oddities.ts';
 import { patchReports } from './patch-status.ts';

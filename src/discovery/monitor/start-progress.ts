@@ -1,6 +1,6 @@
 /** Why the control plane is not ready, for a person who asks. */
-import type { Recorder } from '../../runtime/actor-system.ts';
-import type { TraceRecord } from '../../runtime/trace.ts';
+import type { Recorder } from '../../runtime/actors/actor-system.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
 /** Follows the chart of `discovery`: the name of its state is what it waits for. */
 export class StartProgress {

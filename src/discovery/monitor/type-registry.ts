@@ -50,7 +50,7 @@ import { file_envoy_extensions_transport_sockets_tls_v3_tls } from '../../gen/en
 import { file_envoy_extensions_upstreams_http_v3_http_protocol_options } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
 import { file_envoy_extensions_wasm_v3_wasm } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.ts';
 import { file_udpa_type_v1_typed_struct } from '../../gen/udpa/type/v1/typed_struct_pb.ts';
-import { withWholeApi } from '../../model/envoy-api.ts';
+import { withWholeApi } from '../../model/envoy-api/envoy-api.ts';
 
 const generated: Registry = createRegistry(
   file_envoy_config_cluster_v3_cluster,

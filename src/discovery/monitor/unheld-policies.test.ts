@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { givenPlane } from './given-plane.ts';
+import { givenPlane } from '../../../test/fixtures/given-plane.ts';
 import { statusOf } from './push-status.ts';
 
 const policy = (kind: string, name: string, spec: string): string => `apiVersion: security.istio.io/v1

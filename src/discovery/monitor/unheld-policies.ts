@@ -1,7 +1,7 @@
 /** Policies that protect nothing at the moment: no proxy that is connected is one of those that they are for. */
-import type { Config } from '../../model/config.ts';
+import type { Config } from '../../model/config/config.ts';
 import type { PolicyScope } from '../../model/kinds/policy-target.ts';
-import type { WorkloadPolicies } from '../../model/workload-policies.ts';
+import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
 import type { Find } from './push-status.ts';
 
 /** Kinds of what restricts access to workloads. */

@@ -1,10 +1,10 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
+import { givenPlane, sentAt } from '../../../test/fixtures/given-plane.ts';
 import { DiscoveryResponseSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { ClientConfigSchema, ConfigStatus } from '../../gen/envoy/service/status/v3/csds_pb.ts';
 import { clusterType, endpointType, routeType } from '../../networking/index.ts';
 import type { DebugAccess } from './debug-endpoints.ts';
-import { givenPlane, sentAt } from './given-plane.ts';
 import { configDumpType, debugType, syncStatusType, XdsDebug } from './xds-debug.ts';
 
 const mesh = `apiVersion: networking.istio.io/v1

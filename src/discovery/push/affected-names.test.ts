@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { endpointsIn, GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { endpointType } from '../../networking/index.ts';
-import { endpointsIn, GivenWorld, givenObject } from './given-world.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
 const service = (namespace: string, name: string, address: string) =>

@@ -1,11 +1,12 @@
 /** Which of what a client has of a type may be another after changes. */
-import { changesType } from '../../model/concern.ts';
-import { type ConfigKey, configKeyText, parseConfigKey } from '../../model/config.ts';
-import type { NodeType } from '../../model/proxy.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import type { Service } from '../../model/service.ts';
-import { isAlias } from '../../model/service-alias.ts';
+
+import { type ConfigKey, configKeyText, parseConfigKey } from '../../model/config/config.ts';
+import type { NodeType } from '../../model/node/proxy.ts';
+import { changesType } from '../../model/proxy/concern.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Service } from '../../model/services/service.ts';
+import { isAlias } from '../../model/services/service-alias.ts';
 import { endpointType, type Generator } from '../../networking/index.ts';
 import type { PublishedContext } from './mesh-state.ts';
 import type { NameList } from './name-list.ts';

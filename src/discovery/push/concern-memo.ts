@@ -1,8 +1,9 @@
 /** Whom the changes from one context to another concern, asked once for all proxies of a shape. */
-import { concernedTypes, type PushedType, type SeenProxy } from '../../model/concern.ts';
-import { type ConfigKey, parseConfigKey } from '../../model/config.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
+
+import { type ConfigKey, parseConfigKey } from '../../model/config/config.ts';
+import { concernedTypes, type PushedType, type SeenProxy } from '../../model/proxy/concern.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ChangesBetween } from './context-history.ts';
 
 interface Asked {

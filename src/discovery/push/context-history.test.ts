@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
-import type { PushContext } from '../../model/push-context.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import { ContextHistory } from './context-history.ts';
-import { GivenWorld, givenObject } from './given-world.ts';
 
 /** A history of so many steps, of which the tenth was forced; step i changed key i. */
 function walked(steps: number): { history: ContextHistory; contexts: PushContext[] } {

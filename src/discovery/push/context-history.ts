@@ -1,5 +1,5 @@
 /** What changed from one context to a later one, whoever was told of which part of it. */
-import type { PushContext } from '../../model/push-context.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { PublishedContext } from './mesh-state.ts';
 
 export interface ChangesBetween {

@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { secretType } from '../../../machines/discovery/ads-types.ts';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
-import { givenMesh, givenShape } from '../../model/given-mesh.ts';
-import type { PushContext } from '../../model/push-context.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type Generator, Resource } from '../../networking/index.ts';
 import { EncodedCache } from './encoded-cache.ts';
 

@@ -7,10 +7,11 @@
  * asks. So publishing costs a step for each shape and type, however much is in the lists, and proxies that are served
  * from an older context for a moment still find theirs.
  */
-import { configKeyText, parseConfigKey } from '../../model/config.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { WeakValues } from '../../model/weak-values.ts';
+
+import { WeakValues } from '../../model/collections/weak-values.ts';
+import { configKeyText, parseConfigKey } from '../../model/config/config.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import {
   clusterType,
   type Generator,

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
-import { type Config, configKeyOf, configKeyText } from '../../model/config.ts';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import {
   clusterType,
   endpointType,
@@ -11,7 +12,6 @@ import {
   routeType,
   secretType,
 } from '../../networking/index.ts';
-import { GivenWorld, givenObject } from './given-world.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
 const watched = [clusterType, endpointType, listenerType, routeType, secretType, extensionType, nameTableType];

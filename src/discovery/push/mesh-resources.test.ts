@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { readConfigFile } from '../../model/config-file.ts';
+import { endpointsIn } from '../../../test/fixtures/given-world.ts';
+import { readConfigFile } from '../../model/config/config-file.ts';
 import { clusterType, endpointType, listenerType } from '../../networking/index.ts';
 import type { ResourceChange } from '../ads/resource-source.ts';
 import { ConfigSnapshot } from '../config/config-snapshot.ts';
 import { SettingsFiles } from '../config/settings-files.ts';
 import { encodeMade } from './encode-made.ts';
 import { EncodedCache } from './encoded-cache.ts';
-import { endpointsIn } from './given-world.ts';
 import { type MeshNode, MeshResources } from './mesh-resources.ts';
 import { MeshState } from './mesh-state.ts';
 

@@ -1,13 +1,13 @@
 /** What each proxy of the mesh should have: push context → generators → encoded resources (spec/discovery.md §6.3–§6.7). */
 import * as E from 'fp-ts/lib/Either.js';
-import { everyType, pushedTypeOf } from '../../model/concern.ts';
-import { parseNode } from '../../model/parse-node.ts';
-import type { Proxy } from '../../model/proxy.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { ShapeTable } from '../../model/shape-table.ts';
+import { parseNode } from '../../model/node/parse-node.ts';
+import type { Proxy } from '../../model/node/proxy.ts';
+import { everyType, pushedTypeOf } from '../../model/proxy/concern.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { ShapeTable } from '../../model/proxy/shape-table.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import { secretType } from '../../networking/index.ts';
-import { unenforced } from '../../networking/unenforced.ts';
+import { unenforced } from '../../networking/traffic/unenforced.ts';
 import { spiffeOf } from '../ads/authorization.ts';
 import type {
   NodeIdentity,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { GivenWorld, givenObject } from './given-world.ts';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 
 const entry = (endpoints: readonly string[]) =>
   givenObject('ServiceEntry', 'a', 'x', {

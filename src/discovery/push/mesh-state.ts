@@ -3,12 +3,16 @@
  * statecharts say when each of these moves on; they know them by version only.
  */
 import type { ServicesReading } from '../../../machines/discovery/service-registry.machine.ts';
-import { buildPushContext, type ConfigSet } from '../../model/build-push-context.ts';
-import { configKeyText, parseConfigKey } from '../../model/config.ts';
-import { defaultFeatures, type Features } from '../../model/features.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { defaultRegistryOptions, type RegistryOptions, type ServiceRegistry } from '../../model/service-registry.ts';
+import { configKeyText, parseConfigKey } from '../../model/config/config.ts';
+import { defaultFeatures, type Features } from '../../model/mesh/features.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import { buildPushContext, type ConfigSet } from '../../model/push-context/build-push-context.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import {
+  defaultRegistryOptions,
+  type RegistryOptions,
+  type ServiceRegistry,
+} from '../../model/services/service-registry.ts';
 import { ConfigSnapshot } from '../config/config-snapshot.ts';
 import type { SettingsFiles } from '../config/settings-files.ts';
 import type { ChangedObject } from '../registry/mesh-registries.ts';

@@ -1,6 +1,6 @@
 /** The names that a client asked for, so that clients that ask for the same ones are known to. */
 import { hash } from 'node:crypto';
-import { WeakValues } from '../../model/weak-values.ts';
+import { WeakValues } from '../../model/collections/weak-values.ts';
 
 /** In alphabetical order; of equal lists there is one. */
 export class NameList {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import type { ResourceChange } from '../ads/resource-source.ts';
 import { EncodedCache } from './encoded-cache.ts';
-import { GivenWorld, givenObject } from './given-world.ts';
 import { MeshResources } from './mesh-resources.ts';
 
 const strict = givenObject('PeerAuthentication', 'a', 'own', { mtls: 'STRICT' });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { growthOf } from '../../../test/harness/growth.ts';
-import { type ConfigKey, parseConfigKey } from '../../model/config.ts';
+import { type ConfigKey, parseConfigKey } from '../../model/config/config.ts';
 import { ResourceMemory } from './resource-memory.ts';
 
 const thing = (...keys: string[]): { dependsOn: ConfigKey[] } => ({ dependsOn: keys.map(parseConfigKey) });

@@ -1,5 +1,5 @@
 /** What generators made, kept for all contexts as long as it is of use (spec/discovery.md §6.7). */
-import { type ConfigKey, configKeyText } from '../../model/config.ts';
+import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { Memory, RememberedType } from '../../networking/index.ts';
 
 export interface ResourceMemoryOptions {

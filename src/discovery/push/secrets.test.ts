@@ -1,9 +1,9 @@
 /** Secrets as connected gateways are served them. */
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
-import type { Config } from '../../model/config.ts';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import type { Config } from '../../model/config/config.ts';
 import { clusterType, secretType } from '../../networking/index.ts';
-import { GivenWorld, givenObject } from './given-world.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
 const authority = createAuthority();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Config } from '../../model/config.ts';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import type { Config } from '../../model/config/config.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
-import { GivenWorld, givenObject } from './given-world.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
 const host = 'near.a.svc.cluster.local';

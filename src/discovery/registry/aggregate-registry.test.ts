@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { EndpointShards } from '../../model/endpoint-shards.ts';
-import { givenMesh, givenProxy } from '../../model/given-mesh.ts';
-import type { Endpoint, Service } from '../../model/service.ts';
+import { givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
+import { EndpointShards } from '../../model/services/endpoint-shards.ts';
+import type { Endpoint, Service } from '../../model/services/service.ts';
 import { AggregateRegistry } from './aggregate-registry.ts';
 import { MemoryRegistry } from './memory-registry.ts';
 import { RegistryUpdates } from './registry-updates.ts';

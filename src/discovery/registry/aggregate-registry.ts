@@ -1,7 +1,7 @@
-import { mergeServices } from '../../model/merge-services.ts';
-import type { NetworkGateway } from '../../model/network-gateways.ts';
-import { joinedLookup, type ProxyLookup } from '../../model/proxy-lookup.ts';
-import type { Service } from '../../model/service.ts';
+import { mergeServices } from '../../model/services/merge-services.ts';
+import type { NetworkGateway } from '../../model/services/network-gateways.ts';
+import { joinedLookup, type ProxyLookup } from '../../model/services/proxy-lookup.ts';
+import type { Service } from '../../model/services/service.ts';
 import { AnyRegistry } from './any-registry.ts';
 import type { Registry, XdsUpdater } from './registry.ts';
 

@@ -1,8 +1,8 @@
-import type { NetworkGateway } from '../../model/network-gateways.ts';
-import type { LookedUp, ProxyLookup } from '../../model/proxy-lookup.ts';
-import type { Service, ServiceTarget } from '../../model/service.ts';
-import { byServiceAge } from '../../model/service-registry.ts';
-import { serviceTargets } from '../../model/service-targets.ts';
+import type { NetworkGateway } from '../../model/services/network-gateways.ts';
+import type { LookedUp, ProxyLookup } from '../../model/services/proxy-lookup.ts';
+import type { Service, ServiceTarget } from '../../model/services/service.ts';
+import { byServiceAge } from '../../model/services/service-registry.ts';
+import { serviceTargets } from '../../model/services/service-targets.ts';
 import type { Registry, ServiceHandler, WorkloadHandler } from './registry.ts';
 import { RegistryHandlers } from './registry-handlers.ts';
 

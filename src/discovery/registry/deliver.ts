@@ -1,8 +1,8 @@
 /** How a registry hands over what changed (spec/discovery.md §5.4 "service update event", §5.5, §5.8). */
-import { type ConfigKey, configKeyText } from '../../model/config.ts';
-import type { ShardKey } from '../../model/endpoint-shards.ts';
-import { endpointEffect, type RegistryDelta, type ServiceDelta } from '../../model/registry-delta.ts';
-import { dnsNameKey, endpointsKey, type Service, serviceKey } from '../../model/service.ts';
+import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
+import type { ShardKey } from '../../model/services/endpoint-shards.ts';
+import { endpointEffect, type RegistryDelta, type ServiceDelta } from '../../model/services/registry-delta.ts';
+import { dnsNameKey, endpointsKey, type Service, serviceKey } from '../../model/services/service.ts';
 import type { ServiceEvent, XdsUpdater } from './registry.ts';
 import type { RegistryHandlers } from './registry-handlers.ts';
 

@@ -1,7 +1,7 @@
-import { type KubernetesDelta, KubernetesServices } from '../../model/kubernetes/kubernetes-registry.ts';
-import type { KubernetesOptions } from '../../model/kubernetes/options.ts';
-import type { LabelSelector } from '../../model/mesh-config.ts';
-import type { NetworkGateway } from '../../model/network-gateways.ts';
+import type { LabelSelector } from '../../model/mesh/mesh-config.ts';
+import { type KubernetesDelta, KubernetesServices } from '../../model/services/kubernetes/kubernetes-registry.ts';
+import type { KubernetesOptions } from '../../model/services/kubernetes/options.ts';
+import type { NetworkGateway } from '../../model/services/network-gateways.ts';
 import { ObjectRegistry } from './object-registry.ts';
 import type { XdsUpdater } from './registry.ts';
 import type { KubernetesCounts } from './registry-observer.ts';

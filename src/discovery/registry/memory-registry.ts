@@ -1,8 +1,8 @@
-import type { ServiceName } from '../../model/endpoint-shards.ts';
-import { AddressBook, type LookedUp, type ProxyLookup } from '../../model/proxy-lookup.ts';
-import { keptServices } from '../../model/registry-delta.ts';
-import { keptEndpoints } from '../../model/same-endpoint.ts';
-import type { Endpoint, Service } from '../../model/service.ts';
+import type { ServiceName } from '../../model/services/endpoint-shards.ts';
+import { AddressBook, type LookedUp, type ProxyLookup } from '../../model/services/proxy-lookup.ts';
+import { keptServices } from '../../model/services/registry-delta.ts';
+import { keptEndpoints } from '../../model/services/same-endpoint.ts';
+import type { Endpoint, Service } from '../../model/services/service.ts';
 import { ShardRegistry } from './shard-registry.ts';
 
 interface Held extends ServiceName {

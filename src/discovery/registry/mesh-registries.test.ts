@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { configSetOf } from '../../model/build-push-context.ts';
-import { type Config, configKeyOf, configKeyText } from '../../model/config.ts';
-import { givenProxy } from '../../model/given-mesh.ts';
+import { givenProxy } from '../../../test/fixtures/given-mesh.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { configSetOf } from '../../model/push-context/build-push-context.ts';
 import {
   buildServiceRegistry,
   defaultRegistryOptions,
   type RegistryOptions,
   type ServiceRegistry,
-} from '../../model/service-registry.ts';
+} from '../../model/services/service-registry.ts';
 import { type ChangedObject, MeshRegistries } from './mesh-registries.ts';
 
 const object = (kind: string, namespace: string, name: string, spec: unknown, about: Partial<Config> = {}): Config => ({

@@ -1,20 +1,20 @@
 /** All registries of this control plane, and what they know together (spec/discovery.md §5.1, §5.7, §5.8). */
 import { isDeepStrictEqual } from 'node:util';
-import { type Config, configKeyOf, parseConfigKey } from '../../model/config.ts';
-import { EndpointShards, type ServiceName, type ServiceShards } from '../../model/endpoint-shards.ts';
-import { isDiscovered } from '../../model/kubernetes/discovery-namespaces.ts';
-import { kubernetesServiceKinds } from '../../model/kubernetes/kubernetes-registry.ts';
-import { isIpAddress } from '../../model/names.ts';
-import { gatewaysOfNetworks, NetworkGateways, resolvedGateways } from '../../model/network-gateways.ts';
-import type { ObjectChange } from '../../model/registry-delta.ts';
+import { type Config, configKeyOf, parseConfigKey } from '../../model/config/config.ts';
+import { isIpAddress } from '../../model/fields/names.ts';
+import { EndpointShards, type ServiceName, type ServiceShards } from '../../model/services/endpoint-shards.ts';
+import { isDiscovered } from '../../model/services/kubernetes/discovery-namespaces.ts';
+import { kubernetesServiceKinds } from '../../model/services/kubernetes/kubernetes-registry.ts';
+import { gatewaysOfNetworks, NetworkGateways, resolvedGateways } from '../../model/services/network-gateways.ts';
+import type { ObjectChange } from '../../model/services/registry-delta.ts';
 import {
   byServiceAge,
   emptyRegistry,
   type RegistryOptions,
   type ServiceRegistry,
   serviceKinds,
-} from '../../model/service-registry.ts';
-import type { WorkloadEvent } from '../../model/workload.ts';
+} from '../../model/services/service-registry.ts';
+import type { WorkloadEvent } from '../../model/services/workload.ts';
 import { AggregateRegistry } from './aggregate-registry.ts';
 import { GatewayNames, type ResolveName, resolveByDns } from './gateway-names.ts';
 import { KubernetesRegistry } from './kubernetes-registry.ts';

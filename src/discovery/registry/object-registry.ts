@@ -1,9 +1,9 @@
-import type { Config } from '../../model/config.ts';
-import type { ShardKey } from '../../model/endpoint-shards.ts';
-import type { ProxyLookup } from '../../model/proxy-lookup.ts';
-import type { ObjectChange, RegistryDelta } from '../../model/registry-delta.ts';
-import type { Service } from '../../model/service.ts';
-import type { WorkloadEvent } from '../../model/workload.ts';
+import type { Config } from '../../model/config/config.ts';
+import type { ShardKey } from '../../model/services/endpoint-shards.ts';
+import type { ProxyLookup } from '../../model/services/proxy-lookup.ts';
+import type { ObjectChange, RegistryDelta } from '../../model/services/registry-delta.ts';
+import type { Service } from '../../model/services/service.ts';
+import type { WorkloadEvent } from '../../model/services/workload.ts';
 import type { XdsUpdater } from './registry.ts';
 import { ShardRegistry } from './shard-registry.ts';
 

@@ -1,8 +1,8 @@
 /** A registry that nobody feeds: it changes by itself, and lists what it has when it has it (spec/discovery.md §5.1). */
 import { afterEach, expect, test } from 'vitest';
+import { givenMesh } from '../../../test/fixtures/given-mesh.ts';
 import { ControlPlane, cartCluster, stopControlPlanes } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
-import { givenMesh } from '../../model/given-mesh.ts';
 import { MemoryRegistry } from './memory-registry.ts';
 import type { XdsUpdater } from './registry.ts';
 

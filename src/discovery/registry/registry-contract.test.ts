@@ -1,21 +1,21 @@
 import { describe, it } from 'vitest';
-import type { Config } from '../../model/config.ts';
-import { parseConfigKey } from '../../model/config.ts';
-import { readConfigFile } from '../../model/config-file.ts';
-import type { ObjectChange } from '../../model/registry-delta.ts';
-import type { Endpoint, Service } from '../../model/service.ts';
-import { defaultRegistryOptions } from '../../model/service-registry.ts';
-import { AggregateRegistry } from './aggregate-registry.ts';
-import { KubernetesRegistry } from './kubernetes-registry.ts';
-import { MemoryRegistry } from './memory-registry.ts';
-import type { ObjectRegistry } from './object-registry.ts';
 import {
   ContractWorld,
   type GivenEndpoint,
   type GivenService,
   type RegistryDriver,
   registryContract,
-} from './registry-contract.ts';
+} from '../../../test/fixtures/registry-contract.ts';
+import type { Config } from '../../model/config/config.ts';
+import { parseConfigKey } from '../../model/config/config.ts';
+import { readConfigFile } from '../../model/config/config-file.ts';
+import type { ObjectChange } from '../../model/services/registry-delta.ts';
+import type { Endpoint, Service } from '../../model/services/service.ts';
+import { defaultRegistryOptions } from '../../model/services/service-registry.ts';
+import { AggregateRegistry } from './aggregate-registry.ts';
+import { KubernetesRegistry } from './kubernetes-registry.ts';
+import { MemoryRegistry } from './memory-registry.ts';
+import type { ObjectRegistry } from './object-registry.ts';
 import type { RegistryUpdates } from './registry-updates.ts';
 import { ServiceEntryRegistry } from './service-entry-registry.ts';
 

@@ -1,4 +1,4 @@
-import type { WorkloadEvent } from '../../model/workload.ts';
+import type { WorkloadEvent } from '../../model/services/workload.ts';
 import type { ServiceEvent, ServiceHandler, WorkloadHandler } from './registry.ts';
 
 /** Who is told of a registry's events, and since when. */

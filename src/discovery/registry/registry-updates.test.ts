@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { configKeyOf, configKeyText } from '../../model/config.ts';
-import { readConfigFile } from '../../model/config-file.ts';
-import { defaultRegistryOptions } from '../../model/service-registry.ts';
+import { configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { readConfigFile } from '../../model/config/config-file.ts';
+import { defaultRegistryOptions } from '../../model/services/service-registry.ts';
 import { MemoryRegistry } from './memory-registry.ts';
 import { MeshRegistries } from './mesh-registries.ts';
 

@@ -1,6 +1,6 @@
-import { configKeyText } from '../../model/config.ts';
-import type { EndpointShards, PushType, ServiceName, ShardKey } from '../../model/endpoint-shards.ts';
-import { type Endpoint, endpointsKey, proxyKey, type Service, serviceKey } from '../../model/service.ts';
+import { configKeyText } from '../../model/config/config.ts';
+import type { EndpointShards, PushType, ServiceName, ShardKey } from '../../model/services/endpoint-shards.ts';
+import { type Endpoint, endpointsKey, proxyKey, type Service, serviceKey } from '../../model/services/service.ts';
 import type { RegistryPush, ServiceDiscovery, ServiceEvent, XdsUpdater } from './registry.ts';
 
 /** What registries said since it was last taken, as one push names it. Keys are `Kind/namespace/name`. */

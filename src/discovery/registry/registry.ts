@@ -2,12 +2,12 @@
  * What a source of services is to the control plane (spec/discovery.md §5.1): a directory's objects today, a live cluster
  * or Consul later. A registry answers questions, says what changed, and hands its endpoints over as its shard.
  */
-import type { ConfigKey } from '../../model/config.ts';
-import type { PushType, ServiceName, ShardKey } from '../../model/endpoint-shards.ts';
-import type { NetworkGateway } from '../../model/network-gateways.ts';
-import type { LookedUp, ProxyLookup } from '../../model/proxy-lookup.ts';
-import type { Endpoint, Service, ServiceTarget } from '../../model/service.ts';
-import type { WorkloadEvent } from '../../model/workload.ts';
+import type { ConfigKey } from '../../model/config/config.ts';
+import type { PushType, ServiceName, ShardKey } from '../../model/services/endpoint-shards.ts';
+import type { NetworkGateway } from '../../model/services/network-gateways.ts';
+import type { LookedUp, ProxyLookup } from '../../model/services/proxy-lookup.ts';
+import type { Endpoint, Service, ServiceTarget } from '../../model/services/service.ts';
+import type { WorkloadEvent } from '../../model/services/workload.ts';
 
 /** `Kubernetes`, `External` (ServiceEntries), `Mock`, `Memory`; others as they come. */
 export type ProviderId = string;

@@ -1,6 +1,6 @@
-import type { ShardKey } from '../../model/endpoint-shards.ts';
-import type { NetworkGateway } from '../../model/network-gateways.ts';
-import type { RegistryDelta } from '../../model/registry-delta.ts';
+import type { ShardKey } from '../../model/services/endpoint-shards.ts';
+import type { NetworkGateway } from '../../model/services/network-gateways.ts';
+import type { RegistryDelta } from '../../model/services/registry-delta.ts';
 import { AnyRegistry } from './any-registry.ts';
 import { deliver } from './deliver.ts';
 import type { XdsUpdater } from './registry.ts';

@@ -13,7 +13,7 @@ import {
   restrictions,
   struct,
   withDefault,
-} from '../decode.ts';
+} from '../fields/decode.ts';
 import * as rules from './authorization-policy.rules.ts';
 import type {
   AuthorizationCondition,

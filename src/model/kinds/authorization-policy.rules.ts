@@ -1,6 +1,6 @@
 /** What a text of an AuthorizationPolicy may be (§4.5). */
-import type { FieldError } from '../decode.ts';
-import { isCidr, isDnsLabel, isIpAddress } from '../names.ts';
+import type { FieldError } from '../fields/decode.ts';
+import { isCidr, isDnsLabel, isIpAddress } from '../fields/names.ts';
 import type { AuthorizationOperation, AuthorizationPolicy, AuthorizationSource } from './authorization-policy.ts';
 
 /** What begins or ends so is equal to nothing that a request or a connection has: a rule that denies would not. */

@@ -12,8 +12,8 @@ import {
   restricting,
   struct,
   withDefault,
-} from '../decode.ts';
-import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../names.ts';
+} from '../fields/decode.ts';
+import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
 import type { DestinationRule, Subset } from './destination-rule.ts';
 import { exportTo, labels, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
 import { trafficPolicy } from './traffic-policy.decode.ts';

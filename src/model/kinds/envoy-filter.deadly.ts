@@ -5,9 +5,9 @@
  * What a Lua script does, and what files on the proxy's disk hold, is not seen from here.
  */
 import { zstdCompressSync } from 'node:zlib';
-import type { ForgivenMessage } from '../envoy-api.ts';
-import { messagesWithin } from '../messages-within.ts';
-import { uriRewriteMistake, uriTemplateMistake } from '../uri-template.ts';
+import type { ForgivenMessage } from '../envoy-api/envoy-api.ts';
+import { messagesWithin } from '../envoy-api/messages-within.ts';
+import { uriRewriteMistake, uriTemplateMistake } from '../fields/uri-template.ts';
 
 /** A message with the names of its fields as the library has them. */
 // biome-ignore lint/suspicious/noExplicitAny: read by rules that know which message they get.

@@ -16,8 +16,8 @@ import {
   struct,
   text,
   withDefault,
-} from '../decode.ts';
-import { re2Mistake } from '../re2.ts';
+} from '../fields/decode.ts';
+import { re2Mistake } from '../fields/re2.ts';
 import { patchMistakes } from './envoy-filter.rules.ts';
 import type * as F from './envoy-filter.ts';
 import { mistakeAt, selectorLabels } from './field-rules.ts';

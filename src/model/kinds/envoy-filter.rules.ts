@@ -1,6 +1,6 @@
 /** Which patches there are, and what they may match (spec/discovery.md §4.5, §8.9). */
 import * as E from 'fp-ts/lib/Either.js';
-import { type FieldError, fieldPath } from '../decode.ts';
+import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { deadlyValues } from './envoy-filter.deadly.ts';
 import type { EnvoyFilter, EnvoyPatch, PatchOperation, PatchTarget } from './envoy-filter.ts';
 import { deprecatedFields, patchValue } from './envoy-filter.value.ts';

@@ -1,8 +1,8 @@
 /** The values of patches, as messages of Envoy's API (spec/discovery.md §4.5, §8.9). */
 import { isFieldSet, type JsonValue } from '@bufbuild/protobuf';
 import type * as E from 'fp-ts/lib/Either.js';
-import { decodeForgiving, type ForgivenMessage } from '../envoy-api.ts';
-import { messagesWithin } from '../messages-within.ts';
+import { decodeForgiving, type ForgivenMessage } from '../envoy-api/envoy-api.ts';
+import { messagesWithin } from '../envoy-api/messages-within.ts';
 import type { EnvoyPatch, PatchTarget } from './envoy-filter.ts';
 
 const listener = 'envoy.config.listener.v3';

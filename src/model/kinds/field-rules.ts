@@ -10,8 +10,8 @@ import {
   struct,
   text,
   withDefault,
-} from '../decode.ts';
-import { exportTargetMistake, isCidr, isIpAddress } from '../names.ts';
+} from '../fields/decode.ts';
+import { exportTargetMistake, isCidr, isIpAddress } from '../fields/names.ts';
 import type { WorkloadSelector } from './workload-selector.ts';
 
 /** Envoy refuses a listener with another value of a header. */

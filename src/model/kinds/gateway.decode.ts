@@ -12,8 +12,8 @@ import {
   restricting,
   struct,
   withDefault,
-} from '../decode.ts';
-import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../names.ts';
+} from '../fields/decode.ts';
+import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
 import { bindMistake, meansUnixAddress, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
 import type { Gateway, Server, ServerPort } from './gateway.ts';
 import { portProtocol } from './port-protocol.ts';

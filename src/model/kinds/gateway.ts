@@ -1,5 +1,5 @@
 /** `networking.istio.io` Gateway, decoded. */
-import type { Protocol } from '../protocol.ts';
+import type { Protocol } from '../fields/protocol.ts';
 
 export interface Gateway {
   readonly servers: readonly Server[];

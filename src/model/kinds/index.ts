@@ -1,11 +1,11 @@
 /** The kinds of configuration that are known: how each is recognised and decoded (spec/discovery.md §4.2). */
-import { decodeWith } from '../decode.ts';
-import { dryRunMistakes } from '../dry-run.ts';
+import { decodeWith } from '../fields/decode.ts';
 import { authorizationPolicy } from './authorization-policy.decode.ts';
 import { authorizationPolicyWarnings } from './authorization-policy.rules.ts';
 import type { AuthorizationPolicy } from './authorization-policy.ts';
 import { decodeDestinationRule, destinationRuleWarnings } from './destination-rule.decode.ts';
 import type { DestinationRule } from './destination-rule.ts';
+import { dryRunMistakes } from './dry-run.ts';
 import { envoyFilter } from './envoy-filter.decode.ts';
 import { envoyFilterWarnings } from './envoy-filter.rules.ts';
 import type { EnvoyFilter } from './envoy-filter.ts';

@@ -1,6 +1,6 @@
 /** Values that no proxy could act on, or that say two things at once: each is refused, with its place and what to do. */
 import { describe, expect, it } from 'vitest';
-import { readConfigFile } from '../config-file.ts';
+import { readConfigFile } from '../config/config-file.ts';
 
 const versions: Readonly<Record<string, string>> = {
   AuthorizationPolicy: 'security.istio.io/v1',

@@ -1,5 +1,5 @@
 /** How one kind of object is recognised and decoded. */
-import type { Decoded, FieldError } from '../decode.ts';
+import type { Decoded, FieldError } from '../fields/decode.ts';
 
 export interface Kind<Name extends string, Spec> {
   readonly kind: Name;

@@ -1,5 +1,5 @@
 /** Rules of locality load balancing (§3.3). A locality is `region[/zone[/subzone]]`, each part may be `*`. */
-import { type FieldError, fieldPath } from '../decode.ts';
+import { type FieldError, fieldPath } from '../fields/decode.ts';
 import type { LocalityLoadBalancerSetting } from './traffic-policy.ts';
 
 export function localityMistakes(setting: LocalityLoadBalancerSetting, path: string): FieldError[] {

@@ -1,6 +1,6 @@
 /** `null` where somebody meant to write who may come: it is no list of nobody, and must not be one of everybody. */
 import { expect, test } from 'vitest';
-import { readConfigFile } from '../config-file.ts';
+import { readConfigFile } from '../config/config-file.ts';
 
 function read(kind: string, group: string, spec: string): { valid: number; told: string[] } {
   const text = `apiVersion: ${group}/v1\nkind: ${kind}\nmetadata: {name: a, namespace: b}\nspec: ${spec}\n`;

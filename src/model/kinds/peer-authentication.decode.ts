@@ -9,7 +9,7 @@ import {
   restrictions,
   struct,
   withDefault,
-} from '../decode.ts';
+} from '../fields/decode.ts';
 import { mistakeAt } from './field-rules.ts';
 import type { MutualTlsMode, PeerAuthentication } from './peer-authentication.ts';
 import { scopeFields } from './policy-target.decode.ts';

@@ -16,7 +16,7 @@ import {
   struct,
   text,
   withDefault,
-} from '../decode.ts';
+} from '../fields/decode.ts';
 import { mistakeAt, selectorLabels } from './field-rules.ts';
 import type { PolicyScope, PolicyTargetReference } from './policy-target.ts';
 

@@ -1,6 +1,6 @@
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoder, fail } from '../decode.ts';
-import type { Protocol } from '../protocol.ts';
+import { type Decoder, fail } from '../fields/decode.ts';
+import type { Protocol } from '../fields/protocol.ts';
 
 const byName: Readonly<Record<string, Protocol>> = {
   HTTP: 'HTTP',

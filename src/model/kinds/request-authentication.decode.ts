@@ -14,7 +14,7 @@ import {
   struct,
   text,
   withDefault,
-} from '../decode.ts';
+} from '../fields/decode.ts';
 import { spaceMistake } from './authorization-policy.rules.ts';
 import { lineMistake, mistakeAt } from './field-rules.ts';
 import { scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';

@@ -13,7 +13,7 @@ import {
   restrictions,
   struct,
   withDefault,
-} from '../decode.ts';
+} from '../fields/decode.ts';
 import { checksClients, clientAuthority } from './client-authority.ts';
 import { mistakeAt, repetitions } from './field-rules.ts';
 import type { ServerTlsSettings, TlsCertificate } from './gateway.ts';

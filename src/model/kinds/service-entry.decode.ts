@@ -14,10 +14,10 @@ import {
   restricting,
   struct,
   withDefault,
-} from '../decode.ts';
-import { isWildcard } from '../hostname.ts';
-import { hostMistake, isCidr, isHostname, isIpAddress } from '../names.ts';
-import { isHttp, isTcp, isTls, protocolOf } from '../protocol.ts';
+} from '../fields/decode.ts';
+import { isWildcard } from '../fields/hostname.ts';
+import { hostMistake, isCidr, isHostname, isIpAddress } from '../fields/names.ts';
+import { isHttp, isTcp, isTls, protocolOf } from '../fields/protocol.ts';
 import { exportTo, meansUnixAddress, mistakeAt, repetitions, subnetMistake, workloadSelector } from './field-rules.ts';
 import { portProtocol } from './port-protocol.ts';
 import type { ServiceEntry, ServiceEntryPort } from './service-entry.ts';

@@ -1,5 +1,5 @@
 /** `networking.istio.io` ServiceEntry, decoded. */
-import type { Protocol } from '../protocol.ts';
+import type { Protocol } from '../fields/protocol.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 import type { WorkloadSelector } from './workload-selector.ts';
 

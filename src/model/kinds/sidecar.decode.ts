@@ -14,9 +14,9 @@ import {
   restricting,
   struct,
   withDefault,
-} from '../decode.ts';
-import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../names.ts';
-import { isTcp, isTls, protocolOf } from '../protocol.ts';
+} from '../fields/decode.ts';
+import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
+import { isTcp, isTls, protocolOf } from '../fields/protocol.ts';
 import {
   bindMistake,
   isUnixAddress,

@@ -1,5 +1,5 @@
 /** `networking.istio.io` Sidecar, decoded. */
-import type { Protocol } from '../protocol.ts';
+import type { Protocol } from '../fields/protocol.ts';
 import type { ServerTlsSettings } from './gateway.ts';
 import type { ConnectionPoolSettings } from './traffic-policy.ts';
 import type { Destination } from './virtual-service.ts';

@@ -1,4 +1,4 @@
-import { celMistake } from '../cel/expression.ts';
+import { celMistake } from '../fields/cel/expression.ts';
 import {
   boolean,
   type Decoder,
@@ -16,7 +16,7 @@ import {
   struct,
   text,
   withDefault,
-} from '../decode.ts';
+} from '../fields/decode.ts';
 import { mistakeAt } from './field-rules.ts';
 import { onlyOneOf, scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
 import type { AccessLogging, CustomTag, MetricOverride, Metrics, Telemetry, Tracing } from './telemetry.ts';

@@ -23,8 +23,8 @@ import {
   restrictions,
   struct,
   text,
-} from '../decode.ts';
-import { isIpAddress } from '../names.ts';
+} from '../fields/decode.ts';
+import { isIpAddress } from '../fields/names.ts';
 import { mistakeAt, repetitions } from './field-rules.ts';
 import { localityMistakes } from './locality-rules.ts';
 import type * as T from './traffic-policy.ts';

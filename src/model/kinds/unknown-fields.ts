@@ -3,7 +3,7 @@
  * know more than this control plane; but it is told.
  */
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoded, type Decoder, type FieldError, forgivingUnknown, type UnknownField } from '../decode.ts';
+import { type Decoded, type Decoder, type FieldError, forgivingUnknown, type UnknownField } from '../fields/decode.ts';
 import type { Kind } from './kind.ts';
 
 const unknownOf = new WeakMap<object, readonly FieldError[]>();

@@ -21,9 +21,9 @@ import {
   required,
   struct,
   text,
-} from '../decode.ts';
-import { hostMistake, isDnsLabel } from '../names.ts';
-import { re2Mistake } from '../re2.ts';
+} from '../fields/decode.ts';
+import { hostMistake, isDnsLabel } from '../fields/names.ts';
+import { re2Mistake } from '../fields/re2.ts';
 import { exportTo, labels, lineMistake, mistakeAt, subnetMistake } from './field-rules.ts';
 import { headerMatch, stringMatch, valueMatch } from './string-match.decode.ts';
 import * as rules from './virtual-service.rules.ts';

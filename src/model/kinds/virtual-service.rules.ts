@@ -1,12 +1,12 @@
 /** What the fields of a VirtualService mean together (spec/discovery.md §4.5). */
 
-import { claimPath, claimPrefix, isClaimKey } from '../claim-key.ts';
-import { type FieldError, fieldPath } from '../decode.ts';
-import { grpcStatusNames } from '../grpc-status.ts';
-import { hostsOverlap, isWildcard, mostSpecific } from '../hostname.ts';
-import { logFormatMistake } from '../log-format.ts';
-import { anyHostMistake, isDnsLabel, isIpAddress, isObjectName } from '../names.ts';
-import { nearestName } from '../nearest-name.ts';
+import { claimPath, claimPrefix, isClaimKey } from '../fields/claim-key.ts';
+import { type FieldError, fieldPath } from '../fields/decode.ts';
+import { grpcStatusNames } from '../fields/grpc-status.ts';
+import { hostsOverlap, isWildcard, mostSpecific } from '../fields/hostname.ts';
+import { logFormatMistake } from '../fields/log-format.ts';
+import { anyHostMistake, isDnsLabel, isIpAddress, isObjectName } from '../fields/names.ts';
+import { nearestName } from '../fields/nearest-name.ts';
 import { mistakeAt } from './field-rules.ts';
 import type { StringMatch } from './string-match.ts';
 import type * as V from './virtual-service.ts';

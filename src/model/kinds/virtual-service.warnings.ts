@@ -1,7 +1,7 @@
 /** What is allowed in a VirtualService and probably not meant (spec/discovery.md §4.5). */
-import { isClaimKey } from '../claim-key.ts';
-import type { FieldError } from '../decode.ts';
-import { partialWildcardWarning } from '../names.ts';
+import { isClaimKey } from '../fields/claim-key.ts';
+import type { FieldError } from '../fields/decode.ts';
+import { partialWildcardWarning } from '../fields/names.ts';
 import { mistakeAt } from './field-rules.ts';
 import type * as V from './virtual-service.ts';
 

@@ -16,7 +16,7 @@ import {
   restricting,
   struct,
   text,
-} from '../decode.ts';
+} from '../fields/decode.ts';
 import { mistakeAt, repetitions } from './field-rules.ts';
 import { scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
 import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';

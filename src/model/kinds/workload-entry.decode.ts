@@ -10,8 +10,8 @@ import {
   struct,
   text,
   withDefault,
-} from '../decode.ts';
-import { isHostname, isIpAddress } from '../names.ts';
+} from '../fields/decode.ts';
+import { isHostname, isIpAddress } from '../fields/names.ts';
 import { isUnixAddress, labels, mistakeAt, relativeSocketHint } from './field-rules.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 

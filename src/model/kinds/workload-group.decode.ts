@@ -12,7 +12,7 @@ import {
   required,
   struct,
   text,
-} from '../decode.ts';
+} from '../fields/decode.ts';
 import { labels, mistakeAt } from './field-rules.ts';
 import { headerNameMistake } from './virtual-service.rules.ts';
 import { workloadFields } from './workload-entry.decode.ts';

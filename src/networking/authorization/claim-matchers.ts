@@ -2,7 +2,7 @@
 import type { MetadataMatcherSchema } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';
 import type { ValueMatcherSchema } from '../../gen/envoy/type/matcher/v3/value_pb.ts';
 import { payloadKey, tokenMetadata } from '../authentication/token-metadata.ts';
-import type { Init } from '../init.ts';
+import type { Init } from '../messages/init.ts';
 import { type TextMatcher, textMatcher } from './text-matcher.ts';
 
 export type MetadataMatch = Init<typeof MetadataMatcherSchema>;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { givenMesh, givenShape } from '../../model/given-mesh.ts';
-import { proxyContext } from '../connection-context.ts';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { proxyContext } from '../inputs/connection-context.ts';
 import { customChecks, policiesWithoutProvider } from './custom.ts';
 
 const meshConfig = `

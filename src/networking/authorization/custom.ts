@@ -2,15 +2,15 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { MetadataMatcherSchema } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';
-import type { Config } from '../../model/config.ts';
-import { type ExtAuthzProvider, extAuthzProvider } from '../../model/ext-authz-provider.ts';
+import type { Config } from '../../model/config/config.ts';
 import type { AuthorizationPolicy } from '../../model/kinds/authorization-policy.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import type { Service } from '../../model/service.ts';
-import type { ProxyContext } from '../connection-context.ts';
-import type { Init } from '../init.ts';
-import { outboundClusterName } from '../names.ts';
-import { reachOf } from '../reach.ts';
+import { type ExtAuthzProvider, extAuthzProvider } from '../../model/mesh/ext-authz-provider.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Service } from '../../model/services/service.ts';
+import type { ProxyContext } from '../inputs/connection-context.ts';
+import type { Init } from '../messages/init.ts';
+import { reachOf } from '../traffic/reach.ts';
+import { outboundClusterName } from '../traffic/resource-names.ts';
 import { type Carried, envoyPolicies, type RbacRules } from './rules.ts';
 
 /** Whom to ask, and about what. */

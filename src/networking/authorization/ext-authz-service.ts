@@ -5,10 +5,10 @@ import type {
   HttpServiceSchema,
 } from '../../gen/envoy/extensions/filters/http/ext_authz/v3/ext_authz_pb.ts';
 import type { ListStringMatcherSchema } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
-import { compareText } from '../../model/config.ts';
-import type { HttpExtAuthz } from '../../model/ext-authz-provider.ts';
-import { duration } from '../duration.ts';
-import type { Init } from '../init.ts';
+import { compareText } from '../../model/config/config.ts';
+import type { HttpExtAuthz } from '../../model/mesh/ext-authz-provider.ts';
+import type { Init } from '../messages/init.ts';
+import { duration } from '../messages/protobuf-duration.ts';
 import type { CustomCheck } from './custom.ts';
 import { caselessMatcher } from './text-matcher.ts';
 

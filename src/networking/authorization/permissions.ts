@@ -2,9 +2,9 @@
 import type { PermissionSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import { UriTemplateMatchConfigSchema } from '../../gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.ts';
 import type { AuthorizationOperation } from '../../model/kinds/authorization-policy.ts';
-import { cidrRange } from '../address.ts';
-import { pack } from '../any.ts';
-import type { Init } from '../init.ts';
+import { cidrRange } from '../messages/address.ts';
+import { pack } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
 import { asksForRequests, type FieldPair, matchable } from './field-pairs.ts';
 import { headerMatcher } from './header-matcher.ts';
 import { caselessMatcher, type TextMatcher, textMatcher } from './text-matcher.ts';

@@ -1,6 +1,6 @@
 /** Which of the rules of policies reach Envoy, and what of them where there are no requests. */
 import { describe, expect, it } from 'vitest';
-import { givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { type ActionRules, actionRules, type Carried } from './rules.ts';
 
 const policy = (spec: string, annotations = '{}'): string => `apiVersion: security.istio.io/v1

@@ -1,10 +1,10 @@
 /** AuthorizationPolicies of a workload as the rules of Envoy's RBAC filters (spec/discovery.md §8.10). */
 import { type PolicySchema, RBAC_Action, type RBACSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
-import type { Config } from '../../model/config.ts';
-import { isDryRun } from '../../model/dry-run.ts';
+import type { Config } from '../../model/config/config.ts';
 import type { AuthorizationPolicy, AuthorizationRule } from '../../model/kinds/authorization-policy.ts';
-import type { ProxyContext } from '../connection-context.ts';
-import type { Init } from '../init.ts';
+import { isDryRun } from '../../model/kinds/dry-run.ts';
+import type { ProxyContext } from '../inputs/connection-context.ts';
+import type { Init } from '../messages/init.ts';
 import { conditionMatchers, isOfRequests } from './conditions.ts';
 import { allOfPermissions, isAboutRequests, noPermission, operationPermissions } from './permissions.ts';
 import { allOfPrincipals, comesByRequests, noPrincipal, type RuleContext, sourcePrincipals } from './principals.ts';

@@ -1,6 +1,6 @@
 /** Texts of AuthorizationPolicies, in which a `*` at one end stands for anything, as Envoy's matchers. */
 import type { StringMatcherSchema } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
-import type { Init } from '../init.ts';
+import type { Init } from '../messages/init.ts';
 
 export type TextMatcher = Init<typeof StringMatcherSchema>;
 

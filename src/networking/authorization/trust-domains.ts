@@ -1,5 +1,5 @@
 /** Trust domains of the mesh in the principals of policies (spec/discovery.md §8.10). */
-import type { MeshConfig } from '../../model/mesh-config.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 
 /** In policies it means the mesh's own trust domain, whatever that is called. */
 const anyMesh = 'cluster.local';

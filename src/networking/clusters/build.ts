@@ -1,16 +1,16 @@
 /** CDS: all clusters of a proxy (spec/discovery.md §8.2). */
 
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { type Service, serviceKey } from '../../model/service.ts';
-import { isAlias } from '../../model/service-alias.ts';
-import { namedBy, ownRuleOf } from '../alias.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { type Service, serviceKey } from '../../model/services/service.ts';
+import { isAlias } from '../../model/services/service-alias.ts';
 import { mergeGateways } from '../gateway/merge.ts';
 import { referencedServices } from '../gateway/referenced-services.ts';
-import { type Memory, noMemory } from '../memory.ts';
-import { type Reach, reachOf } from '../reach.ts';
-import { namedResource, type Resource } from '../resource.ts';
+import { type Memory, noMemory } from '../inputs/memory.ts';
+import { namedResource, type Resource } from '../messages/resource.ts';
+import { namedBy, ownRuleOf } from '../traffic/alias.ts';
+import { type Reach, reachOf } from '../traffic/reach.ts';
 import { inboundClusters } from './inbound.ts';
 import { sniCluster } from './outbound.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';

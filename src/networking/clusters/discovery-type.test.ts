@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Features } from '../../model/features.ts';
-import { type GivenNode, givenMesh, givenShape } from '../../model/given-mesh.ts';
+import { type GivenNode, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import type { Features } from '../../model/mesh/features.ts';
 import { discoveryOf } from './discovery-type.ts';
 
 const headless = `

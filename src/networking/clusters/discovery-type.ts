@@ -5,16 +5,16 @@ import {
   Cluster_LbPolicy,
   type ClusterSchema,
 } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import type { Features } from '../../model/features.ts';
-import { isHeadless } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import type { Service } from '../../model/service.ts';
-import { adsConfigSource } from '../config-source.ts';
-import { lookupFamily } from '../dns-family.ts';
-import { duration } from '../duration.ts';
-import type { Init } from '../init.ts';
-import type { ClusterShape } from '../proxy-shape.ts';
-import type { EffectivePolicy } from '../traffic-policy.ts';
+import type { Features } from '../../model/mesh/features.ts';
+import { isHeadless } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Service } from '../../model/services/service.ts';
+import { adsConfigSource } from '../messages/config-source.ts';
+import { lookupFamily } from '../messages/dns-family.ts';
+import type { Init } from '../messages/init.ts';
+import { duration } from '../messages/protobuf-duration.ts';
+import type { ClusterShape } from '../traffic/shape-keys.ts';
+import type { EffectivePolicy } from '../traffic/traffic-policy.ts';
 
 type ClusterInit = Init<typeof ClusterSchema>;
 

@@ -5,8 +5,8 @@ import { DurationSchema } from '@bufbuild/protobuf/wkt';
 import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.ts';
 import { CaresDnsResolverConfigSchema } from '../../gen/envoy/extensions/network/dns_resolver/cares/v3/cares_dns_resolver_pb.ts';
-import { pack } from '../any.ts';
-import { duration } from '../duration.ts';
+import { pack } from '../messages/any.ts';
+import { duration } from '../messages/protobuf-duration.ts';
 
 /**
  * Envoy's resolver, which takes another port after so many queries: some firewalls and kernels drop the answers to a port

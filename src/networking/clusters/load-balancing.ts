@@ -10,9 +10,9 @@ import type {
   LoadBalancerSettings,
   WarmupConfiguration,
 } from '../../model/kinds/traffic-policy.ts';
-import { duration } from '../duration.ts';
-import type { Init } from '../init.ts';
-import type { EffectivePolicy, LocalityOrdering } from '../traffic-policy.ts';
+import type { Init } from '../messages/init.ts';
+import { duration } from '../messages/protobuf-duration.ts';
+import type { EffectivePolicy, LocalityOrdering } from '../traffic/traffic-policy.ts';
 
 type ClusterInit = Init<typeof ClusterSchema>;
 type LbFields = Pick<ClusterInit, 'lbPolicy' | 'lbConfig'>;

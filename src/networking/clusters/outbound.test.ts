@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { type GivenNode, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import {
   type Cluster,
   Cluster_DnsLookupFamily as Family,
   Cluster_LbPolicy as Policy,
   Cluster_DiscoveryType as Type,
 } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import { type GivenNode, givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildClusters } from './build.ts';
 import { withDnsJitter } from './dns-options.ts';
 

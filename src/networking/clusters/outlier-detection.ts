@@ -5,7 +5,7 @@ import {
   OutlierDetectionSchema,
 } from '../../gen/envoy/config/cluster/v3/outlier_detection_pb.ts';
 import type { OutlierDetection as OutlierRule } from '../../model/kinds/traffic-policy.ts';
-import { optionalDuration } from '../duration.ts';
+import { optionalDuration } from '../messages/protobuf-duration.ts';
 
 /** A threshold of 0 switches its check off; success rate ejection is always off, it surprised people. */
 export function outlierDetection(rule: OutlierRule): OutlierDetection {

@@ -4,8 +4,8 @@ import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/con
 import { ProxyProtocolConfig_Version } from '../../gen/envoy/config/core/v3/proxy_protocol_pb.ts';
 import { ProxyProtocolUpstreamTransportSchema } from '../../gen/envoy/extensions/transport_sockets/proxy_protocol/v3/upstream_proxy_protocol_pb.ts';
 import { RawBufferSchema } from '../../gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.ts';
-import { typedExtension } from '../any.ts';
-import type { Init } from '../init.ts';
+import { typedExtension } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
 
 const rawBuffer = typedExtension('envoy.transport_sockets.raw_buffer', RawBufferSchema);
 

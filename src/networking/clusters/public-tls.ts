@@ -1,13 +1,13 @@
 /** TLS to servers that know nothing of the mesh (spec/discovery.md §8.2, tls SIMPLE/MUTUAL). */
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import type { ClientTlsSettings } from '../../model/kinds/traffic-policy.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
-import type { Service } from '../../model/service.ts';
-import type { TypedExtension } from '../any.ts';
-import { adsSecret } from '../config-source.ts';
-import { fileCertificateSecret, fileRootSecret } from '../file-secret.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { Service } from '../../model/services/service.ts';
+import type { TypedExtension } from '../messages/any.ts';
+import { adsSecret } from '../messages/config-source.ts';
+import { fileCertificateSecret, fileRootSecret } from '../messages/file-secret.ts';
+import { tlsParameters } from '../messages/tls-parameters.ts';
 import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';
-import { tlsParameters } from '../tls-parameters.ts';
 import { type CommonTlsInit, file, subjectAltNames, tlsSocket, type ValidationInit } from './tls-socket.ts';
 
 /** Where Debian, Alpine and the images built on them keep the roots of the public authorities. */

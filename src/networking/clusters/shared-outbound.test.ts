@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type GivenNode, givenMesh, givenShape } from '../../model/given-mesh.ts';
-import { rememberAll } from '../given-memory.ts';
+import { rememberAll } from '../../../test/fixtures/given-memory.ts';
+import { type GivenNode, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { buildClusters } from './build.ts';
 
 const yaml = `

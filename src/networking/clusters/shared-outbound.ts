@@ -1,13 +1,13 @@
 /** Outbound clusters, made once for all shapes that get the same. */
-import type { ConfigKey } from '../../model/config.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import type { MergedDestinationRule } from '../../model/resolved-rules.ts';
-import { type Service, serviceKey } from '../../model/service.ts';
-import { identitiesText, ruleText, serviceText } from '../input-text.ts';
-import type { Memory } from '../memory.ts';
-import { type ClusterShape, carriesEndpoints, clusterShapeKey } from '../proxy-shape.ts';
-import type { Resource } from '../resource.ts';
-import { automaticMutualTlsText, endpointsAsSecured } from '../upstream-mutual-tls.ts';
+import type { ConfigKey } from '../../model/config/config.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
+import { type Service, serviceKey } from '../../model/services/service.ts';
+import { identitiesText, ruleText, serviceText } from '../inputs/input-text.ts';
+import type { Memory } from '../inputs/memory.ts';
+import type { Resource } from '../messages/resource.ts';
+import { type ClusterShape, carriesEndpoints, clusterShapeKey } from '../traffic/shape-keys.ts';
+import { automaticMutualTlsText, endpointsAsSecured } from '../traffic/upstream-mutual-tls.ts';
 import { outboundClusters } from './outbound.ts';
 
 interface ClustersOfService {

@@ -2,12 +2,17 @@
 import { create } from '@bufbuild/protobuf';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
-import type { IpFamily, ProxyShape } from '../../model/proxy-shape.ts';
-import { pack } from '../any.ts';
-import { duration } from '../duration.ts';
-import { dynamicDnsFields } from '../dynamic-dns.ts';
-import { blackHoleCluster, dynamicDnsCluster, inboundPassthroughCluster, passthroughCluster } from '../names.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { IpFamily, ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { pack } from '../messages/any.ts';
+import { dynamicDnsFields } from '../messages/dynamic-dns.ts';
+import { duration } from '../messages/protobuf-duration.ts';
+import {
+  blackHoleCluster,
+  dynamicDnsCluster,
+  inboundPassthroughCluster,
+  passthroughCluster,
+} from '../traffic/resource-names.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
 import { originalDestinationFields } from './discovery-type.ts';
 import { inboundSource } from './inbound.ts';

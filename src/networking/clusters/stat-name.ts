@@ -1,5 +1,5 @@
 /** Cluster names in statistics (spec/discovery.md §8.1, stat names). */
-import type { Port, Service } from '../../model/service.ts';
+import type { Port, Service } from '../../model/services/service.ts';
 
 /** Ends the name, so that tag extraction can tell it from what Envoy appends. */
 const delimiter = ';';

@@ -8,8 +8,8 @@ import {
   type CommonTlsContextSchema,
   UpstreamTlsContextSchema,
 } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
-import { type TypedExtension, typedExtension } from '../any.ts';
-import type { Init } from '../init.ts';
+import { type TypedExtension, typedExtension } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
 
 export type CommonTlsInit = Init<typeof CommonTlsContextSchema>;
 export type ValidationInit = Init<typeof CertificateValidationContextSchema>;

@@ -3,12 +3,12 @@
 import type { Any } from '@bufbuild/protobuf/wkt';
 import type { KeepaliveSettingsSchema } from '../../gen/envoy/config/core/v3/protocol_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
+import { isHttp, isHttp2, type Protocol } from '../../model/fields/protocol.ts';
 import type { H2UpgradePolicy, Http2KeepAlive, HttpSettings } from '../../model/kinds/traffic-policy.ts';
-import { isHttp, isHttp2, type Protocol } from '../../model/protocol.ts';
-import type { NodeType } from '../../model/proxy.ts';
-import { pack } from '../any.ts';
-import { duration, optionalDuration } from '../duration.ts';
-import type { Init } from '../init.ts';
+import type { NodeType } from '../../model/node/proxy.ts';
+import { pack } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
+import { duration, optionalDuration } from '../messages/protobuf-duration.ts';
 
 type OptionsInit = Init<typeof HttpProtocolOptionsSchema>;
 

@@ -1,12 +1,12 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { TransportSocket } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import {
   type UpstreamTlsContext,
   UpstreamTlsContextSchema,
 } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
-import { givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildClusters } from '../index.ts';
 
 const service = `

@@ -3,12 +3,12 @@
 import type { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { RawBufferSchema } from '../../gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.ts';
 import type { ClientTlsSettings } from '../../model/kinds/traffic-policy.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
-import type { Service } from '../../model/service.ts';
-import { type TypedExtension, typedExtension } from '../any.ts';
-import { agentSecret } from '../config-source.ts';
-import type { Init } from '../init.ts';
-import { tlsParameters, workloadClientParameters } from '../tls-parameters.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { Service } from '../../model/services/service.ts';
+import { type TypedExtension, typedExtension } from '../messages/any.ts';
+import { agentSecret } from '../messages/config-source.ts';
+import type { Init } from '../messages/init.ts';
+import { tlsParameters, workloadClientParameters } from '../messages/tls-parameters.ts';
 import { publicTls } from './public-tls.ts';
 import { subjectAltNames, tlsSocket } from './tls-socket.ts';
 

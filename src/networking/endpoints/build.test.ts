@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
-import { givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildEndpoints } from './build.ts';
 
 const { context } = givenMesh(`

@@ -1,5 +1,5 @@
 /** Order of endpoints by a service's own wish to be served nearby (spec/discovery.md §5.2, trafficDistribution). */
-import type { Endpoint, TrafficDistribution } from '../../model/service.ts';
+import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
 
 /** Where a client is. */
 export interface Place {

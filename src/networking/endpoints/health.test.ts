@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
-import { buildPushContext } from '../../model/build-push-context.ts';
-import { defaultFeatures, type Features } from '../../model/features.ts';
-import { givenMesh, givenShape } from '../../model/given-mesh.ts';
-import type { PushContext } from '../../model/push-context.ts';
+import { defaultFeatures, type Features } from '../../model/mesh/features.ts';
+import { buildPushContext } from '../../model/push-context/build-push-context.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import { buildEndpoints } from './build.ts';
 
 /** Of each health one pod, in the zones a and b of two nodes. */

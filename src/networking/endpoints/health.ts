@@ -1,7 +1,8 @@
 /** Which endpoints are told of, by how they are (spec/discovery.md §8.3, "excluded" and `health_status`; §1.4). */
-import type { Features } from '../../model/features.ts';
+
 import type { OutlierDetection } from '../../model/kinds/traffic-policy.ts';
-import type { Endpoint, Service } from '../../model/service.ts';
+import type { Features } from '../../model/mesh/features.ts';
+import type { Endpoint, Service } from '../../model/services/service.ts';
 
 /** What is told of the endpoints of a cluster that are not healthy. Those that terminate are never told of. */
 export interface HealthSelection {

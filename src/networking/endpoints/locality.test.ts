@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Endpoint } from '../../model/service.ts';
-import type { LocalityOrdering } from '../traffic-policy.ts';
+import type { Endpoint } from '../../model/services/service.ts';
+import type { LocalityOrdering } from '../traffic/traffic-policy.ts';
 import { localityGroups, localityMatches } from './locality.ts';
 
 function endpoint(locality: string, more: Partial<Endpoint> = {}): Endpoint {

@@ -1,7 +1,7 @@
 /** Order and weight of endpoints by where they are (spec/discovery.md §8.2, localityLbSetting). */
 import type { LocalityLoadBalancerSetting } from '../../model/kinds/traffic-policy.ts';
-import type { Endpoint, TrafficDistribution } from '../../model/service.ts';
-import type { LocalityOrdering } from '../traffic-policy.ts';
+import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
+import type { LocalityOrdering } from '../traffic/traffic-policy.ts';
 import { remoteness } from './closeness.ts';
 
 /** Endpoints of one locality and one priority. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type NetworkGateway, NetworkGateways } from '../../model/network-gateways.ts';
-import type { Endpoint } from '../../model/service.ts';
+import { type NetworkGateway, NetworkGateways } from '../../model/services/network-gateways.ts';
+import type { Endpoint } from '../../model/services/service.ts';
 import { type NetworkView, reachableEndpoints } from './network-endpoints.ts';
 
 const endpoint = (address: string, about: Partial<Endpoint> = {}): Endpoint => ({

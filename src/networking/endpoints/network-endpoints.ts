@@ -1,7 +1,8 @@
 /** Endpoints as a proxy of one network and cluster can reach them (spec/discovery.md §5.7). */
-import type { NetworkGateway, NetworkGateways } from '../../model/network-gateways.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { Endpoint } from '../../model/service.ts';
+
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { NetworkGateway, NetworkGateways } from '../../model/services/network-gateways.ts';
+import type { Endpoint } from '../../model/services/service.ts';
 import { weightOf } from './locality.ts';
 
 export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {

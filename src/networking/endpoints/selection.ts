@@ -1,8 +1,8 @@
 /** Which endpoints of a service stand behind one cluster (spec/discovery.md §8.3). */
 import { isIP } from 'node:net';
-import { isSelected } from '../../model/label-match.ts';
-import type { Endpoint, Port } from '../../model/service.ts';
-import { isUnixSocket } from '../address.ts';
+import { isSelected } from '../../model/services/label-match.ts';
+import type { Endpoint, Port } from '../../model/services/service.ts';
+import { isUnixSocket } from '../messages/address.ts';
 import { asTold, type HealthSelection } from './health.ts';
 
 export interface EndpointSelection {

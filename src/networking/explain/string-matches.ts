@@ -1,7 +1,7 @@
 /** Envoy's matchers of texts, headers and query parameters, as Envoy decides them. */
 import type { HeaderMatcher, QueryParameterMatcher } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { StringMatcher } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
-import { re2Expression } from '../../model/re2.ts';
+import { re2Expression } from '../../model/fields/re2.ts';
 
 /** Whether the whole text matches. */
 export function matchesRegex(regex: string, text: string): boolean {

@@ -1,9 +1,9 @@
 import { anyUnpack, type StringValue, StringValueSchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { TypedExtensionConfig } from '../../gen/envoy/config/core/v3/extension_pb.ts';
 import { type RBAC, RBACSchema } from '../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { type Wasm, WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
-import { givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildWasmPlugins } from './build.ts';
 
 const hash = '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae';

@@ -12,15 +12,15 @@ import { WasmSchema as HttpWasmSchema } from '../../gen/envoy/extensions/filters
 import { RBACSchema as NetworkRbacSchema } from '../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
 import { WasmSchema as NetworkWasmSchema } from '../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.ts';
 import type { EnvironmentVariablesSchema, PluginConfigSchema } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.ts';
-import { type Config, configKeyOf } from '../../model/config.ts';
+import { type Config, configKeyOf } from '../../model/config/config.ts';
 import type { WasmPlugin } from '../../model/kinds/wasm-plugin.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { pack } from '../any.ts';
-import type { Init } from '../init.ts';
-import { type Memory, noMemory } from '../memory.ts';
-import { withOrigins } from '../origin.ts';
-import { namedResource, type Resource } from '../resource.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { type Memory, noMemory } from '../inputs/memory.ts';
+import { withOrigins } from '../inputs/message-origin.ts';
+import { pack } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
+import { namedResource, type Resource } from '../messages/resource.ts';
 import { extensionName, levelOf } from './wasm-plugins.ts';
 import { type WasmSource, wasmSource } from './wasm-source.ts';
 

@@ -1,7 +1,7 @@
 /** Which WasmPlugins a connection goes through, and in which order (spec/discovery.md §8.4). */
-import type { Config } from '../../model/config.ts';
+import type { Config } from '../../model/config/config.ts';
 import type { WasmMatch, WasmPlugin } from '../../model/kinds/wasm-plugin.ts';
-import type { ConnectionContext } from '../connection-context.ts';
+import type { ConnectionContext } from '../inputs/connection-context.ts';
 import { type Side, sideOf } from '../telemetry/mode.ts';
 
 export type WasmPhase = NonNullable<WasmPlugin['phase']>;

@@ -1,12 +1,12 @@
 /** How a proxy gets the code of a WasmPlugin. */
 import type { AsyncDataSourceSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
-import type { ConfigKey } from '../../model/config.ts';
+import type { ConfigKey } from '../../model/config/config.ts';
 import type { WasmPlugin } from '../../model/kinds/wasm-plugin.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { type Service, serviceKey } from '../../model/service.ts';
-import { duration } from '../duration.ts';
-import type { Init } from '../init.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { type Service, serviceKey } from '../../model/services/service.ts';
+import type { Init } from '../messages/init.ts';
+import { duration } from '../messages/protobuf-duration.ts';
 import { providerCluster } from '../telemetry/provider-cluster.ts';
 
 const fetchTimeoutMs = 30_000;

@@ -2,18 +2,18 @@
  * All Gateway objects of a proxy as one list of ports (spec/discovery.md §8.7). Listeners, routes and clusters are made
  * from it.
  */
-import { type Config, configKeyOf, configKeyText } from '../../model/config.ts';
-import { gatewayServicesOf, isGatewayService } from '../../model/gateway-index.ts';
-import { booleanOf } from '../../model/go-boolean.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { booleanOf } from '../../model/fields/go-boolean.ts';
 import type { Gateway, Server } from '../../model/kinds/gateway.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import type { ServiceTarget } from '../../model/service.ts';
-import { isUnixSocket } from '../address.ts';
-import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../names.ts';
-import type { Origin } from '../origin.ts';
-import { isPrivilegedPort } from '../reserved-ports.ts';
-import { unenforceableTls } from '../unenforceable-tls.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { gatewayServicesOf, isGatewayService } from '../../model/push-context/gateway-index.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { ServiceTarget } from '../../model/services/service.ts';
+import type { Origin } from '../inputs/message-origin.ts';
+import { isUnixSocket } from '../messages/address.ts';
+import { isPrivilegedPort } from '../traffic/reserved-ports.ts';
+import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../traffic/resource-names.ts';
+import { unenforceableTls } from '../traffic/unenforceable-tls.ts';
 
 /** One server of a Gateway object on one port of the proxy. */
 export interface GatewayServer {

@@ -1,9 +1,9 @@
 /** What a gateway needs clusters for when it has no others (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, spec/discovery.md §1.4). */
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { destinationHosts } from '../../model/resolve-virtual-service.ts';
-import type { Service } from '../../model/service.ts';
-import { chainBehind } from '../../model/service-alias.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { destinationHosts } from '../../model/push-context/resolve-virtual-service.ts';
+import type { Service } from '../../model/services/service.ts';
+import { chainBehind } from '../../model/services/service-alias.ts';
 import { gatewayName, mergeGateways } from './merge.ts';
 
 /**

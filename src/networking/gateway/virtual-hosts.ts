@@ -1,6 +1,6 @@
 /** Which hosts of a virtual service a gateway's server takes (spec/discovery.md §8.7, virtual hosts). */
-import { hostIntersection } from '../../model/hostname.ts';
-import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
+import { hostIntersection } from '../../model/fields/hostname.ts';
+import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import { dnsName, type GatewayServer } from './merge.ts';
 
 /**

@@ -2,10 +2,10 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { SubstitutionFormatStringSchema } from '../../gen/envoy/config/core/v3/substitution_format_string_pb.ts';
 import { ReqWithoutQuerySchema } from '../../gen/envoy/extensions/formatter/req_without_query/v3/req_without_query_pb.ts';
-import type { LogFormat } from '../../model/extension-providers.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
-import { type TypedExtension, typedExtension } from '../any.ts';
-import type { Init } from '../init.ts';
+import type { LogFormat } from '../../model/mesh/extension-providers.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import { type TypedExtension, typedExtension } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
 
 /** Without the newline at its end. */
 export const textFormat = `[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% \

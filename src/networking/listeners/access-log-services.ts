@@ -8,10 +8,10 @@ import {
 } from '../../gen/envoy/extensions/access_loggers/grpc/v3/als_pb.ts';
 import { OpenTelemetryAccessLogConfigSchema } from '../../gen/envoy/extensions/access_loggers/open_telemetry/v3/logs_service_pb.ts';
 import type { AnyValueSchema, KeyValueListSchema } from '../../gen/opentelemetry/proto/common/v1/common_pb.ts';
-import type { GrpcAccessLogProvider, OpenTelemetryAccessLogProvider } from '../../model/extension-providers.ts';
-import { type TypedExtension, typedExtension } from '../any.ts';
-import type { Init } from '../init.ts';
-import { parseOutboundClusterName } from '../names.ts';
+import type { GrpcAccessLogProvider, OpenTelemetryAccessLogProvider } from '../../model/mesh/extension-providers.ts';
+import { type TypedExtension, typedExtension } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
+import { parseOutboundClusterName } from '../traffic/resource-names.ts';
 import type { LoggedBy } from './access-log.ts';
 import { formattersOf, textFormat } from './access-log-format.ts';
 

@@ -7,11 +7,11 @@ import {
 } from '../../gen/envoy/config/accesslog/v3/accesslog_pb.ts';
 import { FileAccessLogSchema } from '../../gen/envoy/extensions/access_loggers/file/v3/file_pb.ts';
 import { ExpressionFilterSchema } from '../../gen/envoy/extensions/access_loggers/filters/cel/v3/cel_pb.ts';
-import type { FileAccessLogProvider } from '../../model/extension-providers.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
-import { type TypedExtension, typedExtension } from '../any.ts';
-import type { ConnectionContext } from '../connection-context.ts';
-import type { Init } from '../init.ts';
+import type { FileAccessLogProvider } from '../../model/mesh/extension-providers.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { ConnectionContext } from '../inputs/connection-context.ts';
+import { type TypedExtension, typedExtension } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
 import { type ConnectionLog, telemetryOf } from '../telemetry/connection-telemetry.ts';
 import { sideOf } from '../telemetry/mode.ts';
 import { formatOfMesh, formatOfProvider } from './access-log-format.ts';

@@ -1,11 +1,11 @@
 /** LDS: all listeners of a proxy, in the order of spec/discovery.md §8.4. */
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { type ProxyContext, proxyContext } from '../connection-context.ts';
-import { type Memory, noMemory } from '../memory.ts';
-import { policyKeys } from '../policies.ts';
-import { namedResource, type Resource } from '../resource.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { type ProxyContext, proxyContext } from '../inputs/connection-context.ts';
+import { type Memory, noMemory } from '../inputs/memory.ts';
+import { policyKeys } from '../inputs/policies.ts';
+import { namedResource, type Resource } from '../messages/resource.ts';
 import { gatewayListeners } from './gateway.ts';
 import { inboundListeners } from './inbound.ts';
 import { outboundListeners } from './outbound.ts';

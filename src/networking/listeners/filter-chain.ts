@@ -7,17 +7,17 @@ import {
   type FilterChainMatchSchema,
   FilterChainSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import type { Protocol } from '../../model/fields/protocol.ts';
 import type { Destination } from '../../model/kinds/virtual-service.ts';
-import type { Protocol } from '../../model/protocol.ts';
-import { cidrRange } from '../address.ts';
-import type { ConnectionContext } from '../connection-context.ts';
-import { resolveDestination } from '../destination.ts';
-import type { Init } from '../init.ts';
-import { parseDuration } from '../metadata-duration.ts';
-import { passthroughFilterChain } from '../names.ts';
-import { type Origin, withOrigins } from '../origin.ts';
-import type { Reach } from '../reach.ts';
-import { effectivePolicy } from '../traffic-policy.ts';
+import type { ConnectionContext } from '../inputs/connection-context.ts';
+import { type Origin, withOrigins } from '../inputs/message-origin.ts';
+import { cidrRange } from '../messages/address.ts';
+import type { Init } from '../messages/init.ts';
+import { parseDuration } from '../messages/metadata-duration.ts';
+import { resolveDestination } from '../traffic/destination.ts';
+import type { Reach } from '../traffic/reach.ts';
+import { passthroughFilterChain } from '../traffic/resource-names.ts';
+import { effectivePolicy } from '../traffic/traffic-policy.ts';
 import { tcpFilters } from './network-filters/index.ts';
 import type { WeightedCluster } from './network-filters/tcp-proxy.ts';
 

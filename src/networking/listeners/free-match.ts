@@ -4,7 +4,7 @@
  * the rest of their lists differs. So a chain gets the combinations that none before it has.
  */
 import { isIPv6 } from 'node:net';
-import { cidrRange } from '../address.ts';
+import { cidrRange } from '../messages/address.ts';
 import type { ChainMatch } from './filter-chain.ts';
 
 /** The combinations that chains of one listener have. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { type GivenNode, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import { type GivenNode, givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildListeners } from './build.ts';
 
 const door: GivenNode = { type: 'router', namespace: 'shop', labels: { app: 'door' } };

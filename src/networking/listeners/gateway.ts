@@ -6,13 +6,10 @@ import {
   FilterChainSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import { type ConfigKey, configKeyOf } from '../../model/config.ts';
-import { isHostWithin } from '../../model/hostname.ts';
-import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
-import type { Service } from '../../model/service.ts';
-import { isUnixSocket, wildcardAddress } from '../address.ts';
-import type { ConnectionContext, ProxyContext } from '../connection-context.ts';
-import { duration } from '../duration.ts';
+import { type ConfigKey, configKeyOf } from '../../model/config/config.ts';
+import { isHostWithin } from '../../model/fields/hostname.ts';
+import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
+import type { Service } from '../../model/services/service.ts';
 import {
   dnsName,
   type GatewayPort,
@@ -23,11 +20,14 @@ import {
   mergeGateways,
 } from '../gateway/merge.ts';
 import { matchingHosts } from '../gateway/virtual-hosts.ts';
-import { listenerName, sniName } from '../names.ts';
-import { type Origin, ruleOrigins, serviceOrigin, withOrigins } from '../origin.ts';
-import { policyKeys } from '../policies.ts';
-import { type Reach, reachOf } from '../reach.ts';
-import { namedResource, type Resource } from '../resource.ts';
+import type { ConnectionContext, ProxyContext } from '../inputs/connection-context.ts';
+import { type Origin, ruleOrigins, serviceOrigin, withOrigins } from '../inputs/message-origin.ts';
+import { policyKeys } from '../inputs/policies.ts';
+import { isUnixSocket, wildcardAddress } from '../messages/address.ts';
+import { duration } from '../messages/protobuf-duration.ts';
+import { namedResource, type Resource } from '../messages/resource.ts';
+import { type Reach, reachOf } from '../traffic/reach.ts';
+import { listenerName, sniName } from '../traffic/resource-names.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { type ChainMatch, chainMatch, routeFilters } from './filter-chain.ts';
 import { TakenMatches } from './free-match.ts';

@@ -4,12 +4,12 @@ import {
   HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,
   HttpConnectionManagerSchema,
 } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
-import { type TypedExtension, typedExtension } from '../any.ts';
-import { adsConfigSource } from '../config-source.ts';
-import type { ConnectionContext } from '../connection-context.ts';
-import { duration } from '../duration.ts';
-import type { Init } from '../init.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { ConnectionContext } from '../inputs/connection-context.ts';
+import { type TypedExtension, typedExtension } from '../messages/any.ts';
+import { adsConfigSource } from '../messages/config-source.ts';
+import type { Init } from '../messages/init.ts';
+import { duration } from '../messages/protobuf-duration.ts';
 import { accessLogs } from './access-log.ts';
 import { httpFilters } from './http-filters/index.ts';
 import { requestHeaders } from './request-headers.ts';

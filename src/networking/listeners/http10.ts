@@ -1,5 +1,5 @@
 /** Whether requests of HTTP/1.0 are taken: not all applications can do without, and most are better off without. */
-import type { ProxyContext } from '../connection-context.ts';
+import type { ProxyContext } from '../inputs/connection-context.ts';
 
 /** PILOT_HTTP10 for all proxies, metadata `HTTP10` for one. */
 export function takesHttp10({ shape, push }: Pick<ProxyContext, 'shape' | 'push'>): boolean {

@@ -6,12 +6,12 @@ import {
   type FilterChain,
   FilterChainSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
-import type { ConnectionContext, ProxyContext } from '../connection-context.ts';
-import { type InboundTarget, inboundOrigins } from '../inbound-target.ts';
-import { inboundClusterName, listenerName } from '../names.ts';
-import { withOrigins } from '../origin.ts';
-import { peerOrigins } from '../peer-mode.ts';
+import type { ConnectionContext, ProxyContext } from '../inputs/connection-context.ts';
+import { withOrigins } from '../inputs/message-origin.ts';
 import { inboundRoutes } from '../routes/inbound.ts';
+import { type InboundTarget, inboundOrigins } from '../traffic/inbound-target.ts';
+import { peerOrigins } from '../traffic/peer-mode.ts';
+import { inboundClusterName, listenerName } from '../traffic/resource-names.ts';
 import { takesHttp10 } from './http10.ts';
 import { type InboundRow, inboundRows, trafficOf } from './inbound-table.ts';
 import { rawBuffer } from './inspection.ts';

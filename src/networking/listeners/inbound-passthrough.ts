@@ -5,12 +5,12 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { FilterChainSchema } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
-import { type PeerMode, peerModeOf } from '../../model/mutual-tls-mode.ts';
-import type { ConnectionContext, ProxyContext } from '../connection-context.ts';
-import { inboundPassthroughCluster, virtualInboundListener } from '../names.ts';
-import { withOrigins } from '../origin.ts';
-import { peerModesInForce, peerOrigins } from '../peer-mode.ts';
+import { type PeerMode, peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
+import type { ConnectionContext, ProxyContext } from '../inputs/connection-context.ts';
+import { withOrigins } from '../inputs/message-origin.ts';
 import { passthroughRoutes } from '../routes/inbound.ts';
+import { peerModesInForce, peerOrigins } from '../traffic/peer-mode.ts';
+import { inboundPassthroughCluster, virtualInboundListener } from '../traffic/resource-names.ts';
 import { takesHttp10 } from './http10.ts';
 import { endOf, type InboundPort, matchOf, needsOf, once, socketOf } from './inbound-chains.ts';
 import { inboundRows } from './inbound-table.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PeerMode } from '../../model/mutual-tls-mode.ts';
+import type { PeerMode } from '../../model/push-context/mutual-tls-mode.ts';
 import { inboundRows, type PortTraffic } from './inbound-table.ts';
 
 /** As `transport alpn,… → what it carries, where its TLS ends`. */

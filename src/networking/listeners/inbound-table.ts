@@ -2,8 +2,9 @@
  * Which connections to a port are taken, and how (spec/discovery.md §8.4, table of inbound chain matches). Everything that
  * no row takes is refused.
  */
-import type { PeerMode } from '../../model/mutual-tls-mode.ts';
-import { isHttp, type Protocol } from '../../model/protocol.ts';
+
+import { isHttp, type Protocol } from '../../model/fields/protocol.ts';
+import type { PeerMode } from '../../model/push-context/mutual-tls-mode.ts';
 import { plaintextAlpn, rawBuffer } from './inspection.ts';
 
 /** What is known of the bytes on a port. */

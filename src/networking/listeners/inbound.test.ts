@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { type GivenNode, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import { type GivenNode, givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildClusters, buildListeners } from '../index.ts';
-import { originsOf } from '../origin.ts';
+import { originsOf } from '../inputs/message-origin.ts';
 
 const web = `
 apiVersion: networking.istio.io/v1

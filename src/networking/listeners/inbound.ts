@@ -1,14 +1,14 @@
 /** The inbound listeners of a sidecar: the virtual one, and those of ports that it must bind itself (§8.4). */
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import type { ConfigKey } from '../../model/config.ts';
-import { serviceKey } from '../../model/service.ts';
-import { isWildcardAddress, wildcardAddress } from '../address.ts';
-import type { ProxyContext } from '../connection-context.ts';
-import { type InboundTarget, inboundTargets } from '../inbound-target.ts';
-import { listenerName } from '../names.ts';
-import { policyKeys } from '../policies.ts';
-import { isPrivilegedPort, isReservedPort } from '../reserved-ports.ts';
-import { namedResource, type Resource } from '../resource.ts';
+import type { ConfigKey } from '../../model/config/config.ts';
+import { serviceKey } from '../../model/services/service.ts';
+import type { ProxyContext } from '../inputs/connection-context.ts';
+import { policyKeys } from '../inputs/policies.ts';
+import { isWildcardAddress, wildcardAddress } from '../messages/address.ts';
+import { namedResource, type Resource } from '../messages/resource.ts';
+import { type InboundTarget, inboundTargets } from '../traffic/inbound-target.ts';
+import { isPrivilegedPort, isReservedPort } from '../traffic/reserved-ports.ts';
+import { listenerName } from '../traffic/resource-names.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { inboundPort } from './inbound-chains.ts';
 import { httpInspector, tlsInspector } from './inspection.ts';

@@ -12,7 +12,7 @@ import { OriginalDstSchema } from '../../gen/envoy/extensions/filters/listener/o
 import { OriginalSrcSchema } from '../../gen/envoy/extensions/filters/listener/original_src/v3/original_src_pb.ts';
 import { TlsInspectorSchema } from '../../gen/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb.ts';
 import { Int32RangeSchema } from '../../gen/envoy/type/v3/range_pb.ts';
-import { typedExtension } from '../any.ts';
+import { typedExtension } from '../messages/any.ts';
 
 const originalDst = typedExtension('envoy.filters.listener.original_dst', OriginalDstSchema);
 /** The mark that rules for transparent redirection let pass. */

@@ -1,13 +1,13 @@
 /** `tls` and `tcp` routes of virtual services: which connections go where (spec/discovery.md §8.4, §8.7). */
-import type { ConfigKey } from '../../model/config.ts';
-import { isHostWithin } from '../../model/hostname.ts';
+import type { ConfigKey } from '../../model/config/config.ts';
+import type { Origin } from '../../model/config/origin.ts';
+import { isHostWithin } from '../../model/fields/hostname.ts';
 import type { L4MatchAttributes, RouteDestination, TlsMatchAttributes } from '../../model/kinds/virtual-service.ts';
-import { isSelected } from '../../model/label-match.ts';
-import type { Origin } from '../../model/origin.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
-import { resolveDestination } from '../destination.ts';
-import type { Reach } from '../reach.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
+import { isSelected } from '../../model/services/label-match.ts';
+import { resolveDestination } from '../traffic/destination.ts';
+import type { Reach } from '../traffic/reach.ts';
 import type { WeightedCluster } from './network-filters/tcp-proxy.ts';
 
 /** Whose routes are asked for. */

@@ -4,11 +4,11 @@ import type { AccessLog } from '../../gen/envoy/config/accesslog/v3/accesslog_pb
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { FilterChain, ListenerFilter } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import { socketAddress } from '../address.ts';
-import { duration } from '../duration.ts';
-import type { Init } from '../init.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { socketAddress } from '../messages/address.ts';
+import type { Init } from '../messages/init.ts';
+import { duration } from '../messages/protobuf-duration.ts';
 import { unboundOption } from './unbound.ts';
 
 export interface ListenerParts {

@@ -1,11 +1,11 @@
 /** Where the connections of a sidecar's applications to a service arrive (spec/discovery.md §8.4). */
-import { isHttp, type Protocol } from '../../model/protocol.ts';
-import { isHeadless, type ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import type { Service } from '../../model/service.ts';
-import { virtualAddresses } from '../../model/service-addresses.ts';
-import type { EgressListenerScope } from '../../model/sidecar-scope.ts';
-import { isCidr, isLoopback, loopbackAddress, wildcardAddress } from '../address.ts';
+import { isHttp, type Protocol } from '../../model/fields/protocol.ts';
+import { isHeadless, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { virtualAddresses } from '../../model/proxy/service-addresses.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { EgressListenerScope } from '../../model/push-context/sidecar-scope.ts';
+import type { Service } from '../../model/services/service.ts';
+import { isCidr, isLoopback, loopbackAddress, wildcardAddress } from '../messages/address.ts';
 
 export interface ServiceAddress {
   readonly bind: string;

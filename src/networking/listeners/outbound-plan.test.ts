@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Protocol } from '../../model/protocol.ts';
+import type { Protocol } from '../../model/fields/protocol.ts';
 import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
 
 const place = { bind: '0.0.0.0', port: 80, bindToPort: false, locked: false };

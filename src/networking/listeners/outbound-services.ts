@@ -1,19 +1,25 @@
 /** Lays the services of a sidecar's egress listeners onto addresses and ports (spec/discovery.md §8.4). */
-import { type ConfigKey, configKeyOf } from '../../model/config.ts';
-import { isHostWithin } from '../../model/hostname.ts';
-import { isHttp, isTls, type Protocol } from '../../model/protocol.ts';
-import type { IpFamily, ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
-import { type Port, type Service, serviceKey } from '../../model/service.ts';
-import { isAlias } from '../../model/service-alias.ts';
-import type { EgressListenerScope, SidecarScope } from '../../model/sidecar-scope.ts';
-import { isUnixSocket, isWildcardAddress, loopbackAddress, unixSocketPath, wildcardAddress } from '../address.ts';
-import { aliasesOf, namedBy } from '../alias.ts';
-import { outboundClusterName, sniffedRouteName } from '../names.ts';
-import { serviceOrigin, sidecarOrigin } from '../origin.ts';
-import { reachOf } from '../reach.ts';
-import { isPrivilegedPort, isReservedPort } from '../reserved-ports.ts';
+import { type ConfigKey, configKeyOf } from '../../model/config/config.ts';
+import { isHostWithin } from '../../model/fields/hostname.ts';
+import { isHttp, isTls, type Protocol } from '../../model/fields/protocol.ts';
+import type { IpFamily, ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
+import type { EgressListenerScope, SidecarScope } from '../../model/push-context/sidecar-scope.ts';
+import { type Port, type Service, serviceKey } from '../../model/services/service.ts';
+import { isAlias } from '../../model/services/service-alias.ts';
+import { serviceOrigin, sidecarOrigin } from '../inputs/message-origin.ts';
+import {
+  isUnixSocket,
+  isWildcardAddress,
+  loopbackAddress,
+  unixSocketPath,
+  wildcardAddress,
+} from '../messages/address.ts';
+import { aliasesOf, namedBy } from '../traffic/alias.ts';
+import { reachOf } from '../traffic/reach.ts';
+import { isPrivilegedPort, isReservedPort } from '../traffic/reserved-ports.ts';
+import { outboundClusterName, sniffedRouteName } from '../traffic/resource-names.ts';
 import { tcpRoutes, tlsRoutes } from './l4-routes.ts';
 import { addressesOf, type ServiceAddress } from './outbound-addresses.ts';
 import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';

@@ -1,9 +1,9 @@
 import { toJson } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
+import { type GivenNode, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import type { Features } from '../../model/features.ts';
-import { type GivenNode, givenMesh, givenShape } from '../../model/given-mesh.ts';
-import { extensionTypes } from '../extension-types.ts';
+import type { Features } from '../../model/mesh/features.ts';
+import { extensionTypes } from '../messages/extension-types.ts';
 import { buildListeners } from './build.ts';
 
 interface About {

@@ -5,9 +5,9 @@ import {
   ListenerFilterSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { ProxyProtocolSchema } from '../../gen/envoy/extensions/filters/listener/proxy_protocol/v3/proxy_protocol_pb.ts';
-import { proxySettingsOf } from '../../model/proxy-settings.ts';
-import { typedExtension } from '../any.ts';
-import type { ProxyContext } from '../connection-context.ts';
+import { proxySettingsOf } from '../../model/mesh/proxy-settings.ts';
+import type { ProxyContext } from '../inputs/connection-context.ts';
+import { typedExtension } from '../messages/any.ts';
 
 const filter = typedExtension('envoy.filters.listener.proxy_protocol', ProxyProtocolSchema);
 

@@ -1,8 +1,8 @@
 /** A TLS context that asks clients for certificates checks them: whatever an object says, and whatever it leaves out. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { DownstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
-import { givenMesh, givenShape } from '../../model/given-mesh.ts';
 import type { ServerTlsMode, ServerTlsSettings } from '../../model/kinds/gateway.ts';
 import { downstreamTls } from './tls-context.ts';
 

@@ -6,16 +6,16 @@ import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_socke
 import { DownstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
 import { checksClients, clientAuthority } from '../../model/kinds/client-authority.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
-import { typedExtension } from '../any.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { type CommonTlsInit, file, subjectAltNames, type ValidationInit } from '../clusters/tls-socket.ts';
-import { adsSecret, agentSecret } from '../config-source.ts';
-import type { ProxyContext } from '../connection-context.ts';
-import { fileCertificateSecret, fileRootSecret } from '../file-secret.ts';
-import { hasWorkloadCertificates } from '../proxy-shape.ts';
+import type { ProxyContext } from '../inputs/connection-context.ts';
+import { typedExtension } from '../messages/any.ts';
+import { adsSecret, agentSecret } from '../messages/config-source.ts';
+import { fileCertificateSecret, fileRootSecret } from '../messages/file-secret.ts';
+import { tlsParameters, workloadServerParameters } from '../messages/tls-parameters.ts';
 import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';
-import { tlsParameters, workloadServerParameters } from '../tls-parameters.ts';
-import { unenforceableTls } from '../unenforceable-tls.ts';
+import { hasWorkloadCertificates } from '../traffic/shape-keys.ts';
+import { unenforceableTls } from '../traffic/unenforceable-tls.ts';
 
 /** What is offered to clients of HTTP. */
 export const httpAlpn: readonly string[] = ['h2', 'http/1.1'];

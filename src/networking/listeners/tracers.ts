@@ -10,10 +10,10 @@ import {
 import { DynatraceResourceDetectorConfigSchema } from '../../gen/envoy/extensions/tracers/opentelemetry/resource_detectors/v3/dynatrace_resource_detector_pb.ts';
 import { EnvironmentResourceDetectorConfigSchema } from '../../gen/envoy/extensions/tracers/opentelemetry/resource_detectors/v3/environment_resource_detector_pb.ts';
 import { DynatraceSamplerConfigSchema } from '../../gen/envoy/extensions/tracers/opentelemetry/samplers/v3/dynatrace_sampler_pb.ts';
-import type { OpenTelemetryTracingProvider } from '../../model/extension-providers.ts';
-import { type TypedExtension, typedExtension } from '../any.ts';
-import { duration } from '../duration.ts';
-import type { Init } from '../init.ts';
+import type { OpenTelemetryTracingProvider } from '../../model/mesh/extension-providers.ts';
+import { type TypedExtension, typedExtension } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
+import { duration } from '../messages/protobuf-duration.ts';
 import type { ConnectionTracing } from '../telemetry/connection-telemetry.ts';
 import { grpcService } from './access-log-services.ts';
 

@@ -1,10 +1,10 @@
 /** How a connection manager traces requests (spec/discovery.md §8.11). */
 import type { HttpConnectionManager_TracingSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import type { CustomTagSchema } from '../../gen/envoy/type/tracing/v3/custom_tag_pb.ts';
-import type { TelemetryProvider } from '../../model/extension-providers.ts';
 import type { CustomTag } from '../../model/kinds/telemetry.ts';
-import type { ConnectionContext } from '../connection-context.ts';
-import type { Init } from '../init.ts';
+import type { TelemetryProvider } from '../../model/mesh/extension-providers.ts';
+import type { ConnectionContext } from '../inputs/connection-context.ts';
+import type { Init } from '../messages/init.ts';
 import { type ConnectionTracing, telemetryOf } from '../telemetry/connection-telemetry.ts';
 import { sideOf } from '../telemetry/mode.ts';
 import { tracerOf } from './tracers.ts';

@@ -6,17 +6,17 @@ import {
   type ListenerFilter,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import { serverFirstPorts } from '../../model/protocol.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { SidecarScope } from '../../model/sidecar-scope.ts';
-import { wildcardAddress } from '../address.ts';
-import { type ConnectionContext, clientContext, type ProxyContext } from '../connection-context.ts';
-import { duration } from '../duration.ts';
-import { blackHoleCluster, virtualInboundListener, virtualOutboundListener } from '../names.ts';
-import { sidecarOrigin, withOrigins } from '../origin.ts';
-import { fallbackCluster } from '../outbound-fallback.ts';
+import { serverFirstPorts } from '../../model/fields/protocol.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
+import { type ConnectionContext, clientContext, type ProxyContext } from '../inputs/connection-context.ts';
+import { sidecarOrigin, withOrigins } from '../inputs/message-origin.ts';
+import { wildcardAddress } from '../messages/address.ts';
+import { duration } from '../messages/protobuf-duration.ts';
 import { routeConfiguration } from '../routes/configuration.ts';
 import { fallbackHost } from '../routes/fallback.ts';
+import { fallbackCluster } from '../traffic/outbound-fallback.ts';
+import { blackHoleCluster, virtualInboundListener, virtualOutboundListener } from '../traffic/resource-names.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { takesHttp10 } from './http10.ts';
 import type { InboundPort } from './inbound-chains.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { type GivenNode, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { NameTable } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
-import { buildPushContext } from '../../model/build-push-context.ts';
-import { type GivenNode, givenMesh, givenShape } from '../../model/given-mesh.ts';
-import type { Endpoint, Service } from '../../model/service.ts';
+import { buildPushContext } from '../../model/push-context/build-push-context.ts';
+import type { Endpoint, Service } from '../../model/services/service.ts';
 import { buildNameTable } from './build.ts';
 
 const entries = `

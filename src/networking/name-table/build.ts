@@ -10,13 +10,13 @@ import {
   NameTable_NameInfoSchema,
   NameTableSchema,
 } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import { isHeadless } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { type Endpoint, type Service, serviceKey } from '../../model/service.ts';
-import { addressingKey, virtualAddresses } from '../../model/service-addresses.ts';
-import { type Memory, noMemory } from '../memory.ts';
-import { Resource } from '../resource.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { isHeadless } from '../../model/proxy/proxy-shape.ts';
+import { addressingKey, virtualAddresses } from '../../model/proxy/service-addresses.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { type Endpoint, type Service, serviceKey } from '../../model/services/service.ts';
+import { type Memory, noMemory } from '../inputs/memory.ts';
+import { Resource } from '../messages/resource.ts';
 
 /** The one resource of the type. Clients of the delta protocol need a name for it. */
 const tableName = 'name-table';

@@ -1,8 +1,8 @@
 /** Resources that patches add (spec/discovery.md §8.9). */
 import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
-import { configKeyOf } from '../../model/config.ts';
-import { withOrigins } from '../origin.ts';
-import { namedResource, type Resource } from '../resource.ts';
+import { configKeyOf } from '../../model/config/config.ts';
+import { withOrigins } from '../inputs/message-origin.ts';
+import { namedResource, type Resource } from '../messages/resource.ts';
 import { PatchFailure } from './merge.ts';
 import { type HeldPatch, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';

@@ -1,7 +1,7 @@
 /** Patches may change whether a listener is bound; Envoy must see that it is another one then (listeners/unbound.ts). */
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { isUnboundOption, unboundOption } from '../listeners/unbound.ts';
-import { originsOf, withOrigins } from '../origin.ts';
 import { shallowCopy } from './merge.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { originsOf } from '../origin.ts';
-import { type GivenFilter, type JsonObject, nodes, PatchedMesh } from './given-patches.ts';
+import { type GivenFilter, type JsonObject, nodes, PatchedMesh } from '../../../test/fixtures/given-patches.ts';
+import { originsOf } from '../inputs/message-origin.ts';
 
 const timeout = (match: string, seconds = 7, operation = 'MERGE'): string =>
   `{applyTo: CLUSTER, match: ${match}, patch: {operation: ${operation}, value: {connect_timeout: ${seconds}s}}}`;

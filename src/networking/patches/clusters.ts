@@ -1,12 +1,12 @@
 /** Patches of clusters (spec/discovery.md §8.9). Which ones a cluster meets, its name says. */
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import { configKeyOf } from '../../model/config.ts';
+import { configKeyOf } from '../../model/config/config.ts';
 import type { ClusterMatch } from '../../model/kinds/envoy-filter.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { inboundTargets } from '../inbound-target.ts';
-import { inboundPassthroughCluster, parseOutboundClusterName } from '../names.ts';
-import { Resource } from '../resource.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { Resource } from '../messages/resource.ts';
+import { inboundTargets } from '../traffic/inbound-target.ts';
+import { inboundPassthroughCluster, parseOutboundClusterName } from '../traffic/resource-names.ts';
 import { withAdded } from './additions.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
 import { kept } from './kept.ts';

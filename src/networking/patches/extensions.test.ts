@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { givenShape } from '../../model/given-mesh.ts';
+import { givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { type GivenFilter, nodes, PatchedMesh } from '../../../test/fixtures/given-patches.ts';
 import { buildExtensions } from '../index.ts';
-import { type GivenFilter, nodes, PatchedMesh } from './given-patches.ts';
 
 const add = (name: string, context = 'ANY'): string =>
   `{applyTo: EXTENSION_CONFIG, match: {context: ${context}}, patch: {operation: ADD, value: {name: ${name}, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua}}}}`;

@@ -1,6 +1,6 @@
 /** Extension configurations that patches add: filters name them, and Envoy asks for them (spec/discovery.md §8.9, ECDS). */
 import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.ts';
-import type { Resource } from '../resource.ts';
+import type { Resource } from '../messages/resource.ts';
 import { withAdded } from './additions.ts';
 import type { PatchSet } from './patch-set.ts';
 

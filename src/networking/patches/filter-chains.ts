@@ -6,8 +6,8 @@ import {
   FilterChainSchema,
   FilterSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
-import { sameItems } from '../../model/same-items.ts';
-import { originsOf, withOrigins } from '../origin.ts';
+import { sameItems } from '../../model/collections/same-items.ts';
+import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { isCalled, isPacked, packedIn, patchedFilters } from './filters.ts';
 import { httpConnectionManagerType, patchedManager } from './http-connection-manager.ts';
 import { inTurn, mergedWith } from './in-turn.ts';

@@ -1,11 +1,11 @@
 /** The generators of the types that EnvoyFilters patch: what is made, then patched. */
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import { buildClusters as unpatchedClusters } from '../clusters/build.ts';
 import { buildWasmPlugins } from '../extensions/build.ts';
+import { type Memory, noMemory } from '../inputs/memory.ts';
 import { buildListeners as unpatchedListeners } from '../listeners/build.ts';
-import { type Memory, noMemory } from '../memory.ts';
-import type { Resource } from '../resource.ts';
+import type { Resource } from '../messages/resource.ts';
 import { withAttemptCount } from '../routes/attempt-count.ts';
 import { buildRoutes as unpatchedRoutes } from '../routes/build.ts';
 import { patched } from './index.ts';

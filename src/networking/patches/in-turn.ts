@@ -1,6 +1,6 @@
 /** What patches do to one message, whatever it is a message of. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
-import { originsOf, withOrigins } from '../origin.ts';
+import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { type ListMerge, merged } from './merge.ts';
 import { type HeldPatch, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';

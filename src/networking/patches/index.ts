@@ -2,9 +2,9 @@
  * The last step of every generator: what EnvoyFilters make of its resources (spec/discovery.md §8.9). Where nothing is
  * patched the very same array is given back, and what no patch touches stays the very same resource.
  */
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import type { Resource } from '../resource.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Resource } from '../messages/resource.ts';
 import { patchedClusters } from './clusters.ts';
 import { withExtensions } from './extensions.ts';
 import { patchedListeners } from './listeners.ts';

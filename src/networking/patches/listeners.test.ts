@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { httpFilterNames, type JsonObject, nodes, PatchedMesh } from './given-patches.ts';
+import { httpFilterNames, type JsonObject, nodes, PatchedMesh } from '../../../test/fixtures/given-patches.ts';
 
 const manager = 'envoy.filters.network.http_connection_manager';
 const router = 'envoy.filters.http.router';

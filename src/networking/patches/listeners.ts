@@ -7,11 +7,11 @@ import {
   ListenerFilterSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import { configKeyOf } from '../../model/config.ts';
-import { sameItems } from '../../model/same-items.ts';
-import { virtualInboundListener } from '../names.ts';
-import { originsOf, withOrigins } from '../origin.ts';
-import { Resource } from '../resource.ts';
+import { sameItems } from '../../model/collections/same-items.ts';
+import { configKeyOf } from '../../model/config/config.ts';
+import { originsOf, withOrigins } from '../inputs/message-origin.ts';
+import { Resource } from '../messages/resource.ts';
+import { virtualInboundListener } from '../traffic/resource-names.ts';
 import { withAdded } from './additions.ts';
 import { withBindingShown } from './binding.ts';
 import { type ChainPatches, isChainMet, patchedChain } from './filter-chains.ts';

@@ -2,7 +2,7 @@ import { create, fromJson, type JsonValue, toJson } from '@bufbuild/protobuf';
 import { anyPack, StringValueSchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import { envoyApi } from '../../model/envoy-api.ts';
+import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { type ListMerge, merged, mergedPacked, PatchFailure } from './merge.ts';
 
 const registry = envoyApi();

@@ -5,8 +5,8 @@
  */
 import { type DescField, type DescMessage, fromBinary, isFieldSet, type Message } from '@bufbuild/protobuf';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
-import { envoyApi } from '../../model/envoy-api.ts';
-import { wireForm } from '../wire-form.ts';
+import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
+import { wireForm } from '../messages/wire-form.ts';
 
 /** What lists of the value do to those of the target. */
 export type ListMerge = 'append' | 'replace';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { givenShape } from '../../model/given-mesh.ts';
+import { givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { type GivenFilter, nodes, PatchedMesh } from '../../../test/fixtures/given-patches.ts';
 import { routeProjection } from '../projection.ts';
-import { type GivenFilter, nodes, PatchedMesh } from './given-patches.ts';
 import { patchSetOf } from './patch-set.ts';
 
 const header = '{response_headers_to_add: [{header: {key: x, value: y}}]}';

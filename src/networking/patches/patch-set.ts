@@ -1,15 +1,15 @@
 /** The patches that hold for a proxy, in the order in which they are applied (spec/discovery.md §8.9). */
 import { type DescMessage, fromBinary, type Message, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
-import { type Config, configKeyOf } from '../../model/config.ts';
+import { identityText, WeakValues } from '../../model/collections/weak-values.ts';
+import { type Config, configKeyOf } from '../../model/config/config.ts';
+import { type Re2Expression, re2Expression } from '../../model/fields/re2.ts';
 import type { EnvoyFilter, EnvoyPatch, PatchContext, PatchTarget } from '../../model/kinds/envoy-filter.ts';
 import { patchValue } from '../../model/kinds/envoy-filter.value.ts';
-import type { NodeType } from '../../model/proxy.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { type Re2Expression, re2Expression } from '../../model/re2.ts';
-import { identityText, WeakValues } from '../../model/weak-values.ts';
-import type { Origin } from '../origin.ts';
+import type { NodeType } from '../../model/node/proxy.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Origin } from '../inputs/message-origin.ts';
 import { PatchFailure } from './merge.ts';
 
 /** Where in a proxy something is patched. */

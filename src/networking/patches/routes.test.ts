@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { rememberAll } from '../../../test/fixtures/given-memory.ts';
+import { givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { type JsonObject, nodes, PatchedMesh } from '../../../test/fixtures/given-patches.ts';
 import type { VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { givenShape } from '../../model/given-mesh.ts';
-import { rememberAll } from '../given-memory.ts';
 import { buildRoutes } from '../index.ts';
-import { originsOf } from '../origin.ts';
-import type { Encodable, ResourceOfParts } from '../resource.ts';
-import { type JsonObject, nodes, PatchedMesh } from './given-patches.ts';
+import { originsOf } from '../inputs/message-origin.ts';
+import type { Encodable, ResourceOfParts } from '../messages/resource.ts';
 
 const route = (match: string, patch: string): string =>
   `{applyTo: HTTP_ROUTE, match: {routeConfiguration: ${match}}, patch: ${patch}}`;

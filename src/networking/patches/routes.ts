@@ -2,12 +2,12 @@
 
 import { type VirtualHost, VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { configKeyOf } from '../../model/config.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { sameItems } from '../../model/same-items.ts';
+import { sameItems } from '../../model/collections/same-items.ts';
+import { configKeyOf } from '../../model/config/config.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import { mergeGateways } from '../gateway/merge.ts';
-import { Encodable, Resource, ResourceOfParts } from '../resource.ts';
+import { Encodable, Resource, ResourceOfParts } from '../messages/resource.ts';
 import { listsOf } from './in-turn.ts';
 import { kept } from './kept.ts';
 import { merged, shallowCopy } from './merge.ts';

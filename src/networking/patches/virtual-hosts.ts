@@ -6,8 +6,8 @@ import {
   type VirtualHost,
   VirtualHostSchema,
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
-import { sameItems } from '../../model/same-items.ts';
-import { originsOf, withOrigins } from '../origin.ts';
+import { sameItems } from '../../model/collections/same-items.ts';
+import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
 import { PatchFailure, shallowCopy } from './merge.ts';
 import { type HeldPatch, isMerge, valueAs } from './patch-set.ts';

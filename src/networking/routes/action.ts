@@ -9,15 +9,15 @@ import {
   RouteAction_RequestMirrorPolicySchema,
   RouteActionSchema,
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
-import type { ConfigKey } from '../../model/config.ts';
+import type { ConfigKey } from '../../model/config/config.ts';
 import type { Destination, HttpRetry, HttpRoute, HttpRouteDestination } from '../../model/kinds/virtual-service.ts';
-import { serviceKey } from '../../model/service.ts';
-import { resolveDestination } from '../destination.ts';
-import { duration } from '../duration.ts';
-import type { Init } from '../init.ts';
-import { runtimePercent } from '../percent.ts';
-import type { Reach } from '../reach.ts';
-import { effectivePolicy } from '../traffic-policy.ts';
+import { serviceKey } from '../../model/services/service.ts';
+import type { Init } from '../messages/init.ts';
+import { runtimePercent } from '../messages/percent.ts';
+import { duration } from '../messages/protobuf-duration.ts';
+import { resolveDestination } from '../traffic/destination.ts';
+import type { Reach } from '../traffic/reach.ts';
+import { effectivePolicy } from '../traffic/traffic-policy.ts';
 import { hashPolicy } from './hash-policy.ts';
 import { headerFields, hostFromHeaders } from './headers.ts';
 import { retryPolicy } from './retry.ts';

@@ -1,11 +1,11 @@
 /** Whether servers are told how often a request was tried: they are, unless `proxyHeaders.attemptCount` says no. */
 import type { VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { proxySettingsOf } from '../../model/proxy-settings.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { originsOf, withOrigins } from '../origin.ts';
-import { namedResource, type Resource } from '../resource.ts';
+import { proxySettingsOf } from '../../model/mesh/proxy-settings.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { originsOf, withOrigins } from '../inputs/message-origin.ts';
+import { namedResource, type Resource } from '../messages/resource.ts';
 
 export function countsAttempts(shape: ProxyShape, push: PushContext): boolean {
   return proxySettingsOf(shape, push.mesh).proxyHeaders.attemptCount?.disabled !== true;

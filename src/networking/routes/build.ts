@@ -1,10 +1,10 @@
 /** RDS: the route configurations that a proxy asks for by name (spec/discovery.md §7.3, §8.5, §8.7). */
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import { mergeGateways } from '../gateway/merge.ts';
-import { type Memory, noMemory } from '../memory.ts';
-import { reachOf } from '../reach.ts';
-import type { Resource } from '../resource.ts';
+import { type Memory, noMemory } from '../inputs/memory.ts';
+import type { Resource } from '../messages/resource.ts';
+import { reachOf } from '../traffic/reach.ts';
 import { gatewayRoutes } from './gateway.ts';
 import { sidecarRoutes } from './sidecar.ts';
 

@@ -1,8 +1,8 @@
 /** Conditions on the claims of a verified token (spec/discovery.md §8.6, `@request.auth.claims`). */
 import { create } from '@bufbuild/protobuf';
 import { type MetadataMatcher, MetadataMatcherSchema } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';
-import { claimPath, isClaimKey } from '../../model/claim-key.ts';
-import { compareText } from '../../model/config.ts';
+import { compareText } from '../../model/config/config.ts';
+import { claimPath, isClaimKey } from '../../model/fields/claim-key.ts';
 import type { ValueMatch } from '../../model/kinds/string-match.ts';
 import type { HttpMatchRequest } from '../../model/kinds/virtual-service.ts';
 import { claimMatcher, payloadMatcher } from '../authorization/claim-matchers.ts';

@@ -2,8 +2,8 @@
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { CorsPolicySchema } from '../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
 import type { CorsPolicy } from '../../model/kinds/virtual-service.ts';
-import { pack } from '../any.ts';
-import { runtimePercent } from '../percent.ts';
+import { pack } from '../messages/any.ts';
+import { runtimePercent } from '../messages/percent.ts';
 import { stringMatcher } from './string-matcher.ts';
 
 export const corsFilter = 'envoy.filters.http.cors';

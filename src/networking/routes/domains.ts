@@ -1,6 +1,6 @@
 /** The names under which clients ask for a service (spec/discovery.md §8.5, domains). */
-import { isWildcard } from '../../model/hostname.ts';
-import { bracketed, isCidr, isWildcardAddress } from '../address.ts';
+import { isWildcard } from '../../model/fields/hostname.ts';
+import { bracketed, isCidr, isWildcardAddress } from '../messages/address.ts';
 
 export interface NamedService {
   readonly hostname: string;

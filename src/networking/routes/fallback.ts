@@ -1,9 +1,9 @@
 /** The virtual host for requests that no configuration describes (spec/discovery.md §8.5). */
 import { create } from '@bufbuild/protobuf';
 import { RouteSchema, type VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
-import type { SidecarScope } from '../../model/sidecar-scope.ts';
-import { duration } from '../duration.ts';
-import { requestFallbackCluster } from '../outbound-fallback.ts';
+import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
+import { duration } from '../messages/protobuf-duration.ts';
+import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
 import { virtualHost } from './configuration.ts';
 
 /** Goes nowhere, or where the policy sends what is not described. */

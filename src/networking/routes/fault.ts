@@ -1,12 +1,12 @@
 /** Injected delays and aborts (spec/discovery.md §8.6, fault). */
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { type FaultAbortSchema, HTTPFaultSchema } from '../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
-import { grpcStatusNames } from '../../model/grpc-status.ts';
+import { grpcStatusNames } from '../../model/fields/grpc-status.ts';
 import type { HttpFaultInjection } from '../../model/kinds/virtual-service.ts';
-import { pack } from '../any.ts';
-import { duration } from '../duration.ts';
-import type { Init } from '../init.ts';
-import { fractionalPercent } from '../percent.ts';
+import { pack } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
+import { fractionalPercent } from '../messages/percent.ts';
+import { duration } from '../messages/protobuf-duration.ts';
 
 export const faultFilter = 'envoy.filters.http.fault';
 

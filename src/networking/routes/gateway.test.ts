@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { VirtualHost_TlsRequirementType } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildRoutes } from './build.ts';
 
 function gateway(servers: string): string {

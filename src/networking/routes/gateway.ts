@@ -5,16 +5,16 @@ import {
   VirtualHost_TlsRequirementType,
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { byAge, type ConfigKey, compareText, configKeyOf } from '../../model/config.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
+import { byAge, type ConfigKey, compareText, configKeyOf } from '../../model/config/config.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import { dnsName, type GatewayServer, gatewayName, gatewayOrigin, type MergedGateways } from '../gateway/merge.ts';
 import { matchingHosts } from '../gateway/virtual-hosts.ts';
-import { virtualHostName } from '../names.ts';
-import { type Origin, virtualServiceOrigins, withOrigins } from '../origin.ts';
-import type { Reach } from '../reach.ts';
-import { namedResource, type Resource } from '../resource.ts';
+import { type Origin, virtualServiceOrigins, withOrigins } from '../inputs/message-origin.ts';
+import { namedResource, type Resource } from '../messages/resource.ts';
+import type { Reach } from '../traffic/reach.ts';
+import { virtualHostName } from '../traffic/resource-names.ts';
 import { routeConfiguration, virtualHost } from './configuration.ts';
 import { isCatchAll } from './match.ts';
 import { virtualServiceRoutes } from './route.ts';

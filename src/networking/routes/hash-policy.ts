@@ -5,8 +5,8 @@ import {
   RouteAction_HashPolicySchema,
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { ConsistentHashLoadBalancer } from '../../model/kinds/traffic-policy.ts';
-import { optionalDuration } from '../duration.ts';
-import type { Init } from '../init.ts';
+import type { Init } from '../messages/init.ts';
+import { optionalDuration } from '../messages/protobuf-duration.ts';
 
 /** Undefined for a hash without a key: nothing to be sticky by. */
 export function hashPolicy(hash: ConsistentHashLoadBalancer): RouteAction_HashPolicy | undefined {

@@ -5,7 +5,7 @@ import {
   type HeaderValueOption,
   HeaderValueOptionSchema,
 } from '../../gen/envoy/config/core/v3/base_pb.ts';
-import { compareText } from '../../model/config.ts';
+import { compareText } from '../../model/config/config.ts';
 import type { HeaderOperations, Headers } from '../../model/kinds/virtual-service.ts';
 
 /** Fields that a route and a weighted cluster have in common. */

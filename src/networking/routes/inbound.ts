@@ -1,9 +1,9 @@
 /** Route configurations that are part of inbound listeners (spec/discovery.md §8.5, inbound route). */
 import { create } from '@bufbuild/protobuf';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { duration } from '../duration.ts';
-import type { InboundTarget } from '../inbound-target.ts';
-import { inboundClusterName, inboundPassthroughCluster } from '../names.ts';
+import { duration } from '../messages/protobuf-duration.ts';
+import type { InboundTarget } from '../traffic/inbound-target.ts';
+import { inboundClusterName, inboundPassthroughCluster } from '../traffic/resource-names.ts';
 
 /** Everything that comes to the port goes to the application. */
 export function inboundRoutes(target: InboundTarget): RouteConfiguration {

@@ -8,13 +8,13 @@ import {
   type RouteMatch,
   RouteMatchSchema,
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
-import { isClaimKey } from '../../model/claim-key.ts';
-import { compareText } from '../../model/config.ts';
+import { compareText } from '../../model/config/config.ts';
+import { isClaimKey } from '../../model/fields/claim-key.ts';
 import type { StringMatch, ValueMatch } from '../../model/kinds/string-match.ts';
 import type { HttpMatchRequest } from '../../model/kinds/virtual-service.ts';
-import { isSelected } from '../../model/label-match.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { Init } from '../init.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { isSelected } from '../../model/services/label-match.ts';
+import type { Init } from '../messages/init.ts';
 import { claimMatchers } from './claims.ts';
 import { stringMatcher } from './string-matcher.ts';
 

@@ -8,7 +8,7 @@ import {
   RedirectActionSchema,
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { HttpDirectResponse, HttpRedirect } from '../../model/kinds/virtual-service.ts';
-import type { Init } from '../init.ts';
+import type { Init } from '../messages/init.ts';
 
 const codes: Readonly<Record<number, Code>> = {
   301: Code.MOVED_PERMANENTLY,

@@ -4,8 +4,8 @@ import { type RetryPolicy, RetryPolicySchema } from '../../gen/envoy/config/rout
 import { PreviousHostsPredicateSchema } from '../../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.ts';
 import { PreviousPrioritiesConfigSchema } from '../../gen/envoy/extensions/retry/priority/previous_priorities/v3/previous_priorities_config_pb.ts';
 import type { HttpRetry } from '../../model/kinds/virtual-service.ts';
-import { typedExtension } from '../any.ts';
-import { duration, optionalDuration } from '../duration.ts';
+import { typedExtension } from '../messages/any.ts';
+import { duration, optionalDuration } from '../messages/protobuf-duration.ts';
 
 const defaultRetryOn = 'connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes';
 const defaultAttempts = 2;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { sidecarRoutes } from './sidecar.ts';
 
 function configuration(yaml: string, name: string, meshConfig = ''): RouteConfiguration {

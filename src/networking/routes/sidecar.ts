@@ -1,17 +1,17 @@
 /** Route configurations of a sidecar's outbound listeners (spec/discovery.md §8.5). */
 import { VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { type ConfigKey, compareText, configKeyOf } from '../../model/config.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import { addressingKey } from '../../model/service-addresses.ts';
-import type { SidecarScope } from '../../model/sidecar-scope.ts';
-import { isUnixSocket, unixSocketPath } from '../address.ts';
-import { type Memory, noMemory } from '../memory.ts';
-import { httpProxyRoute } from '../names.ts';
-import { sidecarOrigin, withOrigins } from '../origin.ts';
-import { requestFallbackCluster } from '../outbound-fallback.ts';
-import { Encodable, type Resource, ResourceOfParts } from '../resource.ts';
+import { type ConfigKey, compareText, configKeyOf } from '../../model/config/config.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { addressingKey } from '../../model/proxy/service-addresses.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
+import { type Memory, noMemory } from '../inputs/memory.ts';
+import { sidecarOrigin, withOrigins } from '../inputs/message-origin.ts';
+import { isUnixSocket, unixSocketPath } from '../messages/address.ts';
+import { Encodable, type Resource, ResourceOfParts } from '../messages/resource.ts';
+import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
+import { httpProxyRoute } from '../traffic/resource-names.ts';
 import { routeConfiguration } from './configuration.ts';
 import { fallbackHost } from './fallback.ts';
 import { type MadeVirtualHost, type RouteSelection, sidecarVirtualHosts } from './sidecar-virtual-hosts.ts';

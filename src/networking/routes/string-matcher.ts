@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type StringMatcher, StringMatcherSchema } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
 import type { StringMatch } from '../../model/kinds/string-match.ts';
-import type { Init } from '../init.ts';
+import type { Init } from '../messages/init.ts';
 
 export function stringMatcher(match: StringMatch): StringMatcher {
   return create(StringMatcherSchema, stringMatcherInit(match));

@@ -1,8 +1,8 @@
 /** What the routes of a virtual service are made from, besides itself. */
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import { destinationHosts } from '../../model/resolve-virtual-service.ts';
-import type { ResolvedVirtualService } from '../../model/resolved-rules.ts';
-import { labelsText } from '../input-text.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { destinationHosts } from '../../model/push-context/resolve-virtual-service.ts';
+import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
+import { labelsText } from '../inputs/input-text.ts';
 
 interface Facts {
   readonly destinations: readonly string[];

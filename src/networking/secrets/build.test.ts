@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { createAuthority } from '../../../test/certs/authority.ts';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { Secret } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
-import { givenMesh, givenShape } from '../../model/given-mesh.ts';
 import { buildSecrets, unservedCredential } from './build.ts';
 import { credentialsOfServer, parseCredentialName, subjectOfCredential } from './credential-name.ts';
 

@@ -5,19 +5,19 @@
 import { create } from '@bufbuild/protobuf';
 import { type Either, isLeft, map } from 'fp-ts/lib/Either.js';
 import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
-import { type Config, configKeyOf } from '../../model/config.ts';
+import { type Config, configKeyOf } from '../../model/config/config.ts';
 import {
   type ServerCertificate,
   serverCertificateOf,
   type TrustedRoots,
   trustedRootsOf,
   trustedRootsOfConfigMap,
-} from '../../model/credential.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import type { Init } from '../init.ts';
-import { type Memory, noMemory } from '../memory.ts';
-import { Resource } from '../resource.ts';
+} from '../../model/kinds/kubernetes/credential.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { type Memory, noMemory } from '../inputs/memory.ts';
+import type { Init } from '../messages/init.ts';
+import { Resource } from '../messages/resource.ts';
 import { type CredentialName, parseCredentialName, rootsObjectName } from './credential-name.ts';
 
 type SecretInit = Init<typeof SecretSchema>;

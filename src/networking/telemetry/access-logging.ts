@@ -1,7 +1,7 @@
 /** Which logs a connection writes: the `accessLogging` of the Telemetry objects in force (spec/discovery.md §8.11). */
-import type { Config } from '../../model/config.ts';
+import type { Config } from '../../model/config/config.ts';
 import type { AccessLogging, Telemetry } from '../../model/kinds/telemetry.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { isFor, type Side } from './mode.ts';
 
 /** The logs that the mesh configuration asks for by itself (`accessLogFile`, `enableEnvoyAccessLogService`), as one. */

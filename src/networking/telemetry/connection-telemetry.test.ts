@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type GivenMesh, givenMesh, givenShape } from '../../model/given-mesh.ts';
-import { rememberAll } from '../given-memory.ts';
+import { rememberAll } from '../../../test/fixtures/given-memory.ts';
+import { type GivenMesh, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { buildListeners } from '../index.ts';
 
 const meshConfig = `

@@ -2,13 +2,17 @@
  * What a connection logs, and how its requests are traced: what the mesh configuration, the Telemetry objects in force,
  * the proxy's own settings and what the proxy reaches say together (spec/discovery.md §8.11).
  */
-import type { ConfigKey } from '../../model/config.ts';
-import { type ProviderType, type TelemetryProvider, telemetryProvidersOf } from '../../model/extension-providers.ts';
-import { type ProxySettings, proxySettingsOf } from '../../model/proxy-settings.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import { serviceKey } from '../../model/service.ts';
-import type { ProxyContext } from '../connection-context.ts';
-import { hasIstioExtensions } from '../istio-extensions.ts';
+import type { ConfigKey } from '../../model/config/config.ts';
+import {
+  type ProviderType,
+  type TelemetryProvider,
+  telemetryProvidersOf,
+} from '../../model/mesh/extension-providers.ts';
+import { type ProxySettings, proxySettingsOf } from '../../model/mesh/proxy-settings.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { serviceKey } from '../../model/services/service.ts';
+import type { ProxyContext } from '../inputs/connection-context.ts';
+import { hasIstioExtensions } from '../messages/istio-extensions.ts';
 import { chosenLogs, meshLog } from './access-logging.ts';
 import { reportsMetrics } from './metrics.ts';
 import type { Side } from './mode.ts';

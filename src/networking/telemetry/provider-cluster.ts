@@ -1,11 +1,11 @@
 /** The cluster behind an extension provider of the mesh: that of a service which the proxy reaches. */
-import type { ProviderAddress } from '../../model/extension-providers.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
-import type { PushContext } from '../../model/push-context.ts';
-import type { Service } from '../../model/service.ts';
+import type { ProviderAddress } from '../../model/mesh/extension-providers.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Service } from '../../model/services/service.ts';
 import { outboundCluster } from '../clusters/outbound.ts';
-import { outboundClusterName } from '../names.ts';
-import { reachOf } from '../reach.ts';
+import { reachOf } from '../traffic/reach.ts';
+import { outboundClusterName } from '../traffic/resource-names.ts';
 
 export interface ProviderCluster {
   readonly cluster: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Config } from '../../model/config.ts';
+import type { Config } from '../../model/config/config.ts';
 import type { Telemetry, Tracing } from '../../model/kinds/telemetry.ts';
 import { chosenTracing } from './tracing.ts';
 

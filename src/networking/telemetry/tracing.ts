@@ -1,7 +1,7 @@
 /** How the requests of a connection are traced: the `tracing` of the Telemetry objects in force (spec/discovery.md §8.11). */
-import type { Config } from '../../model/config.ts';
+import type { Config } from '../../model/config/config.ts';
 import type { CustomTag, Telemetry } from '../../model/kinds/telemetry.ts';
-import type { MeshConfig } from '../../model/mesh-config.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { isFor, type Side } from './mode.ts';
 
 export interface TracingChoice {

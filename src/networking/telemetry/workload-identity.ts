@@ -1,6 +1,6 @@
 /** Who a workload is in traces: from its labels and what its node says (spec/discovery.md §8.11). */
-import type { ProxySettings } from '../../model/proxy-settings.ts';
-import type { ProxyShape } from '../../model/proxy-shape.ts';
+import type { ProxySettings } from '../../model/mesh/proxy-settings.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 
 export interface WorkloadIdentity {
   /** What tracers call the service, as the agent names its Envoy (`--service-cluster`). */

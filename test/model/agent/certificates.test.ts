@@ -44,7 +44,7 @@ test('directories that cannot be read count as empty: Envoy is started, and the 
   world.digestAnswer = undefined;
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0, 1]);
-  // In no diagram: the effect that we have reads what it can, and does not fail (src/agent/certificate-files.ts).
+  // In no diagram: the effect that we have reads what it can, and does not fail (src/agent/certificates/certificate-files.ts).
   AgentWorld.made.splice(0);
 });
 

@@ -7,8 +7,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, setup } from 'xstate';
-import { liveProbe } from '../../../src/agent/live-probe.ts';
-import { adminInterfaces } from '../../../src/agent/testing/real-envoy.ts';
+import { liveProbe } from '../../../src/agent/admin/live-probe.ts';
+import { adminInterfaces } from '../../fixtures/real-envoy.ts';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import {
   checkEveryWorld,
@@ -205,7 +205,7 @@ test('F11: at a stop the newest live epoch gets SIGTERM, SIGKILL comes after a d
   expect(starting.started.map((p) => p.signals)).toEqual([['SIGTERM'], ['SIGKILL']]);
 });
 
-// How the kernel is asked: src/agent/out-of-memory.test.ts, src/agent/envoy-process.test.ts.
+// How the kernel is asked: src/agent/envoy/out-of-memory.test.ts, src/agent/envoy/envoy-process.test.ts.
 test('F12: want of memory is what the kernel says, not what a text or a SIGKILL says', async () => {
   const reasons: unknown[] = [];
   for (const end of [

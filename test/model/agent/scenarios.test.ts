@@ -261,7 +261,7 @@ test.each(['retry', 'exit'] as const)(
   },
 );
 
-// The reference counts open connections, and idle ones keep it waiting; we count requests (src/agent/requests-in-flight.ts).
+// The reference counts open connections, and idle ones keep it waiting; we count requests (src/agent/admin/requests-in-flight.ts).
 test.each([
   ['19 requests', 19, []],
   ['none', 0, ['SIGTERM']],
@@ -366,7 +366,7 @@ test('S24: Envoy exits one second into the wait of a stop: the agent ends then',
   expect(world.clock.now()).toBe(1_000);
 });
 
-// The reference reads a text in the error; the kernel's own counter tells us (src/agent/out-of-memory.ts).
+// The reference reads a text in the error; the kernel's own counter tells us (src/agent/envoy/out-of-memory.ts).
 test('S25: an Envoy that the kernel killed for want of memory: the report and the next start name that', async () => {
   const world = await AgentWorld.serving();
   await ends(world, world.newest(), { ...killed, outOfMemory: true, lastWords: 'out of memory' });

@@ -1,5 +1,5 @@
 /** Who may look at debug pages (spec/discovery.md §9.1): this host freely, others when they are known and entitled. */
-import { foreignness } from '../../../runtime/debugger-access.ts';
+import { foreignness } from '../../../runtime/trace/debugger-access.ts';
 import type { HttpAnswer, HttpRequest } from '../http-server.ts';
 import type { DebugPage } from './debug-page.ts';
 

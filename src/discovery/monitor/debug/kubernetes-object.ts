@@ -1,5 +1,5 @@
 /** Configuration objects as Kubernetes writes them, without what nobody may read. */
-import type { Config } from '../../../model/config.ts';
+import type { Config } from '../../../model/config/config.ts';
 import { kinds } from '../../../model/kinds/index.ts';
 import type { Kind } from '../../../model/kinds/kind.ts';
 

@@ -1,8 +1,8 @@
 /** Pages about what one proxy was given, and why. */
 import { toJson } from '@bufbuild/protobuf';
 import { type NameTable, NameTableSchema } from '../../../gen/istio/networking/nds/v1/nds_pb.ts';
-import type { Config } from '../../../model/config.ts';
-import type { WorkloadPolicies } from '../../../model/workload-policies.ts';
+import type { Config } from '../../../model/config/config.ts';
+import type { WorkloadPolicies } from '../../../model/push-context/workload-policies.ts';
 import { buildNameTable, clusterType, endpointType } from '../../../networking/index.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { HttpAnswer } from '../http-server.ts';

@@ -1,5 +1,5 @@
 /** `/v1/registration`: services and where they are, as the first Pilots answered (spec/discovery.md §9.1, G1). */
-import { compareText } from '../../../model/config.ts';
+import { compareText } from '../../../model/config/config.ts';
 import type { MeshState } from '../../push/mesh-state.ts';
 import type { HttpAnswer } from '../http-server.ts';
 

@@ -1,11 +1,11 @@
 /** What is counted of the sources: objects, services, and what asked for pushes (spec/discovery.md §9.2). */
 import type { Registry } from 'prom-client';
 import type { ConfigChange, ConfigKeyText, ConfigProblem, PushOrder } from '../../../../machines/discovery/protocol.ts';
-import { parseConfigKey } from '../../../model/config.ts';
+import { parseConfigKey } from '../../../model/config/config.ts';
 import { kubernetesKinds } from '../../../model/kinds/kubernetes/index.ts';
-import type { ServiceRegistry } from '../../../model/service-registry.ts';
-import type { Recorder } from '../../../runtime/actor-system.ts';
-import type { TraceRecord } from '../../../runtime/trace.ts';
+import type { ServiceRegistry } from '../../../model/services/service-registry.ts';
+import type { Recorder } from '../../../runtime/actors/actor-system.ts';
+import type { TraceRecord } from '../../../runtime/trace/trace.ts';
 import type { MeshState } from '../../push/mesh-state.ts';
 import { Distribution, labelled, Tally } from './cheap-metrics.ts';
 

@@ -11,9 +11,9 @@ import {
   struct,
   text,
   withDefault,
-} from '../../decode.ts';
-import { durationMsOf } from '../../duration.ts';
-import { isDnsLabel, isIpAddress, isObjectName } from '../../names.ts';
+} from '../../fields/decode.ts';
+import { durationMsOf } from '../../fields/duration.ts';
+import { isDnsLabel, isIpAddress, isObjectName } from '../../fields/names.ts';
 import { labels, mistakeAt } from '../field-rules.ts';
 import type { NamespaceSelector, SecretReference } from './kubernetes-gateway.ts';
 

@@ -2,8 +2,8 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { readConfigFile } from '../../config-file.ts';
-import type { Decoded } from '../../decode.ts';
+import { readConfigFile } from '../../config/config-file.ts';
+import type { Decoded } from '../../fields/decode.ts';
 import { gatewayApiKinds } from './index.ts';
 
 type Name = keyof typeof gatewayApiKinds;

@@ -1,5 +1,5 @@
 /** `gateway.networking.k8s.io` GatewayClass: which control plane carries out the Gateways that name it. */
-import { anything, type Decoder, optional, refine, required, struct, text } from '../../decode.ts';
+import { anything, type Decoder, optional, refine, required, struct, text } from '../../fields/decode.ts';
 import { mistakeAt } from '../field-rules.ts';
 
 export interface GatewayClass {

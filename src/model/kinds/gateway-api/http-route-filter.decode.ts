@@ -15,7 +15,7 @@ import {
   struct,
   text,
   withDefault,
-} from '../../decode.ts';
+} from '../../fields/decode.ts';
 import { lineMistake, mistakeAt, repetitions } from '../field-rules.ts';
 import { group, kindName, listOf, namespace, preciseHostname } from './fields.ts';
 import type {

@@ -10,8 +10,8 @@ import {
   struct,
   text,
   withDefault,
-} from '../../decode.ts';
-import { re2Mistake } from '../../re2.ts';
+} from '../../fields/decode.ts';
+import { re2Mistake } from '../../fields/re2.ts';
 import { mistakeAt, repetitions } from '../field-rules.ts';
 import { listOf } from './fields.ts';
 import type { HttpRouteMatch, PathMatch, ValueMatchByName } from './http-route.ts';

@@ -10,7 +10,7 @@ import {
   required,
   struct,
   withDefault,
-} from '../../decode.ts';
+} from '../../fields/decode.ts';
 import { mistakeAt, repetitions } from '../field-rules.ts';
 import { duration, gatewayApiGroup, group, hostname, kindName, listOf, namespace, objectName } from './fields.ts';
 import type { HttpBackendRef, HttpRouteObject, HttpRouteRule, ParentReference } from './http-route.ts';

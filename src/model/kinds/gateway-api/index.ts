@@ -1,5 +1,5 @@
 /** The kinds of Kubernetes' Gateway API that are read (spec/discovery.md §4.2). */
-import type { Decoder, FieldError } from '../../decode.ts';
+import type { Decoder, FieldError } from '../../fields/decode.ts';
 import type { Kind } from '../kind.ts';
 import { decodeKnown, unknownFields } from '../unknown-fields.ts';
 import { gatewayApiGroup } from './fields.ts';

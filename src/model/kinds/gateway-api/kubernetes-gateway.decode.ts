@@ -13,7 +13,7 @@ import {
   struct,
   text,
   withDefault,
-} from '../../decode.ts';
+} from '../../fields/decode.ts';
 import { mistakeAt, repetitions } from '../field-rules.ts';
 import {
   gatewayApiGroup,

@@ -1,5 +1,5 @@
 /** `gateway.networking.k8s.io` ReferenceGrant: who of other namespaces may refer to objects of this one. */
-import { type Decoder, optional, required, struct } from '../../decode.ts';
+import { type Decoder, optional, required, struct } from '../../fields/decode.ts';
 import { group, kindName, listOf, namespace, objectName } from './fields.ts';
 
 export interface ReferenceGrant {

@@ -1,5 +1,5 @@
 /** Kubernetes' ConfigMap: read for certificates of authorities only (`caCertificates` of credentials, spec/discovery.md §4.2). */
-import { type Decoder, dictionary, text, withDefault } from '../../decode.ts';
+import { type Decoder, dictionary, text, withDefault } from '../../fields/decode.ts';
 import { reading } from './lenient.ts';
 
 export interface ConfigMap {

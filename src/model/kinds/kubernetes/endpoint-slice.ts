@@ -1,5 +1,15 @@
 /** Kubernetes' EndpointSlice (spec/discovery.md §5.4): addresses behind a service. */
-import { boolean, type Decoder, integer, list, oneOf, optional, required, text, withDefault } from '../../decode.ts';
+import {
+  boolean,
+  type Decoder,
+  integer,
+  list,
+  oneOf,
+  optional,
+  required,
+  text,
+  withDefault,
+} from '../../fields/decode.ts';
 import { reading } from './lenient.ts';
 import { type ObjectReference, objectReference } from './object-reference.ts';
 

@@ -1,5 +1,5 @@
 /** Kubernetes' Endpoints, the older form of EndpointSlice: named as its service. */
-import { type Decoder, integer, list, optional, required, text, withDefault } from '../../decode.ts';
+import { type Decoder, integer, list, optional, required, text, withDefault } from '../../fields/decode.ts';
 import type { EndpointSlice, SliceEndpoint, SlicePort } from './endpoint-slice.ts';
 import { reading } from './lenient.ts';
 import { type ObjectReference, objectReference } from './object-reference.ts';

@@ -1,9 +1,9 @@
 /** Kubernetes' own kinds, as a cluster would deliver them (spec/discovery.md §4.3, §5.4). */
 import { right } from 'fp-ts/lib/Either.js';
-import { credentialWarnings } from '../../credential.ts';
-import { type Decoder, decodeWith } from '../../decode.ts';
+import { type Decoder, decodeWith } from '../../fields/decode.ts';
 import type { Kind } from '../kind.ts';
 import { type ConfigMap, configMap } from './config-map.ts';
+import { credentialWarnings } from './credential.ts';
 import { type EndpointSlice, endpointSlice } from './endpoint-slice.ts';
 import { type Endpoints, endpoints } from './endpoints.ts';
 import { type Ingress, type IngressClass, ingress, ingressClass } from './ingress.ts';

@@ -1,5 +1,5 @@
 /** Kubernetes' Ingress and IngressClass: routes of a cluster's edge, translated to Istio's kinds (spec/discovery.md §4.4). */
-import { type Decoder, list, name, optional, port, refine, required, text, withDefault } from '../../decode.ts';
+import { type Decoder, list, name, optional, port, refine, required, text, withDefault } from '../../fields/decode.ts';
 import { reading } from './lenient.ts';
 
 export interface Ingress {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readConfigFile } from '../../config-file.ts';
+import { readConfigFile } from '../../config/config-file.ts';
 import { type Secret, secretBytes } from './secret.ts';
 
 const read = (yaml: string) => readConfigFile('x.yaml', yaml, { creationTimestamp: 1 });

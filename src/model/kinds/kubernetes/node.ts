@@ -1,5 +1,5 @@
 /** Kubernetes' Node: where pods run. Its locality is in its labels. */
-import { type Decoder, list, text, withDefault } from '../../decode.ts';
+import { type Decoder, list, text, withDefault } from '../../fields/decode.ts';
 import { reading } from './lenient.ts';
 
 export interface Node {

@@ -1,4 +1,4 @@
-import { type Decoder, text, withDefault } from '../../decode.ts';
+import { type Decoder, text, withDefault } from '../../fields/decode.ts';
 import { reading } from './lenient.ts';
 
 /** Which object stands behind an address. */

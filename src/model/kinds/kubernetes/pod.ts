@@ -1,5 +1,5 @@
 /** Kubernetes' Pod (spec/discovery.md §5.4): a workload, as far as its place and its ports go. */
-import { boolean, type Decoder, integer, list, required, text, withDefault } from '../../decode.ts';
+import { boolean, type Decoder, integer, list, required, text, withDefault } from '../../fields/decode.ts';
 import { reading } from './lenient.ts';
 
 export interface Pod {

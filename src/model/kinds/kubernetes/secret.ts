@@ -1,5 +1,5 @@
 /** Kubernetes' Secret: credentials of gateways (spec/discovery.md §4.2). Its data must never be shown or logged. */
-import { type Decoder, dictionary, type FieldError, refine, text, withDefault } from '../../decode.ts';
+import { type Decoder, dictionary, type FieldError, refine, text, withDefault } from '../../fields/decode.ts';
 import { reading } from './lenient.ts';
 
 export interface Secret {

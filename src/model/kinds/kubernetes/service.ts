@@ -1,5 +1,15 @@
 /** Kubernetes' Service (spec/discovery.md §5.4): a name for pods. */
-import { boolean, type Decoder, list, oneOf, optional, port, required, text, withDefault } from '../../decode.ts';
+import {
+  boolean,
+  type Decoder,
+  list,
+  oneOf,
+  optional,
+  port,
+  required,
+  text,
+  withDefault,
+} from '../../fields/decode.ts';
 import { labels } from '../field-rules.ts';
 import { intOrText, reading } from './lenient.ts';
 

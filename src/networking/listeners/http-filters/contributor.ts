@@ -1,7 +1,7 @@
 /** One row of the table of HTTP filters. */
 import type { HttpFilterSchema } from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
-import type { ConnectionContext } from '../../connection-context.ts';
-import type { Init } from '../../init.ts';
+import type { ConnectionContext } from '../../inputs/connection-context.ts';
+import type { Init } from '../../messages/init.ts';
 import type { HttpConnectionManagerOptions } from '../http-connection-manager.ts';
 
 /** A filter with its configuration packed (a TypedExtension is one), or with a name to ask for it. */

@@ -1,6 +1,6 @@
 /** Which other sites may ask is told by routes; the filter must be there for a route to tell it anything. */
 import { CorsSchema } from '../../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
-import { typedExtension } from '../../any.ts';
+import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
 const filter = typedExtension('envoy.filters.http.cors', CorsSchema);

@@ -1,7 +1,7 @@
 /** Resolves the host that a request names, for clusters that have their endpoints from there. */
 import { FilterConfigSchema } from '../../../gen/envoy/extensions/filters/http/dynamic_forward_proxy/v3/dynamic_forward_proxy_pb.ts';
-import { typedExtension } from '../../any.ts';
-import { dnsCache, resolvesDynamically } from '../../dynamic-dns.ts';
+import { typedExtension } from '../../messages/any.ts';
+import { dnsCache, resolvesDynamically } from '../../messages/dynamic-dns.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
 /** It looks at the route's cluster, and lets requests to other clusters pass. */

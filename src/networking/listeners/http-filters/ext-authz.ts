@@ -3,10 +3,10 @@ import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.t
 import { ExtAuthzSchema } from '../../../gen/envoy/extensions/filters/http/ext_authz/v3/ext_authz_pb.ts';
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { StatusCode } from '../../../gen/envoy/type/v3/http_status_pb.ts';
-import type { ShownBody } from '../../../model/ext-authz-provider.ts';
-import { type TypedExtension, typedExtension } from '../../any.ts';
+import type { ShownBody } from '../../../model/mesh/ext-authz-provider.ts';
 import { type CustomCheck, customChecks } from '../../authorization/custom.ts';
 import { services } from '../../authorization/ext-authz-service.ts';
+import { type TypedExtension, typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 import { rbacFilter } from './rbac.ts';
 

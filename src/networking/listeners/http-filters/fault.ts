@@ -1,6 +1,6 @@
 /** Faults are told by routes; the filter must be there for a route to tell it anything. */
 import { HTTPFaultSchema } from '../../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
-import { typedExtension } from '../../any.ts';
+import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
 const filter = typedExtension('envoy.filters.http.fault', HTTPFaultSchema);

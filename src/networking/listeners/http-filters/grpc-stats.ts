@@ -1,6 +1,6 @@
 /** Counts the messages of gRPC streams, for the filters and logs that tell of them. */
 import { FilterConfigSchema } from '../../../gen/envoy/extensions/filters/http/grpc_stats/v3/config_pb.ts';
-import { typedExtension } from '../../any.ts';
+import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
 const filter = typedExtension('envoy.filters.http.grpc_stats', FilterConfigSchema, {

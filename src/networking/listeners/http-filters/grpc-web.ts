@@ -1,6 +1,6 @@
 /** Translates gRPC-Web, which browsers speak, to gRPC. */
 import { GrpcWebSchema } from '../../../gen/envoy/extensions/filters/http/grpc_web/v3/grpc_web_pb.ts';
-import { typedExtension } from '../../any.ts';
+import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
 const filter = typedExtension('envoy.filters.http.grpc_web', GrpcWebSchema);

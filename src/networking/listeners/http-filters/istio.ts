@@ -1,5 +1,5 @@
 /** Filters of builds of Envoy that are the mesh's own (spec/discovery.md §8.4); see `istio-extensions.ts`. */
-import { hasIstioExtensions, istioExtension, istioStats } from '../../istio-extensions.ts';
+import { hasIstioExtensions, istioExtension, istioStats } from '../../messages/istio-extensions.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
 import type { HttpFilterContributor } from './contributor.ts';

@@ -1,8 +1,8 @@
 /** Verifies the tokens of requests (spec/discovery.md §8.10, RequestAuthentication). */
 import { JwtAuthenticationSchema } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
-import { typedExtension } from '../../any.ts';
 import { jwtAuthentication } from '../../authentication/jwt.ts';
 import { tokenMetadata } from '../../authentication/token-metadata.ts';
+import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
 export const jwt: HttpFilterContributor = (context) => {

@@ -1,7 +1,7 @@
 /** Who may ask for what: AuthorizationPolicies without a service to be asked (spec/discovery.md §8.10). */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
-import { typedExtension } from '../../any.ts';
 import { actionRules } from '../../authorization/rules.ts';
+import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
 export const rbacFilter = 'envoy.filters.http.rbac';

@@ -1,7 +1,7 @@
 /** Sends the request where its route says. */
 import { RouterSchema } from '../../../gen/envoy/extensions/filters/http/router/v3/router_pb.ts';
-import { proxySettingsOf } from '../../../model/proxy-settings.ts';
-import { typedExtension } from '../../any.ts';
+import { proxySettingsOf } from '../../../model/mesh/proxy-settings.ts';
+import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
 const filter = typedExtension('envoy.filters.http.router', RouterSchema);

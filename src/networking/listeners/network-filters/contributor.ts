@@ -1,7 +1,7 @@
 /** One row of the table of network filters. */
 import type { FilterSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
-import type { ConnectionContext } from '../../connection-context.ts';
-import type { Init } from '../../init.ts';
+import type { ConnectionContext } from '../../inputs/connection-context.ts';
+import type { Init } from '../../messages/init.ts';
 import type { HttpConnectionManagerOptions } from '../http-connection-manager.ts';
 import type { TcpProxyOptions } from './tcp-proxy.ts';
 

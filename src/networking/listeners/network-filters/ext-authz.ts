@@ -2,9 +2,9 @@
 import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.ts';
 import { ExtAuthzSchema } from '../../../gen/envoy/extensions/filters/network/ext_authz/v3/ext_authz_pb.ts';
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
-import { typedExtension } from '../../any.ts';
 import { customChecks } from '../../authorization/custom.ts';
 import { authorizationService } from '../../authorization/ext-authz-service.ts';
+import { typedExtension } from '../../messages/any.ts';
 import type { NetworkFilterContributor } from './contributor.ts';
 import { networkRbacFilter, rbacStatPrefix } from './rbac.ts';
 

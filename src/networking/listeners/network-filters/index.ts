@@ -1,7 +1,7 @@
 /** The network filters of every filter chain, in their order (spec/discovery.md §8.4). */
 import { create } from '@bufbuild/protobuf';
 import { type Filter, FilterSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
-import type { ConnectionContext } from '../../connection-context.ts';
+import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import { type HttpConnectionManagerOptions, httpConnectionManager } from '../http-connection-manager.ts';
 import type { ConnectionUse, NetworkFilterContributor } from './contributor.ts';
 import { extAuthz } from './ext-authz.ts';

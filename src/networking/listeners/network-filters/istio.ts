@@ -1,5 +1,5 @@
 /** Filters of builds of Envoy that are the mesh's own (spec/discovery.md §8.4); see `istio-extensions.ts`. */
-import { hasIstioExtensions, istioStats, peerExchange } from '../../istio-extensions.ts';
+import { hasIstioExtensions, istioStats, peerExchange } from '../../messages/istio-extensions.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
 import type { NetworkFilterContributor } from './contributor.ts';

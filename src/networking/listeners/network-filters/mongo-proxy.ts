@@ -1,6 +1,6 @@
 /** Counts MongoDB's operations on their way (PILOT_ENABLE_MONGO_FILTER). */
 import { MongoProxySchema } from '../../../gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.ts';
-import { typedExtension } from '../../any.ts';
+import { typedExtension } from '../../messages/any.ts';
 import type { NetworkFilterContributor } from './contributor.ts';
 
 export const mongoProxy: NetworkFilterContributor = ({ push }, use) => {

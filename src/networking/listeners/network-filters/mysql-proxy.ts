@@ -3,7 +3,7 @@
  * that types are generated from: its settings are written as JSON, which Envoy reads for any type.
  */
 import { TypedStructSchema } from '../../../gen/udpa/type/v1/typed_struct_pb.ts';
-import { typedExtension } from '../../any.ts';
+import { typedExtension } from '../../messages/any.ts';
 import type { NetworkFilterContributor } from './contributor.ts';
 
 const typeUrl = 'type.googleapis.com/envoy.extensions.filters.network.mysql_proxy.v3.MySQLProxy';

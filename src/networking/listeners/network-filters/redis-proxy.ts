@@ -1,8 +1,8 @@
 /** Reads Redis' commands and sends each on by itself (PILOT_ENABLE_REDIS_FILTER). It ends the connection. */
 import { RedisProxySchema } from '../../../gen/envoy/extensions/filters/network/redis_proxy/v3/redis_proxy_pb.ts';
-import { typedExtension } from '../../any.ts';
-import type { ConnectionContext } from '../../connection-context.ts';
-import { duration } from '../../duration.ts';
+import type { ConnectionContext } from '../../inputs/connection-context.ts';
+import { typedExtension } from '../../messages/any.ts';
+import { duration } from '../../messages/protobuf-duration.ts';
 import type { ConnectionUse, NetworkFilterContributor } from './contributor.ts';
 
 const operationTimeoutMs = 5_000;

@@ -1,7 +1,7 @@
 /** Resolves the host in a connection's SNI, for clusters that have their endpoints from there. */
 import { FilterConfigSchema } from '../../../gen/envoy/extensions/filters/network/sni_dynamic_forward_proxy/v3/sni_dynamic_forward_proxy_pb.ts';
-import { typedExtension } from '../../any.ts';
-import { dnsCache } from '../../dynamic-dns.ts';
+import { typedExtension } from '../../messages/any.ts';
+import { dnsCache } from '../../messages/dynamic-dns.ts';
 import type { NetworkFilterContributor } from './contributor.ts';
 
 export const sniDynamicForwardProxy: NetworkFilterContributor = ({ shape, push }, use) => {

@@ -1,12 +1,12 @@
 /** Carries the bytes of a connection to a cluster (spec/discovery.md §8.4). */
 import { TcpProxySchema } from '../../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
+import type { Protocol } from '../../../model/fields/protocol.ts';
 import type { TunnelSettings } from '../../../model/kinds/traffic-policy.ts';
-import type { Protocol } from '../../../model/protocol.ts';
-import { bracketed } from '../../address.ts';
-import { typedExtension } from '../../any.ts';
-import type { ConnectionContext } from '../../connection-context.ts';
-import { optionalDuration } from '../../duration.ts';
-import type { Init } from '../../init.ts';
+import type { ConnectionContext } from '../../inputs/connection-context.ts';
+import { bracketed } from '../../messages/address.ts';
+import { typedExtension } from '../../messages/any.ts';
+import type { Init } from '../../messages/init.ts';
+import { optionalDuration } from '../../messages/protobuf-duration.ts';
 import { accessLogs } from '../access-log.ts';
 import type { NetworkFilterContributor } from './contributor.ts';
 import { speaksRedis } from './redis-proxy.ts';

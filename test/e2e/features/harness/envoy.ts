@@ -1,7 +1,7 @@
 /** A real Envoy that takes everything from the control plane under test, started by hand as on a laptop. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { envoyBinary } from '../../../../src/agent/testing/real-envoy.ts';
+import { envoyBinary } from '../../../fixtures/real-envoy.ts';
 import { adsBootstrap } from '../../../harness/ads-bootstrap.ts';
 import { eventually } from '../../../harness/eventually.ts';
 import { Program } from '../../../harness/program.ts';

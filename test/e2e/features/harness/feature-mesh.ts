@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readConfigFile } from '../../../../src/model/config-file.ts';
-import { problemText } from '../../../../src/model/problem.ts';
+import { readConfigFile } from '../../../../src/model/config/config-file.ts';
+import { problemText } from '../../../../src/model/config/problem.ts';
 import { type CertificateAuthority, createAuthority } from '../../../certs/authority.ts';
 import { eventually } from '../../../harness/eventually.ts';
 import { freePorts } from '../../../harness/free-ports.ts';

@@ -1,0 +1,102 @@
+/** Envoy's admin interface, as far as the agent needs it (spec/agent.md §4.4). */
+import { request } from 'node:http';
+import { messageOf } from '../../runtime/errors.ts';
+
+export interface AdminAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** What `/ready` says. `LIVE` is the only state in which Envoy serves. */
+export interface AdminState {
+  readonly live: boolean;
+  /** `LIVE`, `INITIALIZING`, …, or why nobody answered. */
+  readonly detail: string;
+  /** Whether anybody answered at all. */
+  readonly answered: boolean;
+}
+
+export interface AdminClient {
+  /** `127.0.0.1:15000`. */
+  readonly address: string;
+  readonly port: number;
+  /** Rejects only when there is no answer. */
+  get(path: string, limitMs?: number): Promise<AdminAnswer>;
+  /** Rejects also when the answer is not 200: an order that was not taken. */
+  post(path: string): Promise<void>;
+  /** Never rejects. */
+  state(limitMs?: number): Promise<AdminState>;
+  /** The epoch of the process that answers. Rejects when there is no answer that makes sense. */
+  restartEpoch(): Promise<number>;
+}
+
+const defaultLimitMs = 5_000;
+/** The statistics of a mesh of 100,000 clusters are smaller; a stranger at this port may never end. */
+const maxAnswerBytes = 64 * 1024 * 1024;
+
+/** A connection is used once: a hot restart moves the port to another process. */
+export function createAdminClient(host: string, port: number): AdminClient {
+  const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+
+  const call = (method: 'GET' | 'POST', path: string, limitMs: number): Promise<AdminAnswer> =>
+    new Promise((resolve, reject) => {
+      const signal = AbortSignal.timeout(limitMs);
+      const failure = (error: Error): Error =>
+        new Error(
+          `the admin interface at ${address} does not answer ${path} (${
+            signal.aborted ? `no answer in ${limitMs} ms` : connectionProblem(error)
+          })`,
+          { cause: error },
+        );
+      const outgoing = request({ host, port, method, path, agent: false, signal }, (response) => {
+        const chunks: Buffer[] = [];
+        let bytes = 0;
+        response.on('data', (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes > maxAnswerBytes) response.destroy(new Error(`more than ${maxAnswerBytes} bytes`));
+          else chunks.push(chunk);
+        });
+        response.on('error', (error) => reject(failure(error)));
+        response.on('end', () =>
+          resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') }),
+        );
+      });
+      outgoing.on('error', (error) => reject(failure(error)));
+      outgoing.end();
+    });
+
+  return {
+    address,
+    port,
+    get: (path, limitMs = defaultLimitMs) => call('GET', path, limitMs),
+    async post(path) {
+      const { status, body } = await call('POST', path, defaultLimitMs);
+      if (status !== 200) throw new Error(`the admin interface answers POST ${path} with ${status} ${body.trim()}`);
+    },
+    async state(limitMs = defaultLimitMs) {
+      try {
+        const { status, body } = await call('GET', '/ready', limitMs);
+        return { live: status === 200, detail: body.trim() || String(status), answered: true };
+      } catch (error) {
+        return { live: false, detail: messageOf(error), answered: false };
+      }
+    },
+    async restartEpoch() {
+      const { status, body } = await call('GET', '/server_info', defaultLimitMs);
+      if (status !== 200) throw new Error(`the admin interface answers /server_info with ${status}`);
+      const info = JSON.parse(body) as { command_line_options?: { restart_epoch?: number } };
+      // Proto JSON may leave out a zero.
+      return info.command_line_options?.restart_epoch ?? 0;
+    },
+  };
+}
+
+/** Why a connection failed, as people say it. */
+export function connectionProblem(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (code === 'ECONNREFUSED') return 'connection refused';
+  if (code === 'ECONNRESET') return 'connection reset';
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'name not found';
+  if (code === 'ETIMEDOUT' || code === 'EHOSTUNREACH') return 'host does not answer';
+  return messageOf(error);
+}

@@ -1,0 +1,156 @@
+import { createServer, type Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { createActor, type EventObject, setup } from 'xstate';
+import { adminInterfaces, freePort } from '../../../test/fixtures/real-envoy.ts';
+import { liveProbe, type ProbeEnvironment } from './live-probe.ts';
+
+/** An admin interface that says what the test wants. */
+interface Admin {
+  ready: { status: number; body: string };
+  epoch: number;
+  connected: boolean;
+  refused: string[];
+}
+
+async function adminServer(port = 0): Promise<{ admin: Admin; port: number; server: Server }> {
+  const admin: Admin = { ready: { status: 200, body: 'LIVE\n' }, epoch: 0, connected: false, refused: [] };
+  const server = createServer((request, response) => {
+    if (request.url === '/ready') response.writeHead(admin.ready.status).end(admin.ready.body);
+    else if (request.url === '/server_info') {
+      response.end(JSON.stringify({ command_line_options: { restart_epoch: admin.epoch } }));
+    } else if (request.url?.startsWith('/stats')) {
+      response.end(`control_plane.connected_state: ${admin.connected ? 1 : 0}\n`);
+    } else if (request.url?.startsWith('/config_dump')) {
+      const configs = admin.refused.map((name) => ({ name, error_state: { details: 'no certificate' } }));
+      response.end(JSON.stringify({ configs }));
+    } else response.writeHead(404).end();
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', () => resolve()));
+  onTestFinished(() => void server.close());
+  return { admin, port: (server.address() as { port: number }).port, server };
+}
+
+function probing(
+  port: number,
+  epoch: number,
+  options: Partial<ProbeEnvironment> = {},
+): { next: (type: string) => Promise<EventObject & Record<string, unknown>>; look: () => void; events: EventObject[] } {
+  const events: (EventObject & Record<string, unknown>)[] = [];
+  const probe = liveProbe({
+    admins: adminInterfaces(port),
+    discoveryAddress: undefined,
+    startOf: () => performance.now(),
+    firstComplaintMs: 100,
+    complaintEveryMs: 100,
+    ...options,
+  });
+  const parent = setup({ actors: { probe } }).createMachine({
+    invoke: { id: 'probe', src: 'probe', input: { epoch, baseId: 1 } },
+    on: { '*': { actions: ({ event }) => void events.push(event as EventObject & Record<string, unknown>) } },
+  });
+  const actor = createActor(parent).start();
+  onTestFinished(() => void actor.stop());
+  return {
+    events,
+    look: () => actor.getSnapshot().children.probe?.send({ type: 'probe.look' }),
+    async next(type) {
+      for (let waited = 0; waited < 5_000; waited += 10) {
+        const found = events.find((event) => event.type === type);
+        if (found !== undefined) return found;
+        await sleep(10);
+      }
+      throw new Error(`no ${type} in 5 s; told were ${JSON.stringify(events)}`);
+    },
+  };
+}
+
+test('an epoch that is live is told once', async () => {
+  const { port } = await adminServer();
+  const { next, events } = probing(port, 0);
+  expect(await next('probe.passed')).toMatchObject({ timeToLiveMs: expect.any(Number) });
+  await sleep(200);
+  expect(events).toHaveLength(1);
+});
+
+test('nobody at the admin port is tolerated until somebody is there', async () => {
+  const port = await freePort();
+  const { next, events } = probing(port, 0, { firstComplaintMs: 60_000 });
+  await sleep(200);
+  expect(events).toEqual([]);
+  await adminServer(port);
+  await next('probe.passed');
+});
+
+test('the parent’s answer does not count for the child (F13)', async () => {
+  const { admin, port } = await adminServer();
+  const { next } = probing(port, 1);
+  expect(await next('probe.waiting')).toMatchObject({ reason: `epoch 0 answers at 127.0.0.1:${port}` });
+  admin.epoch = 1;
+  await next('probe.passed');
+});
+
+test('an epoch that waits for a control plane which is away says so', async () => {
+  const discoveryAddress = `127.0.0.1:${await freePort()}`;
+  const { admin, port } = await adminServer();
+  admin.ready = { status: 503, body: 'INITIALIZING\n' };
+  const { next } = probing(port, 0, { discoveryAddress });
+  expect(await next('probe.waiting')).toMatchObject({
+    reason: `INITIALIZING: no configuration from the control plane at ${discoveryAddress} (connection refused)`,
+  });
+});
+
+test('an epoch whose control plane is connected and silent says so', async () => {
+  const { admin, port } = await adminServer();
+  admin.ready = { status: 503, body: 'INITIALIZING\n' };
+  admin.connected = true;
+  const discoveryAddress = `127.0.0.1:${port}`;
+  const { next } = probing(port, 0, { discoveryAddress });
+  expect(await next('probe.waiting')).toMatchObject({
+    reason: `INITIALIZING: the control plane at ${discoveryAddress} is connected and has not sent all of the configuration`,
+  });
+});
+
+test('an epoch that nobody has made room for is not live without a listener that it refused', async () => {
+  const { admin, port } = await adminServer();
+  admin.refused = ['tls'];
+  const { next, events } = probing(port, 0);
+  expect(await next('probe.waiting')).toMatchObject({
+    reason: 'LIVE without 1 refused listeners, tls: no certificate',
+  });
+  expect(events.some(({ type }) => type === 'probe.passed')).toBe(false);
+  admin.refused = [];
+  await next('probe.passed');
+});
+
+test('nor is it held back for ever: whoever waits for it may have nothing else', async () => {
+  const { admin, port } = await adminServer();
+  admin.refused = ['tls'];
+  const { next } = probing(port, 0, { startOf: () => performance.now() - 26_000 });
+  await next('probe.passed');
+});
+
+test('a child that refused a listener is told as live at once: its parent has closed its own', async () => {
+  const { admin, port } = await adminServer();
+  admin.epoch = 1;
+  admin.refused = ['tls'];
+  const { next } = probing(port, 1, { firstComplaintMs: 60_000 });
+  await next('probe.passed');
+});
+
+test('told to look it says at once whether the epoch is live, and that it is only once', async () => {
+  const { admin, port } = await adminServer();
+  admin.ready = { status: 503, body: 'INITIALIZING\n' };
+  const { events, next, look } = probing(port, 0, { firstComplaintMs: 60_000 });
+  look();
+  expect(await next('probe.failed')).toMatchObject({ reason: 'INITIALIZING' });
+  // The pauses between the rounds have grown to a quarter of a second.
+  await sleep(1_500);
+  admin.ready = { status: 200, body: 'LIVE\n' };
+  const asked = performance.now();
+  look();
+  await next('probe.passed');
+  expect(performance.now() - asked).toBeLessThan(200);
+  await sleep(400);
+  expect(events.map(({ type }) => type)).toEqual(['probe.failed', 'probe.passed']);
+});

@@ -1,0 +1,150 @@
+/** The probe effect of an epoch: asks the admin interface until this very epoch is live. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fromCallback } from 'xstate';
+import type { ProbeFailed, ProbeLook, ProbePassed, ProbeWaiting } from '../../../machines/agent/protocol.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { whyUnreachable } from '../bootstrap/prepare-epoch.ts';
+import type { AdminClient } from './admin-client.ts';
+import type { AdminInterfaces } from './admin-interfaces.ts';
+import { askRefusedListeners, type RefusedListener } from './refused-listeners.ts';
+
+export interface ProbeEnvironment {
+  readonly admins: AdminInterfaces;
+  /** Undefined when the bootstrap is the user's own. */
+  readonly discoveryAddress: string | undefined;
+  /** When the epoch's process was started, by `performance.now()`. */
+  readonly startOf: (run: EpochRun) => number | undefined;
+  /** Until the first complaint, and between complaints. */
+  readonly firstComplaintMs?: number;
+  readonly complaintEveryMs?: number;
+}
+
+interface EpochRun {
+  readonly epoch: number;
+  readonly baseId: number;
+}
+
+const firstPauseMs = 25;
+const longestPauseMs = 250;
+const pauseGrowth = 1.3;
+/** Longer than a start beside a serving Envoy may take, which is then ended: the other one has the listener. */
+const listenersLimitMs = 25_000;
+
+type Report = ProbePassed | ProbeFailed | ProbeWaiting;
+
+export function liveProbe(environment: ProbeEnvironment) {
+  return fromCallback<ProbeLook, EpochRun>(({ input, sendBack, receive }) => {
+    const stop = new AbortController();
+    const report = (event: Report): void => {
+      if (stop.signal.aborted) return;
+      // Live once is live: the rounds and a look that was ordered may both find it.
+      if (event.type === 'probe.passed') stop.abort();
+      sendBack(event);
+    };
+    const startedAt = environment.startOf(input) ?? performance.now();
+    receive(() => void lookNow(environment, input, startedAt, report));
+    void probe(environment, input, startedAt, report, stop.signal);
+    return () => stop.abort();
+  });
+}
+
+async function lookNow(
+  { admins }: ProbeEnvironment,
+  run: EpochRun,
+  startedAt: number,
+  report: (event: Report) => void,
+): Promise<void> {
+  const admin = admins.of(run.baseId);
+  const { live, detail } = await withListeners(await look(admin, run), admin, run, startedAt);
+  if (!live) report({ type: 'probe.failed', reason: detail });
+  else {
+    admins.tell(run.baseId);
+    report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - startedAt) });
+  }
+}
+
+async function probe(
+  environment: ProbeEnvironment,
+  run: EpochRun,
+  startedAt: number,
+  report: (event: Report) => void,
+  stopped: AbortSignal,
+): Promise<void> {
+  const { firstComplaintMs = 5_000, complaintEveryMs = 30_000 } = environment;
+  const admin = environment.admins.of(run.baseId);
+  let complaintAt = performance.now() + firstComplaintMs;
+  for (let pauseMs = firstPauseMs; !stopped.aborted; pauseMs = Math.min(longestPauseMs, pauseMs * pauseGrowth)) {
+    const finding = await withListeners(await look(admin, run), admin, run, startedAt);
+    if (finding.live) {
+      environment.admins.tell(run.baseId);
+      report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - startedAt) });
+      return;
+    }
+    if (performance.now() >= complaintAt) {
+      complaintAt = performance.now() + complaintEveryMs;
+      report({ type: 'probe.waiting', reason: await explain(environment, admin, finding) });
+    }
+    await sleep(pauseMs, undefined, { signal: stopped }).catch(() => {});
+  }
+}
+
+interface Finding {
+  readonly live: boolean;
+  readonly answered: boolean;
+  readonly detail: string;
+}
+
+/** A 200 alone proves nothing: it may be the parent's, or a stranger's (spec/agent.md §2.6 F13). */
+async function look(admin: AdminClient, { epoch }: EpochRun): Promise<Finding> {
+  const state = await admin.state();
+  if (!state.live) return state;
+  try {
+    const answering = await admin.restartEpoch();
+    if (answering === epoch) return state;
+    return { live: false, answered: true, detail: `epoch ${answering} answers at ${admin.address}` };
+  } catch (error) {
+    return { live: false, answered: false, detail: messageOf(error) };
+  }
+}
+
+/**
+ * Live, and yet without a listener that it refused. A child has taken its parent's place by now, and is reported as it is. One
+ * that nobody has made room for is held back: an Envoy that it would replace has that listener, and a first one may get it.
+ */
+async function withListeners(
+  finding: Finding,
+  admin: AdminClient,
+  { epoch }: EpochRun,
+  startedAt: number,
+): Promise<Finding> {
+  if (!finding.live || epoch > 0 || performance.now() - startedAt > listenersLimitMs) return finding;
+  const refused = (await askRefusedListeners(admin)) ?? [];
+  if (refused.length === 0) return finding;
+  const [{ name, why }] = refused as [RefusedListener];
+  return { live: false, answered: true, detail: `LIVE without ${refused.length} refused listeners, ${name}: ${why}` };
+}
+
+/** What Envoy waits for, as far as one can tell from outside. */
+async function explain({ discoveryAddress }: ProbeEnvironment, admin: AdminClient, finding: Finding): Promise<string> {
+  if (!finding.answered || !finding.detail.includes('INITIALIZING') || discoveryAddress === undefined) {
+    return finding.detail;
+  }
+  const problem = await whyUnreachable(discoveryAddress);
+  if (problem !== undefined) {
+    return `${finding.detail}: no configuration from the control plane at ${discoveryAddress} (${problem})`;
+  }
+  const connected = await isConnected(admin);
+  const how = connected
+    ? 'is connected and has not sent all of the configuration'
+    : 'accepts connections, but no xDS stream is open';
+  return `${finding.detail}: the control plane at ${discoveryAddress} ${how}`;
+}
+
+async function isConnected(admin: AdminClient): Promise<boolean> {
+  try {
+    const { body } = await admin.get('/stats?filter=^control_plane.connected_state$');
+    return /connected_state: 1\b/.test(body);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,253 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { Agent, createServer, request, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { execa } from 'execa';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createActor, toPromise } from 'xstate';
+import { adminInterfaces, envoyBinary, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { createAdminClient } from './admin-client.ts';
+import { countRequests, requestsInFlight } from './requests-in-flight.ts';
+
+const ownPorts = [15_021, 15_090];
+
+const lines = (figures: Readonly<Record<string, number>>): string =>
+  Object.entries(figures)
+    .map(([name, value]) => `${name}: ${value}\n`)
+    .join('');
+
+const listeners = (figures: Readonly<Record<string, number>>): string =>
+  lines(
+    Object.fromEntries(Object.entries(figures).map(([at, count]) => [`listener.${at}.downstream_cx_active`, count])),
+  );
+
+/** One connection of somebody who probes and two of ours, as they are in every sample. */
+const internal = listeners({ '0.0.0.0_15021': 1, admin: 2, 'admin.main_thread': 2, envoy_internal_inner_1: 4 });
+
+const sample = {
+  '0.0.0.0_8443': 6,
+  '0.0.0.0_9093': 8,
+  '10.112.32.70_9043': 1,
+  '10.112.40.186_2181': 1,
+  '10.112.43.239_9043': 2,
+  '10.112.49.68_9043': 1,
+};
+
+describe('S17: what is in flight', () => {
+  test('connections that carry no HTTP are in flight as long as they are open', () => {
+    expect(requestsInFlight(listeners(sample) + internal, ownPorts)).toBe(19);
+  });
+
+  // The reference counts connections, 19 here too: a stop would wait for clients that want nothing.
+  test('of HTTP connections only the requests count: an idle one is not waited for', () => {
+    const http = (requests: number): string =>
+      lines({
+        'http.inbound_0.0.0.0_8443;.downstream_cx_active': 6,
+        'http.inbound_0.0.0.0_8443;.downstream_rq_active': requests,
+        'http.outbound_0.0.0.0_9093;.downstream_cx_active': 8,
+        'http.outbound_0.0.0.0_9093;.downstream_rq_active': 0,
+      });
+    const others = 5;
+    expect(requestsInFlight(listeners(sample) + http(0) + internal, ownPorts)).toBe(others);
+    expect(requestsInFlight(listeners(sample) + http(3) + internal, ownPorts)).toBe(others + 3);
+  });
+
+  test('probes, scrapes, the admin interface and listeners inside Envoy do not count', () => {
+    const none = Object.fromEntries(Object.keys(sample).map((at) => [at, 0]));
+    expect(requestsInFlight(listeners(none) + internal, ownPorts)).toBe(0);
+    const http = lines({
+      ...{ 'http.admin.downstream_rq_active': 1, 'http.admin.downstream_cx_active': 2 },
+      ...{ 'http.agent.downstream_rq_active': 1, 'http.stats.downstream_rq_active': 1 },
+    });
+    expect(requestsInFlight(internal + http, ownPorts)).toBe(0);
+  });
+
+  test('a thread’s part of a listener’s connections is not counted twice', () => {
+    const parts = { '0.0.0.0_80': 3, '0.0.0.0_80.worker_0': 1, '0.0.0.0_80.worker_1': 2 };
+    expect(requestsInFlight(listeners(parts), ownPorts)).toBe(3);
+  });
+
+  test('IPv6 addresses are listeners like others', () => {
+    expect(requestsInFlight(listeners({ '[__]_15021': 1, '[__1]_8080': 2 }), ownPorts)).toBe(2);
+  });
+
+  test('connections and requests are read one after the other: never less than the requests', () => {
+    const http = {
+      'http.outbound_0.0.0.0_80;.downstream_cx_active': 2,
+      'http.outbound_0.0.0.0_80;.downstream_rq_active': 1,
+    };
+    expect(requestsInFlight(listeners({ '0.0.0.0_80': 1 }) + lines(http), ownPorts)).toBe(1);
+  });
+
+  test('no statistics at all are -1', () => {
+    expect(requestsInFlight('', ownPorts)).toBe(-1);
+  });
+});
+
+function count(port: number, own: readonly number[] = []): Promise<number> {
+  const logic = countRequests({ admins: adminInterfaces(port), ownPorts: own });
+  return toPromise(createActor(logic, { input: { baseId: 1 } }).start());
+}
+
+test('nobody at the admin port is an error, not a number', async () => {
+  await expect(count(await freePort())).rejects.toThrow('connection refused');
+});
+
+test('an answer other than 200 is an error', async () => {
+  const server = createServer((_, response) => response.writeHead(500).end());
+  server.listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  await expect(count((server.address() as AddressInfo).port)).rejects.toThrow('with 500');
+});
+
+test('an admin interface that does not answer is given 2 s', async () => {
+  const server = createServer(() => {});
+  server.listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  await expect(count((server.address() as AddressInfo).port)).rejects.toThrow('no answer in 2000 ms');
+});
+
+/** A service that answers when the test says so, and that takes upgrades. */
+async function slowService(): Promise<{ port: number; answerAll: () => void }> {
+  const waiting: ServerResponse[] = [];
+  const server = createServer((_, response) => void waiting.push(response));
+  server.on('upgrade', (_, socket: Socket) => {
+    socket.on('error', () => {});
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    answerAll: () => {
+      for (const response of waiting.splice(0)) response.end('done');
+    },
+  };
+}
+
+const at = (port: number): object => ({ socket_address: { address: '127.0.0.1', port_value: port } });
+
+function httpListener(statPrefix: string, port: number): object {
+  const typed_config = {
+    '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
+    stat_prefix: statPrefix,
+    upgrade_configs: [{ upgrade_type: 'websocket' }],
+    route_config: {
+      virtual_hosts: [
+        { name: 'all', domains: ['*'], routes: [{ match: { prefix: '/' }, route: { cluster: 'service' } }] },
+      ],
+    },
+    http_filters: [
+      {
+        name: 'envoy.filters.http.router',
+        typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router' },
+      },
+    ],
+  };
+  const filters = [{ name: 'envoy.filters.network.http_connection_manager', typed_config }];
+  return { name: statPrefix, address: at(port), filter_chains: [{ filters }] };
+}
+
+function tcpListener(port: number): object {
+  const typed_config = {
+    '@type': 'type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy',
+    stat_prefix: 'tcp',
+    cluster: 'service',
+  };
+  const filters = [{ name: 'envoy.filters.network.tcp_proxy', typed_config }];
+  return { name: 'tcp', address: at(port), filter_chains: [{ filters }] };
+}
+
+/** An Envoy before the service: by HTTP, by TCP, and by a listener of the agent's own. */
+async function envoyBefore(service: number): Promise<{ admin: number; http: number; tcp: number; own: number }> {
+  const folder = temporaryFolder();
+  const [admin, http, tcp, own] = [await freePort(), await freePort(), await freePort(), await freePort()];
+  const file = join(folder.path, 'bootstrap.json');
+  const endpoints = [{ lb_endpoints: [{ endpoint: { address: at(service) } }] }];
+  const bootstrap = {
+    admin: { address: at(admin) },
+    static_resources: {
+      clusters: [{ name: 'service', load_assignment: { cluster_name: 'service', endpoints } }],
+      listeners: [httpListener('outbound_80;', http), tcpListener(tcp), httpListener('agent', own)],
+    },
+  };
+  writeFileSync(file, JSON.stringify(bootstrap));
+  const args = ['-c', file, '--disable-hot-restart', '--concurrency', '2', '-l', 'off'];
+  const envoy = execa(envoyBinary(), args, { reject: false, stdio: 'ignore' });
+  onTestFinished(async () => {
+    envoy.kill('SIGKILL');
+    await envoy;
+    folder[Symbol.dispose]();
+  });
+  const client = createAdminClient('127.0.0.1', admin);
+  while (!(await client.state()).live) await sleep(20);
+  return { admin, http, tcp, own };
+}
+
+/** A request over a connection that is kept. @returns when it is answered */
+function ask(port: number): { answered: Promise<void>; close: () => void } {
+  const agent = new Agent({ keepAlive: true });
+  const outgoing = request({ host: '127.0.0.1', port, agent });
+  outgoing.end();
+  onTestFinished(() => agent.destroy());
+  const answered = once(outgoing, 'response').then(async ([response]) => {
+    response.resume();
+    await once(response, 'end');
+  });
+  answered.catch(() => {});
+  return { answered, close: () => agent.destroy() };
+}
+
+async function open(port: number, firstWords = ''): Promise<Socket> {
+  const socket = connect({ host: '127.0.0.1', port });
+  onTestFinished(() => void socket.destroy());
+  await once(socket, 'connect');
+  if (firstWords !== '') {
+    socket.write(firstWords);
+    await once(socket, 'data');
+  }
+  return socket;
+}
+
+async function settlesAt(expected: number, counted: () => Promise<number>): Promise<void> {
+  await expect.poll(counted, { timeout: 5_000, interval: 20 }).toBe(expected);
+}
+
+test('the real Envoy: requests, TCP connections and WebSockets are in flight; idle connections and probes are not', async () => {
+  const service = await slowService();
+  const envoy = await envoyBefore(service.port);
+  const counted = (): Promise<number> => count(envoy.admin, [envoy.own]);
+  expect(await counted()).toBe(0);
+
+  const running = ask(envoy.http);
+  ask(envoy.own);
+  await settlesAt(1, counted);
+  const stream = await open(envoy.tcp);
+  await settlesAt(2, counted);
+  const upgrade = 'GET / HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n';
+  const webSocket = await open(envoy.http, upgrade);
+  await settlesAt(3, counted);
+
+  // A stop begins so; what is in flight goes on.
+  await createAdminClient('127.0.0.1', envoy.admin).post('/drain_listeners');
+  expect(await counted()).toBe(3);
+  service.answerAll();
+  await running.answered;
+  // Its connection is open, and wants nothing.
+  await settlesAt(2, counted);
+  stream.destroy();
+  await settlesAt(1, counted);
+  webSocket.destroy();
+  await settlesAt(0, counted);
+});

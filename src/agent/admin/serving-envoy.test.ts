@@ -1,0 +1,73 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import { expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../../test/fixtures/real-envoy.ts';
+import { createAdminClient } from './admin-client.ts';
+import { askServingEnvoy, type ServingPorts } from './serving-envoy.ts';
+
+const run = { epoch: 0, baseId: 7 };
+const lives: ServingPorts['table'] = { startOf: () => 1 };
+const isGone: ServingPorts['table'] = { startOf: () => undefined };
+
+async function listening(answer: RequestListener): Promise<number> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  return (server.address() as { port: number }).port;
+}
+
+const answering = (status: number, body = '') => listening((_, response) => response.writeHead(status).end(body));
+const silent = () => listening(() => {});
+const adminAt = (port: number) => createAdminClient('127.0.0.1', port);
+const ports = (port: number | undefined, table = lives): ServingPorts => ({ host: '127.0.0.1', port, table });
+
+test('the admin interface is believed where it answers', async () => {
+  const admin = adminAt(await answering(503, 'DRAINING\n'));
+  const others = ports(await answering(404));
+  for (const at of ['admin', 'admin or port'] as const) {
+    expect(await askServingEnvoy(at, admin, run, others)).toMatchObject({
+      by: 'admin',
+      live: false,
+      detail: 'DRAINING',
+    });
+  }
+});
+
+test('an admin port that is nobody’s says that Envoy is not ready where it should be its own, and nothing where it was lost', async () => {
+  const admin = adminAt(await freePort());
+  const others = ports(await answering(404));
+  expect(await askServingEnvoy('admin', admin, run, others)).toMatchObject({ by: 'admin', live: false });
+  expect(await askServingEnvoy('admin or port', admin, run, others)).toMatchObject({ by: 'port', live: true });
+});
+
+test('an admin port that somebody holds without answering is not waited for longer than a probe has time', async () => {
+  const admin = adminAt(await silent());
+  const began = performance.now();
+  const word = await askServingEnvoy('admin or port', admin, run, ports(await answering(404)));
+  expect(word).toMatchObject({ by: 'port', live: true });
+  expect(performance.now() - began).toBeLessThan(2_500);
+});
+
+test('any answer at the port will do, and none will not', async () => {
+  const admin = adminAt(1);
+  const nobody = await freePort();
+  expect(await askServingEnvoy('port', admin, run, ports(await answering(404)))).toMatchObject({ live: true });
+  expect(await askServingEnvoy('port', admin, run, ports(nobody))).toEqual({
+    by: 'port',
+    live: false,
+    detail: `port ${nobody}: connection refused`,
+  });
+  expect(await askServingEnvoy('port', admin, run, ports(await silent()))).toMatchObject({ live: false });
+});
+
+test('where no port is known its process has to live; one whose process is gone is not ready, whoever answers', async () => {
+  const admin = adminAt(1);
+  expect(await askServingEnvoy('port', admin, run, ports(undefined))).toMatchObject({ live: true });
+  for (const port of [undefined, await answering(404)]) {
+    const word = await askServingEnvoy('port', admin, run, ports(port, isGone));
+    expect(word).toEqual({ by: 'port', live: false, detail: 'its process has ended' });
+  }
+});

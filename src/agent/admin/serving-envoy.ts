@@ -1,0 +1,59 @@
+/** Asks the Envoy that serves whether it does: by its admin interface, or without one. */
+import { get } from 'node:http';
+import type { EnvoyAnswered, EnvoyAsk } from '../../../machines/agent/protocol.ts';
+import type { ProcessTable } from '../envoy/process-table.ts';
+import { type AdminClient, connectionProblem } from './admin-client.ts';
+
+export interface ServingPorts {
+  readonly host: string;
+  /** Of a listener of Envoy's that forwards one path only; undefined: none is known. */
+  readonly port: number | undefined;
+  readonly table: Pick<ProcessTable, 'startOf'>;
+}
+
+export interface EnvoyRun {
+  readonly epoch: number;
+  readonly baseId: number;
+}
+
+type Word = Pick<EnvoyAnswered, 'by' | 'live' | 'detail'>;
+
+const adminLimitMs = 3_000;
+/** A child that SIGKILL does not end holds the admin port and answers nobody. */
+const doubtfulAdminLimitMs = 1_000;
+const portLimitMs = 1_000;
+
+/** Never rejects. */
+export async function askServingEnvoy(
+  at: EnvoyAsk['at'],
+  admin: AdminClient,
+  run: EnvoyRun,
+  ports: ServingPorts,
+): Promise<Word> {
+  if (at === 'port') return askPort(run, ports);
+  if (at === 'admin') return { by: 'admin', ...(await admin.state(adminLimitMs)) };
+  const [state, port] = await Promise.all([admin.state(doubtfulAdminLimitMs), askPort(run, ports)]);
+  return state.answered ? { by: 'admin', ...state } : port;
+}
+
+/** A worker answers a path that it has no route for, whatever the main thread does. Without a port its process has to do. */
+async function askPort(run: EnvoyRun, { host, port, table }: ServingPorts): Promise<Word> {
+  if (table.startOf(run) === undefined) return { by: 'port', live: false, detail: 'its process has ended' };
+  if (port === undefined) return { by: 'port', live: true, detail: 'its process lives' };
+  const problem = await whyNoAnswer(host, port);
+  return { by: 'port', live: problem === undefined, detail: problem ?? `port ${port} answers` };
+}
+
+function whyNoAnswer(host: string, port: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const signal = AbortSignal.timeout(portLimitMs);
+    const outgoing = get({ host, port, path: '/', agent: false, signal }, (response) => {
+      response.on('error', () => {});
+      response.resume();
+      resolve(undefined);
+    });
+    outgoing.on('error', (error) =>
+      resolve(`port ${port}: ${signal.aborted ? `no answer in ${portLimitMs} ms` : connectionProblem(error)}`),
+    );
+  });
+}

@@ -1,0 +1,167 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { describe, expect, test } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { envoyBinary, temporaryFolder, testFlags } from '../../../test/fixtures/real-envoy.ts';
+import { defaultProxyConfig, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
+import { validationArguments } from '../envoy/envoy-args.ts';
+import { localAddresses } from '../options/addresses.ts';
+import { type BootstrapFacts, buildBootstrap } from './bootstrap.ts';
+import { buildNode } from './node-metadata.ts';
+
+function facts(changes: Partial<BootstrapFacts> = {}, configChanges: Partial<ProxyConfig> = {}): BootstrapFacts {
+  const addresses = ['10.1.2.3'];
+  const config = { ...defaultProxyConfig, discoveryAddress: '127.0.0.1:15010', ...configChanges };
+  const { node } = buildNode({
+    role: 'router',
+    workloadId: 'gateway.demo',
+    domain: 'demo.svc.cluster.local',
+    addresses,
+    config,
+    env: {},
+    podLabels: { app: 'gateway', 'istio-locality': 'a/b/c' },
+    podAnnotations: {},
+    envoyStatusPort: 15021,
+    envoyPrometheusPort: 15090,
+  });
+  return {
+    node,
+    config,
+    addresses,
+    local: localAddresses(addresses),
+    hostIp: '',
+    annotations: {},
+    delta: false,
+    connectTimeoutMs: 1_000,
+    envoyStatusPort: 15021,
+    envoyPrometheusPort: 15090,
+    ...changes,
+  };
+}
+
+interface Shape {
+  dynamic_resources: { ads_config: { api_type: string } };
+  static_resources: {
+    clusters: { name: string; type: string; transport_socket?: unknown; dns_lookup_family?: string }[];
+    listeners: { address: { socket_address: { port_value: number } } }[];
+  };
+  stats_config: {
+    stats_tags: { tag_name: string; regex: string }[];
+    stats_matcher: { inclusion_list: { patterns: Record<string, unknown>[] } };
+  };
+  layered_runtime: { layers: { static_layer?: Record<string, string> }[] };
+}
+
+const built = (changes?: Partial<BootstrapFacts>, config?: Partial<ProxyConfig>): Shape =>
+  buildBootstrap(facts(changes, config)) as unknown as Shape;
+
+describe('Envoy accepts the bootstrap', () => {
+  test.each([
+    ['plaintext, state of the world', {}, {}],
+    ['delta, no listeners of its own', { delta: true, envoyStatusPort: 0, envoyPrometheusPort: 0 }, {}],
+    [
+      'TLS to a named control plane, extra tags, runtime flags, statsd',
+      { tls: { rootFile: '<root>', serverName: 'istiod.istio-system.svc' }, outlierLogPath: '/dev/null' },
+      {
+        discoveryAddress: 'istiod.istio-system.svc:15012',
+        extraStatTags: ['my_tag'],
+        runtimeValues: { 're2.max_program_size.error_level': '', 'overload.example': '1' },
+        proxyStatsMatcher: { inclusionRegexps: ['.*{pod_ip}.*'] },
+        statsdUdpAddress: '127.0.0.1:8125',
+      },
+    ],
+    [
+      'services that Envoy reports to',
+      { hostIp: '10.9.9.9' },
+      {
+        tracing: { zipkin: { address: 'zipkin.istio-system:9411' } },
+        envoyAccessLogService: { address: 'logs.test:9000', tcpKeepalive: { probes: 3, time: '10s', interval: '0s' } },
+        envoyMetricsService: { address: '$(HOST_IP):9001', tlsSettings: { mode: 'SIMPLE', caCertificates: '<root>' } },
+      },
+    ],
+    ['spans for a Datadog agent', {}, { tracing: { datadog: { address: '127.0.0.1:8126' } } }],
+    [
+      'IPv6',
+      { addresses: ['2001:db8::1'], local: localAddresses(['2001:db8::1']) },
+      { discoveryAddress: '[::1]:15010' },
+    ],
+  ] as [string, Partial<BootstrapFacts>, Partial<ProxyConfig>][])('%s', async (_, changes, config) => {
+    using folder = temporaryFolder();
+    const rootFile = join(folder.path, 'root.pem');
+    writeFileSync(rootFile, createAuthority().certificate);
+    const bootstrap = JSON.stringify(buildBootstrap(facts(changes, config))).replaceAll('<root>', rootFile);
+    const file = join(folder.path, 'bootstrap.json');
+    writeFileSync(file, bootstrap);
+    const { exitCode, all } = await execa(envoyBinary(), validationArguments(testFlags, file), {
+      reject: false,
+      all: true,
+    });
+    expect(`${exitCode} ${all}`).toBe(`0 configuration '${file}' OK`);
+  });
+});
+
+test('listeners and what they forward to exist only where a port is given', () => {
+  const ports = (shape: Shape): number[] =>
+    shape.static_resources.listeners.map((listener) => listener.address.socket_address.port_value);
+  const names = (shape: Shape): string[] => shape.static_resources.clusters.map(({ name }) => name);
+  expect(ports(built())).toEqual([15090, 15021]);
+  expect(names(built())).toEqual(['xds-grpc', 'prometheus_stats', 'agent']);
+  const none = built({ envoyStatusPort: 0, envoyPrometheusPort: 0 });
+  expect(ports(none)).toEqual([]);
+  expect(names(none)).toEqual(['xds-grpc']);
+});
+
+test('without a status server there is nobody to forward readiness to', () => {
+  expect(built({}, { statusPort: 0 }).static_resources.clusters.map(({ name }) => name)).not.toContain('agent');
+});
+
+test('an address is connected to, a name is looked up', () => {
+  const [byAddress] = built().static_resources.clusters;
+  const [byName] = built({}, { discoveryAddress: 'istiod:15010' }).static_resources.clusters;
+  expect(byAddress).toMatchObject({ type: 'STATIC' });
+  expect(byName).toMatchObject({ type: 'STRICT_DNS', dns_lookup_family: 'V4_ONLY' });
+});
+
+test('--delta asks for incremental xDS', () => {
+  expect(built().dynamic_resources.ads_config.api_type).toBe('GRPC');
+  expect(built({ delta: true }).dynamic_resources.ads_config.api_type).toBe('DELTA_GRPC');
+});
+
+test('statistics that draining and readiness read are always let through', () => {
+  const { patterns } = built().stats_config.stats_matcher.inclusion_list;
+  for (const suffix of ['downstream_rq_active', 'downstream_cx_active']) expect(patterns).toContainEqual({ suffix });
+  expect(patterns).toContainEqual({ prefix: 'control_plane' });
+});
+
+test('an annotation takes the place of the mesh’s list, and the required ones stay', () => {
+  const annotations = { 'sidecar.istio.io/statsInclusionPrefixes': 'mine, yours' };
+  const config = { proxyStatsMatcher: { inclusionPrefixes: ['mesh'], inclusionRegexps: ['x{pod_ip}'] } };
+  const { patterns } = built({ annotations, addresses: ['a', 'b'] }, config).stats_config.stats_matcher.inclusion_list;
+  expect(patterns).toContainEqual({ prefix: 'mine' });
+  expect(patterns).toContainEqual({ prefix: 'yours' });
+  expect(patterns).not.toContainEqual({ prefix: 'mesh' });
+  expect(patterns).toContainEqual({ prefix: 'cluster_manager' });
+  expect(patterns).toContainEqual({ safe_regex: { regex: 'xa' } });
+  expect(patterns).toContainEqual({ safe_regex: { regex: 'xb' } });
+});
+
+test('extra tags are there once', () => {
+  const annotations = { 'sidecar.istio.io/extraStatTags': 'a,b' };
+  const tags = built({ annotations }, { extraStatTags: ['a'] }).stats_config.stats_tags.map((tag) => tag.tag_name);
+  expect(tags.filter((name) => name === 'a')).toHaveLength(1);
+  expect(tags).toContain('b');
+});
+
+test('an empty runtime value takes a flag away', () => {
+  const { layers } = built({}, { runtimeValues: { 're2.max_program_size.error_level': '', x: '1' } }).layered_runtime;
+  expect(layers[0]!.static_layer).toEqual({ x: '1' });
+});
+
+test('all that names the admin port names the same one: an Envoy of the spare base id has another', () => {
+  const bootstrap = buildBootstrap(facts({}, { proxyAdminPort: 15_005 }));
+  const places = JSON.stringify(bootstrap).match(/15005/g);
+  // The admin interface, the cluster that serves its statistics, and what the control plane is told.
+  expect(places).toHaveLength(3);
+  expect(JSON.stringify(bootstrap)).not.toContain('15000');
+});

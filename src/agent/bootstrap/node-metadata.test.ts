@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest';
+import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';
+import { parseDownwardFile } from '../options/downward-file.ts';
+import { buildNode, type NodeFacts } from './node-metadata.ts';
+
+function facts(changes: Partial<NodeFacts> = {}): NodeFacts {
+  return {
+    role: 'sidecar',
+    workloadId: 'web-0.shop',
+    domain: 'shop.svc.cluster.local',
+    addresses: ['10.1.2.3', '10.1.2.4', '10.1.2.3'],
+    config: defaultProxyConfig,
+    env: {},
+    podLabels: {},
+    podAnnotations: {},
+    envoyStatusPort: 15021,
+    envoyPrometheusPort: 15090,
+    ...changes,
+  };
+}
+
+const metadataOf = (changes: Partial<NodeFacts>): Record<string, unknown> => buildNode(facts(changes)).node.metadata;
+
+describe('node', () => {
+  test('the id names role, first address, workload and domain', () => {
+    expect(buildNode(facts()).node.id).toBe('sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local');
+  });
+
+  test('addresses are one text without duplicates', () => {
+    expect(metadataOf({}).INSTANCE_IPS).toBe('10.1.2.3,10.1.2.4');
+  });
+
+  test('who says a version does not promise a secret server, unless somebody added one', () => {
+    expect(metadataOf({})).not.toHaveProperty('WORKLOAD_CERTIFICATES');
+    const env = { ISTIO_META_ISTIO_VERSION: '1.30.0' };
+    expect(metadataOf({ env })).toMatchObject({ ISTIO_VERSION: '1.30.0', WORKLOAD_CERTIFICATES: 'false' });
+    const own = { ...env, ISTIO_META_WORKLOAD_CERTIFICATES: 'true' };
+    expect(metadataOf({ env: own })).toMatchObject({ WORKLOAD_CERTIFICATES: 'true' });
+  });
+
+  test('the environment wins over the mesh metadata, and a value may hold an equals sign', () => {
+    const config = { ...defaultProxyConfig, proxyMetadata: { ISTIO_META_A: 'mesh', ISTIO_META_B: 'mesh', OTHER: 'x' } };
+    const metadata = metadataOf({ config, env: { ISTIO_META_A: 'a=b', UNRELATED: '1' } });
+    expect(metadata).toMatchObject({ A: 'a=b', B: 'mesh' });
+    expect(metadata).not.toHaveProperty('OTHER');
+    expect(metadata).not.toHaveProperty('UNRELATED');
+  });
+
+  test('JSON variables are merged whatever their names say; a bad one is left out with a warning', () => {
+    const { node, warnings } = buildNode(
+      facts({ env: { ISTIO_METAJSON_ANY: '{"X":{"y":1}}', ISTIO_METAJSON_BAD: '{', ISTIO_METAJSON_LIST: '[1]' } }),
+    );
+    expect(node.metadata.X).toEqual({ y: 1 });
+    expect(node.metadata).not.toHaveProperty('ANY');
+    expect(warnings).toHaveLength(2);
+    expect(warnings[0]).toMatch(/^ISTIO_METAJSON_BAD is left out/);
+  });
+
+  test('labels of the environment are static, those of the pod lie over them without the template hash', () => {
+    const metadata = metadataOf({
+      env: { ISTIO_METAJSON_LABELS: '{"app":"env","tier":"front"}' },
+      podLabels: { app: 'web', 'pod-template-hash': '123' },
+    });
+    expect(metadata.STATIC_LABELS).toEqual({ app: 'env', tier: 'front' });
+    expect(metadata.LABELS).toEqual({ app: 'web', tier: 'front' });
+  });
+
+  test('metadata that the control plane knows comes before the rest', () => {
+    const keys = Object.keys(metadataOf({ env: { ISTIO_META_ZEBRA: '1', POD_NAMESPACE: 'shop' } }));
+    expect(keys.indexOf('NAMESPACE')).toBeLessThan(keys.indexOf('ZEBRA'));
+    expect(keys[0]).toBe('PROXY_CONFIG');
+  });
+
+  test.each([
+    [
+      'explicit',
+      { config: { ...defaultProxyConfig, serviceCluster: 'gateway' }, podLabels: { app: 'web' } },
+      'gateway',
+    ],
+    ['label app', { podLabels: { app: 'web' }, env: { POD_NAMESPACE: 'shop' } }, 'web.shop'],
+    ['workload name', { env: { POD_NAMESPACE: 'shop', ISTIO_META_WORKLOAD_NAME: 'web' } }, 'web.shop'],
+    ['namespace only', { env: { POD_NAMESPACE: 'shop' } }, 'istio-proxy.shop'],
+    ['nothing known', {}, 'istio-proxy'],
+  ] as [string, Partial<NodeFacts>, string][])('the service cluster by %s', (_, changes, expected) => {
+    expect(buildNode(facts(changes)).node.cluster).toBe(expected);
+  });
+
+  test.each([
+    ['a/b/c', { region: 'a', zone: 'b', sub_zone: 'c' }],
+    ['a.b', { region: 'a', zone: 'b' }],
+    ['a.b/c.d', { region: 'a.b', zone: 'c.d' }],
+  ])('locality label %s', (label, expected) => {
+    expect(buildNode(facts({ podLabels: { 'istio-locality': label } })).node.locality).toEqual(expected);
+  });
+});
+
+describe('downward API files', () => {
+  test('values are unquoted as Go quotes them', () => {
+    const content = 'app="web"\nnote="a \\"b\\"\\n\\u00e9 \\xc3\\xa9"\nnothing\n';
+    expect(parseDownwardFile(content, 'labels')).toEqual({ app: 'web', note: 'a "b"\né é' });
+  });
+
+  test('a value without quotes is an error that names file and line', () => {
+    expect(() => parseDownwardFile('a="b"\napp=web', 'labels')).toThrow(/labels, line 2/);
+  });
+});

@@ -1,0 +1,169 @@
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { basename, dirname, join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createActor, toPromise } from 'xstate';
+import type { Prepared } from '../../../machines/agent/epoch.machine.ts';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import {
+  adminInterfaces,
+  envoyBinary,
+  freePort,
+  temporaryFolder,
+  temporaryScratch,
+  testFlags,
+  writeAdminOnlyBootstrap,
+} from '../../../test/fixtures/real-envoy.ts';
+import { digestDirectories } from '../certificates/certificate-files.ts';
+import { type PrepareEnvironment, prepareEpoch, whyUnreachable } from './prepare-epoch.ts';
+
+function folder(): string {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  return made.path;
+}
+
+function prepare(
+  environment: Partial<PrepareEnvironment>,
+  input: { epoch: number; baseId?: number; validate: boolean; certificates?: string },
+): Promise<Prepared> {
+  const logic = prepareEpoch({
+    binary: envoyBinary(),
+    guard: [],
+    flags: testFlags,
+    configPath: folder(),
+    scratch: temporaryScratch(),
+    admins: adminInterfaces(15_000),
+    source: { bootstrap: () => ({}) },
+    discoveryAddress: undefined,
+    certificates: [],
+    ...environment,
+  });
+  return toPromise(createActor(logic, { input: { baseId: 1, certificates: null, ...input } }).start());
+}
+
+async function fileOf(...what: Parameters<typeof prepare>): Promise<string> {
+  const prepared = await prepare(...what);
+  return 'configFile' in prepared ? prepared.configFile : '';
+}
+
+test('the bootstrap of each epoch has a file of its own, in a directory for this user only', async () => {
+  const configPath = join(folder(), 'proxy');
+  const source = { bootstrap: () => ({ node: { id: 'x' } }) };
+  const configFile = await fileOf({ configPath, source }, { epoch: 0, validate: false });
+  expect(configFile).toBe(join(configPath, 'envoy-rev0.json'));
+  expect(JSON.parse(readFileSync(configFile, 'utf8'))).toEqual({ node: { id: 'x' } });
+  expect(statSync(configPath).mode & 0o777).toBe(0o700);
+  expect(existsSync(`${configFile}.new`)).toBe(false);
+});
+
+test('epochs of the spare base id have files and an admin port of their own', async () => {
+  const configPath = folder();
+  const admins = adminInterfaces(15_000, 15_005);
+  admins.spareIs(9);
+  const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
+  const written = async (epoch: number, baseId: number): Promise<[string, unknown]> => {
+    const configFile = await fileOf({ configPath, admins, source }, { epoch, baseId, validate: false });
+    return [basename(configFile), JSON.parse(readFileSync(configFile, 'utf8'))];
+  };
+  expect(await written(0, 8)).toEqual(['envoy-rev0.json', { adminPort: 15_000 }]);
+  expect(await written(0, 9)).toEqual(['envoy-rev0b.json', { adminPort: 15_005 }]);
+  expect(await written(1, 9)).toEqual(['envoy-rev1b.json', { adminPort: 15_005 }]);
+});
+
+test('a bootstrap that Envoy takes is accepted, also one that names /dev/stdout and /dev/stderr', async () => {
+  const access_log = ['/dev/stdout', '/dev/stderr'].map((path) => ({
+    name: 'envoy.access_loggers.file',
+    typed_config: { '@type': 'type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog', path },
+  }));
+  const address = { socket_address: { address: '127.0.0.1', port_value: 0 } };
+  const source = { bootstrap: () => ({ admin: { address, access_log } }) };
+  await expect(prepare({ source }, { epoch: 0, validate: true })).resolves.toBeDefined();
+});
+
+test('a bootstrap that Envoy refuses is refused with the file and the reason, and is kept for reading', async () => {
+  const configPath = folder();
+  const source = { bootstrap: () => ({ admin: { bogus: 1 } }) };
+  const file = join(configPath, 'envoy-rev3.json');
+  await expect(prepare({ configPath, source }, { epoch: 3, validate: true })).rejects.toThrow(
+    new RegExp(`the Envoy bootstrap cannot be made: Envoy refuses ${file}: .*bogus`),
+  );
+  expect(existsSync(file)).toBe(true);
+});
+
+test('a file of the user’s own is used as it is', async () => {
+  const customConfigFile = writeAdminOnlyBootstrap(folder(), 0);
+  const prepared = await prepare({ source: { customConfigFile } }, { epoch: 2, validate: true });
+  expect(prepared).toEqual({ configFile: customConfigFile });
+});
+
+test('a directory that cannot be written is told with its name', async () => {
+  const configPath = join(writeAdminOnlyBootstrap(folder(), 0), 'below-a-file');
+  await expect(prepare({ configPath }, { epoch: 0, validate: false })).rejects.toThrow(
+    `a folder cannot be written: ${configPath}/envoy-rev0.json: ENOTDIR: not a directory; name another folder with --configPath`,
+  );
+});
+
+test('a full disk is told as such, and half a bootstrap is not left on it', async () => {
+  const configPath = folder();
+  symlinkSync('/dev/full', join(configPath, 'envoy-rev0.json.new'));
+  await expect(prepare({ configPath }, { epoch: 0, validate: false })).rejects.toThrow(
+    `a folder cannot be written: ${configPath}/envoy-rev0.json: ENOSPC: no space left on device; name another folder with --configPath`,
+  );
+  expect(readdirSync(configPath)).toEqual([]);
+});
+
+test('a directory that has vanished is made again', async () => {
+  const configPath = join(folder(), 'a', 'proxy');
+  await prepare({ configPath }, { epoch: 0, validate: false });
+  rmSync(dirname(configPath), { recursive: true });
+  const configFile = await fileOf({ configPath }, { epoch: 1, validate: false });
+  expect(existsSync(configFile)).toBe(true);
+});
+
+test('where Envoy cannot be asked, its bootstrap is not called refused', async () => {
+  const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
+  await expect(prepare({ scratch }, { epoch: 0, validate: true })).rejects.toThrow(
+    'a folder cannot be written: /dev/null/below: ENOTDIR: not a directory; name another folder with --runDir',
+  );
+  const binary = join(folder(), 'envoy');
+  writeFileSync(binary, '#!/bin/sh\nkill -9 $$\n', { mode: 0o700 });
+  await expect(prepare({ binary }, { epoch: 0, validate: true })).rejects.toThrow(
+    /Envoy could not check .*envoy-rev0.json: .*SIGKILL/,
+  );
+});
+
+test('a child is not started beside a serving epoch while the control plane is away; a first epoch is', async () => {
+  const discoveryAddress = `127.0.0.1:${await freePort()}`;
+  await expect(prepare({ discoveryAddress }, { epoch: 0, validate: false })).resolves.toBeDefined();
+  expect(await prepare({ discoveryAddress }, { epoch: 1, validate: false })).toEqual({
+    unreachable: `the control plane cannot be reached: ${discoveryAddress} (connection refused): Envoy is not restarted`,
+  });
+});
+
+test('whoever accepts connections is reachable', async () => {
+  const server = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+  onTestFinished(() => void server.close());
+  expect(await whyUnreachable(`127.0.0.1:${(server.address() as { port: number }).port}`)).toBeUndefined();
+});
+
+test('a child is not started with other certificates than those that were found good', async () => {
+  const directory = folder();
+  const file = join(directory, 'ca.crt');
+  const authority = createAuthority();
+  writeFileSync(file, authority.certificate);
+  const { digest } = await digestDirectories([directory]);
+  const child = { epoch: 1, validate: false, certificates: digest };
+  await expect(prepare({ certificates: [directory] }, child)).resolves.toBeDefined();
+  writeFileSync(file, 'garbage');
+  await expect(prepare({ certificates: [directory] }, child)).rejects.toThrow(
+    `the certificate files are not those that were found good: ${directory}: ca.crt: holds neither`,
+  );
+  writeFileSync(file, createAuthority().certificate);
+  await expect(prepare({ certificates: [directory] }, child)).rejects.toThrow(
+    'they have not been looked at yet, or Envoy refused them',
+  );
+  // Nobody serves: whatever is there is better than nothing.
+  await expect(prepare({ certificates: [directory] }, { epoch: 0, validate: false })).resolves.toBeDefined();
+});

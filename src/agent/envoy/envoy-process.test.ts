@@ -1,0 +1,200 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { createActor, type EventObject, setup } from 'xstate';
+import type { ProcessExited, ProcessSignal } from '../../../machines/agent/protocol.ts';
+import {
+  envoyBinary,
+  freePort,
+  temporaryFolder,
+  temporaryScratch,
+  testFlags,
+  writeAdminOnlyBootstrap,
+} from '../../../test/fixtures/real-envoy.ts';
+import { createLogger } from '../../runtime/log.ts';
+import type { TraceBody } from '../../runtime/trace/trace.ts';
+import { createAdminClient } from '../admin/admin-client.ts';
+import { claimBaseId } from './base-ids.ts';
+import { envoyProcess } from './envoy-process.ts';
+import type { OutOfMemoryCounter } from './out-of-memory.ts';
+import { parentDeathGuard } from './parent-death.ts';
+import { ProcessTable } from './process-table.ts';
+import type { ScratchParent } from './scratch-folder.ts';
+
+let guard: readonly string[];
+
+beforeAll(async () => {
+  guard = await parentDeathGuard();
+});
+
+interface Running {
+  readonly table: ProcessTable;
+  readonly log: string[];
+  /** What was recorded of it. */
+  readonly records: TraceBody[];
+  readonly adminPort: number;
+  order(signal: ProcessSignal['signal']): void;
+  event<T extends EventObject>(type: T['type']): Promise<T>;
+  stop(): void;
+}
+
+/** One Envoy, below a machine that notes what it is told. */
+async function run(
+  options: {
+    binary?: string;
+    configFile?: string;
+    outOfMemoryKills?: OutOfMemoryCounter;
+    scratch?: readonly ScratchParent[];
+  } = {},
+): Promise<Running> {
+  const folder = temporaryFolder();
+  const claimed = await claimBaseId({ runDir: join(folder.path, 'run') });
+  const adminPort = await freePort();
+  const table = new ProcessTable();
+  const log: string[] = [];
+  const records: TraceBody[] = [];
+  const events: EventObject[] = [];
+  const logic = envoyProcess({
+    binary: options.binary ?? envoyBinary(),
+    flags: testFlags,
+    table,
+    guard,
+    scratch: options.scratch ?? temporaryScratch(),
+    recorder: { record: (body) => records.push(body) },
+    outOfMemoryKills: options.outOfMemoryKills ?? (() => undefined),
+    log: createLogger({ write: (line) => log.push(line) }).scope('envoy'),
+  });
+  const parent = setup({ actors: { logic } }).createMachine({
+    invoke: {
+      id: 'process',
+      src: 'logic',
+      input: {
+        epoch: 0,
+        baseId: claimed.baseId,
+        configFile: options.configFile ?? writeAdminOnlyBootstrap(folder.path, adminPort),
+      },
+    },
+    on: { '*': { actions: ({ event }) => void events.push(event) } },
+  });
+  const actor = createActor(parent, { id: 'epoch-0' }).start();
+  onTestFinished(async () => {
+    actor.stop();
+    await table.endAll();
+    claimed.release();
+    folder[Symbol.dispose]();
+  });
+  return {
+    table,
+    log,
+    records,
+    adminPort,
+    order: (signal) => actor.getSnapshot().children.process!.send({ type: 'process.signal', signal }),
+    async event<T extends EventObject>(type: T['type']): Promise<T> {
+      for (let waited = 0; waited < 15_000; waited += 10) {
+        const found = events.find((event) => event.type === type);
+        if (found !== undefined) return found as T;
+        await sleep(10);
+      }
+      throw new Error(`no ${type} in 15 s; told were ${events.map((event) => event.type).join(', ')}\n${log.join('')}`);
+    },
+    stop: () => void actor.stop(),
+  };
+}
+
+async function live({ adminPort }: Running): Promise<void> {
+  const admin = createAdminClient('127.0.0.1', adminPort);
+  while (!(await admin.state()).live) await sleep(20);
+}
+
+test('an Envoy is spawned, lives, and ends by SIGTERM with code 0', async () => {
+  const envoy = await run();
+  const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
+  await live(envoy);
+  expect(envoy.table.list()).toMatchObject([{ pid, epoch: 0 }]);
+  // Every line of the start is in the log, from Envoy's stderr, with its level.
+  const lastLine = /\tinfo\tenvoy\t.*starting main dispatch loop/;
+  await expect.poll(() => envoy.log.some((line) => lastLine.test(line)), { timeout: 5_000 }).toBe(true);
+  envoy.order('SIGTERM');
+  expect(await envoy.event('process.exited')).toMatchObject({ code: 0, signal: null, refusedByParent: false });
+  expect(envoy.table.list()).toEqual([]);
+});
+
+test('what an Envoy says is recorded under the name of its actor, until the actor is stopped', async () => {
+  const envoy = await run();
+  await live(envoy);
+  const main = { kind: 'log', actor: 'epoch-0/process', level: 'info', component: 'main' };
+  expect(envoy.records).toContainEqual({ ...main, text: expect.stringContaining('starting main dispatch loop') });
+  const before = envoy.records.length;
+  envoy.stop();
+  while (envoy.table.list().length > 0) await sleep(10);
+  expect(envoy.records.length).toBe(before);
+});
+
+test('an Envoy that refuses its bootstrap tells why with its last words', async () => {
+  const envoy = await run({ configFile: '/nowhere/bootstrap.json' });
+  const exit = await envoy.event<ProcessExited>('process.exited');
+  expect(exit.code).toBe(1);
+  expect(exit.lastWords).toContain('Invalid path: /nowhere/bootstrap.json');
+});
+
+test('an Envoy that somebody kills is told apart from one that we kill', async () => {
+  const theirs = await run();
+  const { pid } = await theirs.event<{ type: string; pid: number }>('process.spawned');
+  await live(theirs);
+  process.kill(pid, 'SIGKILL');
+  expect(await theirs.event('process.exited')).toMatchObject({
+    code: null,
+    signal: 'SIGKILL',
+    lastWords: 'not by this agent; out of memory?',
+  });
+  const ours = await run();
+  await live(ours);
+  ours.order('SIGKILL');
+  expect(await ours.event('process.exited')).toMatchObject({ signal: 'SIGKILL', lastWords: '' });
+});
+
+test.each([
+  [[0, 1], true, "out of memory: the kernel's oom_kill counter went from 0 to 1"],
+  [[4, 4], false, 'killed, not by this agent; the kernel counts no out-of-memory kill'],
+  [[], false, 'not by this agent; out of memory?'],
+])(
+  'S25: the kernel’s counter, %j at the start and at the end, tells whether memory ran out',
+  async (counter, outOfMemory, lastWords) => {
+    const readings = [...counter];
+    const envoy = await run({ outOfMemoryKills: () => readings.shift() });
+    const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
+    process.kill(pid, 'SIGKILL');
+    expect(await envoy.event('process.exited')).toMatchObject({ signal: 'SIGKILL', outOfMemory, lastWords });
+  },
+);
+
+test('a kill of ours is no matter of memory, whatever the kernel counts meanwhile', async () => {
+  const readings = [0, 1];
+  const envoy = await run({ outOfMemoryKills: () => readings.shift() });
+  await envoy.event('process.spawned');
+  envoy.order('SIGKILL');
+  expect(await envoy.event('process.exited')).toMatchObject({ signal: 'SIGKILL', outOfMemory: false });
+});
+
+test('an Envoy whose actor is stopped is killed', async () => {
+  const envoy = await run();
+  const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
+  envoy.stop();
+  for (let waited = 0; waited < 5_000 && envoy.table.list().length > 0; waited += 10) await sleep(10);
+  expect(envoy.table.list()).toEqual([]);
+  expect(existsSync(`/proc/${pid}`)).toBe(false);
+});
+
+test('a binary that is missing is a failure with its name', async () => {
+  const envoy = await run({ binary: '/nowhere/envoy' });
+  expect(await envoy.event('process.failed')).toMatchObject({ reason: expect.stringContaining('/nowhere/envoy') });
+  expect(envoy.table.list()).toEqual([]);
+});
+
+test('what is left in the table is ended from there', async () => {
+  const envoy = await run();
+  const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
+  expect(await envoy.table.endAll()).toMatchObject([{ pid, epoch: 0 }]);
+  expect(envoy.table.list()).toEqual([]);
+});

@@ -1,0 +1,153 @@
+/** The process effect of an epoch: one Envoy, from its spawn to its exit. */
+import { accessSync, constants } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { execa } from 'execa';
+import { type AnyActorRef, fromCallback } from 'xstate';
+import type { ProcessExited, ProcessFailed, ProcessSignal, ProcessSpawned } from '../../../machines/agent/protocol.ts';
+import { actorName, type Recorder } from '../../runtime/actors/actor-system.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { LineSink } from '../../runtime/line-sink.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { standardOutput } from '../../runtime/standard-streams.ts';
+import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
+import { EnvoyOutput } from './envoy-log.ts';
+import { EnvoyLogRecords } from './envoy-log-records.ts';
+import type { OutOfMemoryCounter } from './out-of-memory.ts';
+import { type OutputChannels, openOutputChannels } from './output-channels.ts';
+import { readLines, readWholeLines } from './output-lines.ts';
+import type { ProcessTable } from './process-table.ts';
+import type { ScratchParent } from './scratch-folder.ts';
+
+export interface EnvoyProcessEnvironment {
+  /** Path of the Envoy binary. */
+  readonly binary: string;
+  readonly flags: EnvoyFlags;
+  readonly log: Logger;
+  /** Where goes what Envoy writes to its standard output: ours, unless a test says otherwise. */
+  readonly accessLog?: Pick<LineSink, 'write' | 'relief'>;
+  readonly table: ProcessTable;
+  /** Envoy's own lines go into the trace; what users let it write, access logs, does not. */
+  readonly recorder?: Pick<Recorder, 'record'>;
+  /** From {@link parentDeathGuard}. */
+  readonly guard: readonly string[];
+  /** Of the control group that Envoys live in. */
+  readonly outOfMemoryKills: OutOfMemoryCounter;
+  /** Where the pipes to an Envoy have names for a moment. */
+  readonly scratch: readonly ScratchParent[];
+}
+
+type ProcessReport = ProcessSpawned | ProcessExited | ProcessFailed;
+
+/** How long an Envoy's access log waits for a reader that is slow: in its flushing thread, where no request waits. */
+const longestPauseMs = 1_000;
+/** How long the output of a process that has exited may still be read. */
+const outputGraceMs = 200;
+
+export function envoyProcess(environment: EnvoyProcessEnvironment) {
+  return fromCallback<ProcessSignal, { epoch: number; baseId: number; configFile: string }>(
+    ({ input, sendBack, receive, self }) => {
+      let listening = true;
+      const actor = actorName(self as AnyActorRef);
+      const records = new EnvoyLogRecords((line) => {
+        if (listening) environment.recorder?.record({ kind: 'log', actor, ...line });
+      });
+      const report = (event: ProcessReport): void => {
+        if (listening) sendBack(event);
+      };
+      const process = runEnvoy(environment, input, { report, records });
+      receive(({ signal }) => process.kill(signal));
+      return () => {
+        listening = false;
+        process.kill('SIGKILL');
+      };
+    },
+  );
+}
+
+function runEnvoy(
+  { binary, flags, log, accessLog = standardOutput, table, guard, outOfMemoryKills, scratch }: EnvoyProcessEnvironment,
+  run: { epoch: number; baseId: number; configFile: string },
+  { report, records }: { report: (event: ProcessReport) => void; records: EnvoyLogRecords },
+): { kill(signal: NodeJS.Signals): void } {
+  const channels = channelsFor(binary, scratch);
+  if ('problem' in channels) {
+    report({ type: 'process.failed', reason: channels.problem });
+    return { kill: () => {} };
+  }
+  const [file, ...args] = [...guard, binary, ...envoyArguments(flags, run)];
+  const killsBefore = outOfMemoryKills();
+  // A group of its own: Ctrl-C at a terminal is for the agent, which then drains. Envoy's kernel tie to the thread that
+  // spawned it holds all the same. Output goes past execa's buffers: it must be read as long as Envoy lives.
+  const subprocess = execa(file!, args, {
+    stdin: 'ignore',
+    stdout: channels.stdout.childEnd,
+    stderr: channels.stderr.childEnd,
+    buffer: false,
+    reject: false,
+    cleanup: false,
+    forceKillAfterDelay: false,
+    detached: true,
+  });
+  channels.release();
+  // Settles with the process; what is to be told comes from the events below.
+  subprocess.catch(() => {});
+  const child = subprocess.nodeChildProcess;
+  table.add(child, run);
+  const output = new EnvoyOutput(log, { run, onLine: (line) => records.take(line) });
+  const outputEnds = Promise.all([
+    readLines(channels.stderr.stream ?? child.stderr, (line) => output.line(line)),
+    // Envoy's own log goes to stderr: here is only what users let it write, access logs. It goes out untouched.
+    readWholeLines(channels.stdout.stream ?? child.stdout, (lines) => {
+      accessLog.write(lines);
+      return accessLog.relief(longestPauseMs);
+    }),
+  ]);
+
+  let over = false;
+  let killedByUs = false;
+  child.once('spawn', () => report({ type: 'process.spawned', pid: child.pid ?? 0 }));
+  child.once('error', (error) => {
+    if (over || child.pid !== undefined) return;
+    over = true;
+    report({ type: 'process.failed', reason: `${binary}: ${messageOf(error)}` });
+  });
+  child.once('exit', async (code, signal) => {
+    // Its last words may still be in the pipe; a pipe that somebody else holds open must not keep us waiting.
+    await Promise.race([outputEnds, sleep(outputGraceMs, undefined, { ref: false })]);
+    over = true;
+    records.end();
+    const { refusedByParent } = output;
+    // Who is killed says nothing (spec/agent.md §2.6 F12).
+    const killed = signal === 'SIGKILL' && !killedByUs ? byWhom(killsBefore, outOfMemoryKills()) : undefined;
+    const { lastWords, outOfMemory } = killed ?? { lastWords: output.lastWords(), outOfMemory: false };
+    report({ type: 'process.exited', code, signal, lastWords, refusedByParent, outOfMemory });
+  });
+  return {
+    kill: (signal) => {
+      killedByUs ||= signal === 'SIGKILL';
+      child.kill(signal);
+    },
+  };
+}
+
+/** What the kernel's counter says about a SIGKILL that this agent did not send. */
+function byWhom(before: number | undefined, now: number | undefined): { lastWords: string; outOfMemory: boolean } {
+  if (before === undefined || now === undefined) {
+    return { lastWords: 'not by this agent; out of memory?', outOfMemory: false };
+  }
+  const outOfMemory = now > before;
+  const lastWords = outOfMemory
+    ? `out of memory: the kernel's oom_kill counter went from ${before} to ${now}`
+    : 'killed, not by this agent; the kernel counts no out-of-memory kill';
+  return { lastWords, outOfMemory };
+}
+
+/** The outputs of an Envoy that may be started now, or why it cannot be. */
+function channelsFor(binary: string, scratch: readonly ScratchParent[]): OutputChannels | { problem: string } {
+  try {
+    accessSync(binary, constants.X_OK);
+    return openOutputChannels(scratch);
+  } catch (error) {
+    return { problem: `Envoy cannot be started: ${messageOf(error)}` };
+  }
+}

@@ -1,0 +1,65 @@
+/** Envoy's own judgement of a configuration: `--mode validate` opens no port, takes no base id, needs no shared memory. */
+import { execa } from 'execa';
+import { silentLogger } from '../../runtime/log.ts';
+import { EnvoyOutput } from './envoy-log.ts';
+import { type OutputChannel, openErrorChannel } from './output-channels.ts';
+import { readLines } from './output-lines.ts';
+import type { ScratchParent } from './scratch-folder.ts';
+
+export interface ValidationEnvironment {
+  /** Path of the Envoy binary. */
+  readonly binary: string;
+  readonly guard: readonly string[];
+}
+
+/** `not known`: Envoy could not be asked, or did not answer. That says nothing of what it was asked. */
+export type Verdict = { readonly is: 'taken' } | { readonly is: 'refused' | 'not known'; readonly why: string };
+
+/** A judgement takes 0.1 s, on a busy host a second. */
+const limitMs = 30_000;
+/** What Envoy ends with when it has read its configuration and does not take it. */
+const refusalCode = 1;
+
+export interface ValidationOptions {
+  /** Ends the judgement, which then says nothing. */
+  readonly signal: AbortSignal;
+  readonly limitMs?: number;
+  /**
+   * For a configuration that may name /dev/stderr, which Envoy then opens: its errors go through a pipe that has a name
+   * there for a moment. Absent: through a plain one.
+   */
+  readonly scratch?: readonly ScratchParent[];
+}
+
+/**
+ * @param args of Envoy, with `--mode validate` among them
+ * @throws ChartpilotError FILE_UNWRITABLE when there is no place in `scratch`
+ */
+export async function validateWithEnvoy(
+  { binary, guard }: ValidationEnvironment,
+  args: readonly string[],
+  { signal, limitMs: timeout = limitMs, scratch }: ValidationOptions,
+): Promise<Verdict> {
+  const [file, ...words] = [...guard, binary, ...args];
+  const errors: OutputChannel & { release(): void } =
+    scratch === undefined ? { childEnd: 'pipe', stream: undefined, release: () => {} } : openErrorChannel(scratch);
+  const subprocess = execa(file!, words, {
+    reject: false,
+    stdin: 'ignore',
+    stdout: 'ignore',
+    stderr: errors.childEnd,
+    buffer: false,
+    timeout,
+    killSignal: 'SIGKILL',
+    cancelSignal: signal,
+  });
+  errors.release();
+  const output = new EnvoyOutput(silentLogger, { now: () => 0 });
+  const read = readLines(errors.stream ?? subprocess.nodeChildProcess.stderr, (line) => output.line(line));
+  const result = await subprocess;
+  await read;
+  if (!result.failed) return { is: 'taken' };
+  if (result.timedOut) return { is: 'not known', why: `Envoy gave no verdict in ${timeout} ms` };
+  const why = output.lastWords() || (result.shortMessage ?? `exit code ${result.exitCode}`);
+  return { is: result.exitCode === refusalCode && !result.isTerminated ? 'refused' : 'not known', why };
+}

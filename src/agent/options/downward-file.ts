@@ -1,0 +1,76 @@
+/**
+ * Reads the files through which Kubernetes tells a pod its own labels and annotations (spec/agent.md §5.1): one
+ * `key="value"` a line, the value quoted as in Go.
+ */
+import { readFileSync } from 'node:fs';
+import { ChartpilotError, isSystemError } from '../../runtime/errors.ts';
+
+/**
+ * @returns what the file says; nothing when there is no such file
+ * @throws ChartpilotError FILE_UNREADABLE when a value is not quoted properly or the file cannot be read
+ */
+export function readDownwardFile(path: string): Record<string, string> {
+  let content: string;
+  try {
+    content = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR')) return {};
+    throw new ChartpilotError('FILE_UNREADABLE', path, { cause: error });
+  }
+  return parseDownwardFile(content, path);
+}
+
+/** Lines without `=` say nothing. */
+export function parseDownwardFile(content: string, path: string): Record<string, string> {
+  const entries: [string, string][] = [];
+  for (const [index, line] of content.split('\n').entries()) {
+    const separator = line.indexOf('=');
+    if (separator < 0) continue;
+    const value = unquote(line.slice(separator + 1));
+    if (value === undefined) {
+      throw new ChartpilotError('FILE_UNREADABLE', `${path}, line ${index + 1}: the value is not a quoted text`, {
+        remedy: 'Each line must read key="value", as the Kubernetes downward API writes it.',
+      });
+    }
+    entries.push([line.slice(0, separator), value]);
+  }
+  return Object.fromEntries(entries);
+}
+
+const simpleEscapes: Readonly<Record<string, string>> = {
+  a: '\x07',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  v: '\v',
+  '\\': '\\',
+  '"': '"',
+};
+
+/** The text that a Go string literal stands for; undefined when it is none. */
+function unquote(literal: string): string | undefined {
+  const inner = /^"((?:[^"\\]|\\.)*)"$/s.exec(literal)?.[1];
+  if (inner === undefined) return undefined;
+  let malformed = false;
+  // \xNN and octal escapes are bytes of UTF-8: runs of them are decoded together.
+  const text = inner.replace(
+    /((?:\\x[0-9a-fA-F]{2}|\\[0-7]{3})+)|\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\(.)/g,
+    (_, bytes?: string, short?: string, long?: string, simple?: string) => {
+      if (bytes !== undefined) return decodeBytes(bytes);
+      if (short !== undefined || long !== undefined) return String.fromCodePoint(Number.parseInt(short ?? long!, 16));
+      const character = simpleEscapes[simple!];
+      malformed ||= character === undefined;
+      return character ?? '';
+    },
+  );
+  return malformed ? undefined : text;
+}
+
+function decodeBytes(escapes: string): string {
+  const bytes = [...escapes.matchAll(/\\x(..)|\\(...)/g)].map(([, hex, octal]) =>
+    hex === undefined ? Number.parseInt(octal!, 8) : Number.parseInt(hex, 16),
+  );
+  return Buffer.from(bytes).toString('utf8');
+}

@@ -1,0 +1,85 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import type { ProxyFlags } from './proxy-flags.ts';
+import { resolveProxyOptions } from './proxy-options.ts';
+
+function resolved(flags: ProxyFlags, env: NodeJS.ProcessEnv = {}): () => unknown {
+  return () => resolveProxyOptions({ role: 'sidecar', flags, env, directory: '/nowhere' });
+}
+
+function folder(): string {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  return made.path;
+}
+
+describe('a duration that no timer can be set to', () => {
+  test.each<[string, ProxyFlags, NodeJS.ProcessEnv?]>([
+    ['--drainDuration', { drainDuration: '1000h' }],
+    ['--parentShutdownDuration', { parentShutdownDuration: '99999999999s' }],
+    ['--terminationDrainDuration', { terminationDrainDuration: '577h' }],
+    ['--connectTimeout', { connectTimeout: '10000000h' }],
+    ['--watchDelay', { watchDelay: '2147483648ms' }],
+    ['MINIMUM_DRAIN_DURATION', {}, { MINIMUM_DRAIN_DURATION: '25000000h' }],
+    ['fileFlushInterval', {}, { PROXY_CONFIG: '{fileFlushInterval: 1000h}' }],
+  ])('is refused: %s', (name, flags, env) => {
+    expect(resolved(flags, env)).toThrow(`${name} must be at most 576h`);
+  });
+
+  test('the longest is taken', () => {
+    const longest = '576h';
+    const flags = { drainDuration: longest, parentShutdownDuration: longest, watchDelay: longest };
+    expect(resolved({ ...flags, terminationDrainDuration: longest })).not.toThrow();
+  });
+});
+
+describe('two uses of one port', () => {
+  test.each<[string, ProxyFlags, NodeJS.ProcessEnv?]>([
+    ['--statusPort and --proxyAdminPort must differ, not be 15000 both', { statusPort: '15000' }],
+    ['--statusPort and --spareAdminPort must differ, not be 15020 both', { spareAdminPort: '15020' }],
+    ['--proxyAdminPort and --spareAdminPort must differ, not be 15000 both', { spareAdminPort: '15000' }],
+    ['--statusPort and ENVOY_STATUS_PORT must differ, not be 15021 both', { statusPort: '15021' }],
+    ['--proxyAdminPort and ENVOY_PROMETHEUS_PORT must differ, not be 15090 both', { proxyAdminPort: '15090' }],
+    ['ENVOY_STATUS_PORT and ENVOY_PROMETHEUS_PORT must differ', {}, { ENVOY_STATUS_PORT: '15090' }],
+  ])('is refused: %s', (message, flags, env) => {
+    expect(resolved(flags, env)).toThrow(message);
+  });
+
+  test('is none where one of them is off, or where Envoy has other listeners', () => {
+    expect(resolved({ statusPort: '0', spareAdminPort: '0' }, { ENVOY_STATUS_PORT: '15090' })).not.toThrow();
+    expect(resolved({ statusPort: '15021', customConfigFile: import.meta.filename })).not.toThrow();
+  });
+});
+
+describe('--customConfigFile', () => {
+  test.each([
+    ['a file that is not there', '/nowhere/envoy.yaml', 'does not exist'],
+    ['a file below a file', `${import.meta.filename}/envoy.yaml`, 'does not exist'],
+    ['a directory', '/tmp', 'is a directory'],
+  ])('that names %s is refused', (_, customConfigFile, why) => {
+    expect(resolved({ customConfigFile })).toThrow(`--customConfigFile ${customConfigFile} ${why}`);
+  });
+
+  test('is told together with the other mistakes', () => {
+    expect(resolved({ customConfigFile: '/nowhere', statusPort: '15000', watchDelay: 'soon' })).toThrow(
+      /--watchDelay must be.*--statusPort and --proxyAdminPort.*--customConfigFile \/nowhere does not exist/s,
+    );
+  });
+});
+
+describe('ISTIO_BOOTSTRAP_OVERRIDE', () => {
+  test.each([
+    ['broken YAML', 'admin: ['],
+    ['no object', '- 1'],
+  ])('with %s is refused: Envoy would refuse it at every start', (_, content) => {
+    const file = join(folder(), 'override.yaml');
+    writeFileSync(file, content);
+    expect(resolved({}, { ISTIO_BOOTSTRAP_OVERRIDE: file })).toThrow(`ISTIO_BOOTSTRAP_OVERRIDE: ${file}`);
+  });
+
+  test('that cannot be read is done without', () => {
+    expect(resolved({}, { ISTIO_BOOTSTRAP_OVERRIDE: '/nowhere' })).not.toThrow();
+  });
+});

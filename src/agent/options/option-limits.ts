@@ -1,0 +1,66 @@
+/** What no option may be, alone or together with the others: Envoy would refuse it, or a timer could not be set to it. */
+import { accessSync, constants, statSync } from 'node:fs';
+import { isSystemError, messageOf } from '../../runtime/errors.ts';
+import type { Mistakes } from './mistakes.ts';
+import type { ProxyOptions } from './proxy-options.ts';
+
+/** Timers of Node count milliseconds in 31 bits: anything longer would be over at once. */
+export const longestMs = 576 * 3_600_000;
+
+/** @param mistakes gets what is wrong, each with its flag or variable */
+export function checkLimits(options: ProxyOptions, mistakes: Mistakes): void {
+  for (const [name, ms] of durationsOf(options)) {
+    if (ms > longestMs) mistakes.flag(`${name} must be at most ${longestMs / 3_600_000}h`);
+  }
+  for (const [port, names] of sharedPorts(options)) {
+    mistakes.flag(`${names.join(' and ')} must differ, not be ${port} both`);
+  }
+  const { customConfigFile } = options.config;
+  const problem = customConfigFile ? whyNoFile(customConfigFile) : undefined;
+  if (problem !== undefined) mistakes.flag(`--customConfigFile ${customConfigFile} ${problem}`);
+}
+
+function durationsOf({ config, ...options }: ProxyOptions): [name: string, ms: number][] {
+  return [
+    ['--drainDuration', config.drainDurationMs],
+    ['--parentShutdownDuration', config.parentShutdownDurationMs],
+    ['--terminationDrainDuration', config.terminationDrainDurationMs],
+    ['--connectTimeout', options.connectTimeoutMs],
+    ['--watchDelay', options.watch.delayMs],
+    ['MINIMUM_DRAIN_DURATION', options.minimumDrainMs],
+    ['fileFlushInterval', config.fileFlushIntervalMs ?? 0],
+  ];
+}
+
+/** A bootstrap of the user's own has listeners of its own. */
+function sharedPorts({ config, ...options }: ProxyOptions): [port: number, names: string[]][] {
+  const generated: [string, number][] = config.customConfigFile
+    ? []
+    : [
+        // The listener that asks the agent is there only where the agent answers.
+        ['ENVOY_STATUS_PORT', config.statusPort === 0 ? 0 : options.envoyStatusPort],
+        ['ENVOY_PROMETHEUS_PORT', options.envoyPrometheusPort],
+      ];
+  const ports: [string, number][] = [
+    ['--statusPort', config.statusPort],
+    ['--proxyAdminPort', config.proxyAdminPort],
+    ['--spareAdminPort', options.spareAdminPort],
+    ...generated,
+  ];
+  const byPort = Map.groupBy(
+    ports.filter(([, port]) => port !== 0),
+    ([, port]) => port,
+  );
+  return [...byPort].filter(([, uses]) => uses.length > 1).map(([port, uses]) => [port, uses.map(([name]) => name)]);
+}
+
+function whyNoFile(path: string): string | undefined {
+  try {
+    if (statSync(path).isDirectory()) return 'is a directory';
+    accessSync(path, constants.R_OK);
+    return undefined;
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR')) return 'does not exist';
+    return `cannot be read: ${messageOf(error).split(',', 1)[0]}`;
+  }
+}

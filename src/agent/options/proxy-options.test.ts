@@ -1,0 +1,200 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { type OptionSources, type ProxyOptions, resolveProxyOptions } from './proxy-options.ts';
+
+function folder(files: Readonly<Record<string, string>> = {}): string {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(join(made.path, path, '..'), { recursive: true });
+    writeFileSync(join(made.path, path), content);
+  }
+  return made.path;
+}
+
+function resolved(sources: Partial<OptionSources> = {}): ProxyOptions {
+  return resolveProxyOptions({ role: 'sidecar', flags: {}, env: {}, directory: folder(), ...sources });
+}
+
+describe('the order of sources (§1.5)', () => {
+  const mesh = (body: string): string => folder({ 'etc/istio/config/mesh': body });
+
+  test('nobody says anything: the defaults, and no file is needed', () => {
+    expect(resolved().config).toMatchObject({
+      discoveryAddress: 'istiod.istio-system.svc:15012',
+      drainDurationMs: 45_000,
+      terminationDrainDurationMs: 5_000,
+      statusPort: 15020,
+    });
+  });
+
+  test('mesh file, then PROXY_CONFIG, then annotation, then flags, then annotations of single values', () => {
+    const meshBody = 'defaultConfig:\n  drainDuration: 1s\n  configPath: mesh\n  statusPort: 1\n  proxyAdminPort: 1\n';
+    const annotations = [
+      'proxy.istio.io/config="configPath: annotation\\nstatusPort: 3\\nproxyAdminPort: 3"',
+      'status.sidecar.istio.io/port="5"',
+    ];
+    const directory = folder({
+      'etc/istio/config/mesh': meshBody,
+      'etc/istio/pod/annotations': annotations.join('\n'),
+    });
+    const env = { PROXY_CONFIG: 'configPath: environment\nstatusPort: 2\nproxyAdminPort: 2' };
+    expect(resolved({ directory, env, flags: { statusPort: '4', proxyAdminPort: '4' } }).config).toMatchObject({
+      drainDurationMs: 1_000,
+      configPath: 'annotation',
+      statusPort: 5,
+      proxyAdminPort: 4,
+    });
+  });
+
+  test('TERMINATION_DRAIN_DURATION_SECONDS counts where nobody else says it', () => {
+    const env = { TERMINATION_DRAIN_DURATION_SECONDS: '0.5' };
+    expect(resolved({ env }).config.terminationDrainDurationMs).toBe(500);
+    const directory = mesh('defaultConfig: {terminationDrainDuration: 7s}');
+    expect(resolved({ env, directory }).config.terminationDrainDurationMs).toBe(7_000);
+  });
+
+  test('--serviceCluster counts only where the configuration is silent, --concurrency 0 says nothing', () => {
+    const flags = { serviceCluster: 'flag', concurrency: '0' };
+    expect(resolved({ flags }).config.serviceCluster).toBe('flag');
+    const directory = mesh('defaultConfig: {serviceCluster: mesh, concurrency: 3}');
+    expect(resolved({ flags, directory })).toMatchObject({ config: { serviceCluster: 'mesh' }, concurrency: 3 });
+    expect(resolved({ flags: { concurrency: '2' }, directory }).concurrency).toBe(2);
+  });
+
+  test('a binary path counts as named only when somebody named it', () => {
+    expect(resolved().binaryPath).toBeUndefined();
+    expect(resolved({ flags: { binaryPath: '/opt/envoy' } }).binaryPath).toBe('/opt/envoy');
+  });
+});
+
+describe('mistakes', () => {
+  const message = (sources: Partial<OptionSources>): string => {
+    try {
+      resolved(sources);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return 'none';
+  };
+
+  test('of all sources are told together, each with its source', () => {
+    const directory = folder({ 'etc/istio/config/mesh': 'defaultConfig: {drainDuration: soon}' });
+    const text = message({
+      directory,
+      env: { PROXY_CONFIG: 'statusPort: many', ENVOY_STATUS_PORT: 'x' },
+      flags: { discoveryAddress: 'istiod', watchDelay: '10', baseId: '-1', proxyLogLevel: 'loud' },
+    });
+    expect(text).toContain('etc/istio/config/mesh: defaultConfig.drainDuration: must be a duration');
+    expect(text).toContain('PROXY_CONFIG: statusPort: must be a whole number');
+    expect(text).toContain('--discoveryAddress must be host:port');
+    expect(text).toContain('--watchDelay must be a duration');
+    expect(text).toContain('--baseId must be a number');
+    expect(text).toContain('--proxyLogLevel must be one of');
+    expect(text).toContain('ENVOY_STATUS_PORT must be a port');
+  });
+
+  test('broken YAML names its source', () => {
+    expect(message({ env: { PROXY_CONFIG: 'a: [' } })).toMatch(/^a configuration is not valid: PROXY_CONFIG: /);
+  });
+
+  test('another role is refused', () => {
+    expect(message({ role: 'ingress' })).toContain('Invalid proxy Type: ingress');
+  });
+});
+
+describe('how it drains, and where a replacement’s admin interface is', () => {
+  test('nobody says anything: as the reference', () => {
+    expect(resolved()).toMatchObject({
+      exitOnZeroActiveConnections: false,
+      minimumDrainMs: 5_000,
+      spareAdminPort: 0,
+    });
+  });
+
+  test('environment and flag', () => {
+    const env = { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true', MINIMUM_DRAIN_DURATION: '500ms' };
+    expect(resolved({ env, flags: { spareAdminPort: '15005' } })).toMatchObject({
+      exitOnZeroActiveConnections: true,
+      minimumDrainMs: 500,
+      spareAdminPort: 15_005,
+    });
+  });
+
+  test('mistakes are told with their source', () => {
+    const env = { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'yes', MINIMUM_DRAIN_DURATION: '5' };
+    expect(() => resolved({ env, flags: { spareAdminPort: '70000' } })).toThrow(
+      /--spareAdminPort must be a port.*EXIT_ON_ZERO_ACTIVE_CONNECTIONS must be true or false.*MINIMUM_DRAIN_DURATION must be a duration/s,
+    );
+    expect(resolved({ flags: { spareAdminPort: '0', statusPort: '0' } }).spareAdminPort).toBe(0);
+  });
+});
+
+describe('who the proxy is', () => {
+  test('name and namespace of the pod, the instance address, and the domain', () => {
+    const env = { POD_NAME: 'web-0', POD_NAMESPACE: 'shop', INSTANCE_IP: '10.1.2.3' };
+    const options = resolved({ env });
+    expect(options).toMatchObject({ workloadId: 'web-0.shop', domain: 'shop.svc.cluster.local' });
+    expect(options.addresses[0]).toBe('10.1.2.3');
+    expect(resolved({ env, flags: { domain: 'example.com', id: 'x.y' } })).toMatchObject({
+      workloadId: 'x.y',
+      domain: 'example.com',
+    });
+  });
+});
+
+describe('certificate directories', () => {
+  test('are the usual ones and those of --watchCerts, each once', () => {
+    const flags = { watchCerts: '/a, /b,/a,', watchDelay: '500ms' };
+    expect(resolved({ flags }).watch).toEqual({
+      directories: ['/etc/certs', '/a', '/b'],
+      delayMs: 500,
+      requiredFiles: [],
+    });
+    expect(resolved({ role: 'router' }).watch.directories).toEqual(['/etc/certs', '/etc/istio/ingress-certs']);
+  });
+
+  test('are those of the TLS files that services of the mesh name; empty names are no files', () => {
+    const env = {
+      PROXY_CONFIG: `
+        envoyMetricsService: {address: "a:1", tlsSettings: {mode: MUTUAL, clientCertificate: /m/c.pem, privateKey: /m/k.pem}}
+        envoyAccessLogService: {address: "a:1", tlsSettings: {mode: SIMPLE, caCertificates: /n/ca.pem, clientCertificate: ""}}`,
+    };
+    expect(resolved({ env }).watch).toMatchObject({
+      directories: ['/etc/certs', '/m', '/n'],
+      requiredFiles: ['/m/c.pem', '/m/k.pem', '/n/ca.pem'],
+    });
+  });
+});
+
+test('variables and fields that Istio’s agent reads and this one does not are told once, by name', () => {
+  const env = {
+    TRUST_DOMAIN: 'td',
+    XDS_HEADER_X: '1',
+    CA_ADDR: '',
+    POD_NAME: 'web-0',
+    PROXY_CONFIG: '{readinessProbe: {}, image: {}}',
+  };
+  expect(resolved({ env }).warnings).toEqual([
+    "what Istio's agent reads and this one does not is set: TRUST_DOMAIN, XDS_HEADER_X, readinessProbe",
+  ]);
+});
+
+test('a mesh configuration that was named and is not there is told; one that nobody named is not', () => {
+  expect(resolved({ flags: { meshConfig: '/nowhere/mesh' } }).warnings).toEqual([
+    '--meshConfig /nowhere/mesh does not exist: the defaults hold',
+  ]);
+  expect(resolved().warnings).toEqual([]);
+});
+
+test('what is strange but no mistake is a warning', () => {
+  const flags = { drainDuration: '60s', parentShutdownDuration: '5s', proxyLogLevel: 'a:b:c,info' };
+  const env = { ISTIO_BOOTSTRAP_OVERRIDE: '/nowhere' };
+  expect(resolved({ flags, env }).warnings).toEqual([
+    '--proxyLogLevel: a:b:c means nothing and is left out',
+    expect.stringMatching(/^ISTIO_BOOTSTRAP_OVERRIDE: .*Envoy is started without it$/),
+    'parentShutdownDuration is shorter than drainDuration: a hot restart cuts requests that still run',
+  ]);
+});

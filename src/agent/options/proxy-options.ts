@@ -1,0 +1,247 @@
+/**
+ * Everything that `pilot-agent proxy` was told, in one place: flags, environment, mesh file and annotations, merged in
+ * the order of spec/agent.md §1.5. Mistakes of all sources are told together, each with the source's name.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { availableParallelism, hostname } from 'node:os';
+import { join } from 'node:path';
+import { parse as parseYaml } from 'yaml';
+import { durationMsOf } from '../../model/fields/duration.ts';
+import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { envoyLogLevels, type ProxyLogLevel, parseProxyLogLevel } from '../envoy/envoy-args.ts';
+import { proxyAddresses } from './addresses.ts';
+import { readDownwardFile } from './downward-file.ts';
+import { Mistakes } from './mistakes.ts';
+import { checkLimits } from './option-limits.ts';
+import { mergeSources } from './proxy-config-sources.ts';
+import type { ProxyFlags } from './proxy-flags.ts';
+import { withoutEffect } from './without-effect.ts';
+
+export type ProxyRole = 'sidecar' | 'router';
+
+/** What the agent works with. */
+export interface ProxyOptions {
+  readonly role: ProxyRole;
+  readonly config: ProxyConfig;
+  /** Only when somebody named one. */
+  readonly binaryPath: string | undefined;
+  readonly concurrency: number;
+  readonly addresses: readonly string[];
+  /** `name.namespace`. */
+  readonly workloadId: string;
+  readonly domain: string;
+  readonly podLabels: Readonly<Record<string, string>>;
+  readonly podAnnotations: Readonly<Record<string, string>>;
+  readonly logLevel: ProxyLogLevel;
+  readonly envoyStatusPort: number;
+  readonly envoyPrometheusPort: number;
+  readonly connectTimeoutMs: number;
+  readonly outlierLogPath: string | undefined;
+  readonly configOverride: string;
+  readonly delta: boolean;
+  readonly watch: { readonly directories: string[]; readonly delayMs: number; readonly requiredFiles: string[] };
+  readonly restartPolicy: 'retry' | 'exit';
+  readonly hotRestart: boolean;
+  readonly baseId: number | undefined;
+  /** Of an Envoy that comes up beside one that takes no child; 0: a free port. */
+  readonly spareAdminPort: number;
+  readonly exitOnZeroActiveConnections: boolean;
+  readonly minimumDrainMs: number;
+  readonly runDir: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  /** For the log: what was strange, but no mistake. */
+  readonly warnings: readonly string[];
+}
+
+export interface OptionSources {
+  readonly role: string;
+  readonly flags: ProxyFlags;
+  readonly env: NodeJS.ProcessEnv;
+  /** Where `./etc/istio/…` lies. Default: the working directory. */
+  readonly directory?: string;
+}
+
+const podDirectory = './etc/istio/pod';
+
+/**
+ * @throws ChartpilotError FLAG_INVALID or CONFIG_INVALID with all mistakes, FILE_UNREADABLE
+ */
+export function resolveProxyOptions({ role, flags, env, directory = '.' }: OptionSources): ProxyOptions {
+  const mistakes = new Mistakes();
+  if (role !== 'sidecar' && role !== 'router') {
+    throw new ChartpilotError('FLAG_INVALID', `Invalid proxy Type: ${role}`, { remedy: 'Say sidecar or router.' });
+  }
+  const podLabels = readDownwardFile(join(directory, podDirectory, 'labels'));
+  const podAnnotations = readDownwardFile(join(directory, podDirectory, 'annotations'));
+  const said = mergeSources({ flags, env, podAnnotations, directory }, mistakes);
+  const config = withServiceCluster(mergeProxyConfig(defaultProxyConfig, said), said, flags);
+  const warnings = withoutEffect(env, said);
+  if (flags.meshConfig !== undefined && !existsSync(flags.meshConfig)) {
+    warnings.push(`--meshConfig ${flags.meshConfig} does not exist: the defaults hold`);
+  }
+  const namespace = env.POD_NAMESPACE || 'default';
+  const options: ProxyOptions = {
+    role,
+    config,
+    binaryPath: said.binaryPath,
+    concurrency: config.concurrency || positiveInteger(env.ISTIO_CPU_LIMIT) || availableParallelism(),
+    addresses: proxyAddresses(flags.ip ?? env.INSTANCE_IP),
+    workloadId: flags.id ?? `${env.POD_NAME || hostname()}.${namespace}`,
+    domain: flags.domain ?? `${namespace}.svc.cluster.local`,
+    podLabels,
+    podAnnotations,
+    logLevel: envoyLogLevel(flags, mistakes, warnings),
+    envoyStatusPort: portOrOff('ENVOY_STATUS_PORT', env, 15021, mistakes),
+    envoyPrometheusPort: portOrOff('ENVOY_PROMETHEUS_PORT', env, 15090, mistakes),
+    connectTimeoutMs: duration('--connectTimeout', flags.connectTimeout ?? '1s', mistakes),
+    outlierLogPath: flags.outlierLogPath || undefined,
+    configOverride: readOverride(env.ISTIO_BOOTSTRAP_OVERRIDE, mistakes, warnings),
+    delta: flags.delta === true,
+    watch: watchOptions(role, flags, config, mistakes),
+    restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, mistakes),
+    hotRestart: choice('--hotRestart', ['on', 'off'], flags.hotRestart, mistakes) === 'on',
+    baseId: baseIdOf(flags, mistakes),
+    spareAdminPort: spareAdminPort(flags, mistakes),
+    exitOnZeroActiveConnections: switchOf('EXIT_ON_ZERO_ACTIVE_CONNECTIONS', env, mistakes),
+    minimumDrainMs: duration('MINIMUM_DRAIN_DURATION', env.MINIMUM_DRAIN_DURATION || '5s', mistakes),
+    runDir: flags.runDir,
+    env,
+    warnings,
+  };
+  checkLimits(options, mistakes);
+  mistakes.throwIfAny();
+  if (config.parentShutdownDurationMs < config.drainDurationMs) {
+    warnings.push('parentShutdownDuration is shorter than drainDuration: a hot restart cuts requests that still run');
+  }
+  return options;
+}
+
+/** The flag counts only where the configuration is silent. */
+function withServiceCluster(config: ProxyConfig, said: Partial<ProxyConfig>, flags: ProxyFlags): ProxyConfig {
+  if (said.serviceCluster || flags.serviceCluster === undefined) return config;
+  return { ...config, serviceCluster: flags.serviceCluster };
+}
+
+function envoyLogLevel(flags: ProxyFlags, mistakes: Mistakes, warnings: string[]): ProxyLogLevel {
+  const parsed = parseProxyLogLevel(flags.proxyLogLevel ?? 'warning', flags.proxyComponentLogLevel ?? '');
+  if (!(envoyLogLevels as readonly string[]).includes(parsed.level)) {
+    mistakes.flag(`--proxyLogLevel must be one of ${envoyLogLevels.join(', ')}, not ${JSON.stringify(parsed.level)}`);
+  }
+  for (const item of parsed.dropped) warnings.push(`--proxyLogLevel: ${item} means nothing and is left out`);
+  return parsed;
+}
+
+function watchOptions(
+  role: ProxyRole,
+  flags: ProxyFlags,
+  config: ProxyConfig,
+  mistakes: Mistakes,
+): ProxyOptions['watch'] {
+  const requiredFiles = tlsFiles(config);
+  const directories = [
+    '/etc/certs',
+    ...(role === 'router' ? ['/etc/istio/ingress-certs'] : []),
+    ...requiredFiles.map((file) => file.slice(0, Math.max(1, file.lastIndexOf('/')))),
+    ...(flags.watchCerts ?? '').split(',').map((directory) => directory.trim()),
+  ].filter((directory) => directory !== '');
+  return {
+    directories: [...new Set(directories)],
+    delayMs: duration('--watchDelay', flags.watchDelay ?? '10s', mistakes),
+    requiredFiles,
+  };
+}
+
+/** Files that the metrics and access log services' TLS settings name (§3.1); an empty name is no file. */
+function tlsFiles(config: ProxyConfig): string[] {
+  const files = [config.envoyMetricsService, config.envoyAccessLogService].flatMap((service) => {
+    const tls = service?.tlsSettings as Record<string, unknown> | undefined;
+    if (tls === undefined || tls.mode === 'DISABLE') return [];
+    return [tls.caCertificates, tls.clientCertificate, tls.privateKey];
+  });
+  return [...new Set(files.filter((file): file is string => typeof file === 'string' && file !== ''))];
+}
+
+function duration(flag: string, text: string, mistakes: Mistakes): number {
+  const ms = durationMsOf(text);
+  if (ms !== undefined && ms >= 0) return ms;
+  mistakes.flag(`${flag} must be a duration such as 500ms or 10s, not ${JSON.stringify(text)}`);
+  return 0;
+}
+
+/** One of some words; the first when nothing was said. */
+function choice<Word extends string>(
+  flag: string,
+  words: readonly [Word, ...Word[]],
+  said: string | undefined,
+  mistakes: Mistakes,
+): Word {
+  const word = words.find((known) => known === (said ?? words[0]));
+  if (word === undefined) mistakes.flag(`${flag} must be ${words.join(' or ')}, not ${JSON.stringify(said)}`);
+  return word ?? words[0];
+}
+
+function switchOf(variable: string, env: NodeJS.ProcessEnv, mistakes: Mistakes): boolean {
+  const text = env[variable] || 'false';
+  if (text !== 'true' && text !== 'false') {
+    mistakes.flag(`${variable} must be true or false, not ${JSON.stringify(text)}`);
+  }
+  return text === 'true';
+}
+
+function spareAdminPort({ spareAdminPort: text }: ProxyFlags, mistakes: Mistakes): number {
+  if (text === undefined) return 0;
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65535) {
+    mistakes.flag(`--spareAdminPort must be a port, or 0 for a free one, not ${JSON.stringify(text)}`);
+  }
+  return port;
+}
+
+function portOrOff(variable: string, env: NodeJS.ProcessEnv, byDefault: number, mistakes: Mistakes): number {
+  const text = env[variable];
+  if (text === undefined || text === '') return byDefault;
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port <= 65535) return port;
+  mistakes.flag(`${variable} must be a port, or 0 for none, not ${JSON.stringify(text)}`);
+  return byDefault;
+}
+
+function baseIdOf(flags: ProxyFlags, mistakes: Mistakes): number | undefined {
+  if (flags.baseId === undefined) return undefined;
+  const baseId = Number(flags.baseId);
+  // Envoy multiplies it by 10 and keeps it in 32 bits.
+  if (/^\d+$/.test(flags.baseId) && baseId <= 400_000_000) return baseId;
+  mistakes.flag(`--baseId must be a number from 0 to 400000000, not ${JSON.stringify(flags.baseId)}`);
+  return undefined;
+}
+
+function positiveInteger(text: string | undefined): number | undefined {
+  const value = Number(text);
+  return Number.isInteger(value) && value > 0 ? value : undefined;
+}
+
+/** An override that cannot be read does not keep Envoy from starting (§4.2); one that Envoy cannot read would, each time. */
+function readOverride(path: string | undefined, mistakes: Mistakes, warnings: string[]): string {
+  if (path === undefined || path === '') return '';
+  let content: string;
+  try {
+    content = readFileSync(path, 'utf8');
+  } catch (error) {
+    warnings.push(`ISTIO_BOOTSTRAP_OVERRIDE: ${messageOf(error)}; Envoy is started without it`);
+    return '';
+  }
+  const problem = whyNoObject(content);
+  if (problem !== undefined) mistakes.config(`ISTIO_BOOTSTRAP_OVERRIDE: ${path}: ${problem}`);
+  return content;
+}
+
+function whyNoObject(yaml: string): string | undefined {
+  try {
+    const value: unknown = parseYaml(yaml);
+    const isObject = value === null || (typeof value === 'object' && !Array.isArray(value));
+    return isObject ? undefined : 'must be an object';
+  } catch (error) {
+    return messageOf(error).split('\n')[0];
+  }
+}

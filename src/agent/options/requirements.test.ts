@@ -1,0 +1,84 @@
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { envoyBinary, temporaryFolder, testFlags } from '../../../test/fixtures/real-envoy.ts';
+import type { EnvoyFlags } from '../envoy/envoy-args.ts';
+import { requireFlags, requireFolders } from './requirements.ts';
+
+function folder(): string {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  return made.path;
+}
+
+describe('Envoy reads its whole command line before it is started', () => {
+  test.each<[string, Partial<EnvoyFlags>, string]>([
+    ['a component that it does not have', { componentLogLevel: 'foo:debug' }, "invalid component specified 'foo'"],
+    ['a level of a component', { componentLogLevel: 'upstream:loud' }, "invalid log level specified 'loud'"],
+    [
+      'a component without a level',
+      { componentLogLevel: 'upstream' },
+      "component log level not correctly specified 'upstream'",
+    ],
+    ['an empty component', { componentLogLevel: 'upstream:debug,' }, "component log level not correctly specified ''"],
+    ['a level', { logLevel: 'loud' }, "invalid log level specified 'loud'"],
+    ['a drain time of more than 32 bits', { drainMs: 2 ** 32 * 1000 }, '(--drain-time-s) -- '],
+    ['a parent’s time of more than 32 bits', { parentShutdownMs: 2 ** 32 * 1000 }, '(--parent-shutdown-time-s) -- '],
+    ['more workers than 32 bits count', { concurrency: 2 ** 32 }, '(--concurrency) -- '],
+    ['an interval of more than 32 bits', { fileFlushIntervalMs: 2 ** 32 }, '(--file-flush-interval-msec) -- '],
+    ['a size of more than 32 bits', { fileFlushMinSizeKb: 2 ** 32 }, '(--file-flush-min-size-kb) -- '],
+    ['a version of the internet', { ipVersion: 'v5' as 'v4' }, "unknown IP address version 'v5'"],
+  ])('and refuses %s', async (_, flags, words) => {
+    await expect(requireFlags(envoyBinary(), { ...testFlags, ...flags })).rejects.toThrow(
+      `a flag or an environment variable has a wrong value: Envoy refuses what it would be started with: ${words}`,
+    );
+  });
+
+  test.each<[string, Partial<EnvoyFlags>]>([
+    ['those of the tests', {}],
+    [
+      'all there are',
+      { componentLogLevel: 'upstream:debug,config:trace', fileFlushIntervalMs: 1, fileFlushMinSizeKb: 0 },
+    ],
+    ['an override', { configOverride: '{"admin": {}}' }],
+    ['no hot restart', { disableHotRestart: true }],
+    ['no drain', { drainMs: 0, parentShutdownMs: 0 }],
+  ])('and takes %s', async (_, flags) => {
+    await requireFlags(envoyBinary(), { ...testFlags, ...flags });
+  });
+
+  test('an Envoy that does not say what it does not like is started all the same', async () => {
+    for (const binary of ['/bin/false', '/bin/true', '/nowhere/envoy']) await requireFlags(binary, testFlags);
+  });
+});
+
+describe('folders', () => {
+  test('are made where they are missing, the one of generated files for this user only, and left empty', () => {
+    const [runDir, configPath, sharedMemoryDir] = [join(folder(), 'run'), join(folder(), 'a', 'proxy'), folder()];
+    requireFolders({ runDir, configPath, hotRestart: true, sharedMemoryDir });
+    expect(statSync(configPath).mode & 0o777).toBe(0o700);
+    for (const path of [runDir, configPath, sharedMemoryDir]) expect(readdirSync(path)).toEqual([]);
+  });
+
+  test.each([
+    ['runDir', /run directory .*ENOTDIR/],
+    ['configPath', /a folder cannot be written: .*ENOTDIR.*--configPath/],
+    ['sharedMemoryDir', /shared memory for Envoy cannot be had: .*ENOTDIR/],
+  ] as const)('%s that cannot be is refused with its name', (which, expected) => {
+    const file = join(folder(), 'file');
+    writeFileSync(file, '');
+    const good = { runDir: folder(), configPath: folder(), hotRestart: true, sharedMemoryDir: folder() };
+    expect(() => requireFolders({ ...good, [which]: join(file, 'below') })).toThrow(expected);
+  });
+
+  test('no configuration folder is needed where nothing is generated, no shared memory without hot restarts', () => {
+    requireFolders({ runDir: folder(), configPath: undefined, hotRestart: false, sharedMemoryDir: '/nowhere' });
+  });
+
+  test('a run directory that was named may be another user’s, if it can be written', () => {
+    const runDir = join(folder(), 'shared');
+    mkdirSync(runDir);
+    chmodSync(runDir, 0o777);
+    requireFolders({ runDir, configPath: undefined, hotRestart: false });
+  });
+});

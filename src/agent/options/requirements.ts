@@ -1,0 +1,96 @@
+/** What has to be there before anything is started: folders, shared memory, an Envoy that takes its command line. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { execa } from 'execa';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { makeFolder } from '../../runtime/make-folder.ts';
+import { ensureRunDir } from '../../runtime/run-dir.ts';
+import { type EnvoyFlags, envoyArguments } from '../envoy/envoy-args.ts';
+import { inScratchFolder, unwritable } from '../envoy/scratch-folder.ts';
+
+export interface Requirements {
+  readonly runDir: string;
+  /** Of generated files; undefined where none is generated. */
+  readonly configPath: string | undefined;
+  readonly hotRestart: boolean;
+  readonly sharedMemoryDir?: string;
+}
+
+/** @throws ChartpilotError FILE_UNREADABLE, FILE_UNWRITABLE, SHARED_MEMORY_UNUSABLE: each with what to do */
+export function requireFolders({ runDir, configPath, hotRestart, sharedMemoryDir = '/dev/shm' }: Requirements): void {
+  ensureRunDir(runDir);
+  inScratchFolder([{ path: runDir, flag: '--runDir' }], () => {});
+  if (configPath !== undefined) requireConfigPath(resolve(configPath));
+  if (hotRestart) requireSharedMemory(sharedMemoryDir);
+}
+
+function requireConfigPath(path: string): void {
+  try {
+    // For this user only: a bootstrap may hold what others should not read.
+    makeFolder(path, 0o700);
+  } catch (error) {
+    throw unwritable(path, error, '--configPath');
+  }
+  inScratchFolder([{ path, flag: '--configPath' }], () => {});
+}
+
+/** An Envoy takes a page for each base id, and an agent has two of them. Without them Envoy ends with a backtrace. */
+const sharedMemoryBytes = 2 * 4096;
+
+function requireSharedMemory(directory: string): void {
+  const file = join(directory, `.chartpilot-${process.pid}`);
+  try {
+    writeFileSync(file, Buffer.alloc(sharedMemoryBytes));
+  } catch (error) {
+    throw new ChartpilotError(
+      'SHARED_MEMORY_UNUSABLE',
+      `${directory}: ${messageOf(error).replace(/, \w+( '.*)?$/, '')}`,
+      {
+        remedy:
+          `Hot restarts need ${sharedMemoryBytes} bytes there. Mount some (Kubernetes: an emptyDir with medium: Memory; ` +
+          'Docker: --shm-size), or say --hotRestart off: then Envoy needs none.',
+        cause: error,
+      },
+    );
+  } finally {
+    removeQuietly(file);
+  }
+}
+
+function removeQuietly(file: string): void {
+  try {
+    rmSync(file, { force: true });
+  } catch {
+    // Where nothing can be removed nothing was written.
+  }
+}
+
+/** Reading flags takes Envoy a tenth of a second. */
+const answerLimitMs = 10_000;
+
+/**
+ * Lets Envoy read the command line that it will be started with, all of it: it says its hot restart version and ends, and
+ * opens nothing. What it refuses now it would refuse at every try.
+ *
+ * @throws ChartpilotError FLAG_INVALID with Envoy's words. No answer, or none of its own, says nothing.
+ */
+export async function requireFlags(binary: string, flags: EnvoyFlags): Promise<void> {
+  const words = envoyArguments(flags, { configFile: '/none', epoch: 0, baseId: 0 });
+  const { exitCode, stderr } = await execa(binary, [...words, '--hot-restart-version'], {
+    reject: false,
+    stdin: 'ignore',
+    stdout: 'ignore',
+    timeout: answerLimitMs,
+    killSignal: 'SIGKILL',
+  });
+  const refusal = exitCode === 1 ? refusalIn(stderr) : undefined;
+  if (refusal !== undefined)
+    throw new ChartpilotError('FLAG_INVALID', `Envoy refuses what it would be started with: ${refusal}`);
+}
+
+/** `error: invalid component specified 'foo'`; or the usage, and then `(--concurrency) -- Couldn't read argument …`. */
+function refusalIn(said: string): string | undefined {
+  const lines = said.split('\n');
+  const error = lines.find((line) => line.startsWith('error: '));
+  return error?.slice('error: '.length) ?? lines.findLast((line) => /^\(--?\S+\) -- /.test(line));
+}

@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest';
+import type { RestartEnded, ServingReport } from '../../../machines/agent/protocol.ts';
+import { AgentMetrics } from './agent-metrics.ts';
+
+/** Metrics with a clock of the test's, told of events at times of the recorder's own clock. */
+function metrics(): {
+  clock: { now: number };
+  serving: (event: ServingReport, t: number) => void;
+  ended: (event: Partial<RestartEnded>) => void;
+  lines: (name: string) => Promise<string[]>;
+} {
+  const clock = { now: 0 };
+  const agent = new AgentMetrics(() => clock.now);
+  const observe = (to: string, event: object, t: number): void =>
+    agent.observe({ kind: 'event', from: 'supervisor', to, event: { type: '', ...event }, seq: 0, t });
+  const restart = { name: 'epoch-1', epoch: 1, reason: 'ordered', how: 'hot restart', outcome: 'live' };
+  return {
+    clock,
+    serving: (event, t) => observe('status', event, t),
+    ended: (event) => observe('agent', { type: 'restart.ended', ...restart, ...event }, 0),
+    lines: async (name) => (await agent.text()).split('\n').filter((line) => line.startsWith(name)),
+  };
+}
+
+const began = (name: string): ServingReport => ({ type: 'serving.began', name, epoch: 0, baseId: 1 });
+const ended: ServingReport = { type: 'serving.ended', reason: 'Envoy ended' };
+
+test('each start is counted by why, how, and what came of it', async () => {
+  const { ended, lines } = metrics();
+  ended({});
+  ended({});
+  ended({ reason: 'out of memory', how: 'cold start', outcome: 'died' });
+  const expected = [
+    'istio_agent_envoy_restarts_total{reason="ordered",how="hot_restart",outcome="live"} 2',
+    'istio_agent_envoy_restarts_total{reason="out_of_memory",how="cold_start",outcome="died"} 1',
+  ];
+  expect(await lines('istio_agent_envoy_restarts_total')).toEqual(expected);
+  expect(await lines('istio_agent_envoy_restarts_total')).toEqual(expected);
+});
+
+test('times to live are seconds, each told once however often somebody asks', async () => {
+  const { ended, lines } = metrics();
+  ended({ timeToLiveMs: 240 });
+  await lines('');
+  ended({ timeToLiveMs: 1_200 });
+  ended({ outcome: 'died' });
+  expect(await lines('istio_agent_envoy_time_to_live_seconds')).toEqual(
+    expect.arrayContaining([
+      'istio_agent_envoy_time_to_live_seconds_bucket{le="0.2"} 0',
+      'istio_agent_envoy_time_to_live_seconds_bucket{le="0.3"} 1',
+      'istio_agent_envoy_time_to_live_seconds_bucket{le="2"} 2',
+      'istio_agent_envoy_time_to_live_seconds_sum 1.44',
+      'istio_agent_envoy_time_to_live_seconds_count 2',
+    ]),
+  );
+});
+
+test('the time without a serving Envoy counts from the first that served, and grows while none serves', async () => {
+  const { clock, serving, lines } = metrics();
+  const notServing = (): Promise<string[]> => lines('istio_agent_envoy_not_serving_seconds_total');
+  serving(ended, 0);
+  clock.now = 5_000;
+  expect(await notServing()).toEqual(['istio_agent_envoy_not_serving_seconds_total 0']);
+  serving(began('epoch-0'), 600);
+  serving(ended, 10_000);
+  // Told twice, when the supervisor is restarting in full.
+  serving(ended, 10_100);
+  clock.now = 5_250;
+  expect(await notServing()).toEqual(['istio_agent_envoy_not_serving_seconds_total 0.25']);
+  serving(began('epoch-0'), 10_500);
+  clock.now = 99_000;
+  expect(await notServing()).toEqual(['istio_agent_envoy_not_serving_seconds_total 0.5']);
+  serving(began('epoch-1'), 20_000);
+  expect(await notServing()).toEqual(['istio_agent_envoy_not_serving_seconds_total 0.5']);
+});
+
+test('the epoch that serves is named, and the one that did when none does', async () => {
+  const { serving, lines } = metrics();
+  const gauge = (): Promise<string[]> => lines('istio_agent_envoy_serving{');
+  expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch=""} 0']);
+  serving(began('epoch-0'), 0);
+  serving(began('epoch-0b'), 0);
+  expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch="epoch-0b"} 1']);
+  serving(ended, 0);
+  expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch="epoch-0b"} 0']);
+});

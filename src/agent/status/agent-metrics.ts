@@ -1,0 +1,216 @@
+/** What the agent counts about itself (spec/agent.md §6.5). */
+import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { RestartEnded, ServingReport } from '../../../machines/agent/protocol.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import type { UncaughtOrigin } from '../../runtime/uncaught.ts';
+import { restartIn } from './restart-narration.ts';
+
+/** What a log and a trace could not take. */
+export interface LostLines {
+  readonly log: number;
+  readonly trace: number;
+}
+
+/** Plain numbers until somebody asks: most agents are scraped rarely, and the metrics library costs memory. */
+export class AgentMetrics {
+  #startupSeconds: number | undefined;
+  #scrapes = 0;
+  readonly #scrapeFailures = { envoy: 0, application: 0, agent: 0 };
+  readonly #epochs = new Map([
+    ['started', 0],
+    ['live', 0],
+    ['failed', 0],
+  ]);
+  readonly #restarts = new Map<string, { labels: Record<'reason' | 'how' | 'outcome', string>; count: number }>();
+  /** Times to live, in seconds, that the histogram has not been told yet: a hot restart takes seconds, so they are few. */
+  readonly #timesToLive: number[] = [];
+  /** The epoch that serves, or that served last. */
+  #epoch = '';
+  #notServingSeconds = 0;
+  /** When the time without a serving epoch began, by the records' clock and by ours; undefined while one serves. */
+  #idleSince: { t: number; now: number } | undefined;
+  readonly #uncaught = new Map<UncaughtOrigin, number>();
+  readonly #now: () => number;
+  readonly #lostLines: () => LostLines;
+  #exposition: Promise<Exposition> | undefined;
+
+  /**
+   * @param now monotonic milliseconds, of any origin
+   * @param lostLines so far
+   */
+  constructor(now: () => number = () => performance.now(), lostLines: () => LostLines = () => ({ log: 0, trace: 0 })) {
+    this.#now = now;
+    this.#lostLines = lostLines;
+  }
+
+  /** How long the agent took from its start to its first readiness. Later calls count for nothing. */
+  ready(sinceStartMs: number): void {
+    this.#startupSeconds ??= sinceStartMs / 1000;
+  }
+
+  scraped(): void {
+    this.#scrapes++;
+  }
+
+  scrapeFailed(part: 'envoy' | 'application' | 'agent'): void {
+    this.#scrapeFailures[part]++;
+  }
+
+  /** An error that nobody caught. */
+  errorEscaped(origin: UncaughtOrigin): void {
+    this.#uncaught.set(origin, (this.#uncaught.get(origin) ?? 0) + 1);
+  }
+
+  /** Reads what the supervisor is told, and what it tells. */
+  observe(record: TraceRecord): void {
+    if (record.kind !== 'event') return;
+    const what = record.event.type.replace(/^epoch\./, '');
+    const count = record.to === 'supervisor' ? this.#epochs.get(what) : undefined;
+    if (count !== undefined) this.#epochs.set(what, count + 1);
+    const restart = restartIn(record);
+    if (restart?.type === 'restart.ended') this.#restarted(restart);
+    if (record.to === 'status') this.#serving(record.event as unknown as ServingReport, record.t);
+  }
+
+  #restarted({ reason, how, outcome, timeToLiveMs }: RestartEnded): void {
+    const labels = { reason: labelOf(reason), how: labelOf(how), outcome: labelOf(outcome) };
+    const key = Object.values(labels).join('|');
+    this.#restarts.set(key, { labels, count: (this.#restarts.get(key)?.count ?? 0) + 1 });
+    if (timeToLiveMs !== undefined) this.#timesToLive.push(timeToLiveMs / 1000);
+  }
+
+  /** Before the first epoch served, nobody can have missed it. */
+  #serving(event: ServingReport, t: number): void {
+    if (event.type === 'serving.began') {
+      this.#epoch = event.name;
+      if (this.#idleSince !== undefined) this.#notServingSeconds += (t - this.#idleSince.t) / 1000;
+      this.#idleSince = undefined;
+    } else if (event.type === 'serving.ended' && this.#epoch !== '') {
+      this.#idleSince ??= { t, now: this.#now() };
+    }
+  }
+
+  /** Everything in Prometheus' text format. */
+  async text(): Promise<string> {
+    this.#exposition ??= createExposition();
+    const { registry, startup, scrapes, scrapeFailures, epochs, uncaught, lostLines, ...envoy } =
+      await this.#exposition;
+    for (const metric of [scrapes, scrapeFailures, epochs, uncaught, lostLines]) metric.reset();
+    if (this.#startupSeconds !== undefined) startup.set(this.#startupSeconds);
+    scrapes.inc(this.#scrapes);
+    for (const [type, count] of Object.entries(this.#scrapeFailures)) scrapeFailures.inc({ type }, count);
+    for (const [event, count] of this.#epochs) epochs.inc({ event }, count);
+    for (const [origin, count] of this.#uncaught) uncaught.inc({ origin }, count);
+    for (const [of, count] of Object.entries(this.#lostLines())) lostLines.inc({ of }, count);
+    this.#exposeEnvoy(envoy);
+    return registry.metrics();
+  }
+
+  #exposeEnvoy({ restarts, timeToLive, notServing, serving }: EnvoyExposition): void {
+    for (const metric of [restarts, notServing, serving]) metric.reset();
+    for (const { labels, count } of this.#restarts.values()) restarts.inc(labels, count);
+    for (const seconds of this.#timesToLive.splice(0)) timeToLive.observe(seconds);
+    const idleMs = this.#idleSince === undefined ? 0 : this.#now() - this.#idleSince.now;
+    notServing.inc(this.#notServingSeconds + idleMs / 1000);
+    serving.set({ epoch: this.#epoch }, this.#epoch === '' || this.#idleSince !== undefined ? 0 : 1);
+  }
+}
+
+/** `not live in time` → `not_live_in_time`: queries and alerts are written with tokens, as Prometheus' own labels are. */
+function labelOf(words: string): string {
+  return words.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_');
+}
+
+interface EnvoyExposition {
+  readonly restarts: Counter;
+  readonly timeToLive: Histogram;
+  readonly notServing: Counter;
+  readonly serving: Gauge;
+}
+
+interface Exposition extends EnvoyExposition {
+  readonly registry: Registry;
+  readonly startup: Gauge;
+  readonly scrapes: Counter;
+  readonly scrapeFailures: Counter;
+  readonly epochs: Counter;
+  readonly uncaught: Counter;
+  readonly lostLines: Counter;
+}
+
+/** Seconds: an Envoy on an idle machine is live in some 0.2, one that is not live in 20 is given up beside a serving one. */
+const timeToLiveBuckets = [0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 20, 60];
+
+async function createExposition(): Promise<Exposition> {
+  // The package is CommonJS; its names are found on the default export in every bundle.
+  const { default: client } = await import('prom-client');
+  const registry = new client.Registry();
+  client.collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  return {
+    registry,
+    startup: new client.Gauge({
+      name: 'istio_agent_startup_duration_seconds',
+      help: 'Time from the start of the agent until its proxy was ready for the first time.',
+      registers,
+    }),
+    scrapes: new client.Counter({
+      name: 'istio_agent_scrapes_total',
+      help: 'Requests for metrics.',
+      registers,
+    }),
+    scrapeFailures: new client.Counter({
+      name: 'istio_agent_scrape_failures_total',
+      help: 'Parts of the metrics that could not be had.',
+      labelNames: ['type'],
+      registers,
+    }),
+    epochs: new client.Counter({
+      name: 'istio_agent_envoy_epochs_total',
+      help: 'Envoys that were started, became live, or ended without an order.',
+      labelNames: ['event'],
+      registers,
+    }),
+    uncaught: new client.Counter({
+      name: 'istio_agent_uncaught_errors_total',
+      help: 'Errors that nobody caught: bugs, after which the agent went on.',
+      labelNames: ['origin'],
+      registers,
+    }),
+    lostLines: new client.Counter({
+      name: 'istio_agent_lost_lines_total',
+      help: 'Lines of the log and records of the trace that could not be written: a full disk, a reader that does not read.',
+      labelNames: ['of'],
+      registers,
+    }),
+    ...createEnvoyExposition(client, registers),
+  };
+}
+
+function createEnvoyExposition(client: typeof import('prom-client'), registers: Registry[]): EnvoyExposition {
+  return {
+    restarts: new client.Counter({
+      name: 'istio_agent_envoy_restarts_total',
+      help: 'Starts of Envoy: why, how, and what came of them.',
+      labelNames: ['reason', 'how', 'outcome'],
+      registers,
+    }),
+    timeToLive: new client.Histogram({
+      name: 'istio_agent_envoy_time_to_live_seconds',
+      help: 'Time from the start of an Envoy process until it served.',
+      buckets: timeToLiveBuckets,
+      registers,
+    }),
+    notServing: new client.Counter({
+      name: 'istio_agent_envoy_not_serving_seconds_total',
+      help: 'Time without a serving Envoy, since one served for the first time.',
+      registers,
+    }),
+    serving: new client.Gauge({
+      name: 'istio_agent_envoy_serving',
+      help: 'Whether an Envoy serves. The label names it, or the one that served last.',
+      labelNames: ['epoch'],
+      registers,
+    }),
+  };
+}

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import type { RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
+import { createRecorder } from '../../runtime/actors/actor-system.ts';
+import { narrate } from '../../runtime/actors/narrate.ts';
+import { createLogger } from '../../runtime/log.ts';
+import { tellRestart } from './restart-narration.ts';
+
+function told(...events: (RestartDecided | RestartEnded)[]): string[] {
+  const lines: string[] = [];
+  const recorder = createRecorder({ program: 'test' });
+  narrate(recorder, createLogger({ write: (line) => lines.push(line.trimEnd()) }), { tell: tellRestart });
+  for (const event of events) recorder.record({ kind: 'event', from: 'supervisor', to: 'agent', event: { ...event } });
+  return lines.map((line) => line.split('\t').slice(1).join(' '));
+}
+
+const restart = { name: 'epoch-1', epoch: 1, reason: 'configuration changed', how: 'hot restart' } as const;
+
+test('a decision and its outcome are a line each, with why, how, and how long it took', () => {
+  expect(
+    told(
+      { type: 'restart.decided', ...restart, attempt: 2 },
+      { type: 'restart.ended', ...restart, outcome: 'live', timeToLiveMs: 240 },
+    ),
+  ).toEqual([
+    'info default epoch-1 is being started  restart.reason="configuration changed"  restart.how="hot restart"  attempt=2',
+    'info default epoch-1 is live  restart.reason="configuration changed"  restart.how="hot restart"  restart.outcome=live  timeToLiveMs=240',
+  ]);
+});
+
+test('an outcome that nobody wanted is a warning; a start that is called off is none', () => {
+  const [died, calledOff] = told(
+    { type: 'restart.ended', ...restart, outcome: 'died' },
+    { type: 'restart.ended', ...restart, outcome: 'called off' },
+  );
+  expect(died).toMatch(/^warn default epoch-1 has not become live .*restart\.outcome=died$/);
+  expect(calledOff).toMatch(/^info default epoch-1 has not become live .*restart\.outcome="called off"$/);
+});
+
+test('what others say is told as ever', () => {
+  const record = { kind: 'event', from: 'a', to: 'b', seq: 1, t: 0, event: { type: 'restart.ended' } } as const;
+  expect(tellRestart(record)).toBeUndefined();
+  expect(tellRestart({ ...record, to: 'agent', event: { type: 'signal.received' } })).toBeUndefined();
+});

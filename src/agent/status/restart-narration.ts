@@ -1,0 +1,28 @@
+/** What the log says of a start of Envoy: one line when it is decided, one when it is over. Pure. */
+import type { RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
+import type { Telling } from '../../runtime/actors/narrate.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
+
+/** @returns undefined for a record that is about something else */
+export function tellRestart(record: TraceRecord): Telling | undefined {
+  const restart = restartIn(record);
+  if (restart === undefined) return undefined;
+  const { name, reason, how } = restart;
+  const fields = { 'restart.reason': reason, 'restart.how': how };
+  if (restart.type === 'restart.decided') {
+    return { level: 'info', line: `${name} is being started`, fields: { ...fields, attempt: restart.attempt } };
+  }
+  const { outcome, timeToLiveMs } = restart;
+  return {
+    level: outcome === 'live' || outcome === 'called off' ? 'info' : 'warn',
+    line: outcome === 'live' ? `${name} is live` : `${name} has not become live`,
+    fields: { ...fields, 'restart.outcome': outcome, ...(timeToLiveMs !== undefined && { timeToLiveMs }) },
+  };
+}
+
+/** What the supervisor tells the agent of a start; undefined for any other record. */
+export function restartIn(record: TraceRecord): RestartDecided | RestartEnded | undefined {
+  if (record.kind !== 'event' || record.to !== 'agent') return undefined;
+  const event = record.event as unknown as RestartDecided | RestartEnded;
+  return event.type === 'restart.decided' || event.type === 'restart.ended' ? event : undefined;
+}

@@ -1,0 +1,41 @@
+/** Values by text, each as long as somebody holds it: so that of equal things there is one, and none is kept for it. */
+import type { Config } from '../config/config.ts';
+
+export class WeakValues<Value extends object> {
+  readonly #values = new Map<string, WeakRef<Value>>();
+  readonly #gone = new FinalizationRegistry<string>((key) => {
+    // Another may have come in its place.
+    if (this.#values.get(key)?.deref() === undefined) this.#values.delete(key);
+  });
+
+  /** Those that are held, and some that were until lately. */
+  get size(): number {
+    return this.#values.size;
+  }
+
+  get(key: string): Value | undefined {
+    return this.#values.get(key)?.deref();
+  }
+
+  set(key: string, value: Value): void {
+    this.#values.set(key, new WeakRef(value));
+    this.#gone.register(value, key);
+  }
+}
+
+const numbers = new WeakMap<Config, number>();
+let lastNumber = 0;
+
+/** A text of the very objects in a list, another one when an object changed. */
+export function identityText(configs: readonly Config[]): string {
+  return configs.map(numberOf).join();
+}
+
+function numberOf(config: Config): number {
+  let number = numbers.get(config);
+  if (number === undefined) {
+    number = ++lastNumber;
+    numbers.set(config, number);
+  }
+  return number;
+}

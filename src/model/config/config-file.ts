@@ -1,0 +1,236 @@
+/**
+ * A file of configuration objects: YAML text in, objects and problems out. Pure; the same text gives the same result.
+ *
+ * Documents that are the same as in the previous version of the file are not read again, so that an edit of one object
+ * costs one object, and what did not change keeps its identity.
+ */
+import { hash } from 'node:crypto';
+import * as E from 'fp-ts/lib/Either.js';
+import { type FieldError, isObject } from '../fields/decode.ts';
+import { type KindName, kinds } from '../kinds/index.ts';
+import {
+  type Position,
+  parseYamlDocument,
+  splitDocuments,
+  type TextPart,
+  type YamlDocument,
+} from '../yaml/yaml-document.ts';
+import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
+import { type BadEnvelope, type Envelope, kindNamed, readEnvelope } from './envelope.ts';
+import type { Problem } from './problem.ts';
+
+export interface ConfigFile {
+  readonly configs: readonly Config[];
+  readonly problems: readonly Problem[];
+  /** What each document gave, by its text: for the next version of the file. */
+  readonly documents: ReadonlyMap<string, DocumentResult>;
+}
+
+/** Lines are counted from the document's first. */
+interface DocumentResult {
+  readonly line: number;
+  readonly configs: readonly Config[];
+  readonly problems: readonly Problem[];
+}
+
+export interface ReadOptions {
+  /** Of objects that do not say their own; milliseconds since the epoch. Give the same number again for the same object. */
+  readonly creationTimestamp: number;
+  /** What the file's previous text gave. */
+  readonly previous?: ConfigFile;
+}
+
+/** Reads a file's text (spec/discovery.md §4.3). Bad objects are left out, each with its problems. */
+export function readConfigFile(file: string, text: string, options: ReadOptions): ConfigFile {
+  const documents = new Map<string, DocumentResult>();
+  const configs: Config[] = [];
+  const problems: Problem[] = [];
+  for (const part of splitDocuments(text)) {
+    const known = documents.get(part.text) ?? options.previous?.documents.get(part.text);
+    const result = known === undefined ? readDocument(file, part, options) : moved(known, part.line);
+    documents.set(part.text, result);
+    configs.push(...result.configs);
+    problems.push(...result.problems);
+  }
+  return { configs, problems, documents };
+}
+
+/** The same document at another line. Specs keep their identity, and everything does when the line is the same. */
+function moved(result: DocumentResult, line: number): DocumentResult {
+  const by = line - result.line;
+  if (by === 0) return result;
+  return {
+    line,
+    configs: result.configs.map((config) =>
+      Object.freeze({
+        ...config,
+        ...(config.source && { source: { ...config.source, line: config.source.line + by } }),
+      }),
+    ),
+    problems: result.problems.map((problem) => ({ ...problem, line: problem.line + by })),
+  };
+}
+
+function readDocument(file: string, part: TextPart, options: ReadOptions): DocumentResult {
+  const document = parseYamlDocument(part);
+  const reader = new DocumentReader(file, document, options);
+  if (document.mistakes.length > 0) reader.refuseSyntax();
+  else if (document.value !== null && document.value !== undefined) reader.readObject(document.value, '');
+  const problems = reader.problems.toSorted((a, b) => a.line - b.line || (a.column ?? 0) - (b.column ?? 0));
+  return { line: part.line, configs: reader.configs, problems };
+}
+
+/** The table pairs each kind's decoder with its own rules. */
+type AboutSpec = (spec: unknown, annotations: Readonly<Record<string, string>>) => readonly FieldError[];
+
+class DocumentReader {
+  readonly configs: Config[] = [];
+  readonly problems: Problem[] = [];
+  private readonly file: string;
+  private readonly document: YamlDocument;
+  private readonly options: ReadOptions;
+
+  constructor(file: string, document: YamlDocument, options: ReadOptions) {
+    this.file = file;
+    this.document = document;
+    this.options = options;
+  }
+
+  /** What can be read of a broken document may still tell which object it was. */
+  refuseSyntax(): void {
+    const key = keyOfBroken(this.document.value);
+    for (const { line, column, message } of this.document.mistakes) {
+      this.report('error', { line, column }, `YAML: ${message}`, key === undefined ? {} : { key });
+    }
+  }
+
+  /** @param path of the object in its document: empty, or `items[3]` of a List. */
+  readObject(value: unknown, path: string): void {
+    if (isObject(value) && value.kind === 'List' && Array.isArray(value.items)) {
+      for (const [index, item] of value.items.entries()) this.readObject(item, joined(path, `items[${index}]`));
+      return;
+    }
+    const envelope = readEnvelope(value);
+    if (envelope._tag === 'skipped') this.reportAt('warning', path, 'kind', envelope.reason);
+    else if (envelope._tag === 'bad') {
+      this.reportAll(envelope.errors, path, '', envelope.key);
+      this.refuseSpec(envelope, path);
+    } else this.readSpec(envelope, path);
+  }
+
+  /** An object that nothing comes of: what else is wrong with it is told all the same. */
+  private refuseSpec({ body, key }: BadEnvelope, path: string): void {
+    if (body === undefined) return;
+    const decoded = kinds[body.kind].decode(body.spec, key?.namespace ?? 'default');
+    if (E.isLeft(decoded)) this.reportAll(decoded.left, path, bodyOf(body.kind), key);
+  }
+
+  private readSpec(envelope: Envelope, path: string): void {
+    const { key } = envelope;
+    const kind = kinds[envelope.kind];
+    const decoded = kind.decode(envelope.spec, key.namespace);
+    const body = bodyOf(envelope.kind);
+    if (E.isLeft(decoded)) {
+      this.reportAll(decoded.left, path, body, key);
+      return;
+    }
+    const mistakes = (kind.annotationMistakes as AboutSpec | undefined)?.(decoded.right, envelope.annotations) ?? [];
+    for (const error of mistakes) this.reportAt('error', path, joined('metadata', error.path), error.message, key);
+    if (mistakes.length > 0) return;
+    // The table pairs each kind's decoder with its own warnings.
+    for (const warning of (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(decoded.right)) {
+      this.reportAt('warning', path, joined(body, warning.path), warning.message, key);
+    }
+    const config: Config = {
+      kind: key.kind,
+      apiVersion: envelope.apiVersion,
+      name: key.name,
+      namespace: key.namespace,
+      labels: envelope.labels,
+      annotations: envelope.annotations,
+      resourceVersion: contentHash([envelope.labels, envelope.annotations, envelope.spec, envelope.status]),
+      creationTimestamp: envelope.creationTimestamp ?? this.options.creationTimestamp,
+      spec: decoded.right,
+      ...(envelope.status === undefined ? {} : { status: envelope.status }),
+      source: { file: this.file, line: this.document.positionOf(path).line },
+    };
+    this.configs.push(Object.freeze(config));
+  }
+
+  private reportAll(mistakes: readonly FieldError[], path: string, body: string, key?: ConfigKey): void {
+    for (const { path: field, message, forgiven } of mistakes) {
+      this.reportAt(forgiven ? 'warning' : 'error', path, joined(body, field), message, key);
+    }
+  }
+
+  private reportAt(severity: Problem['severity'], path: string, field: string, message: string, key?: ConfigKey): void {
+    const position = this.document.positionOf(joined(path, field));
+    this.report(severity, position, message, { ...(field === '' ? {} : { field }), ...(key && { key }) });
+  }
+
+  private report(
+    severity: Problem['severity'],
+    { line, column }: Position,
+    message: string,
+    about: { readonly field?: string; readonly key?: ConfigKey },
+  ): void {
+    const object = about.key === undefined ? {} : { object: objectText(about.key) };
+    this.problems.push({ severity, file: this.file, line, column, ...object, ...about, message });
+  }
+}
+
+/** `VirtualService shop/web`. */
+function objectText(key: ConfigKey): string {
+  return `${key.kind} ${key.namespace}/${key.name}`;
+}
+
+/** Where in an object that is which its kind decodes. */
+function bodyOf(kind: KindName): string {
+  return kinds[kind].body === 'spec' ? 'spec' : '';
+}
+
+function joined(path: string, field: string): string {
+  if (path === '' || field === '') return path + field;
+  return field.startsWith('[') ? path + field : `${path}.${field}`;
+}
+
+function keyOfBroken(value: unknown): ConfigKey | undefined {
+  if (!isObject(value) || !isObject(value.metadata) || typeof value.kind !== 'string') return undefined;
+  const { name, namespace } = value.metadata;
+  if (typeof name !== 'string') return undefined;
+  const kind = kindNamed(value.apiVersion, value.kind);
+  return { kind, namespace: typeof namespace === 'string' ? namespace : 'default', name };
+}
+
+function contentHash(content: unknown): string {
+  return hash('sha1', JSON.stringify(content), 'hex').slice(0, 16);
+}
+
+/** Keeps the first object of each key; each other is a problem that says where the first is. */
+export function withoutRepetitions(configs: readonly Config[]): {
+  readonly configs: readonly Config[];
+  readonly problems: readonly Problem[];
+} {
+  const first = new Map<string, Config>();
+  const problems: Problem[] = [];
+  for (const config of configs) {
+    const key = configKeyText(configKeyOf(config));
+    const earlier = first.get(key);
+    if (earlier === undefined) first.set(key, config);
+    else problems.push(repetition(config, earlier));
+  }
+  return { configs: [...first.values()], problems };
+}
+
+/** Says that an object's key is another's already. */
+export function repetition(config: Config, first: Config): Problem {
+  const key = configKeyOf(config);
+  return {
+    severity: 'error',
+    file: config.source?.file ?? '',
+    line: config.source?.line ?? 1,
+    object: objectText(key),
+    key,
+    message: `is defined twice; the one in ${first.source?.file}:${first.source?.line} is in force`,
+  };
+}

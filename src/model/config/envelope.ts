@@ -1,0 +1,230 @@
+/** What is around an object's spec: which kind it is, its name, labels and annotations (spec/discovery.md §4.1, §4.2). */
+
+import { type FieldError, fieldPath, isObject } from '../fields/decode.ts';
+import { booleanOf } from '../fields/go-boolean.ts';
+import { isDnsLabel, isObjectName } from '../fields/names.ts';
+import { nearestName } from '../fields/nearest-name.ts';
+import { dryRunAnnotation } from '../kinds/dry-run.ts';
+import { type KindName, kinds } from '../kinds/index.ts';
+import { gatewayServiceAnnotation } from '../push-context/gateway-index.ts';
+import type { ConfigKey } from './config.ts';
+
+export interface Envelope {
+  readonly _tag: 'good';
+  readonly kind: KindName;
+  readonly key: ConfigKey;
+  readonly apiVersion: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Milliseconds since the epoch, when the object says it. */
+  readonly creationTimestamp?: number;
+  readonly spec: unknown;
+  readonly status?: unknown;
+}
+
+export interface BadEnvelope {
+  readonly _tag: 'bad';
+  /** When it could be told. */
+  readonly key?: ConfigKey;
+  /** Of a kind that is read: what is to be decoded, where it is there. */
+  readonly body?: { readonly kind: KindName; readonly spec: unknown };
+  readonly errors: readonly FieldError[];
+}
+
+/** No object of ours, with the reason. */
+export interface Skipped {
+  readonly _tag: 'skipped';
+  readonly reason: string;
+}
+
+/** Kinds that exist but are not read yet, by group. */
+const notYet: Readonly<Record<string, readonly string[]>> = {
+  'extensions.istio.io': ['TrafficExtension'],
+  'gateway.networking.k8s.io': ['GRPCRoute', 'TLSRoute', 'TCPRoute', 'UDPRoute', 'BackendTLSPolicy', 'ListenerSet'],
+};
+
+/** Kinds of Istio 1.4 and before, which nothing reads any more. */
+const retiredGroups: ReadonlySet<string> = new Set(['authentication.istio.io', 'rbac.istio.io', 'config.istio.io']);
+
+const topFields = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
+
+const byGroupAndKind = new Map(
+  Object.values(kinds).map((entry) => [`${entry.group}/${entry.writtenAs ?? entry.kind}`, entry]),
+);
+
+/** The row of a kind that is read. */
+function kindOf(group: string, kind: string) {
+  return byGroupAndKind.get(`${group}/${kind}`);
+}
+
+/** What an object's kind is called here; as written when it is none that is read. */
+export function kindNamed(apiVersion: unknown, kind: string): string {
+  const text = typeof apiVersion === 'string' ? apiVersion : '';
+  return kindOf(text.slice(0, Math.max(text.lastIndexOf('/'), 0)), kind)?.kind ?? kind;
+}
+
+export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
+  if (!isObject(value))
+    return bad(undefined, [{ path: '', message: 'must be an object with apiVersion, kind and metadata' }]);
+  const { apiVersion, kind } = value;
+  const missing = ['apiVersion', 'kind'].filter((field) => typeof value[field] !== 'string');
+  if (typeof apiVersion !== 'string' || typeof kind !== 'string') {
+    return bad(
+      undefined,
+      missing.map((field) => ({ path: field, message: 'is required, and must be a text' })),
+    );
+  }
+  const slash = apiVersion.lastIndexOf('/');
+  const [group, version] = [apiVersion.slice(0, Math.max(slash, 0)), apiVersion.slice(slash + 1)];
+  const known = kindOf(group, kind);
+  if (known === undefined) return { _tag: 'skipped', reason: reasonToSkip(group, kind, apiVersion) };
+  const errors: FieldError[] = [];
+  if (!known.versions.includes(version)) {
+    errors.push({
+      path: 'apiVersion',
+      message: `${version} is not a version of ${kind}: use ${known.versions.join(', ')}`,
+    });
+  }
+  const spec = known.body === 'spec' ? specOf(value, errors) : withoutEnvelope(value);
+  const body = { kind: known.kind, apiVersion, spec, status: known.body === 'spec' ? value.status : undefined };
+  return withMetadata(body, value.metadata, errors, known.scope);
+}
+
+/** The fields of an object that has nothing beside its spec. */
+function specOf(value: Readonly<Record<string, unknown>>, errors: FieldError[]): unknown {
+  for (const field in value) {
+    if (topFields.includes(field)) continue;
+    const near = nearestName(field, topFields);
+    const hint = near === undefined ? ' (fields of the object go under spec)' : `; did you mean ${near}?`;
+    errors.push({ path: field, message: `is not a known field${hint}` });
+  }
+  if (value.spec === undefined || value.spec === null) errors.push({ path: 'spec', message: 'is required' });
+  return value.spec;
+}
+
+function withoutEnvelope({
+  apiVersion: _v,
+  kind: _k,
+  metadata: _m,
+  ...body
+}: Readonly<Record<string, unknown>>): unknown {
+  return body;
+}
+
+interface Body {
+  readonly kind: KindName;
+  readonly apiVersion: string;
+  readonly spec: unknown;
+  readonly status: unknown;
+}
+
+function withMetadata(
+  body: Body,
+  metadata: unknown,
+  errors: FieldError[],
+  scope: 'Namespaced' | 'Cluster',
+): Envelope | BadEnvelope {
+  if (!isObject(metadata))
+    return bad(undefined, [...errors, { path: 'metadata', message: 'is required, with a name' }], body);
+  const { name, creationTimestamp } = metadata;
+  const namespace = scope === 'Cluster' ? '' : (metadata.namespace ?? 'default');
+  if (typeof name !== 'string' || !isObjectName(name)) {
+    errors.push({ path: 'metadata.name', message: nameMistake(name, 'letters, digits, "-" and "."') });
+  }
+  if (scope === 'Namespaced' && (typeof namespace !== 'string' || !isDnsLabel(namespace))) {
+    errors.push({ path: 'metadata.namespace', message: nameMistake(namespace, 'letters, digits and "-"') });
+  }
+  const labels = texts(metadata.labels, 'metadata.labels', errors);
+  const annotations = texts(metadata.annotations, 'metadata.annotations', errors);
+  errors.push(...annotationMistakes(annotations, body.kind));
+  const createdAt = timeOf(creationTimestamp, errors);
+  const named = typeof name === 'string' && typeof namespace === 'string';
+  const key = named ? { kind: body.kind, namespace, name } : undefined;
+  if (errors.length > 0 || key === undefined) return bad(key, errors, body);
+  const { status, ...rest } = body;
+  return {
+    _tag: 'good',
+    ...rest,
+    key,
+    labels,
+    annotations,
+    ...(createdAt === undefined ? {} : { creationTimestamp: createdAt }),
+    ...(status === undefined || status === null ? {} : { status }),
+  };
+}
+
+function bad(key: ConfigKey | undefined, errors: readonly FieldError[], body?: Body): BadEnvelope {
+  const isThere = body?.spec !== undefined && body.spec !== null;
+  return { _tag: 'bad', ...(key && { key }), ...(isThere && { body: { kind: body.kind, spec: body.spec } }), errors };
+}
+
+function nameMistake(name: unknown, allowed: string): string {
+  if (name === undefined || name === null) return 'is required';
+  return `must be a name of lower-case ${allowed}, not ${JSON.stringify(name)}`;
+}
+
+/** Shared by all objects that say nothing. */
+const none: Readonly<Record<string, string>> = Object.freeze({});
+
+function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Record<string, string>> {
+  if (value === undefined || value === null) return none;
+  if (!isObject(value)) {
+    errors.push({ path, message: 'must be a map of texts' });
+    return {};
+  }
+  for (const [key, element] of Object.entries(value)) {
+    if (typeof element !== 'string') {
+      errors.push({
+        path: fieldPath(path, key),
+        message: `must be a text, not ${JSON.stringify(element)}: put it in quotes`,
+      });
+    }
+  }
+  return value as Readonly<Record<string, string>>;
+}
+
+/** §4.5: annotations that only the control plane itself may set, or that mean nothing on these kinds. */
+function annotationMistakes(annotations: Readonly<Record<string, string>>, kind: string): FieldError[] {
+  if (annotations === none) return [];
+  return Object.entries(annotations).flatMap(([key, value]) => {
+    const path = fieldPath('metadata.annotations', key);
+    if (key === gatewayServiceAnnotation && kind === 'Gateway') return [];
+    if (key.startsWith('internal.istio.io/')) return [{ path, message: 'is internal and must not be set' }];
+    if (key !== dryRunAnnotation) return [];
+    if (kind !== 'AuthorizationPolicy') return [{ path, message: `is not supported on ${kind}` }];
+    // What is no text is told already.
+    return typeof value !== 'string' || booleanOf(value) !== undefined
+      ? []
+      : [
+          {
+            path,
+            message: `must be true or false (or 1, t, T, TRUE, True, 0, f, F, FALSE, False), not ${JSON.stringify(value)}`,
+          },
+        ];
+  });
+}
+
+function timeOf(value: unknown, errors: FieldError[]): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  const time = typeof value === 'string' ? Date.parse(value) : Number.NaN;
+  if (!Number.isNaN(time)) return time;
+  errors.push({
+    path: 'metadata.creationTimestamp',
+    message: `must be a time such as 2024-05-01T12:00:00Z, not ${JSON.stringify(value)}`,
+  });
+  return undefined;
+}
+
+function reasonToSkip(group: string, kind: string, apiVersion: string): string {
+  if (notYet[group]?.includes(kind)) return `${kind} (${apiVersion}) is not read from files yet; it is skipped`;
+  if (retiredGroups.has(group)) return `${kind} (${apiVersion}) is of an old Istio and has no effect; it is skipped`;
+  const writable = Object.values(kinds).filter((entry) => entry.writtenAs === undefined);
+  const elsewhere = writable.find((entry) => entry.kind === kind);
+  if (elsewhere !== undefined)
+    return `${kind} is of ${elsewhere.group}/${elsewhere.versions[0]}, not ${apiVersion}; it is skipped`;
+  const near = nearestName(
+    kind,
+    writable.map((entry) => entry.kind),
+  );
+  return `${kind} (${apiVersion}) is not a known kind; it is skipped${near === undefined ? '' : ` (did you mean ${near}?)`}`;
+}

@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import { configKeyText, parseConfigKey } from '../config/config.ts';
+import { isCidr, isHostname, isHostOrWildcard, isObjectName } from './names.ts';
+import { nearestName } from './nearest-name.ts';
+
+describe('names and addresses', () => {
+  it.each([
+    [isHostname, 'a-1.example.com', true],
+    [isHostname, 'a_b.example.com', true],
+    [isHostname, '-a.b', false],
+    [isHostname, 'a..b', false],
+    [isHostname, `${'a'.repeat(64)}.b`, false],
+    [isHostOrWildcard, '*.a.b', true],
+    [isHostOrWildcard, '*', true],
+    [isHostOrWildcard, 'a.*.b', false],
+    [isHostOrWildcard, '*a.b', false],
+    [isObjectName, 'a.b-c', true],
+    [isObjectName, 'A', false],
+    [isCidr, '10.0.0.0/8', true],
+    [isCidr, '10.0.0.0/33', false],
+    [isCidr, '2001:db8::/64', true],
+    [isCidr, '10.0.0.0', false],
+  ])('%o of %s is %s', (check, value, expected) => {
+    expect(check(value)).toBe(expected);
+  });
+
+  it.each([
+    ['timout', 'timeout'],
+    ['Timeout', 'timeout'],
+    ['rout', 'route'],
+    ['x', undefined],
+    ['completely', undefined],
+  ])('of what was probably meant by %s: %s', (written, expected) => {
+    expect(nearestName(written, ['timeout', 'route', 'retries'])).toBe(expected);
+  });
+
+  it('of an object survive being written as one text', () => {
+    const key = { kind: 'ServiceEntry', namespace: 'shop', name: '*.example.com' };
+    expect(parseConfigKey(configKeyText(key))).toEqual(key);
+  });
+});

@@ -1,0 +1,116 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { isLeft, isRight } from 'fp-ts/lib/Either.js';
+import { describe, expect, it } from 'vitest';
+import { createAuthority } from '../../../../test/certs/authority.ts';
+import { credentialWarnings, serverCertificateOf, trustedRootsOf, trustedRootsOfConfigMap } from './credential.ts';
+import type { Secret } from './secret.ts';
+
+const authority = createAuthority();
+const web = authority.issue(['web.test']);
+const other = authority.issue(['other.test']);
+
+function secret(stringData: Secret['stringData']): Secret {
+  return { type: 'Opaque', data: {}, stringData };
+}
+
+const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
+
+describe('a certificate and key', () => {
+  it.each([
+    ['of a TLS Secret', { 'tls.crt': web.certificate, 'tls.key': web.privateKey }],
+    ['of a generic Secret', { cert: web.certificate, key: web.privateKey }],
+    [
+      'of one that has both: the generic names count',
+      { cert: web.certificate, key: web.privateKey, 'tls.crt': other.certificate, 'tls.key': other.privateKey },
+    ],
+    [
+      'of one with half of a generic pair',
+      { cert: other.certificate, 'tls.crt': web.certificate, 'tls.key': web.privateKey },
+    ],
+  ])('is read: %s', (_, entries: Record<string, string>) => {
+    const read = serverCertificateOf(secret(entries));
+    if (isLeft(read)) throw new Error(read.left);
+    expect([text(read.right.chain), text(read.right.privateKey)]).toEqual([web.certificate, web.privateKey]);
+  });
+
+  it('keeps the chain whole, and the answer of the authority’s responder', () => {
+    const chain = `${web.certificate}\n${authority.certificate}`;
+    const read = serverCertificateOf(
+      secret({ 'tls.crt': chain, 'tls.key': web.privateKey, 'tls.ocsp-staple': 'signed' }),
+    );
+    if (isLeft(read)) throw new Error(read.left);
+    expect(text(read.right.chain)).toBe(chain);
+    expect(text(read.right.ocspStaple!)).toBe('signed');
+  });
+
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey;
+  const ed25519 = generateKeyPairSync('ed25519').privateKey;
+  const pem = (key: typeof rsa): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
+
+  it.each([
+    ['there are none', {}, /neither tls.crt and tls.key nor cert and key/],
+    ['there is no key', { 'tls.crt': web.certificate }, /neither/],
+    ['the certificate is none', { 'tls.crt': 'x', 'tls.key': web.privateKey }, /no PEM certificate/],
+    [
+      'one of the chain is none',
+      {
+        'tls.crt': `${web.certificate}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----`,
+        'tls.key': web.privateKey,
+      },
+      /no PEM certificate/,
+    ],
+    ['the key is none', { 'tls.crt': web.certificate, 'tls.key': 'x' }, /no PEM private key/],
+    [
+      'the key is another’s',
+      { cert: web.certificate, key: other.privateKey },
+      /^cert and key: .*not the certificate’s/,
+    ],
+    ['the key is too short', { cert: web.certificate, key: pem(rsa) }, /2048 bits/],
+    ['the key is of a kind that Envoy takes none of', { cert: web.certificate, key: pem(ed25519) }, /RSA or ECDSA/],
+  ])('is refused, and not repeated: %s', (_, entries: Record<string, string>, reason) => {
+    const read = serverCertificateOf(secret(entries));
+    expect(isLeft(read) && read.left).toMatch(reason);
+  });
+});
+
+describe('certificates of authorities', () => {
+  const roots = authority.certificate;
+
+  it.each([
+    ['ca.crt', { 'ca.crt': roots }],
+    ['cacert', { cacert: roots }],
+    ['both: the generic name counts', { cacert: roots, 'ca.crt': other.certificate }],
+  ])('are read of a Secret: %s', (_, entries: Record<string, string>) => {
+    const read = trustedRootsOf(secret(entries));
+    expect(isRight(read) && text(read.right.certificates)).toBe(roots);
+    expect(isRight(read) && read.right.crl).toBeUndefined();
+  });
+
+  it('come with what they revoked', () => {
+    const read = trustedRootsOf(secret({ 'ca.crt': roots, 'ca.crl': 'list' }));
+    expect(isRight(read) && text(read.right.crl!)).toBe('list');
+  });
+
+  it('are read of a ConfigMap, as text or as bytes', () => {
+    const asText = trustedRootsOfConfigMap({ data: { 'ca.crt': roots }, binaryData: {} });
+    const asBytes = trustedRootsOfConfigMap({
+      data: {},
+      binaryData: { cacert: Buffer.from(roots).toString('base64') },
+    });
+    for (const read of [asText, asBytes]) expect(isRight(read) && text(read.right.certificates)).toBe(roots);
+    expect(isLeft(trustedRootsOfConfigMap({ data: { 'ca.crt': 'x' }, binaryData: {} }))).toBe(true);
+  });
+});
+
+describe('a Secret that looks like a credential and is none', () => {
+  it.each([
+    ['a good one', secret({ cert: web.certificate, key: web.privateKey, cacert: authority.certificate }), []],
+    ['something else', secret({ password: 'x' }), []],
+    ['a key of another certificate', secret({ 'tls.crt': web.certificate, 'tls.key': other.privateKey }), ['tls.key']],
+    ['two mistakes', secret({ cert: 'x', key: 'y', 'ca.crt': 'z' }), ['cert and key', 'ca.crt']],
+  ])('has its own warning: %s', (_, given, wanted) => {
+    const warnings = credentialWarnings(given);
+    expect(warnings).toHaveLength(wanted.length);
+    for (const [index, part] of wanted.entries()) expect(warnings[index]!.message).toContain(part);
+  });
+});

@@ -1,0 +1,29 @@
+/** Services whose clients must stay in their own cluster (spec/discovery.md §5.7 "cluster-local hosts"). */
+import { mostSpecific } from '../fields/hostname.ts';
+import type { MeshConfig } from './mesh-config.ts';
+
+export class ClusterLocalHosts {
+  readonly #settings: ReadonlyMap<string, boolean>;
+
+  /** @param domain `cluster.local` */
+  constructor(mesh: Pick<MeshConfig, 'serviceSettings' | 'defaultConfig'>, domain: string) {
+    const discovery = mesh.defaultConfig.discoveryAddress.replace(/:\d+$/, '');
+    const settings = new Map([
+      [`*.kube-system.svc.${domain}`, true],
+      [`kubernetes.default.svc.${domain}`, true],
+      [discovery, true],
+      // Its short form, as the agents' default has it.
+      [`${discovery}.${domain}`, true],
+    ]);
+    for (const { hosts = [], settings: said } of mesh.serviceSettings) {
+      for (const host of hosts) settings.set(host, said?.clusterLocal ?? false);
+    }
+    this.#settings = settings;
+  }
+
+  /** The most specific setting that the host lies within decides. */
+  has(hostname: string): boolean {
+    const found = mostSpecific(hostname, this.#settings);
+    return found !== undefined && this.#settings.get(found) === true;
+  }
+}

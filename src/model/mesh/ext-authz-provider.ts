@@ -1,0 +1,148 @@
+/**
+ * Extension providers of the mesh that decide about requests and connections: `envoyExtAuthzHttp`, `envoyExtAuthzGrpc`
+ * (spec/discovery.md §8.10, CUSTOM).
+ */
+import * as E from 'fp-ts/lib/Either.js';
+import {
+  boolean,
+  count,
+  type Decoder,
+  dictionary,
+  durationAtLeast,
+  type FieldError,
+  fieldPath,
+  forgivingUnknown,
+  integer,
+  list,
+  mapped,
+  name,
+  optional,
+  port,
+  refine,
+  required,
+  struct,
+  text,
+  withDefault,
+} from '../fields/decode.ts';
+import { lineMistake, mistakeAt } from '../kinds/field-rules.ts';
+import { headerNameMistake } from '../kinds/virtual-service.rules.ts';
+import type { ExtensionProvider } from './mesh-config.ts';
+
+/** How much of a request's body the service is shown. */
+export interface ShownBody {
+  readonly maxRequestBytes: number;
+  /** Of a longer body its beginning is shown; else the request is refused with 413. */
+  readonly allowPartialMessage?: boolean;
+  /** gRPC: as bytes, which need not be UTF-8. */
+  readonly packAsBytes?: boolean;
+}
+
+interface ExtAuthzSettings {
+  /** `host` or `namespace/host` of a service of the mesh. */
+  readonly service: string;
+  readonly port: number;
+  readonly timeoutMs?: number;
+  /** Requests pass when the service does not answer. */
+  readonly failOpen?: boolean;
+  /** Answered to the client when the service does not answer; 403 when absent. */
+  readonly statusOnError?: number;
+  readonly clearRouteCache?: boolean;
+  readonly includeRequestBodyInCheck?: ShownBody;
+}
+
+/** Texts are names of headers; `*` at one end stands for anything. */
+export interface HttpExtAuthz extends ExtAuthzSettings {
+  readonly pathPrefix?: string;
+  readonly includeRequestHeadersInCheck?: readonly string[];
+  readonly includeAdditionalHeadersInCheck?: Readonly<Record<string, string>>;
+  readonly headersToUpstreamOnAllow?: readonly string[];
+  readonly headersToDownstreamOnAllow?: readonly string[];
+  readonly headersToDownstreamOnDeny?: readonly string[];
+}
+
+export type ExtAuthzProvider =
+  | ({ readonly protocol: 'http' } & HttpExtAuthz)
+  | ({ readonly protocol: 'grpc' } & ExtAuthzSettings);
+
+const body: Decoder<ShownBody> = struct<ShownBody>({
+  maxRequestBytes: required(integer(1, 2 ** 31 - 1)),
+  allowPartialMessage: optional(boolean),
+  packAsBytes: optional(boolean),
+});
+
+/** `503`, as a text or as a number. */
+const status: Decoder<number> = (value, path) => {
+  const asNumber = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  return refine(count, (code, at) =>
+    mistakeAt(at, code >= 200 && code <= 599 ? undefined : 'must be an HTTP status from 200 to 599'),
+  )(asNumber, path);
+};
+
+const common = {
+  service: required(name),
+  port: required(port),
+  timeoutMs: optional(durationAtLeast(1), 'timeout'),
+  failOpen: optional(boolean),
+  statusOnError: optional(status),
+  clearRouteCache: optional(boolean),
+  includeRequestBodyInCheck: optional(body),
+};
+
+const headerNames = optional(list(name));
+
+/** Envoy refuses a listener with other values. */
+const headerValue = refine(text, (value, path) => mistakeAt(path, lineMistake(value)));
+
+const http: Decoder<ExtAuthzProvider> = mapped(
+  struct<HttpExtAuthz & { includeHeadersInCheck: readonly string[] }>({
+    ...common,
+    pathPrefix: optional(
+      refine(text, (prefix, path) => mistakeAt(path, /^(\/.*)?$/.test(prefix) ? undefined : 'must begin with /')),
+    ),
+    includeRequestHeadersInCheck: headerNames,
+    // The older name.
+    includeHeadersInCheck: withDefault(list(name), []),
+    includeAdditionalHeadersInCheck: optional(
+      refine(dictionary(headerValue), (headers, path) =>
+        Object.keys(headers).flatMap((header) => mistakeAt(fieldPath(path, header), headerNameMistake(header))),
+      ),
+    ),
+    headersToUpstreamOnAllow: headerNames,
+    headersToDownstreamOnAllow: headerNames,
+    headersToDownstreamOnDeny: headerNames,
+  }),
+  ({ includeHeadersInCheck, ...settings }) => ({
+    protocol: 'http' as const,
+    ...settings,
+    includeRequestHeadersInCheck: [...includeHeadersInCheck, ...(settings.includeRequestHeadersInCheck ?? [])],
+  }),
+);
+
+const grpc: Decoder<ExtAuthzProvider> = mapped(struct<ExtAuthzSettings>(common), (settings) => ({
+  protocol: 'grpc' as const,
+  ...settings,
+}));
+
+const decoders: Readonly<Record<string, Decoder<ExtAuthzProvider>>> = {
+  envoyExtAuthzHttp: http,
+  envoyExtAuthzGrpc: grpc,
+};
+
+const decoded = new WeakMap<ExtensionProvider, E.Either<readonly FieldError[], ExtAuthzProvider> | undefined>();
+
+/** Undefined for a provider of another type; else its settings, or what is wrong with them. Fields that are not known are ignored. */
+export function extAuthzProvider(
+  provider: ExtensionProvider,
+): E.Either<readonly FieldError[], ExtAuthzProvider> | undefined {
+  if (!decoded.has(provider)) decoded.set(provider, decode(provider));
+  return decoded.get(provider);
+}
+
+function decode(provider: ExtensionProvider): E.Either<readonly FieldError[], ExtAuthzProvider> | undefined {
+  const type = Object.keys(decoders).find((key) => provider[key] !== undefined);
+  if (type === undefined) return undefined;
+  const result = forgivingUnknown(decoders[type]!)(provider[type]);
+  return E.isLeft(result)
+    ? E.left(result.left.map(({ path, message }) => ({ path: `${type}.${path}`, message })))
+    : E.right(result.right.value);
+}

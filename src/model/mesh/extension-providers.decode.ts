@@ -1,0 +1,147 @@
+/** Decoding of the settings of telemetry's providers. What they say that is not known here has no effect (§3.3). */
+import {
+  anything,
+  boolean,
+  count,
+  type Decoded,
+  type Decoder,
+  dictionary,
+  durationAtLeast,
+  type FieldError,
+  type Fields,
+  forgivingUnknown,
+  integer,
+  list,
+  name,
+  optional,
+  port,
+  refine,
+  required,
+  struct,
+  text,
+} from '../fields/decode.ts';
+import { logFormatMistake } from '../fields/log-format.ts';
+import { mistakeAt } from '../kinds/field-rules.ts';
+import type {
+  DatadogProvider,
+  FileAccessLogProvider,
+  GrpcAccessLogProvider,
+  LogFormat,
+  OpenTelemetryAccessLogProvider,
+  OpenTelemetryTracingProvider,
+  ProviderAddress,
+  SkyWalkingProvider,
+  ZipkinProvider,
+} from './extension-providers.ts';
+
+const address: Fields<ProviderAddress> = { service: required(name), port: required(port) };
+
+/** A text in which `%…%` stands for something of the request. */
+const formatText: Decoder<string> = refine(text, (format, path) => mistakeAt(path, logFormatMistake(format)));
+
+const labels: Decoder<Readonly<Record<string, unknown>>> = refine(dictionary(anything), (given, path) =>
+  labelMistakes(given, path),
+);
+
+/** Of a format in JSON. */
+export function labelMistakes(value: unknown, path: string): FieldError[] {
+  if (typeof value === 'string') return mistakeAt(path, logFormatMistake(value));
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, item]) => labelMistakes(item, `${path}.${key}`));
+}
+
+const anyFormat = struct<LogFormat>({ text: optional(formatText), labels: optional(labels) });
+
+const logFormat: Decoder<LogFormat> = refine(anyFormat, (format, path) =>
+  mistakeAt(
+    path,
+    (format.text === undefined) === (format.labels === undefined) ? 'must have one of text, labels' : undefined,
+  ),
+);
+
+const file = struct<FileAccessLogProvider>({
+  path: required(name),
+  logFormat: optional(logFormat),
+  omitEmptyValues: optional(boolean),
+});
+
+const grpc = struct<GrpcAccessLogProvider>({
+  ...address,
+  logName: optional(text),
+  filterStateObjectsToLog: optional(list(name)),
+  additionalRequestHeadersToLog: optional(list(name)),
+  additionalResponseHeadersToLog: optional(list(name)),
+  additionalResponseTrailersToLog: optional(list(name)),
+});
+
+const openTelemetryLog = struct<OpenTelemetryAccessLogProvider>({
+  ...address,
+  logName: optional(text),
+  logFormat: optional(anyFormat),
+});
+
+const zipkin = struct<ZipkinProvider>({
+  ...address,
+  maxTagLength: optional(count),
+  enable64bitTraceId: optional(boolean),
+  path: optional(text),
+});
+
+const datadog = struct<DatadogProvider>({ ...address, maxTagLength: optional(count) });
+
+const skywalking = struct<SkyWalkingProvider>({ ...address, accessToken: optional(text) });
+
+type Header = NonNullable<NonNullable<OpenTelemetryTracingProvider['http']>['headers']>[number];
+
+const header = struct<Header>({ name: required(name), value: optional(text), envName: optional(text) });
+
+/** Whose collector takes spans by one protocol: gRPC unless it says HTTP. */
+const openTelemetry = refine(
+  struct<OpenTelemetryTracingProvider>({
+    ...address,
+    maxTagLength: optional(count),
+    http: optional(
+      struct<NonNullable<OpenTelemetryTracingProvider['http']>>({
+        path: required(name),
+        timeoutMs: optional(durationAtLeast(1), 'timeout'),
+        headers: optional(list(header)),
+      }),
+    ),
+    grpc: optional(
+      struct<NonNullable<OpenTelemetryTracingProvider['grpc']>>({
+        timeoutMs: optional(durationAtLeast(1), 'timeout'),
+        initialMetadata: optional(list(header)),
+      }),
+    ),
+    resourceDetectors: optional(
+      struct<NonNullable<OpenTelemetryTracingProvider['resourceDetectors']>>({
+        environment: optional(struct<object>({})),
+        dynatrace: optional(struct<object>({})),
+      }),
+    ),
+    dynatraceSampler: optional(
+      struct<NonNullable<OpenTelemetryTracingProvider['dynatraceSampler']>>({
+        tenant: required(name),
+        clusterId: required(integer(-(2 ** 31), 2 ** 31 - 1)),
+        rootSpansPerMinute: optional(count),
+      }),
+    ),
+  }),
+  ({ http, grpc: byGrpc }, path) =>
+    mistakeAt(path, http !== undefined && byGrpc !== undefined ? 'must have only one of http, grpc' : undefined),
+);
+
+type Settings = (value: unknown) => Decoded<{ readonly value: object }>;
+
+/** By the key of the provider's type. */
+export const decodersOfProviders = {
+  envoyFileAccessLog: forgivingUnknown(file),
+  envoyHttpAls: forgivingUnknown(grpc),
+  envoyTcpAls: forgivingUnknown(grpc),
+  envoyOtelAls: forgivingUnknown(openTelemetryLog),
+  zipkin: forgivingUnknown(zipkin),
+  datadog: forgivingUnknown(datadog),
+  skywalking: forgivingUnknown(skywalking),
+  opentelemetry: forgivingUnknown(openTelemetry),
+  prometheus: forgivingUnknown(struct<object>({})),
+} satisfies Readonly<Record<string, Settings>>;

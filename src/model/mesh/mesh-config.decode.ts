@@ -1,0 +1,233 @@
+/** Decoding and validation of the mesh configuration (spec/discovery.md §3.1, §3.3). */
+import * as E from 'fp-ts/lib/Either.js';
+import type { Problem } from '../config/problem.ts';
+import {
+  boolean,
+  type Decoder,
+  durationAtLeast,
+  durationMs,
+  type FieldError,
+  fail,
+  fieldPath,
+  forgivingUnknown,
+  integer,
+  isObject,
+  list,
+  mapped,
+  name,
+  oneOf,
+  optional,
+  port,
+  refine,
+  required,
+  struct,
+  text,
+  withDefault,
+} from '../fields/decode.ts';
+import { isDnsLabel } from '../fields/names.ts';
+import { exportTo, labels, mistakeAt, repetitions } from '../kinds/field-rules.ts';
+import { connectTimeoutMs, localityLbSetting, tcpKeepalive } from '../kinds/traffic-policy.decode.ts';
+import { httpRetry } from '../kinds/virtual-service.decode.ts';
+import { parseYamlDocument } from '../yaml/yaml-document.ts';
+import {
+  type DefaultProviders,
+  defaultMeshConfig,
+  type ExtensionProvider,
+  type LabelSelector,
+  type MeshConfig,
+  type MeshConfigPart,
+  mergeMeshConfig,
+  type ServiceSetting,
+  type TlsDefaults,
+} from './mesh-config.ts';
+import { meshConfigMistakes, providerMistakes } from './mesh-config-rules.ts';
+import { decodeProxyConfig } from './proxy-config.ts';
+
+const wholeMs = refine(durationMs, (ms, path) =>
+  mistakeAt(path, ms >= 0 && Number.isInteger(ms) ? undefined : 'must be 0s or whole milliseconds'),
+);
+
+/** DNS-1123 labels with dots between, at most 255 characters (§3.3). */
+export const trustDomain: Decoder<string> = refine(name, (value, path) => {
+  const fits = value.length <= 255 && value.split('.').every(isDnsLabel);
+  return mistakeAt(path, fits ? undefined : `must be a domain name, not ${JSON.stringify(value)}`);
+});
+
+const cipherSuites = [
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'AES256-GCM-SHA384',
+  'AES128-GCM-SHA256',
+] as const;
+
+const tlsDefaults = struct<TlsDefaults>({
+  minProtocolVersion: optional(oneOf(['TLS_AUTO', 'TLSV1_2', 'TLSV1_3'])),
+  cipherSuites: optional(list(oneOf(cipherSuites))),
+  ecdhCurves: optional(list(oneOf(['P-256', 'P-384', 'P-521', 'X25519', 'X25519MLKEM768']))),
+});
+
+const serviceSetting = struct<ServiceSetting>({
+  settings: optional(struct<{ clusterLocal?: boolean }>({ clusterLocal: optional(boolean) })),
+  hosts: optional(list(name)),
+});
+
+const labelSelector = struct<LabelSelector>({
+  matchLabels: optional(labels),
+  matchExpressions: optional(
+    list(
+      struct<NonNullable<LabelSelector['matchExpressions']>[number]>({
+        key: required(name),
+        operator: required(oneOf(['In', 'NotIn', 'Exists', 'DoesNotExist'])),
+        values: optional(list(text)),
+      }),
+    ),
+  ),
+});
+
+/** The settings of a provider are read by who uses it. */
+const extensionProvider: Decoder<ExtensionProvider> = (value, path) => {
+  if (!isObject(value)) return fail(path, 'must be an object with a name');
+  return E.map((providerName: string): ExtensionProvider => ({ ...value, name: providerName }))(
+    name(value.name ?? '', fieldPath(path, 'name')),
+  );
+};
+
+const extensionProviders = refine(list(extensionProvider), (providers, path) =>
+  repetitions(
+    providers,
+    (provider) => provider.name,
+    (index) => `${path}[${index}].name`,
+    'name',
+  ),
+);
+
+const defaultProviders = struct<DefaultProviders>({
+  tracing: optional(list(name)),
+  metrics: optional(list(name)),
+  accessLogging: optional(list(name)),
+});
+
+const normalizations = ['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES'] as const;
+
+const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
+  proxyListenPort: optional(port),
+  proxyInboundListenPort: optional(port),
+  proxyHttpPort: optional(integer(0, 65535)),
+  connectTimeoutMs: optional(connectTimeoutMs, 'connectTimeout'),
+  tcpKeepalive: optional(tcpKeepalive),
+  protocolDetectionTimeoutMs: optional(wholeMs, 'protocolDetectionTimeout'),
+  ingressClass: optional(text),
+  ingressService: optional(text),
+  ingressControllerMode: optional(oneOf(['UNSPECIFIED', 'OFF', 'DEFAULT', 'STRICT'])),
+  ingressSelector: optional(text),
+  enableTracing: optional(boolean),
+  accessLogFile: optional(text),
+  accessLogFormat: optional(text),
+  accessLogEncoding: optional(oneOf(['TEXT', 'JSON'])),
+  enableEnvoyAccessLogService: optional(boolean),
+  disableEnvoyListenerLog: optional(boolean),
+  trustDomain: optional(trustDomain),
+  trustDomainAliases: optional(list(trustDomain)),
+  outboundTrafficPolicy: optional(
+    struct<MeshConfig['outboundTrafficPolicy']>({
+      mode: withDefault(oneOf(['REGISTRY_ONLY', 'ALLOW_ANY', 'ALLOW_ANY_DYNAMIC_DNS']), 'REGISTRY_ONLY'),
+    }),
+  ),
+  inboundTrafficPolicy: optional(
+    struct<MeshConfig['inboundTrafficPolicy']>({
+      mode: withDefault(oneOf(['PASSTHROUGH', 'LOCALHOST']), 'PASSTHROUGH'),
+    }),
+  ),
+  enableAutoMtls: optional(boolean),
+  localityLbSetting: optional(mapped(localityLbSetting, (setting) => ({ enabled: true, ...setting }))),
+  rootNamespace: optional(name),
+  defaultServiceExportTo: optional(exportTo),
+  defaultVirtualServiceExportTo: optional(exportTo),
+  defaultDestinationRuleExportTo: optional(exportTo),
+  dnsRefreshRateMs: optional(durationAtLeast(1), 'dnsRefreshRate'),
+  serviceSettings: optional(list(serviceSetting)),
+  discoverySelectors: optional(list(labelSelector)),
+  enablePrometheusMerge: optional(boolean),
+  extensionProviders: optional(extensionProviders),
+  defaultProviders: optional(defaultProviders),
+  h2UpgradePolicy: optional(oneOf(['DO_NOT_UPGRADE', 'UPGRADE'])),
+  defaultHttpRetryPolicy: optional(httpRetry),
+  configSources: optional(list(struct<{ address: string }>({ address: required(name) }))),
+  meshMTLS: optional(tlsDefaults),
+  tlsDefaults: optional(tlsDefaults),
+  pathNormalization: optional(
+    struct<MeshConfig['pathNormalization']>({ normalization: withDefault(oneOf(normalizations), 'DEFAULT') }),
+  ),
+  inboundClusterStatName: optional(text),
+  outboundClusterStatName: optional(text),
+  verifyCertificateAtClient: optional(boolean),
+  defaultConfig: optional(decodeProxyConfig),
+});
+
+/** Fields that only old meshes had (§3.2). */
+const retired: ReadonlySet<string> = new Set([
+  'mixerCheckServer',
+  'mixerReportServer',
+  'disablePolicyChecks',
+  'authPolicy',
+  'sdsUdsPath',
+]);
+
+export interface MeshConfigFile {
+  readonly mesh: MeshConfig;
+  /** Fields that have no effect. */
+  readonly warnings: readonly Problem[];
+}
+
+/**
+ * Reads a mesh configuration file's text over a base (the defaults, or the shared configuration).
+ * An empty text says nothing. On the left every mistake with its place; the previous configuration then stays in force.
+ */
+export function readMeshConfig(
+  file: string,
+  content: string,
+  base: MeshConfig = defaultMeshConfig,
+): E.Either<readonly Problem[], MeshConfigFile> {
+  const document = parseYamlDocument({ text: content, line: 1 });
+  if (document.mistakes.length > 0) {
+    return E.left(
+      document.mistakes.map(({ line, column, message }) => problem({ line, column, message: `YAML: ${message}` })),
+    );
+  }
+  const decoded = forgivingUnknown(meshConfigPart)(document.value ?? {});
+  if (E.isLeft(decoded)) return E.left(decoded.left.map(located));
+  const { value, unknown } = decoded.right;
+  const providers = (value.extensionProviders ?? []).map((provider, index) => ({
+    provider,
+    mistakes: providerMistakes(provider, `extensionProviders[${index}]`),
+  }));
+  const warnings = [
+    ...unknown.map(({ path, message }) => ({
+      path,
+      message: retired.has(path) ? 'is of an old Istio and has no effect' : `${message} (it has no effect)`,
+    })),
+    ...providers.flatMap(({ mistakes }) =>
+      mistakes.map(({ path, message }) => ({ path, message: `${message}: the provider is left out` })),
+    ),
+  ];
+  const mesh = mergeMeshConfig(base, {
+    ...value,
+    ...(value.extensionProviders !== undefined && {
+      extensionProviders: providers.flatMap(({ provider, mistakes }) => (mistakes.length === 0 ? provider : [])),
+    }),
+  });
+  const mistakes = meshConfigMistakes(mesh);
+  if (mistakes.length > 0) return E.left(mistakes.map(located));
+  return E.right({ mesh, warnings: warnings.map((warning) => ({ ...located(warning), severity: 'warning' })) });
+
+  function located({ path, message, forgiven }: FieldError): Problem {
+    const severity = forgiven ? 'warning' : 'error';
+    return problem({ ...document.positionOf(path), field: path, message, severity });
+  }
+
+  function problem(about: Omit<Problem, 'file' | 'severity'> & Partial<Problem>): Problem {
+    return { severity: 'error', file, ...about };
+  }
+}

@@ -1,0 +1,328 @@
+import * as E from 'fp-ts/lib/Either.js';
+import { describe, expect, it } from 'vitest';
+import { givenMeshConfig } from '../../../test/fixtures/given-mesh.ts';
+import { problemText } from '../config/problem.ts';
+import { readMeshConfig } from './mesh-config.decode.ts';
+import { defaultMeshConfig } from './mesh-config.ts';
+import { readMeshNetworks } from './mesh-networks.ts';
+
+function errorsOf(yaml: string): string[] {
+  const read = readMeshConfig('mesh.yaml', yaml);
+  return E.isLeft(read) ? read.left.map(problemText) : [];
+}
+
+function fieldsOf(yaml: string): (string | undefined)[] {
+  const read = readMeshConfig('mesh.yaml', yaml);
+  return E.isLeft(read) ? read.left.map(({ field }) => field) : [];
+}
+
+describe('the mesh configuration', () => {
+  it('has its defaults when the file says nothing', () => {
+    expect(givenMeshConfig('')).toEqual(defaultMeshConfig);
+    expect(givenMeshConfig('# only a comment\n')).toEqual(defaultMeshConfig);
+    expect(defaultMeshConfig).toMatchObject({
+      proxyListenPort: 15001,
+      connectTimeoutMs: 10_000,
+      trustDomain: 'cluster.local',
+      outboundTrafficPolicy: { mode: 'ALLOW_ANY' },
+      rootNamespace: 'istio-system',
+      dnsRefreshRateMs: 60_000,
+    });
+  });
+
+  it('is replaced field by field, and merged where that is the rule', () => {
+    const base = givenMeshConfig(`
+trustDomainAliases: [b, c]
+defaultProviders: {metrics: [prometheus]}
+extensionProviders: [{name: mine, zipkin: {service: z.example.com, port: 1}}]
+defaultConfig: {proxyMetadata: {A: "1", B: "1"}, discoveryAddress: "a:15010"}
+`);
+    const read = readMeshConfig(
+      'mesh.yaml',
+      `
+connectTimeout: 1s
+trustDomainAliases: [a, b]
+defaultProviders: {tracing: [mine]}
+extensionProviders: [{name: mine, zipkin: {service: z.example.com, port: 2}}, {name: other, prometheus: {}}]
+defaultConfig: {proxyMetadata: {B: "2"}}
+localityLbSetting: {failoverPriority: [x]}
+`,
+      base,
+    );
+    expect(read).toMatchObject(
+      E.right({
+        warnings: [],
+        mesh: {
+          connectTimeoutMs: 1000,
+          trustDomainAliases: ['a', 'b', 'c'],
+          defaultProviders: { metrics: ['prometheus'], tracing: ['mine'] },
+          defaultConfig: { proxyMetadata: { A: '1', B: '2' }, discoveryAddress: 'a:15010' },
+          localityLbSetting: { enabled: true, failoverPriority: ['x'] },
+        },
+      }),
+    );
+    const providers = E.isRight(read) ? read.right.mesh.extensionProviders : [];
+    expect(providers.map(({ name }) => name)).toEqual(['prometheus', 'stackdriver', 'envoy', 'mine', 'other']);
+    expect(providers[3]).toEqual({ name: 'mine', zipkin: { service: 'z.example.com', port: 2 } });
+  });
+
+  it('warns of fields that it does not know, or no longer, and takes the rest', () => {
+    const read = readMeshConfig('mesh.yaml', 'connectTimout: 1s\nmixerCheckServer: x\nrootNamespace: root\n');
+    expect(E.isRight(read) && read.right.mesh.rootNamespace).toBe('root');
+    expect(E.isRight(read) && read.right.warnings.map(problemText)).toEqual([
+      'mesh.yaml:1:1: warning: connectTimout: is not a known field; did you mean connectTimeout? (it has no effect)',
+      'mesh.yaml:2:1: warning: mixerCheckServer: is of an old Istio and has no effect',
+    ]);
+  });
+
+  it('says every mistake with its line', () => {
+    const yaml = `
+proxyListenPort: 70000
+connectTimeout: 2h
+trustDomain: "bad domain"
+extensionProviders: [{name: a}, {name: a}, {}]
+outboundTrafficPolicy: {mode: REGISTRY}
+defaultConfig: {proxyAdminPort: x}
+`;
+    expect(errorsOf(yaml)).toEqual([
+      'mesh.yaml:2:1: error: proxyListenPort: must be from 1 to 65535, not 70000',
+      'mesh.yaml:3:1: error: connectTimeout: must be whole milliseconds from 1ms to 1h',
+      'mesh.yaml:4:1: error: trustDomain: must be a domain name, not "bad domain"',
+      'mesh.yaml:6:25: error: outboundTrafficPolicy.mode: must be one of REGISTRY_ONLY, ALLOW_ANY, ALLOW_ANY_DYNAMIC_DNS, not the text "REGISTRY"',
+      'mesh.yaml:5:44: error: extensionProviders[2].name: must not be empty',
+      expect.stringContaining('mesh.yaml:7:17: error: defaultConfig.proxyAdminPort'),
+    ]);
+  });
+
+  /** One row of §3.3 each: what is written, and the path of the mistake; no path: it is right. */
+  it.each([
+    ['proxyListenPort: 0', 'proxyListenPort'],
+    ['proxyInboundListenPort: 65536', 'proxyInboundListenPort'],
+    ['proxyHttpPort: 0', ''],
+    ['connectTimeout: 1ms', ''],
+    ['connectTimeout: 0s', 'connectTimeout'],
+    ['connectTimeout: 1h', ''],
+    ['connectTimeout: 1h1ms', 'connectTimeout'],
+    ['connectTimeout: 1500us', 'connectTimeout'],
+    ['protocolDetectionTimeout: 0s', ''],
+    ['protocolDetectionTimeout: 100ms', ''],
+    ['protocolDetectionTimeout: 100us', 'protocolDetectionTimeout'],
+    ['defaultConfig: {drainDuration: 0s}', 'defaultConfig.drainDuration'],
+    ['defaultConfig: {drainDuration: 1500ms}', 'defaultConfig.drainDuration'],
+    ['defaultConfig: {drainDuration: 1h}', ''],
+    ['defaultConfig: {drainDuration: 1h1s}', 'defaultConfig.drainDuration'],
+    ['defaultConfig: {discoveryAddress: istiod}', 'defaultConfig.discoveryAddress'],
+    ['defaultConfig: {configPath: ""}', 'defaultConfig.configPath'],
+    ['defaultConfig: {binaryPath: ""}', 'defaultConfig.binaryPath'],
+    ['defaultConfig: {serviceCluster: ""}', 'defaultConfig.serviceCluster'],
+    ['defaultConfig: {statsdUdpAddress: statsd}', 'defaultConfig.statsdUdpAddress'],
+    ['defaultConfig: {envoyMetricsService: {address: "metrics:15000"}}', ''],
+    ['defaultConfig: {envoyMetricsService: {address: metrics}}', 'defaultConfig.envoyMetricsService.address'],
+    ['defaultConfig: {zipkinAddress: zipkin}', 'defaultConfig.zipkinAddress'],
+    ['defaultConfig: {tracing: {zipkin: {address: zipkin}}}', 'defaultConfig.tracing.zipkin.address'],
+    ['defaultConfig: {tracing: {lightstep: {address: "a:0"}}}', 'defaultConfig.tracing.lightstep.address'],
+    ['defaultConfig: {tracing: {datadog: {address: "$(HOST_IP):8126"}}}', ''],
+    ['defaultConfig: {tracing: {datadog: {address: "$(HOST_IP)"}}}', 'defaultConfig.tracing.datadog.address'],
+    ['localityLbSetting: {distribute: [{from: a, to: {a: 90, b: 10}}]}', ''],
+    ['localityLbSetting: {distribute: [{from: a, to: {a: 90}}]}', 'localityLbSetting.distribute[0].to'],
+    ['localityLbSetting: {distribute: [{from: a, to: {a: 0, b: 100}}]}', 'localityLbSetting.distribute[0].to.a'],
+    ['localityLbSetting: {distribute: [{from: a, to: {b: 100}}], failoverPriority: [x]}', 'localityLbSetting'],
+    ['localityLbSetting: {failover: [{from: a, to: b}], failoverPriority: [x]}', ''],
+    ['localityLbSetting: {failover: [{from: a, to: a}]}', 'localityLbSetting.failover[0]'],
+    [
+      'localityLbSetting: {distribute: [{from: a/b, to: {c: 100}}, {from: a/*, to: {c: 100}}]}',
+      'localityLbSetting.distribute',
+    ],
+    ['trustDomain: a.b-c.d', ''],
+    ['trustDomain: a..b', 'trustDomain'],
+    [`trustDomain: ${'a.'.repeat(128)}b`, 'trustDomain'],
+    ['trustDomainAliases: [-a]', 'trustDomainAliases[0]'],
+    ['tlsDefaults: {minProtocolVersion: TLSV1_3, cipherSuites: [AES128-GCM-SHA256], ecdhCurves: [X25519]}', ''],
+    ['tlsDefaults: {cipherSuites: [RC4]}', 'tlsDefaults.cipherSuites[0]'],
+    ['meshMTLS: {minProtocolVersion: TLSV1_1}', 'meshMTLS.minProtocolVersion'],
+    ['extensionProviders: [{prometheus: {}}]', 'extensionProviders[0].name'],
+    ['extensionProviders: [{name: a, prometheus: {}}, {name: a, stackdriver: {}}]', 'extensionProviders[1].name'],
+  ])('is validated: %s', (yaml, path) => {
+    expect([...new Set(fieldsOf(yaml))]).toEqual(path === '' ? [] : [path]);
+  });
+
+  it('leaves out a provider that cannot work, and says so, but is in force', () => {
+    const yaml = `extensionProviders:
+  - {name: none}
+  - {name: two, prometheus: {}, stackdriver: {}}
+  - {name: unknown, jaeger: {}}
+  - {name: authz, envoyExtAuthzGrpc: {service: authz.example.com}}
+  - {name: als, envoyHttpAls: {service: als.example.com, port: 70000}}
+  - {name: good, zipkin: {service: zipkin.example.com, port: 9411}}
+rootNamespace: root
+`;
+    const read = readMeshConfig('mesh.yaml', yaml);
+    if (E.isLeft(read)) throw new Error(read.left.map(problemText).join());
+    expect(read.right.mesh.rootNamespace).toBe('root');
+    expect(read.right.mesh.extensionProviders.map(({ name }) => name)).toEqual([
+      'prometheus',
+      'stackdriver',
+      'envoy',
+      'good',
+    ]);
+    expect(read.right.warnings.map(({ line, field }) => `${line}: ${field}`)).toEqual([
+      '2: extensionProviders[0]',
+      '3: extensionProviders[1]',
+      '4: extensionProviders[2].jaeger',
+      '5: extensionProviders[3].envoyExtAuthzGrpc.port',
+      '6: extensionProviders[4].envoyHttpAls.port',
+    ]);
+  });
+
+  it('replaces messages as a whole, lists too, and headers of proxies per field', () => {
+    const base = givenMeshConfig(`
+tcpKeepalive: {time: 10s, probes: 3}
+discoverySelectors: [{matchLabels: {a: b}}]
+defaultConfig: {proxyHeaders: {server: {value: a}, requestId: {disabled: true}}, drainDuration: 5s}
+`);
+    const read = readMeshConfig(
+      'mesh.yaml',
+      `
+tcpKeepalive: {probes: 5}
+discoverySelectors: [{matchLabels: {c: d}}]
+defaultConfig: {proxyHeaders: {server: {disabled: true}}}
+`,
+      base,
+    );
+    if (E.isLeft(read)) throw new Error(read.left.map(problemText).join());
+    const { tcpKeepalive, discoverySelectors, defaultConfig } = read.right.mesh;
+    expect(tcpKeepalive).toEqual({ probes: 5 });
+    expect(discoverySelectors).toEqual([{ matchLabels: { c: 'd' } }]);
+    expect(defaultConfig.drainDurationMs).toBe(5_000);
+    expect(defaultConfig.proxyHeaders).toEqual({
+      server: { value: 'a', disabled: true },
+      requestId: { disabled: true },
+    });
+  });
+
+  it('has every field of §3.2', () => {
+    const yaml = `
+proxyListenPort: 1
+proxyInboundListenPort: 2
+proxyHttpPort: 3
+connectTimeout: 1s
+tcpKeepalive: {time: 7200s}
+protocolDetectionTimeout: 100ms
+ingressClass: mine
+ingressService: gateway
+ingressControllerMode: DEFAULT
+ingressSelector: front
+enableTracing: false
+accessLogFile: /dev/stdout
+accessLogFormat: '{"protocol": "%PROTOCOL%"}'
+accessLogEncoding: JSON
+enableEnvoyAccessLogService: true
+trustDomain: td
+trustDomainAliases: [old]
+outboundTrafficPolicy: {mode: REGISTRY_ONLY}
+inboundTrafficPolicy: {mode: LOCALHOST}
+enableAutoMtls: false
+localityLbSetting: {enabled: false}
+rootNamespace: root
+defaultServiceExportTo: ["."]
+defaultVirtualServiceExportTo: ["."]
+defaultDestinationRuleExportTo: ["."]
+dnsRefreshRate: 5s
+serviceSettings: [{settings: {clusterLocal: true}, hosts: [a.b]}]
+discoverySelectors: [{matchExpressions: [{key: a, operator: In, values: [b]}]}]
+enablePrometheusMerge: false
+extensionProviders: [{name: x, envoyFileAccessLog: {path: /dev/stderr}}]
+defaultProviders: {accessLogging: [x]}
+h2UpgradePolicy: UPGRADE
+defaultHttpRetryPolicy: {attempts: 3}
+configSources: [{address: "fs:///mesh"}]
+meshMTLS: {minProtocolVersion: TLSV1_3}
+tlsDefaults: {minProtocolVersion: TLSV1_3}
+pathNormalization: {normalization: NONE}
+defaultConfig:
+  configPath: /a
+  binaryPath: /b
+  serviceCluster: c
+  drainDuration: 1s
+  terminationDrainDuration: 1s
+  parentShutdownDuration: 2s
+  discoveryAddress: d:1
+  proxyAdminPort: 1
+  controlPlaneAuthPolicy: NONE
+  statNameLength: 1
+  statusPort: 1
+  concurrency: 1
+  interceptionMode: TPROXY
+  holdApplicationUntilProxyStarts: true
+  proxyMetadata: {A: "1"}
+`;
+    const read = readMeshConfig('mesh.yaml', yaml);
+    if (E.isLeft(read)) throw new Error(read.left.map(problemText).join('\n'));
+    expect(read.right.warnings).toEqual([]);
+    const differs = Object.entries(read.right.mesh).filter(
+      ([field, value]) =>
+        JSON.stringify(value) !== JSON.stringify(defaultMeshConfig[field as keyof typeof defaultMeshConfig]),
+    );
+    expect(differs).toHaveLength(yaml.match(/^\w/gm)!.length);
+  });
+
+  it('says where YAML is broken', () => {
+    expect(errorsOf('a: [1\nb: 2')[0]).toMatch(/^mesh\.yaml:\d+:\d+: error: YAML: /);
+  });
+});
+
+describe('mesh networks', () => {
+  it('are none when the file is empty', () => {
+    expect(readMeshNetworks('n.yaml', '')).toEqual(E.right({ networks: { networks: {} }, warnings: [] }));
+  });
+
+  it('have endpoints and gateways', () => {
+    const yaml = `
+networks:
+  west:
+    endpoints: [{fromCidr: 10.1.0.0/16}, {fromRegistry: west}]
+    gateways: [{address: 1.2.3.4, port: 15443, locality: eu/a}]
+`;
+    expect(readMeshNetworks('n.yaml', yaml)).toMatchObject(
+      E.right({
+        networks: { networks: { west: { gateways: [{ address: '1.2.3.4', port: 15443, locality: 'eu/a' }] } } },
+        warnings: [],
+      }),
+    );
+  });
+
+  it('must say how endpoints are known and gateways are reached', () => {
+    const yaml = 'networks: {west: {endpoints: [{fromCidr: x}, {}], gateways: [{port: 0}]}}';
+    const read = readMeshNetworks('n.yaml', yaml);
+    expect(E.isLeft(read) && read.left.map(({ field }) => field)).toEqual([
+      'networks.west.endpoints[0].fromCidr',
+      'networks.west.endpoints[1]',
+      'networks.west.gateways[0].port',
+      'networks.west.gateways[0]',
+    ]);
+  });
+
+  it.each([
+    ['endpoints: [{fromCidr: 10.0.0.0/33}]', 'networks.west.endpoints[0].fromCidr'],
+    ['endpoints: [{fromRegistry: ""}]', 'networks.west.endpoints[0].fromRegistry'],
+    ['endpoints: [{fromRegistry: a, fromCidr: 10.0.0.0/8}]', 'networks.west.endpoints[0]'],
+    ['gateways: [{address: 1.1.1.1, port: 65536}]', 'networks.west.gateways[0].port'],
+    ['gateways: [{address: 1.1.1.1}]', 'networks.west.gateways[0].port'],
+    ['gateways: [{address: "not a host", port: 1}]', 'networks.west.gateways[0].address'],
+    ['gateways: [{registryServiceName: "a b", port: 1}]', 'networks.west.gateways[0].registryServiceName'],
+    ['gateways: [{address: 1.1.1.1, registryServiceName: a.b, port: 1}]', 'networks.west.gateways[0]'],
+    ['gateways: [{port: 1}]', 'networks.west.gateways[0]'],
+    ['gateways: [{address: gateway.example.com, port: 1}, {registryServiceName: a.b.svc.cluster.local, port: 1}]', ''],
+  ])('are validated: %s', (network, path) => {
+    const read = readMeshNetworks('n.yaml', `networks: {west: {${network}}}`);
+    expect(E.isLeft(read) ? read.left.map(({ field }) => field) : []).toEqual(path === '' ? [] : [path]);
+  });
+
+  it('are taken with a warning where they say what nobody knows, or nothing about who is in them', () => {
+    const read = readMeshNetworks('n.yaml', 'networks:\n  west: {gateway: []}\n');
+    expect(E.isRight(read) && read.right.warnings.map(problemText)).toEqual([
+      expect.stringContaining('n.yaml:2:10: warning: networks.west.gateway: is not a known field'),
+      'n.yaml:2:3: warning: networks.west: has no endpoints: only labels say who is in it',
+    ]);
+  });
+});

@@ -1,0 +1,161 @@
+/** Mesh-wide settings (spec/discovery.md §3.2). Durations in milliseconds. */
+
+import { compareText } from '../config/config.ts';
+import type { OutboundTrafficMode } from '../kinds/sidecar.ts';
+import type { H2UpgradePolicy, LocalityLoadBalancerSetting, TcpKeepalive } from '../kinds/traffic-policy.ts';
+import type { HttpRetry } from '../kinds/virtual-service.ts';
+import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from './proxy-config.ts';
+
+export interface MeshConfig {
+  readonly proxyListenPort: number;
+  readonly proxyInboundListenPort: number;
+  /** 0: no HTTP proxy listener. */
+  readonly proxyHttpPort: number;
+  readonly connectTimeoutMs: number;
+  readonly tcpKeepalive?: TcpKeepalive;
+  /** 0: wait without limit. */
+  readonly protocolDetectionTimeoutMs: number;
+  readonly ingressClass: string;
+  readonly ingressService: string;
+  readonly ingressControllerMode: 'UNSPECIFIED' | 'OFF' | 'DEFAULT' | 'STRICT';
+  readonly ingressSelector: string;
+  readonly enableTracing: boolean;
+  /** Empty: no access log. */
+  readonly accessLogFile: string;
+  readonly accessLogFormat: string;
+  readonly accessLogEncoding: 'TEXT' | 'JSON';
+  readonly enableEnvoyAccessLogService: boolean;
+  readonly disableEnvoyListenerLog: boolean;
+  readonly trustDomain: string;
+  readonly trustDomainAliases: readonly string[];
+  readonly outboundTrafficPolicy: { readonly mode: OutboundTrafficMode };
+  readonly inboundTrafficPolicy: { readonly mode: 'PASSTHROUGH' | 'LOCALHOST' };
+  readonly enableAutoMtls: boolean;
+  readonly localityLbSetting: LocalityLoadBalancerSetting;
+  readonly rootNamespace: string;
+  readonly defaultServiceExportTo: readonly string[];
+  readonly defaultVirtualServiceExportTo: readonly string[];
+  readonly defaultDestinationRuleExportTo: readonly string[];
+  readonly dnsRefreshRateMs: number;
+  readonly serviceSettings: readonly ServiceSetting[];
+  readonly discoverySelectors: readonly LabelSelector[];
+  readonly enablePrometheusMerge: boolean;
+  readonly extensionProviders: readonly ExtensionProvider[];
+  readonly defaultProviders: DefaultProviders;
+  readonly h2UpgradePolicy: Exclude<H2UpgradePolicy, 'DEFAULT'>;
+  readonly defaultHttpRetryPolicy?: HttpRetry;
+  readonly configSources: readonly { readonly address: string }[];
+  readonly meshMTLS?: TlsDefaults;
+  readonly tlsDefaults?: TlsDefaults;
+  readonly pathNormalization: {
+    readonly normalization: 'DEFAULT' | 'NONE' | 'BASE' | 'MERGE_SLASHES' | 'DECODE_AND_MERGE_SLASHES';
+  };
+  readonly inboundClusterStatName: string;
+  readonly outboundClusterStatName: string;
+  readonly verifyCertificateAtClient: boolean;
+  /** What agents of the mesh start from. */
+  readonly defaultConfig: ProxyConfig;
+}
+
+/** What one source says: only what it says. */
+export interface MeshConfigPart extends Partial<Omit<MeshConfig, 'defaultConfig'>> {
+  readonly defaultConfig?: Partial<ProxyConfig>;
+}
+
+/** What holds when nobody says anything (§3.2). */
+export const defaultMeshConfig: MeshConfig = {
+  proxyListenPort: 15001,
+  proxyInboundListenPort: 15006,
+  proxyHttpPort: 0,
+  connectTimeoutMs: 10_000,
+  protocolDetectionTimeoutMs: 0,
+  ingressClass: 'istio',
+  ingressService: 'istio-ingressgateway',
+  ingressControllerMode: 'STRICT',
+  ingressSelector: '',
+  enableTracing: true,
+  accessLogFile: '',
+  accessLogFormat: '',
+  accessLogEncoding: 'TEXT',
+  enableEnvoyAccessLogService: false,
+  disableEnvoyListenerLog: false,
+  trustDomain: 'cluster.local',
+  trustDomainAliases: [],
+  outboundTrafficPolicy: { mode: 'ALLOW_ANY' },
+  inboundTrafficPolicy: { mode: 'PASSTHROUGH' },
+  enableAutoMtls: true,
+  localityLbSetting: { enabled: true },
+  rootNamespace: 'istio-system',
+  defaultServiceExportTo: ['*'],
+  defaultVirtualServiceExportTo: ['*'],
+  defaultDestinationRuleExportTo: ['*'],
+  dnsRefreshRateMs: 60_000,
+  serviceSettings: [],
+  discoverySelectors: [],
+  enablePrometheusMerge: true,
+  extensionProviders: [
+    { name: 'prometheus', prometheus: {} },
+    { name: 'stackdriver', stackdriver: {} },
+    { name: 'envoy', envoyFileAccessLog: { path: '/dev/stdout' } },
+  ],
+  defaultProviders: {},
+  h2UpgradePolicy: 'DO_NOT_UPGRADE',
+  configSources: [],
+  pathNormalization: { normalization: 'DEFAULT' },
+  inboundClusterStatName: '',
+  outboundClusterStatName: '',
+  verifyCertificateAtClient: true,
+  defaultConfig: defaultProxyConfig,
+};
+
+/** What `over` says, over `base` (§3.1): most fields replace; some are merged as their comment says. */
+export function mergeMeshConfig(base: MeshConfig, over: MeshConfigPart): MeshConfig {
+  const { defaultConfig, defaultProviders, extensionProviders, trustDomainAliases, ...replacing } = over;
+  const given = new Map((extensionProviders ?? []).map((provider) => [provider.name, provider]));
+  const kept = base.extensionProviders.map((provider) => given.get(provider.name) ?? provider);
+  const keptNames = new Set(kept.map((provider) => provider.name));
+  return {
+    ...base,
+    ...replacing,
+    // Field by field.
+    defaultConfig:
+      defaultConfig === undefined ? base.defaultConfig : mergeProxyConfig(base.defaultConfig, defaultConfig),
+    defaultProviders: { ...base.defaultProviders, ...defaultProviders },
+    // By name.
+    extensionProviders: [...kept, ...[...given.values()].filter((provider) => !keptNames.has(provider.name))],
+    // Sorted union.
+    trustDomainAliases: [...new Set([...base.trustDomainAliases, ...(trustDomainAliases ?? [])])].sort(compareText),
+  };
+}
+
+export interface ServiceSetting {
+  readonly settings?: { readonly clusterLocal?: boolean };
+  readonly hosts?: readonly string[];
+}
+
+export interface LabelSelector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly {
+    readonly key: string;
+    readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
+    readonly values?: readonly string[];
+  }[];
+}
+
+/** A provider's settings lie under the key of its type, kept as written. */
+export interface ExtensionProvider {
+  readonly name: string;
+  readonly [providerType: string]: unknown;
+}
+
+export interface DefaultProviders {
+  readonly tracing?: readonly string[];
+  readonly metrics?: readonly string[];
+  readonly accessLogging?: readonly string[];
+}
+
+export interface TlsDefaults {
+  readonly minProtocolVersion?: 'TLS_AUTO' | 'TLSV1_2' | 'TLSV1_3';
+  readonly cipherSuites?: readonly string[];
+  readonly ecdhCurves?: readonly string[];
+}

@@ -1,0 +1,255 @@
+/**
+ * What a proxy is told about itself (spec/agent.md §1.5): `defaultConfig` of the mesh file, the `PROXY_CONFIG` variable
+ * and the annotation `proxy.istio.io/config` all have this form. Durations in milliseconds.
+ */
+import * as E from 'fp-ts/lib/Either.js';
+import {
+  anything,
+  boolean,
+  type Decoded,
+  type Decoder,
+  dictionary,
+  durationAtLeast,
+  type FieldError,
+  type Fields,
+  integer,
+  isObject,
+  list,
+  name,
+  oneOf,
+  optional,
+  port,
+  refine,
+  struct,
+  text,
+} from '../fields/decode.ts';
+
+export interface ProxyConfig {
+  /** Directory of generated files. */
+  readonly configPath: string;
+  readonly binaryPath: string;
+  /** Envoy is run with this file; nothing is generated. */
+  readonly customConfigFile?: string;
+  readonly proxyBootstrapTemplatePath?: string;
+  readonly serviceCluster: string;
+  /** Envoy's --drain-time-s. */
+  readonly drainDurationMs: number;
+  /** Envoy's --parent-shutdown-time-s. */
+  readonly parentShutdownDurationMs: number;
+  /** How long a stopping agent lets requests finish. */
+  readonly terminationDrainDurationMs: number;
+  /** `host:port` of the control plane. */
+  readonly discoveryAddress: string;
+  readonly controlPlaneAuthPolicy: 'NONE' | 'MUTUAL_TLS';
+  readonly proxyAdminPort: number;
+  /** 0: no status server. */
+  readonly statusPort: number;
+  /** Envoy's worker threads. Absent: as many as there are processors. */
+  readonly concurrency?: number;
+  readonly statNameLength: number;
+  readonly statsdUdpAddress?: string;
+  readonly zipkinAddress?: string;
+  readonly availabilityZone?: string;
+  readonly meshId?: string;
+  readonly interceptionMode?: 'REDIRECT' | 'TPROXY' | 'NONE';
+  readonly tracingServiceName?: 'APP_LABEL_AND_NAMESPACE' | 'CANONICAL_NAME_ONLY' | 'CANONICAL_NAME_AND_NAMESPACE';
+  /** Keys that begin with `ISTIO_META_` become node metadata. */
+  readonly proxyMetadata: Readonly<Record<string, string>>;
+  /** Envoy's runtime flags; an empty value removes one. */
+  readonly runtimeValues: Readonly<Record<string, string>>;
+  readonly extraStatTags: readonly string[];
+  readonly proxyStatsMatcher: StatsMatcher;
+  readonly holdApplicationUntilProxyStarts?: boolean;
+  readonly caCertificatesPem: readonly string[];
+  readonly fileFlushIntervalMs?: number;
+  readonly fileFlushMinSizeKb?: number;
+  /** Messages whose content is not read yet; kept as written, as they go into the node's metadata. */
+  readonly tracing?: Message;
+  readonly sds?: Message;
+  readonly envoyMetricsService?: Message;
+  readonly envoyAccessLogService?: Message;
+  readonly gatewayTopology?: Message;
+  readonly readinessProbe?: Message;
+  readonly image?: Message;
+  readonly privateKeyProvider?: Message;
+  readonly proxyHeaders?: Message;
+  readonly envoyMetricsServiceAddress?: string;
+}
+
+export interface StatsMatcher {
+  readonly inclusionPrefixes?: readonly string[];
+  readonly inclusionSuffixes?: readonly string[];
+  readonly inclusionRegexps?: readonly string[];
+}
+
+type Message = Readonly<Record<string, unknown>>;
+
+/** What holds where nobody says otherwise (spec/agent.md §1.5). No tracer, as in the newest generation. */
+export const defaultProxyConfig: ProxyConfig = {
+  configPath: './etc/istio/proxy',
+  binaryPath: '/usr/local/bin/envoy',
+  serviceCluster: 'istio-proxy',
+  drainDurationMs: 45_000,
+  parentShutdownDurationMs: 60_000,
+  terminationDrainDurationMs: 5_000,
+  discoveryAddress: 'istiod.istio-system.svc:15012',
+  controlPlaneAuthPolicy: 'MUTUAL_TLS',
+  proxyAdminPort: 15000,
+  statusPort: 15020,
+  statNameLength: 189,
+  proxyMetadata: {},
+  runtimeValues: {},
+  extraStatTags: [],
+  proxyStatsMatcher: {},
+  caCertificatesPem: [],
+};
+
+/** `host:port`, with an IPv6 host in brackets. */
+const hostAndPort: Decoder<string> = refine(text, (value, path) =>
+  parseHostAndPort(value) === undefined
+    ? [{ path, message: `must be host:port (an IPv6 address in brackets), not ${JSON.stringify(value)}` }]
+    : [],
+);
+
+const message: Decoder<Message> = dictionary(anything);
+const portOrOff = integer(0, 65535);
+const statsMatcherFields: Fields<StatsMatcher> = {
+  inclusionPrefixes: optional(list(text)),
+  inclusionSuffixes: optional(list(text)),
+  inclusionRegexps: optional(list(text)),
+};
+
+const fields: Fields<Partial<ProxyConfig>> = {
+  configPath: optional(name),
+  binaryPath: optional(name),
+  customConfigFile: optional(text),
+  proxyBootstrapTemplatePath: optional(text),
+  serviceCluster: optional(text),
+  // Envoy takes whole seconds; less than one would become none.
+  drainDurationMs: optional(durationAtLeast(1000), 'drainDuration'),
+  parentShutdownDurationMs: optional(durationAtLeast(1000), 'parentShutdownDuration'),
+  terminationDrainDurationMs: optional(durationAtLeast(0), 'terminationDrainDuration'),
+  discoveryAddress: optional(hostAndPort),
+  controlPlaneAuthPolicy: optional(oneOf(['NONE', 'MUTUAL_TLS'])),
+  proxyAdminPort: optional(port),
+  statusPort: optional(portOrOff),
+  concurrency: optional(integer(0, 1024)),
+  statNameLength: optional(integer(1, 65535)),
+  statsdUdpAddress: optional(hostAndPort),
+  zipkinAddress: optional(text),
+  availabilityZone: optional(text),
+  meshId: optional(text),
+  interceptionMode: optional(oneOf(['REDIRECT', 'TPROXY', 'NONE'])),
+  tracingServiceName: optional(
+    oneOf(['APP_LABEL_AND_NAMESPACE', 'CANONICAL_NAME_ONLY', 'CANONICAL_NAME_AND_NAMESPACE']),
+  ),
+  proxyMetadata: optional(dictionary(text)),
+  runtimeValues: optional(dictionary(text)),
+  extraStatTags: optional(list(name)),
+  proxyStatsMatcher: optional(struct(statsMatcherFields)),
+  holdApplicationUntilProxyStarts: optional(boolean),
+  caCertificatesPem: optional(list(text)),
+  fileFlushIntervalMs: optional(durationAtLeast(1), 'fileFlushInterval'),
+  fileFlushMinSizeKb: optional(integer(0, 2 ** 31 - 1)),
+  tracing: optional(message),
+  sds: optional(message),
+  envoyMetricsService: optional(message),
+  envoyAccessLogService: optional(message),
+  gatewayTopology: optional(message),
+  readinessProbe: optional(message),
+  image: optional(message),
+  privateKeyProvider: optional(message),
+  proxyHeaders: optional(message),
+  envoyMetricsServiceAddress: optional(text),
+};
+
+const decodeFields = struct(fields);
+
+/**
+ * Decodes what one source says. Nothing said (an empty document) is a configuration that says nothing.
+ *
+ * @param value the parsed YAML or JSON
+ * @param path what error paths begin with: `defaultConfig` inside a mesh file, else empty
+ */
+export function decodeProxyConfig(value: unknown, path: string): Decoded<Partial<ProxyConfig>> {
+  return value === undefined || value === null ? E.right({}) : decodeFields(value, path);
+}
+
+const mergedPerField = new Set<string>([
+  'proxyMetadata',
+  'proxyStatsMatcher',
+  'tracing',
+  'sds',
+  'envoyMetricsService',
+  'envoyAccessLogService',
+  'gatewayTopology',
+  'readinessProbe',
+  'image',
+  'privateKeyProvider',
+  'proxyHeaders',
+]);
+
+/** Alternatives of one choice inside a message: saying one takes back the other. */
+const alternatives: Readonly<Record<string, readonly string[]>> = {
+  tracing: ['zipkin', 'lightstep', 'datadog', 'stackdriver', 'openCensusAgent'],
+  privateKeyProvider: ['cryptomb', 'qat'],
+  readinessProbe: ['httpGet', 'tcpSocket', 'exec', 'grpc'],
+};
+
+/**
+ * What `over` says replaces what `base` says, field by field: lists are replaced as a whole, messages are merged per
+ * field, `proxyMetadata` key by key (spec/agent.md §1.5).
+ */
+export function mergeProxyConfig<T extends Partial<ProxyConfig>>(base: T, over: Partial<ProxyConfig>): T {
+  const merged: Record<string, unknown> = { ...base };
+  for (const [field, value] of Object.entries(over)) {
+    const before = merged[field];
+    merged[field] =
+      mergedPerField.has(field) && isObject(before) && isObject(value)
+        ? mergeMessages(before, value, alternatives[field] ?? [])
+        : value;
+  }
+  return merged as T;
+}
+
+function mergeMessages(base: Message, over: Message, oneOfThese: readonly string[]): Message {
+  const chosen = oneOfThese.find((key) => Object.hasOwn(over, key));
+  const kept = Object.entries(base).filter(
+    ([key]) => chosen === undefined || key === chosen || !oneOfThese.includes(key),
+  );
+  const merged: Record<string, unknown> = Object.fromEntries(kept);
+  for (const [key, value] of Object.entries(over)) {
+    const before = merged[key];
+    merged[key] = isObject(before) && isObject(value) ? mergeMessages(before, value, []) : value;
+  }
+  return merged;
+}
+
+/** The form in which people write it: what goes into the node's metadata, and what the agent prints at start. */
+export function proxyConfigToJson(config: Partial<ProxyConfig>): Record<string, unknown> {
+  const json: Record<string, unknown> = {};
+  for (const [property, value] of Object.entries(config)) {
+    if (isEmpty(value)) continue;
+    const written = (fields as Record<string, { from?: string }>)[property]?.from;
+    if (written === undefined) json[property] = value;
+    else json[written] = `${Number(value) / 1000}s`;
+  }
+  return json;
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
+}
+
+/** Splits `host:port`; undefined when it is not that. The host comes without brackets. */
+export function parseHostAndPort(address: string): { host: string; port: number } | undefined {
+  const match = /^(?:\[([0-9a-fA-F:.%]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(address);
+  const number = Number(match?.[3]);
+  if (match === null || number < 1 || number > 65535) return undefined;
+  return { host: match[1] ?? match[2]!, port: number };
+}
+
+/** One mistake a line, as people read it: `drainDuration: must be a duration …`. */
+export function describeFieldErrors(errors: readonly FieldError[]): string {
+  return errors.map(({ path, message: what }) => (path === '' ? what : `${path}: ${what}`)).join('; ');
+}

@@ -1,0 +1,109 @@
+/** From what an Envoy says of itself to who it is (spec/discovery.md §7.2, rows 5 to 7). */
+import * as E from 'fp-ts/lib/Either.js';
+import { isObject } from '../fields/decode.ts';
+import { joinLocality, localityOf } from '../fields/locality.ts';
+import { isIpAddress } from '../fields/names.ts';
+import type { InterceptionMode, NodeType, Proxy } from './proxy.ts';
+
+/** The fields of xDS's `Node` that matter. */
+export interface NodeFields {
+  readonly id: string;
+  readonly cluster: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
+}
+
+const served: ReadonlySet<string> = new Set<NodeType>(['sidecar', 'router']);
+const notServedYet: ReadonlySet<string> = new Set(['waypoint', 'ztunnel', 'agentgateway']);
+
+/**
+ * @param clusterAliases alias → cluster id (`--clusterAliases`)
+ * @returns the proxy, or a sentence that says what the node should have said
+ */
+export function parseNode(
+  node: NodeFields,
+  clusterAliases: Readonly<Record<string, string>> = {},
+): E.Either<string, Proxy> {
+  if (node.id === '') return E.left('missing node information: the node has no id');
+  const parts = node.id.split('~');
+  const [type = '', ip = '', name = '', dnsDomain = ''] = parts;
+  if (parts.length !== 4) return E.left(`node id ${quoted(node.id)} must have four parts: type~ip~id~domain`);
+  if (notServedYet.has(type)) return E.left(`node id ${quoted(node.id)}: nodes of type ${type} are not served yet`);
+  if (!served.has(type))
+    return E.left(`node id ${quoted(node.id)}: unknown node type ${quoted(type)}, known are sidecar and router`);
+  const { metadata } = node;
+  const generator = generatorMistake(metadata.GENERATOR);
+  if (generator !== undefined) return E.left(`node id ${quoted(node.id)}: ${generator}`);
+  const ipAddresses = addressesOf(metadata.INSTANCE_IPS, ip);
+  if (ipAddresses.length === 0) {
+    return E.left(`node id ${quoted(node.id)}: neither INSTANCE_IPS nor the id's second part is a valid IP address`);
+  }
+  const labels = labelsOf(metadata.LABELS);
+  if (labels === undefined) return E.left(`node id ${quoted(node.id)}: metadata LABELS must be a map of texts`);
+  const clusterId = textOf(metadata.CLUSTER_ID);
+  const { region, zone, subZone } = node.locality ?? { region: '', zone: '', subZone: '' };
+  return E.right({
+    id: node.id,
+    type: type as NodeType,
+    ipAddresses,
+    name,
+    configNamespace: textOf(metadata.NAMESPACE) || dnsDomain.split('.', 1)[0]!,
+    dnsDomain,
+    cluster: node.cluster,
+    labels,
+    clusterId: Object.hasOwn(clusterAliases, clusterId) ? clusterAliases[clusterId]! : clusterId,
+    network: textOf(metadata.NETWORK),
+    serviceAccount: textOf(metadata.SERVICE_ACCOUNT),
+    interceptionMode: interceptionModeOf(metadata.INTERCEPTION_MODE),
+    locality: localityOf(labels, joinLocality(region, zone, subZone)),
+    metadata,
+  });
+}
+
+/** Other clients than Envoys ask for other forms of configuration, which they would not understand in this one. */
+function generatorMistake(generator: unknown): string | undefined {
+  if (generator === undefined || generator === null || generator === '') return undefined;
+  if (generator === 'grpc') return 'metadata GENERATOR is "grpc": clients of gRPC without a proxy are not served';
+  const said = JSON.stringify(generator).slice(0, maxQuoted);
+  return `metadata GENERATOR is ${said}, of which nothing is known here: Envoys send none`;
+}
+
+/** What a client sends is quoted as far as a person reads it. */
+const maxQuoted = 100;
+
+const quoted = (text: string): string => JSON.stringify(text);
+
+/** A value as text, whether it was sent as one or not. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
+}
+
+/** A comma list, or a list, of addresses; those that are none are left out. */
+function addressesOf(instanceIps: unknown, fallback: string): readonly string[] {
+  const listed = Array.isArray(instanceIps) ? instanceIps.map(textOf) : textOf(instanceIps).split(',');
+  const valid = listed.map((address) => address.trim()).filter(isIpAddress);
+  return valid.length > 0 ? [...new Set(valid)] : [fallback].filter(isIpAddress);
+}
+
+/** A map, or JSON of one in a text. Numbers and booleans in it are taken as the texts that they were meant to be. */
+function labelsOf(value: unknown): Readonly<Record<string, string>> | undefined {
+  if (value === undefined || value === null || value === '') return {};
+  const map = typeof value === 'string' ? parsedJson(value) : value;
+  if (!isObject(map)) return undefined;
+  const entries = Object.entries(map);
+  if (entries.some(([, label]) => typeof label === 'object')) return undefined;
+  return Object.fromEntries(entries.map(([key, label]) => [key, textOf(label)]));
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function interceptionModeOf(value: unknown): InterceptionMode {
+  return value === 'TPROXY' || value === 'NONE' ? value : 'REDIRECT';
+}

@@ -1,0 +1,193 @@
+import { describe, expect, it } from 'vitest';
+import { type GivenNode, givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
+import { type ConfigKey, parseConfigKey } from '../config/config.ts';
+import type { PushContext } from '../push-context/push-context.ts';
+import { type Change, concernedTypes, pushedTypeOf } from './concern.ts';
+import { ShapeTable } from './shape-table.ts';
+
+const object = (kind: string, id: string, spec: string): string => {
+  const [namespace, name] = id.split('/');
+  return `---\napiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}\n`;
+};
+
+const service = (id: string, host: string, more = ''): string =>
+  object(
+    'ServiceEntry',
+    id,
+    `{hosts: [${host}], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}]${more}}`,
+  );
+
+const mesh =
+  service('shop/reviews', 'reviews.b', ', endpoints: [{address: 10.0.0.1}]') +
+  service('pay/card', 'card.b') +
+  service('pay/secret', 'secret.b', ', exportTo: ["."]') +
+  object(
+    'VirtualService',
+    'shop/reviews',
+    '{hosts: [reviews.b], http: [{route: [{destination: {host: reviews.b}}]}]}',
+  ) +
+  object('VirtualService', 'pay/card', '{hosts: [card.b], http: [{route: [{destination: {host: card.b}}]}]}') +
+  object('DestinationRule', 'shop/reviews', '{host: reviews.b}') +
+  object('DestinationRule', 'pay/card', '{host: card.b}') +
+  object('Sidecar', 'shop/own', '{egress: [{hosts: ["./*"]}]}');
+
+const { context } = givenMesh(mesh);
+
+const shapes = new ShapeTable();
+
+function concerned(change: Change, node: GivenNode, now: PushContext, before: PushContext | undefined): Set<string> {
+  const proxy = givenProxy(node);
+  const old = before && { context: before, shape: shapes.shapeOf(proxy, before) };
+  return new Set(concernedTypes(change, { context: now, shape: shapes.shapeOf(proxy, now, old?.shape) }, old));
+}
+
+function types(node: GivenNode, ...keys: string[]): string[] {
+  const change = { forced: false, keys: keys.map((key): ConfigKey => parseConfigKey(key)) };
+  return [...concerned(change, node, context, context)];
+}
+
+const shop: GivenNode = { namespace: 'shop' };
+const router: GivenNode = { type: 'router', namespace: 'istio-system' };
+
+describe('a change concerns a sidecar', () => {
+  it.each([
+    ['ServiceEntry/shop/reviews.b', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS']],
+    ['ServiceEntry/shop/reviews', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS']],
+    ['Endpoints/shop/reviews.b', ['EDS']],
+    ['VirtualService/shop/reviews', ['CDS', 'LDS', 'RDS', 'ECDS']],
+    ['DestinationRule/shop/reviews', ['CDS', 'EDS', 'LDS', 'RDS']],
+    ['Sidecar/shop/own', ['CDS', 'LDS', 'RDS', 'NDS', 'ECDS']],
+    ['MeshConfig//mesh', ['CDS', 'EDS', 'LDS', 'RDS', 'PCDS']],
+    ['AuthorizationPolicy/shop/p', ['LDS']],
+    ['PeerAuthentication/istio-system/p', ['CDS', 'EDS', 'LDS']],
+    ['Secret/shop/cert', ['SDS', 'ECDS']],
+    ['ConfigMap/shop/ca', ['SDS']],
+    ['RequestAuthentication/shop/p', ['LDS']],
+    ['AuthorizationPolicy/istio-system/p', ['LDS']],
+    ['Telemetry/shop/t', ['LDS']],
+    ['EnvoyFilter/shop/f', ['CDS', 'EDS', 'LDS', 'RDS', 'ECDS']],
+    ['WasmPlugin/shop/w', ['LDS', 'ECDS']],
+    ['DNSName/shop/reviews.b', ['NDS']],
+  ])('that is in its scope: %s', (key, expected) => {
+    expect(types(shop, key)).toEqual(expected);
+  });
+
+  it.each([
+    'ServiceEntry/pay/card.b',
+    'Endpoints/pay/card.b',
+    'VirtualService/pay/card',
+    'DestinationRule/pay/card',
+    'Sidecar/pay/other',
+    'Gateway/shop/gw',
+    'PeerAuthentication/pay/p',
+    'WorkloadGroup/shop/g',
+    'ProxyConfig/shop/p',
+    'AuthorizationPolicy/pay/p',
+    'EnvoyFilter/pay/f',
+    'DNSName/pay/card.b',
+    'Service/pay/card',
+    // What becomes of them is named as a service, endpoints, routes, or shows in the proxy's shape.
+    'Pod/shop/web-0',
+    'EndpointSlice/shop/reviews-x',
+    'Node//n',
+    'Ingress/shop/i',
+    'HTTPRoute/shop/r',
+    'KubernetesGateway/shop/g',
+    'ReferenceGrant/shop/g',
+    'GatewayClass//istio',
+    'Proxy/Kubernetes/10.9.9.9',
+  ])('not when it is outside: %s', (key) => {
+    expect(types(shop, key)).toEqual([]);
+  });
+
+  it.each([
+    ['PeerAuthentication/pay/p', ['CDS', 'EDS']],
+    ['PeerAuthentication/shop/p', ['CDS', 'EDS']],
+    ['PeerAuthentication/other/p', ['CDS', 'EDS', 'LDS']],
+    ['PeerAuthentication/nobody/p', []],
+    ['RequestAuthentication/pay/p', []],
+  ])('of a namespace with services that it may call, in how it calls them: %s', (key, expected) => {
+    expect(types({ namespace: 'other' }, key)).toEqual(expected);
+  });
+
+  it('when it says how services are called that were in its scope, and are gone', () => {
+    const change = { forced: false, keys: [parseConfigKey('PeerAuthentication/pay/p')] };
+    const hidden = givenMesh(mesh + object('Sidecar', 'other/own', '{egress: [{hosts: ["shop/*"]}]}')).context;
+    expect(concerned(change, { namespace: 'other' }, hidden, context)).toEqual(new Set(['CDS', 'EDS']));
+    expect(concerned(change, { namespace: 'other' }, hidden, hidden)).toEqual(new Set());
+  });
+
+  it('without a Sidecar object when the thing is exported to it', () => {
+    expect(types({ namespace: 'other' }, 'ServiceEntry/pay/card.b')).toContain('CDS');
+    expect(types({ namespace: 'other' }, 'ServiceEntry/pay/secret.b')).toEqual([]);
+  });
+
+  it('when the thing was in its scope before, and is gone', () => {
+    const after = givenMesh(
+      mesh.replace(service('shop/reviews', 'reviews.b', ', endpoints: [{address: 10.0.0.1}]'), ''),
+    ).context;
+    const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
+    expect(concerned(change, shop, after, context)).toContain('CDS');
+    expect(concerned(change, shop, after, after)).toEqual(new Set());
+  });
+
+  it('when it is of a service that its own workload serves, in scope or not', () => {
+    const own = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
+    const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
+    expect(concerned(change, { ...shop, ip: '10.0.0.1' }, own, own)).toContain('LDS');
+    expect(concerned(change, { ...shop, ip: '10.0.0.2' }, own, own)).toEqual(new Set());
+  });
+
+  it('when it is a rule for a service that its own workload serves, in scope or not', () => {
+    const own = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
+    const change = { forced: false, keys: [parseConfigKey('DestinationRule/shop/reviews')] };
+    expect(concerned(change, { ...shop, ip: '10.0.0.1' }, own, own)).toContain('CDS');
+    expect(concerned(change, { ...shop, ip: '10.0.0.2' }, own, own)).toEqual(new Set());
+  });
+
+  it('in its listeners when endpoints make its workload serve something else', () => {
+    const moved = givenMesh(mesh.replace('10.0.0.1', '10.0.0.7')).context;
+    const change = { forced: false, keys: [parseConfigKey('Endpoints/shop/reviews.b')] };
+    const of = (ip: string): string[] => [...concerned(change, { ...shop, ip }, moved, context)].sort();
+    expect(of('10.0.0.7')).toEqual(['CDS', 'ECDS', 'EDS', 'LDS', 'NDS', 'RDS']);
+    expect(of('10.0.0.1')).toEqual(['CDS', 'ECDS', 'EDS', 'LDS', 'NDS', 'RDS']);
+    expect(of('10.0.0.9')).toEqual(['EDS']);
+  });
+});
+
+describe('a change concerns a router', () => {
+  it.each([
+    ['Gateway/shop/gw', ['CDS', 'LDS', 'RDS', 'ECDS']],
+    ['VirtualService/pay/card', ['CDS', 'LDS', 'RDS', 'ECDS']],
+    ['DestinationRule/pay/card', ['CDS', 'EDS', 'LDS', 'RDS']],
+    ['ServiceEntry/pay/card.b', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS']],
+    ['ServiceEntry/pay/secret.b', []],
+    ['Sidecar/shop/own', []],
+    ['PeerAuthentication/pay/p', ['CDS', 'EDS']],
+    ['PeerAuthentication/istio-system/p', ['CDS', 'EDS', 'LDS']],
+    ['Secret/istio-system/cert', ['SDS', 'ECDS']],
+    ['ConfigMap/istio-system/ca', ['SDS']],
+    // Credentials are those of its own namespace.
+    ['Secret/shop/cert', ['ECDS']],
+    ['ConfigMap/shop/ca', []],
+  ])('by what it sees: %s', (key, expected) => {
+    expect(types(router, key)).toEqual(expected);
+  });
+});
+
+describe('any change', () => {
+  it('concerns everything when it is forced, or when nothing was sent before', () => {
+    const all = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS'];
+    expect([...concerned({ forced: true, keys: [] }, shop, context, context)]).toEqual(all);
+    expect([...concerned({ forced: false, keys: [] }, shop, context, undefined)]).toEqual(all);
+  });
+
+  it('of nothing concerns nobody', () => {
+    expect(types(shop)).toEqual([]);
+  });
+
+  it('is asked about by type URL', () => {
+    expect(pushedTypeOf('type.googleapis.com/envoy.config.cluster.v3.Cluster')).toBe('CDS');
+    expect(pushedTypeOf('type.googleapis.com/x.Y')).toBeUndefined();
+  });
+});

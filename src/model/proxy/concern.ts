@@ -1,0 +1,197 @@
+/** Whether a change matters to a proxy, and for which kinds of resources (spec/discovery.md §6.5). */
+import { type ConfigKey, configKeyText } from '../config/config.ts';
+import type { NodeType } from '../node/proxy.ts';
+import type { PushContext } from '../push-context/push-context.ts';
+import { endpointsKey, type Service, serviceKey } from '../services/service.ts';
+import type { ProxyShape } from './proxy-shape.ts';
+
+/** Types of resources, by the names of their services. */
+export type PushedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'NDS' | 'ECDS' | 'PCDS';
+
+export interface Change {
+  /** Everything may have changed. */
+  readonly forced: boolean;
+  readonly keys: readonly ConfigKey[];
+}
+
+const allTypes: readonly PushedType[] = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS'];
+
+/** What a change of everything concerns. */
+export const everyType: ReadonlySet<PushedType> = new Set(allTypes);
+
+/** By type URL, which a client may have chosen. */
+const byTypeUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
+  ['type.googleapis.com/envoy.config.cluster.v3.Cluster', 'CDS'],
+  ['type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment', 'EDS'],
+  ['type.googleapis.com/envoy.config.listener.v3.Listener', 'LDS'],
+  ['type.googleapis.com/envoy.config.route.v3.RouteConfiguration', 'RDS'],
+  ['type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret', 'SDS'],
+  ['type.googleapis.com/istio.networking.nds.v1.NameTable', 'NDS'],
+  ['type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig', 'ECDS'],
+  ['type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig', 'PCDS'],
+]);
+
+/** Undefined for types that no rule speaks of: those are always concerned. */
+export function pushedTypeOf(typeUrl: string): PushedType | undefined {
+  return byTypeUrl.get(typeUrl);
+}
+
+/** Whether a change of a kind may change the type for proxies of a kind; true for types that no rule speaks of. */
+export function changesType(kind: string, typeUrl: string, nodeType: NodeType): boolean {
+  const type = pushedTypeOf(typeUrl);
+  return type === undefined || changes(kind, type, nodeType);
+}
+
+/** Kinds whose change does not change the type. */
+const withoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', ReadonlySet<string>>> = {
+  CDS: new Set([
+    ...['WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'Secret', 'Telemetry'],
+    ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address', 'ConfigMap'],
+  ]),
+  EDS: new Set([
+    ...['Gateway', 'VirtualService', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'Secret'],
+    ...['Telemetry', 'WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Sidecar', 'Address', 'ConfigMap'],
+  ]),
+  LDS: new Set([
+    ...['WorkloadGroup', 'WorkloadEntry', 'Secret', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address', 'ConfigMap'],
+  ]),
+  RDS: new Set([
+    ...['WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication'],
+    ...['Secret', 'WasmPlugin', 'TrafficExtension', 'Telemetry', 'ProxyConfig', 'DNSName', 'Endpoints', 'ConfigMap'],
+  ]),
+  NDS: new Set([
+    ...['Gateway', 'VirtualService', 'DestinationRule', 'Secret', 'Telemetry', 'EnvoyFilter', 'WorkloadEntry'],
+    ...['WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication', 'WasmPlugin'],
+    ...['TrafficExtension', 'ProxyConfig', 'MeshConfig', 'Endpoints', 'ConfigMap'],
+  ]),
+};
+
+/** Types that only these kinds change. */
+const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS', ReadonlySet<string>>> = {
+  SDS: new Set(['Secret', 'ConfigMap']),
+  ECDS: new Set([
+    ...['EnvoyFilter', 'TrafficExtension', 'WasmPlugin', 'Secret'],
+    // What is in reach, because code is fetched from services.
+    ...['ServiceEntry', 'Sidecar', 'VirtualService'],
+  ]),
+  PCDS: new Set(['MeshConfig']),
+};
+
+/**
+ * Objects that services, endpoints and rules are made from: what changes by them is named as well (§6.1). What becomes
+ * of a proxy's own workload shows in its shape.
+ */
+const toldOtherwise: ReadonlySet<string> = new Set([
+  ...['EndpointSlice', 'Pod', 'Node', 'Namespace', 'Ingress', 'IngressClass', 'Proxy'],
+  ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ReferenceGrant'],
+]);
+
+/** Kinds that hold for a namespace, or from the root namespace for all. */
+const namespacePolicies: ReadonlySet<string> = new Set([
+  ...['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry', 'EnvoyFilter'],
+  ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig'],
+]);
+
+/** Kinds that a sidecar's scope answers for; a router's scope (all that it sees) for services only. */
+const scopedForSidecars: ReadonlySet<string> = new Set([
+  ...['ServiceEntry', 'Service', 'Endpoints', 'DNSName', 'VirtualService', 'DestinationRule', 'Sidecar'],
+]);
+const scopedForRouters: ReadonlySet<string> = new Set(['ServiceEntry', 'Service', 'Endpoints', 'DNSName']);
+
+/** A proxy as one context sees it. */
+export interface SeenProxy {
+  readonly shape: ProxyShape;
+  readonly context: PushContext;
+}
+
+/**
+ * The types of resources that may differ for a proxy after a change; empty: it need not be pushed to. Proxies of one
+ * shape get one answer.
+ *
+ * @param before the proxy in the context that it was last served from: what went away was in it. Absent: everything is
+ *   new.
+ */
+export function concernedTypes(change: Change, now: SeenProxy, before: SeenProxy | undefined): ReadonlySet<PushedType> {
+  if (change.forced || before === undefined) return everyType;
+  const own = new Set([...keysOfWorkload(now), ...keysOfWorkload(before)]);
+  const kept = change.keys.filter((key) => own.has(configKeyText(key)) || mayConcern(key, now, before));
+  const { type, configNamespace } = now.shape;
+  const inForce = (key: ConfigKey): boolean =>
+    key.namespace === configNamespace || key.namespace === now.context.mesh.rootNamespace;
+  const types = new Set(
+    allTypes.filter((pushed) =>
+      kept.some((key) => {
+        // Whom a listener of a gateway lets in, its own namespace says; clusters, and so endpoints, heed all others.
+        if (pushed === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
+        // Credentials are those of the proxy's own namespace.
+        if (pushed === 'SDS' && key.namespace !== configNamespace) return false;
+        return changes(key.kind, pushed, type);
+      }),
+    ),
+  );
+  // What makes the proxy another proxy changes all that is made for it.
+  if (now.shape !== before.shape) for (const pushed of ofShape) types.add(pushed);
+  return types;
+}
+
+/** Types of which anything depends on who the proxy is. */
+const ofShape = ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS'] as const;
+
+/** What the inbound side of a proxy is made from, in its scope or not: its services, and the rules for them. */
+function keysOfWorkload({ shape, context }: SeenProxy): string[] {
+  const { serviceTargets, configNamespace, labels } = shape;
+  return serviceTargets
+    .flatMap(({ service }) => {
+      const rule = context.destinationRuleFor(configNamespace, service, labels);
+      return [serviceKey(service), endpointsKey(service), service.origin, ...(rule?.origins ?? [])];
+    })
+    .map(configKeyText);
+}
+
+function mayConcern(key: ConfigKey, now: SeenProxy, before: SeenProxy): boolean {
+  const { shape } = now;
+  const router = shape.type === 'router';
+  if (toldOtherwise.has(key.kind) || key.kind === (router ? 'Sidecar' : 'Gateway')) return false;
+  if ((router ? scopedForRouters : scopedForSidecars).has(key.kind)) {
+    const scopes = [now.context.sidecarScopeFor(shape), before.context.sidecarScopeFor(before.shape)];
+    return scopes.some((scope, index) => (index === 0 || scope !== scopes[0]) && scope.dependsOn(key));
+  }
+  if (!router && namespacePolicies.has(key.kind)) {
+    if (key.namespace === shape.configNamespace || key.namespace === now.context.mesh.rootNamespace) return true;
+    // Whether its workloads take plaintext, mutual TLS or both is for their clients to know.
+    return key.kind === 'PeerAuthentication' && [now, before].some((seen) => reaches(seen, key.namespace));
+  }
+  return true;
+}
+
+const namespacesOf = new WeakMap<readonly Service[], ReadonlySet<string>>();
+
+/** Whether a proxy may have services of a namespace as its upstreams. */
+function reaches({ shape, context }: SeenProxy, namespace: string): boolean {
+  const { services } = context.sidecarScopeFor(shape);
+  let namespaces = namespacesOf.get(services);
+  if (namespaces === undefined) {
+    namespaces = new Set(services.map((service) => service.namespace));
+    namespacesOf.set(services, namespaces);
+  }
+  return namespaces.has(namespace);
+}
+
+function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
+  switch (type) {
+    case 'SDS':
+    case 'PCDS':
+      return onlyBy[type].has(kind);
+    case 'ECDS':
+      // Which router carries out a Gateway decides whom what is attached to it holds for.
+      return onlyBy.ECDS.has(kind) || (kind === 'Gateway' && nodeType === 'router');
+    case 'CDS':
+      // Of gateways, only routers have clusters.
+      return !withoutEffect.CDS.has(kind) && (kind !== 'Gateway' || nodeType === 'router');
+    case 'EDS':
+    case 'LDS':
+    case 'RDS':
+    case 'NDS':
+      return !withoutEffect[type].has(kind);
+  }
+}

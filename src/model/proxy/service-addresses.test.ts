@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { defaultFeatures, type Features } from '../mesh/features.ts';
+import { type AddressingShape, addressingKey, virtualAddresses } from './service-addresses.ts';
+
+function serviceEntry(spec: string): string {
+  return `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: web, namespace: shop }
+spec: { hosts: [web.test], ports: [{ number: 443, name: tls, protocol: TLS }], ${spec} }
+---`;
+}
+
+const dual = `
+apiVersion: v1
+kind: Service
+metadata: { name: web, namespace: shop }
+spec: { clusterIP: 10.96.0.1, clusterIPs: [10.96.0.1, "fd00::1"], ports: [{ name: tls, port: 443 }] }
+---`;
+
+const asked = { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' };
+
+function addresses(yaml: string, about: Partial<AddressingShape>, features: Partial<Features> = {}): readonly string[] {
+  const [service] = givenMesh(yaml).registry.services;
+  return virtualAddresses(service!, { ...givenShape(), ...about }, { ...defaultFeatures, ...features });
+}
+
+describe('the addresses of a service', () => {
+  it('are those of the families that the proxy has', () => {
+    expect(addresses(dual, { ipFamily: 'v4' })).toEqual(['10.96.0.1']);
+    expect(addresses(dual, { ipFamily: 'v6' })).toEqual(['fd00::1']);
+    expect(addresses(dual, { ipFamily: 'dual' })).toEqual(['10.96.0.1', 'fd00::1']);
+    expect(addresses(serviceEntry('addresses: ["fd00::/64"]'), { ipFamily: 'v4' })).toEqual(['fd00::/64']);
+  });
+
+  it('are those of the proxy’s own cluster', () => {
+    const service = {
+      ...givenMesh(dual).registry.services[0]!,
+      clusterVIPs: { west: ['10.97.0.1'], east: ['0.0.0.0'] },
+    };
+    const of = (clusterId: string): readonly string[] =>
+      virtualAddresses(service, { ...givenShape(), clusterId }, defaultFeatures);
+    expect(of('west')).toEqual(['10.97.0.1']);
+    expect(of('east')).toEqual([]);
+    expect(of('north')).toEqual(['10.96.0.1']);
+  });
+
+  it('are allocated ones where it has none and the proxy’s DNS answers', () => {
+    const dns = serviceEntry('resolution: DNS');
+    const allocated = [expect.stringMatching(/^240\.240\./)];
+    expect(addresses(dns, { metadata: asked })).toEqual(allocated);
+    expect(addresses(dns, { metadata: { DNS_CAPTURE: 'true' } })).toEqual(allocated);
+    expect(addresses(dns, { metadata: {} })).toEqual([]);
+    expect(addresses(serviceEntry('resolution: DNS, addresses: [1.1.1.1]'), { metadata: asked })).toEqual(['1.1.1.1']);
+    expect(addresses(dns, { metadata: asked, ipFamily: 'v6' })).toEqual([expect.stringMatching(/^2001:2::f0f0:/)]);
+  });
+
+  it('are allocated only for proxies that ask for them when PILOT_ENABLE_IP_AUTOALLOCATE is off', () => {
+    const dns = serviceEntry('resolution: DNS');
+    const off = { autoAllocate: false };
+    expect(addresses(dns, { metadata: { DNS_CAPTURE: 'true' } }, off)).toEqual([]);
+    expect(addresses(dns, { metadata: asked }, off)).toHaveLength(1);
+  });
+
+  it('are told apart by a key', () => {
+    const shape = givenShape();
+    const keys = [{}, { clusterId: 'west' }, { ipFamily: 'v6' as const }, { metadata: asked }].map((about) =>
+      addressingKey({ ...shape, ...about }),
+    );
+    expect(new Set(keys).size).toBe(keys.length);
+  });
+});

@@ -1,0 +1,49 @@
+/** The virtual addresses under which the clients of one proxy reach a service (spec/discovery.md §5.2). */
+import { isIPv6 } from 'node:net';
+import type { Features } from '../mesh/features.ts';
+import type { Service } from '../services/service.ts';
+import type { ProxyShape } from './proxy-shape.ts';
+
+/** What of a proxy counts for it. */
+export type AddressingShape = Pick<ProxyShape, 'clusterId' | 'ipFamily' | 'metadata'>;
+
+/**
+ * The service's own ones in the proxy's cluster; for a service without any the ones that were allocated for it, if the
+ * proxy's DNS answers with them. Of several families only those that the proxy has. May be CIDRs. Empty: it has none.
+ */
+export function virtualAddresses(
+  service: Service,
+  shape: AddressingShape,
+  { autoAllocate }: Pick<Features, 'autoAllocate'>,
+): readonly string[] {
+  const own = (service.clusterVIPs?.[shape.clusterId] ?? namedAddresses(service)).filter((one) => !isUnspecified(one));
+  if (own.length > 0) return ofFamily(own, shape);
+  const { autoAllocated } = service;
+  if (autoAllocated === undefined || !answersWithAllocated(shape, autoAllocate)) return [];
+  return ofFamily([autoAllocated.ipv4, autoAllocated.ipv6], shape);
+}
+
+/** Equal for proxies that have the same addresses of every service. */
+export function addressingKey({ clusterId, ipFamily, metadata }: AddressingShape): string {
+  const { DNS_CAPTURE = '', DNS_AUTO_ALLOCATE = '' } = metadata;
+  return `${clusterId}~${ipFamily}~${DNS_CAPTURE}~${DNS_AUTO_ALLOCATE}`;
+}
+
+function namedAddresses({ addresses, defaultAddress }: Service): readonly string[] {
+  return addresses.includes(defaultAddress) ? addresses : [defaultAddress, ...addresses];
+}
+
+function answersWithAllocated({ metadata }: AddressingShape, forAll: boolean): boolean {
+  return metadata.DNS_CAPTURE === 'true' && (forAll || metadata.DNS_AUTO_ALLOCATE === 'true');
+}
+
+/** What a proxy's addresses are not of the family of, its clients cannot reach; a service with no others keeps them. */
+function ofFamily(addresses: readonly string[], { ipFamily }: AddressingShape): readonly string[] {
+  if (ipFamily === 'dual') return addresses;
+  const reachable = addresses.filter((address) => isIPv6(address.split('/', 1)[0]!) === (ipFamily === 'v6'));
+  return reachable.length > 0 ? reachable : addresses;
+}
+
+function isUnspecified(address: string): boolean {
+  return address === '0.0.0.0' || address === '::';
+}

@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest';
+import { type GivenNode, givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
+import type { ProxyShape } from './proxy-shape.ts';
+import { ShapeTable } from './shape-table.ts';
+
+const service = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: web, namespace: default }
+spec:
+  hosts: [web.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+  endpoints: [{ address: 10.0.0.1 }]
+---`;
+const sidecar = `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: { name: own, namespace: default }
+spec: { ingress: [{ port: { number: 9080, name: http, protocol: HTTP }, defaultEndpoint: "0.0.0.0:8080" }] }
+---`;
+const mesh = givenMesh(service);
+const table = new ShapeTable();
+const shapeOf = (node: GivenNode, context = mesh.context): ProxyShape => table.shapeOf(givenProxy(node), context);
+
+describe('proxies have one shape', () => {
+  it('that differ in address, and in metadata that nothing is made from, in whatever order they tell it', () => {
+    const one = shapeOf({
+      ip: '10.1.0.1',
+      metadata: { NAME: 'a', HTTP10: '1', IDLE_TIMEOUT: '5s' },
+      labels: { a: '1', b: '2' },
+    });
+    const other = shapeOf({
+      ip: '10.1.0.2',
+      metadata: { IDLE_TIMEOUT: '5s', HTTP10: '1', NAME: 'b' },
+      labels: { b: '2', a: '1' },
+    });
+    expect(other).toBe(one);
+    expect(one.ownAddresses).toEqual([]);
+    expect(Object.keys(one)).not.toContain('id');
+  });
+
+  it.each<[string, GivenNode]>([
+    ['namespace', { namespace: 'other' }],
+    ['labels', { labels: { app: 'x' } }],
+    ['type', { type: 'router' }],
+    ['address family', { ip: '2001:db8::1' }],
+    ['network', { metadata: { NETWORK: 'n' } }],
+    ['cluster', { metadata: { CLUSTER_ID: 'c' } }],
+    ['interception', { metadata: { INTERCEPTION_MODE: 'NONE' } }],
+    ['HTTP/1.0', { metadata: { HTTP10: '1' } }],
+    ['certificates', { metadata: { WORKLOAD_CERTIFICATES: 'true' } }],
+    ['agent', { metadata: { ISTIO_VERSION: '1.28.0' } }],
+    ['DNS', { metadata: { DNS_CAPTURE: 'true' } }],
+    ['stand-in addresses', { metadata: { DNS_AUTO_ALLOCATE: 'true' } }],
+    ['what its workload serves', { ip: '10.0.0.1' }],
+  ])('only if their %s is the same', (_what, node) => {
+    expect(shapeOf(node)).not.toBe(shapeOf({}));
+  });
+});
+
+it('addresses count where a Sidecar object says what comes in, and only there', () => {
+  const { context } = givenMesh(service + sidecar);
+  const own = shapeOf({ ip: '10.1.0.1' }, context);
+  expect(own.ownAddresses).toEqual(['10.1.0.1']);
+  expect(shapeOf({ ip: '10.1.0.2' }, context)).not.toBe(own);
+  expect(shapeOf({ ip: '10.1.0.2', namespace: 'other' }, context).ownAddresses).toEqual([]);
+});
+
+describe('the version of an agent', () => {
+  it('makes no difference, and neither does how a node says that it has one', () => {
+    const one = shapeOf({ metadata: { ISTIO_VERSION: '1.28.0' } });
+    expect(shapeOf({ metadata: { ISTIO_VERSION: '1.30.1' } })).toBe(one);
+    expect(shapeOf({ metadata: { WORKLOAD_CERTIFICATES: true } })).toBe(one);
+    expect(one.metadata.WORKLOAD_CERTIFICATES).toBe('true');
+  });
+
+  it.each([{}, { ISTIO_VERSION: '' }, { ISTIO_VERSION: '1.28.0', WORKLOAD_CERTIFICATES: 'false' }])(
+    'promises no certificates where there is none, or the node says so: %j',
+    (metadata) => {
+      const one = shapeOf({ metadata });
+      expect(one).toBe(shapeOf({}));
+      expect(one.metadata).toEqual({});
+    },
+  );
+
+  it('makes one where an EnvoyFilter in force asks for it, and for other metadata', () => {
+    const filter = (proxy: string): string => `
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: { name: f, namespace: shop }
+spec: { configPatches: [{ applyTo: CLUSTER, match: { proxy: ${proxy} }, patch: { operation: REMOVE } }] }
+---`;
+    const asking = givenMesh(service + filter('{ proxyVersion: "^1[.]3.*" }')).context;
+    const at = (namespace: string, version: string, context = asking, more = {}) =>
+      shapeOf({ namespace, metadata: { ISTIO_VERSION: version, ...more } }, context);
+    expect(at('shop', '1.28.0').askedMetadata).toEqual({ ISTIO_VERSION: '1.28.0' });
+    expect(at('shop', '1.28.0')).not.toBe(at('shop', '1.30.0'));
+    expect(at('shop', '1.28.0')).toBe(at('shop', '1.28.0', asking, { COLOR: 'red' }));
+    expect(at('other', '1.28.0')).toBe(at('other', '1.30.0'));
+    const colours = givenMesh(service + filter('{ metadata: { COLOR: red } }')).context;
+    expect(at('shop', '1.28.0', colours, { COLOR: 'red' })).not.toBe(at('shop', '1.28.0', colours));
+    expect(at('shop', '1.28.0', colours)).toBe(at('shop', '1.30.0', colours));
+  });
+
+  it('counts from the context on in which a filter asks', () => {
+    const proxy = givenProxy({ namespace: 'shop', labels: { app: 'alone' }, metadata: { ISTIO_VERSION: '1.28.0' } });
+    const filter = `
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: { name: f, namespace: istio-system }
+spec: { configPatches: [{ applyTo: CLUSTER, match: { proxy: { proxyVersion: x } }, patch: { operation: REMOVE } }] }`;
+    const before = table.shapeOf(proxy, mesh.context);
+    const asked = table.shapeOf(proxy, givenMesh(service + filter).context, before);
+    expect(asked.askedMetadata).toEqual({ ISTIO_VERSION: '1.28.0' });
+    expect(table.shapeOf(proxy, mesh.context, asked)).toBe(before);
+  });
+});
+
+it('the node counts where a service keeps to the nodes of its clients, and only there', () => {
+  const local = `
+apiVersion: v1
+kind: Service
+metadata: { name: dns, namespace: shop }
+spec: { clusterIP: 10.5.0.1, internalTrafficPolicy: Local, ports: [{ name: dns, port: 53 }] }`;
+  const on = (node: string, yaml: string) => shapeOf({ metadata: { NODE_NAME: node } }, givenMesh(yaml).context);
+  expect(on('n1', service + local).nodeName).toBe('n1');
+  expect(on('n1', service + local)).not.toBe(on('n2', service + local));
+  expect(on('n1', service)).toBe(on('n2', service));
+  expect(on('n1', service).nodeName).toBe('');
+});
+
+it('a proxy keeps its shape in the next context unless what it depends on is another', () => {
+  const proxy = givenProxy({ ip: '10.0.0.1' });
+  const before = table.shapeOf(proxy, mesh.context);
+  expect(before.serviceTargets.map(({ port }) => port.number)).toEqual([80]);
+  expect(table.shapeOf(proxy, mesh.context, before)).toBe(before);
+  const moved = givenMesh(service.replace('10.0.0.1', '10.0.0.2')).context;
+  const after = table.shapeOf(proxy, moved, before);
+  expect(after).not.toBe(before);
+  expect(after.serviceTargets).toEqual([]);
+});

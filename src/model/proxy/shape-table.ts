@@ -1,0 +1,103 @@
+/** Makes equal shapes one object, and brings a proxy's shape from one context to the next at next to no cost. */
+
+import { WeakValues } from '../collections/weak-values.ts';
+import type { Proxy } from '../node/proxy.ts';
+import type { Service, ServiceTarget } from '../services/service.ts';
+import {
+  knownProxy,
+  makeShape,
+  noFacts,
+  type OwnFacts,
+  ownFacts,
+  type ProxyShape,
+  type ShapeContext,
+} from './proxy-shape.ts';
+
+export class ShapeTable {
+  readonly #shapes = new WeakValues<ProxyShape>();
+  /** All of a proxy that no context changes, as a text. */
+  readonly #fixedKeys = new WeakMap<Proxy, string>();
+  readonly #serviceIds = new WeakMap<Service, number>();
+  #lastServiceId = 0;
+
+  /** Shapes in use, and some that were until lately. */
+  get size(): number {
+    return this.#shapes.size;
+  }
+
+  /** @param before the shape in an earlier context: given back if nothing that it depends on is another. */
+  shapeOf(node: Proxy, context: ShapeContext, before?: ProxyShape): ProxyShape {
+    const proxy = knownProxy(node, context);
+    const targets = context.serviceTargetsOf(proxy);
+    const own = ownFacts(proxy, context, targets);
+    const ownKey = textOf(own);
+    const isSameWorkload = before?.labels === proxy.labels && before.locality === proxy.locality;
+    if (before !== undefined && isSameWorkload && sameTargets(before.serviceTargets, targets)) {
+      if (textOf(before) === ownKey) return before;
+    }
+    const key = `${this.#fixedKey(proxy)}${ownKey} ${this.#targetsKey(targets)}`;
+    const known = this.#shapes.get(key);
+    if (known !== undefined) return known;
+    const made = makeShape(proxy, targets, own);
+    this.#shapes.set(key, made);
+    return made;
+  }
+
+  #fixedKey(proxy: Proxy): string {
+    let key = this.#fixedKeys.get(proxy);
+    if (key === undefined) {
+      const { serviceTargets: _, labels, metadata, ...rest } = makeShape(proxy, [], noFacts);
+      // Maps come in any order: a Go client's in another one each time.
+      key = JSON.stringify([Object.entries(rest), Object.entries(labels).sort(), inOrder(metadata)]);
+      this.#fixedKeys.set(proxy, key);
+    }
+    return key;
+  }
+
+  #targetsKey(targets: readonly ServiceTarget[]): string {
+    return targets
+      .map(({ service, port, targetPort }) => `${this.#serviceId(service)}:${port.number}>${targetPort}`)
+      .join();
+  }
+
+  /** Of a service that changed there is another object, and what is made for its workload changes with it. */
+  #serviceId(service: Service): number {
+    let id = this.#serviceIds.get(service);
+    if (id === undefined) {
+      id = ++this.#lastServiceId;
+      this.#serviceIds.set(service, id);
+    }
+    return id;
+  }
+}
+
+const texts = new WeakMap<OwnFacts, string>();
+
+/** Equal for equal facts. */
+function textOf(facts: OwnFacts): string {
+  let text = texts.get(facts);
+  if (text === undefined) {
+    const { ownAddresses, nodeName, askedMetadata } = facts;
+    text = JSON.stringify([ownAddresses, nodeName, inOrder(askedMetadata)]);
+    texts.set(facts, text);
+  }
+  return text;
+}
+
+/** Whether two lists of targets are of the same services, and so make the same shape. */
+function sameTargets(a: readonly ServiceTarget[], b: readonly ServiceTarget[]): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  return a.every((target, index) => {
+    const other = b[index]!;
+    return target.service === other.service && target.port === other.port && target.targetPort === other.targetPort;
+  });
+}
+
+function inOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inOrder);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, entry]) => [key, inOrder(entry)]);
+}

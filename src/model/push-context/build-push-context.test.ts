@@ -1,0 +1,463 @@
+import { describe, expect, it } from 'vitest';
+import { type GivenOptions, givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
+import type { Service } from '../services/service.ts';
+import type { PushContext } from './push-context.ts';
+
+const object = (kind: string, id: string, spec: string): string => {
+  const [namespace, name] = id.split('/');
+  return `---\napiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}\n`;
+};
+
+const service = (id: string, host: string, more = ''): string =>
+  object(
+    'ServiceEntry',
+    id,
+    `{hosts: [${host}], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}]${more}}`,
+  );
+
+const rule = (id: string, host: string, more = ''): string => object('DestinationRule', id, `{host: ${host}${more}}`);
+
+const route = (id: string, host: string, more = ''): string =>
+  object('VirtualService', id, `{hosts: [${host}], http: [{route: [{destination: {host: reviews}}]}]${more}}`);
+
+function contextOf(yaml: string, options?: GivenOptions): PushContext {
+  return givenMesh(yaml, options).context;
+}
+
+function serviceOf(context: PushContext, host: string, namespace: string): Service {
+  const found = context.servicesOf(host, namespace)[0];
+  if (found === undefined) throw new Error(`no service ${host} in ${namespace}`);
+  return found;
+}
+
+describe('services in a push context', () => {
+  const context = contextOf(
+    service('a/all', 'all.b') +
+      service('a/own', 'own.b', ', exportTo: ["."]') +
+      service('a/friend', 'friend.b', ', exportTo: [b]') +
+      service('a/nobody', 'nobody.b', ', exportTo: ["~"]'),
+  );
+
+  it.each([
+    ['a', ['all.b', 'own.b']],
+    ['b', ['all.b', 'friend.b']],
+    ['c', ['all.b']],
+  ])('are visible to namespace %s as exportTo says', (namespace, hosts) => {
+    expect(context.servicesVisibleTo(namespace).map(({ hostname }) => hostname)).toEqual(hosts);
+  });
+
+  it("mean, by name, the client's namespace's first, else the oldest visible", () => {
+    const shared = contextOf(
+      service('a/s', 'x.b') + service('b/s', 'x.b') + service('c/s', 'x.b', ', exportTo: ["."]'),
+    );
+    const meaning = (namespace: string): string | undefined => shared.serviceFor('x.b', namespace)?.namespace;
+    expect([meaning('a'), meaning('b'), meaning('c'), meaning('d')]).toEqual(['a', 'b', 'c', 'a']);
+  });
+
+  it('are exported as the mesh says when they do not say it', () => {
+    const closed = contextOf(service('a/s', 'x.b'), { meshConfig: 'defaultServiceExportTo: ["."]' });
+    expect(closed.servicesVisibleTo('b')).toEqual([]);
+    expect(closed.servicesVisibleTo('a')).toHaveLength(1);
+  });
+});
+
+describe('the destination rule of a service', () => {
+  const names = (context: PushContext, client: string, host: string, namespace: string, labels = {}): string[] =>
+    (context.destinationRuleFor(client, serviceOf(context, host, namespace), labels)?.origins ?? []).map(
+      (key) => `${key.namespace}/${key.name}`,
+    );
+
+  it("is the client namespace's, else the service namespace's, else the root namespace's", () => {
+    const all =
+      service('svc/s', 'x.b') + rule('client/c', 'x.b') + rule('svc/s', 'x.b') + rule('istio-system/r', 'x.b');
+    const context = contextOf(all);
+    expect(names(context, 'client', 'x.b', 'svc')).toEqual(['client/c']);
+    expect(names(context, 'other', 'x.b', 'svc')).toEqual(['svc/s']);
+    expect(names(contextOf(all.replace(rule('svc/s', 'x.b'), '')), 'other', 'x.b', 'svc')).toEqual(['istio-system/r']);
+  });
+
+  it("of a client in the root namespace is the service namespace's before the mesh-wide default", () => {
+    const context = contextOf(service('svc/s', 'x.b') + rule('istio-system/r', 'x.b') + rule('svc/s', 'x.b'));
+    expect(names(context, 'istio-system', 'x.b', 'svc')).toEqual(['svc/s']);
+    const private_ = contextOf(
+      service('svc/s', 'x.b') + rule('istio-system/r', 'x.b', ', exportTo: ["."]') + rule('svc/s', 'x.b'),
+    );
+    expect(names(private_, 'istio-system', 'x.b', 'svc')).toEqual(['istio-system/r']);
+  });
+
+  it('is the most specific', () => {
+    const context = contextOf(service('a/s', 'x.y.b') + rule('a/wide', '"*.b"') + rule('a/mid', '"*.y.b"'));
+    expect(names(context, 'a', 'x.y.b', 'a')).toEqual(['a/mid']);
+  });
+
+  it('respects exportTo', () => {
+    const context = contextOf(service('a/s', 'x.b') + rule('a/s', 'x.b', ', exportTo: ["."]'));
+    expect(names(context, 'a', 'x.b', 'a')).toEqual(['a/s']);
+    expect(names(context, 'b', 'x.b', 'a')).toEqual([]);
+  });
+
+  it('is the one that selects the workload before any other of the namespace', () => {
+    const context = contextOf(
+      service('a/s', 'x.b') +
+        rule('a/all', 'x.b') +
+        rule('a/some', 'x.b', ', workloadSelector: {matchLabels: {app: web}}'),
+    );
+    expect(names(context, 'a', 'x.b', 'a', { app: 'web' })).toEqual(['a/some']);
+    expect(names(context, 'a', 'x.b', 'a', { app: 'db' })).toEqual(['a/all']);
+    expect(names(context, 'b', 'x.b', 'a', { app: 'web' })).toEqual(['a/all']);
+  });
+
+  it('is made of all for the host: subsets add up, the first policy holds', () => {
+    const context = contextOf(
+      service('a/s', 'reviews.a.svc.cluster.local') +
+        rule('a/one', 'reviews', ', subsets: [{name: v1, labels: {v: "1"}}]') +
+        rule(
+          'a/two',
+          'reviews.a.svc.cluster.local',
+          ', trafficPolicy: {tls: {mode: DISABLE}}, subsets: [{name: v1, labels: {v: other}}, {name: v2}]',
+        ) +
+        rule('a/three', 'reviews', ', trafficPolicy: {tls: {mode: SIMPLE}}'),
+    );
+    const merged = context.destinationRuleFor('a', serviceOf(context, 'reviews.a.svc.cluster.local', 'a'));
+    expect(merged?.config.name).toBe('one');
+    expect(merged?.origins.map(({ name }) => name)).toEqual(['one', 'two', 'three']);
+    expect(merged?.config.spec).toEqual({
+      host: 'reviews.a.svc.cluster.local',
+      subsets: [{ name: 'v1', labels: { v: '1' } }, { name: 'v2' }],
+      trafficPolicy: { tls: { mode: 'DISABLE' } },
+    });
+    expect(context.destinationRuleFor('b', serviceOf(context, 'reviews.a.svc.cluster.local', 'a'))).toBe(merged);
+  });
+});
+
+describe('virtual services in a push context', () => {
+  it('are found by gateway and by who sees them, names made absolute', () => {
+    const context = contextOf(
+      route('a/mesh', 'reviews') +
+        route('a/both', 'x.b', ', gateways: [mesh, gw]') +
+        route('b/theirs', 'y.b', ', gateways: [a/gw], exportTo: ["."]'),
+    );
+    const names = (gateway: string, namespace: string): string[] =>
+      context.virtualServicesFor(gateway, namespace).map(({ config }) => config.name);
+    expect(names('mesh', 'z')).toEqual(['mesh', 'both']);
+    expect(names('a/gw', 'z')).toEqual(['both']);
+    expect(names('a/gw', 'b')).toEqual(['both', 'theirs']);
+    const [first] = context.virtualServicesFor('mesh', 'z');
+    expect(first?.config.spec).toMatchObject({
+      hosts: ['reviews.a.svc.cluster.local'],
+      gateways: ['mesh'],
+      http: [{ route: [{ destination: { host: 'reviews.a.svc.cluster.local' } }] }],
+    });
+  });
+
+  it('have the routes of their delegates, and say that they are made of them', () => {
+    const root = object(
+      'VirtualService',
+      'a/root',
+      '{hosts: [x.b], http: [{match: [{uri: {prefix: /api}}], delegate: {name: leaf, namespace: b}}, {delegate: {name: gone}}]}',
+    );
+    const leaf = object(
+      'VirtualService',
+      'b/leaf',
+      '{http: [{match: [{uri: {prefix: /api/v1}}], route: [{destination: {host: svc}}]}]}',
+    );
+    const context = contextOf(root + leaf);
+    const [resolved, ...others] = context.virtualServicesFor('mesh', 'z');
+    expect(others).toEqual([]);
+    expect(resolved?.config.spec.http).toEqual([
+      { match: [{ uri: { prefix: '/api/v1' } }], route: [{ destination: { host: 'svc.b.svc.cluster.local' } }] },
+    ]);
+    expect(resolved?.origins.map(({ namespace, name }) => `${namespace}/${name}`)).toEqual([
+      'a/root',
+      'b/leaf',
+      'a/gone',
+    ]);
+  });
+
+  it('take nothing from a delegate that is not exported to them', () => {
+    const root = object('VirtualService', 'a/root', '{hosts: [x.b], http: [{delegate: {name: leaf, namespace: b}}]}');
+    const leaf = object('VirtualService', 'b/leaf', '{exportTo: ["."], http: [{route: [{destination: {host: svc}}]}]}');
+    expect(contextOf(root + leaf).virtualServicesFor('mesh', 'a')[0]?.config.spec.http).toEqual([]);
+  });
+});
+
+describe('gateways of a proxy', () => {
+  const server = 'servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]';
+  const context = contextOf(
+    object('Gateway', 'a/one', `{selector: {istio: ingress}, ${server}}`) +
+      object('Gateway', 'b/two', `{selector: {istio: egress}, ${server}}`) +
+      object('Gateway', 'c/all', `{${server}}`),
+  );
+
+  it('are those whose selector its labels fulfil, of any namespace', () => {
+    const router = givenProxy({ type: 'router', labels: { istio: 'ingress', app: 'x' } });
+    expect(context.gatewaysFor(router).map(({ name }) => name)).toEqual(['one', 'all']);
+  });
+
+  it('are none for a sidecar', () => {
+    expect(context.gatewaysFor(givenProxy({ labels: { istio: 'ingress' } }))).toEqual([]);
+  });
+});
+
+describe('service targets of a proxy', () => {
+  it('are found by its addresses among the endpoints', () => {
+    const context = contextOf(
+      object(
+        'ServiceEntry',
+        'a/s',
+        '{hosts: [x.b, y.b], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.0.0.1, ports: {http: 8080}}, {address: 10.0.0.2}]}',
+      ),
+    );
+    const targets = context.serviceTargetsOf(givenProxy({ ip: '10.0.0.1' }));
+    expect(targets.map(({ service: { hostname }, port, targetPort }) => [hostname, port.number, targetPort])).toEqual([
+      ['x.b', 80, 8080],
+      ['y.b', 80, 8080],
+    ]);
+    expect(context.serviceTargetsOf(givenProxy({ ip: '10.0.0.3' }))).toEqual([]);
+  });
+
+  it('are found by its labels where a ServiceEntry of its namespace selects them', () => {
+    const context = contextOf(
+      object(
+        'ServiceEntry',
+        'a/s',
+        '{hosts: [x.b], resolution: STATIC, workloadSelector: {labels: {app: web}}, ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}]}',
+      ),
+    );
+    expect(context.serviceTargetsOf(givenProxy({ namespace: 'a', labels: { app: 'web' } }))).toMatchObject([
+      { targetPort: 8080 },
+    ]);
+    expect(context.serviceTargetsOf(givenProxy({ namespace: 'b', labels: { app: 'web' } }))).toEqual([]);
+  });
+});
+
+describe('policies of a workload', () => {
+  const policy = (kind: string, id: string, spec = '{}'): string =>
+    object(kind, id, spec).replace('networking.istio.io/v1', `${groupOf[kind]}`);
+  const groupOf: Readonly<Record<string, string>> = {
+    PeerAuthentication: 'security.istio.io/v1',
+    RequestAuthentication: 'security.istio.io/v1',
+    AuthorizationPolicy: 'security.istio.io/v1',
+    Telemetry: 'telemetry.istio.io/v1',
+    WasmPlugin: 'extensions.istio.io/v1alpha1',
+    EnvoyFilter: 'networking.istio.io/v1alpha3',
+  };
+  const web = givenProxy({ namespace: 'a', labels: { app: 'web' } });
+  const names = (configs: readonly { readonly name: string }[]): string[] => configs.map(({ name }) => name);
+
+  it('are those of each kind that select it, and the same object while the very same hold', () => {
+    const yaml =
+      policy('PeerAuthentication', 'istio-system/mesh', '{mtls: {mode: STRICT}}') +
+      policy('PeerAuthentication', 'a/web', '{selector: {matchLabels: {app: web}}}') +
+      policy('RequestAuthentication', 'a/jwt') +
+      policy('AuthorizationPolicy', 'a/allow') +
+      policy('AuthorizationPolicy', 'a/other', '{selector: {matchLabels: {app: other}}}') +
+      policy('Telemetry', 'istio-system/mesh') +
+      policy('WasmPlugin', 'a/code', '{url: "file:///x.wasm"}') +
+      policy('EnvoyFilter', 'a/late', '{priority: 5, configPatches: []}') +
+      policy('EnvoyFilter', 'a/early', '{configPatches: []}');
+    const before = givenMesh(yaml);
+    const policies = before.context.policiesFor(web);
+    expect(names(policies.peerAuthentications)).toEqual(['mesh', 'web']);
+    expect(names(policies.requestAuthentications)).toEqual(['jwt']);
+    expect(names(policies.authorizationPolicies)).toEqual(['allow']);
+    expect(names(policies.telemetries)).toEqual(['mesh']);
+    expect(names(policies.wasmPlugins)).toEqual(['code']);
+    expect(names(policies.envoyFilters)).toEqual(['early', 'late']);
+    const other = givenProxy({ namespace: 'a', labels: { app: 'other' } });
+    expect(names(before.context.policiesFor(other).authorizationPolicies)).toEqual(['allow', 'other']);
+    expect(before.context.policiesFor(other).id).not.toBe(policies.id);
+
+    const changed = [{ kind: 'AuthorizationPolicy', namespace: 'b', name: 'new' }];
+    const after = givenMesh(yaml + policy('AuthorizationPolicy', 'b/new'), { previous: { ...before, changed } });
+    expect(after.context.policiesFor(web)).toBe(policies);
+    expect(after.context.policiesFor({ ...web })).toBe(policies);
+    const added = givenMesh(yaml + policy('AuthorizationPolicy', 'a/new'), {
+      previous: { ...before, changed: [{ ...changed[0]!, namespace: 'a' }] },
+    });
+    expect(added.context.policiesFor(web)).not.toBe(policies);
+    expect(added.context.policiesFor(web).id).not.toBe(policies.id);
+    expect(names(added.context.policiesFor(web).authorizationPolicies)).toEqual(['allow', 'new']);
+    // Whatever was built anew in between.
+    expect(givenMesh(yaml, { previous: { ...before, changed: changed } }).context.policiesFor(web)).toBe(policies);
+  });
+
+  it('are none, the same for all, where there are none', () => {
+    const { context } = givenMesh(policy('AuthorizationPolicy', 'b/x'));
+    expect(context.policiesFor(web).id).toBe('');
+    expect(context.policiesFor(web)).toBe(contextOf('').policiesFor(givenProxy({ type: 'router' })));
+  });
+
+  it('of a router are those attached to a Gateway that it carries out as well', () => {
+    const target = (group: string): string => `{targetRefs: [{group: ${group}, kind: Gateway, name: gw}]}`;
+    const server = '{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}';
+    const yaml =
+      policy('AuthorizationPolicy', 'a/ours', target('networking.istio.io')) +
+      policy('AuthorizationPolicy', 'a/api', target('gateway.networking.k8s.io')) +
+      policy('Telemetry', 'a/attached', target('networking.istio.io')) +
+      policy('Telemetry', 'a/all') +
+      object('Gateway', 'a/gw', `{selector: {app: edge}, servers: [${server}]}`);
+    const { context } = givenMesh(yaml);
+    const held = (type: 'router' | 'sidecar', labels: Record<string, string>) => {
+      const { authorizationPolicies, telemetries } = context.policiesFor(givenProxy({ type, namespace: 'a', labels }));
+      return [names(authorizationPolicies), names(telemetries)];
+    };
+    expect(held('router', { app: 'edge' })).toEqual([['ours'], ['all', 'attached']]);
+    expect(held('router', { app: 'other' })).toEqual([[], ['all']]);
+    expect(held('sidecar', { app: 'edge' })).toEqual([[], ['all']]);
+    expect(held('router', { 'gateway.networking.k8s.io/gateway-name': 'gw' })).toEqual([['api'], ['all']]);
+  });
+
+  it('follow the Gateway objects that a router carries out from context to context', () => {
+    const target = '{targetRefs: [{group: networking.istio.io, kind: Gateway, name: gw}]}';
+    const gateway = (app: string): string =>
+      object(
+        'Gateway',
+        'a/gw',
+        `{selector: {app: ${app}}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}`,
+      );
+    const before = givenMesh(policy('AuthorizationPolicy', 'a/p', target) + gateway('edge'));
+    const changed = [{ kind: 'Gateway', namespace: 'a', name: 'gw' }];
+    const after = givenMesh(policy('AuthorizationPolicy', 'a/p', target) + gateway('other'), {
+      previous: { ...before, changed },
+    });
+    const edge = givenProxy({ type: 'router', namespace: 'a', labels: { app: 'edge' } });
+    expect(names(before.context.policiesFor(edge).authorizationPolicies)).toEqual(['p']);
+    expect(after.context.policiesFor(edge).id).toBe('');
+  });
+
+  it('say what connections it takes', () => {
+    const yaml =
+      policy('PeerAuthentication', 'istio-system/mesh', '{mtls: {mode: STRICT}}') +
+      policy(
+        'PeerAuthentication',
+        'a/web',
+        '{selector: {matchLabels: {app: web}}, portLevelMtls: {"81": {mode: DISABLE}}}',
+      );
+    const before = givenMesh(yaml);
+    const modes = before.context.peerModesFor('a', { app: 'web' });
+    expect(modes).toEqual({ mode: 'STRICT', ports: new Map([[81, 'DISABLE']]) });
+    expect(before.context.peerModesFor('b', {})).toEqual({ mode: 'STRICT', ports: new Map() });
+    expect(contextOf('').peerModesFor('a', {})).toEqual({ mode: 'PERMISSIVE', ports: new Map() });
+    const changed = [{ kind: 'PeerAuthentication', namespace: 'b', name: 'x' }];
+    const after = givenMesh(yaml + policy('PeerAuthentication', 'b/x', '{mtls: {mode: DISABLE}}'), {
+      previous: { ...before, changed },
+    });
+    expect(after.context.peerModesFor('a', { app: 'web' })).toBe(modes);
+    expect(after.context.peerModesFor('b', {}).mode).toBe('DISABLE');
+  });
+});
+
+describe('short names', () => {
+  const yaml = route('a/v', 'reviews') + rule('a/r', 'reviews') + service('a/plain', 'reviews.a');
+  const kubernetesName = 'reviews.a.svc.cluster.local';
+  const withService = yaml + service('a/full', kubernetesName);
+  const changed = [{ kind: 'ServiceEntry', namespace: 'a', name: kubernetesName }];
+
+  function meaningsIn(context: PushContext): (string | undefined)[] {
+    const [virtualService] = context.virtualServicesFor('mesh', 'a');
+    const { hosts, http } = virtualService!.config.spec;
+    const ruled = [kubernetesName, 'reviews.a'].filter((host) => {
+      const [known] = context.servicesOf(host, 'a');
+      return known !== undefined && context.destinationRuleFor('a', known) !== undefined;
+    });
+    return [...hosts, http?.[0]?.route?.[0]?.destination.host, ...ruled];
+  }
+
+  it('are those of Kubernetes where it is, whether there is such a service or not', () => {
+    expect(meaningsIn(contextOf(yaml))).toEqual([kubernetesName, kubernetesName]);
+    expect(meaningsIn(contextOf(withService))).toEqual([kubernetesName, kubernetesName, kubernetesName]);
+  });
+
+  it('are those of Kubernetes elsewhere only for a service that has such a name, as services come and go', () => {
+    const without = givenMesh(yaml, { kubernetes: false });
+    expect(meaningsIn(without.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
+    const come = givenMesh(withService, { kubernetes: false, previous: { ...without, changed } });
+    expect(meaningsIn(come.context)).toEqual([kubernetesName, kubernetesName, kubernetesName]);
+    expect(come.context.renamed.map(({ kind, name }) => `${kind}/${name}`)).toEqual([
+      'VirtualService/v',
+      'DestinationRule/r',
+    ]);
+    const gone = givenMesh(yaml, { kubernetes: false, previous: { ...come, changed } });
+    expect(meaningsIn(gone.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
+    expect(gone.context.renamed).toHaveLength(2);
+  });
+
+  it('keep what they mean, and what was made of it, while other services come and go', () => {
+    const before = givenMesh(yaml, { kubernetes: false });
+    const other = [{ kind: 'ServiceEntry', namespace: 'a', name: 'x.b' }];
+    const after = givenMesh(yaml + service('a/x', 'x.b'), {
+      kubernetes: false,
+      previous: { ...before, changed: other },
+    });
+    expect(after.context.renamed).toEqual([]);
+    expect(after.context.virtualServicesFor('mesh', 'a')[0]).toBe(before.context.virtualServicesFor('mesh', 'a')[0]);
+  });
+
+  it('of a delegate mean what they mean where it stands, and change with it', () => {
+    const delegating =
+      object('VirtualService', 'a/root', '{hosts: [x.b], http: [{delegate: {name: part, namespace: b}}]}') +
+      object('VirtualService', 'b/part', '{http: [{route: [{destination: {host: reviews}}]}]}');
+    const led = ({ context }: { context: PushContext }) =>
+      context.virtualServicesFor('mesh', 'a')[0]!.config.spec.http![0]!.route![0]!.destination.host;
+    const before = givenMesh(delegating, { kubernetes: false });
+    expect(led(before)).toBe('reviews.b');
+    const host = 'reviews.b.svc.cluster.local';
+    const come = [{ kind: 'ServiceEntry', namespace: 'b', name: host }];
+    const after = givenMesh(delegating + service('b/full', host), {
+      kubernetes: false,
+      previous: { ...before, changed: come },
+    });
+    expect(led(after)).toBe(host);
+  });
+
+  it("of a proxy for unknown destinations are the Sidecar object's", () => {
+    const policy = '{mode: ALLOW_ANY, egressProxy: {host: reviews, port: {number: 80}}}';
+    const sidecar = object('Sidecar', 'a/own', `{outboundTrafficPolicy: ${policy}}`);
+    const proxy = givenProxy({ namespace: 'a' });
+    const before = givenMesh(sidecar, { kubernetes: false });
+    const proxied = ({ context }: { context: PushContext }) =>
+      context.sidecarScopeFor(proxy).outboundTrafficPolicy.egressProxy?.host;
+    expect(proxied(before)).toBe('reviews.a');
+    const after = givenMesh(sidecar + service('a/full', kubernetesName), {
+      kubernetes: false,
+      previous: { ...before, changed },
+    });
+    expect(proxied(after)).toBe(kubernetesName);
+    expect(after.context.renamed).toEqual([{ kind: 'Sidecar', namespace: 'a', name: 'own' }]);
+  });
+});
+
+describe('a push context built from the one before', () => {
+  const base = service('a/s', 'x.b') + route('a/v', 'x.b') + rule('a/r', 'x.b');
+
+  it('takes over what did not change and indexes what did', () => {
+    const before = givenMesh(base);
+    const proxy = givenProxy();
+    const scopeBefore = before.context.sidecarScopeFor(proxy);
+    const changed = [{ kind: 'Gateway', namespace: 'a', name: 'g' }];
+    const server = 'servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]';
+    const after = givenMesh(base + object('Gateway', 'a/g', `{${server}}`), { previous: { ...before, changed } });
+    expect(after.context.sidecarScopeFor(proxy)).toBe(scopeBefore);
+    expect(after.context.gatewaysFor(givenProxy({ type: 'router' })).map(({ name }) => name)).toEqual(['g']);
+  });
+
+  it('makes scopes again when what they are made of changed', () => {
+    const before = givenMesh(base);
+    const changed = [{ kind: 'VirtualService', namespace: 'a', name: 'w' }];
+    const after = givenMesh(base + route('a/w', 'z.b'), { previous: { ...before, changed } });
+    const names = (context: PushContext): string[] =>
+      context.sidecarScopeFor(givenProxy()).egressListeners[0]!.virtualServices.map(({ config }) => config.name);
+    expect(names(before.context)).toEqual(['v']);
+    expect(names(after.context)).toEqual(['v', 'w']);
+  });
+
+  it('indexes everything when the mesh configuration is another', () => {
+    const before = givenMesh(base);
+    const after = givenMesh(base, {
+      meshConfig: 'outboundTrafficPolicy: {mode: REGISTRY_ONLY}',
+      previous: { ...before, changed: [] },
+    });
+    expect(after.context.sidecarScopeFor(givenProxy()).outboundTrafficPolicy).toEqual({ mode: 'REGISTRY_ONLY' });
+  });
+});

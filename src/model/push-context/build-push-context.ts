@@ -1,0 +1,302 @@
+/** Builds the index of one moment from the last one: only what changed is indexed again (spec/discovery.md §6.3). */
+import { isDeepStrictEqual } from 'node:util';
+import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
+import { HostNames } from '../fields/hostname.ts';
+import { type KindName, kinds, type SpecOfKind } from '../kinds/index.ts';
+import { ClusterLocalHosts } from '../mesh/cluster-local-hosts.ts';
+import { defaultFeatures, type Features } from '../mesh/features.ts';
+import type { MeshConfig } from '../mesh/mesh-config.ts';
+import type { Proxy } from '../node/proxy.ts';
+import { NetworkGateways } from '../services/network-gateways.ts';
+import { type KnownWorkload, type LookedUp, noLookup, type ProxyLookup } from '../services/proxy-lookup.ts';
+import type { Endpoint, Service, ServiceTarget } from '../services/service.ts';
+import { ServiceIndex } from '../services/service-index.ts';
+import type { EndpointIndex } from '../services/service-registry.ts';
+import { serviceTargets } from '../services/service-targets.ts';
+import { CredentialIndex } from './credential-index.ts';
+import { DestinationRuleIndex, hasPriorities } from './destination-rule-index.ts';
+import { GatewayIndex, type GatewaySubject } from './gateway-index.ts';
+import { disables, type PeerModes, peerModes } from './mutual-tls-mode.ts';
+import { envoyFilterIndex, PolicyIndex } from './policy-index.ts';
+import type { PushContext } from './push-context.ts';
+import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
+import { SidecarIndex, SidecarScopes } from './sidecar-index.ts';
+import type { SidecarScope } from './sidecar-scope.ts';
+import { VirtualServiceIndex } from './virtual-service-index.ts';
+import {
+  type PolicyIndexes,
+  type WorkloadPolicies,
+  WorkloadPolicyIndex,
+  type WorkloadSubject,
+} from './workload-policies.ts';
+
+/** Objects by kind, oldest first. */
+export type ConfigSet = { readonly [K in KindName]: readonly Config<SpecOfKind[K]>[] };
+
+/** Sorts objects of any kinds into a set; kinds that are not known are left out. */
+export function configSetOf(configs: readonly Config[]): ConfigSet {
+  const groups = Map.groupBy(configs, (config) => config.kind);
+  // An object's kind says what its spec is: whoever made it has decoded it as that.
+  const of = <K extends KindName>(kind: K): readonly Config<SpecOfKind[K]>[] =>
+    ((groups.get(kind) ?? []) as Config<SpecOfKind[K]>[]).toSorted(byAge);
+  // One entry for each kind there is.
+  return Object.fromEntries((Object.keys(kinds) as KindName[]).map((kind) => [kind, of(kind)])) as unknown as ConfigSet;
+}
+
+export interface PushContextInput {
+  /** `<RFC 3339 time>/<counter>`. */
+  readonly version: string;
+  readonly mesh: MeshConfig;
+  /** `cluster.local` (`--domain`). */
+  readonly domain: string;
+  /** Absent: as without any variable. */
+  readonly features?: Features;
+  /** Services are those of a Kubernetes: short names are completed as it does. True when absent. */
+  readonly kubernetes?: boolean;
+  readonly configs: ConfigSet;
+  /** Of all registries, oldest first. */
+  readonly services: readonly Service[];
+  readonly endpoints: EndpointIndex;
+  /** What registries know of proxies' workloads; absent: nothing. */
+  readonly workloads?: ProxyLookup;
+  /** Absent: all workloads are reached directly. */
+  readonly gateways?: NetworkGateways;
+}
+
+/** The context before, and every object that differs from it; what is not named is taken over unseen. */
+export interface PreviousContext {
+  readonly context: PushContext;
+  readonly changed: Iterable<ConfigKey>;
+}
+
+/** @param previous leave it out to index everything (a forced push). */
+export function buildPushContext(input: PushContextInput, previous?: PreviousContext): PushContext {
+  return new IndexedPushContext(input, previous);
+}
+
+const policyKinds = [
+  ...(['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry'] as const),
+  ...(['WasmPlugin', 'EnvoyFilter'] as const),
+];
+
+/** What the context before has, if no object of these kinds is another. */
+type Kept = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T) => T | undefined;
+
+class IndexedPushContext implements PushContext {
+  readonly version: string;
+  readonly mesh: MeshConfig;
+  readonly features: Features;
+  readonly domain: string;
+  readonly hostNames: HostNames;
+  readonly renamed: readonly ConfigKey[];
+  private readonly endpoints: EndpointIndex;
+  private readonly serviceIndex: ServiceIndex;
+  private readonly virtualServices: VirtualServiceIndex;
+  private readonly destinationRules: DestinationRuleIndex;
+  private readonly gateways: GatewayIndex;
+  readonly credentials: CredentialIndex;
+  private readonly sidecars: SidecarIndex;
+  private readonly policies: WorkloadPolicyIndex;
+  readonly disablesMutualTls: boolean;
+  private readonly scopes: SidecarScopes;
+  private readonly workloads: ProxyLookup;
+  readonly networkGateways: NetworkGateways;
+  private readonly clusterLocal: ClusterLocalHosts;
+
+  constructor(input: PushContextInput, previous: PreviousContext | undefined) {
+    const { mesh, domain, configs, kubernetes = true } = input;
+    this.version = input.version;
+    this.mesh = mesh;
+    this.features = input.features ?? defaultFeatures;
+    this.domain = domain;
+    this.endpoints = input.endpoints;
+    const before = reusable(input, previous);
+    const kept: Kept = (kinds, index) =>
+      before !== undefined && !kinds.some((kind) => before.changedKinds.has(kind)) ? index(before.context) : undefined;
+
+    this.serviceIndex =
+      kept(['ServiceEntry'], (old) => old.serviceIndex) ??
+      new ServiceIndex(input.services, before?.context.serviceIndex);
+    this.hostNames = new HostNames(domain, kubernetes ? undefined : knownIn(this.serviceIndex));
+    const current = <T extends { isCurrent(names: HostNames): boolean }>(index: T): T | undefined =>
+      index.isCurrent(this.hostNames) ? index : undefined;
+    this.virtualServices =
+      kept(['VirtualService'], (old) => current(old.virtualServices)) ??
+      new VirtualServiceIndex(
+        configs.VirtualService,
+        this.hostNames,
+        mesh.defaultVirtualServiceExportTo,
+        before?.context.virtualServices,
+      );
+    this.destinationRules =
+      kept(['DestinationRule'], (old) => current(old.destinationRules)) ??
+      new DestinationRuleIndex(
+        configs.DestinationRule,
+        {
+          hostNames: this.hostNames,
+          rootNamespace: mesh.rootNamespace,
+          defaultExportTo: mesh.defaultDestinationRuleExportTo,
+        },
+        before?.context.destinationRules,
+      );
+    this.gateways =
+      kept(['Gateway'], (old) => old.gateways) ??
+      new GatewayIndex(configs.Gateway, { ownNamespaceOnly: this.features.gatewaysOfOwnNamespace });
+    this.credentials = kept(['Secret', 'ConfigMap'], (old) => old.credentials) ?? new CredentialIndex(configs);
+    this.sidecars = kept(['Sidecar'], (old) => old.sidecars) ?? new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
+    this.scopes =
+      kept(['ServiceEntry', 'VirtualService', 'DestinationRule', 'Sidecar'], (old) => old.scopes) ?? this.newScopes();
+    this.policies =
+      kept([...policyKinds, 'Gateway'], (old) => old.policies) ??
+      new WorkloadPolicyIndex(this.policyIndexes(configs, kept), selectingIn(this.gateways));
+    this.disablesMutualTls =
+      kept(['PeerAuthentication'], (old) => old.disablesMutualTls) ?? configs.PeerAuthentication.some(disables);
+    this.renamed = before === undefined ? [] : this.renamedSince(before.context);
+    this.workloads = input.workloads ?? noLookup;
+    const gateways = input.gateways ?? NetworkGateways.none;
+    // What all endpoints depend on keeps its identity as long as it is the same.
+    const old = previous?.context.networkGateways;
+    this.networkGateways = old !== undefined && isDeepStrictEqual(old.all, gateways.all) ? old : gateways;
+    this.clusterLocal = before?.context.clusterLocal ?? new ClusterLocalHosts(mesh, domain);
+  }
+
+  private policyIndexes(configs: ConfigSet, kept: Kept): PolicyIndexes {
+    const { rootNamespace } = this.mesh;
+    const index = <K extends Exclude<keyof PolicyIndexes, 'EnvoyFilter'>>(kind: K): PolicyIndexes[K] =>
+      kept([kind], (old) => old.policies.indexes[kind]) ??
+      // The set has the kind's objects under its name.
+      (new PolicyIndex<object>(configs[kind], rootNamespace) as unknown as PolicyIndexes[K]);
+    return {
+      PeerAuthentication: index('PeerAuthentication'),
+      RequestAuthentication: index('RequestAuthentication'),
+      AuthorizationPolicy: index('AuthorizationPolicy'),
+      Telemetry: index('Telemetry'),
+      WasmPlugin: index('WasmPlugin'),
+      EnvoyFilter:
+        kept(['EnvoyFilter'], (old) => old.policies.indexes.EnvoyFilter) ??
+        envoyFilterIndex(configs.EnvoyFilter, rootNamespace),
+    };
+  }
+
+  private renamedSince(before: IndexedPushContext): readonly ConfigKey[] {
+    if (this.hostNames.isFixed) return [];
+    const { virtualServices, destinationRules, sidecars } = this;
+    const proxied = sidecars.all.filter(({ namespace, spec: { outboundTrafficPolicy } }) => {
+      const { host } = outboundTrafficPolicy?.egressProxy ?? { host: '' };
+      return this.hostNames.qualified(host, namespace) !== before.hostNames.qualified(host, namespace);
+    });
+    return [
+      ...(virtualServices === before.virtualServices ? [] : virtualServices.renamed),
+      ...(destinationRules === before.destinationRules ? [] : destinationRules.renamed),
+      ...proxied.map(configKeyOf),
+    ];
+  }
+
+  private newScopes(): SidecarScopes {
+    const sources = {
+      services: this.serviceIndex,
+      virtualServices: this.virtualServices,
+      destinationRules: this.destinationRules,
+      meshPolicy: this.mesh.outboundTrafficPolicy,
+      hostNames: this.hostNames,
+    };
+    return new SidecarScopes(sources, this.sidecars);
+  }
+
+  get services(): readonly Service[] {
+    return this.serviceIndex.services;
+  }
+
+  servicesVisibleTo(namespace: string): readonly Service[] {
+    return this.serviceIndex.visibleTo(namespace);
+  }
+
+  servicesOf(hostname: string, namespace: string): readonly Service[] {
+    return this.serviceIndex.of(hostname, namespace);
+  }
+
+  serviceFor(hostname: string, clientNamespace: string): Service | undefined {
+    return this.serviceIndex.meaningOf(hostname, clientNamespace);
+  }
+
+  endpointsOf(hostname: string, namespace: string): readonly Endpoint[] {
+    return this.endpoints.get(hostname)?.get(namespace) ?? [];
+  }
+
+  virtualServicesFor(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
+    return this.virtualServices.for(gateway, namespace);
+  }
+
+  destinationRuleFor(
+    clientNamespace: string,
+    service: Service,
+    labels?: Readonly<Record<string, string>>,
+  ): MergedDestinationRule | undefined {
+    return this.destinationRules.for(clientNamespace, service, labels);
+  }
+
+  destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string {
+    return this.destinationRules.selecting(clientNamespace, labels);
+  }
+
+  hostOfRule(key: ConfigKey): string | undefined {
+    return this.destinationRules.hostOf(key);
+  }
+
+  get ordersEndpointsByLabels(): boolean {
+    return hasPriorities(this.mesh.localityLbSetting) || this.destinationRules.haveFailoverPriorities;
+  }
+
+  gatewaysFor(proxy: GatewaySubject): readonly Config<SpecOfKind['Gateway']>[] {
+    return this.gateways.for(proxy);
+  }
+
+  policiesFor(workload: WorkloadSubject): WorkloadPolicies {
+    return this.policies.for(workload);
+  }
+
+  peerModesFor(namespace: string, labels: Readonly<Record<string, string>>): PeerModes {
+    return peerModes(this.policies.indexes.PeerAuthentication.layersFor({ namespace, labels }));
+  }
+
+  sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope {
+    return this.scopes.for(proxy);
+  }
+
+  serviceTargetsOf(proxy: LookedUp): readonly ServiceTarget[] {
+    return serviceTargets(this.workloads.targetsOf(proxy), (host, namespace) => this.serviceIndex.of(host, namespace));
+  }
+
+  workloadOf(proxy: LookedUp): KnownWorkload | undefined {
+    return this.workloads.workloadOf(proxy);
+  }
+
+  isClusterLocal(hostname: string): boolean {
+    return this.clusterLocal.has(hostname);
+  }
+}
+
+/**
+ * A function that is kept for later contexts holds all that is in sight where it is made: what is in the sight of this one
+ * is no context.
+ */
+function knownIn(services: ServiceIndex): (hostname: string) => boolean {
+  return (hostname) => services.has(hostname);
+}
+
+/** As {@link knownIn}. */
+function selectingIn(gateways: GatewayIndex): (workload: WorkloadSubject) => readonly Config<SpecOfKind['Gateway']>[] {
+  return (workload) => gateways.for(workload);
+}
+
+/** Nothing is taken over when the mesh configuration or the domain is another: everything depends on them. */
+function reusable(
+  input: PushContextInput,
+  previous: PreviousContext | undefined,
+): { context: IndexedPushContext; changedKinds: ReadonlySet<string> } | undefined {
+  if (previous === undefined || !(previous.context instanceof IndexedPushContext)) return undefined;
+  const { context, changed } = previous;
+  if (context.mesh !== input.mesh || context.domain !== input.domain) return undefined;
+  if (context.hostNames.isFixed !== (input.kubernetes ?? true)) return undefined;
+  return { context, changedKinds: new Set([...changed].map((key) => key.kind)) };
+}

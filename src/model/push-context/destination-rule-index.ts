@@ -1,0 +1,227 @@
+/** Which DestinationRule holds for a service, seen from a namespace (spec/discovery.md §8.2 "selection"). */
+
+import { changedList, listDiff } from '../collections/list-diff.ts';
+import { sameItems } from '../collections/same-items.ts';
+import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
+import { type HostNames, isShortName, keysAround } from '../fields/hostname.ts';
+import type { DestinationRule, Subset } from '../kinds/destination-rule.ts';
+import type { LocalityLoadBalancerSetting } from '../kinds/traffic-policy.ts';
+import { isSelected } from '../services/label-match.ts';
+import type { Service } from '../services/service.ts';
+import { exportSet, isExportedTo, isPublic } from '../services/visibility.ts';
+import type { MergedDestinationRule } from './resolved-rules.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+interface Exported {
+  readonly config: Config<DestinationRule>;
+  readonly exportTo: ReadonlySet<string>;
+}
+
+/** Rules of one namespace by host, oldest first. */
+type RulesByHost = ReadonlyMap<string, readonly Exported[]>;
+/** By namespace. */
+type Rules = ReadonlyMap<string, RulesByHost>;
+
+interface About {
+  readonly hostNames: HostNames;
+  readonly rootNamespace: string;
+  readonly defaultExportTo: readonly string[];
+}
+
+export class DestinationRuleIndex {
+  private prioritised: boolean | undefined;
+  private readonly rootNamespace: string;
+  private readonly sources: readonly Config<DestinationRule>[];
+  private readonly bySource: ReadonlyMap<Config<DestinationRule>, Exported>;
+  /** Rules for every workload. */
+  private readonly general: Rules;
+  /** Rules for chosen workloads. */
+  private readonly selective: Rules;
+  /** Objects as they were in the index before, whose short host means something else now. */
+  readonly renamed: readonly ConfigKey[];
+
+  /**
+   * @param configs oldest first
+   * @param previous an index with the same settings, services may be others: what did not change keeps its identity
+   */
+  constructor(configs: readonly Config<DestinationRule>[], about: About, previous?: DestinationRuleIndex) {
+    this.rootNamespace = about.rootNamespace;
+    this.sources = configs;
+    const edited = listDiff(previous?.sources ?? [], configs);
+    const gone = new Set(edited.removed);
+    const renamed = (previous?.withOtherHost(about.hostNames) ?? []).filter((source) => !gone.has(source));
+    this.renamed = renamed.map(configKeyOf);
+    const diff = { removed: [...edited.removed, ...renamed], added: [...edited.added, ...renamed] };
+    const bySource = new Map(previous?.bySource);
+    const removed = new Set(diff.removed.map((source) => bySource.get(source)!));
+    for (const source of diff.removed) bySource.delete(source);
+    const added = diff.added.map((source) => ({
+      config: withQualifiedHost(source, about.hostNames),
+      exportTo: exportSet(source.spec.exportTo, about.defaultExportTo),
+    }));
+    for (const [index, source] of diff.added.entries()) bySource.set(source, added[index]!);
+    this.bySource = bySource;
+    const of = (rules: Iterable<Exported>, chosen: boolean): Exported[] =>
+      [...rules].filter(({ config }) => (config.spec.workloadSelector !== undefined) === chosen);
+    this.general = changedRules(previous?.general, of(removed, false), of(added, false));
+    this.selective = changedRules(previous?.selective, of(removed, true), of(added, true));
+  }
+
+  /**
+   * @param labels of the client's workload
+   * @returns the merged rule of the first place that has one: rules of the client's namespace that select the workload,
+   *   the client's namespace, the service's, the root namespace; in each the most specific host.
+   */
+  for(clientNamespace: string, service: Service, labels: Labels = {}): MergedDestinationRule | undefined {
+    const selected = this.find(this.selective.get(clientNamespace), service.hostname, (rule) =>
+      isSelected(rule.config.spec.workloadSelector!.labels, labels),
+    );
+    if (selected !== undefined) return merged(selected);
+    for (const namespace of new Set([clientNamespace, service.namespace, this.rootNamespace])) {
+      // The root namespace's rules are defaults for all: for its own workloads too, others come first.
+      const privately =
+        namespace === this.rootNamespace && namespace === clientNamespace && namespace !== service.namespace;
+      const found = this.generalRule(namespace, clientNamespace, service.hostname, privately);
+      if (found !== undefined) return found;
+    }
+    return clientNamespace === this.rootNamespace
+      ? this.generalRule(this.rootNamespace, clientNamespace, service.hostname, false)
+      : undefined;
+  }
+
+  /** Names of the rules of a namespace that hold for chosen workloads, and choose these; empty almost everywhere. */
+  selecting(namespace: string, labels: Labels): string {
+    const rules = [...(this.selective.get(namespace)?.values() ?? [])].flat();
+    if (rules.length === 0) return '';
+    const chosen = rules.filter(({ config }) => isSelected(config.spec.workloadSelector!.labels, labels));
+    return chosen
+      .map(({ config }) => config.name)
+      .sort()
+      .join();
+  }
+
+  /** Whether all short names mean what they meant. */
+  isCurrent(hostNames: HostNames): boolean {
+    return this.withOtherHost(hostNames).length === 0;
+  }
+
+  private withOtherHost(hostNames: HostNames): Config<DestinationRule>[] {
+    if (hostNames.isFixed) return [];
+    return this.sources.filter((source) => {
+      const { host } = source.spec;
+      const before = this.bySource.get(source)!.config.spec.host;
+      return isShortName(host) && hostNames.qualified(host, source.namespace) !== before;
+    });
+  }
+
+  /** Whether any rule orders endpoints by the labels of the client's workload. */
+  get haveFailoverPriorities(): boolean {
+    this.prioritised ??= this.sources.some(({ spec }) =>
+      [spec.trafficPolicy, ...(spec.subsets ?? []).map((subset) => subset.trafficPolicy)].some(
+        (policy) =>
+          policy !== undefined &&
+          [policy, ...(policy.portLevelSettings ?? [])].some(
+            ({ loadBalancer }) =>
+              hasPriorities(loadBalancer?.localityLbSetting) || hasPriorities(loadBalancer?.zoneAwareLbSetting),
+          ),
+      ),
+    );
+    return this.prioritised;
+  }
+
+  /** Whether a rule of the namespace holds for chosen workloads only. */
+  isSelective({ namespace, name }: ConfigKey): boolean {
+    return [...(this.selective.get(namespace)?.values() ?? [])].flat().some(({ config }) => config.name === name);
+  }
+
+  /** The host of a rule, qualified; undefined when there is no such rule. */
+  hostOf({ namespace, name }: ConfigKey): string | undefined {
+    const source = this.sources.find((config) => config.name === name && config.namespace === namespace);
+    return source && this.bySource.get(source)!.config.spec.host;
+  }
+
+  private generalRule(
+    namespace: string,
+    clientNamespace: string,
+    hostname: string,
+    privately: boolean,
+  ): MergedDestinationRule | undefined {
+    const rules = this.find(this.general.get(namespace), hostname, ({ exportTo }) => {
+      return isExportedTo(exportTo, namespace, clientNamespace) && !(privately && isPublic(exportTo));
+    });
+    if (rules === undefined) return undefined;
+    return merged(rules);
+  }
+
+  private find(
+    rules: RulesByHost | undefined,
+    hostname: string,
+    holds: (rule: Exported) => boolean,
+  ): readonly Exported[] | undefined {
+    if (rules === undefined) return undefined;
+    for (const host of keysAround(hostname, rules)) {
+      const holding = rules.get(host)?.filter(holds) ?? [];
+      if (holding.length > 0) return holding;
+    }
+    return undefined;
+  }
+}
+
+export function hasPriorities(setting: Pick<LocalityLoadBalancerSetting, 'failoverPriority'> | undefined): boolean {
+  return (setting?.failoverPriority?.length ?? 0) > 0;
+}
+
+function withQualifiedHost(config: Config<DestinationRule>, hostNames: HostNames): Config<DestinationRule> {
+  const host = hostNames.qualified(config.spec.host, config.namespace);
+  return host === config.spec.host ? config : { ...config, spec: { ...config.spec, host } };
+}
+
+/** Copies what holds a changed rule, and nothing else. */
+function changedRules(before: Rules | undefined, removed: readonly Exported[], added: readonly Exported[]): Rules {
+  if (before !== undefined && removed.length + added.length === 0) return before;
+  const rules = new Map(before);
+  const gone = new Set(removed);
+  const namespaceOf = ({ config }: Exported): string => config.namespace;
+  const hostOf = ({ config }: Exported): string => config.spec.host;
+  for (const [namespace, changes] of Map.groupBy([...removed, ...added], namespaceOf)) {
+    const byHost = new Map(rules.get(namespace));
+    for (const [host, ofHost] of Map.groupBy(changes, hostOf)) {
+      const come = ofHost.filter((rule) => !gone.has(rule));
+      const list = changedList(byHost.get(host) ?? [], gone, come, (a, b) => byAge(a.config, b.config));
+      if (list.length === 0) byHost.delete(host);
+      else byHost.set(host, list);
+    }
+    if (byHost.size === 0) rules.delete(namespace);
+    else rules.set(namespace, byHost);
+  }
+  return rules;
+}
+
+/** What rules were merged into, by the oldest of them. */
+const mergedRules = new WeakMap<Exported, { rules: readonly Exported[]; result: MergedDestinationRule }[]>();
+
+/** The same rules are merged once, for all who see them and for as long as they stay. */
+function merged(rules: readonly Exported[]): MergedDestinationRule {
+  const known = mergedRules.get(rules[0]!) ?? [];
+  const same = known.find((one) => sameItems(one.rules, rules));
+  if (same !== undefined) return same.result;
+  const result = mergeRules(rules);
+  // Different clients see different ones of the same rules: a few answers, of which old ones go.
+  mergedRules.set(rules[0]!, [{ rules, result }, ...known.slice(0, 7)]);
+  return result;
+}
+
+/** The oldest is the base; subsets of later ones are added (a name that is taken is dropped); the first traffic policy holds. */
+function mergeRules(rules: readonly Exported[]): MergedDestinationRule {
+  const base = rules[0]!.config;
+  const origins = rules.map(({ config }) => configKeyOf(config));
+  if (rules.length === 1) return { config: base, origins };
+  const subsets = new Map<string, Subset>();
+  for (const { config } of rules) {
+    for (const subset of config.spec.subsets ?? []) if (!subsets.has(subset.name)) subsets.set(subset.name, subset);
+  }
+  const trafficPolicy = rules.find(({ config }) => config.spec.trafficPolicy !== undefined)?.config.spec.trafficPolicy;
+  const spec = { ...base.spec, subsets: [...subsets.values()], ...(trafficPolicy && { trafficPolicy }) };
+  return { config: { ...base, spec }, origins };
+}

@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
+import type { Config } from '../config/config.ts';
+import type { Gateway } from '../kinds/gateway.ts';
+import { shapeOf } from '../proxy/proxy-shape.ts';
+import type { ServiceTarget } from '../services/service.ts';
+import { GatewayIndex, gatewayServiceAnnotation, ownNamespaceAnnotation } from './gateway-index.ts';
+
+function gateway(id: string, about: { readonly selector?: object; readonly services?: string } = {}): Config<Gateway> {
+  const [namespace = '', name = ''] = id.split('/');
+  const annotations = about.services === undefined ? {} : { [gatewayServiceAnnotation]: about.services };
+  const spec = { servers: [], selector: { ...about.selector } };
+  return { kind: 'Gateway', namespace, name, spec, annotations } as unknown as Config<Gateway>;
+}
+
+const target = (namespace: string, hostname: string): ServiceTarget =>
+  ({ service: { namespace, hostname }, port: { number: 80 }, targetPort: 8080 }) as ServiceTarget;
+
+/** Names of the objects that select a router of namespace edge. */
+function selected(
+  gateways: readonly Config<Gateway>[],
+  proxy: { readonly labels?: Record<string, string>; readonly serviceTargets?: readonly ServiceTarget[] } = {},
+  ownNamespaceOnly = false,
+): string[] {
+  const index = new GatewayIndex(gateways, { ownNamespaceOnly });
+  const subject = { type: 'router', configNamespace: 'edge', labels: {}, ...proxy } as const;
+  const answer = index.for(subject);
+  expect(index.for({ ...subject })).toBe(answer);
+  return answer.map(({ namespace, name }) => `${namespace}/${name}`);
+}
+
+describe('Gateway objects select routers', () => {
+  it('by their labels, in any namespace', () => {
+    const gateways = [gateway('edge/all'), gateway('shop/web', { selector: { app: 'web' } })];
+    expect(selected(gateways)).toEqual(['edge/all']);
+    expect(selected(gateways, { labels: { app: 'web', more: 'x' } })).toEqual(['edge/all', 'shop/web']);
+  });
+
+  it('of their own namespace only, where the environment says so', () => {
+    expect(selected([gateway('edge/all'), gateway('shop/all')], {}, true)).toEqual(['edge/all']);
+  });
+
+  it('of their own namespace only, where the object says so', () => {
+    const own = (id: string) => ({ ...gateway(id), annotations: { [ownNamespaceAnnotation]: 'true' } });
+    expect(selected([own('edge/own'), own('shop/own'), gateway('shop/all')])).toEqual(['edge/own', 'shop/all']);
+    const index = new GatewayIndex([own('edge/own')], { ownNamespaceOnly: false });
+    const selectedIn = (configNamespace: string) => index.for({ type: 'router', configNamespace, labels: {} });
+    expect(selectedIn('shop')).toEqual([]);
+    expect(selectedIn('edge')).toHaveLength(1);
+  });
+
+  it('by the services that they name, in their own namespace, whatever the labels', () => {
+    const gateways = [
+      gateway('edge/named', { services: 'in.test, out.test', selector: { app: 'nobody' } }),
+      gateway('shop/elsewhere', { services: 'in.test' }),
+    ];
+    expect(selected(gateways)).toEqual([]);
+    expect(selected(gateways, { serviceTargets: [target('edge', 'other.test')] })).toEqual([]);
+    expect(selected(gateways, { serviceTargets: [target('edge', 'out.test')] })).toEqual(['edge/named']);
+    expect(selected(gateways, { serviceTargets: [target('shop', 'in.test')] })).toEqual(['shop/elsewhere']);
+  });
+
+  it('and no sidecar', () => {
+    const index = new GatewayIndex([gateway('edge/all')], { ownNamespaceOnly: false });
+    expect(index.for({ type: 'sidecar', configNamespace: 'edge', labels: {} })).toEqual([]);
+  });
+
+  it('and tell routers of one index apart by all that they look at', () => {
+    const gateways = [gateway('edge/named', { services: 'in.test' })];
+    const index = new GatewayIndex(gateways, { ownNamespaceOnly: true });
+    const about = { type: 'router', labels: {} } as const;
+    expect(index.for({ ...about, configNamespace: 'edge' })).toEqual([]);
+    const serviceTargets = [target('edge', 'in.test')];
+    expect(index.for({ ...about, configNamespace: 'edge', serviceTargets })).toEqual(gateways);
+    expect(index.for({ ...about, configNamespace: 'shop', serviceTargets })).toEqual([]);
+  });
+});
+
+describe('what is attached to a Gateway object', () => {
+  const yaml = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: front, namespace: edge }
+spec:
+  hosts: [front.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+  endpoints: [{ address: 10.9.9.9 }]
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: { name: front, namespace: edge, annotations: { internal.istio.io/gateway-service: front.test } }
+spec: { servers: [{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }] }
+---
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: { name: versioned, namespace: edge }
+spec:
+  targetRefs: [{ group: networking.istio.io, kind: Gateway, name: front }]
+  configPatches:
+    - applyTo: CLUSTER
+      match: { proxy: { proxyVersion: "^1.*" } }
+      patch: { operation: MERGE, value: { connect_timeout: 1s } }
+`;
+
+  it('holds for the routers that its services lead to', () => {
+    const { context } = givenMesh(yaml);
+    const about = { type: 'router', namespace: 'edge', metadata: { ISTIO_VERSION: '1.30.0' } } as const;
+    const shape = shapeOf(givenProxy({ ...about, ip: '10.9.9.9' }), context);
+    expect(context.policiesFor(shape).envoyFilters).toHaveLength(1);
+    expect(shape.askedMetadata).toEqual({ ISTIO_VERSION: '1.30.0' });
+    expect(shapeOf(givenProxy({ ...about, ip: '10.9.9.8' }), context).askedMetadata).toEqual({});
+  });
+});

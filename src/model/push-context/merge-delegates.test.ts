@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import type { HttpMatchRequest, HttpRoute } from '../kinds/virtual-service.ts';
+import { mergeDelegateRoutes } from './merge-delegates.ts';
+
+const merged = (root: HttpMatchRequest, leaf: HttpMatchRequest): readonly HttpMatchRequest[] | undefined =>
+  mergeDelegateRoutes({ match: [root] }, [{ match: [leaf] }])[0]?.route.match;
+
+describe('the routes of a delegate', () => {
+  it.each<[string, HttpMatchRequest, HttpMatchRequest, HttpMatchRequest | undefined]>([
+    ['a longer prefix', { uri: { prefix: '/a' } }, { uri: { prefix: '/a/b' } }, { uri: { prefix: '/a/b' } }],
+    ['a path under the prefix', { uri: { prefix: '/a' } }, { uri: { exact: '/a/b' } }, { uri: { exact: '/a/b' } }],
+    ['a shorter prefix', { uri: { prefix: '/a/b' } }, { uri: { prefix: '/a' } }, undefined],
+    ['another path', { uri: { exact: '/a' } }, { uri: { exact: '/b' } }, undefined],
+    ['an expression under a prefix', { uri: { prefix: '/a' } }, { uri: { regex: '/a.*' } }, undefined],
+    [
+      'no path of its own',
+      { uri: { prefix: '/a' } },
+      { method: { exact: 'GET' } },
+      { uri: { prefix: '/a' }, method: { exact: 'GET' } },
+    ],
+    [
+      'another header',
+      { headers: { x: { exact: '1' } } },
+      { headers: { y: { exact: '2' } } },
+      { headers: { x: { exact: '1' }, y: { exact: '2' } } },
+    ],
+    ['a header with another value', { headers: { x: { exact: '1' } } }, { headers: { x: { exact: '2' } } }, undefined],
+    [
+      'a header that the root wants present',
+      { headers: { x: { present: true } } },
+      { headers: { x: { exact: '2' } } },
+      { headers: { x: { exact: '2' } } },
+    ],
+    ['another port', { port: 80 }, { port: 81 }, undefined],
+    ['another case rule', { ignoreUriCase: true }, {}, undefined],
+    [
+      'other source labels',
+      { sourceLabels: { a: '1' } },
+      { sourceLabels: { b: '2' } },
+      { sourceLabels: { a: '1', b: '2' } },
+    ],
+    ['conflicting source labels', { sourceLabels: { a: '1' } }, { sourceLabels: { a: '2' } }, undefined],
+    ['another source namespace', { sourceNamespace: 'a' }, { sourceNamespace: 'b' }, undefined],
+    ['a gateway of the root', { gateways: ['mesh', 'a/b'] }, { gateways: ['mesh'] }, { gateways: ['mesh'] }],
+    ['a gateway that is not of the root', { gateways: ['mesh'] }, { gateways: ['a/b'] }, undefined],
+  ])('with %s', (_, root, leaf, expected) => {
+    expect(merged(root, leaf)).toEqual(expected && [expected]);
+  });
+
+  it('pair every match of theirs with every one of the root that fits', () => {
+    const root: HttpRoute = {
+      match: [
+        { name: 'r1', headers: { x: { exact: '1' } } },
+        { name: 'r2', uri: { prefix: '/a' } },
+      ],
+    };
+    const delegate: HttpRoute = { match: [{ name: 'd', uri: { prefix: '/b' } }] };
+    expect(mergeDelegateRoutes(root, [delegate])[0]?.route.match).toEqual([
+      { name: 'r1-d', headers: { x: { exact: '1' } }, uri: { prefix: '/b' } },
+    ]);
+  });
+
+  it('are dropped whole when one of their matches fits nowhere', () => {
+    const root: HttpRoute = { match: [{ uri: { prefix: '/a' } }] };
+    expect(mergeDelegateRoutes(root, [{ match: [{ uri: { exact: '/a/1' } }, { uri: { exact: '/b' } }] }])).toEqual([]);
+  });
+
+  it("keep what they say and take the root's for the rest", () => {
+    const root: HttpRoute = {
+      name: 'root',
+      timeoutMs: 1,
+      retries: { attempts: 2 },
+      mirror: { host: 'm' },
+      headers: {},
+    };
+    const delegate: HttpRoute = {
+      name: 'leaf',
+      timeoutMs: 5,
+      mirrors: [{ destination: { host: 'n' } }],
+      route: [{ destination: { host: 'a' } }],
+    };
+    expect(mergeDelegateRoutes(root, [delegate])[0]?.route).toEqual({
+      name: 'root-leaf',
+      match: [],
+      timeoutMs: 5,
+      retries: { attempts: 2 },
+      headers: {},
+      mirrors: [{ destination: { host: 'n' } }],
+      route: [{ destination: { host: 'a' } }],
+    });
+  });
+
+  it('say which of them they are, those before them dropped or not', () => {
+    const root: HttpRoute = { match: [{ uri: { prefix: '/a' } }] };
+    const merged = mergeDelegateRoutes(root, [{ match: [{ uri: { exact: '/b' } }] }, {}]);
+    expect(merged.map(({ index }) => index)).toEqual([1]);
+  });
+});

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import type { Config } from '../config/config.ts';
+import type { PeerAuthentication } from '../kinds/peer-authentication.ts';
+import { peerModeOf, peerModes } from './mutual-tls-mode.ts';
+
+function policy(spec: PeerAuthentication): Config<PeerAuthentication> {
+  const about = { apiVersion: 'security.istio.io/v1', labels: {}, annotations: {}, resourceVersion: '1' };
+  return { kind: 'PeerAuthentication', namespace: 'shop', name: 'p', creationTimestamp: 0, ...about, spec };
+}
+
+describe('the mode of a workload', () => {
+  it.each<[string, PeerAuthentication[], string]>([
+    ['lets both in without a policy', [], 'PERMISSIVE'],
+    ['is that of its only policy', [{ mtls: 'STRICT' }], 'STRICT'],
+    ['is that of the narrowest', [{ mtls: 'STRICT' }, { mtls: 'PERMISSIVE' }, { mtls: 'DISABLE' }], 'DISABLE'],
+    [
+      'is taken from the wider one where a policy does not say it',
+      [{ mtls: 'STRICT' }, { mtls: 'UNSET' }, {}],
+      'STRICT',
+    ],
+    ['lets both in where no policy says it', [{ mtls: 'UNSET' }, {}], 'PERMISSIVE'],
+  ])('%s', (_what, specs, mode) => {
+    expect(peerModes(specs.map(policy))).toEqual({ mode, ports: new Map() });
+  });
+
+  it('may be another one on single ports, taken from the workload where they do not say it', () => {
+    const portLevelMtls = { 80: 'DISABLE', 81: 'UNSET' } as const;
+    const modes = peerModes([policy({ mtls: 'STRICT' }), policy({ portLevelMtls, selector: { app: 'web' } })]);
+    expect([80, 81, 82].map((port) => peerModeOf(modes, port))).toEqual(['DISABLE', 'STRICT', 'STRICT']);
+    expect([...modes.ports.keys()]).toEqual([80, 81]);
+  });
+
+  it('is one object for the very same policies, and another for others', () => {
+    const [mesh, own] = [policy({ mtls: 'STRICT' }), policy({})];
+    expect(peerModes([mesh, own])).toBe(peerModes([mesh, own]));
+    expect(peerModes([own]).mode).toBe('PERMISSIVE');
+    expect(peerModes([mesh, own]).mode).toBe('STRICT');
+  });
+});

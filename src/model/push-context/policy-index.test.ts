@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest';
+import type { Config } from '../config/config.ts';
+import type { AuthorizationPolicy } from '../kinds/authorization-policy.ts';
+import type { EnvoyFilter } from '../kinds/envoy-filter.ts';
+import type { PeerAuthentication } from '../kinds/peer-authentication.ts';
+import { envoyFilterIndex, PolicyIndex } from './policy-index.ts';
+
+function config<Spec>(place: string, spec: Spec, creationTimestamp = 0): Config<Spec> {
+  const [namespace = '', name = ''] = place.split('/');
+  return {
+    kind: 'X',
+    apiVersion: 'security.istio.io/v1',
+    name,
+    namespace,
+    labels: {},
+    annotations: {},
+    resourceVersion: '1',
+    creationTimestamp,
+    spec,
+  };
+}
+
+const allow = (about: Partial<AuthorizationPolicy> = {}): AuthorizationPolicy => ({
+  action: 'ALLOW',
+  rules: [],
+  ...about,
+});
+const places = (configs: readonly Config[]): string[] => configs.map(({ namespace, name }) => `${namespace}/${name}`);
+const web = { namespace: 'shop', labels: { app: 'web', version: 'v1' } };
+
+describe('policies of a workload', () => {
+  const index = new PolicyIndex(
+    [
+      config('shop/all', allow()),
+      config('shop/web', allow({ selector: { app: 'web' } })),
+      config('shop/other', allow({ selector: { app: 'other' } })),
+      config('shop/attached', allow({ targetRefs: [{ group: '', kind: 'Service', name: 'web' }] })),
+      config('shop/reaching', allow({ targetRefs: [{ group: '', kind: 'Service', name: 'web', namespace: 'store' }] })),
+      config('istio-system/mesh', allow()),
+      config('istio-system/web', allow({ selector: { version: 'v1' } })),
+      config('store/all', allow()),
+    ],
+    'istio-system',
+  );
+
+  it("are the root namespace's and its own namespace's that select it, each in the given order", () => {
+    expect(places(index.for(web))).toEqual(['istio-system/mesh', 'istio-system/web', 'shop/all', 'shop/web']);
+    expect(places(index.for({ namespace: 'shop', labels: {} }))).toEqual(['istio-system/mesh', 'shop/all']);
+    expect(places(index.for({ namespace: 'istio-system', labels: {} }))).toEqual(['istio-system/mesh']);
+  });
+
+  it('are computed once for workloads with the same labels', () => {
+    expect(index.for(web)).toBe(index.for({ namespace: 'shop', labels: { version: 'v1', app: 'web' } }));
+  });
+
+  it('are those of each namespace for labels that workloads of several share', () => {
+    const { labels } = web;
+    for (const namespace of ['shop', 'store', 'shop']) {
+      expect(places(index.for({ namespace, labels })).at(-1)).toBe(namespace === 'shop' ? 'shop/web' : 'store/all');
+    }
+  });
+
+  it('are those attached to an object of its namespace that it carries out', () => {
+    const reference = { group: '', kind: 'Service', name: 'web' };
+    const carrying = (namespace: string, about: object = {}) => ({
+      namespace,
+      labels: {},
+      carriesOut: [{ ...reference, namespace: 'shop', ...about }],
+    });
+    expect(places(index.for(carrying('shop')))).toEqual(['istio-system/mesh', 'shop/all', 'shop/attached']);
+    expect(places(index.for(carrying('shop', { name: 'other' })))).not.toContain('shop/attached');
+    expect(places(index.for(carrying('shop', { namespace: 'store' })))).toEqual(['istio-system/mesh', 'shop/all']);
+    expect(places(index.for(carrying('store')))).toEqual(['istio-system/mesh', 'store/all']);
+  });
+});
+
+describe('policies of which a narrower one overrides a wider', () => {
+  const policy = (selector?: Record<string, string>): PeerAuthentication => ({
+    mtls: 'STRICT',
+    ...(selector && { selector }),
+  });
+  const index = new PolicyIndex(
+    [
+      config('istio-system/mesh', policy()),
+      config('istio-system/younger', policy(), 5),
+      config('istio-system/selecting', policy({ app: 'web' })),
+      config('shop/namespace', policy()),
+      config('shop/web', policy({ app: 'web' })),
+      config('shop/web-younger', policy({ app: 'web' }), 5),
+    ],
+    'istio-system',
+  );
+
+  it('are the oldest of the mesh, of the namespace and of the workload', () => {
+    expect(places(index.layersFor(web))).toEqual(['istio-system/mesh', 'shop/namespace', 'shop/web']);
+    expect(places(index.layersFor({ namespace: 'other', labels: {} }))).toEqual(['istio-system/mesh']);
+    expect(places(index.layersFor({ namespace: 'istio-system', labels: { app: 'web' } }))).toEqual([
+      'istio-system/mesh',
+      'istio-system/selecting',
+    ]);
+  });
+});
+
+describe('EnvoyFilters of a workload', () => {
+  const patch = (priority: number, workloadSelector?: Record<string, string>): EnvoyFilter => ({
+    priority,
+    configPatches: [],
+    ...(workloadSelector && { workloadSelector }),
+  });
+
+  it("are the root namespace's, then its own, by priority and then age", () => {
+    const index = envoyFilterIndex(
+      [
+        config('shop/late', patch(10)),
+        config('shop/first', patch(-1, { app: 'web' })),
+        config('shop/older', patch(0)),
+        config('shop/younger', patch(0), 5),
+        config('shop/other', patch(0, { app: 'other' })),
+        config('istio-system/root', patch(100)),
+      ],
+      'istio-system',
+    );
+    expect(places(index.for(web))).toEqual([
+      'istio-system/root',
+      'shop/first',
+      'shop/older',
+      'shop/younger',
+      'shop/late',
+    ]);
+  });
+});

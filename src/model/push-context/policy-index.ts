@@ -1,0 +1,154 @@
+/**
+ * Which policies hold for a workload (spec/discovery.md §4.1 "typed views", §8.9 to §8.11): AuthorizationPolicy,
+ * RequestAuthentication, PeerAuthentication, Telemetry, EnvoyFilter, WasmPlugin, ProxyConfig. What else a view of the
+ * configuration offers is in the push context: services, gateways of a workload, routes, destination rules, scopes.
+ */
+import type { Config } from '../config/config.ts';
+import type { EnvoyFilter } from '../kinds/envoy-filter.ts';
+import type { PolicyTargetReference } from '../kinds/policy-target.ts';
+import { isSelected } from '../services/label-match.ts';
+
+/** An object that policies may be attached to. */
+export interface ObjectReference {
+  readonly group: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** What of a workload policies look at. */
+export interface PolicySubject {
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Objects that the workload carries out; absent: none. What is attached to one of them holds for the workload. */
+  readonly carriesOut?: readonly ObjectReference[];
+}
+
+/** What of a spec says whom it is for; no labels: everybody in its namespace. */
+interface Selecting {
+  readonly selector?: Readonly<Record<string, string>>;
+  readonly targetRefs?: readonly PolicyTargetReference[];
+}
+
+interface Answer<Spec> {
+  readonly all: readonly Config<Spec>[];
+  layers?: readonly Config<Spec>[];
+}
+
+/**
+ * Policies of one kind by the workloads that they hold for. The root namespace's hold for the whole mesh. Answers are
+ * computed once for each set of labels of a namespace.
+ */
+export class PolicyIndex<Spec extends object> {
+  private readonly byNamespace: ReadonlyMap<string, readonly Config<Spec>[]>;
+  private readonly rootNamespace: string;
+  private readonly selectorOf: (spec: Spec) => Selecting;
+  private readonly answers = new Map<string, Answer<Spec>>();
+  /** The last answer for labels that are asked for again: endpoints keep theirs. */
+  private readonly latest = new WeakMap<PolicySubject['labels'], { namespace: string; answer: Answer<Spec> }>();
+  private readonly nothing: Answer<Spec> = { all: [], layers: [] };
+
+  /**
+   * @param policies oldest first
+   * @param selectorOf where a spec has its selector, when not in `selector`
+   */
+  constructor(
+    policies: readonly Config<Spec>[],
+    rootNamespace: string,
+    selectorOf: (spec: Spec) => Selecting = (spec) => spec as Selecting,
+  ) {
+    this.byNamespace = Map.groupBy(policies, ({ namespace }) => namespace);
+    this.rootNamespace = rootNamespace;
+    this.selectorOf = selectorOf;
+  }
+
+  /**
+   * Those of the root namespace, then those of the workload's own, each oldest first. One that names objects
+   * (`targetRefs`) holds for no workload by its labels, and for those that carry out such an object of its namespace.
+   */
+  for(subject: PolicySubject): readonly Config<Spec>[] {
+    return this.answerFor(subject).all;
+  }
+
+  /**
+   * The policies of which one holds, the widest first: the oldest for the mesh, the oldest for the namespace, the oldest
+   * for the workload (PeerAuthentication, Telemetry, ProxyConfig: a narrower one overrides a wider).
+   */
+  layersFor(subject: PolicySubject): readonly Config<Spec>[] {
+    const answer = this.answerFor(subject);
+    answer.layers ??= this.layersOf(answer.all, subject.namespace);
+    return answer.layers;
+  }
+
+  private answerFor(subject: PolicySubject): Answer<Spec> {
+    const { namespace, labels, carriesOut = [] } = subject;
+    if (carriesOut.length > 0) return this.answerOf(subject);
+    const latest = this.latest.get(labels);
+    if (latest?.namespace === namespace) return latest.answer;
+    const answer = this.answerOf(subject);
+    this.latest.set(labels, { namespace, answer });
+    return answer;
+  }
+
+  private answerOf({ namespace, labels, carriesOut = [] }: PolicySubject): Answer<Spec> {
+    const namespaces = [...new Set([this.rootNamespace, namespace])].filter((one) => this.byNamespace.has(one));
+    if (namespaces.length === 0) return this.nothing;
+    const id = JSON.stringify([namespace, Object.entries(labels).sort(), carriesOut.map(textOf).sort()]);
+    let answer = this.answers.get(id);
+    if (answer === undefined) {
+      const all = namespaces.flatMap((one) =>
+        this.byNamespace.get(one)!.filter((policy) => this.holds(policy, labels, carriesOut)),
+      );
+      answer = { all };
+      this.answers.set(id, answer);
+    }
+    return answer;
+  }
+
+  private layersOf(all: readonly Config<Spec>[], namespace: string): readonly Config<Spec>[] {
+    const isForAll = ({ spec }: Config<Spec>): boolean => {
+      const { selector, targetRefs = [] } = this.selectorOf(spec);
+      return isEmpty(selector) && targetRefs.length === 0;
+    };
+    const layers = [
+      all.find((policy) => policy.namespace === this.rootNamespace && isForAll(policy)),
+      all.find((policy) => policy.namespace === namespace && isForAll(policy)),
+      all.find((policy) => policy.namespace === namespace && !isForAll(policy)),
+    ];
+    return [...new Set(layers.filter((policy) => policy !== undefined))];
+  }
+
+  private holds(
+    { spec, namespace }: Config<Spec>,
+    labels: Readonly<Record<string, string>>,
+    carriesOut: readonly ObjectReference[],
+  ): boolean {
+    const { selector, targetRefs = [] } = this.selectorOf(spec);
+    if (targetRefs.length === 0) return isEmpty(selector) || isSelected(selector!, labels);
+    return targetRefs.some((reference) => {
+      const wanted = textOf({ ...reference, namespace: reference.namespace ?? namespace });
+      // Nobody reaches into another namespace by naming its objects.
+      return carriesOut.some((object) => object.namespace === namespace && textOf(object) === wanted);
+    });
+  }
+}
+
+function textOf({ group, kind, namespace, name }: ObjectReference): string {
+  return `${group}/${kind}/${namespace}/${name}`;
+}
+
+/** EnvoyFilters of workloads in the order in which their patches are applied: within a namespace by priority, then age (§8.9). */
+export function envoyFilterIndex(
+  filters: readonly Config<EnvoyFilter>[],
+  rootNamespace: string,
+): PolicyIndex<EnvoyFilter> {
+  const byPriority = filters.toSorted((a, b) => a.spec.priority - b.spec.priority);
+  return new PolicyIndex(byPriority, rootNamespace, ({ workloadSelector, targetRefs }) => ({
+    ...(workloadSelector && { selector: workloadSelector }),
+    ...(targetRefs && { targetRefs }),
+  }));
+}
+
+function isEmpty(selector: Readonly<Record<string, string>> | undefined): boolean {
+  return selector === undefined || Object.keys(selector).length === 0;
+}

@@ -1,0 +1,98 @@
+/** Makes the names in a VirtualService independent of where it stands: hosts fully qualified, gateways `namespace/name`. */
+import type { Config } from '../config/config.ts';
+import { type HostNames, isShortName } from '../fields/hostname.ts';
+import type {
+  Destination,
+  HttpMatchRequest,
+  HttpMirrorPolicy,
+  HttpRoute,
+  RouteDestination,
+  VirtualService,
+} from '../kinds/virtual-service.ts';
+
+/** @param hostNames what short names mean */
+export function resolveVirtualService(config: Config<VirtualService>, hostNames: HostNames): Config<VirtualService> {
+  const { spec, namespace } = config;
+  const names = new Names(namespace, hostNames);
+  return {
+    ...config,
+    spec: {
+      ...spec,
+      // In objects that are made of others nothing is short that was not meant so.
+      hosts: config.madeOf ? spec.hosts : spec.hosts.map((host) => hostNames.qualified(host, namespace)),
+      gateways: spec.gateways?.length ? names.gateways(spec.gateways) : ['mesh'],
+      ...(spec.http && { http: spec.http.map((route) => names.http(route)) }),
+      ...(spec.tls && { tls: spec.tls.map((route) => names.layer4(route)) }),
+      ...(spec.tcp && { tcp: spec.tcp.map((route) => names.layer4(route)) }),
+    },
+  };
+}
+
+class Names {
+  private readonly namespace: string;
+  private readonly hostNames: HostNames;
+
+  constructor(namespace: string, hostNames: HostNames) {
+    this.namespace = namespace;
+    this.hostNames = hostNames;
+  }
+
+  gateways(gateways: readonly string[]): string[] {
+    return gateways.map((gateway) => {
+      return gateway === 'mesh' || gateway.includes('/') ? gateway : `${this.namespace}/${gateway}`;
+    });
+  }
+
+  http(route: HttpRoute): HttpRoute {
+    const { match, route: destinations, mirror, mirrors } = route;
+    return {
+      ...route,
+      ...(match && { match: match.map((request) => this.match(request)) }),
+      ...(destinations && { route: destinations.map((weighted) => this.weighted(weighted)) }),
+      ...(mirror && { mirror: this.destination(mirror) }),
+      ...(mirrors && { mirrors: mirrors.map((policy) => this.weighted<HttpMirrorPolicy>(policy)) }),
+    };
+  }
+
+  layer4<R extends { match?: readonly { gateways?: readonly string[] }[]; route?: readonly RouteDestination[] }>(
+    route: R,
+  ): R {
+    return {
+      ...route,
+      ...(route.match && { match: route.match.map((attributes) => this.match(attributes)) }),
+      ...(route.route && { route: route.route.map((weighted) => this.weighted(weighted)) }),
+    };
+  }
+
+  private match<M extends Pick<HttpMatchRequest, 'gateways'>>(match: M): M {
+    return match.gateways?.length ? { ...match, gateways: this.gateways(match.gateways) } : match;
+  }
+
+  private weighted<W extends { readonly destination: Destination }>(weighted: W): W {
+    return { ...weighted, destination: this.destination(weighted.destination) };
+  }
+
+  private destination(destination: Destination): Destination {
+    return { ...destination, host: this.hostNames.qualified(destination.host, this.namespace) };
+  }
+}
+
+/** What the short names in an object mean, as a text; empty when it has none. */
+export function shortNamesText({ spec, namespace, madeOf }: Config<VirtualService>, hostNames: HostNames): string {
+  const short = [...(madeOf ? [] : spec.hosts), ...destinationHosts(spec)].filter(isShortName);
+  return short.map((host) => hostNames.qualified(host, namespace)).join();
+}
+
+/** Every host that routes of a virtual service lead to, mirrors included. */
+export function destinationHosts(spec: VirtualService): ReadonlySet<string> {
+  const hosts = new Set<string>();
+  for (const route of spec.http ?? []) {
+    for (const { destination } of route.route ?? []) hosts.add(destination.host);
+    for (const { destination } of route.mirrors ?? []) hosts.add(destination.host);
+    if (route.mirror) hosts.add(route.mirror.host);
+  }
+  for (const route of [...(spec.tls ?? []), ...(spec.tcp ?? [])]) {
+    for (const { destination } of route.route ?? []) hosts.add(destination.host);
+  }
+  return hosts;
+}

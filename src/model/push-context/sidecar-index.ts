@@ -1,0 +1,62 @@
+/** Which Sidecar object holds for a proxy, and the scope that it gives (spec/discovery.md §8.8). */
+
+import type { Config } from '../config/config.ts';
+import type { Sidecar } from '../kinds/sidecar.ts';
+import type { Proxy } from '../node/proxy.ts';
+import { isSelected } from '../services/label-match.ts';
+import { buildSidecarScope, type ScopeSources } from './build-sidecar-scope.ts';
+import type { SidecarScope } from './sidecar-scope.ts';
+
+export class SidecarIndex {
+  private readonly byNamespace: ReadonlyMap<string, readonly Config<Sidecar>[]>;
+  private readonly rootNamespace: string;
+
+  /** @param sidecars oldest first */
+  constructor(sidecars: readonly Config<Sidecar>[], rootNamespace: string) {
+    this.byNamespace = Map.groupBy(sidecars, (sidecar) => sidecar.namespace);
+    this.rootNamespace = rootNamespace;
+  }
+
+  /** All, of any namespace. */
+  get all(): readonly Config<Sidecar>[] {
+    return [...this.byNamespace.values()].flat();
+  }
+
+  /** The oldest that selects the workload, else the namespace's for all, else the root namespace's for all. Gateways have none. */
+  for(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): Config<Sidecar> | undefined {
+    if (proxy.type !== 'sidecar') return undefined;
+    const own = this.byNamespace.get(proxy.configNamespace) ?? [];
+    const selected = own.find(
+      ({ spec }) => hasSelector(spec) && isSelected(spec.workloadSelector!.labels, proxy.labels),
+    );
+    const root = this.byNamespace.get(this.rootNamespace) ?? [];
+    return selected ?? [...own, ...root].find(({ spec }) => !hasSelector(spec));
+  }
+}
+
+function hasSelector(spec: Sidecar): boolean {
+  return spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length > 0;
+}
+
+/** Scopes of one moment, each made when first asked for and shared by all proxies that it fits. */
+export class SidecarScopes {
+  private readonly sources: ScopeSources;
+  private readonly sidecars: SidecarIndex;
+  private readonly scopes = new Map<string, SidecarScope>();
+
+  constructor(sources: ScopeSources, sidecars: SidecarIndex) {
+    this.sources = sources;
+    this.sidecars = sidecars;
+  }
+
+  for(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope {
+    const sidecar = this.sidecars.for(proxy);
+    const id = `${proxy.configNamespace} ${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
+    let scope = this.scopes.get(id);
+    if (scope === undefined) {
+      scope = buildSidecarScope(this.sources, proxy.configNamespace, sidecar);
+      this.scopes.set(id, scope);
+    }
+    return scope;
+  }
+}

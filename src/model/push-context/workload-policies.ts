@@ -1,0 +1,132 @@
+/** All policies that hold for a workload, as one object (spec/discovery.md §8.9 to §8.11). */
+
+import { identityText, WeakValues } from '../collections/weak-values.ts';
+import type { Config } from '../config/config.ts';
+import type { AuthorizationPolicy } from '../kinds/authorization-policy.ts';
+import type { EnvoyFilter } from '../kinds/envoy-filter.ts';
+import type { Gateway } from '../kinds/gateway.ts';
+import type { PeerAuthentication } from '../kinds/peer-authentication.ts';
+import type { RequestAuthentication } from '../kinds/request-authentication.ts';
+import type { Telemetry } from '../kinds/telemetry.ts';
+import type { WasmPlugin } from '../kinds/wasm-plugin.ts';
+import type { GatewaySubject } from './gateway-index.ts';
+import type { ObjectReference, PolicyIndex, PolicySubject } from './policy-index.ts';
+
+/**
+ * What holds for a workload, each list in the order of its rules. Of equal answers there is one object, whichever
+ * context gives it: compare by identity, tell apart by `id`.
+ */
+export interface WorkloadPolicies {
+  /** Short, and the same as long as the very same objects hold: for keys of caches. Empty when nothing holds. */
+  readonly id: string;
+  /** The mesh's, the namespace's, the workload's: at most one each. */
+  readonly peerAuthentications: readonly Config<PeerAuthentication>[];
+  readonly requestAuthentications: readonly Config<RequestAuthentication>[];
+  readonly authorizationPolicies: readonly Config<AuthorizationPolicy>[];
+  /** The mesh's, the namespace's, the workload's: at most one each. */
+  readonly telemetries: readonly Config<Telemetry>[];
+  readonly wasmPlugins: readonly Config<WasmPlugin>[];
+  /** In the order in which their patches are applied. */
+  readonly envoyFilters: readonly Config<EnvoyFilter>[];
+}
+
+/** Whom policies are asked for: a proxy, or a shape of one. */
+export type WorkloadSubject = GatewaySubject;
+
+/** The policies of a context, by kind. */
+export interface PolicyIndexes {
+  readonly PeerAuthentication: PolicyIndex<PeerAuthentication>;
+  readonly RequestAuthentication: PolicyIndex<RequestAuthentication>;
+  readonly AuthorizationPolicy: PolicyIndex<AuthorizationPolicy>;
+  readonly Telemetry: PolicyIndex<Telemetry>;
+  readonly WasmPlugin: PolicyIndex<WasmPlugin>;
+  readonly EnvoyFilter: PolicyIndex<EnvoyFilter>;
+}
+
+export const noPolicies: WorkloadPolicies = {
+  id: '',
+  peerAuthentications: [],
+  requestAuthentications: [],
+  authorizationPolicies: [],
+  telemetries: [],
+  wasmPlugins: [],
+  envoyFilters: [],
+};
+
+/** The policies of one moment by workload. Immutable; answers are made when first asked for. */
+export class WorkloadPolicyIndex {
+  readonly indexes: PolicyIndexes;
+  private readonly gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[];
+  /** Subjects are immutable, and most are asked for again and again. */
+  private readonly answers = new WeakMap<WorkloadSubject, WorkloadPolicies>();
+
+  /** @param gatewaysOf the Gateway objects that select a router */
+  constructor(indexes: PolicyIndexes, gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[]) {
+    this.indexes = indexes;
+    this.gatewaysOf = gatewaysOf;
+  }
+
+  for(workload: WorkloadSubject): WorkloadPolicies {
+    let answer = this.answers.get(workload);
+    if (answer === undefined) {
+      const { configNamespace: namespace, labels } = workload;
+      const carriesOut = workload.type === 'router' ? gatewayReferences(workload, this.gatewaysOf(workload)) : [];
+      answer = theOne(this.listsFor({ namespace, labels, carriesOut }));
+      this.answers.set(workload, answer);
+    }
+    return answer;
+  }
+
+  private listsFor(subject: PolicySubject): Lists {
+    const { indexes } = this;
+    return {
+      peerAuthentications: indexes.PeerAuthentication.layersFor(subject),
+      requestAuthentications: indexes.RequestAuthentication.for(subject),
+      authorizationPolicies: indexes.AuthorizationPolicy.for(subject),
+      telemetries: indexes.Telemetry.layersFor(subject),
+      wasmPlugins: indexes.WasmPlugin.for(subject),
+      envoyFilters: indexes.EnvoyFilter.for(subject),
+    };
+  }
+}
+
+/**
+ * A router of the Gateway API has its gateway's name as a label, or is of the Service that it names; others carry out the
+ * Gateway objects that select them.
+ */
+function gatewayReferences(
+  { configNamespace, labels }: WorkloadSubject,
+  gateways: readonly Config<Gateway>[],
+): ObjectReference[] {
+  const kind = 'Gateway';
+  const own = labels['gateway.networking.k8s.io/gateway-name'];
+  const kubernetes = new Map(
+    gateways
+      .flatMap(({ madeOf }) => madeOf?.['servers[0]'] ?? [])
+      .filter(({ key }) => key.kind === 'KubernetesGateway')
+      .map(({ key: { namespace, name } }) => [`${namespace}/${name}`, { namespace, name }]),
+  );
+  if (own !== undefined) kubernetes.set(`${configNamespace}/${own}`, { namespace: configNamespace, name: own });
+  return [
+    ...gateways.map(({ namespace, name }) => ({ group: 'networking.istio.io', kind, namespace, name })),
+    ...[...kubernetes.values()].map((gateway) => ({ group: 'gateway.networking.k8s.io', kind, ...gateway })),
+  ];
+}
+
+type Lists = Omit<WorkloadPolicies, 'id'>;
+
+/** Answers that somebody holds, by the objects in them. */
+const known = new WeakValues<WorkloadPolicies>();
+let lastId = 0;
+
+/** The one object of these lists. */
+function theOne(lists: Lists): WorkloadPolicies {
+  const all = Object.values(lists) as (readonly Config[])[];
+  if (all.every((list) => list.length === 0)) return noPolicies;
+  const text = all.map(identityText).join(';');
+  const before = known.get(text);
+  if (before !== undefined) return before;
+  const made = { id: `p${++lastId}`, ...lists };
+  known.set(text, made);
+  return made;
+}

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { givenMesh } from '../../../test/fixtures/given-mesh.ts';
+import { allocateAddresses } from './auto-allocate.ts';
+
+const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `shop/h-${index}.b`);
+
+describe('allocated addresses', () => {
+  it('are of their ranges, each once', () => {
+    const all = [...allocateAddresses(names(5_000)).values()];
+    expect(new Set(all.map(({ ipv4 }) => ipv4)).size).toBe(5_000);
+    expect(new Set(all.map(({ ipv6 }) => ipv6)).size).toBe(5_000);
+    for (const { ipv4, ipv6 } of all) {
+      expect(ipv4).toMatch(/^240\.240\.\d+\.\d+$/);
+      expect(ipv6).toMatch(/^2001:2::f0f0:[\da-f]+$/);
+      expect(ipv4).not.toMatch(/\.(0|255)$/);
+    }
+  });
+
+  it('follow from the name: what is younger moves nobody who is older', () => {
+    const few = allocateAddresses(names(3_000));
+    const more = allocateAddresses(names(6_000));
+    for (const [name, address] of few) expect(more.get(name)).toEqual(address);
+  });
+
+  it('are as many as the range has, and no more', () => {
+    const all = [...allocateAddresses(names(70_000)).values()];
+    expect(all).toHaveLength(256 * 254 - 254);
+    expect(new Set(all.map(({ ipv4 }) => ipv4)).size).toBe(all.length);
+  });
+
+  it('are those that Istio allocates: a name that two ServiceEntries have has the lower one of two places', () => {
+    expect(allocateAddresses(['default/istio.io']).get('default/istio.io')?.ipv4).toBe('240.240.122.168');
+    const twice = allocateAddresses(['default/istio.io', 'default/istio.io']);
+    expect(twice.get('default/istio.io')?.ipv4).toBe('240.240.91.120');
+  });
+});
+
+describe('a ServiceEntry', () => {
+  const entry = (spec: string, labels = '{}'): string =>
+    `apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: shop, labels: ${labels}}\nspec: {ports: [{number: 80, name: http, protocol: HTTP}], ${spec}}\n`;
+  const allocated = (yaml: string): unknown =>
+    givenMesh(yaml).registry.services.map((one) => one.autoAllocated !== undefined);
+
+  it('is given an address when it has none and something resolves it', () => {
+    expect(allocated(entry('hosts: [a.b], resolution: DNS'))).toEqual([true]);
+    expect(allocated(entry('hosts: [a.b], resolution: STATIC, addresses: [1.1.1.1]'))).toEqual([false]);
+    expect(allocated(entry('hosts: [a.b], resolution: NONE'))).toEqual([false]);
+    expect(allocated(entry('hosts: ["*.b"], resolution: STATIC'))).toEqual([false]);
+    const refusing = '{networking.istio.io/enable-autoallocate-ip: "false"}';
+    expect(allocated(entry('hosts: [a.b], resolution: DNS', refusing))).toEqual([false]);
+  });
+
+  it('shares the address of its host with the others of its namespace', () => {
+    const first = entry('hosts: [a.b], resolution: DNS');
+    const second = first.replace('name: a,', 'name: b,').replace('number: 80', 'number: 81');
+    const elsewhere = first.replace('namespace: shop', 'namespace: other');
+    const { services } = givenMesh([first, second, elsewhere].join('---\n')).registry;
+    const [a, b, other] = services.map(({ autoAllocated }) => autoAllocated?.ipv4);
+    expect(a).toBeDefined();
+    expect(b).toBe(a);
+    expect(other).not.toBe(a);
+  });
+});

@@ -1,0 +1,103 @@
+/** What one cluster knows of a proxy's own workload (spec/discovery.md §5.4 "proxy → services"). Immutable. */
+import { isObject } from '../../fields/decode.ts';
+import type { KubernetesServicePort } from '../../kinds/kubernetes/service.ts';
+import type { SelectorIndex } from '../label-match.ts';
+import type { AddressBook, KnownWorkload, LookedUp, ProxyLookup, TargetRef } from '../proxy-lookup.ts';
+import type { Workload } from '../workload.ts';
+import { soleAt } from './pods.ts';
+
+/** What a service with a selector says of itself. */
+export interface SelectingService {
+  readonly hostname: string;
+  readonly namespace: string;
+  readonly ports: readonly KubernetesServicePort[];
+}
+
+export interface KubernetesFacts {
+  readonly clusterId: string;
+  readonly pods: ReadonlyMap<string, Workload>;
+  readonly podsByAddress: ReadonlyMap<string, readonly Workload[]>;
+  readonly selectors: SelectorIndex<SelectingService>;
+  /** Of endpoints that are no pods. */
+  readonly addresses: AddressBook;
+}
+
+export class KubernetesLookup implements ProxyLookup {
+  readonly #facts: KubernetesFacts;
+
+  constructor(facts: KubernetesFacts) {
+    this.#facts = facts;
+  }
+
+  targetsOf(proxy: LookedUp): readonly TargetRef[] {
+    if (!this.#isHere(proxy)) return [];
+    const byAddress = this.#facts.addresses.at(proxy.ipAddresses);
+    const pod = this.podOf(proxy);
+    if (pod !== undefined) return [...byAddress, ...this.#selected(pod.namespace, pod.labels, pod.ports)];
+    if (byAddress.length > 0 || proxy.clusterId !== this.#facts.clusterId) return byAddress;
+    // Its pod is not known yet: it says itself what it is.
+    if (Object.keys(proxy.labels).length === 0) return [];
+    return this.#selected(proxy.configNamespace, proxy.labels, podPorts(proxy.metadata.POD_PORTS));
+  }
+
+  workloadOf(proxy: LookedUp): KnownWorkload | undefined {
+    const pod = this.#isHere(proxy) ? this.podOf(proxy) : undefined;
+    return pod && { labels: pod.labels, locality: pod.template.locality };
+  }
+
+  /** By its name, `web-0.shop`, as the node's id has it, else by its address. */
+  podOf(proxy: Pick<LookedUp, 'name' | 'ipAddresses'>): Workload | undefined {
+    const dot = proxy.name.lastIndexOf('.');
+    const named = this.#facts.pods.get(`${proxy.name.slice(dot + 1)}/${proxy.name.slice(0, dot)}`);
+    if (named !== undefined) return named;
+    for (const address of proxy.ipAddresses) {
+      const pod = soleAt(this.#facts.podsByAddress, address);
+      if (pod !== undefined) return pod;
+    }
+    return undefined;
+  }
+
+  #isHere({ clusterId }: LookedUp): boolean {
+    return clusterId === '' || clusterId === this.#facts.clusterId;
+  }
+
+  #selected(
+    namespace: string,
+    labels: Readonly<Record<string, string>>,
+    ports: Readonly<Record<string, number>>,
+  ): TargetRef[] {
+    return this.#facts.selectors.selecting(namespace, labels).flatMap(({ item }) =>
+      item.ports.flatMap((port) => {
+        const targetPort = targetPortOf(port, ports);
+        if (targetPort === undefined) return [];
+        return [{ hostname: item.hostname, namespace: item.namespace, portName: port.name, targetPort }];
+      }),
+    );
+  }
+}
+
+/** The port of the workload behind a service port; undefined when it is a name that the workload does not have. */
+export function targetPortOf(
+  { targetPort, port }: Pick<KubernetesServicePort, 'targetPort' | 'port'>,
+  named: Readonly<Record<string, number>>,
+): number | undefined {
+  if (typeof targetPort === 'string') return named[targetPort];
+  return targetPort || port;
+}
+
+/** Metadata `POD_PORTS`: a list, or JSON of one, of what the pod's containers listen on. */
+function podPorts(value: unknown): Readonly<Record<string, number>> {
+  let list = value;
+  if (typeof value === 'string') {
+    try {
+      list = JSON.parse(value);
+    } catch {
+      return {};
+    }
+  }
+  if (!Array.isArray(list)) return {};
+  const named = list.filter(isObject).flatMap(({ name, containerPort }) => {
+    return typeof name === 'string' && typeof containerPort === 'number' ? [[name, containerPort] as const] : [];
+  });
+  return Object.fromEntries(named);
+}

@@ -1,0 +1,324 @@
+import { describe, expect, it } from 'vitest';
+import { givenMesh, givenProxy } from '../../../../test/fixtures/given-mesh.ts';
+import type { Endpoint, Service } from '../service.ts';
+
+const document = (kind: string, name: string, rest: string, metadata = ''): string =>
+  `---\napiVersion: ${kind === 'EndpointSlice' ? 'discovery.k8s.io/v1' : 'v1'}\nkind: ${kind}\nmetadata: {name: ${name}${metadata}}\n${rest}\n`;
+const inShop = ', namespace: shop';
+
+const service = (spec: string, metadata = ''): string =>
+  document('Service', 'web', `spec: {ports: [{name: http, port: 80, targetPort: web}], ${spec}}`, inShop + metadata);
+const selecting = 'clusterIP: 10.9.0.1, selector: {app: web}';
+
+const pod = (name: string, ip: string, { labels = 'app: web', phase = 'Running', spec = '' } = {}): string =>
+  document(
+    'Pod',
+    name,
+    `spec: {nodeName: n1, serviceAccountName: sa-web, containers: [{ports: [{name: web, containerPort: 8080}]}]${spec}}
+status: {phase: ${phase}, podIP: ${ip}}`,
+    `${inShop}, labels: {${labels}}`,
+  );
+
+const slice = (endpoints: string, { name = 'web-1', metadata = '', addressType = 'IPv4' } = {}): string =>
+  document(
+    'EndpointSlice',
+    name,
+    `addressType: ${addressType}\nports: [{name: http, port: 8080}]\nendpoints: [${endpoints}]`,
+    `${inShop}, labels: {kubernetes.io/service-name: web${metadata}}`,
+  );
+const at = (ip: string, more = ''): string => `{addresses: [${ip}]${more}}`;
+const toPod = (name: string): string => `, targetRef: {kind: Pod, name: ${name}, namespace: shop}`;
+
+const node = document(
+  'Node',
+  'n1',
+  'status: {addresses: [{type: ExternalIP, address: 5.5.5.5}, {type: InternalIP, address: 10.0.0.9}]}',
+  ', labels: {topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: eu-1, topology.istio.io/subzone: rack, disk: ssd}',
+);
+
+const host = 'web.shop.svc.cluster.local';
+const serviceOf = (yaml: string, meshConfig?: string): Service | undefined =>
+  givenMesh(yaml, meshConfig === undefined ? {} : { meshConfig }).registry.services.find(
+    (one) => one.hostname === host,
+  );
+const endpointsOf = (yaml: string): readonly Endpoint[] =>
+  givenMesh(yaml).registry.endpoints.get(host)?.get('shop') ?? [];
+const addresses = (yaml: string): string[] => endpointsOf(yaml).map(({ address, health }) => `${address} ${health}`);
+
+describe("a cluster's services", () => {
+  it('are named after name, namespace and domain, and send to the endpoints', () => {
+    expect(serviceOf(service(selecting))).toMatchObject({
+      ...{
+        hostname: host,
+        namespace: 'shop',
+        defaultAddress: '10.9.0.1',
+        addresses: ['10.9.0.1'],
+        registry: 'Kubernetes',
+      },
+      ...{ resolution: 'ClientSideLB', meshExternal: false, clusterVIPs: { Kubernetes: ['10.9.0.1'] } },
+      ports: [{ name: 'http', number: 80, protocol: 'HTTP' }],
+      origin: { kind: 'Service', namespace: 'shop', name: 'web' },
+      attributes: { type: 'ClusterIP', selector: { app: 'web' } },
+    });
+  });
+
+  it('are headless without a virtual IP', () => {
+    const headless = serviceOf(service('clusterIP: None, selector: {app: web}'));
+    expect(headless).toMatchObject({ resolution: 'Passthrough', defaultAddress: '0.0.0.0', addresses: [] });
+  });
+
+  it('are aliases of an external name', () => {
+    expect(serviceOf(service('type: ExternalName, externalName: a.example.com'))).toMatchObject({
+      ...{ resolution: 'Alias', attributes: { externalName: 'a.example.com' } },
+    });
+  });
+
+  it('have both families of addresses', () => {
+    expect(serviceOf(service('clusterIP: 10.9.0.1, clusterIPs: [10.9.0.1, "fd00::1"]'))?.addresses).toEqual([
+      '10.9.0.1',
+      'fd00::1',
+    ]);
+  });
+
+  it('are shown to whom their annotation says', () => {
+    const exported = service(selecting, ', annotations: {networking.istio.io/exportTo: " ., bank ,"}');
+    expect(serviceOf(exported)?.exportTo).toEqual(new Set(['.', 'bank']));
+  });
+
+  it('run under the accounts of their annotations', () => {
+    const annotations = `, annotations: {alpha.istio.io/kubernetes-serviceaccounts: "a,b", alpha.istio.io/canonical-serviceaccounts: spiffe://x/y}`;
+    expect(serviceOf(service(selecting, annotations))?.serviceAccounts).toEqual([
+      'spiffe://x/y',
+      'spiffe://cluster.local/ns/shop/sa/a',
+      'spiffe://cluster.local/ns/shop/sa/b',
+    ]);
+  });
+
+  it('are reached from outside at node ports of the nodes that an annotation selects', () => {
+    const yaml = `---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop, annotations: {traffic.istio.io/nodeSelector: '{"disk":"ssd"}'}}
+spec: {type: NodePort, clusterIP: 10.9.0.1, ports: [{name: http, port: 80, nodePort: 30080}]}
+`;
+    expect(serviceOf(yaml + node)?.attributes).toMatchObject({
+      externalAddresses: { Kubernetes: ['5.5.5.5'] },
+      externalPorts: { Kubernetes: { 80: 30080 } },
+    });
+    expect(serviceOf(yaml + node.replace('disk: ssd', 'disk: hdd'))?.attributes?.externalAddresses).toEqual({
+      Kubernetes: [],
+    });
+  });
+
+  it('are reached from outside at load balancers, by IP or name, and at external IPs', () => {
+    const yaml = `${service('type: LoadBalancer, clusterIP: 10.9.0.1, externalIPs: [9.9.9.9]')}status: {loadBalancer: {ingress: [{ip: 7.7.7.7}, {hostname: lb.example.com}]}}\n`;
+    expect(serviceOf(yaml)?.attributes?.externalAddresses).toEqual({
+      Kubernetes: ['7.7.7.7', 'lb.example.com', '9.9.9.9'],
+    });
+  });
+
+  it('say where their traffic should stay', () => {
+    const spec = `${selecting}, internalTrafficPolicy: Local, trafficDistribution: PreferClose, publishNotReadyAddresses: true`;
+    expect(serviceOf(service(spec))?.attributes).toMatchObject({
+      ...{ nodeLocal: true, trafficDistribution: 'PreferSameZone', publishNotReadyAddresses: true },
+    });
+  });
+
+  it('are left out where no discovery selector selects their namespace', () => {
+    const area = document('Namespace', 'shop', '', ', labels: {mesh: "on"}');
+    const selectors = (value: string): string => `discoverySelectors: [{matchLabels: {mesh: "${value}"}}]`;
+    expect(serviceOf(service(selecting) + area, selectors('on'))).toBeDefined();
+    expect(serviceOf(service(selecting) + area, selectors('off'))).toBeUndefined();
+    expect(
+      serviceOf(
+        service(selecting),
+        'discoverySelectors: [{matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [shop]}]}]',
+      ),
+    ).toBeDefined();
+  });
+});
+
+describe("a cluster's endpoints", () => {
+  it('have what their pod and its node say', () => {
+    const yaml =
+      service(selecting) +
+      pod('web-5d9c-x', '10.0.0.1', { labels: 'app: web, pod-template-hash: 5d9c, security.istio.io/tlsMode: istio' }) +
+      node +
+      slice(at('10.0.0.1', toPod('web-5d9c-x')));
+    expect(endpointsOf(yaml)).toMatchObject([
+      {
+        ...{ address: '10.0.0.1', port: 8080, servicePortName: 'http', namespace: 'shop', workloadName: 'web' },
+        ...{ serviceAccount: 'spiffe://cluster.local/ns/shop/sa/sa-web', locality: 'eu/eu-1/rack', nodeName: 'n1' },
+        ...{ tlsMode: 'istio', clusterId: 'Kubernetes', health: 'healthy', network: '' },
+        labels: {
+          ...{ app: 'web', 'topology.kubernetes.io/region': 'eu', 'topology.kubernetes.io/zone': 'eu-1' },
+          ...{
+            'topology.istio.io/subzone': 'rack',
+            'topology.istio.io/cluster': 'Kubernetes',
+            'kubernetes.io/hostname': 'n1',
+          },
+        },
+      },
+    ]);
+  });
+
+  it('find their pod by address when nothing refers to it', () => {
+    const [endpoint] = endpointsOf(service(selecting) + pod('web-0', '10.0.0.1') + slice(at('10.0.0.1')));
+    expect(endpoint?.serviceAccount).toContain('sa-web');
+  });
+
+  it('wait for a pod that they refer to and that is not known', () => {
+    const before = givenMesh(service(selecting) + slice(at('10.0.0.1', toPod('web-0'))));
+    expect(before.registry.endpoints.get(host)?.get('shop') ?? []).toEqual([]);
+    const after = givenMesh(service(selecting) + slice(at('10.0.0.1', toPod('web-0'))) + pod('web-0', '10.0.0.1'), {
+      previous: before,
+    });
+    expect(after.registry.endpoints.get(host)?.get('shop')).toHaveLength(1);
+  });
+
+  it('do not count pods that have ended', () => {
+    expect(
+      addresses(
+        service(selecting) + pod('web-0', '10.0.0.1', { phase: 'Succeeded' }) + slice(at('10.0.0.1', toPod('web-0'))),
+      ),
+    ).toEqual([]);
+  });
+
+  it.each([
+    ['{}', 'healthy'],
+    ['{ready: true}', 'healthy'],
+    ['{ready: false}', 'unhealthy'],
+    ['{ready: false, serving: true, terminating: true}', 'terminating'],
+    ['{ready: false, serving: false, terminating: true}', 'terminating'],
+  ])('with the conditions %s are %s', (conditions, health) => {
+    expect(addresses(service(selecting) + slice(at('10.0.0.1', `, conditions: ${conditions}`)))).toEqual([
+      `10.0.0.1 ${health}`,
+    ]);
+  });
+
+  it('drain where a service keeps sessions, and are published unready where it says so', () => {
+    const draining = slice(at('10.0.0.1', ', conditions: {ready: false, serving: true, terminating: true}'));
+    expect(addresses(service(selecting, ', labels: {istio.io/persistent-session: x}') + draining)).toEqual([
+      '10.0.0.1 draining',
+    ]);
+    const unready = slice(at('10.0.0.1', ', conditions: {ready: false}'));
+    expect(addresses(service(`${selecting}, publishNotReadyAddresses: true`) + unready)).toEqual(['10.0.0.1 healthy']);
+  });
+
+  it('of several slices are joined, each once', () => {
+    const both =
+      slice(`${at('10.0.0.1')}, ${at('10.0.0.2')}`) + slice(`${at('10.0.0.2')}, ${at('10.0.0.3')}`, { name: 'web-2' });
+    expect(addresses(service(selecting) + both)).toEqual(['10.0.0.1 healthy', '10.0.0.2 healthy', '10.0.0.3 healthy']);
+  });
+
+  it('are not of slices of names, nor of those of several clusters', () => {
+    const names = slice(at('a.example.com'), { addressType: 'FQDN' });
+    const multicluster = slice(at('10.0.0.1'), {
+      name: 'x',
+      metadata: ', multicluster.kubernetes.io/service-name: web',
+    });
+    expect(addresses(service(selecting) + names + multicluster)).toEqual([]);
+  });
+
+  it('come from Endpoints where there are no slices', () => {
+    const endpoints = document(
+      'Endpoints',
+      'web',
+      'subsets: [{addresses: [{ip: 10.0.0.1}], notReadyAddresses: [{ip: 10.0.0.2}], ports: [{name: http, port: 8080}]}]',
+      inShop,
+    );
+    expect(addresses(service(selecting) + endpoints)).toEqual(['10.0.0.1 healthy', '10.0.0.2 unhealthy']);
+    expect(addresses(service(selecting) + endpoints + slice(at('10.0.0.3')))).toEqual(['10.0.0.3 healthy']);
+  });
+
+  it('of a service without a selector are as given, without what pods say', () => {
+    const [endpoint] = endpointsOf(service('clusterIP: 10.9.0.1') + pod('web-0', '10.0.0.1') + slice(at('10.0.0.1')));
+    expect(endpoint).toMatchObject({ address: '10.0.0.1', serviceAccount: '', labels: {}, tlsMode: 'disabled' });
+  });
+
+  it('are of the network of the pod, or of the system namespace', () => {
+    const system = document('Namespace', 'istio-system', '', ', labels: {topology.istio.io/network: east}');
+    const mesh = service(selecting) + slice(at('10.0.0.1'));
+    expect(endpointsOf(mesh + pod('web-0', '10.0.0.1') + system)[0]?.network).toBe('east');
+    const labelled = pod('web-0', '10.0.0.1', { labels: 'app: web, topology.istio.io/network: west' });
+    expect(endpointsOf(mesh + labelled + system)[0]).toMatchObject({
+      network: 'west',
+      labels: { 'topology.istio.io/network': 'west' },
+    });
+  });
+
+  it('take their place from a label of the pod before that of the node', () => {
+    const labelled = pod('web-0', '10.0.0.1', { labels: 'app: web, istio-locality: us.us-2' });
+    expect(endpointsOf(service(selecting) + labelled + node + slice(at('10.0.0.1')))[0]?.locality).toBe('us/us-2');
+  });
+});
+
+describe('workloads of both worlds', () => {
+  const entry = (labels = 'app: web'): string =>
+    `---\napiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: vm, namespace: shop}\nspec: {address: 10.1.0.1, labels: {${labels}}, ports: {web: 9090}, serviceAccount: vm}\n`;
+  const serviceEntry = `---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: se, namespace: shop}
+spec:
+  hosts: [se.example.com]
+  resolution: STATIC
+  ports: [{number: 80, name: web, protocol: HTTP}]
+  workloadSelector: {labels: {app: web}}
+`;
+
+  it('serve a Kubernetes service that selects a WorkloadEntry', () => {
+    expect(endpointsOf(service(selecting) + entry())).toMatchObject([
+      { address: '10.1.0.1', port: 9090, serviceAccount: 'spiffe://cluster.local/ns/shop/sa/vm', tlsMode: 'istio' },
+    ]);
+    expect(endpointsOf(service(selecting) + entry('app: other'))).toEqual([]);
+  });
+
+  it('serve a ServiceEntry that selects a pod, as long as its labels say so', () => {
+    const of = (mesh: ReturnType<typeof givenMesh>): unknown =>
+      mesh.registry.endpoints
+        .get('se.example.com')
+        ?.get('shop')
+        ?.map(({ address, port }) => `${address}:${port}`) ?? [];
+    const before = givenMesh(serviceEntry + pod('web-0', '10.0.0.1') + entry());
+    expect(of(before)).toEqual(['10.0.0.1:8080', '10.1.0.1:9090']);
+    const after = givenMesh(serviceEntry + pod('web-0', '10.0.0.1', { labels: 'app: x' }) + entry(), {
+      previous: before,
+    });
+    expect(of(after)).toEqual(['10.1.0.1:9090']);
+  });
+
+  it('are found for a proxy: by the pod of its name, by its address, else by what it says of itself', () => {
+    const mesh = givenMesh(service(selecting) + pod('web-0', '10.0.0.1') + entry() + node);
+    const served = (about: object, ip: string): unknown =>
+      mesh.context
+        .serviceTargetsOf({
+          ...givenProxy({ ip, namespace: 'shop' }),
+          clusterId: 'Kubernetes',
+          name: 'x.shop',
+          ...about,
+        })
+        .map((target) => `${target.service.hostname} ${target.port.number} ${target.targetPort}`);
+    expect(served({ name: 'web-0.shop' }, '10.5.5.5')).toEqual([`${host} 80 8080`]);
+    expect(served({}, '10.0.0.1')).toEqual([`${host} 80 8080`]);
+    expect(served({}, '10.1.0.1')).toEqual([`${host} 80 9090`]);
+    const told = { labels: { app: 'web' }, metadata: { POD_PORTS: '[{"name":"web","containerPort":7070}]' } };
+    expect(served(told, '10.6.6.6')).toEqual([`${host} 80 7070`]);
+    expect(served({ clusterId: 'other' }, '10.0.0.1')).toEqual([]);
+    const proxy = { ...givenProxy({ ip: '10.0.0.1', namespace: 'shop' }), name: 'web-0.shop' };
+    expect(mesh.context.workloadOf(proxy)).toEqual({ labels: { app: 'web' }, locality: 'eu/eu-1/rack' });
+  });
+
+  it('lead to networks through services that are labelled as their gateways', () => {
+    const gateway = (labels: string): string =>
+      `${service('type: LoadBalancer, clusterIP: 10.9.0.1', `, labels: {${labels}}`)}status: {loadBalancer: {ingress: [{ip: 7.7.7.7}]}}\n`;
+    expect(givenMesh(gateway('topology.istio.io/network: west')).registry.gateways.all).toEqual([
+      { network: 'west', cluster: 'Kubernetes', address: '7.7.7.7', port: 15443 },
+    ]);
+    expect(
+      givenMesh(
+        gateway('topology.istio.io/network: west, networking.istio.io/gatewayPort: "15000"'),
+      ).registry.gateways.to('west', 'any'),
+    ).toMatchObject([{ port: 15000 }]);
+  });
+});

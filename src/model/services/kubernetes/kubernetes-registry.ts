@@ -1,0 +1,301 @@
+/**
+ * Services and endpoints of one Kubernetes cluster, kept up to date change by change (spec/discovery.md §5.4). No I/O:
+ * the objects are handed to it, by a directory of files or by a live cluster.
+ */
+import type { Config } from '../../config/config.ts';
+import type { EndpointSlice } from '../../kinds/kubernetes/endpoint-slice.ts';
+import type { Endpoints } from '../../kinds/kubernetes/endpoints.ts';
+import type { Node } from '../../kinds/kubernetes/node.ts';
+import type { Pod } from '../../kinds/kubernetes/pod.ts';
+import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
+import type { LabelSelector } from '../../mesh/mesh-config.ts';
+import { LabelIndex, SelectorIndex } from '../label-match.ts';
+import { gatewaysOfService, type NetworkGateway } from '../network-gateways.ts';
+import { AddressBook } from '../proxy-lookup.ts';
+import { keptServices, type ObjectChange, type RegistryDelta, type ServiceDelta } from '../registry-delta.ts';
+import { keptEndpoints, sameLabels } from '../same-endpoint.ts';
+import type { Endpoint, Service } from '../service.ts';
+import {
+  byWorkloadAge,
+  type EndpointTemplate,
+  endpointOf,
+  type Workload,
+  type WorkloadEvent,
+  workloadId,
+} from '../workload.ts';
+import { convertService, hasSelector, nodeSelectorOf } from './convert-service.ts';
+import { isDiscovered } from './discovery-namespaces.ts';
+import { KubernetesLookup, type SelectingService, targetPortOf } from './kubernetes-lookup.ts';
+import { ClusterNetworks } from './networks.ts';
+import type { KubernetesOptions } from './options.ts';
+import { nodeLocality } from './pod-workload.ts';
+import { Pods } from './pods.ts';
+import { ServiceSlices } from './service-slices.ts';
+import { sliceEndpoints } from './slice-endpoints.ts';
+import { Users } from './users.ts';
+
+/** What one Service gives, and what it was made from. */
+interface Made {
+  readonly services: readonly Service[];
+  readonly endpoints: readonly Endpoint[];
+  /** Those that are no pods of this cluster: proxies are found among them by address. */
+  readonly foreign: readonly Endpoint[];
+  /** Pods, addresses and nodes that were looked for. */
+  readonly uses: ReadonlySet<string>;
+  readonly pending: readonly string[];
+  readonly bare: readonly string[];
+  readonly selecting?: {
+    readonly id: string;
+    readonly selector: Readonly<Record<string, string>>;
+    readonly item: SelectingService;
+  };
+}
+
+const nothing: Made = { services: [], endpoints: [], foreign: [], uses: new Set(), pending: [], bare: [] };
+
+export interface KubernetesDelta extends RegistryDelta {
+  /** Addresses of pods that came, or have other labels or another place: their proxies must be told. */
+  readonly proxies: readonly string[];
+}
+
+/** Kinds that it is made from. */
+export const kubernetesServiceKinds: ReadonlySet<string> = new Set([
+  ...['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'],
+]);
+
+export class KubernetesServices {
+  readonly #options: KubernetesOptions & { readonly discoverySelectors: readonly LabelSelector[] };
+  readonly #pods: Pods;
+  readonly #services = new Map<string, Config<KubernetesService>>();
+  readonly #slices = new ServiceSlices();
+  readonly #namespaces = new Map<string, Config>();
+  readonly #workloads = new Map<string, LabelIndex<Workload>>();
+  readonly #made = new Map<string, Made>();
+  readonly #users = new Users();
+  #networks: ClusterNetworks;
+  #selectors = new SelectorIndex<SelectingService>();
+  #addresses = new AddressBook();
+
+  constructor(options: KubernetesOptions & { readonly discoverySelectors: readonly LabelSelector[] }) {
+    this.#options = options;
+    this.#pods = new Pods(options);
+    this.#networks = new ClusterNetworks(options.networks, options.clusterId, '');
+  }
+
+  *services(): Iterable<Service> {
+    for (const { services } of this.#made.values()) yield* services;
+  }
+
+  servicesOf(hostname: string, namespace: string): readonly Service[] {
+    const suffix = `.${namespace}.svc.${this.#options.domain}`;
+    if (!hostname.endsWith(suffix)) return [];
+    return this.#made.get(`${namespace}/${hostname.slice(0, -suffix.length)}`)?.services ?? [];
+  }
+
+  *networkGateways(): Iterable<NetworkGateway> {
+    for (const service of this.services()) yield* gatewaysOfService(service);
+  }
+
+  get lookup(): KubernetesLookup {
+    return new KubernetesLookup({
+      clusterId: this.#options.clusterId,
+      pods: this.#pods.byName,
+      podsByAddress: this.#pods.byAddress,
+      selectors: this.#selectors,
+      addresses: this.#addresses,
+    });
+  }
+
+  /** Endpoints that wait for their pod, and addresses that no pod stands behind. */
+  get counts(): { readonly pendingPods: number; readonly endpointsWithoutPod: number } {
+    const pending = new Set<string>();
+    let bare = 0;
+    for (const made of this.#made.values()) {
+      for (const pod of made.pending) pending.add(pod);
+      bare += made.bare.length;
+    }
+    return { pendingPods: pending.size, endpointsWithoutPod: bare };
+  }
+
+  /**
+   * @param changes of the kinds of {@link kubernetesServiceKinds}; others are not looked at
+   * @param workloads WorkloadEntries that came, went or are others
+   */
+  apply(changes: readonly ObjectChange<Config>[], workloads: readonly WorkloadEvent[] = []): KubernetesDelta {
+    const dirty = new Set<string>();
+    const pods = new Set<string>();
+    const everything = this.#applyNamespaces(changes);
+    for (const change of changes) this.#file(change, dirty, pods);
+    if (everything) {
+      for (const id of this.#pods.names()) pods.add(id);
+      for (const id of this.#services.keys()) dirty.add(id);
+    }
+    const events = [...pods].flatMap((id) => this.#pods.renew(id, this.#networks, this.#isVisible) ?? []);
+    for (const event of events) this.#markUsers(event, dirty);
+    if (this.#options.selectWorkloadEntries) for (const event of workloads) this.#markSelecting(event, dirty);
+    const services = [...dirty].map((id) => this.#remake(id)).filter((delta) => delta !== undefined);
+    return { services, workloads: events, proxies: events.flatMap(proxiesOf) };
+  }
+
+  readonly #isVisible = (namespace: string): boolean =>
+    isDiscovered(namespace, this.#namespaces.get(namespace)?.labels, this.#options.discoverySelectors);
+
+  /** Returns whether other namespaces take part now, or the cluster is of another network. */
+  #applyNamespaces(changes: readonly ObjectChange<Config>[]): boolean {
+    const changed = changes.filter(({ key }) => key.kind === 'Namespace');
+    if (changed.length === 0) return false;
+    const names = changed.map(({ key }) => key.name);
+    const before = names.map(this.#isVisible).join();
+    const { systemNamespace, networks, clusterId } = this.#options;
+    const label = (): string => this.#namespaces.get(systemNamespace)?.labels['topology.istio.io/network'] ?? '';
+    const oldLabel = label();
+    for (const { key, current } of changed) {
+      if (current === undefined) this.#namespaces.delete(key.name);
+      else this.#namespaces.set(key.name, current);
+    }
+    if (label() !== oldLabel) this.#networks = new ClusterNetworks(networks, clusterId, label());
+    return label() !== oldLabel || names.map(this.#isVisible).join() !== before;
+  }
+
+  /** Files an object, and notes the services and pods that are made anew for it. */
+  #file({ key, current }: ObjectChange<Config>, dirty: Set<string>, pods: Set<string>): void {
+    const id = `${key.namespace}/${key.name}`;
+    switch (key.kind) {
+      case 'Service':
+        if (current === undefined) this.#services.delete(id);
+        else this.#services.set(id, current as Config<KubernetesService>);
+        dirty.add(id);
+        break;
+      case 'Endpoints':
+        this.#slices.putEndpoints(id, current as Config<Endpoints> | undefined);
+        dirty.add(id);
+        break;
+      case 'EndpointSlice':
+        for (const service of this.#slices.put(id, current as Config<EndpointSlice> | undefined)) dirty.add(service);
+        break;
+      case 'Pod':
+        this.#pods.putPod(id, current as Config<Pod> | undefined);
+        pods.add(id);
+        break;
+      case 'Node': {
+        const node = this.#pods.putNode(key.name, current as Config<Node> | undefined);
+        if (!node.differs) break;
+        for (const pod of node.pods) pods.add(pod);
+        for (const service of this.#users.of(`node ${key.name}`, 'nodes')) dirty.add(service);
+      }
+    }
+  }
+
+  #markUsers({ previous, current }: WorkloadEvent, dirty: Set<string>): void {
+    for (const workload of [previous, current]) {
+      if (workload === undefined) continue;
+      const names = [`pod ${workload.namespace}/${workload.name}`, ...workload.addresses.map((ip) => `ip ${ip}`)];
+      for (const service of this.#users.of(...names)) dirty.add(service);
+    }
+  }
+
+  #markSelecting({ previous, current }: WorkloadEvent, dirty: Set<string>): void {
+    const { namespace } = (current ?? previous)!;
+    const index = this.#workloads.get(namespace) ?? new LabelIndex<Workload>();
+    this.#workloads.set(namespace, index);
+    if (previous) index.drop(workloadId(previous));
+    if (current) index.put(workloadId(current), current);
+    for (const workload of [previous, current]) {
+      if (workload === undefined) continue;
+      for (const { id } of this.#selectors.selecting(namespace, workload.labels)) dirty.add(id);
+    }
+  }
+
+  #remake(id: string): ServiceDelta | undefined {
+    const before = this.#made.get(id) ?? nothing;
+    const config = this.#services.get(id);
+    const made = config && this.#isVisible(config.namespace) ? this.#make(id, config, before) : nothing;
+    if (made === nothing) this.#made.delete(id);
+    else this.#made.set(id, made);
+    this.#refile(id, before, made);
+    const service = made.services[0] ?? before.services[0];
+    if (service === undefined) return undefined;
+    const { hostname, namespace } = service;
+    this.#addresses = this.#addresses.with(service, before.foreign, made.foreign);
+    if (made.services === before.services && made.endpoints === before.endpoints) return undefined;
+    return {
+      ...{ hostname, namespace, previous: before.services, current: made.services },
+      ...{ previousEndpoints: before.endpoints, endpoints: made.endpoints },
+    };
+  }
+
+  #make(id: string, config: Config<KubernetesService>, before: Made): Made {
+    const uses = new Set<string>();
+    const { namespace, spec } = config;
+    const service = convertService(config, this.#options, () => this.#pods.nodes());
+    if (nodeSelectorOf(config) !== undefined) uses.add('nodes');
+    const selects = hasSelector(config);
+    const isName = service.resolution === 'Alias';
+    const found = sliceEndpoints(isName ? [] : this.#slices.of(id), {
+      namespace,
+      hasSelector: selects,
+      publishNotReady: spec.spec.publishNotReadyAddresses,
+      drains: config.labels[this.#options.persistentSessionLabel] !== undefined,
+      podNamed: (ns, name) => {
+        uses.add(`pod ${ns}/${name}`);
+        return this.#pods.byName.get(`${ns}/${name}`);
+      },
+      podAt: (address) => {
+        uses.add(`ip ${address}`);
+        return this.#pods.at(address);
+      },
+      templateAt: (address, nodeName) => {
+        if (nodeName !== undefined) uses.add(`node ${nodeName}`);
+        return this.#templateAt(address, namespace, nodeName);
+      },
+    });
+    const selected = selects ? this.#selectedWorkloads(config) : [];
+    const endpoints = keptEndpoints([...found.endpoints, ...selected], before.endpoints);
+    const foreign = selects ? keptEndpoints(selected, before.foreign) : endpoints;
+    const item = { hostname: service.hostname, namespace, ports: spec.spec.ports };
+    return {
+      services: keptServices([service], before.services),
+      ...{ endpoints, foreign, uses, pending: found.pending, bare: found.bare },
+      ...(selects && { selecting: { id, selector: spec.spec.selector!, item } }),
+    };
+  }
+
+  #selectedWorkloads({ namespace, spec: { spec } }: Config<KubernetesService>): Endpoint[] {
+    const selected = this.#workloads.get(namespace)?.selectedBy(spec.selector!) ?? [];
+    return selected.toSorted(byWorkloadAge).flatMap((workload) =>
+      spec.ports.flatMap((port) => {
+        const number = workload.ports[port.name] ?? targetPortOf(port, workload.ports);
+        return number === undefined || workload.template.address === ''
+          ? []
+          : [endpointOf(workload, port.name, number)];
+      }),
+    );
+  }
+
+  #templateAt(address: string, namespace: string, nodeName: string | undefined): EndpointTemplate {
+    return {
+      ...{ address, namespace, labels: {}, serviceAccount: '', workloadName: '', weight: 0, tlsMode: 'disabled' },
+      network: this.#networks.of(address),
+      locality: nodeLocality(this.#pods.node(nodeName)),
+      clusterId: this.#options.clusterId,
+      ...(nodeName !== undefined && { nodeName }),
+      health: 'healthy',
+    };
+  }
+
+  #refile(id: string, before: Made, made: Made): void {
+    this.#users.put(id, before.uses, made.uses);
+    const namespace = id.slice(0, id.indexOf('/'));
+    if (before.selecting) this.#selectors = this.#selectors.without(namespace, before.selecting);
+    if (made.selecting) this.#selectors = this.#selectors.with(namespace, made.selecting);
+  }
+}
+
+function proxiesOf({ previous, current }: WorkloadEvent): readonly string[] {
+  if (current === undefined) return [];
+  const same =
+    previous !== undefined &&
+    sameLabels(previous.labels, current.labels) &&
+    previous.template.locality === current.template.locality;
+  return same ? [] : current.addresses;
+}

@@ -1,0 +1,93 @@
+/** From a Pod and its node to what a selector finds (spec/discovery.md §5.4). Pure. */
+import type { Config } from '../../config/config.ts';
+import { joinLocality } from '../../fields/locality.ts';
+import type { Node } from '../../kinds/kubernetes/node.ts';
+import type { Pod } from '../../kinds/kubernetes/pod.ts';
+import type { Workload } from '../workload.ts';
+import type { ClusterNetworks } from './networks.ts';
+
+export interface PodSurroundings {
+  readonly trustDomain: string;
+  readonly clusterId: string;
+  readonly networks: ClusterNetworks;
+  readonly node: Config<Node> | undefined;
+}
+
+/** Undefined for a pod that has no address, has not come to run, or has ended. */
+export function podWorkload(config: Config<Pod>, around: PodSurroundings): Workload | undefined {
+  const { spec, status } = config.spec;
+  const addresses = status.podIPs.length > 0 ? status.podIPs.map(({ ip }) => ip) : [status.podIP];
+  const [address = ''] = addresses;
+  if (address === '' || (status.phase !== 'Running' && status.phase !== 'Pending')) return undefined;
+  const { namespace, name, labels: own, creationTimestamp } = config;
+  const locality = podLocality(own, around.node);
+  const network = around.networks.of(address, own);
+  const { clusterId } = around;
+  const ports = spec.containers.flatMap((container) => container.ports).filter((port) => port.name !== '');
+  const ready = status.conditions.find(({ type }) => type === 'Ready')?.status ?? 'True';
+  return {
+    ...{ kind: 'Pod', namespace, name, labels: own, addresses, creationTime: creationTimestamp },
+    ports: Object.fromEntries(ports.map((port) => [port.name, port.containerPort])),
+    template: {
+      address,
+      labels: withTopology(own, { locality, clusterId, network, nodeName: spec.nodeName }),
+      serviceAccount: `spiffe://${around.trustDomain}/ns/${namespace}/sa/${spec.serviceAccountName || 'default'}`,
+      ...{ network, locality, clusterId, namespace },
+      weight: 0,
+      tlsMode: own['security.istio.io/tlsMode'] === 'istio' ? 'istio' : 'disabled',
+      workloadName: workloadName(name, own),
+      ...(spec.nodeName !== '' && { nodeName: spec.nodeName }),
+      ...(spec.hostname !== '' && { hostname: spec.hostname }),
+      ...(spec.subdomain !== '' && { subdomain: spec.subdomain }),
+      health: ready === 'True' ? 'healthy' : 'unhealthy',
+    },
+  };
+}
+
+/** The pod's `istio-locality` label (dots for slashes), else where its node is. */
+function podLocality(labels: Readonly<Record<string, string>>, node: Config<Node> | undefined): string {
+  const label = labels['istio-locality'];
+  if (label) return label.includes('/') ? label : label.replaceAll('.', '/');
+  return nodeLocality(node);
+}
+
+export function nodeLocality(node: Config<Node> | undefined): string {
+  const labels = node?.labels ?? {};
+  return joinLocality(
+    labels['topology.kubernetes.io/region'] ?? labels['failure-domain.beta.kubernetes.io/region'],
+    labels['topology.kubernetes.io/zone'] ?? labels['failure-domain.beta.kubernetes.io/zone'],
+    labels['topology.istio.io/subzone'],
+  );
+}
+
+interface Topology {
+  readonly locality: string;
+  readonly clusterId: string;
+  readonly network: string;
+  readonly nodeName: string;
+}
+
+/** What subsets may choose by, beside the pod's own labels. */
+function withTopology(
+  labels: Readonly<Record<string, string>>,
+  { locality, clusterId, network, nodeName }: Topology,
+): Readonly<Record<string, string>> {
+  const [region = '', zone = '', subzone = ''] = locality.split('/');
+  const known = {
+    'topology.kubernetes.io/region': region,
+    'topology.kubernetes.io/zone': zone,
+    'topology.istio.io/subzone': subzone,
+    'topology.istio.io/cluster': clusterId,
+    'topology.istio.io/network': network,
+    'kubernetes.io/hostname': nodeName,
+  };
+  return { ...labels, ...Object.fromEntries(Object.entries(known).filter(([, value]) => value !== '')) };
+}
+
+/** The name of what made the pod, as its own name and labels tell it: `web` of `web-5d9c7b-x2x4q` and of `web-0`. */
+function workloadName(name: string, labels: Readonly<Record<string, string>>): string {
+  const hash = labels['pod-template-hash'];
+  const cut = hash ? name.lastIndexOf(`-${hash}-`) : -1;
+  if (cut > 0) return name.slice(0, cut);
+  return labels['statefulset.kubernetes.io/pod-name'] === name ? name.replace(/-\d+$/, '') : name;
+}

@@ -1,0 +1,107 @@
+/** The pods of one cluster and where they run, kept up to date change by change (spec/discovery.md §5.4). */
+
+import { PersistentMap } from '../../collections/persistent-map.ts';
+import { type Config, compareText } from '../../config/config.ts';
+import type { Node } from '../../kinds/kubernetes/node.ts';
+import type { Pod } from '../../kinds/kubernetes/pod.ts';
+import { sameWorkload, type Workload, type WorkloadEvent } from '../workload.ts';
+import type { ClusterNetworks } from './networks.ts';
+import { podWorkload } from './pod-workload.ts';
+
+export interface PodOptions {
+  readonly trustDomain: string;
+  readonly clusterId: string;
+}
+
+export class Pods {
+  readonly #options: PodOptions;
+  readonly #objects = new Map<string, Config<Pod>>();
+  readonly #nodes = new Map<string, Config<Node>>();
+  readonly #onNode = new Map<string, Set<string>>();
+  /** By `namespace/name`. Immutable: a later change makes another. */
+  byName = PersistentMap.empty<Workload>();
+  /** All that have the address: pods of the host's network share their node's. */
+  byAddress = PersistentMap.empty<readonly Workload[]>();
+
+  constructor(options: PodOptions) {
+    this.#options = options;
+  }
+
+  nodes(): Iterable<Config<Node>> {
+    return this.#nodes.values();
+  }
+
+  node(name: string | undefined): Config<Node> | undefined {
+    return name === undefined ? undefined : this.#nodes.get(name);
+  }
+
+  /** Files the object; its workload is made by {@link renew}. */
+  putPod(id: string, config: Config<Pod> | undefined): void {
+    const before = this.#objects.get(id);
+    if (before) this.#onNode.get(before.spec.spec.nodeName)?.delete(id);
+    if (config === undefined) {
+      this.#objects.delete(id);
+      return;
+    }
+    this.#objects.set(id, config);
+    const { nodeName } = config.spec.spec;
+    const there = this.#onNode.get(nodeName);
+    if (there === undefined) this.#onNode.set(nodeName, new Set([id]));
+    else there.add(id);
+  }
+
+  /** Files a node. Returns whether it says anything else, and which pods run there. */
+  putNode(
+    name: string,
+    config: Config<Node> | undefined,
+  ): { readonly differs: boolean; readonly pods: Iterable<string> } {
+    const before = this.#nodes.get(name);
+    if (config === undefined) this.#nodes.delete(name);
+    else this.#nodes.set(name, config);
+    const text = (node: Config<Node> | undefined): string => JSON.stringify([node?.labels, node?.spec]);
+    return { differs: text(before) !== text(config), pods: this.#onNode.get(name) ?? [] };
+  }
+
+  names(): Iterable<string> {
+    return this.#objects.keys();
+  }
+
+  /**
+   * Makes the workload of a pod anew.
+   *
+   * @param visible whether the pod's namespace takes part in the mesh
+   * @returns undefined when it is what it was
+   */
+  renew(id: string, networks: ClusterNetworks, visible: (namespace: string) => boolean): WorkloadEvent | undefined {
+    const config = this.#objects.get(id);
+    const previous = this.byName.get(id);
+    const node = this.node(config?.spec.spec.nodeName);
+    const current =
+      config && visible(config.namespace) ? podWorkload(config, { ...this.#options, networks, node }) : undefined;
+    if (sameWorkload(previous, current)) return undefined;
+    this.byName = current === undefined ? this.byName.without(id) : this.byName.with(id, current);
+    for (const address of previous?.addresses ?? []) this.#refile(address, previous!, undefined);
+    for (const address of current?.addresses ?? []) this.#refile(address, undefined, current);
+    return { previous, current };
+  }
+
+  /** The one pod at an address; undefined when there are several, or none. */
+  at(address: string): Workload | undefined {
+    return soleAt(this.byAddress, address);
+  }
+
+  #refile(address: string, gone: Workload | undefined, come: Workload | undefined): void {
+    const there = (this.byAddress.get(address) ?? []).filter((workload) => workload !== gone);
+    const now = come === undefined ? there : [...there, come].sort(byName);
+    this.byAddress = now.length === 0 ? this.byAddress.without(address) : this.byAddress.with(address, now);
+  }
+}
+
+export function soleAt(pods: ReadonlyMap<string, readonly Workload[]>, address: string): Workload | undefined {
+  const there = pods.get(address) ?? [];
+  return there.length === 1 ? there[0] : undefined;
+}
+
+function byName(a: Workload, b: Workload): number {
+  return compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
+}

@@ -1,0 +1,55 @@
+/** Where the Services of one cluster are served, as its objects say it, kept up to date change by change. */
+import type { Config } from '../../config/config.ts';
+import type { EndpointSlice } from '../../kinds/kubernetes/endpoint-slice.ts';
+import { type Endpoints, slicesOf } from '../../kinds/kubernetes/endpoints.ts';
+
+/** EndpointSlices and Endpoints. Every id is a `namespace/name`. */
+export class ServiceSlices {
+  readonly #slices = new Map<string, Config<EndpointSlice>>();
+  /** Service → its slices by their ids. */
+  readonly #ofService = new Map<string, Map<string, Config<EndpointSlice>>>();
+  readonly #endpoints = new Map<string, Config<Endpoints>>();
+
+  /** Files a slice. Returns the services that it was of and is of. */
+  put(id: string, current: Config<EndpointSlice> | undefined): string[] {
+    const touched: string[] = [];
+    const before = this.#slices.get(id);
+    const [old, now] = [before && serviceOfSlice(before), current && serviceOfSlice(current)];
+    put(this.#slices, id, current);
+    if (old !== undefined) {
+      touched.push(old);
+      this.#ofService.get(old)?.delete(id);
+    }
+    if (now !== undefined && current !== undefined) {
+      touched.push(now);
+      const slices = this.#ofService.get(now) ?? new Map<string, Config<EndpointSlice>>();
+      this.#ofService.set(now, slices.set(id, current));
+    }
+    return touched;
+  }
+
+  /** Files an Endpoints object, whose id is its service's. */
+  putEndpoints(id: string, current: Config<Endpoints> | undefined): void {
+    put(this.#endpoints, id, current);
+  }
+
+  /** A service's EndpointSlices when there are any: a cluster keeps the older Endpoints beside them. */
+  of(service: string): readonly EndpointSlice[] {
+    const slices = [...(this.#ofService.get(service) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
+    if (slices.length > 0) return slices.map(([, { spec }]) => spec);
+    const endpoints = this.#endpoints.get(service);
+    return endpoints === undefined ? [] : slicesOf(endpoints.spec);
+  }
+}
+
+function put<V>(map: Map<string, V>, key: string, value: V | undefined): void {
+  if (value === undefined) map.delete(key);
+  else map.set(key, value);
+}
+
+/** The service that a slice is of. Those of services of several clusters are another registry's. */
+function serviceOfSlice({ namespace, labels }: Config): string | undefined {
+  if (labels['multicluster.kubernetes.io/service-name'] !== undefined) return undefined;
+  const name = labels['kubernetes.io/service-name'];
+  return name ? `${namespace}/${name}` : undefined;
+}

@@ -1,0 +1,88 @@
+/** From the EndpointSlices of a service to its endpoints (spec/discovery.md §5.4). Pure. */
+import type { EndpointSlice, SliceConditions, SliceEndpoint } from '../../kinds/kubernetes/endpoint-slice.ts';
+import { endpointId } from '../same-endpoint.ts';
+import type { Endpoint } from '../service.ts';
+import { type EndpointTemplate, endpointOf, type Workload } from '../workload.ts';
+
+/** What a service's endpoints are made of beside the slices. */
+export interface SliceSurroundings {
+  readonly namespace: string;
+  /** Without a selector endpoints are used as given: somebody else keeps them. */
+  readonly hasSelector: boolean;
+  /** Unready endpoints count as ready. */
+  readonly publishNotReady: boolean;
+  /** Endpoints that drain may still be of use. */
+  readonly drains: boolean;
+  /** Undefined when there is none of this name, or none that may be used. */
+  podNamed(namespace: string, name: string): Workload | undefined;
+  podAt(address: string): Workload | undefined;
+  /** What is known of an address without a pod. */
+  templateAt(address: string, nodeName: string | undefined): EndpointTemplate;
+}
+
+export interface SliceEndpoints {
+  readonly endpoints: readonly Endpoint[];
+  /** `namespace/name` of the pods that are meant and not known yet: their endpoints are left out. */
+  readonly pending: readonly string[];
+  /** Addresses that no pod was found for. */
+  readonly bare: readonly string[];
+}
+
+/** @param slices in a stable order; an endpoint that several have counts once */
+export function sliceEndpoints(slices: readonly EndpointSlice[], around: SliceSurroundings): SliceEndpoints {
+  const endpoints = new Map<string, Endpoint>();
+  const pending: string[] = [];
+  const bare: string[] = [];
+  for (const slice of slices) {
+    // Names are for a DNS server to resolve, not for a proxy.
+    if (slice.addressType === 'FQDN') continue;
+    for (const given of slice.endpoints) {
+      const health = healthOf(given.conditions, around);
+      for (const address of given.addresses) {
+        const found = templateOf(given, address, around);
+        if (found.template === undefined) {
+          pending.push(found.pod!);
+          continue;
+        }
+        if (found.pod === undefined && around.hasSelector) bare.push(address);
+        for (const { name, port } of slice.ports) {
+          if (port === undefined) continue;
+          const template = { ...found.template, address, health };
+          const endpoint = endpointOf({ template }, name, port);
+          const id = endpointId(endpoint);
+          if (!endpoints.has(id)) endpoints.set(id, endpoint);
+        }
+      }
+    }
+  }
+  return { endpoints: [...endpoints.values()], pending, bare };
+}
+
+function templateOf(
+  given: SliceEndpoint,
+  address: string,
+  around: SliceSurroundings,
+): { readonly pod?: string; readonly template?: EndpointTemplate } {
+  const bare = { template: around.templateAt(address, given.nodeName) };
+  if (!around.hasSelector) return bare;
+  const { targetRef } = given;
+  if (targetRef?.kind === 'Pod' && targetRef.name !== '') {
+    const namespace = targetRef.namespace || around.namespace;
+    const pod = around.podNamed(namespace, targetRef.name);
+    return { pod: `${namespace}/${targetRef.name}`, ...(pod && { template: withHostname(pod, given) }) };
+  }
+  const pod = around.podAt(address);
+  return pod === undefined ? bare : { pod: `${pod.namespace}/${pod.name}`, template: withHostname(pod, given) };
+}
+
+/** A slice says the host name of a pod of a headless service again. */
+function withHostname({ template }: Workload, { hostname }: SliceEndpoint): EndpointTemplate {
+  return hostname === undefined || hostname === template.hostname ? template : { ...template, hostname };
+}
+
+function healthOf(conditions: SliceConditions, around: SliceSurroundings): Endpoint['health'] {
+  const { ready = true, serving = false, terminating = false } = conditions;
+  if (ready) return 'healthy';
+  if (terminating) return serving && around.drains ? 'draining' : 'terminating';
+  return around.publishNotReady ? 'healthy' : 'unhealthy';
+}

@@ -1,0 +1,91 @@
+/** Finding what labels select without trying everything. */
+import { PersistentMap } from '../collections/persistent-map.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Whether each label of a selector is there with its value. No labels select everything. */
+export function isSelected(selector: Labels, labels: Labels): boolean {
+  return Object.entries(selector).every(([key, value]) => labels[key] === value);
+}
+
+/** Things with labels that come and go, found by a selector in time that depends on how many share one of its labels. */
+export class LabelIndex<T extends { readonly labels: Labels }> {
+  private readonly all = new Map<string, T>();
+  private readonly byLabel = new Map<string, Map<string, T>>();
+
+  put(id: string, item: T): void {
+    this.drop(id);
+    this.all.set(id, item);
+    for (const text of labelTexts(item.labels)) {
+      const bucket = this.byLabel.get(text);
+      if (bucket === undefined) this.byLabel.set(text, new Map([[id, item]]));
+      else bucket.set(id, item);
+    }
+  }
+
+  drop(id: string): void {
+    const item = this.all.get(id);
+    if (item === undefined) return;
+    this.all.delete(id);
+    for (const text of labelTexts(item.labels)) {
+      const bucket = this.byLabel.get(text)!;
+      bucket.delete(id);
+      if (bucket.size === 0) this.byLabel.delete(text);
+    }
+  }
+
+  /** In no particular order. */
+  selectedBy(selector: Labels): readonly T[] {
+    let candidates = this.all;
+    for (const text of labelTexts(selector)) {
+      const bucket = this.byLabel.get(text);
+      if (bucket === undefined) return [];
+      if (bucket.size < candidates.size) candidates = bucket;
+    }
+    return [...candidates.values()].filter((item) => isSelected(selector, item.labels));
+  }
+}
+
+/** Selectors of things by namespace, found by the labels that they select. Immutable: each change makes another. */
+export class SelectorIndex<T> {
+  /** By namespace and one label of the selector: whatever the selector selects has that one. */
+  private readonly buckets: PersistentMap<readonly Selecting<T>[]>;
+
+  constructor(buckets: PersistentMap<readonly Selecting<T>[]> = PersistentMap.empty()) {
+    this.buckets = buckets;
+  }
+
+  with(namespace: string, selecting: Selecting<T>): SelectorIndex<T> {
+    const bucket = bucketOf(namespace, selecting.selector);
+    const others = (this.buckets.get(bucket) ?? []).filter(({ id }) => id !== selecting.id);
+    return new SelectorIndex(this.buckets.with(bucket, [...others, selecting]));
+  }
+
+  without(namespace: string, { id, selector }: Pick<Selecting<T>, 'id' | 'selector'>): SelectorIndex<T> {
+    const bucket = bucketOf(namespace, selector);
+    const left = (this.buckets.get(bucket) ?? []).filter((other) => other.id !== id);
+    return new SelectorIndex(left.length === 0 ? this.buckets.without(bucket) : this.buckets.with(bucket, left));
+  }
+
+  /** Those of a namespace that select these labels, in no particular order. */
+  selecting(namespace: string, labels: Labels): readonly Selecting<T>[] {
+    const buckets = [bucketOf(namespace, {}), ...labelTexts(labels).map((text) => `${namespace}|${text}`)];
+    return buckets
+      .flatMap((bucket) => this.buckets.get(bucket) ?? [])
+      .filter(({ selector }) => isSelected(selector, labels));
+  }
+}
+
+export interface Selecting<T> {
+  readonly id: string;
+  readonly selector: Labels;
+  readonly item: T;
+}
+
+function bucketOf(namespace: string, selector: Labels): string {
+  return `${namespace}|${labelTexts(selector)[0] ?? ''}`;
+}
+
+function labelTexts(labels: Labels): string[] {
+  return Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+}

@@ -1,0 +1,96 @@
+/** Through which addresses a network is reached from others (spec/discovery.md §5.7). */
+import { compareText } from '../config/config.ts';
+import { isIpAddress } from '../fields/names.ts';
+import type { MeshNetworks } from '../mesh/mesh-networks.ts';
+import type { Service } from './service.ts';
+
+export interface NetworkGateway {
+  readonly network: string;
+  /** Of the cluster that it belongs to; empty when nobody says: then it is for all of the network. */
+  readonly cluster: string;
+  /** An IP; a host name until it is resolved. */
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Where a gateway takes mutual TLS of other networks unless its service says otherwise. */
+export const defaultGatewayPort = 15443;
+
+/** What a service that is labelled as a network's gateway offers to the outside. */
+export function gatewaysOfService(service: Service): readonly NetworkGateway[] {
+  const network = service.labels['topology.istio.io/network'];
+  if (!network) return [];
+  const said = Number(service.labels['networking.istio.io/gatewayPort']);
+  const port = Number.isInteger(said) && said > 0 && said <= 65535 ? said : defaultGatewayPort;
+  return externalAddresses(service, port).map((outside) => ({ network, ...outside }));
+}
+
+function externalAddresses(
+  { attributes }: Service,
+  port: number,
+): readonly { readonly cluster: string; readonly address: string; readonly port: number }[] {
+  return Object.entries(attributes?.externalAddresses ?? {}).flatMap(([cluster, addresses]) => {
+    const nodePorts = attributes?.externalPorts?.[cluster];
+    const outside = nodePorts === undefined ? port : nodePorts[port];
+    return outside === undefined ? [] : addresses.map((address) => ({ cluster, address, port: outside }));
+  });
+}
+
+/** What the mesh's networks file says; a registry's service stands for its external addresses. */
+export function gatewaysOfNetworks(
+  { networks }: MeshNetworks,
+  servicesOf: (hostname: string) => readonly Service[],
+): readonly NetworkGateway[] {
+  return Object.entries(networks).flatMap(([network, { gateways }]) =>
+    gateways.flatMap(({ address, registryServiceName, port }) => {
+      if (address !== undefined) return [{ network, cluster: '', address, port }];
+      const services = registryServiceName === undefined ? [] : servicesOf(registryServiceName);
+      return services.flatMap((service) =>
+        externalAddresses(service, port).map((outside) => ({ network, ...outside })),
+      );
+    }),
+  );
+}
+
+/** Gateways of all networks at one moment, names resolved. Immutable. */
+export class NetworkGateways {
+  static readonly none = new NetworkGateways([]);
+  readonly all: readonly NetworkGateway[];
+  readonly #byNetwork: ReadonlyMap<string, readonly NetworkGateway[]>;
+
+  /** @param gateways with IPs only */
+  constructor(gateways: readonly NetworkGateway[]) {
+    const unique = new Map(gateways.map((gateway) => [idOf(gateway), gateway]));
+    this.all = [...unique.values()].sort(byPlace);
+    this.#byNetwork = Map.groupBy(this.all, ({ network }) => network);
+  }
+
+  /** Gateways to a workload of a network: of its own cluster when there are any, else all of the network. */
+  to(network: string, cluster: string): readonly NetworkGateway[] {
+    const all = this.#byNetwork.get(network) ?? [];
+    const own = all.filter((gateway) => gateway.cluster === cluster);
+    return own.length > 0 ? own : all;
+  }
+
+  isSameAs(other: NetworkGateways): boolean {
+    return this.all.map(idOf).join() === other.all.map(idOf).join();
+  }
+}
+
+/** Gateways with the names in them replaced by what they resolve to; those that do not resolve are left out. */
+export function resolvedGateways(
+  gateways: readonly NetworkGateway[],
+  resolve: (hostname: string) => readonly string[],
+): readonly NetworkGateway[] {
+  return gateways.flatMap((gateway) =>
+    isIpAddress(gateway.address) ? [gateway] : resolve(gateway.address).map((address) => ({ ...gateway, address })),
+  );
+}
+
+function idOf({ network, cluster, address, port }: NetworkGateway): string {
+  return `${network}/${cluster}/${address}/${port}`;
+}
+
+function byPlace(a: NetworkGateway, b: NetworkGateway): number {
+  return compareText(idOf(a), idOf(b));
+}

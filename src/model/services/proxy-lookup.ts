@@ -1,0 +1,116 @@
+/** What registries know of a proxy's own workload, at one moment (spec/discovery.md §5.1, §5.4 "proxy → services"). */
+
+import { PersistentMap } from '../collections/persistent-map.ts';
+import { sameItems } from '../collections/same-items.ts';
+import { compareText } from '../config/config.ts';
+import type { Proxy } from '../node/proxy.ts';
+import type { Endpoint } from './service.ts';
+
+/** A service port that a workload serves, by name: what the service is, others know. */
+export interface TargetRef {
+  readonly hostname: string;
+  readonly namespace: string;
+  readonly portName: string;
+  readonly targetPort: number;
+}
+
+export type LookedUp = Pick<
+  Proxy,
+  'type' | 'ipAddresses' | 'configNamespace' | 'labels' | 'clusterId' | 'name' | 'metadata'
+>;
+
+/** Immutable. */
+export interface ProxyLookup {
+  targetsOf(proxy: LookedUp): readonly TargetRef[];
+  /** Labels and place of the proxy's workload; undefined when no registry knows it. */
+  workloadOf(proxy: LookedUp): KnownWorkload | undefined;
+}
+
+export interface KnownWorkload {
+  readonly labels: Readonly<Record<string, string>>;
+  /** `region/zone/subzone`; empty when nobody says. */
+  readonly locality: string;
+}
+
+export const noLookup: ProxyLookup = { targetsOf: () => [], workloadOf: () => undefined };
+
+/** Several registries as one: what each of them says, the first that knows a workload for what it is. */
+export function joinedLookup(lookups: readonly ProxyLookup[]): ProxyLookup {
+  if (lookups.length === 1) return lookups[0]!;
+  return {
+    targetsOf: (proxy) => lookups.flatMap((lookup) => lookup.targetsOf(proxy)),
+    workloadOf: (proxy) => {
+      for (const lookup of lookups) {
+        const known = lookup.workloadOf(proxy);
+        if (known !== undefined) return known;
+      }
+      return undefined;
+    },
+  };
+}
+
+interface EndpointsChange extends Pick<TargetRef, 'hostname' | 'namespace'> {
+  readonly before: readonly Endpoint[];
+  readonly after: readonly Endpoint[];
+}
+
+/** Service ports by the addresses that serve them. Immutable: each change makes another. */
+export class AddressBook {
+  private readonly byAddress: PersistentMap<readonly TargetRef[]>;
+
+  constructor(byAddress: PersistentMap<readonly TargetRef[]> = PersistentMap.empty()) {
+    this.byAddress = byAddress;
+  }
+
+  at(addresses: readonly string[]): readonly TargetRef[] {
+    return addresses.flatMap((address) => this.byAddress.get(address) ?? []);
+  }
+
+  /** The endpoints of a service are others. */
+  with(
+    service: Pick<TargetRef, 'hostname' | 'namespace'>,
+    before: readonly Endpoint[],
+    after: readonly Endpoint[],
+  ): AddressBook {
+    return this.withAll([{ ...service, before, after }]);
+  }
+
+  /** The endpoints of services are others. */
+  withAll(changes: readonly EndpointsChange[]): AddressBook {
+    const moved = new Map<string, readonly TargetRef[]>();
+    for (const change of changes) this.move(change, moved);
+    const come = [...moved].filter(([, refs]) => refs.length > 0);
+    let book = this.byAddress.withAll(come);
+    for (const [address, refs] of moved) if (refs.length === 0) book = book.without(address);
+    return moved.size === 0 ? this : new AddressBook(book);
+  }
+
+  private move(
+    { hostname, namespace, before, after }: EndpointsChange,
+    moved: Map<string, readonly TargetRef[]>,
+  ): void {
+    const refs = Map.groupBy(after, ({ address }) => address);
+    const old = Map.groupBy(before, ({ address }) => address);
+    for (const address of new Set([...old.keys(), ...refs.keys()])) {
+      const [before, now] = [old.get(address), refs.get(address)];
+      if (before !== undefined && now !== undefined && sameItems(before, now)) continue;
+      const others = (moved.get(address) ?? this.byAddress.get(address) ?? []).filter(
+        (ref) => ref.hostname !== hostname || ref.namespace !== namespace,
+      );
+      const own = (refs.get(address) ?? []).map(({ servicePortName, port }) => ({
+        ...{ hostname, namespace },
+        ...{ portName: servicePortName, targetPort: port },
+      }));
+      moved.set(address, [...others, ...own].sort(byName));
+    }
+  }
+}
+
+function byName(a: TargetRef, b: TargetRef): number {
+  return (
+    compareText(a.hostname, b.hostname) ||
+    compareText(a.namespace, b.namespace) ||
+    compareText(a.portName, b.portName) ||
+    a.targetPort - b.targetPort
+  );
+}

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import { givenMesh } from '../../../test/fixtures/given-mesh.ts';
+import { aliasesByTarget, serviceBehind } from './service-alias.ts';
+
+function alias(name: string, of: string): string {
+  return `
+apiVersion: v1
+kind: Service
+metadata: { name: ${name}, namespace: shop }
+spec: { type: ExternalName, externalName: ${of} }
+---`;
+}
+
+const web = `
+apiVersion: v1
+kind: Service
+metadata: { name: web, namespace: shop }
+spec: { clusterIP: 10.96.0.1, ports: [{ name: http, port: 80 }] }
+---`;
+
+const domain = 'shop.svc.cluster.local';
+
+function behind(yaml: string, name: string): string | undefined {
+  const { context } = givenMesh(yaml);
+  const find = (host: string) => context.serviceFor(host, 'shop');
+  return serviceBehind(find(`${name}.${domain}`), find)?.hostname;
+}
+
+describe('a service that is another name', () => {
+  it('stands for the service of the name, through other aliases too', () => {
+    const mesh = web + alias('one', `web.${domain}.`) + alias('two', `one.${domain}`);
+    expect(behind(mesh, 'one')).toBe(`web.${domain}`);
+    expect(behind(mesh, 'two')).toBe(`web.${domain}`);
+    expect(behind(mesh, 'web')).toBe(`web.${domain}`);
+  });
+
+  it('stands for nothing where the name is none of the mesh, or leads back to itself', () => {
+    expect(behind(alias('one', 'www.example.com'), 'one')).toBeUndefined();
+    expect(behind(alias('one', `two.${domain}`) + alias('two', `one.${domain}`), 'one')).toBeUndefined();
+  });
+
+  it('is listed under what it stands for', () => {
+    const { context } = givenMesh(web + alias('one', `web.${domain}`) + alias('lost', 'nowhere.test'));
+    const found = aliasesByTarget(context.services, (host) => context.serviceFor(host, 'shop'));
+    expect([...found].map(([host, names]) => [host, names.map(({ hostname }) => hostname)])).toEqual([
+      [`web.${domain}`, [`one.${domain}`]],
+    ]);
+  });
+});

@@ -1,0 +1,261 @@
+/**
+ * Services and endpoints of ServiceEntries and of the workloads that they select, kept up to date change by change
+ * (spec/discovery.md §5.5). No I/O: what it knows was handed to it.
+ */
+
+import { byAge, type Config } from '../config/config.ts';
+import type { ServiceEntry } from '../kinds/service-entry.ts';
+import type { WorkloadEntry } from '../kinds/workload-entry.ts';
+import { type AllocatedAddresses, allocateAddresses } from './auto-allocate.ts';
+import type { ServiceName } from './endpoint-shards.ts';
+import { LabelIndex, type Selecting, SelectorIndex } from './label-match.ts';
+import { AddressBook, type LookedUp, type ProxyLookup, type TargetRef } from './proxy-lookup.ts';
+import { keptServices, type ObjectChange, type RegistryDelta, type ServiceDelta } from './registry-delta.ts';
+import { keptEndpoints, sameLabels } from './same-endpoint.ts';
+import type { Endpoint, Service } from './service.ts';
+import {
+  allocationNames,
+  endpointsOfEntry,
+  type ServiceEntryOptions,
+  servicesOfEntry,
+  workloadOfEntry,
+} from './service-entry-services.ts';
+import { byWorkloadAge, sameWorkload, type Workload, type WorkloadEvent, workloadId } from './workload.ts';
+
+/** One ServiceEntry and what it gives. */
+interface Made {
+  readonly entry: Config<ServiceEntry>;
+  readonly services: readonly Service[];
+  readonly endpoints: ReadonlyMap<string, readonly Endpoint[]>;
+}
+
+/** All that one host in one namespace has, of all ServiceEntries. */
+interface Host {
+  readonly hostname: string;
+  readonly namespace: string;
+  /** Keys of the ServiceEntries. */
+  readonly entries: ReadonlySet<string>;
+  readonly services: readonly Service[];
+  readonly endpoints: readonly Endpoint[];
+}
+
+type Change = ObjectChange<Config>;
+
+export class ServiceEntryServices {
+  readonly #options: ServiceEntryOptions;
+  readonly #made = new Map<string, Made>();
+  readonly #hosts = new Map<string, Host>();
+  readonly #own = new Map<string, Workload>();
+  readonly #workloads = new Map<string, LabelIndex<Workload>>();
+  #allocated: ReadonlyMap<string, AllocatedAddresses> = new Map();
+  #selectors = new SelectorIndex<Config<ServiceEntry>>();
+  #addresses = new AddressBook();
+
+  constructor(options: ServiceEntryOptions) {
+    this.#options = options;
+  }
+
+  *services(): Iterable<Service> {
+    for (const { services } of this.#hosts.values()) yield* services;
+  }
+
+  servicesOf(hostname: string, namespace: string): readonly Service[] {
+    return this.#hosts.get(`${namespace}/${hostname}`)?.services ?? [];
+  }
+
+  /** What is known of proxies at this moment. */
+  get lookup(): ProxyLookup {
+    return new ServiceEntryLookup(this.#addresses, this.#selectors);
+  }
+
+  /**
+   * @param changes of ServiceEntries and WorkloadEntries; others are not looked at
+   * @param pods workloads of clusters that came, went or are others
+   */
+  apply(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): RegistryDelta {
+    const dirty = new Map<string, Config<ServiceEntry> | undefined>();
+    let allocates = false;
+    const selectors: ServiceName[] = [];
+    for (const { key, current } of changes) {
+      if (key.kind !== 'ServiceEntry') continue;
+      const id = `${key.namespace}/${key.name}`;
+      const entry = current as Config<ServiceEntry> | undefined;
+      const old = this.#made.get(id)?.entry;
+      allocates ||= (old ? allocationNames(old) : []).join() !== (entry ? allocationNames(entry) : []).join();
+      dirty.set(id, entry);
+      if (this.#select(id, old, entry)) {
+        selectors.push(...entry!.spec.hosts.map((hostname) => ({ hostname, namespace: key.namespace })));
+      }
+    }
+    const own = this.#ownWorkloads(changes);
+    for (const event of [...own, ...(this.#options.selectPods ? pods : [])]) {
+      for (const { id, item } of this.#moved(event)) if (!dirty.has(id)) dirty.set(id, item);
+    }
+    if (allocates) this.#allocate(dirty);
+    const touched = new Map<string, { readonly hostname: string; readonly namespace: string }>();
+    for (const [id, entry] of dirty) this.#remake(id, entry, touched);
+    const services = [...touched.values()].map((name) => this.#joined(name)).filter(isChange);
+    this.#addresses = this.#addresses.withAll(
+      services.map(({ previousEndpoints, endpoints, ...name }) => ({
+        ...name,
+        before: previousEndpoints,
+        after: endpoints,
+      })),
+    );
+    return { services, workloads: own, selectors };
+  }
+
+  /** Files a selector. Returns whether it took the place of another one. */
+  #select(id: string, old: Config<ServiceEntry> | undefined, now: Config<ServiceEntry> | undefined): boolean {
+    const before = old?.spec.workloadSelector?.labels;
+    if (old && before) this.#selectors = this.#selectors.without(old.namespace, { id, selector: before });
+    const selector = now?.spec.workloadSelector?.labels;
+    if (now && selector) this.#selectors = this.#selectors.with(now.namespace, { id, selector, item: now });
+    return old !== undefined && now !== undefined && !sameLabels(before ?? {}, selector ?? {});
+  }
+
+  #ownWorkloads(changes: readonly Change[]): WorkloadEvent[] {
+    const events: WorkloadEvent[] = [];
+    for (const { key, current } of changes) {
+      if (key.kind !== 'WorkloadEntry') continue;
+      const id = `${key.namespace}/${key.name}`;
+      const workload = current && workloadOfEntry(current as Config<WorkloadEntry>, this.#options);
+      const previous = this.#own.get(id);
+      if (sameWorkload(previous, workload)) continue;
+      if (workload === undefined) this.#own.delete(id);
+      else this.#own.set(id, workload);
+      events.push({ previous, current: workload });
+    }
+    return events;
+  }
+
+  /** Files a workload, and says which ServiceEntries selected it or do so now. */
+  #moved({ previous, current }: WorkloadEvent): readonly Selecting<Config<ServiceEntry>>[] {
+    const { namespace } = (current ?? previous)!;
+    let index = this.#workloads.get(namespace);
+    if (index === undefined) {
+      index = new LabelIndex();
+      this.#workloads.set(namespace, index);
+    }
+    if (previous) index.drop(workloadId(previous));
+    if (current) index.put(workloadId(current), current);
+    return [previous, current].flatMap((workload) =>
+      workload === undefined ? [] : this.#selectors.selecting(namespace, workload.labels),
+    );
+  }
+
+  /** Allocates anew; whoever got another address is made again. */
+  #allocate(dirty: Map<string, Config<ServiceEntry> | undefined>): void {
+    const entries = new Map([...this.#made].map(([id, { entry }]) => [id, entry]));
+    for (const [id, entry] of dirty) {
+      if (entry === undefined) entries.delete(id);
+      else entries.set(id, entry);
+    }
+    const named = [...entries].map(([id, entry]) => ({ id, entry, names: allocationNames(entry) }));
+    const eligible = named.filter(({ names }) => names.length > 0).sort((a, b) => byAge(a.entry, b.entry));
+    const allocated = allocateAddresses(eligible.flatMap(({ names }) => names));
+    for (const { id, entry, names } of eligible) {
+      const moved = names.some((name) => allocated.get(name)?.ipv4 !== this.#allocated.get(name)?.ipv4);
+      if (moved) dirty.set(id, entry);
+    }
+    this.#allocated = allocated;
+  }
+
+  #remake(
+    id: string,
+    entry: Config<ServiceEntry> | undefined,
+    touched: Map<string, { readonly hostname: string; readonly namespace: string }>,
+  ): void {
+    const before = this.#made.get(id);
+    const namespace = (entry ?? before?.entry)?.namespace ?? '';
+    for (const hostname of new Set([...(before?.entry.spec.hosts ?? []), ...(entry?.spec.hosts ?? [])])) {
+      const key = `${namespace}/${hostname}`;
+      touched.set(key, { hostname, namespace });
+      const host = this.#hosts.get(key) ?? { hostname, namespace, entries: new Set(), services: [], endpoints: [] };
+      const entries = new Set(host.entries);
+      if (entry?.spec.hosts.includes(hostname)) entries.add(id);
+      else entries.delete(id);
+      this.#hosts.set(key, { ...host, entries });
+    }
+    if (entry === undefined) this.#made.delete(id);
+    else this.#made.set(id, this.#make(entry, before));
+  }
+
+  #make(entry: Config<ServiceEntry>, before: Made | undefined): Made {
+    const allocated = (name: string): AllocatedAddresses | undefined => this.#allocated.get(name);
+    const services = servicesOfEntry(entry, this.#options, allocated);
+    const selector = entry.spec.workloadSelector?.labels;
+    const found = selector === undefined ? [] : (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []);
+    const endpoints = endpointsOfEntry(entry, found.toSorted(byWorkloadAge), this.#options);
+    const kept = [...endpoints].map(
+      ([host, list]) => [host, keptEndpoints(list, before?.endpoints.get(host))] as const,
+    );
+    return { entry, services: keptServices(services, before?.services ?? []), endpoints: new Map(kept) };
+  }
+
+  /** What the ServiceEntries of a host give together. */
+  #joined({ hostname, namespace }: { readonly hostname: string; readonly namespace: string }): ServiceDelta {
+    const key = `${namespace}/${hostname}`;
+    const host = this.#hosts.get(key)!;
+    const made = [...host.entries].map((id) => this.#made.get(id)!).sort((a, b) => byAge(a.entry, b.entry));
+    const services = keptServices(
+      made.flatMap((one) => one.services.filter((service) => service.hostname === hostname)),
+      host.services,
+    );
+    const lists = made.map((one) => one.endpoints.get(hostname) ?? []);
+    const endpoints = keptEndpoints(lists.length === 1 ? lists[0]! : lists.flat(), host.endpoints);
+    if (host.entries.size === 0) this.#hosts.delete(key);
+    else this.#hosts.set(key, { ...host, services, endpoints });
+    const { services: previous, endpoints: previousEndpoints } = host;
+    return { hostname, namespace, previous, current: services, previousEndpoints, endpoints };
+  }
+}
+
+function isChange({ previous, current, previousEndpoints, endpoints }: ServiceDelta): boolean {
+  return previous !== current || previousEndpoints !== endpoints;
+}
+
+/** A workload is found by its addresses among the endpoints, and by its labels where a ServiceEntry selects them. */
+class ServiceEntryLookup implements ProxyLookup {
+  readonly #addresses: AddressBook;
+  readonly #selectors: SelectorIndex<Config<ServiceEntry>>;
+
+  constructor(addresses: AddressBook, selectors: SelectorIndex<Config<ServiceEntry>>) {
+    this.#addresses = addresses;
+    this.#selectors = selectors;
+  }
+
+  targetsOf(proxy: LookedUp): readonly TargetRef[] {
+    const named = this.#addresses.at(knownBy(proxy));
+    const selecting = this.#selectors.selecting(proxy.configNamespace, proxy.labels);
+    if (selecting.length === 0) return named;
+    // No labels would make every proxy of the namespace an instance.
+    const bySelector = selecting.filter(({ selector }) => Object.keys(selector).length > 0).map(({ item }) => item);
+    return [...named, ...bySelector.sort(byAge).flatMap(targetsOfEntry)];
+  }
+
+  workloadOf(): undefined {
+    return undefined;
+  }
+}
+
+/**
+ * The addresses that tell a workload. A gateway's ports are led to where its services say, so what else of its host
+ * listens at the loopback address must not be taken for the gateway.
+ */
+function knownBy({ type, ipAddresses }: LookedUp): readonly string[] {
+  return type === 'router' ? ipAddresses.filter((address) => !isLoopback(address)) : ipAddresses;
+}
+
+function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1';
+}
+
+function targetsOfEntry({ namespace, spec }: Config<ServiceEntry>): TargetRef[] {
+  return spec.hosts.flatMap((hostname) =>
+    spec.ports.map(({ name, number, targetPort }) => ({
+      ...{ hostname, namespace, portName: name },
+      targetPort: targetPort ?? number,
+    })),
+  );
+}

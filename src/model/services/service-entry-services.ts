@@ -1,0 +1,170 @@
+/** From a ServiceEntry and what it selects to services and endpoints (spec/discovery.md §5.5). Pure. */
+
+import { type Config, configKeyOf } from '../config/config.ts';
+import { isObject } from '../fields/decode.ts';
+import { booleanOf } from '../fields/go-boolean.ts';
+import { isWildcard } from '../fields/hostname.ts';
+import { localityOf } from '../fields/locality.ts';
+import { isUnixAddress } from '../kinds/field-rules.ts';
+import { isSingleAddress } from '../kinds/service-entry.decode.ts';
+import type { ServiceEntry, ServiceEntryPort, ServiceEntryResolution } from '../kinds/service-entry.ts';
+import type { WorkloadEntry } from '../kinds/workload-entry.ts';
+import type { AllocatedAddresses } from './auto-allocate.ts';
+import type { Endpoint, Resolution, Service } from './service.ts';
+import { exportSet } from './visibility.ts';
+import { type EndpointTemplate, endpointOf, type Workload } from './workload.ts';
+
+export interface ServiceEntryOptions {
+  readonly trustDomain: string;
+  /** Cluster of this control plane (`--clusterID`). */
+  readonly clusterId: string;
+  readonly defaultServiceExportTo: readonly string[];
+  /** PILOT_ENABLE_SERVICEENTRY_SELECT_PODS. */
+  readonly selectPods: boolean;
+}
+
+const resolutions: Readonly<Record<ServiceEntryResolution, Resolution>> = {
+  NONE: 'Passthrough',
+  STATIC: 'ClientSideLB',
+  DNS: 'DNSLB',
+  DNS_ROUND_ROBIN: 'DNSRoundRobinLB',
+  DYNAMIC_DNS: 'DynamicDNS',
+};
+
+/** One service for each host and address. */
+export function servicesOfEntry(
+  entry: Config<ServiceEntry>,
+  options: ServiceEntryOptions,
+  allocated?: (name: string) => AllocatedAddresses | undefined,
+): Service[] {
+  const { spec } = entry;
+  const addresses = (spec.addresses ?? []).map((address) => {
+    return address.includes('/') && isSingleAddress(address) ? address.slice(0, address.indexOf('/')) : address;
+  });
+  const common = {
+    namespace: entry.namespace,
+    ports: spec.ports.map(({ name, number, protocol }) => ({ name, number, protocol })),
+    resolution: resolutions[spec.resolution],
+    meshExternal: spec.location === 'MESH_EXTERNAL',
+    serviceAccounts: spec.subjectAltNames ?? [],
+    creationTime: entry.creationTimestamp,
+    exportTo: exportSet(spec.exportTo, options.defaultServiceExportTo),
+    labels: entry.labels,
+    registry: 'External',
+    origin: configKeyOf(entry),
+  };
+  return spec.hosts.flatMap((hostname) => {
+    if (addresses.length > 0) {
+      return addresses.map((address) => ({ ...common, hostname, defaultAddress: address, addresses: [address] }));
+    }
+    const autoAllocated = allocated?.(allocationName(entry, hostname));
+    return [{ ...common, hostname, defaultAddress: '0.0.0.0', addresses: [], ...(autoAllocated && { autoAllocated }) }];
+  });
+}
+
+/** For which names addresses are allocated: for hosts that a client could tell by one. Those of a namespace share it. */
+export function allocationNames(entry: Config<ServiceEntry>): readonly string[] {
+  const { spec, labels } = entry;
+  if (booleanOf(labels['networking.istio.io/enable-autoallocate-ip'] ?? '') === false) return [];
+  if ((spec.addresses?.length ?? 0) > 0 || spec.resolution === 'NONE') return [];
+  return spec.hosts.filter((host) => !isWildcard(host)).map((host) => allocationName(entry, host));
+}
+
+function allocationName(entry: Config<ServiceEntry>, hostname: string): string {
+  return `${entry.namespace}/${hostname}`;
+}
+
+/** Endpoints by host. */
+export function endpointsOfEntry(
+  entry: Config<ServiceEntry>,
+  selected: readonly Workload[],
+  options: ServiceEntryOptions,
+): ReadonlyMap<string, readonly Endpoint[]> {
+  const { spec } = entry;
+  const byItself = isResolvedByName(spec) && (spec.endpoints?.length ?? 0) === 0 && spec.workloadSelector === undefined;
+  if (byItself) return new Map(spec.hosts.map((host) => [host, hostEndpoints(entry, host, options)]));
+  const inline = (spec.endpoints ?? []).map((endpoint) => workloadOf(entry, endpoint, { name: '' }, options));
+  const all = [...inline, ...selected].flatMap((workload) => portEndpoints(entry, workload));
+  return new Map(spec.hosts.map((host) => [host, all]));
+}
+
+function isResolvedByName(spec: ServiceEntry): boolean {
+  return spec.resolution === 'DNS' || spec.resolution === 'DNS_ROUND_ROBIN';
+}
+
+/** A WorkloadEntry as what selectors find. Labels of the object itself do not select: those of the workload do. */
+export function workloadOfEntry(config: Config<WorkloadEntry>, options: ServiceEntryOptions): Workload {
+  return workloadOf(config, config.spec, { name: config.name, healthy: isHealthy(config.status) }, options);
+}
+
+function workloadOf(
+  { namespace, creationTimestamp }: Pick<Config, 'namespace' | 'creationTimestamp'>,
+  entry: WorkloadEntry,
+  { name, healthy = true }: { readonly name: string; readonly healthy?: boolean },
+  options: ServiceEntryOptions,
+): Workload {
+  const labels = entry.labels ?? {};
+  const template: EndpointTemplate = {
+    address: entry.address,
+    labels,
+    serviceAccount: entry.serviceAccount
+      ? `spiffe://${options.trustDomain}/ns/${namespace}/sa/${entry.serviceAccount}`
+      : '',
+    network: entry.network || labels['topology.istio.io/network'] || '',
+    locality: entry.locality || localityOf(labels),
+    clusterId: options.clusterId,
+    weight: entry.weight ?? 0,
+    tlsMode: tlsModeOf(entry),
+    namespace,
+    workloadName: name,
+    health: healthy ? 'healthy' : 'unhealthy',
+  };
+  const ports = entry.ports ?? {};
+  return {
+    ...{ kind: 'WorkloadEntry', namespace, name, labels, addresses: [entry.address], template, ports },
+    creationTime: creationTimestamp,
+  };
+}
+
+/** A condition `Healthy` that is false makes a workload unhealthy (§5.5). */
+function isHealthy(status: unknown): boolean {
+  const conditions = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
+  return !conditions.some((condition) => {
+    return isObject(condition) && condition.type === 'Healthy' && String(condition.status).toLowerCase() === 'false';
+  });
+}
+
+function portEndpoints({ spec }: Config<ServiceEntry>, workload: Workload): Endpoint[] {
+  // A workload that says its network alone is behind that network's gateways.
+  if (workload.template.address === '' || spec.resolution === 'NONE') return [];
+  return spec.ports.map((port) => endpointOf(workload, port.name, endpointPort(port, workload)));
+}
+
+function endpointPort(port: ServiceEntryPort, { template, ports }: Workload): number {
+  return isUnixAddress(template.address) ? 0 : (ports[port.name] ?? port.targetPort ?? port.number);
+}
+
+function tlsModeOf(workload: WorkloadEntry): Endpoint['tlsMode'] {
+  const label = workload.labels?.['security.istio.io/tlsMode'];
+  if (label !== undefined) return label === 'istio' ? 'istio' : 'disabled';
+  return workload.serviceAccount ? 'istio' : 'disabled';
+}
+
+/** A host that DNS knows is its own endpoint. */
+function hostEndpoints(entry: Config<ServiceEntry>, hostname: string, options: ServiceEntryOptions): Endpoint[] {
+  return entry.spec.ports.map((port) => ({
+    address: hostname,
+    port: port.targetPort ?? port.number,
+    servicePortName: port.name,
+    labels: {},
+    serviceAccount: '',
+    network: '',
+    locality: '',
+    clusterId: options.clusterId,
+    weight: 0,
+    tlsMode: 'disabled',
+    namespace: entry.namespace,
+    workloadName: '',
+    health: 'healthy',
+  }));
+}

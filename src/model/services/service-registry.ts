@@ -1,0 +1,154 @@
+/** Services, endpoints and workloads of a set of objects at one moment, for those who need no running registry. */
+
+import { type Config, compareText, configKeyOf, configKeyText } from '../config/config.ts';
+import { isIpAddress } from '../fields/names.ts';
+import type { LabelSelector } from '../mesh/mesh-config.ts';
+import type { ConfigSet } from '../push-context/build-push-context.ts';
+import { type EndpointIndex, EndpointShards } from './endpoint-shards.ts';
+import { KubernetesServices } from './kubernetes/kubernetes-registry.ts';
+import type { KubernetesOptions } from './kubernetes/options.ts';
+import { mergeServices } from './merge-services.ts';
+import { gatewaysOfNetworks, NetworkGateways } from './network-gateways.ts';
+import { joinedLookup, noLookup, type ProxyLookup } from './proxy-lookup.ts';
+import type { ObjectChange, RegistryDelta } from './registry-delta.ts';
+import type { Service } from './service.ts';
+import { ServiceEntryServices } from './service-entry-registry.ts';
+import type { ServiceEntryOptions } from './service-entry-services.ts';
+
+export type { EndpointIndex } from './endpoint-shards.ts';
+
+/** What the registries know at one moment. Immutable. */
+export interface ServiceRegistry {
+  /** Oldest first (§4.1). The very same list when only endpoints changed. */
+  readonly services: readonly Service[];
+  /** Lists that did not change are the very same lists. */
+  readonly endpoints: EndpointIndex;
+  readonly workloads: ProxyLookup;
+  /** Ways into networks, from others. */
+  readonly gateways: NetworkGateways;
+}
+
+export const emptyRegistry: ServiceRegistry = {
+  services: [],
+  endpoints: new Map(),
+  workloads: noLookup,
+  gateways: NetworkGateways.none,
+};
+
+/** What all registries are told beside their objects. */
+export interface RegistryOptions extends KubernetesOptions, ServiceEntryOptions {
+  readonly discoverySelectors: readonly LabelSelector[];
+  /** Endpoints that are not ready may be sent: a change of them is one that clients see. */
+  readonly sendUnhealthy: boolean;
+}
+
+/** As without any flag, in the namespace `istio-system`. */
+export const defaultRegistryOptions: RegistryOptions = {
+  trustDomain: 'cluster.local',
+  domain: 'cluster.local',
+  clusterId: 'Kubernetes',
+  defaultServiceExportTo: ['*'],
+  systemNamespace: 'istio-system',
+  networks: { networks: {} },
+  discoverySelectors: [],
+  selectWorkloadEntries: true,
+  selectPods: true,
+  sendUnhealthy: false,
+  persistentSessionLabel: 'istio.io/persistent-session',
+};
+
+/** Kinds that services and endpoints are made from. */
+export const serviceKinds = [
+  ...(['ServiceEntry', 'WorkloadEntry'] as const),
+  ...(['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'] as const),
+];
+
+/** A registry that goes on from moment to moment, what did not change kept by identity. */
+export class RegistryBuilder {
+  readonly #options: RegistryOptions;
+  readonly #kubernetes: KubernetesServices;
+  readonly #entries: ServiceEntryServices;
+  readonly #shards: EndpointShards;
+  #objects = new Map<string, Config>();
+  #services: readonly Service[] = [];
+
+  constructor(options: RegistryOptions) {
+    this.#options = options;
+    this.#kubernetes = new KubernetesServices(options);
+    this.#entries = new ServiceEntryServices(options);
+    this.#shards = new EndpointShards(options);
+  }
+
+  /** Brings it to these objects. */
+  build(configs: Partial<ConfigSet>): ServiceRegistry {
+    const changes = this.#changes(configs);
+    // Each is told of the other's workloads; neither's workloads depend on the other's.
+    const entries = this.#entries.apply(changes);
+    const kubernetes = this.#kubernetes.apply(changes, entries.workloads);
+    const selectingPods = this.#entries.apply([], kubernetes.workloads);
+    this.#adopt('External', entries);
+    this.#adopt('External', selectingPods);
+    this.#adopt('Kubernetes', kubernetes);
+    const [own, others] = [this.#kubernetes, this.#entries].map((registry) => [...registry.services()]);
+    const services = mergeServices([
+      { provider: 'Kubernetes', services: own! },
+      { provider: 'External', services: others! },
+    ]).toSorted(byServiceAge);
+    const same = services.length === this.#services.length && services.every((s, i) => s === this.#services[i]);
+    if (!same) this.#services = services;
+    const named = gatewaysOfNetworks(this.#options.networks, (host) => services.filter((s) => s.hostname === host));
+    const gateways = [...this.#kubernetes.networkGateways(), ...named].filter(({ address }) => isIpAddress(address));
+    return {
+      services: this.#services,
+      endpoints: this.#shards.index,
+      workloads: joinedLookup([this.#kubernetes.lookup, this.#entries.lookup]),
+      gateways: new NetworkGateways(gateways),
+    };
+  }
+
+  #changes(configs: Partial<ConfigSet>): ObjectChange<Config>[] {
+    const all: readonly Config[] = serviceKinds.flatMap((kind): readonly Config[] => configs[kind] ?? []);
+    const now = new Map(all.map((config) => [configKeyText(configKeyOf(config)), config]));
+    const gone = [...this.#objects].filter(([key]) => !now.has(key)).map(([, config]) => config);
+    const changed = [...now].filter(([key, config]) => this.#objects.get(key) !== config).map(([, config]) => config);
+    this.#objects = now;
+    return [
+      ...gone.map((config) => ({ key: configKeyOf(config), current: undefined })),
+      ...changed.map((config) => ({ key: configKeyOf(config), current: config })),
+    ];
+  }
+
+  #adopt(provider: string, { services }: RegistryDelta): void {
+    const key = { provider, cluster: this.#options.clusterId };
+    for (const delta of services) {
+      if (delta.current.length === 0) this.#shards.deleteService(key, delta);
+      else this.#shards.update(key, delta, delta.endpoints);
+    }
+  }
+}
+
+const builders = new WeakMap<ServiceRegistry, RegistryBuilder>();
+
+/**
+ * @param configs objects of the kinds that services are made from
+ * @param options what differs from {@link defaultRegistryOptions}
+ * @param previous a registry that this function gave, with the same options: what did not change is shared with it
+ */
+export function buildServiceRegistry(
+  configs: Partial<ConfigSet>,
+  options: Partial<RegistryOptions> = {},
+  previous?: ServiceRegistry,
+): ServiceRegistry {
+  const builder =
+    (previous && builders.get(previous)) ?? new RegistryBuilder({ ...defaultRegistryOptions, ...options });
+  const registry = builder.build(configs);
+  builders.set(registry, builder);
+  return registry;
+}
+
+/** Oldest first, then host name, then namespace. */
+export function byServiceAge(a: Service, b: Service): number {
+  return (
+    a.creationTime - b.creationTime || compareText(a.hostname, b.hostname) || compareText(a.namespace, b.namespace)
+  );
+}

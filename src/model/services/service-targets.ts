@@ -1,0 +1,33 @@
+/** Which service ports a proxy's own workload serves (spec/discovery.md §5.4 "proxy → services"). */
+import { compareText } from '../config/config.ts';
+import type { TargetRef } from './proxy-lookup.ts';
+import type { Service, ServiceTarget } from './service.ts';
+
+/**
+ * What registries say that a workload serves, with the services themselves. Each port once, oldest service first.
+ *
+ * @param servicesOf the services of a host in a namespace
+ */
+export function serviceTargets(
+  refs: readonly TargetRef[],
+  servicesOf: (hostname: string, namespace: string) => readonly Service[],
+): readonly ServiceTarget[] {
+  const targets = new Map<string, ServiceTarget>();
+  for (const { hostname, namespace, portName, targetPort } of refs) {
+    const service = servicesOf(hostname, namespace)[0];
+    const port = service?.ports.find((candidate) => candidate.name === portName);
+    if (service === undefined || port === undefined) continue;
+    const id = `${namespace}/${hostname}/${port.number}`;
+    if (!targets.has(id)) targets.set(id, { service, port, targetPort });
+  }
+  return [...targets.values()].sort(byServiceAndPort);
+}
+
+function byServiceAndPort(a: ServiceTarget, b: ServiceTarget): number {
+  return (
+    a.service.creationTime - b.service.creationTime ||
+    compareText(a.service.hostname, b.service.hostname) ||
+    compareText(a.service.namespace, b.service.namespace) ||
+    a.port.number - b.port.number
+  );
+}

@@ -1,0 +1,56 @@
+/** What runs somewhere and may serve a service: a pod, or a WorkloadEntry (spec/discovery.md §5.4, §5.5). */
+import { compareText } from '../config/config.ts';
+import { sameEndpoint, sameLabels } from './same-endpoint.ts';
+import type { Endpoint } from './service.ts';
+
+export interface Workload {
+  readonly kind: 'Pod' | 'WorkloadEntry';
+  readonly namespace: string;
+  readonly name: string;
+  /** By which selectors find it. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** All of its addresses; the first is that of {@link template}. */
+  readonly addresses: readonly string[];
+  /** An endpoint but for its port. */
+  readonly template: EndpointTemplate;
+  /** Named ports: of a pod its containers', of a WorkloadEntry those that it lists. */
+  readonly ports: Readonly<Record<string, number>>;
+  /** Milliseconds since the Unix epoch. */
+  readonly creationTime: number;
+}
+
+export type EndpointTemplate = Omit<Endpoint, 'port' | 'servicePortName'>;
+
+/** One workload that is not what it was. */
+export interface WorkloadEvent {
+  readonly previous?: Workload | undefined;
+  readonly current?: Workload | undefined;
+}
+
+/** `Pod/shop/web-0`. */
+export function workloadId({ kind, namespace, name }: Pick<Workload, 'kind' | 'namespace' | 'name'>): string {
+  return `${kind}/${namespace}/${name}`;
+}
+
+/** Oldest first. */
+export function byWorkloadAge(a: Workload, b: Workload): number {
+  return a.creationTime - b.creationTime || compareText(a.name, b.name) || compareText(a.kind, b.kind);
+}
+
+export function sameWorkload(a: Workload | undefined, b: Workload | undefined): boolean {
+  if (a === b) return true;
+  if (a === undefined || b === undefined) return false;
+  return (
+    a.creationTime === b.creationTime &&
+    a.addresses.join() === b.addresses.join() &&
+    sameLabels(a.labels, b.labels) &&
+    sameEndpoint({ ...a.template, port: 0, servicePortName: '' }, { ...b.template, port: 0, servicePortName: '' }) &&
+    Object.keys(a.ports).length === Object.keys(b.ports).length &&
+    Object.entries(a.ports).every(([name, port]) => b.ports[name] === port)
+  );
+}
+
+/** A workload as an endpoint of a service port. */
+export function endpointOf(workload: Pick<Workload, 'template'>, servicePortName: string, port: number): Endpoint {
+  return { ...workload.template, port, servicePortName };
+}

@@ -1,0 +1,41 @@
+/** Where the rules of HTTPRoutes send requests. */
+import type { Config } from '../../config/config.ts';
+import type { BackendRef, HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
+import type { Destination } from '../../kinds/virtual-service.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** Names nobody has (RFC 6761 §6.4): no proxy has a cluster for it, so that requests for it are answered with an error. */
+export const noDestination: Destination = { host: 'no-backend.invalid', port: { number: 65535 } };
+
+/**
+ * A destination, or why there is none.
+ *
+ * @param inMesh the route is over a Service: what its clients reach without it they may reach by it, and no namespace has to
+ *   grant that (GEP-1294, "Namespace boundaries"). At a Gateway it would let strangers in.
+ */
+export function destinationOf(
+  ref: BackendRef,
+  route: Config<HttpRouteObject>,
+  around: Surroundings,
+  inMesh: boolean,
+): Destination | { readonly missing: string } {
+  const { group, kind, name, namespace = route.namespace, port } = ref;
+  if (group === 'networking.istio.io' && kind === 'Hostname') {
+    return { host: name, ...(port !== undefined && { port: { number: port } }) };
+  }
+  if (group !== '' || kind !== 'Service') return { missing: `${kind} ${name} is no Service` };
+  const service = around.service(namespace, name);
+  if (
+    !inMesh &&
+    !around.isGranted({ kind: 'HTTPRoute', namespace: route.namespace }, { group, kind, name, namespace })
+  ) {
+    return {
+      missing: `no ReferenceGrant of ${namespace} lets HTTPRoutes of ${route.namespace} send to Service ${name}`,
+    };
+  }
+  if (service === undefined) return { missing: `there is no Service ${namespace}/${name}` };
+  if (!service.spec.spec.ports.some((one) => one.port === port)) {
+    return { missing: `Service ${namespace}/${name} has no port ${port}` };
+  }
+  return { host: around.hostOf(namespace, name), port: { number: port! } };
+}

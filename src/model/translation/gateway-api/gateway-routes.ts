@@ -1,0 +1,140 @@
+/** VirtualServices of listeners: all routes for a host as one, in the order that the Gateway API has for their matches. */
+import type { Config } from '../../config/config.ts';
+import type { Origin } from '../../config/origin.ts';
+import type { HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
+import type { VirtualService } from '../../kinds/virtual-service.ts';
+import type { ListenerAttachment } from './attachments.ts';
+import { atHost, dependsOnHost } from './default-port.ts';
+import { type HttpListener, isWithinWider } from './listeners.ts';
+import { made } from './made.ts';
+import { byPrecedence, takesEverything } from './precedence.ts';
+import { type PlacedRoute, routesOf } from './rules.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** @param listeners of one Gateway */
+export function gatewayVirtualServices(
+  listeners: readonly HttpListener[],
+  attachments: readonly ListenerAttachment[],
+  around: Surroundings,
+): Config<VirtualService>[] {
+  const byListener = Map.groupBy(attachments, ({ listener }) => listener);
+  return listeners.flatMap((listener) => {
+    const routes = byListener.get(listener) ?? [];
+    // Routes are looked at also where they are not served: what is wrong with them is told.
+    const placed = new Map(routes.map(({ route }) => [route, routesOf(route, entranceOf(listener), around)]));
+    if (listener.server === undefined) return [];
+    const byHost = new Map<string, Config<HttpRouteObject>[]>();
+    for (const { route, hosts } of routes) {
+      for (const host of hosts) {
+        const known = byHost.get(host);
+        if (known === undefined) byHost.set(host, [route]);
+        else known.push(route);
+      }
+    }
+    const isOwn = (route: Config<HttpRouteObject>): boolean => placed.get(route)!.some(dependsOnHost);
+    const services = groups(byHost, isOwn).map(([hosts, ofHosts]) => {
+      const matches = ofHosts.flatMap((route) => placed.get(route)!).sort(byPrecedence);
+      tellUnreached(matches, ofHosts, around);
+      return virtualService(
+        listener,
+        hosts,
+        ofHosts,
+        matches.flatMap((match) => atHost(match, hosts[0]!)),
+      );
+    });
+    const isOpen = byHost.has(listener.hostname) || !isWithinWider(listener, listeners);
+    return isOpen ? services : [...services, closed(listener)];
+  });
+}
+
+function entranceOf({ listener: { port, protocol } }: HttpListener) {
+  return { port, scheme: protocol === 'HTTPS' ? ('https' as const) : ('http' as const) };
+}
+
+/** An expression that stands behind what takes everything is almost never meant. */
+function tellUnreached(
+  matches: readonly PlacedRoute[],
+  routes: readonly Config<HttpRouteObject>[],
+  around: Surroundings,
+): void {
+  const first = matches.findIndex(takesEverything);
+  if (first < 0) return;
+  for (const { match, routeName, rule, index } of matches.slice(first + 1)) {
+    if (match.path.type !== 'RegularExpression') continue;
+    const route = routes.find(({ namespace, name }) => `${namespace}/${name}` === routeName)!;
+    const { routeName: by, rule: byRule } = matches[first]!;
+    around.warn(
+      route,
+      `rules[${rule}].matches[${index}].path`,
+      `is never reached: rules[${byRule}] of ${by} takes every path, and expressions come after all prefixes`,
+    );
+  }
+}
+
+/**
+ * Hosts with the same routes as one.
+ *
+ * @param isOwn whether a route is another one for each host
+ */
+function groups(
+  byHost: ReadonlyMap<string, readonly Config<HttpRouteObject>[]>,
+  isOwn: (route: Config<HttpRouteObject>) => boolean,
+): [hosts: string[], routes: readonly Config<HttpRouteObject>[]][] {
+  const known = new Map<string, [string[], readonly Config<HttpRouteObject>[]]>();
+  for (const [host, routes] of byHost) {
+    const names = routes.map(({ namespace, name }) => `${namespace}/${name}`).join();
+    const key = routes.some(isOwn) ? `${names} ${host}` : names;
+    const group = known.get(key);
+    if (group === undefined) known.set(key, [[host], routes]);
+    else group[0].push(host);
+  }
+  return [...known.values()];
+}
+
+function virtualService(
+  { gateway, gatewayName }: HttpListener,
+  hosts: readonly string[],
+  routes: readonly Config<HttpRouteObject>[],
+  matches: readonly PlacedRoute[],
+): Config<VirtualService> {
+  const [first] = routes;
+  return made<VirtualService>({
+    kind: 'VirtualService',
+    name: `${gatewayName}-${hosts[0]}`,
+    namespace: gateway.namespace,
+    creationTimestamp: first!.creationTimestamp,
+    of: first!,
+    annotations: { 'internal.istio.io/parents': parentsText(routes) },
+    madeOf: { hosts: routes.map(hostsOrigin), ...httpOrigins(matches) },
+    spec: { hosts, gateways: [gatewayName], http: matches.map(({ http }) => http), exportTo: ['.'] },
+  });
+}
+
+/** What comes to the listener and no route is for must not be served by a listener of a wider hostname. */
+function closed({ gateway, gatewayName, hostname, index }: HttpListener): Config<VirtualService> {
+  const { kind, namespace, name, creationTimestamp } = gateway;
+  const origin: Origin = { key: { kind, namespace, name }, path: ['spec', 'listeners', index] };
+  return made<VirtualService>({
+    kind: 'VirtualService',
+    name: `${gatewayName}-${hostname}`,
+    namespace,
+    creationTimestamp,
+    of: gateway,
+    annotations: { 'internal.istio.io/parents': `Gateway/${name}.${namespace}` },
+    madeOf: { hosts: [origin], 'http[0]': [origin] },
+    spec: { hosts: [hostname], gateways: [gatewayName], http: [{ directResponse: { status: 404 } }], exportTo: ['.'] },
+  });
+}
+
+export function parentsText(routes: readonly Config<HttpRouteObject>[]): string {
+  return routes.map(({ namespace, name }) => `HTTPRoute/${name}.${namespace}`).join();
+}
+
+/** Where the hosts of a route were written: they may be those of its parents. */
+export function hostsOrigin({ kind, namespace, name, spec }: Config<HttpRouteObject>): Origin {
+  return { key: { kind, namespace, name }, path: ['spec', spec.hostnames.length > 0 ? 'hostnames' : 'parentRefs'] };
+}
+
+export function httpOrigins(matches: readonly PlacedRoute[]): Record<string, readonly Origin[]> {
+  return Object.fromEntries(matches.map(({ origin }, index) => [`http[${index}]`, [origin]]));
+}

@@ -1,0 +1,159 @@
+/** Listeners of the Gateway API's Gateways as servers of Istio's (spec/discovery.md §4.2, §8.12). */
+import type { Config } from '../../config/config.ts';
+import { isHostWithin, isShortName } from '../../fields/hostname.ts';
+import type { Gateway, Server, ServerTlsSettings } from '../../kinds/gateway.ts';
+import type { KubernetesGateway, Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
+import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../../push-context/gateway-index.ts';
+import { made, madeNameMark } from './made.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** A listener that HTTPRoutes may be at. */
+export interface HttpListener {
+  readonly gateway: Config<KubernetesGateway>;
+  readonly listener: Listener;
+  readonly index: number;
+  /** Of Istio's Gateway. */
+  readonly gatewayName: string;
+  /** `*` when it has none of its own. */
+  readonly hostname: string;
+  /** Absent: it is not in force, as was told. */
+  readonly server?: Server;
+}
+
+/** The listeners of a Gateway. */
+export interface KnownGateway {
+  /** Undefined: of a class that nobody knows. */
+  readonly isOurs: boolean | undefined;
+  readonly listeners: readonly HttpListener[];
+}
+
+/** Routers have the name of their Gateway as a label. */
+export const gatewayNameLabel = 'gateway.networking.k8s.io/gateway-name';
+
+/** Whether the clients' certificates are looked at. */
+const terminateModeOption = 'gateway.istio.io/tls-terminate-mode';
+
+export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroundings): KnownGateway {
+  const { gatewayClassName, listeners } = gateway.spec;
+  const isOurs = around.isOurs(gatewayClassName);
+  if (isOurs === undefined) around.warn(gateway, 'gatewayClassName', `there is no GatewayClass ${gatewayClassName}`);
+  if (!isOurs) return { isOurs, listeners: [] };
+  const known = listeners.flatMap((listener, index): HttpListener[] => {
+    const path = `listeners[${index}]`;
+    if (listener.protocol !== 'HTTP' && listener.protocol !== 'HTTPS') {
+      around.warn(
+        gateway,
+        `${path}.protocol`,
+        `is not in force: ${listener.protocol} is not served, HTTP and HTTPS are`,
+      );
+      return [];
+    }
+    const hostname = listener.hostname ?? '*';
+    const tls = tlsOf(gateway, listener, path, around);
+    const port = { number: listener.port, protocol: listener.protocol, name: 'default' } as const;
+    const gatewayName = `${gateway.name}-${madeNameMark}-${listener.name}`;
+    const about = { gateway, listener, index, gatewayName, hostname };
+    if (tls === 'refused') return [about];
+    // What is bound to it is made here, in its own namespace: routes of others have been let in or not.
+    return [{ ...about, server: { port, hosts: [`./${hostname}`], ...(tls && { tls }) } }];
+  });
+  return { isOurs, listeners: known };
+}
+
+/** Undefined for plaintext. */
+function tlsOf(
+  gateway: Config<KubernetesGateway>,
+  { protocol, tls }: Listener,
+  path: string,
+  around: Surroundings,
+): ServerTlsSettings | undefined | 'refused' {
+  if (protocol === 'HTTP') return undefined;
+  const refuse = (field: string, why: string): 'refused' => {
+    around.warn(gateway, `${path}${field}`, `is not in force: ${why}`);
+    return 'refused';
+  };
+  if (tls === undefined) return refuse('', 'protocol HTTPS needs tls with certificateRefs');
+  // Who asks for certificates of clients must not be served without.
+  if (tls.frontendValidation !== undefined) {
+    return refuse(
+      '.tls.frontendValidation',
+      `certificates of clients are asked for by the option ${terminateModeOption}`,
+    );
+  }
+  if ((gateway.spec.tls as { frontend?: unknown } | undefined)?.frontend !== undefined) {
+    return refuse('', `the Gateway's tls.frontend is not carried out`);
+  }
+  const names: string[] = [];
+  for (const [index, ref] of tls.certificateRefs.entries()) {
+    const field = `.tls.certificateRefs[${index}]`;
+    const { group, kind, name, namespace = gateway.namespace } = ref;
+    if (group !== '' || kind !== 'Secret') return refuse(field, `${kind} ${name} is no Secret`);
+    if (!around.isGranted({ kind: 'Gateway', namespace: gateway.namespace }, { group, kind, name, namespace })) {
+      return refuse(
+        field,
+        `no ReferenceGrant of ${namespace} lets Gateways of ${gateway.namespace} have Secret ${name}`,
+      );
+    }
+    if (namespace !== gateway.namespace) {
+      return refuse(field, `a gateway is served the Secrets of its own namespace, and this one is of ${namespace}`);
+    }
+    names.push(`kubernetes://${name}`);
+  }
+  if (names.length === 0) return refuse('.tls', 'certificateRefs must name a Secret');
+  const option = tls.options[terminateModeOption] ?? 'SIMPLE';
+  if (option !== 'SIMPLE' && option !== 'MUTUAL' && option !== 'OPTIONAL_MUTUAL') {
+    return refuse('.tls.options', `${terminateModeOption} must be SIMPLE, MUTUAL or OPTIONAL_MUTUAL, not ${option}`);
+  }
+  return names.length === 1 ? { mode: option, credentialName: names[0]! } : { mode: option, credentialNames: names };
+}
+
+/** Istio's Gateway for a listener that is in force. */
+export function gatewayOf(
+  { gateway, index, gatewayName, server }: HttpListener,
+  { domain }: Surroundings,
+): Config<Gateway> {
+  const { name, namespace, creationTimestamp } = gateway;
+  const services = gateway.spec.addresses
+    .filter(({ type }) => type === 'Hostname')
+    .map(({ value }) => (isShortName(value) ? `${value}.${namespace}.svc.${domain}` : value));
+  const origin = { key: { kind: gateway.kind, namespace, name }, path: ['spec', 'listeners', index] };
+  return made<Gateway>({
+    kind: 'Gateway',
+    name: gatewayName,
+    namespace,
+    creationTimestamp,
+    of: gateway,
+    madeOf: { 'servers[0]': [origin] },
+    annotations: {
+      'internal.istio.io/parents': `Gateway/${name}.${namespace}`,
+      ...(services.length > 0
+        ? { [gatewayServiceAnnotation]: services.join(',') }
+        : { [ownNamespaceAnnotation]: 'true' }),
+    },
+    spec: { servers: [server!], selector: services.length > 0 ? {} : { [gatewayNameLabel]: name } },
+  });
+}
+
+/** Others that share its port and protocol. */
+function onPortOf(one: HttpListener, all: readonly HttpListener[]): HttpListener[] {
+  const { port, protocol } = one.listener;
+  return all.filter(
+    (other) =>
+      other !== one &&
+      other.server !== undefined &&
+      other.listener.port === port &&
+      other.listener.protocol === protocol,
+  );
+}
+
+/** Whether requests for a host come to another listener of the port, for its hostname is the narrower one. */
+export function isTakenByNarrower(host: string, one: HttpListener, all: readonly HttpListener[]): boolean {
+  return onPortOf(one, all).some(
+    ({ hostname }) => hostname !== one.hostname && isHostWithin(hostname, one.hostname) && isHostWithin(host, hostname),
+  );
+}
+
+/** Whether requests that no route of a listener is for would come to another one, whose hostname is wider. */
+export function isWithinWider(one: HttpListener, all: readonly HttpListener[]): boolean {
+  return onPortOf(one, all).some(({ hostname }) => hostname !== one.hostname && isHostWithin(one.hostname, hostname));
+}

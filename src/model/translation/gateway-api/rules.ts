@@ -1,0 +1,270 @@
+/** The rules of an HTTPRoute as routes of a VirtualService, one for each match (spec/discovery.md §8.6, §8.12). */
+import type { Config } from '../../config/config.ts';
+import type { Origin } from '../../config/origin.ts';
+import type {
+  BackendRef,
+  HeaderModifier,
+  HttpBackendRef,
+  HttpRouteFilter,
+  HttpRouteMatch,
+  HttpRouteObject,
+  HttpRouteRule,
+  RequestMirror,
+  RequestRedirect,
+  ValueMatchByName,
+} from '../../kinds/gateway-api/http-route.ts';
+import { pathModifierOf } from '../../kinds/gateway-api/http-route-filter.decode.ts';
+import { everyPath } from '../../kinds/gateway-api/http-route-match.decode.ts';
+import type { StringMatch } from '../../kinds/string-match.ts';
+import type {
+  HeaderOperations,
+  Headers,
+  HttpMatchRequest,
+  HttpMirrorPolicy,
+  HttpRedirect,
+  HttpRoute,
+  HttpRouteDestination,
+} from '../../kinds/virtual-service.ts';
+import { destinationOf, noDestination } from './backends.ts';
+import { pathMatches, pathRedirect, pathRewrite } from './paths.ts';
+import type { Placed } from './precedence.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** Where requests come in. */
+export interface Entrance {
+  /** They are those of clients in the mesh. */
+  readonly inMesh?: true;
+  readonly port?: number;
+  readonly scheme?: 'http' | 'https';
+}
+
+/** A route for one match, its place among others not decided. */
+export interface PlacedRoute extends Placed {
+  readonly http: HttpRoute;
+  readonly origin: Origin;
+}
+
+const status = 500;
+const refused: HttpRoute = { directResponse: { status } };
+const everything: readonly HttpRouteMatch[] = [{ path: everyPath, headers: [], queryParams: [] }];
+
+export function routesOf(route: Config<HttpRouteObject>, entrance: Entrance, around: Surroundings): PlacedRoute[] {
+  const routeName = `${route.namespace}/${route.name}`;
+  return route.spec.rules.flatMap((rule, ruleIndex) => {
+    const matches = rule.matches.length > 0 ? rule.matches : everything;
+    const action = new RuleAction(route, rule, `rules[${ruleIndex}]`, entrance, around);
+    const shared = action.shared();
+    return matches.map((match, index): PlacedRoute => {
+      const path = ['spec', 'rules', ruleIndex, ...(matches.length > 1 ? ['matches', index] : [])];
+      return {
+        match,
+        age: route.creationTimestamp,
+        routeName,
+        rule: ruleIndex,
+        index,
+        origin: { key: { kind: route.kind, namespace: route.namespace, name: route.name }, path },
+        http: {
+          name: `${route.namespace}.${route.name}.${rule.name ?? ruleIndex}`,
+          match: matchesOf(match, rule),
+          ...(shared ?? action.of(match)),
+          ...action.headers,
+        },
+      };
+    });
+  });
+}
+
+function matchesOf(match: HttpRouteMatch, { filters }: HttpRouteRule): HttpMatchRequest[] {
+  const { headers, queryParams, method } = match;
+  const modifier = filters.map(pathModifierOf).find((found) => found !== undefined);
+  return pathMatches(match, modifier).map((path) => ({
+    ...path,
+    ...(method !== undefined && { method: { exact: method } }),
+    ...(headers.length > 0 && { headers: valuesByName(headers, (name) => name.toLowerCase()) }),
+    ...(queryParams.length > 0 && { queryParams: valuesByName(queryParams, (name) => name) }),
+  }));
+}
+
+/** Of names that are the same, the first counts. */
+function valuesByName(
+  matches: readonly ValueMatchByName[],
+  nameOf: (name: string) => string,
+): Readonly<Record<string, StringMatch>> {
+  return Object.fromEntries(
+    matches
+      .toReversed()
+      .map(({ type, name, value }): [string, StringMatch] => [
+        nameOf(name),
+        type === 'Exact' ? { exact: value } : { regex: value },
+      ]),
+  );
+}
+
+/** What becomes of requests that a rule takes. */
+class RuleAction {
+  readonly headers: Pick<HttpRoute, 'headers'>;
+  readonly #route: Config<HttpRouteObject>;
+  readonly #rule: HttpRouteRule;
+  readonly #path: string;
+  readonly #entrance: Entrance;
+  readonly #around: Surroundings;
+  #forward: HttpRoute | undefined;
+
+  constructor(
+    route: Config<HttpRouteObject>,
+    rule: HttpRouteRule,
+    path: string,
+    entrance: Entrance,
+    around: Surroundings,
+  ) {
+    this.#route = route;
+    this.#rule = rule;
+    this.#path = path;
+    this.#entrance = entrance;
+    this.#around = around;
+    this.headers = headersOf(rule.filters);
+  }
+
+  /** What is the same for all matches of the rule, when nothing depends on them. */
+  shared(): HttpRoute | undefined {
+    const { filters } = this.#rule;
+    const unknown = filters.findIndex(({ type }) => !supported.has(type));
+    if (unknown >= 0) {
+      // To leave a filter out is not allowed: requests must not go where it would have kept them from.
+      this.#warn(
+        `filters[${unknown}]`,
+        `${filters[unknown]!.type} is not carried out: requests are answered with ${status}`,
+      );
+      return refused;
+    }
+    const redirects = filters.some(({ requestRedirect }) => requestRedirect !== undefined);
+    if (redirects) return undefined;
+    const route = this.#destinations();
+    if (route === undefined) return refused;
+    this.#forward = { route, missingDestinationStatus: status, ...this.#mirrors(), ...timeoutsOf(this.#rule) };
+    return filters.some(({ urlRewrite }) => urlRewrite !== undefined) ? undefined : this.#forward;
+  }
+
+  of(match: HttpRouteMatch): HttpRoute {
+    for (const { requestRedirect, urlRewrite } of this.#rule.filters) {
+      if (requestRedirect !== undefined) return { redirect: redirectOf(requestRedirect, match, this.#entrance) };
+      if (urlRewrite === undefined) continue;
+      const { hostname, path } = urlRewrite;
+      const rewrite = { ...(path && pathRewrite(path, match)), ...(hostname !== undefined && { authority: hostname }) };
+      return { ...this.#forward, ...(Object.keys(rewrite).length > 0 && { rewrite }) };
+    }
+    return this.#forward ?? refused;
+  }
+
+  /** Undefined when nothing can be sent anywhere. */
+  #destinations(): readonly HttpRouteDestination[] | undefined {
+    const { backendRefs } = this.#rule;
+    if (backendRefs.length === 0) {
+      this.#warn('backendRefs', `there are none: requests are answered with ${status}`);
+      return undefined;
+    }
+    const all = backendRefs.map((ref, index) => this.#destination(ref, `backendRefs[${index}]`));
+    const used = all.filter(({ weight }) => weight !== 0);
+    const good = used.filter(({ destination }) => destination !== noDestination);
+    if (good.length === 0) return undefined;
+    const [sole] = used;
+    return used.length === 1 ? [{ ...sole!, weight: 100 }] : used;
+  }
+
+  #destination(ref: HttpBackendRef, path: string): HttpRouteDestination {
+    const found = this.#found(ref);
+    const lost = { destination: noDestination, weight: ref.weight };
+    const share = this.#rule.backendRefs.length > 1 ? 'its share of requests is' : 'requests are';
+    if ('missing' in found) {
+      this.#warn(path, `${found.missing}: ${share} answered with ${status}`);
+      return lost;
+    }
+    const other = ref.filters.findIndex(({ type }) => !ofBackend.has(type));
+    if (other >= 0) {
+      const { type } = ref.filters[other]!;
+      this.#warn(`${path}.filters[${other}]`, `${type} is not carried out here: ${share} answered with ${status}`);
+      return lost;
+    }
+    return { destination: found, weight: ref.weight, ...headersOf(ref.filters) };
+  }
+
+  #mirrors(): Pick<HttpRoute, 'mirrors'> {
+    const mirrors = this.#rule.filters.flatMap(({ requestMirror }, index): HttpMirrorPolicy[] => {
+      if (requestMirror === undefined) return [];
+      const destination = this.#found(requestMirror.backendRef);
+      if (!('missing' in destination)) return [{ destination, ...percentageOf(requestMirror) }];
+      this.#warn(`filters[${index}].requestMirror.backendRef`, `${destination.missing}: nothing is mirrored`);
+      return [];
+    });
+    return mirrors.length > 0 ? { mirrors } : {};
+  }
+
+  #found(ref: BackendRef): ReturnType<typeof destinationOf> {
+    return destinationOf(ref, this.#route, this.#around, this.#entrance.inMesh ?? false);
+  }
+
+  #warn(field: string, message: string): void {
+    this.#around.warn(this.#route, `${this.#path}.${field}`, message);
+  }
+}
+
+const ofBackend: ReadonlySet<string> = new Set(['RequestHeaderModifier', 'ResponseHeaderModifier']);
+const supported: ReadonlySet<string> = new Set([...ofBackend, 'RequestRedirect', 'URLRewrite', 'RequestMirror']);
+
+function headersOf(filters: readonly HttpRouteFilter[]): { headers?: Headers } {
+  const headers: { request?: HeaderOperations; response?: HeaderOperations } = {};
+  for (const { requestHeaderModifier, responseHeaderModifier } of filters) {
+    if (requestHeaderModifier) headers.request = operationsOf(requestHeaderModifier);
+    if (responseHeaderModifier) headers.response = operationsOf(responseHeaderModifier);
+  }
+  return Object.keys(headers).length > 0 ? { headers } : {};
+}
+
+/** Values are texts; to Envoy a `%` begins a command. Of names that are the same, the first counts. */
+function operationsOf({ set, add, remove }: HeaderModifier): HeaderOperations {
+  const values = (items: HeaderModifier['set']): Record<string, string> =>
+    Object.fromEntries(items.toReversed().map(({ name, value }) => [name.toLowerCase(), value.replaceAll('%', '%%')]));
+  return {
+    ...(set.length > 0 && { set: values(set) }),
+    ...(add.length > 0 && { add: values(add) }),
+    ...(remove.length > 0 && { remove }),
+  };
+}
+
+const defaultPorts = { http: 80, https: 443 } as const;
+
+/** Without a port: that of the scheme that is said, else the one that requests come in by. */
+function redirectOf(
+  { scheme, hostname, path, port, statusCode }: RequestRedirect,
+  match: HttpRouteMatch,
+  entrance: Entrance,
+): HttpRedirect {
+  // Where the name in the request has a port, another one must be said, be it the default one.
+  const otherwiseKept =
+    hostname === undefined && entrance.scheme !== undefined && entrance.port !== defaultPorts[entrance.scheme];
+  const meant = port ?? (scheme === undefined ? entrance.port : defaultPorts[scheme]);
+  const used = scheme ?? entrance.scheme;
+  const isDefault = used !== undefined && meant === defaultPorts[used];
+  return {
+    redirectCode: statusCode,
+    ...(scheme !== undefined && { scheme }),
+    ...(hostname !== undefined && { authority: hostname }),
+    ...(path && pathRedirect(path, match)),
+    ...(meant !== undefined && (!isDefault || otherwiseKept) && { port: meant }),
+    ...(isDefault && otherwiseKept && { saysPort: true }),
+  };
+}
+
+function percentageOf({ percent, fraction }: RequestMirror): Pick<HttpMirrorPolicy, 'percentage'> {
+  if (fraction !== undefined) return { percentage: { value: (fraction.numerator * 100) / fraction.denominator } };
+  return percent === undefined ? {} : { percentage: { value: percent } };
+}
+
+/** `0s` switches a timeout off, and so does saying none. */
+function timeoutsOf({ timeouts = {} }: HttpRouteRule): Pick<HttpRoute, 'timeoutMs' | 'retries'> {
+  const { requestMs, backendRequestMs } = timeouts;
+  return {
+    ...(requestMs !== undefined && { timeoutMs: requestMs }),
+    ...(backendRequestMs !== undefined && backendRequestMs > 0 && { retries: { perTryTimeoutMs: backendRequestMs } }),
+  };
+}

@@ -1,0 +1,85 @@
+/**
+ * VirtualServices of HTTPRoutes over Services: for clients in the mesh (the Gateway API's GAMMA). A route in the Service's
+ * own namespace is for everybody; one in another namespace is for the clients there, and takes the place of the first.
+ */
+import type { Config } from '../../config/config.ts';
+import type { Origin } from '../../config/origin.ts';
+import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
+import type { HttpRoute, VirtualService } from '../../kinds/virtual-service.ts';
+import type { ServiceAttachment } from './attachments.ts';
+import { hostsOrigin, httpOrigins, parentsText } from './gateway-routes.ts';
+import { made, madeNameMark } from './made.ts';
+import { byPrecedence } from './precedence.ts';
+import { type PlacedRoute, routesOf } from './rules.ts';
+import type { Surroundings } from './surroundings.ts';
+
+export function serviceVirtualServices(
+  attachments: readonly ServiceAttachment[],
+  around: Surroundings,
+): Config<VirtualService>[] {
+  return [...Map.groupBy(attachments, ({ service }) => service)].flatMap(([service, ofService]) => {
+    const byNamespace = Map.groupBy(ofService, ({ route }) => route.namespace);
+    const own = byNamespace.get(service.namespace) ?? [];
+    const ownAge = Math.min(...own.map(({ route }) => route.creationTimestamp));
+    return [...byNamespace].map(([namespace, ofNamespace]) => {
+      const age = Math.min(...ofNamespace.map(({ route }) => route.creationTimestamp));
+      const isOwn = namespace === service.namespace;
+      // Of several for one host the oldest counts.
+      return virtualService(service, namespace, isOwn ? age : Math.min(age, ownAge - 1), ofNamespace, around);
+    });
+  });
+}
+
+function virtualService(
+  service: Config<KubernetesService>,
+  namespace: string,
+  creationTimestamp: number,
+  attachments: readonly ServiceAttachment[],
+  around: Surroundings,
+): Config<VirtualService> {
+  const routes = [...new Set(attachments.map(({ route }) => route))];
+  const placed = new Map(routes.map((route) => [route, routesOf(route, { inMesh: true }, around)]));
+  const matches = attachments
+    .flatMap(({ route, port }) => placed.get(route)!.map((one) => (port === undefined ? one : ofPort(one, port))))
+    .sort(byPrecedence);
+  const others = otherPorts(service, attachments, around);
+  const { kind, name } = service;
+  const ofService: Origin = { key: { kind, namespace: service.namespace, name } };
+  const origins = Object.fromEntries(others.map((_, index) => [`http[${matches.length + index}]`, [ofService]]));
+  return made<VirtualService>({
+    kind: 'VirtualService',
+    name: `${service.name}.${service.namespace}-${madeNameMark}`,
+    namespace,
+    creationTimestamp,
+    of: routes[0]!,
+    annotations: { 'internal.istio.io/parents': parentsText(routes) },
+    madeOf: { hosts: [...routes.map(hostsOrigin), ofService], ...httpOrigins(matches), ...origins },
+    spec: {
+      hosts: [around.hostOf(service.namespace, service.name)],
+      gateways: ['mesh'],
+      http: [...matches.map(({ http }) => http), ...others],
+      exportTo: [namespace === service.namespace ? '*' : '.'],
+    },
+  });
+}
+
+function ofPort(placed: PlacedRoute, port: number): PlacedRoute {
+  return { ...placed, http: { ...placed.http, match: placed.http.match!.map((match) => ({ ...match, port })) } };
+}
+
+/** Ports that no route is for are served as if there were none. */
+function otherPorts(
+  { namespace, name, spec }: Config<KubernetesService>,
+  attachments: readonly ServiceAttachment[],
+  around: Surroundings,
+): HttpRoute[] {
+  if (attachments.some(({ port }) => port === undefined)) return [];
+  const routed = new Set(attachments.map(({ port }) => port));
+  const host = around.hostOf(namespace, name);
+  return spec.spec.ports
+    .filter(({ port }) => !routed.has(port))
+    .map(({ port }) => ({
+      match: [{ port }],
+      route: [{ destination: { host, port: { number: port } }, weight: 100 }],
+    }));
+}

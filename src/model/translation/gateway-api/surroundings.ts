@@ -1,0 +1,91 @@
+/** What the translation of the Gateway API's objects looks up: Services, namespaces' labels, classes, grants. */
+
+import { type Config, configKeyOf, configKeyText } from '../../config/config.ts';
+import { type Problem, problemText } from '../../config/problem.ts';
+import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
+import type { AllowedRoutes } from '../../kinds/gateway-api/kubernetes-gateway.ts';
+import type { ReferenceGrant } from '../../kinds/gateway-api/reference-grant.ts';
+import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
+import type { ConfigSet } from '../../push-context/build-push-context.ts';
+import { isDiscovered } from '../../services/kubernetes/discovery-namespaces.ts';
+
+/** The kinds that are read. */
+export type Sources = Pick<
+  ConfigSet,
+  'GatewayClass' | 'KubernetesGateway' | 'HTTPRoute' | 'ReferenceGrant' | 'Namespace' | 'Service'
+>;
+
+/** Whoever carries this name out, it is this control plane. */
+const controllerName = 'istio.io/gateway-controller';
+/** There without an object, as in the reference. */
+const builtInClass = 'istio';
+
+export class Surroundings {
+  /** `cluster.local`. */
+  readonly domain: string;
+  readonly problems = new Map<string, Problem>();
+  /** Keys of objects of other kinds that were asked for, there or not: another one may change the result. */
+  readonly lookedUp = new Set<string>();
+  readonly #services: ReadonlyMap<string, Config<KubernetesService>>;
+  readonly #namespaces: ReadonlyMap<string, Config>;
+  readonly #classes: ReadonlyMap<string, string>;
+  readonly #grants: ReadonlyMap<string, readonly Config<ReferenceGrant>[]>;
+
+  constructor(sources: Sources, domain: string) {
+    this.domain = domain;
+    this.#services = new Map(sources.Service.map((service) => [`${service.namespace}/${service.name}`, service]));
+    this.#namespaces = new Map(sources.Namespace.map((namespace) => [namespace.name, namespace]));
+    this.#classes = new Map(sources.GatewayClass.map(({ name, spec }) => [name, spec.controllerName]));
+    this.#grants = Map.groupBy(sources.ReferenceGrant, ({ namespace }) => namespace);
+  }
+
+  service(namespace: string, name: string): Config<KubernetesService> | undefined {
+    this.lookedUp.add(configKeyText({ kind: 'Service', namespace, name }));
+    return this.#services.get(`${namespace}/${name}`);
+  }
+
+  /** `cart.shop.svc.cluster.local`. */
+  hostOf(namespace: string, name: string): string {
+    return `${name}.${namespace}.svc.${this.domain}`;
+  }
+
+  /** Undefined for a class that nobody knows. */
+  isOurs(className: string): boolean | undefined {
+    const controller = this.#classes.get(className);
+    if (controller !== undefined) return controller === controllerName;
+    return className === builtInClass ? true : undefined;
+  }
+
+  /** Whether routes of a namespace may be at a listener of another one, or the same. */
+  allowsNamespace({ from, selector = {} }: AllowedRoutes['namespaces'], own: string, namespace: string): boolean {
+    if (from === 'All' || from === 'None') return from === 'All';
+    if (from === 'Same') return own === namespace;
+    this.lookedUp.add(configKeyText({ kind: 'Namespace', namespace: '', name: namespace }));
+    return isDiscovered(namespace, this.#namespaces.get(namespace)?.labels, [selector]);
+  }
+
+  /** Whether an object may refer to one of another namespace. */
+  isGranted(
+    from: { readonly kind: 'Gateway' | 'HTTPRoute'; readonly namespace: string },
+    to: { readonly group: string; readonly kind: string; readonly namespace: string; readonly name: string },
+  ): boolean {
+    if (from.namespace === to.namespace) return true;
+    return (this.#grants.get(to.namespace) ?? []).some(
+      ({ spec }) =>
+        spec.from.some(
+          ({ group, kind, namespace }) =>
+            group === gatewayApiGroup && kind === from.kind && namespace === from.namespace,
+        ) &&
+        spec.to.some(({ group, kind, name = to.name }) => group === to.group && kind === to.kind && name === to.name),
+    );
+  }
+
+  /** Something of an object is not in force. Told once for each version of the object. */
+  warn(about: Config, field: string, message: string): void {
+    const key = configKeyOf(about);
+    const { file, line } = about.source ?? { file: '', line: 1 };
+    const object = `${key.kind} ${key.namespace}/${key.name}`;
+    const problem: Problem = { severity: 'warning', file, line, object, key, field: `spec.${field}`, message };
+    this.problems.set(`${problemText(problem)} ${about.resourceVersion}`, problem);
+  }
+}

@@ -1,0 +1,58 @@
+/** Kubernetes' Gateway API as Istio's Gateways and VirtualServices (spec/discovery.md §4.2, §8.12). Pure. */
+import type { Config } from '../../config/config.ts';
+import type { Problem } from '../../config/problem.ts';
+import { byKey } from '../translated-objects.ts';
+import { attachmentsOf } from './attachments.ts';
+import { gatewayVirtualServices } from './gateway-routes.ts';
+import { gatewayOf, knownGateway } from './listeners.ts';
+import { serviceVirtualServices } from './service-routes.ts';
+import { type Sources, Surroundings } from './surroundings.ts';
+
+export interface GatewayApiTranslation {
+  /** Gateways and VirtualServices by key. */
+  readonly objects: ReadonlyMap<string, Config>;
+  /** What is not in force, by a text that is another for another version of the object. */
+  readonly problems: ReadonlyMap<string, Problem>;
+  /** Keys of Services and Namespaces that it depends on. */
+  readonly lookedUp: ReadonlySet<string>;
+}
+
+export const noTranslation: GatewayApiTranslation = { objects: new Map(), problems: new Map(), lookedUp: new Set() };
+
+const ownKinds = ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ReferenceGrant'];
+
+/** Whether another translation may come out after objects of these keys came, changed or went. */
+export function translationMayDiffer(before: GatewayApiTranslation, touched: Iterable<string>): boolean {
+  for (const key of touched) {
+    if (before.lookedUp.has(key) || ownKinds.includes(key.slice(0, key.indexOf('/')))) return true;
+  }
+  return false;
+}
+
+/**
+ * Translates all Gateways of classes that are ours, and the HTTPRoutes that are at them or over Services.
+ *
+ * @param before the last translation: objects that are the same again keep their identity
+ */
+export function translateGatewayApi(
+  sources: Sources,
+  domain: string,
+  before: GatewayApiTranslation = noTranslation,
+): GatewayApiTranslation {
+  if (sources.KubernetesGateway.length + sources.HTTPRoute.length === 0) return noTranslation;
+  const around = new Surroundings(sources, domain);
+  const gateways = new Map(
+    sources.KubernetesGateway.map((gateway) => [`${gateway.namespace}/${gateway.name}`, knownGateway(gateway, around)]),
+  );
+  const { toListeners, toServices } = attachmentsOf(sources.HTTPRoute, gateways, around);
+  const ofGateway = Map.groupBy(toListeners, ({ listener }) => listener.gateway);
+  const objects: Config[] = [];
+  for (const { listeners } of gateways.values()) {
+    const gateway = listeners[0]?.gateway;
+    if (gateway === undefined) continue;
+    for (const listener of listeners) if (listener.server !== undefined) objects.push(gatewayOf(listener, around));
+    objects.push(...gatewayVirtualServices(listeners, ofGateway.get(gateway) ?? [], around));
+  }
+  objects.push(...serviceVirtualServices(toServices, around));
+  return { objects: byKey(objects, before.objects), problems: around.problems, lookedUp: around.lookedUp };
+}

@@ -1,0 +1,106 @@
+/** The routes that Ingresses ask for, by host (spec/discovery.md §4.4). */
+import type { Config } from '../config/config.ts';
+import type { Ingress, IngressBackend, IngressPath } from '../kinds/kubernetes/ingress.ts';
+import type { KubernetesService } from '../kinds/kubernetes/service.ts';
+import type { Destination, HttpRoute } from '../kinds/virtual-service.ts';
+
+export interface HostRoutes {
+  /** Those that have a route for the host, oldest first. */
+  readonly ingresses: readonly Config<Ingress>[];
+  readonly http: readonly HttpRoute[];
+}
+
+/** A route, and what its place depends on. */
+interface PathRoute {
+  readonly path: string;
+  readonly isExact: boolean;
+  readonly route: HttpRoute;
+}
+
+/**
+ * Routes of all rules, those of several Ingresses for one host together: longest path first, exact before prefix. A path
+ * whose port is not known is left out, and so is a default backend.
+ */
+export function routesByHost(
+  ingresses: readonly Config<Ingress>[],
+  services: readonly Config<KubernetesService>[],
+  domain: string,
+): ReadonlyMap<string, HostRoutes> {
+  const backends = new Backends(services, domain);
+  const hosts = new Map<string, { ingresses: Set<Config<Ingress>>; routes: PathRoute[] }>();
+  for (const ingress of ingresses) {
+    for (const { host, http } of ingress.spec.spec.rules) {
+      const name = host === undefined || host === '' ? '*' : host;
+      const routes = (http?.paths ?? []).flatMap((path) =>
+        routeOf(path, backends.destinationOf(path.backend, ingress.namespace)),
+      );
+      if (routes.length === 0) continue;
+      const known = hosts.get(name) ?? { ingresses: new Set(), routes: [] };
+      hosts.set(name, known);
+      known.ingresses.add(ingress);
+      known.routes.push(...routes);
+    }
+  }
+  return new Map(
+    [...hosts].map(([host, found]) => [
+      host,
+      { ingresses: [...found.ingresses], http: found.routes.sort(byPrecedence).map(({ route }) => route) },
+    ]),
+  );
+}
+
+function byPrecedence(a: PathRoute, b: PathRoute): number {
+  return b.path.length - a.path.length || Number(b.isExact) - Number(a.isExact);
+}
+
+function routeOf({ path, pathType }: IngressPath, destination: Destination | undefined): PathRoute[] {
+  if (destination === undefined) return [];
+  const route = [{ destination, weight: 100 }];
+  const exact = (text: string): PathRoute => ({
+    path: text,
+    isExact: true,
+    route: { match: [{ uri: { exact: text } }], route },
+  });
+  const prefix = (text: string): PathRoute => ({
+    path: text,
+    isExact: false,
+    route: { match: [{ uri: { prefix: text } }], route },
+  });
+  if (pathType === 'Exact') return [exact(path === '' ? '/' : path)];
+  if (pathType === 'Prefix') return [segments(path.replace(/\/+$/, ''), prefix('/'), route)];
+  if (path === '') return [prefix('/')];
+  const stem = /^(.*?)\.?\*$/.exec(path)?.[1];
+  return [stem === undefined ? exact(path) : prefix(stem === '' ? '/' : stem)];
+}
+
+/** Of `/a` that is `/a` itself and all below `/a/`, not `/ab`. */
+function segments(path: string, everything: PathRoute, route: HttpRoute['route']): PathRoute {
+  if (path === '') return everything;
+  // Envoy wants no query or fragment in it, and one more sign than a slash.
+  const match = /^[^?#]+[^?#/]$/.test(path)
+    ? [{ uri: { prefix: path }, bySegments: true }]
+    : [{ uri: { exact: path } }, { uri: { prefix: `${path}/` } }];
+  return { path, isExact: false, route: { match, route: route! } };
+}
+
+class Backends {
+  readonly #services: ReadonlyMap<string, KubernetesService>;
+  readonly #domain: string;
+
+  constructor(services: readonly Config<KubernetesService>[], domain: string) {
+    this.#services = new Map(services.map(({ namespace, name, spec }) => [`${namespace}/${name}`, spec]));
+    this.#domain = domain;
+  }
+
+  destinationOf({ service }: IngressBackend, namespace: string): Destination | undefined {
+    if (service === undefined) return undefined;
+    const number = service.port.number ?? this.#portNamed(service.port.name, `${namespace}/${service.name}`);
+    if (number === undefined) return undefined;
+    return { host: `${service.name}.${namespace}.svc.${this.#domain}`, port: { number } };
+  }
+
+  #portNamed(name: string | undefined, service: string): number | undefined {
+    if (name === undefined) return undefined;
+    return this.#services.get(service)?.spec.ports.find((port) => port.name === name)?.port;
+  }
+}

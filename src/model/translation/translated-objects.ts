@@ -1,0 +1,22 @@
+/** What a translation made of other objects, from one time to the next. */
+import { type Config, configKeyOf, configKeyText } from '../config/config.ts';
+
+/** By key; those that are what they were keep their identity. */
+export function byKey(objects: Iterable<Config>, before: ReadonlyMap<string, Config>): ReadonlyMap<string, Config> {
+  const all = new Map<string, Config>();
+  for (const object of objects) {
+    const key = configKeyText(configKeyOf(object));
+    const known = before.get(key);
+    all.set(key, known !== undefined && isSame(known, object) ? known : object);
+  }
+  return all;
+}
+
+function isSame(a: Config, b: Config): boolean {
+  return (
+    a.resourceVersion === b.resourceVersion &&
+    a.creationTimestamp === b.creationTimestamp &&
+    a.source?.file === b.source?.file &&
+    a.source?.line === b.source?.line
+  );
+}

@@ -1,0 +1,23 @@
+/** What generators made before. Whoever calls them brings the memory; they stay pure: with or without it they make the same. */
+import type { ConfigKey } from '../../model/config/config.ts';
+
+export type RememberedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'ECDS' | 'NDS';
+
+export interface Memory {
+  /**
+   * What was made under a key from the very same inputs; else it is made now.
+   *
+   * @param key tells apart what is wanted at the same time: names of the thing, what of a shape it depends on.
+   * @param inputs everything else that it is made from, compared by identity. So nothing that is out of date is ever
+   *   given out, whichever context asks.
+   */
+  recall<T extends { readonly dependsOn: readonly ConfigKey[] }>(
+    type: RememberedType,
+    key: string,
+    inputs: readonly unknown[],
+    make: () => T,
+  ): T;
+}
+
+/** For one who asks once. */
+export const noMemory: Memory = { recall: (_type, _key, _inputs, make) => make() };

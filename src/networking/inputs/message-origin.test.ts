@@ -1,0 +1,182 @@
+import { describe, expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import { buildClusters, buildListeners, buildRoutes, type Resource } from '../index.ts';
+import { originsOf } from './message-origin.ts';
+
+const { context } = givenMesh(`
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: web-entry, namespace: shop }
+spec:
+  hosts: [web.test]
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+  endpoints: [{ address: 10.1.0.1 }]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: db-entry, namespace: shop }
+spec:
+  hosts: [db.test]
+  addresses: [10.2.0.1]
+  resolution: STATIC
+  ports: [{ number: 5432, name: tcp, protocol: TCP }]
+  endpoints: [{ address: 10.1.0.2 }]
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: web-rule, namespace: shop }
+spec: { host: web.test, subsets: [{ name: v1, labels: { v: "1" } }, { name: v2, labels: { v: "2" } }] }
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: web-routes, namespace: shop }
+spec:
+  hosts: [web.test]
+  gateways: [mesh, shop/door]
+  http:
+    - match: [{ uri: { prefix: /old } }]
+      redirect: { uri: /new }
+    - match: [{ uri: { prefix: /team } }]
+      delegate: { name: team, namespace: shop }
+    - route: [{ destination: { host: web.test, subset: v1 } }]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: team, namespace: shop }
+spec:
+  http:
+    - match: [{ uri: { prefix: /elsewhere } }]
+      route: [{ destination: { host: web.test } }]
+    - match: [{ uri: { prefix: /another } }]
+      route: [{ destination: { host: web.test } }]
+    - match: [{ uri: { prefix: /team/a } }]
+      route: [{ destination: { host: web.test, subset: v2 } }]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: db-routes, namespace: shop }
+spec:
+  hosts: [db.test]
+  tcp:
+    - match: [{ port: 1 }]
+      route: [{ destination: { host: web.test } }]
+    - match: [{ sourceSubnet: 10.7.0.0/16 }]
+      route: [{ destination: { host: db.test } }]
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: { name: door, namespace: shop }
+spec:
+  selector: { app: door }
+  servers:
+    - port: { number: 80, name: http, protocol: HTTP }
+      hosts: ["*"]
+    - port: { number: 443, name: https, protocol: HTTPS }
+      hosts: [web.test]
+      tls: { mode: SIMPLE, credentialName: web-cert }
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: { name: closed, namespace: shop }
+spec:
+  workloadSelector: { labels: { app: closed } }
+  outboundTrafficPolicy: { mode: REGISTRY_ONLY }
+  ingress:
+    - port: { number: 8080, name: http, protocol: HTTP }
+      defaultEndpoint: 127.0.0.1:9090
+  egress:
+    - port: { number: 81, name: other, protocol: HTTP }
+      hosts: ["./web.test"]
+    - port: { number: 80, name: http, protocol: HTTP }
+      hosts: ["./web.test"]
+    - hosts: ["*/*"]
+`);
+const open = givenShape({ namespace: 'shop' }, context);
+const closed = givenShape({ namespace: 'shop', labels: { app: 'closed' } }, context);
+const door = givenShape({ type: 'router', namespace: 'shop', labels: { app: 'door' } }, context);
+
+/** `Kind/name path`, without the group of the namespace that all are in. */
+function text(message: Parameters<typeof originsOf>[0]): string[] {
+  return originsOf(message).map(({ key, path = [] }) => [`${key.kind}/${key.name}`, ...path].join(' '));
+}
+
+function named<T>(resources: readonly Resource[], name: string): T {
+  return resources.find((resource) => resource.name === name)!.message as T;
+}
+
+function routes(shape: typeof open, name: string): RouteConfiguration {
+  return buildRoutes(shape, context, [name])[0]!.message as RouteConfiguration;
+}
+
+describe('where things come from', () => {
+  it('a cluster: its service, and the subset', () => {
+    const clusters = buildClusters(open, context);
+    expect(text(named<Cluster>(clusters, 'outbound|80||web.test'))).toEqual([
+      'ServiceEntry/web-entry',
+      'DestinationRule/web-rule',
+    ]);
+    expect(text(named<Cluster>(clusters, 'outbound|80|v2|web.test'))).toEqual([
+      'ServiceEntry/web-entry',
+      'DestinationRule/web-rule spec subsets 1',
+    ]);
+    expect(text(named<Cluster>(clusters, 'BlackHoleCluster'))).toEqual([]);
+  });
+
+  it('a virtual host and its routes: those of a delegate are the delegate’s first', () => {
+    const host = routes(open, '80').virtualHosts.find(({ name }) => name === 'web.test:80')!;
+    expect(text(host)).toEqual(['ServiceEntry/web-entry', 'VirtualService/web-routes spec hosts']);
+    expect(host.routes.map(text)).toEqual([
+      ['VirtualService/web-routes spec http 0'],
+      ['VirtualService/team spec http 2', 'VirtualService/web-routes spec http 1'],
+      ['VirtualService/web-routes spec http 2'],
+    ]);
+  });
+
+  it('a filter chain of connections: the route that it is for, else the service', () => {
+    const { filterChains } = named<Listener>(buildListeners(open, context), '10.2.0.1_5432');
+    expect(filterChains.map(text)).toEqual([
+      ['VirtualService/db-routes spec tcp 1', 'ServiceEntry/db-entry'],
+      ['ServiceEntry/db-entry'],
+    ]);
+  });
+
+  it('what a Sidecar object says', () => {
+    const listeners = buildListeners(closed, context);
+    const inbound = named<Listener>(listeners, 'virtualInbound').filterChains.find(({ name }) =>
+      name.endsWith('_8080'),
+    )!;
+    expect(text(inbound)).toEqual(['Sidecar/closed spec ingress 0']);
+    const outbound = named<Listener>(listeners, '0.0.0.0_80');
+    expect(outbound.filterChains.map(text)).toEqual([['Sidecar/closed spec egress 1']]);
+    expect(text(outbound.defaultFilterChain!)).toEqual(['Sidecar/closed spec outboundTrafficPolicy']);
+    const fallback = routes(closed, '80').virtualHosts.find(({ name }) => name === 'block_all')!;
+    expect(text(fallback)).toEqual(['Sidecar/closed spec outboundTrafficPolicy']);
+    expect(text(named<Cluster>(buildClusters(closed, context), 'inbound|8080||'))).toEqual([
+      'Sidecar/closed spec ingress 0',
+    ]);
+  });
+
+  it('a gateway: the server, and the virtual services of its hosts', () => {
+    const listeners = buildListeners(door, context);
+    const chains = ['0.0.0.0_80', '0.0.0.0_443'].flatMap((name) => named<Listener>(listeners, name).filterChains);
+    expect(chains.map(text)).toEqual([['Gateway/door spec servers 0'], ['Gateway/door spec servers 1']]);
+    const [host] = routes(door, 'http.80').virtualHosts;
+    expect(text(host!)).toEqual(['Gateway/door spec servers 0', 'VirtualService/web-routes spec hosts']);
+    expect(host!.routes.map((route) => text(route)[0])).toEqual([
+      'VirtualService/web-routes spec http 0',
+      'VirtualService/team spec http 2',
+      'VirtualService/web-routes spec http 2',
+    ]);
+  });
+
+  it('nobody knows of what was encoded meanwhile', () => {
+    const [configuration] = buildRoutes(open, context, ['80']);
+    expect(configuration!.bytes.length).toBeGreaterThan(0);
+    const { virtualHosts } = configuration!.message as RouteConfiguration;
+    expect(virtualHosts.map(text)).toEqual(virtualHosts.map(() => []));
+  });
+});

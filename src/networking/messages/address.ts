@@ -1,0 +1,69 @@
+/** IP addresses, CIDRs and Envoy's Address. */
+import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { create } from '@bufbuild/protobuf';
+import {
+  type Address,
+  AddressSchema,
+  type CidrRange,
+  CidrRangeSchema,
+} from '../../gen/envoy/config/core/v3/address_pb.ts';
+import type { IpFamily } from '../../model/proxy/proxy-shape.ts';
+
+const unixPrefix = 'unix://';
+
+export function isUnixSocket(address: string): boolean {
+  return address.startsWith(unixPrefix);
+}
+
+/** `unix:///run/app.sock` → `/run/app.sock`; an abstract socket `unix://@name` → `@name`. */
+export function unixSocketPath(address: string): string {
+  return address.slice(unixPrefix.length);
+}
+
+/** An IP and port, a host name and port, or a unix socket (whose port is ignored). */
+export function socketAddress(address: string, port: number): Address {
+  if (isUnixSocket(address)) {
+    return create(AddressSchema, { address: { case: 'pipe', value: { path: unixSocketPath(address) } } });
+  }
+  return create(AddressSchema, {
+    address: { case: 'socketAddress', value: { address, portSpecifier: { case: 'portValue', value: port } } },
+  });
+}
+
+export function isCidr(text: string): boolean {
+  const slash = text.indexOf('/');
+  return slash > 0 && isIP(text.slice(0, slash)) !== 0;
+}
+
+/** `10.0.0.0/8`, or a plain address as the range of itself; undefined for anything else. */
+export function cidrRange(text: string): CidrRange | undefined {
+  const [address, length] = text.split('/', 2) as [string, string?];
+  const family = isIP(address);
+  if (family === 0) return undefined;
+  return create(CidrRangeSchema, {
+    addressPrefix: address,
+    prefixLen: length === undefined ? (family === 4 ? 32 : 128) : Number(length),
+  });
+}
+
+export function isLoopback(address: string): boolean {
+  return address === '::1' || (isIPv4(address) && address.startsWith('127.'));
+}
+
+export function isWildcardAddress(address: string): boolean {
+  return address === '0.0.0.0' || address === '::';
+}
+
+/** The address that means every interface, and the one that means this host, for a family. */
+export function wildcardAddress(family: IpFamily): string {
+  return family === 'v6' ? '::' : '0.0.0.0';
+}
+
+export function loopbackAddress(family: IpFamily): string {
+  return family === 'v6' ? '::1' : '127.0.0.1';
+}
+
+/** An IPv6 address in brackets, as in a URL's host; anything else as it is. */
+export function bracketed(address: string): string {
+  return isIPv6(address) ? `[${address}]` : address;
+}

@@ -1,0 +1,63 @@
+/**
+ * Hosts that no registry lists, resolved when a client names one: by the Host header of a request, or the SNI of a TLS
+ * connection (ServiceEntries of resolution DYNAMIC_DNS, and outbound traffic policy ALLOW_ANY_DYNAMIC_DNS). Filters
+ * resolve the name, a cluster connects to what they found; both mean one cache of names (Envoy docs, "HTTP dynamic
+ * forward proxy", "SNI dynamic forward proxy").
+ */
+import { Cluster_LbPolicy, type ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { ClusterConfigSchema } from '../../gen/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb.ts';
+import type { DnsCacheConfigSchema } from '../../gen/envoy/extensions/common/dynamic_forward_proxy/v3/dns_cache_pb.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Service } from '../../model/services/service.ts';
+import { pack } from './any.ts';
+import { lookupFamily } from './dns-family.ts';
+import type { Init } from './init.ts';
+import { duration } from './protobuf-duration.ts';
+
+type Resolving = Pick<ProxyShape, 'ipFamily'>;
+
+/**
+ * The cache of names. Envoy keeps a cache under its name for as long as it lives, and refuses another one of the same
+ * name with other settings: so the settings are in the name.
+ */
+export function dnsCache({ ipFamily }: Resolving, mesh: MeshConfig): Init<typeof DnsCacheConfigSchema> {
+  return {
+    name: `dynamic-dns-${ipFamily}-${mesh.dnsRefreshRateMs}ms`,
+    dnsLookupFamily: lookupFamily[ipFamily],
+    dnsRefreshRate: duration(mesh.dnsRefreshRateMs),
+  };
+}
+
+/** Whose endpoints are whatever the names of requests and connections resolve to. */
+export function dynamicDnsFields(shape: Resolving, mesh: MeshConfig): Init<typeof ClusterSchema> {
+  return {
+    lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
+    clusterDiscoveryType: {
+      case: 'clusterType',
+      value: {
+        name: 'envoy.clusters.dynamic_forward_proxy',
+        typedConfig: pack(ClusterConfigSchema, {
+          clusterImplementationSpecifier: { case: 'dnsCacheConfig', value: dnsCache(shape, mesh) },
+          // What is verified, if anything, a destination rule says.
+          allowInsecureClusterOptions: true,
+        }),
+      },
+    },
+  };
+}
+
+const listsWithDynamicDns = new WeakMap<readonly Service[], boolean>();
+
+/** Whether any route of the proxy may lead to a cluster that takes its endpoints from the names in requests. */
+export function resolvesDynamically(shape: ProxyShape, push: PushContext): boolean {
+  const { services, outboundTrafficPolicy } = push.sidecarScopeFor(shape);
+  if (shape.type === 'sidecar' && outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS') return true;
+  let known = listsWithDynamicDns.get(services);
+  if (known === undefined) {
+    known = services.some(({ resolution }) => resolution === 'DynamicDNS');
+    listsWithDynamicDns.set(services, known);
+  }
+  return known;
+}

@@ -1,0 +1,13 @@
+/** Names of the secrets that the agent makes of files, which Envoy asks it for instead of reading them (§8.2, tls row). */
+import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import { agentFileSecret } from './config-source.ts';
+
+/** A certificate chain and its key. */
+export function fileCertificateSecret(certificate: string, key: string): SdsSecretConfig {
+  return agentFileSecret(`file-cert:${certificate}~${key}`);
+}
+
+/** The authorities that peers are trusted by. */
+export function fileRootSecret(file: string): SdsSecretConfig {
+  return agentFileSecret(`file-root:${file}`);
+}

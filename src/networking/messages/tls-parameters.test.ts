@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { TlsParameters_TlsProtocol as Version } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
+import { tlsParameters, workloadClientParameters, workloadServerParameters } from './tls-parameters.ts';
+
+const mesh = {
+  minProtocolVersion: 'TLSV1_3',
+  cipherSuites: ['AES128-GCM-SHA256'],
+  ecdhCurves: ['P-256'],
+} as const;
+
+describe('TLS with others than workloads', () => {
+  it('is at least 1.2 and at most 1.3, with what Envoy offers', () => {
+    expect(tlsParameters(undefined)).toEqual({
+      tlsMinimumProtocolVersion: Version.TLSv1_2,
+      tlsMaximumProtocolVersion: Version.TLSv1_3,
+      cipherSuites: [],
+      ecdhCurves: [],
+    });
+  });
+
+  it('has what the mesh says, unless the server says something else', () => {
+    expect(tlsParameters(mesh)).toMatchObject({
+      tlsMinimumProtocolVersion: Version.TLSv1_3,
+      cipherSuites: ['AES128-GCM-SHA256'],
+      ecdhCurves: ['P-256'],
+    });
+    expect(tlsParameters(mesh, { minProtocolVersion: 'TLSV1_1', cipherSuites: ['AES256-SHA'] })).toMatchObject({
+      tlsMinimumProtocolVersion: Version.TLSv1_1,
+      cipherSuites: ['AES256-SHA'],
+    });
+  });
+
+  it('takes an old version alone where the server says that, whatever the least of the mesh is', () => {
+    expect(tlsParameters(mesh, { maxProtocolVersion: 'TLSV1_2' })).toMatchObject({
+      tlsMinimumProtocolVersion: Version.TLSv1_2,
+      tlsMaximumProtocolVersion: Version.TLSv1_2,
+    });
+  });
+});
+
+describe('mutual TLS between workloads', () => {
+  it('has suites with forward secrecy first, and no curves of the mesh', () => {
+    expect(workloadServerParameters({ ecdhCurves: ['P-256'] })).toMatchObject({ ecdhCurves: [] });
+    expect(workloadServerParameters(undefined).cipherSuites).toEqual([
+      'ECDHE-ECDSA-AES256-GCM-SHA384',
+      'ECDHE-RSA-AES256-GCM-SHA384',
+      'ECDHE-ECDSA-AES128-GCM-SHA256',
+      'ECDHE-RSA-AES128-GCM-SHA256',
+      'AES256-GCM-SHA384',
+      'AES128-GCM-SHA256',
+    ]);
+  });
+
+  it('has the version and the suites of the mesh', () => {
+    expect(workloadServerParameters(mesh).cipherSuites).toEqual(['AES128-GCM-SHA256']);
+    for (const parameters of [workloadServerParameters(mesh), workloadClientParameters(mesh)]) {
+      expect(parameters.tlsMinimumProtocolVersion).toBe(Version.TLSv1_3);
+    }
+  });
+});

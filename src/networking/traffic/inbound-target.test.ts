@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { type InboundTarget, inboundTargets } from './inbound-target.ts';
+
+const service = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: own }
+spec:
+  hosts: [own.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP, targetPort: 8080 }, { number: 25, name: tcp, protocol: TCP }]
+  endpoints: [{ address: 10.0.0.9 }]
+---`;
+
+function ingress(listener: string): string {
+  return `${service}
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: { name: own }
+spec: { ingress: [{ port: { number: 9080, name: http, protocol: HTTP }, ${listener} }] }
+`;
+}
+
+function targets(yaml: string, interception: 'REDIRECT' | 'NONE'): readonly InboundTarget[] {
+  const { context } = givenMesh(yaml);
+  return inboundTargets(
+    givenShape({ ip: '10.0.0.9', metadata: { INTERCEPTION_MODE: interception } }, context),
+    context,
+  );
+}
+
+describe('what a sidecar takes in', () => {
+  it('are the ports of its services, where the application listens', () => {
+    expect(targets(service, 'REDIRECT').map(({ port, servicePort }) => [port, servicePort?.number])).toEqual([
+      [25, 25],
+      [8080, 80],
+    ]);
+  });
+
+  it('is nothing without redirection: the application itself has the ports', () => {
+    expect(targets(service, 'NONE')).toEqual([]);
+  });
+
+  it.each([
+    ['127.0.0.1:8080', { address: '127.0.0.1', port: 8080 }],
+    ['0.0.0.0:8080', { address: '10.0.0.9', port: 8080 }],
+    ['unix:///run/app.sock', { address: 'unix:///run/app.sock', port: 0 }],
+  ])('goes to the default endpoint %s of the Sidecar object', (endpoint, forwardTo) => {
+    const [target, ...others] = targets(ingress(`defaultEndpoint: "${endpoint}"`), 'REDIRECT');
+    expect(others).toEqual([]);
+    expect(target).toMatchObject({ port: 9080, forwardTo });
+    expect(target).not.toHaveProperty('hasOwnListener');
+    expect(target?.bind).toBe('10.0.0.9');
+  });
+
+  it('is listened for by the proxy itself where nothing redirects', () => {
+    const listener = 'defaultEndpoint: 127.0.0.1:8080, captureMode: NONE, bind: 10.0.0.9';
+    expect(targets(ingress(listener), 'REDIRECT')[0]).toMatchObject({ hasOwnListener: true, bind: '10.0.0.9' });
+    const [target] = targets(ingress('defaultEndpoint: 127.0.0.1:8080'), 'NONE');
+    expect(target).toMatchObject({ hasOwnListener: true, bind: '0.0.0.0' });
+  });
+
+  it('leaves out a listener of its own that would forward to itself', () => {
+    expect(targets(ingress('captureMode: NONE'), 'NONE')).toEqual([]);
+    const [target] = targets(ingress('captureMode: NONE, bind: 10.0.0.9'), 'NONE');
+    expect(target?.forwardTo).toEqual({ address: '127.0.0.1', port: 9080 });
+  });
+});

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { peerModesInForce, peerOrigins, unenforcedMutualTls } from './peer-mode.ts';
+
+function policy(name: string, namespace: string, spec: string): string {
+  return `
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: { name: ${name}, namespace: ${namespace} }
+spec: ${spec}
+---`;
+}
+
+const mesh = policy('mesh', 'istio-system', '{ mtls: { mode: STRICT } }');
+const own = policy(
+  'web',
+  'shop',
+  '{ selector: { matchLabels: { app: web } }, portLevelMtls: { 9000: { mode: DISABLE }, 9001: { mode: UNSET } } }',
+);
+
+function given(yaml: string, metadata: Record<string, string> = {}) {
+  const { context } = givenMesh(yaml);
+  const shape = givenShape({ namespace: 'shop', labels: { app: 'web' }, metadata }, context);
+  return { context, shape };
+}
+
+describe('the modes in force', () => {
+  it('are what the objects say where the proxy has certificates, and plaintext alone where it has none', () => {
+    const withAgent = given(mesh + own, { ISTIO_VERSION: '1.30.0' });
+    expect(peerModesInForce(withAgent.shape, withAgent.context)).toEqual({
+      mode: 'STRICT',
+      ports: new Map([
+        [9000, 'DISABLE'],
+        [9001, 'STRICT'],
+      ]),
+    });
+    const bare = given(mesh + own);
+    expect(peerModesInForce(bare.shape, bare.context)).toEqual({ mode: 'DISABLE', ports: new Map() });
+  });
+});
+
+describe('whose word the mode of a port is', () => {
+  it.each([
+    ['the field for the port', 9000, 'shop', ['spec', 'portLevelMtls', 9000]],
+    ['the next wider object where the port has none', 9001, 'istio-system', ['spec', 'mtls']],
+    ['the next wider object for other ports', 0, 'istio-system', ['spec', 'mtls']],
+  ])('is %s', (_, port, namespace, path) => {
+    const { context, shape } = given(mesh + own);
+    expect(peerOrigins(context.policiesFor(shape), port)).toMatchObject([{ key: { namespace }, path }]);
+  });
+
+  it("is nobody's where nothing is said", () => {
+    const { context, shape } = given(policy('empty', 'shop', '{}'));
+    expect(peerOrigins(context.policiesFor(shape), 80)).toEqual([]);
+  });
+});
+
+describe('a proxy without certificates that should take mutual TLS alone', () => {
+  it('is told of, with the object', () => {
+    const { context, shape } = given(mesh);
+    expect(unenforcedMutualTls(shape, context)).toContain(
+      'PeerAuthentication istio-system/mesh asks for mutual TLS alone',
+    );
+  });
+
+  it('is told of with its ports, when it is about those', () => {
+    const strict = '{ selector: { matchLabels: { app: web } }, portLevelMtls: { 9000: { mode: STRICT } } }';
+    const { context, shape } = given(policy('web', 'shop', strict));
+    expect(unenforcedMutualTls(shape, context)).toContain('shop/web asks for mutual TLS alone on port 9000,');
+  });
+
+  it.each([
+    ['nothing asks for it', policy('lax', 'shop', '{ mtls: { mode: PERMISSIVE } }'), {}],
+    ['it has certificates', mesh, { WORKLOAD_CERTIFICATES: 'true' }],
+  ])('is not told of when %s', (_, yaml, metadata) => {
+    const { context, shape } = given(yaml, metadata as Record<string, string>);
+    expect(unenforcedMutualTls(shape, context)).toBeUndefined();
+  });
+});

@@ -1,0 +1,68 @@
+import { expect, it } from 'vitest';
+import { rememberAll } from '../../../test/fixtures/given-memory.ts';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { buildListeners, buildRoutes } from '../index.ts';
+import { endpointProjection, routeProjection } from '../projection.ts';
+import { reachOf } from './reach.ts';
+
+const rule = (name: string, more = ''): string => `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: ${name} }
+spec: { host: a.test${more} }
+---`;
+
+const { context } = givenMesh(`
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: a }
+spec: { hosts: [a.test], resolution: NONE, ports: [{ number: 80, name: http, protocol: HTTP }] }
+---${rule('all')}${rule('chosen', ', workloadSelector: { matchLabels: { app: web } }')}`);
+
+it.each(['sidecar', 'router'] as const)('a %s reaches services by the rules that choose its workload', (type) => {
+  const ruleOf = (labels: Record<string, string>): string | undefined => {
+    const reach = reachOf(givenShape({ type, labels }, context), context);
+    return reach.destinationRuleFor(reach.serviceByHostname('a.test')!)?.config.name;
+  };
+  expect([ruleOf({ app: 'web' }), ruleOf({ app: 'db' }), ruleOf({})]).toEqual(['chosen', 'all', 'all']);
+});
+
+it('workloads that other rules choose share no list; what no rule looks at makes no difference', () => {
+  const [web, other, db] = [{ app: 'web' }, { app: 'web', pod: '2' }, { app: 'db' }].map((labels) =>
+    givenShape({ labels }, context),
+  );
+  for (const projection of [endpointProjection, routeProjection]) {
+    const [ofWeb, ofOther, ofDb] = [web!, other!, db!].map((shape) => projection(shape, context));
+    expect(ofWeb).toBe(ofOther);
+    expect(ofWeb).not.toBe(ofDb);
+  }
+});
+
+it('requests and connections of a workload follow the rules that choose it, whoever else was served before', () => {
+  const chosen = `, workloadSelector: { matchLabels: { app: web } }, trafficPolicy: {
+    loadBalancer: { consistentHash: { httpHeaderName: x-user } }, connectionPool: { tcp: { idleTimeout: 77s } } }`;
+  const mesh = givenMesh(`
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: a }
+spec:
+  hosts: [a.test]
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP }, { number: 90, name: tcp, protocol: TCP }]
+---${rule('all')}${rule('chosen', chosen)}`).context;
+  const memory = rememberAll();
+  const told = (app: string): boolean[] => {
+    const shape = givenShape({ labels: { app } }, mesh);
+    const routes = buildRoutes(shape, mesh, ['80'], memory);
+    const listeners = buildListeners(shape, mesh, memory).filter(({ name }) => name === '0.0.0.0_90');
+    const text = (all: readonly { bytes: Uint8Array }[]): string =>
+      Buffer.concat(all.map(({ bytes }) => bytes)).toString('latin1');
+    // 77 seconds, as a Duration has them.
+    return [text(routes).includes('x-user'), text(listeners).includes('\x02\x08\x4d')];
+  };
+  expect([told('web'), told('db'), told('web')]).toEqual([
+    [true, true],
+    [false, false],
+    [true, true],
+  ]);
+});

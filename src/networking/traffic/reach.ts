@@ -1,0 +1,32 @@
+/** What a proxy may reach, whatever kind of proxy it is. */
+
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
+import type { Service } from '../../model/services/service.ts';
+
+export interface Reach {
+  /** Oldest first. */
+  readonly services: readonly Service[];
+  serviceByHostname(hostname: string): Service | undefined;
+  destinationRuleFor(service: Service): MergedDestinationRule | undefined;
+}
+
+/** A sidecar reaches what its scope lets it see; a gateway everything that is exported to its namespace. */
+export function reachOf(shape: ProxyShape, push: PushContext): Reach {
+  if (shape.type === 'sidecar') {
+    const scope = push.sidecarScopeFor(shape);
+    return {
+      services: scope.services,
+      serviceByHostname: (hostname) => scope.serviceByHostname(hostname),
+      destinationRuleFor: (service) => scope.destinationRuleFor(service, shape.labels),
+    };
+  }
+  const namespace = shape.configNamespace;
+  return {
+    // Of a host that several namespaces define the services of one, as everywhere.
+    services: push.sidecarScopeFor(shape).services,
+    serviceByHostname: (hostname) => push.serviceFor(hostname, namespace),
+    destinationRuleFor: (service) => push.destinationRuleFor(namespace, service, shape.labels),
+  };
+}

@@ -1,0 +1,21 @@
+/** Ports that a generated listener must not take (spec/discovery.md §8.4, reserved). */
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+
+const readinessPort = 15021;
+const prometheusPort = 15090;
+
+/** Whether the proxy itself listens there on every address. */
+export function isReservedPort(port: number, mesh: MeshConfig): boolean {
+  return (
+    port === mesh.proxyListenPort ||
+    port === mesh.proxyInboundListenPort ||
+    port === readinessPort ||
+    port === prometheusPort
+  );
+}
+
+/** Whether the proxy said that it may not bind the port. */
+export function isPrivilegedPort(port: number, shape: ProxyShape): boolean {
+  return port > 0 && port < 1024 && shape.metadata.UNPRIVILEGED_POD === 'true';
+}

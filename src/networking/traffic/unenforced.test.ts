@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { unenforced } from './unenforced.ts';
+
+const sidecar = `apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: { name: web, namespace: shop }
+spec:
+  ingress:
+    - port: { number: 9443, name: https, protocol: HTTPS }
+      defaultEndpoint: 127.0.0.1:9000
+      tls: { mode: MUTUAL, serverCertificate: /c, privateKey: /k, caCertificates: /ca }
+    - { port: { number: 9080, name: http, protocol: HTTP }, defaultEndpoint: 127.0.0.1:9000 }
+`;
+const peers = (mode: string): string => `---
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: { name: web, namespace: shop }
+spec: { selector: { matchLabels: { app: web } }, portLevelMtls: { 9443: { mode: ${mode} } } }
+`;
+
+const toldOf = (yaml: string, certificates: string): string | undefined => {
+  const { context } = givenMesh(yaml);
+  const node = { namespace: 'shop', labels: { app: 'web' }, metadata: { WORKLOAD_CERTIFICATES: certificates } };
+  return unenforced(givenShape(node, context), context);
+};
+
+it('TLS of a Sidecar object that mutual TLS of the mesh stands before is told, with its port', () => {
+  expect(toldOf(sidecar, 'true')).toMatch(/not in force on port 9443 \(PERMISSIVE\)/);
+  expect(toldOf(sidecar + peers('STRICT'), 'true')).toMatch(/not in force on port 9443 \(STRICT\)/);
+  expect(toldOf(sidecar + peers('DISABLE'), 'true')).toBeUndefined();
+  expect(toldOf(sidecar, 'false')).toBeUndefined();
+});
+
+it('certificates are there in whichever case it is said', () => {
+  expect(toldOf(sidecar + peers('STRICT'), 'True')).toMatch(/not in force on port 9443 \(STRICT\)/);
+  expect(toldOf(sidecar + peers('STRICT'), '0')).toMatch(/asks for mutual TLS alone on port 9443/);
+});

@@ -1,0 +1,29 @@
+/** What objects ask of a sidecar that it does not do, though it protects: said in the log. */
+
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { peerModesInForce, unenforcedMutualTls } from './peer-mode.ts';
+
+/** All of it as sentences; undefined when there is nothing. */
+export function unenforced(shape: ProxyShape, push: PushContext): string | undefined {
+  const told = [unenforcedMutualTls(shape, push), unenforcedIngressTls(shape, push)].filter((one) => one !== undefined);
+  return told.length === 0 ? undefined : told.join('; ');
+}
+
+/** TLS of a Sidecar object is for ports on which mutual TLS of the mesh is off. */
+function unenforcedIngressTls(shape: ProxyShape, push: PushContext): string | undefined {
+  if (shape.type !== 'sidecar') return undefined;
+  const { ingressListeners = [] } = push.sidecarScopeFor(shape);
+  const ending = ingressListeners.filter(({ tls }) => tls !== undefined);
+  if (ending.length === 0) return undefined;
+  const modes = peerModesInForce(shape, push);
+  const ports = ending
+    .filter(({ port }) => peerModeOf(modes, port.number) !== 'DISABLE')
+    .map(({ port }) => `${port.number} (${peerModeOf(modes, port.number)})`);
+  if (ports.length === 0) return undefined;
+  return (
+    `tls of the Sidecar object's ingress is not in force on port ${ports.join(', ')}: it holds where a PeerAuthentication ` +
+    'says DISABLE for the port'
+  );
+}

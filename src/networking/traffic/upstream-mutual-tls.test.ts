@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import { type GivenMesh, givenMesh } from '../../../test/fixtures/given-mesh.ts';
+import type { PeerModes } from '../../model/push-context/mutual-tls-mode.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Endpoint } from '../../model/services/service.ts';
+import { automaticMutualTls, endpointsAsSecured } from './upstream-mutual-tls.ts';
+
+function entry(more: string): string {
+  return `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: web, namespace: shop }
+spec:
+  hosts: [web.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP, targetPort: 8080 }, { number: 90, name: tcp, protocol: TCP }]
+  endpoints:
+    - { address: 10.0.0.1, labels: { app: web }, serviceAccount: web }
+    - { address: 10.0.0.2, labels: { app: other }, serviceAccount: web }
+    - { address: 10.0.0.3, labels: { app: web, security.istio.io/tlsMode: disabled } }
+  ${more}
+---`;
+}
+
+function policy(spec: string, namespace = 'shop'): string {
+  return `
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: { name: p, namespace: ${namespace} }
+spec: ${spec}
+---`;
+}
+
+function all({ context }: GivenMesh): readonly Endpoint[] {
+  return context.endpointsOf('web.test', 'shop');
+}
+
+/** `address:port` of the endpoints that take mutual TLS. */
+function taking(given: GivenMesh): string[] {
+  return endpointsAsSecured(all(given), given.context)
+    .filter(({ tlsMode }) => tlsMode === 'istio')
+    .map(({ address, port }) => `${address}:${port}`)
+    .sort();
+}
+
+describe('endpoints that clients reach by mutual TLS', () => {
+  it('are those whose proxy takes it, the very list of the registry where no object says anything', () => {
+    const given = givenMesh(entry(''));
+    expect(taking(given)).toEqual(['10.0.0.1:8080', '10.0.0.1:90', '10.0.0.2:8080', '10.0.0.2:90']);
+    expect(endpointsAsSecured(all(given), given.context)).toBe(all(given));
+  });
+
+  it('are not the workloads for which it is off', () => {
+    const yaml = entry('') + policy('{ selector: { matchLabels: { app: web } }, mtls: { mode: DISABLE } }');
+    expect(taking(givenMesh(yaml))).toEqual(['10.0.0.2:8080', '10.0.0.2:90']);
+  });
+
+  it('are not the ports for which it is off, by the number that the workload has', () => {
+    const yaml =
+      entry('') +
+      policy(
+        '{ selector: { matchLabels: { app: web } }, portLevelMtls: { 8080: { mode: DISABLE }, 80: { mode: DISABLE } } }',
+      );
+    expect(taking(givenMesh(yaml))).toEqual(['10.0.0.1:90', '10.0.0.2:8080', '10.0.0.2:90']);
+  });
+
+  it('are one list as long as they are the same, in whatever context, and another when they are not', () => {
+    const given = givenMesh(entry(''));
+    const { context } = given;
+    /** Another context, in which mutual TLS is off on these ports. */
+    const offOn = (...ports: number[]): PushContext => {
+      const modes: PeerModes = { mode: 'PERMISSIVE', ports: new Map(ports.map((port) => [port, 'DISABLE'])) };
+      return { mesh: context.mesh, disablesMutualTls: true, peerModesFor: () => modes } as unknown as PushContext;
+    };
+    const secured = (push: PushContext): readonly Endpoint[] => endpointsAsSecured(all(given), push);
+    const [first, same, other] = [secured(offOn(90)), secured(offOn(90)), secured(offOn(8080))];
+    expect(same).toBe(first);
+    const stillTaking = (list: readonly Endpoint[]): number[] => [
+      ...new Set(list.filter(({ tlsMode }) => tlsMode === 'istio').map(({ port }) => port)),
+    ];
+    expect([first, other, secured(offOn(7))].map(stillTaking)).toEqual([[8080], [90], [8080, 90]]);
+    expect(secured(offOn(7))).toBe(all(given));
+  });
+});
+
+describe('mutual TLS that nobody asked for', () => {
+  const inferred = (given: GivenMesh, originalDestination = false): string =>
+    automaticMutualTls(given.context.serviceFor('web.test', 'shop')!, originalDestination, given.context);
+
+  it.each([
+    ['goes to each endpoint that takes it', '', 'by endpoint'],
+    ['does so too where it is the only way', policy('{ mtls: { mode: STRICT } }'), 'by endpoint'],
+    ['is off for a namespace that switches it off', policy('{ mtls: { mode: DISABLE } }'), 'never'],
+    ['is off where the whole mesh does', policy('{ mtls: { mode: DISABLE } }', 'istio-system'), 'never'],
+    ['is on where another namespace does', policy('{ mtls: { mode: DISABLE } }', 'other'), 'by endpoint'],
+    [
+      'is on where an object for some workloads does',
+      policy('{ selector: { matchLabels: { app: web } }, mtls: { mode: DISABLE } }'),
+      'by endpoint',
+    ],
+  ])('%s', (_, objects, expected) => {
+    expect(inferred(givenMesh(entry('') + objects))).toBe(expected);
+  });
+
+  it('is off for services outside of the mesh, and where the mesh says so', () => {
+    expect(inferred(givenMesh(entry('').replace('MESH_INTERNAL', 'MESH_EXTERNAL')))).toBe('never');
+    expect(inferred(givenMesh(entry(''), { meshConfig: 'enableAutoMtls: false' }))).toBe('never');
+  });
+
+  it('goes to wherever the client wanted only when each and every endpoint takes it', () => {
+    expect(inferred(givenMesh(entry('')), true)).toBe('never');
+    const allTake = entry('').replace(', security.istio.io/tlsMode: disabled }', ' }, serviceAccount: web');
+    expect(inferred(givenMesh(allTake), true)).toBe('always');
+    expect(
+      inferred(
+        givenMesh(allTake + policy('{ selector: { matchLabels: { app: other } }, mtls: { mode: DISABLE } }')),
+        true,
+      ),
+    ).toBe('never');
+  });
+});

@@ -1,0 +1,88 @@
+/**
+ * Whom clients reach by mutual TLS, as the PeerAuthentication objects of those whom they reach say (spec/discovery.md
+ * §8.10, "auto mTLS inference for clients"; §8.3, metadata of endpoints).
+ */
+import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Endpoint, Service } from '../../model/services/service.ts';
+
+/** The last answer for a list of endpoints, and which of them it is about. */
+const lastAnswers = new WeakMap<readonly Endpoint[], { refusing: string; endpoints: readonly Endpoint[] }>();
+
+const ofContexts = new WeakMap<PushContext, WeakMap<readonly Endpoint[], readonly Endpoint[]>>();
+
+/**
+ * The endpoints, with `tlsMode: 'disabled'` where the workload takes plaintext alone on the endpoint's port. The very same
+ * list as long as neither the endpoints nor what holds for them is another.
+ */
+export function endpointsAsSecured(endpoints: readonly Endpoint[], push: PushContext): readonly Endpoint[] {
+  if (!push.disablesMutualTls || endpoints.length === 0) return endpoints;
+  let known = ofContexts.get(push);
+  if (known === undefined) {
+    known = new WeakMap();
+    ofContexts.set(push, known);
+  }
+  let answer = known.get(endpoints);
+  if (answer === undefined) {
+    answer = secured(endpoints, push);
+    known.set(endpoints, answer);
+  }
+  return answer;
+}
+
+function secured(endpoints: readonly Endpoint[], push: PushContext): readonly Endpoint[] {
+  const refusing = new Set(endpoints.filter((endpoint) => refusesMutualTls(endpoint, push)));
+  if (refusing.size === 0) return endpoints;
+  const text = endpoints.flatMap((endpoint, index) => (refusing.has(endpoint) ? [index] : [])).join();
+  const last = lastAnswers.get(endpoints);
+  if (last?.refusing === text) return last.endpoints;
+  const answer = endpoints.map((endpoint) =>
+    refusing.has(endpoint) ? { ...endpoint, tlsMode: 'disabled' as const } : endpoint,
+  );
+  lastAnswers.set(endpoints, { refusing: text, endpoints: answer });
+  return answer;
+}
+
+function refusesMutualTls({ tlsMode, namespace, labels, port }: Endpoint, push: PushContext): boolean {
+  return tlsMode === 'istio' && peerModeOf(push.peerModesFor(namespace, labels), port) === 'DISABLE';
+}
+
+/**
+ * Where clusters of a service use mutual TLS without being told to: it is of the mesh, and its namespace does not switch it
+ * off. Objects that select workloads count endpoint by endpoint.
+ *
+ * @param originalDestination connections go wherever the client wanted to, and all alike: they can be secured where each
+ *   and every endpoint takes it.
+ */
+export function automaticMutualTls(
+  service: Service,
+  originalDestination: boolean,
+  push: PushContext,
+): 'never' | 'by endpoint' | 'always' {
+  if (!push.mesh.enableAutoMtls || service.meshExternal) return 'never';
+  if (push.disablesMutualTls && push.peerModesFor(service.namespace, noLabels).mode === 'DISABLE') return 'never';
+  if (!originalDestination) return 'by endpoint';
+  return allTakeMutualTls(endpointsOfService(service, push)) ? 'always' : 'never';
+}
+
+/** What clusters of a service depend on here, for the key under which they are kept. */
+export function automaticMutualTlsText(service: Service, push: PushContext): string {
+  return `${automaticMutualTls(service, false, push)}~${automaticMutualTls(service, true, push)}`;
+}
+
+const noLabels: Readonly<Record<string, string>> = {};
+
+function endpointsOfService({ hostname, namespace }: Service, push: PushContext): readonly Endpoint[] {
+  return endpointsAsSecured(push.endpointsOf(hostname, namespace), push);
+}
+
+const takers = new WeakMap<readonly Endpoint[], boolean>();
+
+function allTakeMutualTls(endpoints: readonly Endpoint[]): boolean {
+  let known = takers.get(endpoints);
+  if (known === undefined) {
+    known = endpoints.length > 0 && endpoints.every(({ tlsMode }) => tlsMode === 'istio');
+    takers.set(endpoints, known);
+  }
+  return known;
+}

@@ -1,0 +1,270 @@
+import { describe, expect, test } from 'vitest';
+import { assign, type createActor, fromCallback, fromPromise, not, sendParent, sendTo, setup, stateIn } from 'xstate';
+import type { TraceHeader, TraceLine, TraceRecord, TraceSink } from '../trace/trace.ts';
+import { actorName, createRecorder, type RecorderOptions, startRoot, stateName } from './actor-system.ts';
+
+const lamp = setup({
+  types: { context: {} as { turns: number }, input: {} as { watts: number } },
+  delays: { glow: 40 },
+  actions: {
+    tell: sendParent({ type: 'lamp.lit' }),
+    buzz: () => {},
+    count: assign({ turns: ({ context }) => context.turns + 1 }),
+  },
+}).createMachine({
+  id: 'lamp',
+  context: { turns: 0 },
+  initial: 'dark',
+  states: {
+    dark: { on: { 'lamp.on': { target: 'lit', actions: ['count', 'tell', 'buzz'] }, 'lamp.off': {} } },
+    lit: { after: { glow: 'dark' }, on: { 'lamp.turn': { actions: 'count' }, 'lamp.off': { target: 'out' } } },
+    out: { type: 'final' },
+  },
+});
+
+const house = setup({
+  types: { context: {} as { seen: number; owner: { name: string; pets?: string[] } } },
+  actors: {
+    lamp,
+    meter: fromCallback(({ sendBack, receive }) => receive(() => sendBack({ type: 'meter.read', kwh: 3 }))),
+    sun: fromPromise(() => Promise.resolve('noon')),
+  },
+  actions: {
+    light: sendTo('lamp-1', { type: 'lamp.on' }),
+    readMeter: sendTo('meter', { type: 'meter.read-now' }),
+    see: assign(({ context }) => ({ seen: context.seen + 1, owner: { name: 'B/c~d' } })),
+  },
+}).createMachine({
+  id: 'house',
+  context: { seen: 0, owner: { name: 'A', pets: ['cat'] } },
+  initial: 'quiet',
+  invoke: [
+    { id: 'lamp-1', src: 'lamp', input: { watts: 60 } },
+    { id: 'meter', src: 'meter' },
+  ],
+  states: {
+    quiet: { on: { dusk: { target: 'evening', actions: 'light' }, 'meter.read': {} } },
+    evening: { on: { 'lamp.lit': { actions: ['see', 'readMeter'] }, 'meter.read': 'night' } },
+    night: { invoke: { id: 'sun', src: 'sun', onDone: 'quiet' } },
+  },
+});
+
+/** A sink that keeps what it is given. */
+function memory(): TraceSink & { lines: TraceLine[] } {
+  const lines: TraceLine[] = [];
+  return { lines, write: (line) => void lines.push(line), flush() {}, close() {} };
+}
+
+function houseWith(options: Partial<RecorderOptions> = {}) {
+  const sink = memory();
+  let t = 0;
+  const recorder = createRecorder({ program: 'test', sinks: [sink], now: () => ++t, machines: [house], ...options });
+  const seen: TraceRecord[] = [];
+  recorder.observe((record) => seen.push(record));
+  const actor = startRoot(house, { id: 'house', input: undefined, recorder, onError: () => {} });
+  const records = (): TraceRecord[] => sink.lines.slice(1) as TraceRecord[];
+  const find = (match: object): TraceRecord => {
+    const found = records().find((record) =>
+      Object.entries(match).every(([key, value]) => record[key as 'kind'] === value),
+    );
+    if (found === undefined) throw new Error(`no record ${JSON.stringify(match)}`);
+    return found;
+  };
+  const lampRef = (): ReturnType<typeof createActor<typeof lamp>> => actor.getSnapshot().children['lamp-1'] as never;
+  return { actor, header: sink.lines[0] as TraceHeader, records, find, seen, lampRef };
+}
+
+const eventTo = (records: readonly TraceRecord[], type: string): TraceRecord & { kind: 'event' } =>
+  records.find((record) => record.kind === 'event' && record.event.type === type) as TraceRecord & { kind: 'event' };
+
+describe('the header', () => {
+  test('holds the definition of every machine that may run', () => {
+    const { header } = houseWith();
+    expect(header).toMatchObject({ version: 2, level: 'standard', program: 'test' });
+    expect(header.machines.map(({ id }) => id)).toEqual(['house', 'lamp']);
+  });
+});
+
+describe('an actor', () => {
+  test('comes with its parent, its machine and its input', () => {
+    const { find } = houseWith();
+    expect(find({ kind: 'spawn', actor: 'lamp-1' })).toMatchObject({
+      parent: 'house',
+      machine: 'lamp',
+      input: { watts: 60 },
+    });
+    expect(find({ kind: 'spawn', actor: 'house/meter' })).not.toHaveProperty('machine');
+  });
+
+  test('has a stable name: a chart its id, an effect its parent and its own', () => {
+    const { actor } = houseWith();
+    expect(actorName(actor)).toBe('house');
+    expect(actorName(actor.getSnapshot().children['lamp-1']!)).toBe('lamp-1');
+    expect(actorName(actor.getSnapshot().children.meter!)).toBe('house/meter');
+  });
+});
+
+describe('a step', () => {
+  test('says what it answers, which transition it took, and what changed in the context', () => {
+    const { actor, records, header } = houseWith();
+    actor.send({ type: 'dusk' });
+    const lampOn = eventTo(records(), 'lamp.on');
+    expect(lampOn.cause).toBe(eventTo(records(), 'dusk').seq);
+    const step = records().find(
+      (record) => record.kind === 'transition' && record.actor === 'lamp-1' && record.to === 'lit',
+    );
+    expect(step).toMatchObject({
+      from: 'dark',
+      on: 'lamp.on',
+      cause: lampOn.seq,
+      change: [{ path: '/turns', value: 1 }],
+    });
+    const [taken] = (step as { taken: number[] }).taken;
+    const chart = header.machines[1]!;
+    const { source, targets, on } = chart.transitions[taken!]!;
+    expect([chart.states[source]!.path, on, ...targets.map((target) => chart.states[target]!.path)]).toEqual([
+      'dark',
+      'lamp.on',
+      'lit',
+    ]);
+  });
+
+  test('that changes the context alone is one too, with pointers to the fields', () => {
+    const { actor, find } = houseWith();
+    actor.send({ type: 'dusk' });
+    expect(find({ kind: 'step', on: 'lamp.lit' })).toMatchObject({
+      actor: 'house',
+      change: [{ path: '/seen', value: 1 }, { path: '/owner/name', value: 'B/c~d' }, { path: '/owner/pets' }],
+    });
+  });
+
+  test('is not recorded for an event that is ignored', () => {
+    const { actor, records } = houseWith();
+    const before = records().length;
+    actor.send({ type: 'meter.read' });
+    expect(records().slice(before)).toMatchObject([{ kind: 'event', from: 'outside' }]);
+  });
+
+  test('answers the first of the events that wait, however many have come meanwhile', () => {
+    const { actor, records } = houseWith();
+    actor.send({ type: 'dusk' });
+    const lit = eventTo(records(), 'lamp.lit');
+    const order = eventTo(records(), 'meter.read-now');
+    expect(order.cause).toBe(lit.seq);
+    const night = records().find((record) => record.kind === 'transition' && record.to === 'night');
+    expect(night).toMatchObject({ cause: eventTo(records(), 'meter.read').seq });
+  });
+
+  test('of the beginning answers the spawn, whatever was sent before it', () => {
+    const { records, find } = houseWith();
+    expect(find({ kind: 'transition', actor: 'lamp-1', from: '' })).toMatchObject({
+      cause: find({ kind: 'spawn', actor: 'lamp-1' }).seq,
+      change: [{ path: '', value: { turns: 0 } }],
+    });
+    expect(records()[0]).toMatchObject({ kind: 'spawn', actor: 'house', seq: 1 });
+  });
+});
+
+describe('an effect', () => {
+  test('has no cause for what it sends: it does that in its own time', () => {
+    const { actor, records } = houseWith();
+    actor.send({ type: 'dusk' });
+    expect(eventTo(records(), 'meter.read')).not.toHaveProperty('cause');
+  });
+});
+
+describe('a timer', () => {
+  test('is recorded when it starts, with the state that it belongs to, and when it has elapsed', async () => {
+    const { actor, records, find } = houseWith();
+    actor.send({ type: 'dusk' });
+    expect(find({ kind: 'timer-started' })).toMatchObject({ actor: 'lamp-1', timer: 'glow', state: 'lit', ms: 40 });
+    await expect.poll(() => records().some(({ kind }) => kind === 'timer')).toBe(true);
+    const elapsed = find({ kind: 'timer' });
+    expect(records().find(({ seq }) => seq > elapsed.seq)).toMatchObject({
+      kind: 'transition',
+      to: 'dark',
+      cause: elapsed.seq,
+    });
+  });
+});
+
+describe('events that are omitted', () => {
+  test('are not recorded, nor what they change, until a state changes', () => {
+    const { actor, records, lampRef, header } = houseWith({ omits: ['lamp.turn'] });
+    expect(header.omits).toEqual(['lamp.turn']);
+    actor.send({ type: 'dusk' });
+    const before = records().length;
+    lampRef().send({ type: 'lamp.turn' } as never);
+    lampRef().send({ type: 'lamp.turn' } as never);
+    expect(records()).toHaveLength(before);
+    lampRef().send({ type: 'lamp.off' } as never);
+    expect(records().find((record) => record.kind === 'transition' && record.to === 'out')).toMatchObject({
+      change: [{ path: '/turns', value: 3 }],
+    });
+  });
+});
+
+describe('what leaves the program', () => {
+  test('is redacted and cut; observers see it as it passed', () => {
+    const { actor, records, seen } = houseWith({ secrets: ['hunter2hunter2'] });
+    const list = Array.from({ length: 40 }, (_, i) => i);
+    actor.send({ type: 'dusk', password: 'x', note: 'it is hunter2hunter2', list } as never);
+    const sent = eventTo(records(), 'dusk').event;
+    expect(sent).toMatchObject({ password: '[redacted]', note: 'it is [redacted]' });
+    expect(sent.list).toHaveLength(17);
+    expect(eventTo(seen, 'dusk').event).toMatchObject({ password: 'x', list });
+  });
+});
+
+test('the name of a state has the whole path of every region', () => {
+  expect(stateName({ a: { b: 'c' } })).toBe('a.b.c');
+  expect(stateName({ p: { x: 'on', y: { z: 'deep' } } })).toBe('p.x.on | p.y.z.deep');
+  expect(stateName({ p: {} })).toBe('p');
+  expect(stateName(undefined)).toBe('');
+});
+
+test('guards that a header shows are written as a person would say them', () => {
+  const machine = setup({ guards: { dry: () => true, warm: () => true } }).createMachine({
+    id: 'weather',
+    initial: 'day',
+    states: {
+      day: {
+        on: {
+          walk: [
+            { guard: not('dry'), target: 'night' },
+            { guard: stateIn('day') as never, target: 'night' },
+          ],
+        },
+      },
+      night: {},
+    },
+  });
+  const sink = memory();
+  createRecorder({ program: 'test', sinks: [sink], machines: [machine] });
+  const [chart] = (sink.lines[0] as TraceHeader).machines;
+  expect(chart!.transitions.map(({ guard }) => guard)).toEqual(['not dry', 'in day']);
+});
+
+test('a sink that throws costs neither the actors nor the other sinks anything, and is told of once', async () => {
+  const warnings: string[] = [];
+  const warned = (warning: Error): void => void warnings.push(warning.message);
+  process.on('warning', warned);
+  const thrower: TraceSink = {
+    write: () => {
+      throw new Error('no room');
+    },
+    flush() {},
+    close() {},
+  };
+  const [whole, beside] = [memory(), memory()];
+  for (const sinks of [[whole], [thrower, beside]]) {
+    const { actor } = houseWith({ sinks });
+    actor.send({ type: 'dusk' });
+    actor.stop();
+  }
+  expect(beside.lines.length).toBeGreaterThan(5);
+  expect(beside.lines.map(({ kind }) => kind)).toEqual(whole.lines.map(({ kind }) => kind));
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('warning', warned);
+  expect(warnings).toEqual(['trace: no room']);
+});

@@ -1,0 +1,51 @@
+/** What led to what, as a recorder tells it: a replay finds by it what came while a machine was at work. */
+import { expect, test } from 'vitest';
+import { type AnyActorRef, type AnyStateMachine, assign, createActor, sendParent, sendTo, setup } from 'xstate';
+import type { TraceRecord } from '../trace/trace.ts';
+import { createRecorder } from './actor-system.ts';
+
+function recordsOf(machine: AnyStateMachine, drive: (root: AnyActorRef) => void = () => {}): TraceRecord[] {
+  const records: TraceRecord[] = [];
+  const recorder = createRecorder({ program: 'test' });
+  recorder.observe((record) => records.push(record));
+  const actor = createActor(machine, { id: 'root', inspect: recorder.inspect }).start();
+  drive(actor);
+  return records;
+}
+
+const eventTo = (to: string, type: string, records: readonly TraceRecord[]): TraceRecord =>
+  records.find((record) => record.kind === 'event' && record.to === to && record.event.type === type)!;
+
+test('what was sent with a delay has no cause: its sender is at nothing when it comes', async () => {
+  const machine = setup({}).createMachine({
+    entry: sendTo(({ self }) => self, { type: 'late' }, { delay: 1 }),
+    on: { late: { actions: assign({ late: true }) } },
+  });
+  const records = recordsOf(machine);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(eventTo('root', 'late', records)).not.toHaveProperty('cause');
+});
+
+test('an end tells what its parent did it for, and what the actor was at, which it finishes first', () => {
+  const child = setup({}).createMachine({
+    on: { work: { actions: [sendParent({ type: 'enough' }), assign({ done: true })] } },
+  });
+  const machine = setup({ actors: { child } }).createMachine({
+    initial: 'on',
+    states: {
+      on: {
+        invoke: { id: 'child', src: 'child' },
+        on: { enough: 'off', stop: 'off' },
+      },
+      off: {},
+    },
+  });
+  const busy = recordsOf(machine, (root) => root.getSnapshot().children.child.send({ type: 'work' }));
+  const [work, enough] = [eventTo('child', 'work', busy), eventTo('root', 'enough', busy)];
+  expect(busy.find(({ kind }) => kind === 'stop')).toMatchObject({ cause: enough.seq, during: work.seq });
+
+  const idle = recordsOf(machine, (root) => root.send({ type: 'stop' }));
+  const end = idle.find(({ kind }) => kind === 'stop');
+  expect(end).toMatchObject({ actor: 'child', cause: eventTo('root', 'stop', idle).seq });
+  expect(end).not.toHaveProperty('during');
+});

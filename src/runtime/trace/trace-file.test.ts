@@ -1,0 +1,207 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { header, randomRecords, recordsOf } from '../../../test/fixtures/random-records.ts';
+import type { TraceHeader, TraceLine, TraceRecord } from './trace.ts';
+import { traceFile } from './trace-file.ts';
+import { TraceState } from './trace-state.ts';
+
+function temporaryFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-trace-file-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, 'a.trace');
+}
+
+function read(path: string): { header: TraceHeader; records: TraceRecord[] } {
+  const [first, ...records] = readFileSync(path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as TraceLine);
+  return { header: first as TraceHeader, records: records as TraceRecord[] };
+}
+
+function fold(from: TraceHeader, ...parts: TraceRecord[][]): unknown {
+  const state = TraceState.of(from);
+  for (const record of parts.flat()) state.apply(record);
+  // As it is written and read again.
+  return JSON.parse(JSON.stringify([...state.actors.values()]));
+}
+
+const logs = (count: number): TraceRecord[] =>
+  recordsOf(Array.from({ length: count }, (_, i) => ({ kind: 'log', actor: 'a', level: 'info', text: `line ${i}` })));
+
+test('the lines of one turn are written together, only for the owner to read', async () => {
+  const path = temporaryFile();
+  const file = traceFile(path);
+  file.write(header);
+  for (const record of logs(2)) file.write(record);
+  expect(readFileSync(path, 'utf8')).toBe('');
+  await turn();
+  expect(read(path)).toEqual({ header, records: logs(2) });
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  file.close();
+});
+
+test('what is written last is there after closing', () => {
+  const path = temporaryFile();
+  const file = traceFile(path);
+  file.write(header);
+  file.write(logs(1)[0]!);
+  file.close();
+  expect(read(path).records).toHaveLength(1);
+});
+
+test('a file that has grown past its limit is set aside, with the one before it replaced', () => {
+  const path = temporaryFile();
+  const file = traceFile(path, { maxBytes: 2_000 });
+  file.write(header);
+  for (const record of logs(400)) {
+    file.write(record);
+    file.flush();
+  }
+  file.close();
+  const [older, newer] = [read(`${path}.1`), read(path)];
+  // Two parts, without a gap, and no more.
+  expect([...older.records, ...newer.records].map(({ seq }) => seq)).toEqual(
+    Array.from({ length: older.records.length + newer.records.length }, (_, i) => older.records[0]!.seq + i),
+  );
+  expect(newer.records.at(-1)?.seq ?? older.records.at(-1)?.seq).toBe(400);
+  expect(statSync(`${path}.1`).size).toBeLessThan(2_500);
+  expect(statSync(path).size).toBeLessThan(2_500);
+  expect(existsSync(`${path}.2`)).toBe(false);
+});
+
+test('wherever it was set aside: the file alone tells what both parts tell', () => {
+  fc.assert(
+    fc.property(randomRecords, fc.integer({ min: 300, max: 3_000 }), fc.integer({ min: 1, max: 9 }), (...given) => {
+      const [records, maxBytes, perTurn] = given;
+      const path = temporaryFile();
+      const file = traceFile(path, { maxBytes });
+      file.write(header);
+      records.forEach((record, index) => {
+        file.write(record);
+        if (index % perTurn === 0) file.flush();
+      });
+      file.close();
+      const newer = read(path);
+      const all = fold(header, records);
+      expect(fold(newer.header, newer.records)).toEqual(all);
+      if (!existsSync(`${path}.1`)) return;
+      const older = read(`${path}.1`);
+      expect(fold(older.header, older.records, newer.records)).toEqual(all);
+      expect(older.records.length + newer.records.length).toBeGreaterThan(0);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+describe('what somebody does to the file', () => {
+  const all = logs(400);
+  const spawns = recordsOf([{ kind: 'spawn', actor: 'a', machine: 'm' }]);
+
+  test('moved away before it was to be set aside: a new one is begun, which can be read alone', () => {
+    const path = temporaryFile();
+    const file = traceFile(path, { maxBytes: 2_000 });
+    file.write(header);
+    for (const record of [...spawns, ...all.slice(1)]) {
+      if (record.seq === 10) renameSync(path, `${path}.moved`);
+      file.write(record);
+      file.flush();
+    }
+    file.close();
+    expect(read(`${path}.moved`).records.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    const { header: last, records } = read(path);
+    expect(last.actors).toMatchObject([{ actor: 'a', spawned: 1 }]);
+    expect(records.at(-1)!.seq).toBe(400);
+  });
+
+  test('made empty: it begins anew', () => {
+    const path = temporaryFile();
+    const file = traceFile(path);
+    file.write(header);
+    for (const record of [...spawns, ...all.slice(1, 10)]) {
+      if (record.seq === 5) truncateSync(path);
+      file.write(record);
+      file.flush();
+    }
+    file.close();
+    expect(read(path).header.actors).toMatchObject([{ actor: 'a' }]);
+    expect(read(path).records.map(({ seq }) => seq)).toEqual([5, 6, 7, 8, 9, 10]);
+  });
+
+  test('it cannot be set aside: it begins anew all the same, for a disk has an end', () => {
+    const path = temporaryFile();
+    mkdirSync(`${path}.1`);
+    const file = traceFile(path, { maxBytes: 2_000 });
+    file.write(header);
+    for (const record of all) {
+      file.write(record);
+      file.flush();
+      expect(statSync(path).size).toBeLessThan(2_500);
+    }
+    file.close();
+    expect(read(path).records.at(-1)!.seq).toBe(400);
+  });
+
+  test('its folder vanishes: it is told, and what is lost is counted; back again, the trace goes on', async () => {
+    const path = temporaryFile();
+    const told: string[] = [];
+    const listener = {
+      failed: (error: unknown) => void told.push((error as Error).message.slice(0, 6)),
+      recovered: (loss: { lines: number } | undefined) => void told.push(`lost ${loss?.lines}`),
+    };
+    const file = traceFile(path, { listener });
+    file.write(header);
+    const write = (...records: TraceRecord[]): void => {
+      for (const record of records) file.write(record);
+      file.flush();
+    };
+    write(all[0]!);
+    rmSync(dirname(path), { recursive: true });
+    for (const record of all.slice(1, 100)) write(record);
+    expect(told).toEqual(['ENOENT']);
+    mkdirSync(dirname(path));
+    await vi.waitFor(() => expect(told).toEqual(['ENOENT', 'lost 99']), 5_000);
+    write(...all.slice(100));
+    file.close();
+    expect(read(path)).toEqual({ header, records: all.slice(100) });
+    expect(told).toHaveLength(2);
+  });
+
+  test('a device that is full: nothing is thrown, and nothing is kept without a bound', () => {
+    const file = traceFile('/dev/full');
+    file.write(header);
+    const long = recordsOf([{ kind: 'log', actor: 'a', level: 'info', text: 'x'.repeat(100_000) }])[0]!;
+    for (let i = 0; i < 200; i++) {
+      file.write({ ...long, seq: i + 1 });
+      file.flush();
+    }
+    file.close();
+  });
+
+  test('a pipe that nobody reads yet is not waited for, and gets what it can when somebody does', async () => {
+    const path = temporaryFile();
+    spawnSync('mkfifo', [path]);
+    const file = traceFile(path);
+    file.write(header);
+    for (const record of [...spawns, ...all.slice(1, 50)]) file.write(record);
+    file.flush();
+    const reader = spawn('cat', [path], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let text = '';
+    reader.stdout.on('data', (chunk) => (text += chunk));
+    await vi.waitFor(() => expect(text).toContain('"kind":"header"'), 5_000);
+    file.write(all[50]!);
+    file.close();
+    await new Promise((resolve) => reader.once('close', resolve));
+    const [first, ...records] = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as TraceRecord);
+    expect(first).toMatchObject({ kind: 'header', actors: [{ actor: 'a' }] });
+    expect(records.map(({ seq }) => seq)).toEqual([51]);
+  });
+});

@@ -1,0 +1,126 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { header, randomRecords, recordsOf } from '../../../test/fixtures/random-records.ts';
+import type { TraceBody, TraceRecord } from './trace.ts';
+import { applyChanges, changesOf, isActive, TraceState } from './trace-state.ts';
+
+function stateAfter(...bodies: TraceBody[]): TraceState {
+  const state = TraceState.of({});
+  for (const record of recordsOf(bodies)) state.apply(record);
+  return state;
+}
+
+const spawn = (actor: string): TraceBody => ({ kind: 'spawn', actor, parent: 'agent', machine: 'epoch' });
+const become = (actor: string, to: string): TraceBody => ({ kind: 'transition', actor, from: '', to, on: 'e' });
+const start = (timer: string, state: string): TraceBody => ({
+  kind: 'timer-started',
+  actor: 'epoch-0',
+  timer,
+  state,
+  ms: 100,
+});
+
+test('an actor lives from its spawn to its end, with its state and its context', () => {
+  const change = [{ path: '', value: { epoch: 0 } }];
+  const state = stateAfter(spawn('epoch-0'), { ...become('epoch-0', 'live'), change } as TraceBody, spawn('epoch-1'));
+  expect([...state.actors.values()]).toMatchObject([
+    { actor: 'epoch-0', parent: 'agent', machine: 'epoch', state: 'live', context: { epoch: 0 }, spawned: 1 },
+    { actor: 'epoch-1', state: '', spawned: 3 },
+  ]);
+  state.apply({ seq: 4, t: 3, kind: 'stop', actor: 'epoch-0', status: 'done' });
+  expect([...state.actors.keys()]).toEqual(['epoch-1']);
+});
+
+test('a name that comes back is a new actor, in the place of its own spawn', () => {
+  const state = stateAfter(spawn('epoch-0'), become('epoch-0', 'live'), spawn('epoch-1'), spawn('epoch-0'));
+  expect([...state.actors.values()]).toMatchObject([{ actor: 'epoch-1' }, { actor: 'epoch-0', state: '', spawned: 4 }]);
+});
+
+test('a timer runs until it elapses, or until the state that started it is left', () => {
+  const timers = (...bodies: TraceBody[]): (string | undefined)[] | undefined =>
+    stateAfter(spawn('epoch-0'), ...bodies)
+      .actors.get('epoch-0')
+      ?.timers?.map(({ timer }) => timer);
+  const running = [start('due', 'running'), start('healthy', 'running.live')];
+  expect(timers(...running, become('epoch-0', 'running.live'))).toEqual(['due', 'healthy']);
+  expect(timers(...running, become('epoch-0', 'running.draining'))).toEqual(['due']);
+  expect(timers(...running, { kind: 'timer', actor: 'epoch-0', timer: 'due' })).toEqual(['healthy']);
+  expect(timers(...running, start('due', 'running'))).toEqual(['healthy', 'due']);
+  expect(timers(...running, become('epoch-0', 'gone'))).toEqual([]);
+});
+
+test('records about nobody that is known change nothing', () => {
+  const state = stateAfter(become('nobody', 'live'), start('due', ''), { kind: 'stop', actor: 'x', status: 'done' });
+  expect(state.actors.size).toBe(0);
+});
+
+test.each([
+  ['', 'idle', true],
+  ['running', 'running.deciding', true],
+  ['running', 'running', true],
+  ['run', 'running', false],
+  ['b', 'a.x | b.y', true],
+  ['b.y', 'a.x | b.y', true],
+  ['b.x', 'a.x | b.y', false],
+])('whether %j is active in %j: %s', (path, active, is) => {
+  expect(isActive(path, active)).toBe(is);
+});
+
+describe('changes of a context', () => {
+  const contexts = fc.dictionary(
+    fc.oneof(fc.constantFrom('a', 'b', 'a/b', '~'), fc.string()).filter((key) => key !== '__proto__'),
+    fc.oneof(
+      fc.integer(),
+      fc.array(fc.integer(), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom('x', 'y/z', '~1'), fc.integer()),
+    ),
+  );
+
+  test('made to what it was give what it became, whatever both were', () => {
+    fc.assert(
+      fc.property(contexts, contexts, (before, after) => {
+        const frozen = JSON.stringify(before);
+        expect(applyChanges(before, changesOf(before, after))).toEqual(after);
+        expect(JSON.stringify(before)).toBe(frozen);
+      }),
+    );
+  });
+
+  test('are the fields that are another value, by their paths; lists as a whole', () => {
+    expect(changesOf({ a: { b: 1, c: 1 }, list: [1], gone: 1 }, { a: { b: 2, c: 1 }, list: [1, 2] })).toEqual([
+      { path: '/a/b', value: 2 },
+      { path: '/list', value: [1, 2] },
+      { path: '/gone' },
+    ]);
+  });
+
+  test('are none where a list was made anew with what it held', () => {
+    expect(changesOf({ list: [{ a: [1] }] }, { list: [{ a: [1] }] })).toEqual([]);
+    expect(changesOf({ list: [{ a: [1] }] }, { list: [{ a: [2] }] })).toHaveLength(1);
+    expect(changesOf({ list: [1, 2] }, { list: [2, 1] })).toHaveLength(1);
+  });
+});
+
+test('a fold may stop anywhere and go on from what it has: a copy is not touched by what comes after', () => {
+  fc.assert(
+    fc.property(randomRecords, fc.nat(60), (records, cut) => {
+      const whole = foldAll(header, records);
+      const first = foldAll(header, records.slice(0, cut));
+      const copy = first.copy();
+      const before = JSON.stringify([...first.actors]);
+      for (const record of records.slice(cut)) copy.apply(record);
+      expect([...copy.actors]).toEqual([...whole.actors]);
+      expect(JSON.stringify([...first.actors])).toBe(before);
+      const resumed = TraceState.of({ actors: [...first.actors.values()] });
+      for (const record of records.slice(cut)) resumed.apply(record);
+      expect([...resumed.actors]).toEqual([...whole.actors]);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+function foldAll(from: Parameters<typeof TraceState.of>[0], records: readonly TraceRecord[]): TraceState {
+  const state = TraceState.of(from);
+  for (const record of records) state.apply(record);
+  return state;
+}

@@ -1,0 +1,40 @@
+/** How far an exploration of the agent goes, and under which settings. */
+import type { InspectionEvent } from 'xstate';
+import { type AgentSettings, defaultSettings } from '../../../machines/agent/settings.ts';
+import type { Invariant } from './invariants/invariant.ts';
+
+/** How much of each kind a run may hold. */
+export interface Bounds {
+  /** Changed certificates and SIGHUPs. */
+  readonly triggers: number;
+  /**
+   * Crashes, refused bootstraps, failed spawns, processes that do not end, refused repairs, unusable certificates, processes
+   * that answer nobody or cannot be killed, configurations with which no Envoy is ever live.
+   */
+  readonly faults: number;
+  /** SIGTERMs: 1 a stop, 2 a stop that may lose its patience. */
+  readonly stops: 0 | 1 | 2;
+}
+
+export interface ExplorationOptions {
+  readonly settings?: AgentSettings;
+  /** Those that the agent gets: the first one, and the one to fall back to. */
+  readonly baseIds?: readonly number[];
+  readonly invariants?: readonly Invariant[];
+  /** These alone may go wrong, by the names of their choices: `starve`. Absent: everything. */
+  readonly faults?: readonly string[];
+  /** Two states whose deadlines lie at other distances are two, though their order may be the same. */
+  readonly exactTimes?: boolean;
+  readonly inspect?: (event: InspectionEvent) => void;
+  /** Keeps count of the time that must have passed: for traces. */
+  readonly timed?: boolean;
+}
+
+export const explorationBaseIds: readonly number[] = [7, 8];
+
+/** As in production, but for counters: a bucket of one token, and a budget of one retry. */
+export const explorationSettings: AgentSettings = {
+  ...defaultSettings,
+  retry: { ...defaultSettings.retry, budget: 1 },
+  starts: { ...defaultSettings.starts, burst: 1 },
+};

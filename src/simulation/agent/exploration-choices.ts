@@ -1,0 +1,101 @@
+/** What may happen next in an exploration, by name: docs/exploring.md has the table. */
+import type { Choice } from '../../debugger/explore/world.ts';
+import type { Zone } from '../../debugger/explore/zone.ts';
+import type { WorldState } from './exploration-state.ts';
+import type { Generation, SimulatedHost, SimulatedProcess } from './simulated-host.ts';
+
+/** What the choices depend on. */
+export interface Situation {
+  readonly state: WorldState;
+  readonly host: SimulatedHost;
+  readonly zone: Zone;
+  /** Nothing is asked any more of an agent that is past the point of no return. */
+  readonly agentEnds: boolean;
+}
+
+/** What is asked of the agent; every other choice that is bounded is a fault. */
+export const isTrigger = (name: string): boolean => name === 'cert' || name === 'hup' || name === 'term';
+
+const free = (name: string): Choice => ({ name, free: true });
+const bounded = (name: string): Choice => ({ name, free: false });
+
+export function* choicesIn({ state: s, host, zone, agentEnds }: Situation): Generator<Choice> {
+  if (s.stop === 'not ordered' && !agentEnds) {
+    if (s.triggers > 0 && s.watch !== undefined) yield bounded('cert');
+    if (s.triggers > 0) yield bounded('hup');
+    if (s.faults > 0 && s.watch !== undefined && !s.spoiled) yield bounded('spoil');
+  }
+  if (s.stops > 0) yield bounded('term');
+  for (const epoch of s.preparing.keys()) {
+    yield free(`prepared:${epoch}`);
+    if (s.faults > 0) {
+      yield bounded(`refuse:${epoch}`);
+      yield bounded(`unspawnable:${epoch}`);
+    }
+  }
+  if (repairIsUnderWay(s)) {
+    yield free('repaired');
+    if (s.faults > 0) yield bounded('unrepaired');
+  }
+  for (const name of s.looking.keys()) if (answers(name, host)) yield free(`looked:${name}`);
+  for (const process of host.processes) yield* ofProcess(process, s, host);
+  // A configuration that was given up is tried again once a minute, for ever: no circle to be afraid of.
+  for (const timer of zone.firable()) yield { name: `tick:${timer}`, free: timer !== 'supervisor.healthy' };
+}
+
+function* ofProcess(process: SimulatedProcess, state: WorldState, host: SimulatedHost): Generator<Choice> {
+  const { label } = process;
+  const nature = host.natureOf(process);
+  const goesLive = nature?.event === 'envoy.went-live';
+  if (nature !== undefined && !(goesLive && isUnfit(process.generation, state))) {
+    yield free(`${natureNames[nature.event]}:${label}`);
+  }
+  if (isSeen(process, state, host)) yield free(`seen:${label}`);
+  if (process.sick) yield free(`well:${label}`);
+  if (state.faults === 0) return;
+  if (host.mayHang(process)) yield bounded(`hang:${label}`);
+  if (nature?.withinMs === undefined || host.isDoomed(process)) yield bounded(`crash:${label}`);
+  if (goesLive && state.unfit === undefined) yield bounded(`starve:${label}`);
+  if (host.isKilled(process) && !process.undying) yield bounded(`undying:${label}`);
+  if (process.seen && host.isServing(process) && host.isResponsive(process)) yield bounded(`sick:${label}`);
+}
+
+/** It lacks something that will never come: only what was configured anew will do. */
+export function isUnfit({ files, orders }: Generation, { unfit }: Pick<WorldState, 'unfit'>): boolean {
+  return unfit?.files === files && unfit.orders === orders;
+}
+
+/** Whoever has the admin port answers, or nobody does; one whose main thread is blocked leaves the call open. */
+function answers(name: string, host: SimulatedHost): boolean {
+  const process = host.processes.find(({ label }) => label === name);
+  return process === undefined || host.isResponsive(process);
+}
+
+/** A probe that comes by would find it live. */
+export function isSeen(process: SimulatedProcess, { probes }: WorldState, host: SimulatedHost): boolean {
+  if (!process.live || process.sentAway || !probes.has(process.label)) return false;
+  return host.hasAdmin(process) && host.isResponsive(process);
+}
+
+/** The supervisor may have turned to something else meanwhile. */
+function repairIsUnderWay({ repairing }: WorldState): boolean {
+  return repairing?.call.getSnapshot().status === 'active';
+}
+
+/** How the choices call what Envoy does in its own time. */
+export const natureNames = {
+  'envoy.admin-opened': 'admin',
+  'envoy.went-live': 'live',
+  'envoy.ended': 'exit',
+  'envoy.called-parent': 'call',
+} as const;
+
+/** What happens to a process, by choice. */
+export const happenings: Readonly<Record<string, Parameters<SimulatedHost['happen']>[1]>> = {
+  admin: 'envoy.admin-opened',
+  live: 'envoy.went-live',
+  exit: 'envoy.ended',
+  call: 'envoy.called-parent',
+  crash: 'envoy.crashed',
+  hang: 'envoy.hung',
+};

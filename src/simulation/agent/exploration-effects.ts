@@ -1,0 +1,159 @@
+/** The agent's machines with every effect scripted. Made once per set of machines: `provide` forgets what XState memorized. */
+import type { AnyActorRef } from 'xstate';
+import { agentMachine } from '../../../machines/agent/agent.machine.ts';
+import { certWatcherMachine } from '../../../machines/agent/cert-watcher.machine.ts';
+import { epochMachine, type Prepared, type PrepareOrder } from '../../../machines/agent/epoch.machine.ts';
+import type {
+  AdminUse,
+  EnvoyAsk,
+  ProbeLook,
+  ProcessSignal,
+  ReadinessAnswer,
+} from '../../../machines/agent/protocol.ts';
+import { statusMachine } from '../../../machines/agent/status.machine.ts';
+import { supervisorMachine } from '../../../machines/agent/supervisor.machine.ts';
+import {
+  type Running,
+  report,
+  scriptedCallback,
+  scriptedPromise,
+  settle,
+} from '../../debugger/explore/scripted-effect.ts';
+
+type EpochRun = { epoch: number; baseId: number };
+
+/** What the effects ask of the world that they are in. */
+export interface EffectWorld {
+  listening(effect: 'signals' | 'files', self: AnyActorRef | undefined): void;
+  /** What the watched files hash to. */
+  readFiles(): string;
+  /** Why Envoy could not use them. */
+  fileProblems?(): string[];
+  preparing(call: Running<PrepareOrder>): void;
+  notPreparing(call: Running<EpochRun>): void;
+  spawn(effect: Running<EpochRun>): void;
+  signal(effect: Running<EpochRun>, signal: ProcessSignal['signal']): void;
+  /** The effect is stopped: nobody waits for the process any more. */
+  abandon(effect: Running<EpochRun>): void;
+  probing(effect: Running<EpochRun>, on: boolean): void;
+  /** The status port is open, or no more. */
+  openStatus?(http: AnyActorRef | undefined): void;
+  orderStatus?(effect: Running<unknown>, order: AdminUse | EnvoyAsk | ReadinessAnswer): void;
+  /** A probe is told to look once more. */
+  lookNow(effect: Running<EpochRun>): void;
+  /** Whether the orders arrived. */
+  drain(run: EpochRun & { replaced: boolean }): boolean;
+  /** Clears the mark of an epoch that died before it was live, if that is safe. */
+  repair(call: Running<{ baseId: number }>): void;
+  /** Every Envoy is ended; answers when the last is gone. */
+  release(call: Running<{ baseIds: readonly number[] }>): void;
+}
+
+/** The world that a system's actors live in. */
+export const worldOf = new WeakMap<object, EffectWorld>();
+const world = ({ system }: { system: object }): EffectWorld => {
+  const found = worldOf.get(system);
+  if (found === undefined) throw new Error('an effect outside of any world');
+  return found;
+};
+
+/** The machines that make up the agent; a test hands in a broken one. */
+export interface AgentMachines {
+  agent: typeof agentMachine;
+  supervisor: typeof supervisorMachine;
+  epoch: typeof epochMachine;
+  certWatcher: typeof certWatcherMachine;
+  status: typeof statusMachine;
+}
+
+export const agentMachines: AgentMachines = {
+  agent: agentMachine,
+  supervisor: supervisorMachine,
+  epoch: epochMachine,
+  certWatcher: certWatcherMachine,
+  status: statusMachine,
+};
+
+export type ScriptedAgent = typeof agentMachine;
+
+export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds = [7, 8]): ScriptedAgent {
+  return machines.agent.provide({
+    actors: {
+      signals: scriptedCallback<{ type: never }, undefined>({
+        start: (effect) => world(effect).listening('signals', effect.self),
+        stop: (effect) => world(effect).listening('signals', undefined),
+      }),
+      claimBaseIds: scriptedPromise<{ baseIds: number[]; sweptFiles: string[] }, undefined>(({ self }) =>
+        settle(self, { value: { baseIds, sweptFiles: [] } }),
+      ),
+      releaseBaseIds: scriptedPromise<void, { baseIds: number[] }>((call) => world(call).release(call)),
+      status: machines.status.provide({
+        actors: {
+          http: scriptedCallback({
+            start: (effect) => {
+              world(effect).openStatus?.(effect.self);
+              report(effect.self, { type: 'http.listening', port: (effect.input as { port: number }).port });
+            },
+            receive: (effect, order) =>
+              world(effect).orderStatus?.(effect, order as AdminUse | EnvoyAsk | ReadinessAnswer),
+            stop: (effect) => world(effect).openStatus?.(undefined),
+          }),
+        },
+      }),
+      certWatcher: scriptedWatcher(machines.certWatcher),
+      supervisor: machines.supervisor.provide({
+        actors: {
+          epoch: scriptedEpoch(machines.epoch),
+          repair: scriptedPromise<void, { baseId: number }>((call) => world(call).repair(call)),
+          countRequests: scriptedPromise<number, { baseId: number }>((call) => settle(call.self, { value: 0 })),
+        },
+      }),
+    },
+  });
+}
+
+function scriptedWatcher(certWatcher: typeof certWatcherMachine): typeof certWatcherMachine {
+  return certWatcher.provide({
+    actors: {
+      waitForFiles: scriptedPromise<{ missing: string[] }, { files: string[]; limitMs: number }>(({ self }) =>
+        settle(self, { value: { missing: [] } }),
+      ),
+      watchFiles: scriptedCallback<{ type: never }, { directories: string[] }>({
+        start: (effect) => world(effect).listening('files', effect.self),
+        stop: (effect) => world(effect).listening('files', undefined),
+      }),
+      digestFiles: scriptedPromise<
+        { digest: string; files: string[]; problems: string[] },
+        { directories: string[]; judge: boolean }
+      >((call) => {
+        const digest = world(call).readFiles();
+        settle(call.self, { value: { digest, files: ['tls.crt'], problems: world(call).fileProblems?.() ?? [] } });
+      }),
+    },
+  });
+}
+
+function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
+  return epoch.provide({
+    actors: {
+      prepare: scriptedPromise<Prepared, PrepareOrder>(
+        (call) => world(call).preparing(call),
+        (call) => world(call).notPreparing(call),
+      ),
+      process: scriptedCallback<ProcessSignal, EpochRun & { configFile: string }>({
+        start: (effect) => world(effect).spawn(effect),
+        receive: (effect, { signal }) => world(effect).signal(effect, signal),
+        stop: (effect) => world(effect).abandon(effect),
+      }),
+      probe: scriptedCallback<ProbeLook, EpochRun>({
+        start: (effect) => world(effect).probing(effect, true),
+        receive: (effect) => world(effect).lookNow(effect),
+        stop: (effect) => world(effect).probing(effect, false),
+      }),
+      drainListeners: scriptedPromise<void, EpochRun & { replaced: boolean }>((call) => {
+        const arrived = world(call).drain(call.input);
+        settle(call.self, arrived ? { value: undefined } : { error: new Error('connection refused') });
+      }),
+    },
+  });
+}

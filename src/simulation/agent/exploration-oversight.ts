@@ -1,0 +1,210 @@
+/** Watches an exploration: what the outside can know of the agent, and whether an invariant is broken. */
+import type { AnyEventObject, SnapshotFrom } from 'xstate';
+import type { agentMachine } from '../../../machines/agent/agent.machine.ts';
+import type { ReadinessAnswer } from '../../../machines/agent/protocol.ts';
+import type { AgentSettings } from '../../../machines/agent/settings.ts';
+import type { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
+import type { WorldState } from './exploration-state.ts';
+import type { Invariant, Observed } from './invariants/invariant.ts';
+import type { HostWatch, SimulatedHost, SimulatedProcess } from './simulated-host.ts';
+
+export type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
+
+/** What is watched. */
+export interface Watched {
+  readonly system: SymbolicSystem;
+  readonly host: SimulatedHost;
+  readonly state: WorldState;
+  /** Undefined while the agent is being started. */
+  readonly agent: AgentSnapshot | undefined;
+  change(state: Partial<WorldState>): void;
+}
+
+export interface OversightOptions {
+  readonly settings: AgentSettings;
+  readonly baseIds: readonly number[];
+  readonly invariants: readonly Invariant[];
+}
+
+const stopDeadline = 'stop deadline';
+const patienceWith = ({ label }: SimulatedProcess): string => `patience with ${label}`;
+
+export class Oversight {
+  readonly #watched: Watched;
+  readonly #options: OversightOptions;
+
+  constructor(watched: Watched, options: OversightOptions) {
+    this.#watched = watched;
+    this.#options = options;
+  }
+
+  /** What the host asks before it does something. */
+  readonly hostWatch: HostWatch = {
+    spawning: (newcomer) => this.judge((invariant, observed) => invariant.spawning?.(newcomer, observed)),
+    signalling: (process, signal) => {
+      this.judge((invariant, observed) => invariant.signalling?.(process, signal, observed));
+      if (!process.seen && !process.sentAway) this.noteCalledOff();
+    },
+    wentLive: (process) => this.#countPatience(process, false),
+    seen: (process) => this.#countPatience(process, true),
+    left: (process, end) => {
+      this.judge((invariant, observed) => invariant.leaving?.(process, end, observed));
+      this.#noteLeft(process);
+    },
+  };
+
+  judge(ask: (invariant: Invariant, observed: Observed) => string | undefined): void {
+    const observed = this.#observed();
+    for (const invariant of this.#options.invariants) {
+      const detail = ask(invariant, observed);
+      if (detail === undefined) continue;
+      const { violations } = this.#watched.state;
+      this.#watched.change({ violations: [...violations, { invariant: invariant.name, detail }] });
+    }
+  }
+
+  /** The supervisor tells of its decisions: each start is decided once and over once. */
+  hear({ type, name }: AnyEventObject): void {
+    if (type !== 'restart.decided' && type !== 'restart.ended') return;
+    this.judge((invariant, observed) => invariant.telling?.(type, name, observed));
+    this.#watched.change({ restart: type === 'restart.decided' ? name : undefined });
+  }
+
+  /** The first order to stop, or the second one. */
+  orderStop(): void {
+    const { system, state } = this.#watched;
+    if (state.stop === 'not ordered') system.arm(stopDeadline, this.#options.settings.terminationDrainMs, 'mark');
+    else system.disarm(stopDeadline);
+    this.#watched.change({ stop: state.stop === 'not ordered' ? 'ordered' : 'deadline passed' });
+  }
+
+  /** Forgets deadlines that have passed, and those of processes that are gone. */
+  noteTime(): void {
+    const { system, host } = this.#watched;
+    if (system.zone.hasPassed(stopDeadline)) {
+      system.disarm(stopDeadline);
+      this.#watched.change({ stop: 'deadline passed' });
+    }
+    for (const name of system.zone.names('mark')) {
+      const isPatience = name.startsWith(patiencePrefix);
+      if (isPatience && !host.processes.some((process) => patienceWith(process) === name)) system.disarm(name);
+    }
+  }
+
+  hearReadiness(answer: ReadinessAnswer): void {
+    this.judge((invariant, observed) => invariant.answering?.(answer, observed));
+  }
+
+  /** What is wanted is the case, or it is not to be had: then the agent has given it up, and has said so. */
+  get isReached(): boolean {
+    const { state, agent, host } = this.#watched;
+    if (agent?.status === 'done') return true;
+    if (state.stop !== 'not ordered') return false;
+    const { budget } = this.#options.settings.retry;
+    if (state.failures > budget || this.#mayWaitForEver) return true;
+    return (
+      this.#options.baseIds.every((baseId) => this.#isLost(baseId)) ||
+      host.processes.some((process) => this.#isWanted(process))
+    );
+  }
+
+  /** What is wanted, or something newer that was there for a moment, lets no Envoy become live. */
+  get #mayWaitForEver(): boolean {
+    const { unfit, wanted } = this.#watched.state;
+    return unfit !== undefined && unfit.files >= wanted.files && unfit.orders === wanted.orders;
+  }
+
+  /** Somebody who cannot be killed has its names. */
+  #isLost(baseId: number): boolean {
+    return this.#watched.host.processes.some((other) => other.undying && other.baseId === baseId);
+  }
+
+  #isWanted(process: SimulatedProcess): boolean {
+    const { state, host } = this.#watched;
+    const { generation } = process;
+    if (!host.isServing(process) || process.sick) return false;
+    return generation.files >= state.wanted.files && generation.orders === state.wanted.orders;
+  }
+
+  get agentEnds(): boolean {
+    const { agent } = this.#watched;
+    return agent !== undefined && !agent.matches('claiming base ids') && !agent.matches('at work');
+  }
+
+  /**
+   * A parent has so long to leave by itself; who is replaced has so long to let its requests finish. Anew for a child that
+   * takes a dead one's place, once the supervisor knows of it.
+   */
+  #countPatience({ epoch, baseId }: SimulatedProcess, seen: boolean): void {
+    const { system, host } = this.#watched;
+    const { parentShutdownMs, parentGraceMs } = this.#options.settings;
+    for (const other of host.processes) {
+      const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.supersededSeen === seen;
+      const isReplaced = !seen && other.baseId !== baseId && other.live && !other.closed && !host.isDoomed(other);
+      if (!isParent && !isReplaced) continue;
+      system.disarm(patienceWith(other));
+      system.arm(patienceWith(other), isParent ? parentShutdownMs + parentGraceMs : parentShutdownMs, 'mark');
+    }
+  }
+
+  /** A start has failed, or a live epoch was lost. */
+  noteFailure(): void {
+    this.#watched.change({ failures: this.#watched.state.failures + 1 });
+  }
+
+  /** The agent puts an end to a start. Where nobody is left that it was to follow, the loss of that one was counted. */
+  noteCalledOff(): void {
+    if (this.#watched.host.processes.some((other) => other.supersededSeen || isKnownToServe(other))) this.noteFailure();
+  }
+
+  #noteLeft(process: SimulatedProcess): void {
+    const isOfNoUse = process.sentAway || process.supersededSeen || process.closed;
+    if (isOfNoUse) {
+      if (process.supersededSeen && !this.#watched.host.processes.some(isKnownToServe) && !this.#isIdle())
+        this.noteFailure();
+      return;
+    }
+    if (this.#isOutdated(process)) this.#watched.change({ failures: 0 });
+    this.noteFailure();
+  }
+
+  /** It served on while newer ones were tried: their failures say nothing of it, and the loss of it is news. */
+  #isOutdated({ seen, generation }: SimulatedProcess): boolean {
+    const { filesRead, wanted } = this.#watched.state;
+    return seen && (generation.files < filesRead || generation.orders < wanted.orders);
+  }
+
+  /** No start is under way. */
+  #isIdle(): boolean {
+    const { host, state } = this.#watched;
+    return state.preparing.size === 0 && state.repairing === undefined && host.processes.every(({ seen }) => seen);
+  }
+
+  #observed(): Observed {
+    const { system, host, state, agent } = this.#watched;
+    const { settings, baseIds } = this.#options;
+    const { zone } = system;
+    return {
+      host,
+      wanted: state.wanted,
+      triesSinceTrigger: state.failures,
+      retryBudget: settings.retry.budget,
+      stopOrdered: state.stop !== 'not ordered',
+      stopDeadlinePassed: state.stop === 'deadline passed' || zone.hasPassed(stopDeadline),
+      isOverdue: (parent) => zone.hasPassed(patienceWith(parent)),
+      agentEnds: this.agentEnds,
+      hurried: state.hurried,
+      mayWaitForEver: this.#mayWaitForEver,
+      agentExitCode: agent?.status === 'done' ? agent.output?.exitCode : undefined,
+      failures: system.failures,
+      restartsInFull: !settings.hotRestart || baseIds.filter((baseId) => !this.#isLost(baseId)).length < 2,
+      policy: settings,
+      restart: state.restart,
+    };
+  }
+}
+
+const patiencePrefix = 'patience with ';
+
+const isKnownToServe = ({ seen, supersededSeen, sentAway, closed }: SimulatedProcess): boolean =>
+  seen && !supersededSeen && !sentAway && !closed;

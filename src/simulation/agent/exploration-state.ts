@@ -1,0 +1,138 @@
+/** What an exploration keeps beside the actors, the host and the time: what was asked of the agent, and who waits for an answer. */
+import type { AnyActorRef } from 'xstate';
+import type { Violation } from '../../debugger/explore/world.ts';
+import { stateName } from '../../runtime/actors/actor-system.ts';
+import type { Bounds } from './exploration-bounds.ts';
+import type { Generation } from './simulated-process.ts';
+
+/** Immutable: every change makes a new one. */
+export interface WorldState {
+  /** What is left of the bounds. */
+  readonly triggers: number;
+  readonly faults: number;
+  readonly stops: number;
+  /** Number of the contents of the certificate files, and whether Envoy can use what is there. */
+  readonly files: number;
+  readonly spoiled: boolean;
+  /** The contents as the agent last read them and could use them. */
+  readonly filesRead: number;
+  /** What the agent should run by now. */
+  readonly wanted: { readonly files: number; readonly orders: number };
+  /** Starts that have failed, and live epochs lost, since the last trigger or the last minute of health. */
+  readonly failures: number;
+  /** What no Envoy ever becomes live with. */
+  readonly unfit: Generation | undefined;
+  /** Told to end once more when it waited for the last processes already. */
+  readonly hurried: boolean;
+  readonly stop: 'not ordered' | 'ordered' | 'deadline passed';
+  /** The start that the supervisor has told of as decided, and not yet as over. */
+  readonly restart: string | undefined;
+  /** Calls of `prepare` that are not answered, by epoch: `0`, `0b`. */
+  readonly preparing: ReadonlyMap<string, AnyActorRef>;
+  readonly probes: ReadonlyMap<string, AnyActorRef>;
+  /** Those of them that were told to look now. */
+  readonly looking: ReadonlyMap<string, AnyActorRef>;
+  readonly repairing: { readonly call: AnyActorRef; readonly baseId: number } | undefined;
+  readonly releasing: AnyActorRef | undefined;
+  readonly signals: AnyActorRef | undefined;
+  readonly watch: AnyActorRef | undefined;
+  readonly http: AnyActorRef | undefined;
+  /** Whose admin interface the status server asks: a base id. */
+  readonly adminOf: number | undefined;
+  /** The next start fails: the operating system has no process to give. */
+  readonly unspawnable: boolean;
+  readonly violations: readonly Violation[];
+}
+
+export function firstState({ triggers, faults, stops }: Bounds): WorldState {
+  return {
+    triggers,
+    faults,
+    stops,
+    files: 0,
+    spoiled: false,
+    filesRead: 0,
+    wanted: { files: 0, orders: 0 },
+    failures: 0,
+    unfit: undefined,
+    hurried: false,
+    stop: 'not ordered',
+    restart: undefined,
+    preparing: new Map(),
+    probes: new Map(),
+    looking: new Map(),
+    repairing: undefined,
+    releasing: undefined,
+    signals: undefined,
+    watch: undefined,
+    http: undefined,
+    adminOf: undefined,
+    unspawnable: false,
+    violations: [],
+  };
+}
+
+/**
+ * Identity of what is kept here. `mostFailures`: more are as good as these. Once a stop was ordered there is no way back: what
+ * the agent should run, and how often it has failed, is of no consequence any more.
+ */
+export function keyOfState(s: WorldState, mostFailures: number): string {
+  const calls = `${s.adminOf} ${[...s.preparing.keys()]}/${[...s.probes.keys()]}/${[...s.looking.keys()]}/${s.repairing?.baseId}/${s.releasing !== undefined}`;
+  if (s.stop !== 'not ordered')
+    return `${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
+  const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.wanted.files};`;
+  const failures = Math.min(s.failures, mostFailures);
+  const unfit = s.unfit === undefined ? '' : `never f${s.unfit.files};o${s.unfit.orders};`;
+  return `${s.triggers} ${s.faults} ${s.stops}|${files}o${s.wanted.orders};${unfit} ${failures}|${s.restart ?? ''}|${calls}`;
+}
+
+/** What is constant, or says only how things came to be. */
+const settled = ['settings', 'baseIds', 'parentShutdownMs', 'parentGraceMs', 'healthyMs', 'drainMs', 'validate'];
+const watched = ['directories', 'delayMs', 'requiredFiles', 'requiredFilesLimitMs', 'port', 'burst', 'refillMs'];
+const told = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
+/** And what decides on starts only: there are none after an order to stop. */
+const deciding = ['desired', 'failures', 'remedy', 'provenDigest', 'digest', 'orders', 'miscounts'];
+const history = new Set([...settled, ...watched, ...told]);
+const historyAfterStop = new Set([...history, ...deciding]);
+const keys = new WeakMap<object, string>();
+const keysAfterStop = new WeakMap<object, string>();
+
+/** Identity of a machine's actor; effects have no state of their own. */
+export function keyOfActor(actor: AnyActorRef, stopOrdered: boolean): string {
+  const snapshot = actor.getSnapshot() as { status: string; value?: never; context?: object };
+  if (snapshot.value === undefined) return '';
+  const cache = stopOrdered ? keysAfterStop : keys;
+  const known = cache.get(snapshot);
+  if (known !== undefined) return known;
+  const left = stopOrdered ? historyAfterStop : history;
+  const context = JSON.stringify(snapshot.context, (name, value: unknown) => (left.has(name) ? undefined : value));
+  const key = `${actor.id} ${snapshot.status} ${stateName(snapshot.value)} ${generations(context)}\n`;
+  cache.set(snapshot, key);
+  return key;
+}
+
+/** `f1;` for contents of files and `o1;` for ordered restarts: see {@link byRank}. */
+function generations(context: string): string {
+  return context.replace(/"files-(\d+)"/g, 'f$1;').replace(/"orders":(\d+)/g, 'o$1;');
+}
+
+/**
+ * Of contents of files and of ordered restarts only matters which are the same and which are newer: the oldest that is still
+ * spoken of is called 0, the next one 1, …
+ */
+export function byRank(key: string): string {
+  const seen = { f: 0, o: 0 };
+  for (const [, kind, number] of key.matchAll(generation)) seen[kind as 'f' | 'o'] |= 1 << Number(number);
+  return key.replace(
+    generation,
+    (_, kind: 'f' | 'o', number: string) => `${kind}${countBelow(seen[kind], Number(number))};`,
+  );
+}
+
+const generation = /([fo])(\d+);/g;
+
+function countBelow(set: number, number: number): number {
+  let count = 0;
+  for (let below = set & ((1 << number) - 1); below !== 0; below &= below - 1) count++;
+  return count;
+}

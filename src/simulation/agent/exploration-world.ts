@@ -1,0 +1,457 @@
+/**
+ * The agent's real statecharts on a simulated host, with all that is not determined as a choice: what the world asks of the
+ * agent (`cert`, `hup`, `term`), what Envoy does in its own time (`live:1`), what goes wrong (`crash:0b`), and which of the
+ * deadlines that may be next is next (`tick:supervisor.backoff`). Time is a zone: all timings at once.
+ */
+import type { AnyActorRef } from 'xstate';
+import type { AdminUse, EnvoyAsk, ProcessSignal, ReadinessAnswer } from '../../../machines/agent/protocol.ts';
+import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
+import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
+import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
+import { stateName } from '../../runtime/actors/actor-system.ts';
+import { type Bounds, type ExplorationOptions, explorationBaseIds, explorationSettings } from './exploration-bounds.ts';
+import { choicesIn, happenings, isSeen, isTrigger, natureNames } from './exploration-choices.ts';
+import { type EffectWorld, type ScriptedAgent, worldOf } from './exploration-effects.ts';
+import { type AgentSnapshot, Oversight } from './exploration-oversight.ts';
+import { byRank, firstState, keyOfActor, keyOfState, type WorldState } from './exploration-state.ts';
+import { invariants } from './invariants/all.ts';
+import { SimulatedHost, type SimulatedProcess } from './simulated-host.ts';
+
+/** A probe comes by so often, and hears the answer (src/agent/admin/live-probe.ts). */
+const probeMs = 300;
+/** Who is told to look has an answer in so much time, if there is one. */
+const lookMs = 100;
+
+type HttpOrder = AdminUse | EnvoyAsk | ReadinessAnswer;
+
+interface Run {
+  readonly epoch: number;
+  readonly baseId: number;
+}
+
+export class ExplorationWorld implements World, EffectWorld {
+  readonly #system = new SymbolicSystem();
+  readonly #host: SimulatedHost;
+  readonly #agent: AnyActorRef;
+  readonly #oversight: Oversight;
+  readonly #firstBaseId: number | undefined;
+  readonly #exactTimes: boolean;
+  readonly #faults: readonly string[] | undefined;
+  readonly #mostFailures: number;
+  #state: WorldState;
+  readonly #asked = new Set<string>();
+  #choices: readonly Choice[] | undefined;
+
+  constructor(agent: ScriptedAgent, bounds: Bounds, options: ExplorationOptions = {}) {
+    const { settings = explorationSettings, baseIds = explorationBaseIds, inspect } = options;
+    this.#exactTimes = options.exactTimes ?? false;
+    this.#faults = options.faults;
+    this.#firstBaseId = baseIds[0];
+    this.#mostFailures = settings.retry.budget + 1;
+    this.#state = firstState(bounds);
+    // Time spent is no part of a state, only of a trace.
+    if (options.timed === true) this.#system.arm(beginning, 0, 'mark');
+    this.#oversight = this.#beginOversight({ settings, baseIds, invariants: options.invariants ?? invariants });
+    this.#host = new SimulatedHost(this.#system, this.#oversight.hostWatch, settings.parentShutdownMs);
+    this.#agent = this.#system.start(agent, {
+      id: 'agent',
+      input: { settings },
+      inspect,
+      created: (root) => worldOf.set(root.system, this),
+      overhear: (event) => this.#oversight.hear(event),
+    });
+    this.#settle();
+  }
+
+  get violations(): readonly Violation[] {
+    return this.#state.violations;
+  }
+
+  get spawned(): number {
+    return this.#host.spawned;
+  }
+
+  get ending(): boolean {
+    return this.#state.stop !== 'not ordered';
+  }
+
+  /** The newest that was asked for is served, or the agent has given it up, or has ended as it was told. */
+  get reached(): boolean {
+    return this.#oversight.isReached;
+  }
+
+  get host(): SimulatedHost {
+    return this.#host;
+  }
+
+  /** Milliseconds: some of the timings that a run stands for may have taken as little. For a trace. */
+  get earliestTime(): number {
+    return this.#system.zone.has(beginning) ? this.#system.zone.sinceMs(beginning) : 0;
+  }
+
+  get agentSnapshot(): AgentSnapshot {
+    return this.#agent.getSnapshot() as AgentSnapshot;
+  }
+
+  choices(): readonly Choice[] {
+    this.#choices ??= this.#isOver() ? [] : [...choicesIn(this.#situation())].filter(this.#isAllowed);
+    return this.#choices;
+  }
+
+  apply(choice: string): void {
+    const colon = choice.indexOf(':');
+    const kind = colon === -1 ? choice : choice.slice(0, colon);
+    this.#perform(kind, choice.slice(colon + 1));
+    this.#settle();
+  }
+
+  key(): string {
+    const time = this.#exactTimes ? this.#system.zone.key() : this.#system.zone.orderKey();
+    const { ending } = this;
+    let key = `${keyOfState(this.#state, this.#mostFailures)}|${this.#host.key(ending)}|${time}|`;
+    for (const actor of this.#system.actors()) key += keyOfActor(actor, ending);
+    return ending ? key : byRank(key);
+  }
+
+  save(): () => void {
+    const state = this.#state;
+    const choices = this.#choices;
+    const system = this.#system.save();
+    const host = this.#host.save();
+    return () => {
+      this.#state = state;
+      this.#choices = choices;
+      system();
+      host();
+    };
+  }
+
+  // ---- what the effects ask
+
+  listening(effect: 'signals' | 'files', self: AnyActorRef | undefined): void {
+    this.#set(effect === 'signals' ? { signals: self } : { watch: self });
+  }
+
+  readFiles(): string {
+    const { files, filesRead, spoiled } = this.#state;
+    if (spoiled) return 'unusable';
+    if (files !== filesRead) this.#set({ filesRead: files, failures: 0 });
+    return `files-${files}`;
+  }
+
+  fileProblems(): string[] {
+    return this.#state.spoiled ? ['tls.crt: not a certificate'] : [];
+  }
+
+  preparing({ input, self }: Running<Run>): void {
+    this.#host.noteTry(input.baseId);
+    this.#set({ preparing: new Map(this.#state.preparing).set(this.#nameOf(input), self) });
+  }
+
+  notPreparing({ input, self }: Running<Run>): void {
+    const { preparing } = this.#state;
+    const name = this.#nameOf(input);
+    if (preparing.get(name) !== self) return;
+    this.#set({ preparing: less(preparing, name) });
+    this.#oversight.noteCalledOff();
+  }
+
+  spawn({ input, self }: Running<Run>): void {
+    if (this.#state.unspawnable) {
+      this.#host.noteNoProcess(input.baseId);
+      report(self, { type: 'process.failed', reason: 'EAGAIN' });
+      return;
+    }
+    const { files, filesRead, spoiled, wanted } = this.#state;
+    const generation = { files: spoiled ? filesRead : files, orders: wanted.orders };
+    const { epoch, baseId } = input;
+    const { pid } = this.#host.spawn({ epoch, baseId, generation, effect: self });
+    report(self, { type: 'process.spawned', pid });
+  }
+
+  signal({ self }: Running<unknown>, signal: ProcessSignal['signal']): void {
+    const process = this.#host.ofEffect(self);
+    if (process !== undefined) this.#host.signal(process, signal);
+  }
+
+  abandon({ self }: Running<unknown>): void {
+    const process = this.#host.ofEffect(self);
+    if (process !== undefined) this.#host.kill(process);
+  }
+
+  probing({ input, self }: Running<Run>, on: boolean): void {
+    const { probes } = this.#state;
+    const name = this.#nameOf(input);
+    if (on) this.#set({ probes: new Map(probes).set(name, self) });
+    else if (probes.get(name) === self) {
+      this.#set({ probes: less(probes, name), looking: less(this.#state.looking, name) });
+    }
+  }
+
+  lookNow({ input, self }: Running<Run>): void {
+    this.#set({ looking: new Map(this.#state.looking).set(this.#nameOf(input), self) });
+  }
+
+  drain({ epoch, baseId, replaced }: Run & { replaced: boolean }): boolean {
+    const process = this.#host.processes.find(
+      (other) => other.epoch === epoch && other.baseId === baseId && this.#host.hasAdmin(other),
+    );
+    if (process === undefined || !this.#host.isResponsive(process)) return false;
+    this.#oversight.judge((invariant, observed) => invariant.draining?.(process, observed));
+    if (replaced) this.#host.drainListeners(process);
+    return true;
+  }
+
+  repair({ input, self }: Running<{ baseId: number }>): void {
+    this.#set({ repairing: { call: self, baseId: input.baseId } });
+  }
+
+  release({ self }: Running<unknown>): void {
+    this.#set({ releasing: self });
+    for (const process of this.#host.processes) this.#host.kill(process);
+  }
+
+  orderStatus({ self }: Running<unknown>, order: HttpOrder): void {
+    if (order.type === 'envoy.ask') {
+      report(self, {
+        type: 'envoy.answered',
+        request: order.request,
+        ...this.#host.word(order.at, this.#state.adminOf),
+      });
+    }
+    if (order.type === 'admin.use') this.#set({ adminOf: order.baseId });
+    if (order.type === 'readiness.answer') this.#oversight.hearReadiness(order);
+  }
+
+  openStatus(http: AnyActorRef | undefined): void {
+    this.#set({ http });
+  }
+
+  // ---- what happens
+
+  #perform(kind: string, subject: string): void {
+    switch (kind) {
+      case 'cert':
+      case 'spoil':
+        this.#changeFiles(kind === 'spoil');
+        return;
+      case 'hup':
+        this.#demandRestart();
+        return;
+      case 'term':
+        this.#set({ stops: this.#state.stops - 1, hurried: this.#oversight.agentEnds });
+        this.#oversight.orderStop();
+        this.#raise('SIGTERM');
+        return;
+      case 'prepared':
+      case 'unspawnable':
+        this.#prepared(subject, kind === 'unspawnable');
+        return;
+      case 'refuse':
+        this.#spendFault();
+        this.#oversight.noteFailure();
+        settle(this.#takeCall(subject), { error: new Error('no such field: bogus') });
+        return;
+      case 'repaired':
+      case 'unrepaired':
+        this.#repaired(kind === 'repaired');
+        return;
+      case 'tick':
+        // A minute of health is as good as a trigger.
+        if (subject.endsWith('.healthy')) this.#set({ failures: 0 });
+        this.#system.fire(subject);
+        return;
+      case 'seen':
+        this.#see(subject);
+        return;
+      case 'starve':
+        this.#spendFault();
+        this.#set({ unfit: this.#host.byLabel(subject).generation });
+        return;
+      case 'undying':
+        this.#spendFault();
+        this.#host.makeUndying(this.#host.byLabel(subject));
+        return;
+      case 'sick':
+      case 'well':
+        if (kind === 'sick') this.#spendFault();
+        this.#host.setSick(this.#host.byLabel(subject), kind === 'sick');
+        return;
+      case 'looked':
+        this.#look(subject);
+        return;
+      default:
+        this.#happen(kind, this.#host.byLabel(subject));
+    }
+  }
+
+  #see(name: string): void {
+    this.#system.disarm(`probe of ${name}`);
+    this.#host.noteSeen(this.#host.byLabel(name));
+    report(this.#state.probes.get(name)!, { type: 'probe.passed', timeToLiveMs: 300 });
+  }
+
+  /** A probe that was told to look has its answer: that of this moment. */
+  #look(name: string): void {
+    const probe = this.#state.looking.get(name)!;
+    this.#set({ looking: less(this.#state.looking, name) });
+    const process = this.#host.processes.find(({ label }) => label === name);
+    if (process !== undefined && isSeen(process, this.#state, this.#host)) this.#see(name);
+    else report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' });
+  }
+
+  /** Unusable files put an end to a change that was not read before; what was read last goes on being wanted. */
+  #changeFiles(spoiled: boolean): void {
+    const { watch, wanted } = this.#state;
+    if (spoiled) {
+      this.#spendFault();
+      this.#set({ spoiled, wanted: { ...wanted, files: this.#state.filesRead } });
+    } else {
+      const files = this.#state.files + 1;
+      this.#set({ triggers: this.#state.triggers - 1, files, spoiled, wanted: { ...wanted, files } });
+    }
+    if (watch !== undefined) report(watch, { type: 'files.changed', path: 'tls.crt' });
+  }
+
+  #demandRestart(): void {
+    const { triggers, wanted } = this.#state;
+    this.#set({ triggers: triggers - 1, wanted: { ...wanted, orders: wanted.orders + 1 }, failures: 0 });
+    this.#raise('SIGHUP');
+  }
+
+  #happen(kind: string, process: SimulatedProcess): void {
+    const event = happenings[kind];
+    if (event === undefined) throw new Error(`no choice is named '${kind}'`);
+    if (event === 'envoy.crashed' || event === 'envoy.hung') this.#spendFault();
+    this.#host.happen(process, event);
+  }
+
+  #prepared(name: string, unspawnable: boolean): void {
+    if (unspawnable) {
+      this.#spendFault();
+      this.#oversight.noteFailure();
+    }
+    this.#set({ unspawnable });
+    settle(this.#takeCall(name), { value: { configFile: `envoy-rev${name}.json` } });
+    this.#set({ unspawnable: false });
+  }
+
+  #repaired(wanted: boolean): void {
+    const { call, baseId } = this.#state.repairing!;
+    this.#set({ repairing: undefined });
+    if (!wanted) this.#spendFault();
+    const repaired = wanted && this.#host.repair(baseId);
+    settle(call, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
+  }
+
+  #takeCall(name: string): AnyActorRef {
+    const call = this.#state.preparing.get(name)!;
+    this.#set({ preparing: less(this.#state.preparing, name) });
+    return call;
+  }
+
+  #spendFault(): void {
+    this.#set({ faults: this.#state.faults - 1 });
+  }
+
+  #raise(signal: string): void {
+    if (this.#state.signals !== undefined) report(this.#state.signals, { type: 'signal.received', signal });
+  }
+
+  /** Once the actors are quiet: the release that waits, the deadlines of nature, time, and what must always hold. */
+  #settle(): void {
+    this.#host.tellNews();
+    const { releasing } = this.#state;
+    if (releasing !== undefined && this.#host.processes.length === 0) {
+      this.#set({ releasing: undefined });
+      settle(releasing, { value: undefined });
+    }
+    this.#armNature();
+    this.#oversight.noteTime();
+    this.#system.elapse();
+    this.#choices = undefined;
+    this.#askReadiness();
+    this.#oversight.judge((invariant, observed) => invariant.always?.(observed));
+    if (!this.choices().some((choice) => choice.free)) {
+      this.#oversight.judge((invariant, observed) => invariant.atRest?.(observed));
+    }
+  }
+
+  /** Somebody may ask at any time. What is answered hangs on the status chart and on the Envoys alone: asked once for each. */
+  #askReadiness(): void {
+    const { http } = this.#state;
+    const status = http?._parent;
+    if (http === undefined || status === undefined) return;
+    const moment = `${stateName(status.getSnapshot().value)} ${this.#host.readinessKey(this.#state.adminOf)}`;
+    if (this.#asked.has(moment)) return;
+    this.#asked.add(moment);
+    report(http, { type: 'readiness.asked', request: 0 });
+  }
+
+  #armNature(): void {
+    const due = new Map<string, number>();
+    for (const process of this.#host.processes) {
+      const nature = this.#host.natureOf(process);
+      if (nature?.withinMs !== undefined) due.set(`${natureNames[nature.event]} of ${process.label}`, nature.withinMs);
+      if (isSeen(process, this.#state, this.#host)) due.set(`probe of ${process.label}`, probeMs);
+    }
+    for (const name of this.#state.looking.keys()) due.set(`look at ${name}`, lookMs);
+    for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
+    for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
+  }
+
+  #beginOversight(options: ConstructorParameters<typeof Oversight>[1]): Oversight {
+    const world = this;
+    const watched = {
+      system: this.#system,
+      get host() {
+        return world.#host;
+      },
+      get state() {
+        return world.#state;
+      },
+      get agent() {
+        return world.#agent?.getSnapshot() as AgentSnapshot | undefined;
+      },
+      change: (change: Partial<WorldState>) => this.#set(change),
+    };
+    return new Oversight(watched, options);
+  }
+
+  #situation() {
+    return {
+      state: this.#state,
+      host: this.#host,
+      zone: this.#system.zone,
+      agentEnds: this.#oversight.agentEnds,
+    };
+  }
+
+  readonly #isAllowed = ({ name, free }: Choice): boolean =>
+    free ||
+    this.#faults === undefined ||
+    isTrigger(name) ||
+    this.#faults.some((fault) => name.startsWith(fault)) ||
+    name.startsWith('tick:');
+
+  #isOver(): boolean {
+    return this.#agent.getSnapshot().status !== 'active' || this.#state.violations.length > 0;
+  }
+
+  /** As the supervisor calls its actor, without `epoch-`. */
+  #nameOf({ epoch, baseId }: Run): string {
+    return baseId === this.#firstBaseId ? `${epoch}` : `${epoch}b`;
+  }
+
+  #set(change: Partial<WorldState>): void {
+    this.#state = { ...this.#state, ...change };
+  }
+}
+
+const beginning = 'beginning';
+
+function less<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
+  const rest = new Map(map);
+  rest.delete(key);
+  return rest;
+}

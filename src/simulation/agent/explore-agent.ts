@@ -1,0 +1,71 @@
+/** The agent as `chartpilot explore` and its tests see it: worlds, and runs written down as traces. */
+import { extname, join } from 'node:path';
+import { type CheckReport, TraceChecker } from '../../debugger/check/check.ts';
+import { loadDiagrams } from '../../debugger/diagram/load.ts';
+import type { ExplorationSubject } from '../../debugger/explore/explore-command.ts';
+import type { World } from '../../debugger/explore/world.ts';
+import { createRecorder } from '../../runtime/actors/actor-system.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
+import type { TraceSink } from '../../runtime/trace/trace.ts';
+import { type ConformanceOptions, ConformingWorld } from '../exploration-conformance.ts';
+import { type Bounds, type ExplorationOptions, explorationBaseIds } from './exploration-bounds.ts';
+import { type AgentMachines, agentMachines, type ScriptedAgent, scriptedAgent } from './exploration-effects.ts';
+import { ExplorationWorld } from './exploration-world.ts';
+
+/** Beside this file, also in the bundle. */
+const helperModule = new URL(`./explore-helper${extname(import.meta.filename)}`, import.meta.url);
+
+/** What a helper in another thread is told. */
+export interface ExplorationOrder {
+  readonly bounds: Bounds;
+  readonly options: Pick<ExplorationOptions, 'settings' | 'baseIds' | 'exactTimes'>;
+}
+
+export interface AgentExploration extends ExplorationSubject {
+  begin(options?: Pick<ExplorationOptions, 'inspect' | 'timed'>): ExplorationWorld;
+  /** A world in which departures from the sequence diagrams are violations, too. */
+  beginChecked(options?: ConformanceOptions): World;
+  /** A run held against the sequence diagrams. */
+  conformance(path: readonly string[]): CheckReport;
+}
+
+export function exploreAgent(
+  bounds: Bounds,
+  options: Omit<ExplorationOptions, 'inspect' | 'timed'> & {
+    machines?: Partial<AgentMachines>;
+    change?: (agent: ScriptedAgent) => ScriptedAgent;
+  } = {},
+): AgentExploration {
+  const { change = (unchanged) => unchanged, baseIds = explorationBaseIds } = options;
+  const agent = change(scriptedAgent({ ...agentMachines, ...options.machines }, [...baseIds]));
+  const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
+  const begin: AgentExploration['begin'] = (more = {}) => new ExplorationWorld(agent, bounds, { ...options, ...more });
+  const follow = (path: readonly string[], sinks: readonly TraceSink[]): CheckReport => {
+    let world: ExplorationWorld | undefined;
+    const recorder = createRecorder({
+      program: 'pilot-agent',
+      machines: [agent],
+      sinks,
+      now: () => world?.earliestTime ?? 0,
+    });
+    const checker = new TraceChecker(diagrams);
+    recorder.observe(checker.feed);
+    world = begin({ inspect: recorder.inspect, timed: true });
+    for (const choice of path) world.apply(choice);
+    for (const sink of sinks) sink.close();
+    return checker.report();
+  };
+  const { settings, exactTimes = false } = options;
+  const order: ExplorationOrder = {
+    bounds,
+    options: { baseIds, exactTimes, ...(settings !== undefined && { settings }) },
+  };
+  return {
+    bounds: { ...bounds },
+    helper: { module: helperModule, world: order },
+    begin,
+    beginChecked: (more) => new ConformingWorld(({ inspect }) => begin({ inspect }), diagrams, more),
+    conformance: (path) => follow(path, []),
+    writeTrace: (path, sink) => void follow(path, [sink]),
+  };
+}

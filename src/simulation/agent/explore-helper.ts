@@ -1,0 +1,12 @@
+/** The second thread of an exploration of the agent. */
+import { workerData } from 'node:worker_threads';
+import { type HelpNeeded, helpToExplore } from '../../debugger/explore/two-explorers.ts';
+import { type ExplorationOrder, exploreAgent } from './explore-agent.ts';
+
+/** XState's development build warns of every event that comes too late for an actor. */
+console.warn = () => {};
+
+helpToExplore((order) => {
+  const { bounds, options } = order as ExplorationOrder;
+  return exploreAgent(bounds, options).begin();
+}, workerData as HelpNeeded);

@@ -1,0 +1,471 @@
+/**
+ * A host on which simulated Envoys run: its processes, the shared memory of each base id, who has the admin port. The truth,
+ * whatever the supervisor believes; invariants are checked against it. All of it is plain immutable data and actors.
+ */
+import type { AnyActorRef } from 'xstate';
+import type { EnvoyAnswered, EnvoyAsk } from '../../../machines/agent/protocol.ts';
+import { report } from '../../debugger/explore/scripted-effect.ts';
+import type { ActorHome } from '../../debugger/explore/symbolic-system.ts';
+import {
+  type Nature,
+  type ProcessEnd,
+  type Reception,
+  type SimulatedEnvoyEvent,
+  simulatedEnvoyMachine,
+} from './simulated-envoy.machine.ts';
+import {
+  type EnvoySignal,
+  type HostWatch,
+  isChildOf,
+  metaOf,
+  type SimulatedProcess,
+  type SpawnOrder,
+} from './simulated-process.ts';
+
+export type { EnvoySignal, Generation, HostWatch, SimulatedProcess, SpawnOrder } from './simulated-process.ts';
+
+/** Of one base id. */
+interface SharedMemory {
+  /** Epoch that set the INITIALIZING bit. */
+  readonly initializing: number | undefined;
+  /** The pid of who made it: an older one that lives on sees memory of its own. */
+  readonly madeBy: number;
+}
+
+interface HostState {
+  readonly processes: readonly SimulatedProcess[];
+  readonly memory: ReadonlyMap<number, SharedMemory>;
+  /** By base id: the pid of who has the admin port. */
+  readonly admin: ReadonlyMap<number, number>;
+  readonly spawned: number;
+}
+
+const hosts = new WeakMap<object, { host: SimulatedHost; process: () => SimulatedProcess }>();
+type Self = { self: AnyActorRef };
+
+function onHost(act: (host: SimulatedHost, process: SimulatedProcess) => void) {
+  return ({ self }: Self): void => {
+    const found = hosts.get(self);
+    if (found !== undefined) act(found.host, found.process());
+  };
+}
+
+/** The model, wired to the host that it runs on. */
+export const envoyOnHost = simulatedEnvoyMachine.provide({
+  actions: {
+    setInitializing: onHost((host, process) => host.setInitializing(process)),
+    clearInitializing: onHost((host, process) => host.initialized(process)),
+    takeAdmin: onHost((host, process) => host.takeAdmin(process)),
+    closeListeners: onHost((host, process) => host.closeListeners(process)),
+    giveUpAdmin: onHost((host, process) => host.giveUpAdmin(process)),
+    tellParentLive: onHost((host, process) => host.becameLive(process)),
+    sendParentAway: onHost((host, process) => host.sendAway(process)),
+    leave: ({ self }: Self, { end }: { end: ProcessEnd }) => {
+      const found = hosts.get(self);
+      found?.host.left(found.process(), end);
+    },
+  },
+});
+
+export class SimulatedHost {
+  readonly #system: ActorHome;
+  readonly #watch: HostWatch;
+  readonly #parentShutdownMs: number;
+  readonly #envoy: typeof simulatedEnvoyMachine;
+  readonly #news: (() => void)[] = [];
+  #state: HostState = { processes: [], memory: new Map(), admin: new Map(), spawned: 0 };
+
+  constructor(system: ActorHome, watch: HostWatch, parentShutdownMs: number, envoy = envoyOnHost) {
+    this.#system = system;
+    this.#watch = watch;
+    this.#parentShutdownMs = parentShutdownMs;
+    this.#envoy = envoy;
+  }
+
+  /** What is alive, oldest first. */
+  get processes(): readonly SimulatedProcess[] {
+    return this.#state.processes;
+  }
+
+  get spawned(): number {
+    return this.#state.spawned;
+  }
+
+  byLabel(label: string): SimulatedProcess {
+    const found = this.processes.find((process) => process.label === label);
+    if (found === undefined) throw new Error(`no process is named ${label}`);
+    return found;
+  }
+
+  ofEffect(effect: AnyActorRef): SimulatedProcess | undefined {
+    return this.processes.find((process) => process.effect === effect);
+  }
+
+  /** Starts an Envoy. */
+  spawn(run: SpawnOrder): SimulatedProcess {
+    this.#watch.spawning(run);
+    this.noteTry(run.baseId);
+    const reception = this.#reception(run.epoch, run.baseId);
+    const pid = this.#state.spawned + 1;
+    const label = this.#labelFor(run);
+    const parentShutdownMs = run.parentShutdownMs ?? this.#parentShutdownMs;
+    if (run.epoch === 0 && !this.#isSocketTaken(run)) this.#makeMemory(run.baseId, pid, reception);
+    const current = (): SimulatedProcess => this.processes.find((process) => process.pid === pid) ?? started;
+    let started!: SimulatedProcess;
+    this.#system.start(this.#envoy, {
+      id: `envoy-${label}`,
+      input: { epoch: run.epoch, baseId: run.baseId, reception, parentShutdownMs, drainMs: run.drainMs ?? 0 },
+      created: (envoy) => {
+        hosts.set(envoy, { host: this, process: current });
+        started = {
+          epoch: run.epoch,
+          baseId: run.baseId,
+          generation: run.generation,
+          effect: run.effect,
+          label,
+          pid,
+          envoy: envoy as SimulatedProcess['envoy'],
+          live: false,
+          seen: false,
+          undying: false,
+          sick: false,
+          supersededSeen: false,
+          sentAway: false,
+          closed: false,
+          parentCrashed: false,
+          successorTried: false,
+          successorDied: false,
+        };
+        this.#set({ processes: [...this.processes, started], spawned: pid });
+      },
+    });
+    if (reception === 'accepted' || reception === 'no answer') {
+      this.#parentOf(started)?.envoy.send({ type: 'child.started' });
+    }
+    return current();
+  }
+
+  signal(process: SimulatedProcess, signal: EnvoySignal): void {
+    this.#watch.signalling(process, signal);
+    if (signal !== 'SIGUSR1') this.#change(process, { sentAway: true });
+    process.envoy.send({ type: 'signal.sent', signal });
+  }
+
+  /** What ends with the agent is killed by the process table, whatever it does. */
+  kill(process: SimulatedProcess): void {
+    this.#change(process, { sentAway: true });
+    process.envoy.send({ type: 'signal.sent', signal: 'SIGKILL' });
+  }
+
+  /** Something happens to a process by nature, or by a fault. */
+  happen(process: SimulatedProcess, event: SimulatedEnvoyEvent['type'] & `envoy.${string}`): void {
+    process.envoy.send({ type: event });
+  }
+
+  natureOf(process: SimulatedProcess): Nature | undefined {
+    return process.undying ? undefined : metaOf(process).nature;
+  }
+
+  mayHang(process: SimulatedProcess): boolean {
+    return metaOf(process).mayHang === true;
+  }
+
+  /** `POST /drain_listeners`: its listeners close at once, or gradually in its drain time; it stays (§4). */
+  drainListeners(process: SimulatedProcess, { gradually = false } = {}): void {
+    process.envoy.send({ type: gradually ? 'listeners.drain' : 'listeners.close' });
+  }
+
+  closeListeners(process: SimulatedProcess): void {
+    this.#change(process, { closed: true });
+  }
+
+  /** Takes connections, and nobody has told it to end. */
+  isServing(process: SimulatedProcess): boolean {
+    return process.live && !process.sentAway && !process.closed && !this.isDraining(process);
+  }
+
+  /**
+   * New connections to the listener port may reach it: whatever its supervisor wants, and knows. Those of several base ids
+   * share the port (SO_REUSEPORT); a parent's are its child's once that is live.
+   */
+  isAccepting(process: SimulatedProcess): boolean {
+    const state = process.envoy.getSnapshot();
+    const works = state.matches('live') || state.matches({ 'calling a dead parent': 'serving' });
+    return works && !process.sick && !process.closed && !this.isDraining(process);
+  }
+
+  /** Its main thread waits for a parent: who asks its admin interface waits, too. */
+  isBlocked(process: SimulatedProcess): boolean {
+    return process.envoy.getSnapshot().matches('calling a dead parent');
+  }
+
+  /** A child has taken over: it has closed its listeners and lets its requests finish. */
+  isDraining(process: SimulatedProcess): boolean {
+    return process.envoy.getSnapshot().matches({ live: 'superseded' });
+  }
+
+  /** It was told to end, and does nothing any more. */
+  isHanging(process: SimulatedProcess): boolean {
+    return process.envoy.getSnapshot().matches('hanging');
+  }
+
+  /** SIGKILL was sent; the kernel has not ended it yet. */
+  isKilled(process: SimulatedProcess): boolean {
+    return process.envoy.getSnapshot().matches('killed');
+  }
+
+  /** A fault: SIGKILL will not end it. */
+  makeUndying(process: SimulatedProcess): void {
+    this.#change(process, { undying: true });
+  }
+
+  /** A fault, and its end: it answers nobody. */
+  setSick(process: SimulatedProcess, sick: boolean): void {
+    this.#change(process, { sick });
+  }
+
+  /** Whoever calls its admin interface, or a port of its, gets an answer. */
+  isResponsive(process: SimulatedProcess): boolean {
+    return !process.sick && !this.isBlocked(process) && !this.isKilled(process);
+  }
+
+  /** It needs its parent, and its parent is gone (fact 4). */
+  isDoomed(process: SimulatedProcess): boolean {
+    const state = process.envoy.getSnapshot();
+    return state.matches({ live: 'doomed' }) || state.matches({ initializing: 'orphaned' }) || this.isBlocked(process);
+  }
+
+  /** No child will ever attach here: the flag that an Envoy initializes is set, and none does (fact 1). */
+  isStuck(baseId: number): boolean {
+    return this.#memory(baseId).initializing !== undefined && !this.#peers(baseId).some((peer) => !peer.live);
+  }
+
+  hasAdmin(process: SimulatedProcess): boolean {
+    return this.#state.admin.get(process.baseId) === process.pid;
+  }
+
+  /** All that an answer of an Envoy depends on. */
+  readinessKey(baseId: number | undefined): string {
+    const words = [this.word('admin', baseId), this.word('admin or port', baseId), this.word('port', baseId)];
+    return words.map(({ by, live }) => `${by} ${live}`).join(' ');
+  }
+
+  /** What Envoy says when it is asked there: whoever has the admin port of that base id; whoever takes connections. */
+  word(at: EnvoyAsk['at'], baseId: number | undefined): Pick<EnvoyAnswered, 'by' | 'live' | 'detail'> {
+    const admin = this.processes.find(
+      (process) => process.baseId === baseId && this.hasAdmin(process) && this.isResponsive(process),
+    );
+    if (at === 'admin' || (at === 'admin or port' && admin !== undefined)) {
+      const live = admin?.live === true;
+      return { by: 'admin', live, detail: live ? 'LIVE' : '503' };
+    }
+    const live = this.processes.some((process) => this.isAccepting(process));
+    return { by: 'port', live, detail: live ? 'the port answers' : 'connection refused' };
+  }
+
+  /** The repair from outside (fact 2): only while no child is alive that may have set the flag. */
+  repair(baseId: number): boolean {
+    if (this.#peers(baseId).some(({ live }) => !live)) return false;
+    this.clearInitializing(baseId);
+    return true;
+  }
+
+  clearInitializing(baseId: number): void {
+    this.#setMemory(baseId, { ...this.#memory(baseId), initializing: undefined });
+  }
+
+  /** As a child leaves it that dies before it is live. */
+  leaveMark(baseId: number, epoch: number): void {
+    this.#setMemory(baseId, { ...this.#memory(baseId), initializing: epoch });
+  }
+
+  /** Somebody removes the file: those who have it open go on. */
+  loseMemory(baseId: number): void {
+    const memory = new Map(this.#state.memory);
+    memory.delete(baseId);
+    this.#set({ memory });
+  }
+
+  /** `/server_info.hot_restart_initializing` of this process. */
+  seesMark(process: SimulatedProcess): boolean {
+    return this.#sharesMemory(process) && this.#memory(process.baseId).initializing !== undefined;
+  }
+
+  noteSeen(process: SimulatedProcess): void {
+    this.#watch.seen?.(process);
+    this.#change(process, { seen: true });
+    const parent = this.#parentOf(process);
+    if (parent !== undefined) this.#change(parent, { supersededSeen: true });
+  }
+
+  /** An Envoy with this base id is about to be prepared or started. */
+  noteTry(baseId: number): void {
+    for (const other of this.processes) {
+      if (other.baseId !== baseId && this.isDoomed(other)) this.#change(other, { successorTried: true });
+    }
+  }
+
+  /** There was no process for an Envoy with this base id: what was to be replaced by it, and has not long to live, is lost. */
+  noteNoProcess(baseId: number): void {
+    for (const other of this.processes) {
+      if (other.baseId !== baseId && (this.isDoomed(other) || other.parentCrashed))
+        this.#change(other, { successorDied: true });
+    }
+  }
+
+  setInitializing({ baseId, epoch }: SimulatedProcess): void {
+    this.leaveMark(baseId, epoch);
+  }
+
+  initialized(process: SimulatedProcess): void {
+    if (this.#sharesMemory(process)) this.clearInitializing(process.baseId);
+  }
+
+  takeAdmin({ baseId, pid }: SimulatedProcess): void {
+    this.#set({ admin: new Map(this.#state.admin).set(baseId, pid) });
+  }
+
+  giveUpAdmin(process: SimulatedProcess): void {
+    if (!this.hasAdmin(process)) return;
+    const admin = new Map(this.#state.admin);
+    admin.delete(process.baseId);
+    this.#set({ admin });
+  }
+
+  becameLive(process: SimulatedProcess): void {
+    this.#change(process, { live: true });
+    this.#parentOf(process)?.envoy.send({ type: 'child.went-live' });
+    this.#watch.wentLive(process);
+  }
+
+  sendAway(process: SimulatedProcess): void {
+    const parent = this.#parentOf(process);
+    if (parent === undefined) return;
+    this.#change(parent, { sentAway: true });
+    parent.envoy.send({ type: 'child.sent-away' });
+  }
+
+  left(process: SimulatedProcess, end: ProcessEnd): void {
+    this.#set({ processes: this.processes.filter(({ pid }) => pid !== process.pid) });
+    this.#system.forget(process.envoy);
+    this.giveUpAdmin(process);
+    this.#watch.left(process, end);
+    this.#noteDeath(process, end);
+    this.#news.push(() => {
+      for (const child of this.#peers(process.baseId)) {
+        if (isChildOf(child, process)) child.envoy.send({ type: 'parent.died' });
+      }
+      report(process.effect, { type: 'process.exited', ...end });
+    });
+  }
+
+  /** Tells of the exits so far: not from inside the chart that ended. */
+  tellNews(): void {
+    for (let tell = this.#news.shift(); tell !== undefined; tell = this.#news.shift()) tell();
+  }
+
+  save(): () => void {
+    const state = this.#state;
+    return () => {
+      this.#state = state;
+    };
+  }
+
+  /**
+   * Identity, beside that of the Envoys' own charts. `ending`: nobody will be started any more, and what the living were
+   * started for is of no consequence.
+   */
+  key(ending = false): string {
+    const { processes, memory, admin } = this.#state;
+    let key = '';
+    for (const process of processes) {
+      key += `${process.label}:${ending ? '' : startKey(process)}${lifeKey(process)}`;
+      key += admin.get(process.baseId) === process.pid ? 'A ' : ' ';
+    }
+    for (const [id, { initializing }] of memory) key += `${id}=${initializing ?? ''}${this.#isTorn(id) ? '!' : ''} `;
+    return key;
+  }
+
+  #reception(epoch: number, baseId: number): Reception {
+    if (this.#isSocketTaken({ epoch, baseId })) return 'no address';
+    // A first epoch beside others asks nobody to give up the admin port.
+    if (epoch === 0) return this.#state.admin.has(baseId) ? 'no address' : 'accepted';
+    const memory = this.#state.memory.get(baseId);
+    if (memory === undefined) return 'no shared memory';
+    if (memory.initializing !== undefined) return 'refused';
+    const parent = this.#peers(baseId).find((peer) => peer.epoch % 3 === (epoch - 1) % 3);
+    // A killed one does not answer, and is gone before the newcomer has had its say.
+    if (parent === undefined || parent.envoy.getSnapshot().matches('killed')) return 'no parent';
+    return this.isDoomed(parent) || this.isHanging(parent) ? 'no answer' : 'accepted';
+  }
+
+  /** Envoy names its sockets after its epoch modulo 3 (§2). */
+  #isSocketTaken({ epoch, baseId }: { epoch: number; baseId: number }): boolean {
+    return this.#peers(baseId).some((peer) => peer.epoch % 3 === epoch % 3);
+  }
+
+  /** A first epoch removes what it finds. One that gets no admin port leaves its mark in what it made. */
+  #makeMemory(baseId: number, pid: number, reception: Reception): void {
+    this.#setMemory(baseId, { initializing: reception === 'accepted' ? undefined : 0, madeBy: pid });
+  }
+
+  #sharesMemory({ baseId, pid }: SimulatedProcess): boolean {
+    return pid >= this.#memory(baseId).madeBy;
+  }
+
+  /** Made anew under a living Envoy. */
+  #isTorn(baseId: number): boolean {
+    return this.#peers(baseId).some((peer) => !this.#sharesMemory(peer));
+  }
+
+  #memory(baseId: number): SharedMemory {
+    return this.#state.memory.get(baseId) ?? { initializing: undefined, madeBy: 0 };
+  }
+
+  #setMemory(baseId: number, memory: SharedMemory): void {
+    this.#set({ memory: new Map(this.#state.memory).set(baseId, memory) });
+  }
+
+  #peers(baseId: number): SimulatedProcess[] {
+    return this.processes.filter((process) => process.baseId === baseId);
+  }
+
+  #noteDeath(process: SimulatedProcess, { code }: ProcessEnd): void {
+    for (const other of this.processes) {
+      if (isChildOf(other, process) && other.baseId === process.baseId && code !== 0)
+        this.#change(other, { parentCrashed: true });
+      if (other.baseId !== process.baseId && !process.seen && !process.sentAway)
+        this.#change(other, { successorDied: true });
+    }
+  }
+
+  #parentOf(process: SimulatedProcess): SimulatedProcess | undefined {
+    return this.#peers(process.baseId).find((other) => isChildOf(process, other));
+  }
+
+  #labelFor({ epoch, baseId }: { epoch: number; baseId: number }): string {
+    const first = this.#state.memory.keys().next().value ?? baseId;
+    let label = baseId === first ? `${epoch}` : `${epoch}b`;
+    while (this.processes.some((process) => process.label === label)) label += '+';
+    return label;
+  }
+
+  #change(process: SimulatedProcess, change: Partial<SimulatedProcess>): void {
+    this.#set({
+      processes: this.processes.map((other) => (other.pid === process.pid ? { ...other, ...change } : other)),
+    });
+  }
+
+  #set(change: Partial<HostState>): void {
+    this.#state = { ...this.#state, ...change };
+  }
+}
+
+function startKey({ generation, successorTried, successorDied }: SimulatedProcess): string {
+  return `f${generation.files};o${generation.orders};${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
+}
+
+function lifeKey({ live, seen, supersededSeen, sentAway, closed, parentCrashed, ...more }: SimulatedProcess): string {
+  const { undying, sick } = more;
+  return `${undying ? 'U' : ''}${sick ? 'I' : ''}${parentCrashed ? 'O' : ''}${live ? 'L' : ''}${seen ? 'S' : ''}${supersededSeen ? 'P' : ''}${sentAway ? 'E' : ''}${closed ? 'C' : ''}`;
+}

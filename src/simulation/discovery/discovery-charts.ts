@@ -1,0 +1,120 @@
+/** The statecharts of the push path with every effect scripted. Made once per set of machines: `provide` forgets what XState memorized. */
+import { type AnyActorRef, sendTo, setup } from 'xstate';
+import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
+import type { StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
+import type {
+  ConfigChange,
+  ContextBuilt,
+  ContextFailed,
+  ProxiesServe,
+  ServicesAwaited,
+  ServicesFailed,
+  ServicesSynced,
+} from '../../../machines/discovery/protocol.ts';
+import { type PublishedContext, pushMachine } from '../../../machines/discovery/push.machine.ts';
+import { pushQueueMachine } from '../../../machines/discovery/push-queue.machine.ts';
+import { type ServicesReading, serviceRegistryMachine } from '../../../machines/discovery/service-registry.machine.ts';
+import { type Running, scriptedCallback, scriptedPromise } from '../../debugger/explore/scripted-effect.ts';
+
+/** What a context is built for. */
+export type BuildInput = { forced: boolean; configs: string[] };
+
+/** What the effects ask of the world that they are in. */
+export interface PushEffectWorld {
+  building(call: Running<BuildInput>): void;
+  computing(call: Running<{ changes: ConfigChange[] }>): void;
+  computingStopped(call: AnyActorRef): void;
+  registriesWatched(effect: AnyActorRef): void;
+  serverStarted(server: AnyActorRef): void;
+  serve(order: ProxiesServe): void;
+  streamOpened(effect: Running<{ connection: number }>): void;
+  execute(connection: number, order: StreamOrder): void;
+}
+
+/** The world that a system's actors live in. */
+export const pushWorldOf = new WeakMap<object, PushEffectWorld>();
+const world = ({ system }: { system: object }): PushEffectWorld => {
+  const found = pushWorldOf.get(system);
+  if (found === undefined) throw new Error('an effect outside of any world');
+  return found;
+};
+
+/** The machines of the push path; a test hands in a broken one. */
+export interface PushMachines {
+  push: typeof pushMachine;
+  queue: typeof pushQueueMachine;
+  connection: typeof adsConnectionMachine;
+  registry: typeof serviceRegistryMachine;
+}
+
+export const pushMachines: PushMachines = {
+  push: pushMachine,
+  queue: pushQueueMachine,
+  connection: adsConnectionMachine,
+  registry: serviceRegistryMachine,
+};
+
+export const debounce = { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true };
+
+export const firstLists = { firstListsMs: 30_000, askAgainMs: 1_000 };
+
+/**
+ * `push`, `push-queue`, `service-registry` and the server beside each other, as under `discovery`, whose start is that there
+ * are services before the first context; and a connection's chart.
+ */
+export function scriptedCharts({ push, queue, connection, registry }: PushMachines) {
+  const scriptedPush = push.provide({
+    actors: { buildContext: scriptedPromise<PublishedContext, BuildInput>((call) => world(call).building(call)) },
+  });
+  const server = scriptedCallback<ProxiesServe, undefined>({
+    start: (effect) => world(effect).serverStarted(effect.self),
+    receive: (effect, order) => world(effect).serve(order),
+  });
+  const scriptedRegistry = registry.provide({
+    actors: {
+      computeServices: scriptedPromise<ServicesReading, { changes: ConfigChange[] }>(
+        (call) => world(call).computing(call),
+        (call) => world(call).computingStopped(call.self),
+      ),
+      watchRegistries: scriptedCallback<{ type: never }, undefined>({
+        start: (effect) => world(effect).registriesWatched(effect.self),
+      }),
+    },
+  });
+  const discovery = setup({
+    types: {
+      input: {} as { throttle: number },
+      context: {} as { throttle: number },
+      events: {} as ContextBuilt | ContextFailed | ServicesAwaited | ServicesSynced | ServicesFailed,
+    },
+    actors: { push: scriptedPush, queue, server, registry: scriptedRegistry },
+  }).createMachine({
+    id: 'discovery',
+    context: ({ input }) => input,
+    invoke: [
+      { id: 'ads-server', systemId: 'ads-server', src: 'server' },
+      { id: 'push-queue', systemId: 'push-queue', src: 'queue', input: ({ context }) => context },
+      { id: 'push', systemId: 'push', src: 'push', input: debounce },
+      { id: 'service-registry', systemId: 'service-registry', src: 'registry', input: firstLists },
+    ],
+    entry: sendTo('service-registry', { type: 'services.load' }),
+    on: {
+      'services.synced': { actions: sendTo('push', { type: 'push.start' }) },
+      'services.awaited': {},
+      'services.failed': {},
+      'context.built': {},
+      'context.failed': {},
+    },
+  });
+  const scriptedConnection = connection.provide({
+    actors: {
+      stream: scriptedCallback<StreamOrder, { connection: number }>({
+        start: (effect) => world(effect).streamOpened(effect),
+        receive: (effect, order) => world(effect).execute(effect.input.connection, order),
+      }),
+    },
+  });
+  return { discovery, connection: scriptedConnection };
+}
+
+export type ScriptedCharts = ReturnType<typeof scriptedCharts>;

@@ -1,0 +1,146 @@
+/** A simulated client, as plain records: a sidecar that asks for all clusters, for their endpoints, and for one route. */
+import type { AdsRequest } from '../../../machines/discovery/ads-protocol.ts';
+import { clusterType, endpointType, isByName, routeType } from '../../../machines/discovery/ads-types.ts';
+import type { MeshType, Resources } from './discovery-mesh.ts';
+import type { WireResponse } from './discovery-stream.ts';
+
+export interface ClientState {
+  readonly delta: boolean;
+  /** Types that it asks for. */
+  readonly types: readonly MeshType[];
+  /** Of its stream; undefined without one. */
+  readonly connection: number | undefined;
+  /** Read, and not yet answered. */
+  readonly hands: readonly WireResponse[];
+  readonly has: Readonly<Record<string, Resources>>;
+  /** Names of endpoints that it has asked for on this stream. */
+  readonly asked: readonly string[];
+  /** Of the last response of each type on this stream. */
+  readonly nonces: Readonly<Record<string, string>>;
+  /** `type name=content` of what it rejected; `=gone` of removals. */
+  readonly rejected: readonly string[];
+}
+
+export interface Turn {
+  readonly client: ClientState;
+  /** What it sends, in this order. */
+  readonly requests: readonly AdsRequest[];
+}
+
+export function newClient(delta: boolean, types: readonly MeshType[]): ClientState {
+  return { delta, types, connection: undefined, hands: [], has: {}, asked: [], nonces: {}, rejected: [] };
+}
+
+/** A new stream; what it has it keeps. */
+export function connected(client: ClientState, connection: number): Turn {
+  const endpoints = Object.keys(client.has[clusterType] ?? {});
+  const next: ClientState = { ...client, connection, hands: [], nonces: {}, asked: endpoints };
+  const wanted: Partial<Record<MeshType, readonly string[]>> = {
+    [clusterType]: [],
+    ...(endpoints.length > 0 && { [endpointType]: endpoints }),
+    [routeType]: ['r'],
+  };
+  const requests = client.types.flatMap((type) => {
+    const names = wanted[type];
+    if (names === undefined) return [];
+    return [
+      client.delta
+        ? delta(type, { subscribe: names, known: Object.keys(client.has[type] ?? {}) })
+        : sotw(type, '', names),
+    ];
+  });
+  return { client: next, requests };
+}
+
+export function disconnected(client: ClientState): ClientState {
+  return { ...client, connection: undefined, hands: [], nonces: {}, asked: [] };
+}
+
+/** It takes the oldest response in its hands: applies it, acknowledges it, and asks for what it now lacks. */
+export function accepted(client: ClientState): Turn {
+  const [response, ...hands] = client.hands as [WireResponse, ...WireResponse[]];
+  const { typeUrl, nonce } = response;
+  const before = client.has[typeUrl] ?? {};
+  const isWhole = !client.delta && !isByName(typeUrl);
+  const merged: Record<string, number> = isWhole ? { ...response.resources } : { ...before, ...response.resources };
+  for (const name of response.removed) delete merged[name];
+  const applied: ClientState = {
+    ...client,
+    hands,
+    has: { ...client.has, [typeUrl]: merged },
+    nonces: { ...client.nonces, [typeUrl]: nonce },
+  };
+  const acknowledgement = client.delta ? delta(typeUrl, { nonce }) : sotw(typeUrl, nonce, namesOf(applied, typeUrl));
+  if (typeUrl !== clusterType || !client.types.includes(endpointType)) {
+    return { client: applied, requests: [acknowledgement] };
+  }
+  const asking = withEndpointsOf(applied);
+  return { client: asking.client, requests: [acknowledgement, ...asking.requests] };
+}
+
+/** It refuses the oldest response in its hands. */
+export function rejected(client: ClientState): Turn {
+  const [{ typeUrl, nonce, resources, removed }, ...hands] = client.hands as [WireResponse, ...WireResponse[]];
+  const isWhole = !client.delta && !isByName(typeUrl);
+  const left = isWhole ? Object.keys(client.has[typeUrl] ?? {}).filter((name) => !(name in resources)) : [];
+  const contents = Object.entries(resources).map(([name, content]) => `${typeUrl} ${name}=${content}`);
+  const removals = [...removed, ...left].map((name) => `${typeUrl} ${name}=gone`);
+  const next: ClientState = {
+    ...client,
+    hands,
+    nonces: { ...client.nonces, [typeUrl]: nonce },
+    rejected: [...new Set([...client.rejected, ...contents, ...removals])].sort(),
+  };
+  const request = client.delta
+    ? delta(typeUrl, { nonce, rejection: 'no' })
+    : { ...sotw(typeUrl, nonce, namesOf(next, typeUrl)), rejection: 'no' };
+  return { client: next, requests: [request] };
+}
+
+/** An answer that comes too late, to a response that nobody knows of any more. */
+export function stale(client: ClientState): Turn {
+  const request = client.delta ? delta(clusterType, { nonce: 'stale' }) : sotw(clusterType, 'stale', []);
+  return { client, requests: [request] };
+}
+
+/** Clusters have come or gone: so do the endpoints that it asks for. */
+function withEndpointsOf(client: ClientState): Turn {
+  const wanted = Object.keys(client.has[clusterType]!);
+  const added = wanted.filter((name) => !client.asked.includes(name));
+  const dropped = client.asked.filter((name) => !wanted.includes(name));
+  if (added.length + dropped.length === 0) return { client, requests: [] };
+  const has = Object.entries(client.has[endpointType] ?? {}).filter(([name]) => wanted.includes(name));
+  const next: ClientState = {
+    ...client,
+    asked: wanted,
+    has: { ...client.has, [endpointType]: Object.fromEntries(has) },
+  };
+  const request = client.delta
+    ? delta(endpointType, { subscribe: added, unsubscribe: dropped })
+    : sotw(endpointType, client.nonces[endpointType] ?? '', wanted);
+  return { client: next, requests: [request] };
+}
+
+/** What it says that it wants, in state of the world. */
+function namesOf(client: ClientState, typeUrl: string): readonly string[] {
+  if (typeUrl === endpointType) return client.asked;
+  return typeUrl === routeType ? ['r'] : [];
+}
+
+function sotw(typeUrl: string, nonce: string, names: readonly string[]): AdsRequest {
+  return { protocol: 'sotw', typeUrl, nonce, names, rejection: null };
+}
+
+function delta(
+  typeUrl: string,
+  more: {
+    nonce?: string;
+    subscribe?: readonly string[];
+    unsubscribe?: readonly string[];
+    known?: readonly string[];
+    rejection?: string;
+  },
+): AdsRequest {
+  const { nonce = '', subscribe = [], unsubscribe = [], known = [], rejection = null } = more;
+  return { protocol: 'delta', typeUrl, nonce, subscribe, unsubscribe, known, rejection };
+}

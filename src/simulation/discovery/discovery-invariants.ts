@@ -1,0 +1,202 @@
+/**
+ * What must never be on the push path. Each is checked from outside: against what went over the wire, what the source has
+ * and what was ordered of the server, never against what a machine believes (but for what it says was acknowledged).
+ */
+import { clusterType, endpointType } from '../../../machines/discovery/ads-types.ts';
+import type { ClientState } from './discovery-client.ts';
+import { type Contents, type MeshType, meshTypes } from './discovery-mesh.ts';
+import type { StreamState, WireResponse } from './discovery-stream.ts';
+
+/** What went over a stream of one type, as somebody would note it who reads the wire. */
+export interface WireRecord {
+  /** Responses that the client has not answered, oldest first. */
+  readonly unanswered: readonly WireResponse[];
+  /** Names that it has asked for and was not sent since (`*`: all there is): they are sent whatever else is on its way. */
+  readonly asks: readonly string[];
+  /** The server need not wait for the word on the last response any more: its patience has run out. */
+  readonly overdue: boolean;
+  readonly lastNonce: string;
+  /** Names that the client wants, as it last said them where they count. */
+  readonly heard: string;
+  /** What was sent so far, later contents instead of earlier ones. */
+  readonly sent: Readonly<Record<string, number>>;
+  /** The last response that the client accepted while no later one was on its way. */
+  readonly accepted: { readonly nonce: string; readonly version: string };
+}
+
+export const noWire: WireRecord = {
+  unanswered: [],
+  asks: [],
+  overdue: false,
+  lastNonce: '',
+  heard: '',
+  sent: {},
+  accepted: { nonce: '', version: '' },
+};
+
+export type Wire = Readonly<Partial<Record<string, WireRecord>>>;
+
+/** What an invariant looks at. */
+export interface PushObserved {
+  readonly clients: readonly ClientState[];
+  readonly streams: ReadonlyMap<number, StreamState>;
+  readonly wires: ReadonlyMap<number, Wire>;
+  /** What the last published context holds. */
+  readonly published: Contents;
+  /** The first lists of all registries are there, or were waited for long enough. */
+  readonly mayServe: boolean;
+  /** Keys that were pushed while the client was there, and with which it was not served since. */
+  readonly owed: ReadonlyMap<number, readonly string[]>;
+  /** Connections that the server was ordered to serve, and has not reported; the living ones. */
+  readonly beingServed: readonly number[];
+  readonly throttle: number;
+  /** Responses that may be under way to a client that does not read; 0: any number. */
+  readonly window: number;
+  /** What a connection says was acknowledged. */
+  acknowledged(connection: number, type: MeshType): { readonly nonce: string; readonly version: string };
+  readonly failures: readonly string[];
+}
+
+export interface PushInvariant {
+  readonly name: string;
+  /** A response is about to go out; `wire` is as it was before. */
+  sending?(response: WireResponse, wire: Wire, contents: Contents, observed: PushObserved): string | undefined;
+  /** Something happened, and all is quiet again. */
+  always?(observed: PushObserved): string | undefined;
+  /** Nothing more will happen by itself. */
+  atRest?(observed: PushObserved): string | undefined;
+}
+
+/**
+ * A response that nobody asked for waits until the client has answered the one before, of its type; unless the client has
+ * been silent for as long as the server waits. What a client asks for is answered at once (§7.3 S3, S8; §7.4 D2, D4).
+ */
+export const oneOutstanding: PushInvariant = {
+  name: 'one response of a type is outstanding on a stream',
+  sending({ typeUrl, nonce }, wire) {
+    const { unanswered, asks, overdue } = wire[typeUrl] ?? noWire;
+    if (unanswered.length === 0 || asks.length > 0 || overdue) return undefined;
+    return `${nonce} follows ${unanswered.at(-1)!.nonce}, which the client has not answered`;
+  },
+};
+
+export const acknowledgedWasSent: PushInvariant = {
+  name: 'what counts as acknowledged was sent on that stream and accepted',
+  always(observed) {
+    for (const { connection } of observed.streams.values()) {
+      for (const type of meshTypes) {
+        const claimed = observed.acknowledged(connection, type);
+        const { accepted } = observed.wires.get(connection)?.[type] ?? noWire;
+        if (claimed.nonce !== accepted.nonce || claimed.version !== accepted.version)
+          return `${claimed.nonce} (${claimed.version}) on ${connection}; the client accepted ${accepted.nonce} (${accepted.version})`;
+      }
+    }
+    return undefined;
+  },
+};
+
+/** Make before break (§6.6): what a pushed response refers to, of the same context, was sent on the stream before. */
+export const clustersFirst: PushInvariant = {
+  name: 'clusters go before the endpoints and routes of their context',
+  sending({ typeUrl }, wire, contents) {
+    if (wire[typeUrl]?.asks.length !== 0) return undefined;
+    for (const earlier of meshTypes.slice(0, meshTypes.indexOf(typeUrl))) {
+      const sent = wire[earlier]?.sent;
+      if (sent === undefined) continue;
+      // Of endpoints it is sent those that it wants; what it has just asked for is an answer, no push.
+      const { heard, asks } = wire[earlier]!;
+      const names =
+        earlier === clusterType
+          ? Object.keys(contents[earlier])
+          : heard.split(',').filter((name) => !asks.includes(name));
+      for (const name of names) {
+        const content = contents[earlier][name];
+        if (content !== undefined && sent[name] !== content)
+          return `${short(typeUrl)} before ${short(earlier)} ${name}`;
+      }
+    }
+    return undefined;
+  },
+};
+
+/** Who is connected has what the source has of what it asks for, but for what it rejected. */
+export const everyoneConverges: PushInvariant = {
+  name: 'everyone converges',
+  atRest({ clients, published }) {
+    for (const [index, client] of clients.entries()) {
+      if (client.connection === undefined) return `client ${index} is not connected`;
+      for (const type of client.types) {
+        for (const name of wantedOf(client, type, published)) {
+          const should = published[type][name];
+          const has = client.has[type]?.[name];
+          if (has === should || client.rejected.includes(`${type} ${name}=${should ?? 'gone'}`)) continue;
+          return `client ${index} has ${short(type)} ${name}=${has ?? 'nothing'} instead of ${should ?? 'nothing'}`;
+        }
+      }
+    }
+    return undefined;
+  },
+};
+
+/** What is missing of a first list, a proxy would take for gone (§5.1). */
+export const listsFirst: PushInvariant = {
+  name: 'no proxy is served before the first lists',
+  always({ mayServe, streams }) {
+    const [first] = streams.keys();
+    return mayServe || first === undefined ? undefined : `${first} is connected`;
+  },
+};
+
+export const throttleHolds: PushInvariant = {
+  name: 'no more proxies are served at a time than allowed',
+  always({ beingServed, throttle }) {
+    return beingServed.length > throttle ? `${beingServed.join(', ')} with a throttle of ${throttle}` : undefined;
+  },
+};
+
+export const nobodyOverlooked: PushInvariant = {
+  name: 'no proxy is forgotten in the queue',
+  atRest({ owed, streams }) {
+    const [forgotten] = [...owed].filter(([connection, keys]) => streams.has(connection) && keys.length > 0);
+    return forgotten && `${forgotten[0]} was not served with ${forgotten[1].join(', ')}`;
+  },
+};
+
+/** An order a type; and no more responses than may wait for a client that does not read. */
+export const slowCostsLittle: PushInvariant = {
+  name: 'a slow proxy costs bounded memory',
+  always({ streams, window }) {
+    for (const { connection, orders, network } of streams.values()) {
+      if (new Set(orders.map(({ order }) => order.typeUrl)).size < orders.length)
+        return `${orders.length} orders wait on ${connection}: ${orders.map(({ order }) => short(order.typeUrl)).join(', ')}`;
+      if (window > 0 && network.length > window)
+        return `${network.length} responses lie in the network of ${connection}`;
+    }
+    return undefined;
+  },
+};
+
+export const noPushChartFails: PushInvariant = {
+  name: 'no chart fails',
+  always: ({ failures }) => failures[0],
+};
+
+export const pushInvariants: readonly PushInvariant[] = [
+  oneOutstanding,
+  acknowledgedWasSent,
+  clustersFirst,
+  everyoneConverges,
+  listsFirst,
+  throttleHolds,
+  nobodyOverlooked,
+  slowCostsLittle,
+  noPushChartFails,
+];
+
+/** Names that it should have, and those that it should not have any more. */
+function wantedOf(client: ClientState, type: MeshType, published: Contents): Iterable<string> {
+  if (type === endpointType) return client.asked;
+  return new Set([...Object.keys(published[type]), ...Object.keys(client.has[type] ?? {})]);
+}
+
+const short = (typeUrl: string): string => typeUrl.slice(typeUrl.lastIndexOf('.') + 1);

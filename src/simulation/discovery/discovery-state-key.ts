@@ -1,0 +1,114 @@
+/** Which states of the explored push path are the same: those with the same future. */
+import type { AnyActorRef } from 'xstate';
+import type { Line } from '../../../machines/discovery/push-line.ts';
+import type { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
+import { stateName } from '../../runtime/actors/actor-system.ts';
+import type { PushWorldState } from './discovery-exploration.ts';
+
+/** What says only how things came to be, or what people are told. */
+const told = ['updates', 'reasons', 'startedAt', 'sentAt', 'versionSent', 'versionAcked', 'version', 'lastError'];
+const constant = [
+  'debounceAfterMs',
+  'debounceMaxMs',
+  'debounceEndpoints',
+  'throttle',
+  'onlyType',
+  'patienceMs',
+  'congestionMs',
+  'maxNames',
+  'maxNameChars',
+];
+const left = new Set([...told, ...constant, 'resendsEndpoints', 'hearsLateNames', 'responses', 'types']);
+const keys = new WeakMap<object, string>();
+
+export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): string {
+  const {
+    changes,
+    faults,
+    contents,
+    made,
+    moved,
+    isListed,
+    isLate,
+    computing,
+    contexts,
+    build,
+    orders,
+    streams,
+    clients,
+    wires,
+    owed,
+  } = state;
+  let key = `${changes} ${faults} ${JSON.stringify(contents)}|`;
+  if (moved.length > 0 || !isListed) key += JSON.stringify(made);
+  key += `${moved.join()} ${isListed} ${isLate} ${computing !== undefined}|`;
+  const oldest = Math.min(contexts.length, ...[...streams.values()].map(({ context }) => context));
+  key += contexts
+    .slice(Math.max(0, oldest - 1))
+    .map(keyOf)
+    .join();
+  key += `|${build === undefined ? '' : keyOf(build.input) + keyOf(build.contents)}|${orders.map(keyOf).join()}|`;
+  for (const stream of streams.values()) key += keyOf(stream);
+  for (const client of clients) key += keyOf(client);
+  for (const wire of wires.values()) key += keyOf(wire);
+  for (const [connection, has] of owed) key += `${connection}:${has.join()};`;
+  key += system.zone.orderKey();
+  for (const actor of system.actors()) key += keyOfActor(actor);
+  return byRank(key);
+}
+
+/** Plain data, in short. What is immutable is read once. */
+function keyOf(value: object): string {
+  const known = keys.get(value);
+  if (known !== undefined) return known;
+  const key = JSON.stringify(value, (name, item: unknown) => {
+    if (left.has(name)) return undefined;
+    return item instanceof Set ? [...item] : item;
+  });
+  keys.set(value, key);
+  return key;
+}
+
+function keyOfActor(actor: AnyActorRef): string {
+  const snapshot = actor.getSnapshot() as { status: string; value?: never; context?: object };
+  if (snapshot.value === undefined) return '';
+  const known = keys.get(snapshot);
+  if (known !== undefined) return known;
+  const value = stateName(snapshot.value);
+  const key = `${actor.id} ${snapshot.status} ${value} ${keyOf(futureOf(snapshot.context ?? {}, value))}\n`;
+  keys.set(snapshot, key);
+  return key;
+}
+
+/** Of a context what counts: the order of changes, not their numbers; what is being built, not what was built. */
+function futureOf(context: object, value: string): object {
+  if ('line' in context) return relativeTo(context.line as Line);
+  return 'underWay' in context && !value.includes('building') ? { ...context, underWay: undefined } : context;
+}
+
+function relativeTo({ first, ...line }: Line): object {
+  return {
+    ...line,
+    waiting: line.waiting.map(({ connections, from }) => [connections, Math.max(0, from - first)]),
+    serving: line.serving.map(({ connection, next }) => [connection, next === null ? null : Math.max(0, next - first)]),
+  };
+}
+
+/** Of the nonces of a stream matters which are the same and which are later: the oldest that is still spoken of is 0. */
+function byRank(key: string): string {
+  const seen = new Map<string, number[]>();
+  for (const [, stream, number] of key.matchAll(nonce)) {
+    const numbers = seen.get(stream!) ?? [];
+    numbers.push(Number(number));
+    seen.set(stream!, numbers);
+  }
+  const ranks = new Map(
+    [...seen].map(([stream, numbers]) => [stream, [...new Set(numbers)].sort((a, b) => a - b)] as const),
+  );
+  return key.replace(
+    nonce,
+    (_, stream: string, number: string) => `n${stream}.${ranks.get(stream)!.indexOf(Number(number))};`,
+  );
+}
+
+const nonce = /n(\d+)\.(\d+);/g;

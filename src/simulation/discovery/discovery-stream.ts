@@ -1,0 +1,111 @@
+/**
+ * The server's end of a simulated xDS stream: what src/discovery/ads/ads-stream.ts and ads-sent.ts do with orders, as plain
+ * records. A response is not made while `window` of earlier ones have not left for a client that does not read.
+ */
+import type { ResponseOrder } from '../../../machines/discovery/ads-protocol.ts';
+import { clusterType, endpointType, isByName } from '../../../machines/discovery/ads-types.ts';
+import type { Contents, MeshType, Resources } from './discovery-mesh.ts';
+
+/** A response on the wire. */
+export interface WireResponse {
+  readonly typeUrl: MeshType;
+  readonly nonce: string;
+  readonly version: string;
+  readonly resources: Resources;
+  readonly removed: readonly string[];
+}
+
+export interface WaitingOrder {
+  readonly order: ResponseOrder;
+  readonly context: number;
+}
+
+export interface StreamState {
+  readonly connection: number;
+  /** Whose stream it is. */
+  readonly client: number;
+  readonly delta: boolean;
+  /** Orders whose turn has not come, with the context that they were given in. */
+  readonly orders: readonly WaitingOrder[];
+  /** Made and not yet read by the client. */
+  readonly network: readonly WireResponse[];
+  /** What the client was sent, by type. */
+  readonly sent: Readonly<Record<string, Resources>>;
+  /** Names of endpoints whose sending does not count any more: their clusters were sent after them. */
+  readonly forgotten: readonly string[];
+  readonly responses: number;
+  /** Number of the context that the node is served from. */
+  readonly context: number;
+}
+
+export function newStream(connection: number, client: number, delta: boolean, context: number): StreamState {
+  return {
+    connection,
+    client,
+    delta,
+    orders: [],
+    network: [],
+    sent: {},
+    forgotten: [],
+    responses: 0,
+    context,
+  };
+}
+
+/** What an order comes to: a response, or nothing to send. */
+export function answer(
+  stream: StreamState,
+  { order, context }: WaitingOrder,
+  contents: Contents,
+): { stream: StreamState; response: WireResponse | undefined } {
+  const typeUrl = order.typeUrl as MeshType;
+  const all = contents[typeUrl];
+  const now = order.names === '*' ? all : pick(all, order.names);
+  const before = stream.sent[typeUrl] ?? {};
+  const names = namesToSend(stream, order, before, now);
+  const gone = [...order.asked, ...Object.keys(before)].filter((name) => now[name] === undefined);
+  const removed =
+    stream.delta && (order.all || order.changed || order.asked.length > 0) ? [...new Set(gone)].sort() : [];
+  const isAnswer = order.all || order.asked.length > 0;
+  const isWholeChanged = !stream.delta && !isByName(typeUrl) && gone.length > 0;
+  const sent = order.all || order.changed ? now : { ...before, ...pick(now, order.asked) };
+  const remembered: StreamState = { ...stream, sent: { ...stream.sent, [typeUrl]: sent } };
+  if (!isAnswer && names.length === 0 && removed.length === 0 && !isWholeChanged) {
+    return { stream: remembered, response: undefined };
+  }
+  const isWhole = order.all || (!stream.delta && !isByName(typeUrl));
+  const resources = isWhole ? now : pick(now, names);
+  const responses = stream.responses + 1;
+  const nonce = `n${stream.connection}.${responses};`;
+  const response: WireResponse = { typeUrl, nonce, version: `${context}`, resources, removed };
+  return { stream: withForgotten({ ...remembered, responses }, typeUrl, order, names), response };
+}
+
+function namesToSend(
+  { forgotten }: StreamState,
+  order: ResponseOrder,
+  before: Resources,
+  now: Resources,
+): readonly string[] {
+  if (order.all) return Object.keys(now);
+  const changed = Object.keys(now).filter((name) => before[name] !== now[name]);
+  const again = order.typeUrl === endpointType ? forgotten : [];
+  const due = order.changed ? [...changed, ...again] : [];
+  return [...new Set([...order.asked, ...due])].filter((name) => now[name] !== undefined);
+}
+
+/** Endpoints of clusters that were sent are to be sent again; those that were sent are not. */
+function withForgotten(
+  stream: StreamState,
+  typeUrl: string,
+  { all, changed }: ResponseOrder,
+  names: readonly string[],
+): StreamState {
+  if (typeUrl === clusterType) return { ...stream, forgotten: [...new Set([...stream.forgotten, ...names])].sort() };
+  if (typeUrl !== endpointType) return stream;
+  return { ...stream, forgotten: all || changed ? [] : stream.forgotten.filter((name) => !names.includes(name)) };
+}
+
+function pick(resources: Resources, names: readonly string[]): Resources {
+  return Object.fromEntries(names.flatMap((name) => (name in resources ? [[name, resources[name]!]] : [])));
+}

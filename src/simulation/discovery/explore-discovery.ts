@@ -1,0 +1,79 @@
+/** The push path as `chartpilot explore --world discovery` and its tests see it: worlds, and runs written down as traces. */
+import { extname, join } from 'node:path';
+import type { InspectionEvent } from 'xstate';
+import { TraceChecker } from '../../debugger/check/check.ts';
+import { loadDiagrams } from '../../debugger/diagram/load.ts';
+import type { ExplorationSubject } from '../../debugger/explore/explore-command.ts';
+import type { World } from '../../debugger/explore/world.ts';
+import { createRecorder } from '../../runtime/actors/actor-system.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
+import type { TraceSink } from '../../runtime/trace/trace.ts';
+import { type ConformanceOptions, ConformingWorld } from '../exploration-conformance.ts';
+import { type PushMachines, pushMachines, scriptedCharts } from './discovery-charts.ts';
+import { type PushBounds, PushWorld, type PushWorldOptions } from './discovery-exploration.ts';
+import { meshTypes } from './discovery-mesh.ts';
+
+/** Beside this file, also in the bundle. */
+const helperModule = new URL(`./explore-discovery-helper${extname(import.meta.filename)}`, import.meta.url);
+
+export const defaultPushWorld: PushWorldOptions = {
+  clients: ['sotw', 'delta'],
+  types: meshTypes.slice(0, 2),
+  events: ['endpoint', 'cluster'],
+  throttle: 1,
+  window: 0,
+  settled: true,
+};
+
+/** What a helper in another thread is told. */
+export interface PushExplorationOrder {
+  readonly bounds: PushBounds;
+  readonly options: Partial<PushWorldOptions>;
+}
+
+/** The explored start begins where configuration is read already; bootstrap-detailed.mmd has it from its first stage. */
+const ofStart: ReadonlySet<string> = new Set(['services.load', 'services.awaited', 'services.synced', 'push.start']);
+
+function afterStart(inspect: (event: InspectionEvent) => void): (event: InspectionEvent) => void {
+  return (event) => {
+    if (event.type !== '@xstate.event' || !ofStart.has(event.event.type)) inspect(event);
+  };
+}
+
+export interface PushExploration extends ExplorationSubject {
+  begin(more?: Pick<PushWorldOptions, 'inspect'>): PushWorld;
+  /** A world in which departures from the sequence diagrams are violations, too. */
+  beginChecked(options?: ConformanceOptions): World;
+}
+
+export function explorePush(
+  bounds: PushBounds,
+  options: Partial<PushWorldOptions> & { machines?: Partial<PushMachines> } = {},
+): PushExploration {
+  const { machines, ...given } = options;
+  const charts = scriptedCharts({ ...pushMachines, ...machines });
+  const all = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
+  const diagrams = all.filter(({ file }) => /\/(push|push-queue|ads)\.mmd$/.test(file));
+  const begin: PushExploration['begin'] = (more = {}) =>
+    new PushWorld(charts, bounds, { ...defaultPushWorld, ...given, ...more });
+  const order: PushExplorationOrder = { bounds, options: given };
+  return {
+    bounds: { ...bounds, clients: (given.clients ?? defaultPushWorld.clients).length },
+    helper: { module: helperModule, world: order },
+    begin,
+    beginChecked: (more) =>
+      new ConformingWorld(({ inspect }) => begin({ inspect: afterStart(inspect) }), diagrams, more),
+    writeTrace(path: readonly string[], sink: TraceSink) {
+      const recorder = createRecorder({
+        program: 'pilot-discovery',
+        machines: [charts.discovery, charts.connection],
+        sinks: [sink],
+        now: () => 0,
+      });
+      recorder.observe(new TraceChecker(diagrams).feed);
+      const world = begin({ inspect: recorder.inspect });
+      for (const choice of path) world.apply(choice);
+      sink.close();
+    },
+  };
+}
