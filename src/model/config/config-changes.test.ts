@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from './config.ts';
-import { configEvents } from './config-changes.ts';
+import { needsPush } from './config-changes.ts';
 
 let version = 0;
 const config = (name: string, over: Partial<Config> = {}): Config => ({
@@ -16,20 +16,10 @@ const config = (name: string, over: Partial<Config> = {}): Config => ({
   ...over,
 });
 
-describe('the events between two lists of objects', () => {
-  it('are ordered by namespace, kind and name', () => {
-    const [a, b, c] = [config('b'), config('c'), config('a', { namespace: 'x' })];
-    const changed = config('b', { spec: { servers: [1] } });
-    expect(configEvents([a, b], [c, changed])).toEqual([
-      { type: 'update', previous: a, current: changed, needsPush: true },
-      { type: 'delete', previous: b },
-      { type: 'add', current: c },
-    ]);
-  });
-
-  it('are none for equal versions', () => {
+describe('an update of an object', () => {
+  it('needs no push when the version is the same', () => {
     const a = config('a');
-    expect(configEvents([a], [{ ...a }])).toEqual([]);
+    expect(needsPush(a, { ...a, spec: {} })).toBe(false);
   });
 
   it.each([
@@ -37,7 +27,7 @@ describe('the events between two lists of objects', () => {
     ["an annotation of Istio's", { annotations: { 'networking.istio.io/x': 'y' } }, true],
     ['the spec', { spec: { servers: [1] } }, true],
     ['the status', { status: { conditions: [] } }, true],
-  ])('need a push or not by what changed: %s', (_, over, needsPush) => {
-    expect(configEvents([config('a')], [config('a', over)])).toMatchObject([{ type: 'update', needsPush }]);
+  ])('needs a push or not by what changed: %s', (_, over, expected) => {
+    expect(needsPush(config('a'), config('a', over))).toBe(expected);
   });
 });
