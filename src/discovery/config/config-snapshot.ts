@@ -1,25 +1,39 @@
 import { hash } from 'node:crypto';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
+import { PersistentMap } from '../../model/collections/persistent-map.ts';
+import { SortedList } from '../../model/collections/sorted-list.ts';
 import { byAge, type Config, compareText, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { needsPush } from '../../model/config/config-changes.ts';
-import { type ConfigSet, configSetOf } from '../../model/push-context/build-push-context.ts';
+import { kinds } from '../../model/kinds/index.ts';
+import type { ConfigSet } from '../../model/push-context/build-push-context.ts';
 
 /** Objects by key (`Kind/namespace/name`); undefined: there is none any more. */
 export type ConfigEdits = ReadonlyMap<string, Config | undefined>;
 
-/** All configuration objects of one moment. Immutable. */
+/** Oldest first. */
+type Lists = Readonly<Record<string, SortedList<Config>>>;
+
+/**
+ * All configuration objects of one moment. Immutable: the next moment's shares with it all that did not change, so that an
+ * edit costs the same among fifty objects and among fifty thousand.
+ */
 export class ConfigSnapshot {
   static readonly empty = new ConfigSnapshot([]);
   readonly byKey: ReadonlyMap<string, Config>;
+  readonly #objects: PersistentMap<Config>;
+  /** Of the kinds that something is made of. */
+  readonly #lists: Lists;
   /** Sum of the hashes of what is in it, so that one object more or less costs one hash. */
   readonly #sum: bigint;
   #set: ConfigSet | undefined;
 
   /** @param configs no two of them with the same key */
   constructor(configs: readonly Config[], derived?: Derived) {
-    this.byKey = derived?.byKey ?? new Map(configs.map((config) => [configKeyText(configKeyOf(config)), config]));
+    this.#objects =
+      derived?.objects ?? PersistentMap.of(configs.map((config) => [configKeyText(configKeyOf(config)), config]));
+    this.byKey = this.#objects;
+    this.#lists = derived?.lists ?? listsOf(configs);
     this.#sum = derived?.sum ?? sumOf(this.byKey);
-    this.#set = derived?.set;
   }
 
   /** A hash of what is in it: equal for equal objects, whatever files they came from. */
@@ -27,9 +41,9 @@ export class ConfigSnapshot {
     return this.#sum.toString(16).padStart(16, '0');
   }
 
-  /** The objects by kind, oldest first. */
+  /** The objects by kind, oldest first. A kind's array is made when it is asked for, and stays the same until it is edited. */
   get set(): ConfigSet {
-    this.#set ??= configSetOf([...this.byKey.values()]);
+    this.#set ??= setOf(this.#lists);
     return this.#set;
   }
 
@@ -38,21 +52,17 @@ export class ConfigSnapshot {
    * itself does when nothing differs.
    */
   edited(edits: ConfigEdits): ConfigSnapshot {
-    const real = [...edits].filter(([key, config]) => this.byKey.get(key) !== config);
+    const real = [...edits].filter(([key, config]) => this.#objects.get(key) !== config);
     if (real.length === 0) return this;
-    const byKey = new Map(this.byKey);
     let sum = this.#sum;
     for (const [key, config] of real) {
-      const old = byKey.get(key);
+      const old = this.#objects.get(key);
       if (old !== undefined) sum -= hashOf(key, old);
-      if (config === undefined) byKey.delete(key);
-      else {
-        sum += hashOf(key, config);
-        byKey.set(key, config);
-      }
+      if (config !== undefined) sum += hashOf(key, config);
     }
-    const set = editedSet(this.set, this.byKey, real);
-    return new ConfigSnapshot([], { byKey, sum: BigInt.asUintN(64, sum), set });
+    const objects = editedMap(this.#objects, real);
+    const lists = editedLists(this.#lists, this.#objects, real);
+    return new ConfigSnapshot([], { objects, sum: BigInt.asUintN(64, sum), lists });
   }
 
   /** What became of the objects that differ from an earlier moment, by key: deletions first (spec/discovery.md §4.3). */
@@ -69,9 +79,9 @@ export class ConfigSnapshot {
 }
 
 interface Derived {
-  readonly byKey: ReadonlyMap<string, Config>;
+  readonly objects: PersistentMap<Config>;
+  readonly lists: Lists;
   readonly sum: bigint;
-  readonly set: ConfigSet;
 }
 
 function sumOf(byKey: ReadonlyMap<string, Config>): bigint {
@@ -84,56 +94,45 @@ function hashOf(key: string, { resourceVersion }: Config): bigint {
   return hash('sha1', `${key} ${resourceVersion}`, 'buffer').readBigUInt64BE();
 }
 
-function editedSet(
-  set: ConfigSet,
+function editedMap(
+  objects: PersistentMap<Config>,
+  edits: readonly (readonly [string, Config | undefined])[],
+): PersistentMap<Config> {
+  let left = objects;
+  for (const [key, config] of edits) if (config === undefined) left = left.without(key);
+  return left.withAll(edits.filter((edit): edit is readonly [string, Config] => edit[1] !== undefined));
+}
+
+function listsOf(configs: readonly Config[]): Lists {
+  const ofKind = Map.groupBy(configs, ({ kind }) => kind);
+  return Object.fromEntries(Object.keys(kinds).map((kind) => [kind, SortedList.of(ofKind.get(kind) ?? [], byAge)]));
+}
+
+function editedLists(
+  lists: Lists,
   before: ReadonlyMap<string, Config>,
   edits: readonly (readonly [string, Config | undefined])[],
-): ConfigSet {
-  const lists: Record<string, readonly Config[]> = { ...set };
+): Lists {
+  const result: Record<string, SortedList<Config>> = { ...lists };
   for (const [kind, ofKind] of Map.groupBy(edits, ([key]) => key.slice(0, key.indexOf('/')))) {
     const list = lists[kind];
     // A kind that nobody makes anything of.
     if (list === undefined) continue;
-    lists[kind] = ofKind.length > 32 ? resorted(list, before, ofKind) : edited(list, before, ofKind);
-  }
-  // The lists are those of the set, with objects of their own kinds.
-  return lists as unknown as ConfigSet;
-}
-
-function edited(
-  list: readonly Config[],
-  before: ReadonlyMap<string, Config>,
-  edits: readonly (readonly [string, Config | undefined])[],
-): readonly Config[] {
-  const result = [...list];
-  for (const [key, config] of edits) {
-    const old = before.get(key);
-    if (old !== undefined && config !== undefined && byAge(old, config) === 0) result[placeOf(result, old)] = config;
-    else {
-      if (old !== undefined) result.splice(placeOf(result, old), 1);
-      if (config !== undefined) result.splice(placeOf(result, config), 0, config);
-    }
+    const gone = ofKind.map(([key]) => before.get(key)).filter((config) => config !== undefined);
+    const added = ofKind.map(([, config]) => config).filter((config) => config !== undefined);
+    result[kind] = list.edited(gone, added);
   }
   return result;
 }
 
-function resorted(
-  list: readonly Config[],
-  before: ReadonlyMap<string, Config>,
-  edits: readonly (readonly [string, Config | undefined])[],
-): readonly Config[] {
-  const gone = new Set(edits.map(([key]) => before.get(key)));
-  const added = edits.flatMap(([, config]) => (config === undefined ? [] : [config]));
-  return [...list.filter((config) => !gone.has(config)), ...added].sort(byAge);
-}
-
-/** Index of the first that is not older. */
-function placeOf(list: readonly Config[], config: Config): number {
-  let [low, high] = [0, list.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (byAge(list[middle]!, config) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+/** The lists as arrays, each made when it is first looked at. */
+function setOf(lists: Lists): ConfigSet {
+  const set = Object.defineProperties(
+    {},
+    Object.fromEntries(
+      Object.entries(lists).map(([kind, list]) => [kind, { get: () => list.items, enumerable: true }]),
+    ),
+  );
+  // The lists are those of all kinds, with objects of their own kinds.
+  return set as ConfigSet;
 }

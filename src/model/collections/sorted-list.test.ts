@@ -1,0 +1,44 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { SortedList } from './sorted-list.ts';
+
+const byNumber = (a: number, b: number): number => a - b;
+
+it('is what a sorted array is after the same edits, and leaves earlier versions as they were', () => {
+  const number = fc.integer({ min: 0, max: 3_000 });
+  const edit = fc.record({ toggled: fc.uniqueArray(number, { maxLength: 90 }) });
+  const start = fc.uniqueArray(number, { maxLength: 1_500, size: 'max' });
+  fc.assert(
+    fc.property(start, fc.array(edit, { maxLength: 12 }), (first, edits) => {
+      let list = SortedList.of(first, byNumber);
+      let model = new Set(first);
+      const versions: [SortedList<number>, number[]][] = [];
+      for (const { toggled } of edits) {
+        versions.push([list, [...model].sort(byNumber)]);
+        const gone = toggled.filter((one) => model.has(one));
+        const added = toggled.filter((one) => !model.has(one));
+        list = list.edited(gone, added);
+        model = new Set([...[...model].filter((one) => !gone.includes(one)), ...added]);
+      }
+      versions.push([list, [...model].sort(byNumber)]);
+      for (const [version, expected] of versions) {
+        expect(version.items).toEqual(expected);
+        expect(version.length).toBe(expected.length);
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
+it('takes item after item at either end, and gives them back one after the other', () => {
+  let list = SortedList.of<number>([], byNumber);
+  for (let number = 0; number < 2_000; number++) list = list.edited([], [number, -1 - number]);
+  expect(list.items).toEqual(Array.from({ length: 4_000 }, (_, index) => index - 2_000));
+  for (let number = -2_000; number < 2_000; number++) list = list.edited([number], []);
+  expect([list.length, list.items]).toEqual([0, []]);
+});
+
+it('is the same array each time it is asked for one', () => {
+  const list = SortedList.of([2, 1], byNumber);
+  expect(list.items).toBe(list.items);
+});
