@@ -240,13 +240,17 @@ export type ReadinessAsked = { type: 'readiness.asked'; request: number };
  * whether its process lives and one of its ports answers. `admin or port`: the admin's word counts where there is one.
  */
 export type EnvoyAsk = { type: 'envoy.ask'; request: number; at: 'admin' | 'port' | 'admin or port' };
-/** status/http → status. */
+/**
+ * status/http → status. `refused`: the listeners that it refused at its start and does not have, and why; empty where none is
+ * known of. A port says nothing of them: there it is what the admin interface said last.
+ */
 export type EnvoyAnswered = {
   type: 'envoy.answered';
   request: number;
   by: 'admin' | 'port';
   live: boolean;
   detail: string;
+  refused: string;
 };
 /** status → status/http. The answer to a readiness call. */
 export type ReadinessAnswer = { type: 'readiness.answer'; request: number; ready: boolean; reason: string };

@@ -24,8 +24,8 @@ type HttpOrder = AdminUse | EnvoyAsk | ReadinessAnswer;
 type HttpReport = HttpListening | HttpFailed | ReadinessAsked | EnvoyAnswered | QuitRequested;
 
 /**
- * Answers "is this proxy ready?" (spec/agent.md §6): as long as some epoch serves and says so when it is asked. Asked is its
- * admin interface, not the statistics. While a child takes over the admin port, that port speaks for the child; and a child
+ * Answers "is this proxy ready?" (spec/agent.md §6): as long as some epoch serves all that it was started for, and says so when
+ * it is asked. Asked is its admin interface, not the statistics. While a child takes over the admin port, that port speaks for the child; and a child
  * that fails may leave nobody there (spec/envoy-hot-restart.md §9 step 7). Then the Envoy that serves is asked at a port that
  * it serves.
  */
@@ -42,6 +42,8 @@ export const statusMachine = setup({
   },
   guards: {
     isOff: ({ context }) => context.port === 0,
+    /** Live is not yet serving all that it was sent. */
+    lacksListeners: ({ event }) => event.type === 'envoy.answered' && event.live && event.refused !== '',
     saidByAdmin: ({ event }) => event.type === 'envoy.answered' && event.by === 'admin',
   },
   actions: {
@@ -66,6 +68,15 @@ export const statusMachine = setup({
         request,
         ready: live,
         reason: live ? '' : `Envoy's ${by === 'admin' ? 'admin interface' : 'port'} says: ${detail}`,
+      }),
+    ),
+    answerLacking: sendTo(
+      'http',
+      (_, { request, refused }: EnvoyAnswered): HttpOrder => ({
+        type: 'readiness.answer',
+        request,
+        ready: false,
+        reason: `Envoy lacks listeners that it refused: ${refused}`,
       }),
     ),
     useAdmin: sendTo('http', (_, { epoch, baseId }: ServingBegan): HttpOrder => ({ type: 'admin.use', epoch, baseId })),
@@ -118,7 +129,10 @@ export const statusMachine = setup({
           target: '.not serving',
           actions: { type: 'rememberReason', params: ({ event }) => ({ reason: event.reason }) },
         },
-        'envoy.answered': { actions: { type: 'answerAsEnvoy', params: ({ event }) => event } },
+        'envoy.answered': [
+          { guard: 'lacksListeners', actions: { type: 'answerLacking', params: ({ event }) => event } },
+          { actions: { type: 'answerAsEnvoy', params: ({ event }) => event } },
+        ],
       },
       initial: 'not serving',
       states: {
@@ -154,6 +168,7 @@ export const statusMachine = setup({
                 guard: 'saidByAdmin',
                 actions: { type: 'askEnvoy', params: ({ event }) => ({ request: event.request, at: 'port' as const }) },
               },
+              { guard: 'lacksListeners', actions: { type: 'answerLacking', params: ({ event }) => event } },
               { actions: { type: 'answerAsEnvoy', params: ({ event }) => event } },
             ],
             'handover.ended': 'serving on',

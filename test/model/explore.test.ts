@@ -37,7 +37,12 @@ import {
   noSecondBeginning,
   oneNotLive,
 } from '../../src/simulation/agent/invariants/starting.ts';
-import { eachStartIsToldOnce, readyIsTrue } from '../../src/simulation/agent/invariants/telling.ts';
+import {
+  eachStartIsToldOnce,
+  readyHasItsListeners,
+  readyIsSaid,
+  readyIsTrue,
+} from '../../src/simulation/agent/invariants/telling.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
@@ -288,6 +293,11 @@ const broken: Record<string, Broken> = {
       },
     },
   },
+  'C18: readiness that does not look whether Envoy refused a listener': {
+    finds: readyHasItsListeners,
+    within: bounds(0, 1, 0),
+    machines: { machines: { status: statusMachine.provide({ guards: { lacksListeners: () => false } }) } },
+  },
   'C20: a supervisor that does not look once more before it kills': {
     finds: liveIsNotKilled,
     within: bounds(1, 0, 0),
@@ -343,6 +353,40 @@ describe('caught by a shortest run:', () => {
     },
     120_000,
   );
+
+  describe('C18: an Envoy that lives without a listener that it refused', () => {
+    const lives = 'lack:0 admin:0 live:0 tick:start-limiter.refill tick:envoy-0.hold-back.over seen:0';
+    const from = (run: string, triggers: number, machines: Broken['machines'] = {}) => {
+      const agent = exploreAgent(bounds(triggers, 1, 0), machines);
+      return findShortest(() => {
+        const world = agent.begin();
+        for (const choice of run.split(' ')) world.apply(choice);
+        return world;
+      });
+    };
+
+    test('gets out of it by a good certificate', () => {
+      expectComplete(from(lives, 1));
+    });
+
+    test('never, if that is no news to its supervisor', () => {
+      const { found } = from(lives, 1, { ...supervisor({ guards: { isNews: () => false } }), invariants: [] });
+      expect(found?.violations[0]?.invariant).toBe(whatIsWantedIsReached);
+    });
+
+    test('is held against its successor, if that is not asked anew', () => {
+      const status = statusMachine.provide({
+        actions: {
+          useAdmin: enqueueActions(({ enqueue }, { epoch, baseId }) => {
+            if (epoch === 0) enqueue.sendTo('http', { type: 'admin.use', epoch, baseId });
+          }),
+        },
+      });
+      const replaced = `${lives} cert tick:cert-watcher.watchDelay prepared:1 admin:1 live:1 seen:1`;
+      const { found } = from(replaced, 2, { machines: { status }, invariants: [readyIsSaid] });
+      expect(found?.violations[0]?.invariant).toBe(readyIsSaid.name);
+    });
+  });
 
   test('a supervisor that never counts its tries: for ever, with nothing to disturb it', () => {
     const never = supervisor({

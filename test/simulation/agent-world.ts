@@ -111,6 +111,8 @@ export class AgentWorld {
   readonly judgements: boolean[] = [];
   readonly readiness: { ready: boolean; reason: string }[] = [];
   envoyLive = true;
+  /** Listeners that the Envoy that serves refused at its start. */
+  refused = '';
   /** The admin port is nobody's. */
   adminGone = false;
   /** A port of the Envoy that serves answers. */
@@ -250,12 +252,18 @@ export class AgentWorld {
   }
 
   /** What the Envoy that serves says when it is asked. */
-  #word(at: EnvoyAsk['at']): Pick<EnvoyAnswered, 'by' | 'live' | 'detail'> {
+  #word(at: EnvoyAsk['at']): Pick<EnvoyAnswered, 'by' | 'live' | 'detail' | 'refused'> {
+    const { refused } = this;
     if (at === 'port' || (at === 'admin or port' && this.adminGone)) {
-      return { by: 'port', live: this.portAnswers, detail: this.portAnswers ? 'port 15021 answers' : 'no answer' };
+      return {
+        by: 'port',
+        live: this.portAnswers,
+        detail: this.portAnswers ? 'port 15021 answers' : 'no answer',
+        refused,
+      };
     }
-    if (this.adminGone) return { by: 'admin', live: false, detail: 'connection refused' };
-    return { by: 'admin', live: this.envoyLive, detail: this.envoyLive ? 'LIVE' : '503' };
+    if (this.adminGone) return { by: 'admin', live: false, detail: 'connection refused', refused };
+    return { by: 'admin', live: this.envoyLive, detail: this.envoyLive ? 'LIVE' : '503', refused };
   }
 
   #snapshot(systemId: 'supervisor') {

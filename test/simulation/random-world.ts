@@ -209,7 +209,7 @@ export class RandomWorld implements RandomEffectWorld {
       const event = {
         type: 'envoy.answered',
         request: order.request,
-        ...this.host.word(order.at ?? 'admin', this.#adminOf),
+        ...this.host.word(order.at ?? 'admin', { baseId: this.#adminOf, lacks: false }),
       };
       report(http, event);
     }, ms);

@@ -50,7 +50,7 @@ test('what an epoch lacks from its start on is told until it is there', async ()
   const listeners = new LackingListeners(() => 0);
   listeners.begin();
   envoy.refused = ['tls'];
-  expect(await listeners.look(envoy)).toBe('it lacks listeners that it refused, tls: no tls');
+  expect(await listeners.look(envoy)).toBe('tls: no tls');
   // While its admin port is its child's.
   expect(listeners.problem).toContain('tls');
   envoy.refused = [];
@@ -77,7 +77,7 @@ test('what is refused later is not held against an epoch, nor against its succes
   expect(await listeners.look(envoy)).toContain('tls: no tls');
   // Of an Envoy that was not ready without it, the next one is not ready either.
   listeners.begin();
-  expect(await listeners.look(envoy)).toBe('it lacks listeners that it refused, tls: no tls');
+  expect(await listeners.look(envoy)).toBe('tls: no tls');
 });
 
 test('the real Envoy is live without a listener that it refused, and says which; an update that it refused is none', async () => {

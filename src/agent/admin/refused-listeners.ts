@@ -72,12 +72,12 @@ export class LackingListeners {
     this.#nextLookAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** Why the epoch is not ready, from its last answer; undefined: nothing is known against it. */
+  /** What the epoch lacks, and why, from its last answer; undefined: nothing is known against it. */
   get problem(): string | undefined {
     const lacking = [...(this.#lacking ?? [])].map(([name, why]) => `${name}: ${why}`);
     if (lacking.length === 0) return undefined;
     const more = lacking.length > 3 ? `, and ${lacking.length - 3} more` : '';
-    return `it lacks listeners that it refused, ${lacking.slice(0, 3).join('; ')}${more}`;
+    return `${lacking.slice(0, 3).join('; ')}${more}`;
   }
 
   /** @returns {@link problem}, after a look where it is time for one */

@@ -129,6 +129,7 @@ test('the admin interface that counts is the first one’s until another is name
 
 test('an Envoy that lives without a listener that it refused is not ready, with the reason, until it has it', async () => {
   let refused = ['tls'];
+  let at: EnvoyAsk['at'] = 'port';
   const envoy = createHttpServer((asked, response) => {
     const configs = refused.map((name) => ({ name, error_state: { details: 'no certificate' } }));
     response.end(asked.url === '/ready' ? 'LIVE\n' : JSON.stringify({ configs }));
@@ -139,20 +140,20 @@ test('an Envoy that lives without a listener that it refused is not ready, with 
   const { url, told, order } = await serving({
     admins: adminInterfaces((envoy.address() as { port: number }).port),
     answer: (event) => {
-      const { request: asked, live, detail } = event as Told & { request: number; live: boolean; detail: string };
-      if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: asked, at: 'admin' };
+      const { request: asked, refused: lacking } = event as Told & { request: number; refused: string };
+      if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: asked, at };
       if (event.type !== 'envoy.answered') return undefined as never;
-      return { type: 'readiness.answer', request: asked, ready: live, reason: detail };
+      return { type: 'readiness.answer', request: asked, ready: lacking === '', reason: lacking };
     },
   });
   const status = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
   order({ type: 'admin.use', epoch: 0, baseId: 1 });
+  // Its child has the admin port already, and nobody has asked before.
   expect(await status()).toBe(503);
-  expect(told.at(-1)).toMatchObject({
-    by: 'admin',
-    live: false,
-    detail: 'it lacks listeners that it refused, tls: no certificate',
-  });
+  expect(told.at(-1)).toMatchObject({ by: 'port', refused: 'tls: no certificate' });
+  at = 'admin';
+  expect(await status()).toBe(503);
+  expect(told.at(-1)).toMatchObject({ by: 'admin', live: true, refused: 'tls: no certificate' });
   refused = [];
   expect(await status()).toBe(200);
   // Refused when it served already: what it has serves on.

@@ -78,6 +78,8 @@ class StatusEndpoint {
   #admin: AdminClient;
   #serving: EnvoyRun | undefined;
   readonly #listeners = new LackingListeners();
+  /** Over when it is known what the serving epoch lacks, or that it does not say. */
+  #firstLook: Promise<unknown> = Promise.resolve();
   #requests = 0;
   /** Undefined before the first answer. */
   #wasReady: boolean | undefined;
@@ -149,15 +151,17 @@ class StatusEndpoint {
     this.#admin = this.#environment.admins.of(baseId);
     this.#serving = { epoch, baseId };
     this.#listeners.begin();
+    // Nobody may ask before its child has the admin port.
+    this.#firstLook = this.#listeners.look(this.#admin);
   }
 
   async askEnvoy({ request, at }: EnvoyAsk): Promise<void> {
     const run = this.#serving ?? { epoch: 0, baseId: 0 };
     const { by, live, detail } = await askServingEnvoy(at, this.#admin, run, this.#environment.ports);
-    // Live is not yet serving all that it was sent. While the admin port is another one's, what it said before counts.
-    const lacking = live && (by === 'admin' ? await this.#listeners.look(this.#admin) : this.#listeners.problem);
-    if (lacking) this.#report({ type: 'envoy.answered', request, by, live: false, detail: lacking });
-    else this.#report({ type: 'envoy.answered', request, by, live, detail });
+    await this.#firstLook;
+    // While the admin port is another one's, what it said before counts.
+    const refused = by === 'admin' && live ? await this.#listeners.look(this.#admin) : this.#listeners.problem;
+    this.#report({ type: 'envoy.answered', request, by, live, detail, refused: refused ?? '' });
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -9,7 +9,7 @@ export interface Bounds {
   readonly triggers: number;
   /**
    * Crashes, refused bootstraps, failed spawns, processes that do not end, refused repairs, unusable certificates, processes
-   * that answer nobody or cannot be killed, configurations with which no Envoy is ever live.
+   * that answer nobody or cannot be killed, configurations with which no Envoy is ever live, or not with all its listeners.
    */
   readonly faults: number;
   /** SIGTERMs: 1 a stop, 2 a stop that may lose its patience. */

@@ -1,7 +1,7 @@
 /** What may happen next in an exploration, by name: docs/exploring.md has the table. */
 import type { Choice } from '../../debugger/explore/world.ts';
 import type { Zone } from '../../debugger/explore/zone.ts';
-import type { WorldState } from './exploration-state.ts';
+import { filesThatAreRead, type WorldState } from './exploration-state.ts';
 import type { Generation, SimulatedHost, SimulatedProcess } from './simulated-host.ts';
 
 /** What the choices depend on. */
@@ -31,6 +31,7 @@ export function* choicesIn({ state: s, host, zone, agentEnds }: Situation): Gene
     if (s.faults > 0) {
       yield bounded(`refuse:${epoch}`);
       yield bounded(`unspawnable:${epoch}`);
+      if (s.refused !== filesThatAreRead(s)) yield bounded(`lack:${epoch}`);
     }
   }
   if (repairIsUnderWay(s)) {
@@ -73,7 +74,7 @@ function answers(name: string, host: SimulatedHost): boolean {
 
 /** A probe that comes by would find it live. */
 export function isSeen(process: SimulatedProcess, { probes }: WorldState, host: SimulatedHost): boolean {
-  if (!process.live || process.sentAway || !probes.has(process.label)) return false;
+  if (!process.live || process.heldBack || process.sentAway || !probes.has(process.label)) return false;
   return host.hasAdmin(process) && host.isResponsive(process);
 }
 

@@ -3,6 +3,7 @@ import type { AnyActorRef } from 'xstate';
 import type { Violation } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/actors/actor-system.ts';
 import type { Bounds } from './exploration-bounds.ts';
+import type { ServingAdmin } from './simulated-host.ts';
 import type { Generation } from './simulated-process.ts';
 
 /** Immutable: every change makes a new one. */
@@ -22,6 +23,8 @@ export interface WorldState {
   readonly failures: number;
   /** What no Envoy ever becomes live with. */
   readonly unfit: Generation | undefined;
+  /** Contents of the files that no Envoy can use, though they were found good: it is live without its listener. */
+  readonly refused: number | undefined;
   /** Told to end once more when it waited for the last processes already. */
   readonly hurried: boolean;
   readonly stop: 'not ordered' | 'ordered' | 'deadline passed';
@@ -37,8 +40,7 @@ export interface WorldState {
   readonly signals: AnyActorRef | undefined;
   readonly watch: AnyActorRef | undefined;
   readonly http: AnyActorRef | undefined;
-  /** Whose admin interface the status server asks: a base id. */
-  readonly adminOf: number | undefined;
+  readonly adminOf: ServingAdmin;
   /** The next start fails: the operating system has no process to give. */
   readonly unspawnable: boolean;
   readonly violations: readonly Violation[];
@@ -55,6 +57,7 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     wanted: { files: 0, orders: 0 },
     failures: 0,
     unfit: undefined,
+    refused: undefined,
     hurried: false,
     stop: 'not ordered',
     restart: undefined,
@@ -66,10 +69,15 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     signals: undefined,
     watch: undefined,
     http: undefined,
-    adminOf: undefined,
+    adminOf: { baseId: undefined, lacks: false },
     unspawnable: false,
     violations: [],
   };
+}
+
+/** The contents that an Envoy is started with now. */
+export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): number {
+  return spoiled ? filesRead : files;
 }
 
 /**
@@ -77,13 +85,16 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
  * the agent should run, and how often it has failed, is of no consequence any more.
  */
 export function keyOfState(s: WorldState, mostFailures: number): string {
-  const calls = `${s.adminOf} ${[...s.preparing.keys()]}/${[...s.probes.keys()]}/${[...s.looking.keys()]}/${s.repairing?.baseId}/${s.releasing !== undefined}`;
+  const calls = `${s.adminOf.baseId}${s.adminOf.lacks ? 'K' : ''} ${[...s.preparing.keys()]}/${[...s.probes.keys()]}/${[...s.looking.keys()]}/${s.repairing?.baseId}/${s.releasing !== undefined}`;
   if (s.stop !== 'not ordered')
     return `${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
   const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.wanted.files};`;
   const failures = Math.min(s.failures, mostFailures);
   const unfit = s.unfit === undefined ? '' : `never f${s.unfit.files};o${s.unfit.orders};`;
-  return `${s.triggers} ${s.faults} ${s.stops}|${files}o${s.wanted.orders};${unfit} ${failures}|${s.restart ?? ''}|${calls}`;
+  // What nobody will be started with any more is of no consequence.
+  const isThere = s.refused !== undefined && s.refused === filesThatAreRead(s);
+  const refused = isThere ? `lacking f${s.refused};` : '';
+  return `${s.triggers} ${s.faults} ${s.stops}|${files}o${s.wanted.orders};${unfit}${refused} ${failures}|${s.restart ?? ''}|${calls}`;
 }
 
 /** What is constant, or says only how things came to be. */

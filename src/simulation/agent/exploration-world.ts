@@ -13,7 +13,7 @@ import { type Bounds, type ExplorationOptions, explorationBaseIds, explorationSe
 import { choicesIn, happenings, isSeen, isTrigger, natureNames } from './exploration-choices.ts';
 import { type EffectWorld, type ScriptedAgent, worldOf } from './exploration-effects.ts';
 import { type AgentSnapshot, Oversight } from './exploration-oversight.ts';
-import { byRank, firstState, keyOfActor, keyOfState, type WorldState } from './exploration-state.ts';
+import { byRank, filesThatAreRead, firstState, keyOfActor, keyOfState, type WorldState } from './exploration-state.ts';
 import { invariants } from './invariants/all.ts';
 import { SimulatedHost, type SimulatedProcess } from './simulated-host.ts';
 
@@ -162,10 +162,10 @@ export class ExplorationWorld implements World, EffectWorld {
       report(self, { type: 'process.failed', reason: 'EAGAIN' });
       return;
     }
-    const { files, filesRead, spoiled, wanted } = this.#state;
-    const generation = { files: spoiled ? filesRead : files, orders: wanted.orders };
+    const generation = { files: filesThatAreRead(this.#state), orders: this.#state.wanted.orders };
     const { epoch, baseId } = input;
-    const { pid } = this.#host.spawn({ epoch, baseId, generation, effect: self });
+    const lacks = generation.files === this.#state.refused;
+    const { pid } = this.#host.spawn({ epoch, baseId, generation, lacks, effect: self });
     report(self, { type: 'process.spawned', pid });
   }
 
@@ -219,8 +219,13 @@ export class ExplorationWorld implements World, EffectWorld {
         ...this.#host.word(order.at, this.#state.adminOf),
       });
     }
-    if (order.type === 'admin.use') this.#set({ adminOf: order.baseId });
+    if (order.type === 'admin.use') this.#set({ adminOf: { baseId: order.baseId, lacks: this.#hostLacks(order) } });
     if (order.type === 'readiness.answer') this.#oversight.hearReadiness(order);
+  }
+
+  /** It is asked once when it begins to serve: later its child may have the admin port. */
+  #hostLacks({ baseId }: AdminUse): boolean {
+    return this.#host.processes.some((one) => one.baseId === baseId && this.#host.hasAdmin(one) && one.lacks);
   }
 
   openStatus(http: AnyActorRef | undefined): void {
@@ -246,6 +251,11 @@ export class ExplorationWorld implements World, EffectWorld {
       case 'prepared':
       case 'unspawnable':
         this.#prepared(subject, kind === 'unspawnable');
+        return;
+      case 'lack':
+        this.#spendFault();
+        this.#set({ refused: filesThatAreRead(this.#state) });
+        this.#prepared(subject, false);
         return;
       case 'refuse':
         this.#spendFault();
@@ -382,7 +392,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { http } = this.#state;
     const status = http?._parent;
     if (http === undefined || status === undefined) return;
-    const moment = `${stateName(status.getSnapshot().value)} ${this.#host.readinessKey(this.#state.adminOf)}`;
+    const moment = `${this.ending} ${stateName(status.getSnapshot().value)} ${this.#host.readinessKey(this.#state.adminOf)}`;
     if (this.#asked.has(moment)) return;
     this.#asked.add(moment);
     report(http, { type: 'readiness.asked', request: 0 });

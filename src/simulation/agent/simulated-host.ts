@@ -32,6 +32,15 @@ interface SharedMemory {
   readonly madeBy: number;
 }
 
+/** Whose admin interface the status server asks, and what it knows of the Envoy that serves there. */
+export interface ServingAdmin {
+  readonly baseId: number | undefined;
+  /** It had refused a listener when it was first asked. */
+  readonly lacks: boolean;
+}
+
+const refusedListener = 'tls: no certificate that Envoy takes';
+
 interface HostState {
   readonly processes: readonly SimulatedProcess[];
   readonly memory: ReadonlyMap<number, SharedMemory>;
@@ -39,6 +48,9 @@ interface HostState {
   readonly admin: ReadonlyMap<number, number>;
   readonly spawned: number;
 }
+
+/** What lacks a listener is called live all the same after so long (src/agent/admin/live-probe.ts). */
+const listenersLimitMs = 25_000;
 
 const hosts = new WeakMap<object, { host: SimulatedHost; process: () => SimulatedProcess }>();
 type Self = { self: AnyActorRef };
@@ -57,6 +69,7 @@ export const envoyOnHost = simulatedEnvoyMachine.provide({
     clearInitializing: onHost((host, process) => host.initialized(process)),
     takeAdmin: onHost((host, process) => host.takeAdmin(process)),
     closeListeners: onHost((host, process) => host.closeListeners(process)),
+    endHoldBack: onHost((host, process) => host.endHoldBack(process)),
     giveUpAdmin: onHost((host, process) => host.giveUpAdmin(process)),
     tellParentLive: onHost((host, process) => host.becameLive(process)),
     sendParentAway: onHost((host, process) => host.sendAway(process)),
@@ -106,6 +119,9 @@ export class SimulatedHost {
     this.#watch.spawning(run);
     this.noteTry(run.baseId);
     const reception = this.#reception(run.epoch, run.baseId);
+    const { lacks = false } = run;
+    // Who has a parent has taken its place, and is called live.
+    const heldBackMs = lacks && run.epoch === 0 && reception === 'accepted' ? listenersLimitMs : undefined;
     const pid = this.#state.spawned + 1;
     const label = this.#labelFor(run);
     const parentShutdownMs = run.parentShutdownMs ?? this.#parentShutdownMs;
@@ -114,7 +130,14 @@ export class SimulatedHost {
     let started!: SimulatedProcess;
     this.#system.start(this.#envoy, {
       id: `envoy-${label}`,
-      input: { epoch: run.epoch, baseId: run.baseId, reception, parentShutdownMs, drainMs: run.drainMs ?? 0 },
+      input: {
+        epoch: run.epoch,
+        baseId: run.baseId,
+        reception,
+        parentShutdownMs,
+        drainMs: run.drainMs ?? 0,
+        heldBackMs,
+      },
       created: (envoy) => {
         hosts.set(envoy, { host: this, process: current });
         started = {
@@ -129,6 +152,8 @@ export class SimulatedHost {
           seen: false,
           undying: false,
           sick: false,
+          lacks,
+          heldBack: heldBackMs !== undefined,
           supersededSeen: false,
           sentAway: false,
           closed: false,
@@ -173,6 +198,10 @@ export class SimulatedHost {
   /** `POST /drain_listeners`: its listeners close at once, or gradually in its drain time; it stays (§4). */
   drainListeners(process: SimulatedProcess, { gradually = false } = {}): void {
     process.envoy.send({ type: gradually ? 'listeners.drain' : 'listeners.close' });
+  }
+
+  endHoldBack(process: SimulatedProcess): void {
+    this.#change(process, { heldBack: false });
   }
 
   closeListeners(process: SimulatedProcess): void {
@@ -244,23 +273,34 @@ export class SimulatedHost {
     return this.#state.admin.get(process.baseId) === process.pid;
   }
 
-  /** All that an answer of an Envoy depends on. */
-  readinessKey(baseId: number | undefined): string {
-    const words = [this.word('admin', baseId), this.word('admin or port', baseId), this.word('port', baseId)];
-    return words.map(({ by, live }) => `${by} ${live}`).join(' ');
+  /** All that an answer of an Envoy, and what is thought of it, depends on. */
+  readinessKey({ baseId, lacks }: ServingAdmin): string {
+    const words = (['admin', 'admin or port', 'port'] as const).map((at) => this.word(at, { baseId, lacks }));
+    const known = this.processes.map((process) => {
+      const accepts = this.isAccepting(process);
+      return `${process.seen}${accepts}${process.lacks}${this.isReadyFor(process)}`;
+    });
+    return `${words.map(({ by, live, refused }) => `${by} ${live} ${refused}`).join(' ')} ${known.join(' ')}`;
   }
 
   /** What Envoy says when it is asked there: whoever has the admin port of that base id; whoever takes connections. */
-  word(at: EnvoyAsk['at'], baseId: number | undefined): Pick<EnvoyAnswered, 'by' | 'live' | 'detail'> {
+  word(at: EnvoyAsk['at'], { baseId, lacks }: ServingAdmin): Omit<EnvoyAnswered, 'type' | 'request'> {
     const admin = this.processes.find(
       (process) => process.baseId === baseId && this.hasAdmin(process) && this.isResponsive(process),
     );
     if (at === 'admin' || (at === 'admin or port' && admin !== undefined)) {
       const live = admin?.live === true;
-      return { by: 'admin', live, detail: live ? 'LIVE' : '503' };
+      return { by: 'admin', live, detail: live ? 'LIVE' : '503', refused: live && admin.lacks ? refusedListener : '' };
     }
     const live = this.processes.some((process) => this.isAccepting(process));
-    return { by: 'port', live, detail: live ? 'the port answers' : 'connection refused' };
+    const detail = live ? 'the port answers' : 'connection refused';
+    return { by: 'port', live, detail, refused: lacks ? refusedListener : '' };
+  }
+
+  /** Its supervisor knows that it serves, it has all that it was started for, and it says so to whoever asks. */
+  isReadyFor(process: SimulatedProcess): boolean {
+    const serves = this.isAccepting(process) && this.isServing(process) && this.isResponsive(process);
+    return serves && process.seen && !process.lacks && !this.isDoomed(process);
   }
 
   /** The repair from outside (fact 2): only while no child is alive that may have set the flag. */
@@ -461,11 +501,11 @@ export class SimulatedHost {
   }
 }
 
-function startKey({ generation, successorTried, successorDied }: SimulatedProcess): string {
-  return `f${generation.files};o${generation.orders};${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
+function startKey({ generation, lacks, successorTried, successorDied }: SimulatedProcess): string {
+  return `${lacks ? 'K' : ''}f${generation.files};o${generation.orders};${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
 }
 
 function lifeKey({ live, seen, supersededSeen, sentAway, closed, parentCrashed, ...more }: SimulatedProcess): string {
-  const { undying, sick } = more;
-  return `${undying ? 'U' : ''}${sick ? 'I' : ''}${parentCrashed ? 'O' : ''}${live ? 'L' : ''}${seen ? 'S' : ''}${supersededSeen ? 'P' : ''}${sentAway ? 'E' : ''}${closed ? 'C' : ''}`;
+  const { undying, sick, heldBack } = more;
+  return `${undying ? 'U' : ''}${heldBack ? 'H' : ''}${sick ? 'I' : ''}${parentCrashed ? 'O' : ''}${live ? 'L' : ''}${seen ? 'S' : ''}${supersededSeen ? 'P' : ''}${sentAway ? 'E' : ''}${closed ? 'C' : ''}`;
 }

@@ -30,6 +30,10 @@ export interface SimulatedProcess {
   readonly undying: boolean;
   /** Works on, and answers nobody for a while: neither at its admin interface nor at its ports. */
   readonly sick: boolean;
+  /** It refused a listener at its start: it is live without it. */
+  readonly lacks: boolean;
+  /** And the probe does not call it live yet. */
+  readonly heldBack: boolean;
   /** Was told to end: by a signal, or by its child. */
   readonly sentAway: boolean;
   /** Was told to close its listeners. */
@@ -48,6 +52,8 @@ export interface SpawnOrder {
   readonly baseId: number;
   readonly generation: Generation;
   readonly effect: AnyActorRef;
+  /** It will refuse a listener: its certificate is none that Envoy can use. */
+  readonly lacks?: boolean;
   /** Where it is not the host's. */
   readonly parentShutdownMs?: number;
   /** For those that are told to drain gradually; in no time otherwise. */

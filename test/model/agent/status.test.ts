@@ -53,6 +53,18 @@ test('an answer of the admin port that comes during a hand-over is the child’s
   expect(world.events('envoy.ask').map(({ at }) => at)).toEqual(['admin', 'port']);
 });
 
+test('an Envoy that lives without a listener that it refused is not ready, also while its child starts', async () => {
+  const world = await AgentWorld.serving();
+  world.refused = 'tls: no certificate';
+  const notReady = { ready: false, reason: 'Envoy lacks listeners that it refused: tls: no certificate' };
+  expect(await world.ask()).toEqual(notReady);
+  await world.certificate('digest-1');
+  expect(await world.ask()).toEqual(notReady);
+  world.refused = '';
+  await goesLive(world);
+  expect(await world.ask()).toEqual(ready);
+});
+
 test('during a hand-over an Envoy whose port does not answer is not ready', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');

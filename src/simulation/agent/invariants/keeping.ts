@@ -41,7 +41,7 @@ export const onlyKillTheUnborn: Invariant = {
 export const liveIsNotKilled: Invariant = {
   name: 'never SIGKILL to an epoch that would say that it is live',
   signalling(process, signal, { host, stopOrdered }) {
-    if (signal !== 'SIGKILL' || stopOrdered || process.seen || process.sentAway) return undefined;
+    if (signal !== 'SIGKILL' || stopOrdered || process.seen || process.heldBack || process.sentAway) return undefined;
     if (!host.isServing(process) || !host.hasAdmin(process) || !host.isResponsive(process)) return undefined;
     return host.isDoomed(process) ? undefined : `SIGKILL to ${named(process)}, which serves; nobody has asked it`;
   },

@@ -9,6 +9,25 @@ export const readyIsTrue: Invariant = {
   },
 };
 
+/** Between two probes nobody but Envoy knows that a child has taken over. */
+export const readyHasItsListeners: Invariant = {
+  name: 'never ready while an Envoy serves without a listener that it refused',
+  answering({ ready }, { host }) {
+    const lacking = host.processes.filter((one) => one.seen && one.lacks && host.isAccepting(one));
+    return ready && lacking.length > 0 ? `ready; without a listener: ${listOf(lacking)}` : undefined;
+  },
+};
+
+/** Otherwise a good certificate would not bring back the traffic that a bad one had cost. */
+export const readyIsSaid: Invariant = {
+  name: 'ready while an Envoy serves all that it was started for',
+  answering({ ready, reason }, { host, stopOrdered, agentEnds }) {
+    if (ready || stopOrdered || agentEnds) return undefined;
+    const good = host.processes.filter((process) => host.isReadyFor(process));
+    return good.length === 0 ? undefined : `not ready (${reason}); serving: ${listOf(good)}`;
+  },
+};
+
 /** Logs and metrics count on it. */
 export const eachStartIsToldOnce: Invariant = {
   name: 'each start is told as decided, then as over',
