@@ -62,7 +62,7 @@ describe('the agent', () => {
 
   test('and in every run within a trigger, a fault and a stop it conforms to the sequence diagrams, too', () => {
     expectComplete(explore(() => exploreAgent(bounds(1, 1, 1)).beginChecked()));
-  }, 240_000);
+  }, 480_000);
 
   test.each([
     ['with one base id', bounds(1, 1, 0), { baseIds: [7] }],
