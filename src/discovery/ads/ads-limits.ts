@@ -1,4 +1,5 @@
 /** What bounds a client's share of the server. */
+import type { AddressPaceLimits } from './address-pace.ts';
 import type { StrangerLimits } from './strangers.ts';
 
 /** Times in milliseconds; each limit has the reference's default (spec/discovery.md §7.5). */
@@ -7,7 +8,7 @@ export interface AdsLimits {
   readonly streamsPerSecond?: number;
   /** Largest request. Default 4 MiB. */
   readonly maxRequestBytes?: number;
-  /** Streams of one TCP connection. Default 100 000. */
+  /** Streams of one TCP connection, once nodes have said by it who they are. Default 100 000. */
   readonly maxConcurrentStreams?: number;
   /** Names that a stream may be subscribed to, of all types together. Default 200 000. */
   readonly maxNames?: number;
@@ -19,6 +20,8 @@ export interface AdsLimits {
   readonly ackPatienceMs?: number;
   /** What connections by which nobody has said who is there are held to; each has a default. */
   readonly strangers?: Partial<StrangerLimits>;
+  /** What an address may use up without anything coming of it; each has a default. */
+  readonly addressPace?: Partial<AddressPaceLimits>;
   readonly keepaliveTimeMs?: number;
   readonly keepaliveTimeoutMs?: number;
   /** After this a connection is told to go elsewhere; 0 for never. Default 0. */
@@ -45,12 +48,18 @@ export const maxNodeBytes = 512 * 1024;
 /** `type~ip~pod.namespace~domain`, in characters; of Kubernetes' names the longest make 600. Of its cluster's name as well. */
 export const maxNodeIdLength = 1_024;
 
+export function maxStreamsOf({ maxConcurrentStreams = 100_000 }: AdsLimits): number {
+  return maxConcurrentStreams;
+}
+
 /** The limits in grpc-js' words. */
 export function channelOptions(limits: AdsLimits): Record<string, number> {
   return {
     'grpc.max_receive_message_length': limits.maxRequestBytes ?? 4 * 1024 * 1024,
     'grpc.max_send_message_length': -1,
-    'grpc.max_concurrent_streams': limits.maxConcurrentStreams ?? 100_000,
+    'grpc.max_concurrent_streams': maxStreamsOf(limits),
+    // Books about each stream that nobody reads.
+    'grpc.enable_channelz': 0,
     'grpc.keepalive_time_ms': limits.keepaliveTimeMs ?? 30_000,
     'grpc.keepalive_timeout_ms': limits.keepaliveTimeoutMs ?? 10_000,
     'grpc.keepalive_permit_without_calls': 1,

@@ -1,5 +1,6 @@
 /** What the ADS server tells those who count (metrics) and those who show (debug pages, status). */
 import type { NodeIdentity } from './resource-source.ts';
+import type { Refusal } from './strangers.ts';
 
 /** Why a response was sent. */
 export type ResponseCause = 'request' | 'push';
@@ -37,6 +38,10 @@ export interface AdsObserver {
   queueTime?(ms: number): void;
   /** A push that concerns a proxy was taken over by it so long after it was asked for, milliseconds (`pilot_proxy_convergence_time`). */
   converged?(ms: number): void;
+  /** A connection was refused, or ended because it was too busy (`pilot_xds_refused_connections_total`). */
+  connectionRefused?(why: Refusal): void;
+  /** An address is held off from now on (`pilot_xds_held_off_total`). */
+  addressHeldOff?(): void;
   /** A fan-out has reached all clients that were connected when it began; milliseconds since it was asked for. */
   pushFinished?(durationMs: number, clients: number): void;
 }

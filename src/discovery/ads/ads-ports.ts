@@ -2,42 +2,73 @@
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { parseListenAddress } from '../listen-address.ts';
-import { type AdsLimits, channelOptions } from './ads-limits.ts';
+import type { AddressPace } from './address-pace.ts';
+import { type AdsLimits, channelOptions, maxStreamsOf } from './ads-limits.ts';
 import { xdsMethods, xdsService } from './ads-services.ts';
 import { plaintext, type StreamKind, type StreamSecurity } from './ads-stream.ts';
-import { type AdsCall, sessionOf } from './ads-transport.ts';
+import type { AdsCall } from './ads-transport.ts';
 import { bindError } from './grpc-bind.ts';
-import { keepPace } from './session-pace.ts';
-import { Strangers, strangerLimits } from './strangers.ts';
+import { createInjector, type Injector, type SessionLimits } from './grpc-http2.ts';
+import { firstStreams } from './session-pace.ts';
+import { type Refusal, Strangers, strangerLimits } from './strangers.ts';
 
 export type Accept = (call: AdsCall, kind: StreamKind, security: StreamSecurity) => void;
+
+/** Told of what strangers are refused. */
+export interface RefusalListener {
+  refused(why: Refusal): void;
+  heldOff(address: string, forMs: number): void;
+}
+
+/** Where connections are handed over. */
+interface Injectors {
+  readonly ordinary: Injector;
+  /** For those of an address that is held off. */
+  readonly suspect: Injector;
+}
 
 /** The servers of one sort of port, and who is at the other end of their connections. */
 interface Ports {
   readonly server: Server;
   readonly strangers: Strangers;
-  /** Where connections are handed over: made with the first port. */
-  injector: { injectConnection(socket: Socket): void } | undefined;
+  /** Of the first port. */
+  injectors: Injectors | undefined;
 }
+
+const ordinary: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 250, resetsPerSecond: 250 };
+const suspect: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 20, resetsPerSecond: 5 };
 
 export class AdsPorts {
   /** A call does not say by which port it came: each server has the ports of one sort. */
   readonly #ports: { readonly plaintext: Ports; readonly secure: Ports };
   readonly #listeners = new Set<NetServer>();
+  readonly #maxStreams: number;
 
-  constructor(limits: AdsLimits, secure: StreamSecurity, accept: Accept) {
+  constructor(
+    limits: AdsLimits,
+    secure: StreamSecurity,
+    accept: Accept,
+    { pace, listener }: { pace: AddressPace; listener: RefusalListener },
+  ) {
+    this.#maxStreams = maxStreamsOf(limits);
     const newPorts = (security: StreamSecurity): Ports => {
       const server = new Server(channelOptions(limits));
-      const handlers = xdsMethods.map((kind) => {
-        const handle = (call: AdsCall): void => {
-          const session = sessionOf(call);
-          if (session !== undefined) keepPace(session);
-          accept(call, kind, security);
-        };
-        return [kind.path, handle] as const;
-      });
+      const handlers = xdsMethods.map(
+        (kind) => [kind.path, (call: AdsCall): void => accept(call, kind, security)] as const,
+      );
       server.addService(xdsService, Object.fromEntries(handlers));
-      return { server, strangers: new Strangers({ ...strangerLimits, ...limits.strangers }), injector: undefined };
+      const strangers = new Strangers({
+        limits: { ...strangerLimits, ...limits.strangers },
+        pace,
+        isSecure: security.isSecure,
+        maxStreams: this.#maxStreams,
+        refused: (why) => listener.refused(why),
+        heldOff: (address, forMs) => {
+          listener.heldOff(address, forMs);
+          for (const { strangers: all } of this.#all) all.calm(address);
+        },
+      });
+      return { server, strangers, injectors: undefined };
     };
     this.#ports = { plaintext: newPorts(plaintext), secure: newPorts(secure) };
   }
@@ -46,11 +77,9 @@ export class AdsPorts {
   listen(address: string, credentials: ServerCredentials | undefined): Promise<{ port: number }> {
     const { promise, resolve, reject } = Promise.withResolvers<{ port: number }>();
     const ports = this.#ports[credentials === undefined ? 'plaintext' : 'secure'];
-    const injector = ports.server.createConnectionInjector(credentials ?? ServerCredentials.createInsecure());
-    ports.injector ??= injector;
-    const listener = createServer({ noDelay: true }, (socket) => {
-      if (ports.strangers.admit(socket)) injector.injectConnection(socket);
-    });
+    const injectors = this.#createInjectors(ports, credentials ?? ServerCredentials.createInsecure());
+    ports.injectors ??= injectors;
+    const listener = createServer({ noDelay: true }, (socket) => letIn(socket, ports, injectors));
     listener.once('error', (error) => reject(bindError(address, error)));
     const { host = '', port } = parseListenAddress('address', address) ?? { port: 0 };
     listener.listen({ port, ...(host !== '' && { host }) }, () => {
@@ -62,10 +91,20 @@ export class AdsPorts {
 
   /** Takes a connection that came to another port without TLS. @returns false when nobody listens yet */
   take(socket: Socket): boolean {
-    const { injector, strangers } = this.#ports.plaintext;
-    if (injector === undefined || this.#listeners.size === 0) return false;
-    if (strangers.admit(socket)) injector.injectConnection(socket);
+    const { plaintext: ports } = this.#ports;
+    if (ports.injectors === undefined || this.#listeners.size === 0) return false;
+    letIn(socket, ports, ports.injectors);
     return true;
+  }
+
+  /** A stream was refused for reasons of ours. */
+  excuse({ isSecure }: StreamSecurity, peer: string): void {
+    this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.excuse(peer);
+  }
+
+  /** A node that was introduced has taken what it was sent. */
+  acknowledged({ isSecure }: StreamSecurity, peer: string): void {
+    this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.acknowledged(peer);
   }
 
   /** A node has said by a stream who it is. */
@@ -99,6 +138,18 @@ export class AdsPorts {
     }
   }
 
+  #createInjectors({ server, strangers }: Ports, credentials: ServerCredentials): Injectors {
+    const watch = {
+      sessionBegan: strangers.sessionBegan.bind(strangers),
+      streamBegan: strangers.streamBegan.bind(strangers),
+    };
+    const create = (limits: SessionLimits): Injector => {
+      const maxConcurrentStreams = Math.min(limits.maxConcurrentStreams, this.#maxStreams);
+      return createInjector(server, credentials, { ...limits, maxConcurrentStreams }, watch);
+    };
+    return { ordinary: create(ordinary), suspect: create(suspect) };
+  }
+
   #closeListeners(): void {
     for (const listener of this.#listeners) listener.close();
     this.#listeners.clear();
@@ -107,4 +158,8 @@ export class AdsPorts {
   get #all(): Ports[] {
     return Object.values(this.#ports);
   }
+}
+
+function letIn(socket: Socket, { strangers }: Ports, injectors: Injectors): void {
+  strangers.admit(socket, (isSuspect) => injectors[isSuspect ? 'suspect' : 'ordinary'].injectConnection(socket));
 }

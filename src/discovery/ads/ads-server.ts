@@ -10,6 +10,7 @@ import type { DrainOrder, PushToClient, StreamOrder } from '../../../machines/di
 import { isSubscribed } from '../../../machines/discovery/ads-watch.ts';
 import { type Recorder, startRoot } from '../../runtime/actors/actor-system.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { AddressPace, addressPaceLimits } from './address-pace.ts';
 import { type Admission, createAdmission } from './ads-admission.ts';
 import { streamLimits } from './ads-limits.ts';
 import type { ConnectionView } from './ads-observer.ts';
@@ -21,9 +22,11 @@ import type { AdsCall } from './ads-transport.ts';
 import { viewConnection } from './ads-view.ts';
 import { shortened } from './client-text.ts';
 import { PushRounds } from './push-rounds.ts';
+import { RepeatedLines } from './repeated-lines.ts';
 import { NameLists } from './request-names.ts';
 import { RequestTurns } from './request-turns.ts';
 import type { ResourceChange } from './resource-source.ts';
+import type { Refusal } from './strangers.ts';
 
 export type { AdsServerOptions } from './ads-server-options.ts';
 
@@ -89,6 +92,10 @@ class GrpcAdsServer implements AdsServer {
   readonly #comings = new RequestTurns();
   /** Connections whose client has told who it is. */
   readonly #joined = new Set<number>();
+  /** Of those, the ones that have not acknowledged anything yet. */
+  readonly #unproven = new Set<number>();
+  /** What strangers bring about again and again. */
+  readonly #lines: RepeatedLines;
   #count = 0;
   #isDraining = false;
   #whenEmpty: (() => void) | undefined;
@@ -120,7 +127,16 @@ class GrpcAdsServer implements AdsServer {
     });
     const { authenticators = [], checksIdentity = true } = options;
     const secure = { isSecure: true, authenticators, checksIdentity };
-    this.#ports = new AdsPorts(options.limits ?? {}, secure, (...stream) => this.#accept(...stream));
+    const pace = new AddressPace({ ...addressPaceLimits, ...options.limits?.addressPace }, () => performance.now());
+    const listener = {
+      refused: (why: Refusal) => observer.connectionRefused?.(why),
+      heldOff: this.#noteHeldOff.bind(this),
+    };
+    this.#lines = new RepeatedLines(logger, () => performance.now());
+    this.#ports = new AdsPorts(options.limits ?? {}, secure, (...stream) => this.#accept(...stream), {
+      pace,
+      listener,
+    });
   }
 
   take(socket: Socket): boolean {
@@ -172,6 +188,7 @@ class GrpcAdsServer implements AdsServer {
 
   close(): void {
     this.#isDraining = true;
+    this.#lines.end();
     this.#rounds.stop();
     this.#turns.stop();
     this.#comings.stop();
@@ -187,6 +204,7 @@ class GrpcAdsServer implements AdsServer {
 
   #accept(call: AdsCall, kind: StreamKind, security: StreamSecurity): void {
     if (this.#isDraining || this.#options.isReady?.() === false) {
+      this.#ports.excuse(security, call.getPeer());
       refuse(
         call,
         status.UNAVAILABLE,
@@ -253,6 +271,7 @@ class GrpcAdsServer implements AdsServer {
       stream.open((report) => {
         sendBack(report);
         if (report.type === 'node.accepted') this.#noteJoined(stream, report.node);
+        else if (report.type === 'request.received') this.#noteAcknowledged(input.connection);
       });
       return () => stream.dispose();
     });
@@ -260,6 +279,7 @@ class GrpcAdsServer implements AdsServer {
 
   #noteJoined({ number: connection, peer }: AdsStream, node: string): void {
     this.#joined.add(connection);
+    this.#unproven.add(connection);
     this.#admission.introduced(peer);
     const security = this.#connections.get(connection)?.security;
     if (security !== undefined) this.#ports.introduced(security, peer);
@@ -268,10 +288,27 @@ class GrpcAdsServer implements AdsServer {
     this.#options.joined?.(connection);
   }
 
+  /** That nodes live at an address is known when one of them has taken what it was sent. */
+  #noteAcknowledged(number: number): void {
+    if (!this.#unproven.has(number)) return;
+    const connection = this.#connections.get(number);
+    const watches = connection?.actor.getSnapshot().context.watches ?? {};
+    if (connection === undefined || !Object.values(watches).some(({ nonceAcked }) => nonceAcked !== '')) return;
+    this.#unproven.delete(number);
+    this.#ports.acknowledged(connection.security, connection.stream.peer);
+  }
+
+  #noteHeldOff(address: string, forMs: number): void {
+    this.#around.observer.addressHeldOff?.();
+    const why = 'an address is held off: too many connections and streams came by which no proxy said who it is';
+    this.#lines.warn(address, why, { address, seconds: forMs / 1_000 });
+  }
+
   #remove(number: number): void {
     const connection = this.#connections.get(number);
     if (connection === undefined) return;
     this.#connections.delete(number);
+    this.#unproven.delete(number);
     const { stream, security } = connection;
     if (this.#joined.delete(number)) {
       this.#ports.left(security, stream.peer);

@@ -7,7 +7,6 @@ import { Metadata, type ServerDuplexStream, status } from '@grpc/grpc-js';
 import type { EndCode } from '../../../machines/discovery/ads-protocol.ts';
 import { bytesIn, type ResponseParts } from './ads-response.ts';
 import type { Peer } from './authentication.ts';
-import type { PacedSession } from './session-pace.ts';
 
 export type AdsCall = ServerDuplexStream<Buffer, Buffer>;
 
@@ -133,13 +132,6 @@ function http2StreamOf(call: AdsCall): Http2Stream | undefined {
     inner = field(inner, 'nextCall');
   }
   return undefined;
-}
-
-/** The HTTP/2 session of a call; undefined where it cannot be had. */
-export function sessionOf(call: AdsCall): PacedSession | undefined {
-  const session = field(http2StreamOf(call), 'session');
-  const isSession = ['on', 'goaway', 'destroy'].every((method) => typeof field(session, method) === 'function');
-  return isSession ? (session as PacedSession) : undefined;
 }
 
 function field(of: unknown, name: string): unknown {

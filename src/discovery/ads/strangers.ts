@@ -2,9 +2,17 @@
  * TCP connections by which nobody has said yet who is there: they are closed after a while, and bounded by address and in
  * whole (see ConnectionBounds). A connection that never speaks, a TLS handshake that is never finished, an HTTP/2 session
  * without settings or without a stream are all the same here.
+ *
+ * What they use up is counted for their address over all of its connections (see AddressPace). While an address is held
+ * off, its new connections are refused before anything is set up for them, and connections by which too many streams began
+ * that came to nothing are told to calm down and ended. Where nodes live that were served, new connections wait in a line
+ * instead, and those that are let in may open a few streams until a node has said by them who it is.
  */
 import type { Socket } from 'node:net';
-import { ConnectionBounds } from '../../runtime/connection-bounds.ts';
+import { addressGroup, ConnectionBounds } from '../../runtime/connection-bounds.ts';
+import { AcceptLine, acceptLineLimits } from './accept-line.ts';
+import type { AddressPace } from './address-pace.ts';
+import { endBusy, keepPace, type PacedSession, StreamAllowance } from './session-pace.ts';
 
 export interface StrangerLimits {
   /** Until a stream has said who is there; and after the last such stream is gone. Default 30 s. */
@@ -29,54 +37,128 @@ export const strangerLimits: StrangerLimits = {
 };
 
 const sweepMs = 1_000;
+/** What a connection costs its address until it is introduced, in streams: a TLS handshake is a millisecond's work. */
+const connectionCosts = { plaintext: 2, tls: 8 } as const;
+/** What a session costs that was ended for its pings or settings. */
+const busySessionCost = 400;
+/** Streams that may come to nothing on a connection whose address is held off. */
+const mostWasted = 20;
+/** How much of what was wasted counts a second later. */
+const wasteKept = 0.9;
+
+/** Why a connection was refused or ended. */
+export type Refusal = 'address held off' | 'too many connections' | 'too busy';
+
+export interface StrangersOptions {
+  readonly limits: StrangerLimits;
+  readonly pace: AddressPace;
+  /** Whether the port has TLS. */
+  readonly isSecure: boolean;
+  /** Streams that one connection may have at the same time, once nodes have said by it who they are. */
+  readonly maxStreams: number;
+  readonly refused: (why: Refusal) => void;
+  /** An address is held off from now on. */
+  readonly heldOff: (group: string, forMs: number) => void;
+}
 
 interface Held {
   readonly socket: Socket;
+  readonly group: string;
   /** Streams by which a node has said who it is. */
   streams: number;
   wasIntroduced: boolean;
   /** When it was one of a stranger last, and what it had sent then. */
   since: number;
   bytes: number;
+  session: PacedSession | undefined;
+  allowance: StreamAllowance | undefined;
+  /** Streams that have come to nothing, or not yet to anything; those of long ago count less. */
+  wasted: number;
 }
 
 export class Strangers {
-  readonly #limits: StrangerLimits;
+  readonly #options: StrangersOptions;
   readonly #bounds: ConnectionBounds<Socket>;
+  readonly #line = new AcceptLine<Socket>(acceptLineLimits, Math.random);
   /** By `host:port`, as a stream tells its peer. */
   readonly #held = new Map<string, Held>();
   #timer: NodeJS.Timeout | undefined;
   #emptied: PromiseWithResolvers<void> | undefined;
 
-  constructor(limits: StrangerLimits) {
-    this.#limits = limits;
-    this.#bounds = new ConnectionBounds(limits);
+  constructor(options: StrangersOptions) {
+    this.#options = options;
+    this.#bounds = new ConnectionBounds(options.limits);
   }
 
-  /** @returns whether the connection may stay; else it is closed */
-  admit(socket: Socket): boolean {
+  /**
+   * Takes in a new connection, at once or when it is its turn, or closes it.
+   *
+   * @param begin sets it up. `isSuspect`: its address is held off
+   */
+  admit(socket: Socket, begin: (isSuspect: boolean) => void): void {
     // What breaks is somebody's connection, and nobody's failure.
     socket.on('error', () => socket.destroy());
-    if (!this.#bounds.admit(socket, socket.remoteAddress)) return false;
-    const peer = `${socket.remoteAddress}:${socket.remotePort}`;
-    this.#held.set(peer, { socket, streams: 0, wasIntroduced: false, since: performance.now(), bytes: 0 });
-    socket.once('close', () => {
-      if (this.#held.get(peer)?.socket === socket) this.#held.delete(peer);
-      if (this.#held.size > 0) return;
-      this.#stop();
-      this.#emptied?.resolve();
+    const { pace, refused } = this.#options;
+    const group = addressGroup(socket.remoteAddress);
+    if (!pace.isHeldOff(group)) {
+      if (this.#take(socket, group)) begin(false);
+    } else if (pace.hasNodes(group)) {
+      const turn = (): void => {
+        if (this.#take(socket, group)) begin(true);
+      };
+      if (!this.#line.add(group, socket, turn)) refused('address held off');
+    } else {
+      // Not destroy(): a connection that is closed from here is remembered by the system for a minute.
+      socket.resetAndDestroy();
+      refused('address held off');
+    }
+  }
+
+  /** The HTTP/2 session of a connection is there. */
+  sessionBegan(session: PacedSession, peer: string): void {
+    const held = this.#held.get(peer);
+    if (held === undefined) return;
+    held.session = session;
+    held.allowance = new StreamAllowance(session, this.#options.maxStreams);
+    keepPace(session, undefined, () => {
+      this.#options.refused('too busy');
+      this.#spend(held.group, busySessionCost);
     });
-    this.#timer ??= setInterval(() => this.#sweep(), Math.min(sweepMs, this.#limits.silentMs / 4)).unref();
-    return true;
+  }
+
+  /** A stream was begun by it, whatever it is for. */
+  streamBegan(peer: string): void {
+    const held = this.#held.get(peer);
+    if (held === undefined) return;
+    held.wasted++;
+    this.#spend(held.group, 1);
+    if (held.wasted > mostWasted && this.#options.pace.isHeldOff(held.group)) this.#calm(held);
+  }
+
+  /** A stream came to nothing for reasons of ours. */
+  excuse(peer: string): void {
+    const held = this.#held.get(peer);
+    if (held === undefined) return;
+    held.wasted = Math.max(0, held.wasted - 1);
+    this.#options.pace.giveBack(held.group, 1);
   }
 
   /** A node has said who it is by a stream from there. */
   introduced(peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined) return;
+    this.excuse(peer);
+    if (!held.wasIntroduced) this.#options.pace.giveBack(held.group, this.#connectionCost);
     held.streams++;
+    held.allowance?.grow(held.streams);
     held.wasIntroduced = true;
     this.#bounds.busy(held.socket);
+  }
+
+  /** A node that had said who it is has taken what it was sent. */
+  acknowledged(peer: string): void {
+    const held = this.#held.get(peer);
+    if (held !== undefined) this.#options.pace.noteNode(held.group);
   }
 
   /** Such a stream is gone. */
@@ -90,6 +172,7 @@ export class Strangers {
 
   /** Closes those by which nobody has ever said who is there. @returns when all others are gone */
   whenEmpty(): Promise<void> {
+    this.#line.clear();
     for (const { socket, wasIntroduced } of this.#held.values()) if (!wasIntroduced) socket.destroy();
     this.#emptied ??= Promise.withResolvers<void>();
     if (this.#held.size === 0) this.#emptied.resolve();
@@ -99,7 +182,55 @@ export class Strangers {
   /** Closes all that there are. */
   cut(): void {
     this.#stop();
+    this.#line.clear();
     for (const { socket } of this.#held.values()) socket.destroy();
+  }
+
+  /** An address is held off: what it is too busy with ends. */
+  calm(group: string): void {
+    for (const held of this.#held.values()) if (held.group === group && held.wasted > mostWasted) this.#calm(held);
+  }
+
+  #take(socket: Socket, group: string): boolean {
+    if (!this.#bounds.admit(socket, socket.remoteAddress)) {
+      this.#options.refused('too many connections');
+      return false;
+    }
+    const peer = `${socket.remoteAddress}:${socket.remotePort}`;
+    const since = performance.now();
+    const held: Held = {
+      ...{ socket, group, streams: 0, wasIntroduced: false, since, bytes: 0 },
+      ...{ session: undefined, allowance: undefined, wasted: 0 },
+    };
+    this.#held.set(peer, held);
+    socket.once('close', () => this.#forget(peer, socket));
+    this.#timer ??= setInterval(() => this.#sweep(), Math.min(sweepMs, this.#options.limits.silentMs / 4)).unref();
+    this.#spend(group, this.#connectionCost);
+    return true;
+  }
+
+  get #connectionCost(): number {
+    return this.#options.isSecure ? connectionCosts.tls : connectionCosts.plaintext;
+  }
+
+  #spend(group: string, units: number): void {
+    const forMs = this.#options.pace.spend(group, units);
+    if (forMs > 0) this.#options.heldOff(group, forMs);
+  }
+
+  /** One by which nodes are served goes on with them, unless it is the one that is too busy. */
+  #calm(held: Held): void {
+    held.wasted = 0;
+    this.#options.refused('too busy');
+    if (held.session === undefined) held.socket.destroy();
+    else endBusy(held.session);
+  }
+
+  #forget(peer: string, socket: Socket): void {
+    if (this.#held.get(peer)?.socket === socket) this.#held.delete(peer);
+    if (this.#held.size > 0) return;
+    this.#stop();
+    this.#emptied?.resolve();
   }
 
   #stop(): void {
@@ -108,9 +239,11 @@ export class Strangers {
   }
 
   #sweep(): void {
-    const { silentMs, maxSilentBytes } = this.#limits;
+    const { silentMs, maxSilentBytes } = this.#options.limits;
     const latest = performance.now() - silentMs;
-    for (const { socket, streams, since, bytes } of this.#held.values()) {
+    for (const held of this.#held.values()) {
+      held.wasted = Math.floor(held.wasted * wasteKept);
+      const { socket, streams, since, bytes } = held;
       if (streams > 0) continue;
       if (since <= latest || socket.bytesRead - bytes > maxSilentBytes) socket.destroy();
     }

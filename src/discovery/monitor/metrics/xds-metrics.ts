@@ -36,6 +36,8 @@ export class XdsMetrics implements AdsObserver {
   readonly #handled: Tally;
   readonly #messagesSent: Tally;
   readonly #messagesReceived: Tally;
+  readonly #refused: Tally;
+  readonly #heldOff: Tally;
   readonly #rejectGauges: ReadonlyMap<string, Gauge<'node' | 'err'>>;
   /** By node and gauge: a proxy is counted with its last rejection of a type. */
   readonly #rejections = new Map<string, Map<string, Rejection>>();
@@ -61,6 +63,15 @@ export class XdsMetrics implements AdsObserver {
     this.#expiredNonces = tally('pilot_xds_expired_nonce', 'Requests that answered an old response', 'type');
     this.#internalErrors = unlabelled('pilot_total_xds_internal_errors', 'Resources that could not be made');
     this.#writeTimeouts = unlabelled('pilot_xds_write_timeout', 'Responses whose client did not read in time');
+    this.#refused = tally(
+      'pilot_xds_refused_connections_total',
+      'Connections to the xDS ports that were refused, or ended because they were too busy',
+      'reason',
+    );
+    this.#heldOff = unlabelled(
+      'pilot_xds_held_off_total',
+      'Times that an address was held off, having opened too much by which no proxy said who it is',
+    );
     this.#configSize = new Distribution(
       registry,
       { name: 'pilot_xds_config_size_bytes', help: 'Size of responses' },
@@ -103,6 +114,14 @@ export class XdsMetrics implements AdsObserver {
   responseSent(typeUrl: string, { bytes }: { bytes: number }): void {
     this.#pushes.add(this.#shortType(typeUrl));
     this.#configSize.observe(bytes, isWatchable(typeUrl) ? typeUrl : this.#shortType(typeUrl));
+  }
+
+  connectionRefused(why: string): void {
+    this.#refused.add(why);
+  }
+
+  addressHeldOff(): void {
+    this.#heldOff.add('');
   }
 
   messageSent(method: string): void {

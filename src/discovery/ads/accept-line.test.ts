@@ -1,0 +1,77 @@
+import { EventEmitter } from 'node:events';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { AcceptLine } from './accept-line.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+class Connection extends EventEmitter {
+  destroyed = false;
+  destroy(): void {
+    this.destroyed = true;
+    this.emit('close');
+  }
+}
+
+/** @param randoms of which the last goes on for ever */
+function given(limits: Partial<ConstructorParameters<typeof AcceptLine>[0]> = {}, randoms = [0]) {
+  const line = new AcceptLine<Connection>({ spacingMs: 20, mostWaiting: 3, mostInWhole: 100, ...limits }, () =>
+    randoms.length > 1 ? randoms.shift()! : randoms[0]!,
+  );
+  const begun: string[] = [];
+  const add = (name: string, group = 'here') => {
+    const connection = new Connection();
+    const hasRoom = line.add(group, connection, () => void begun.push(name));
+    return { connection, hasRoom };
+  };
+  return { line, begun, add };
+}
+
+test('one of each address has its turn at a time, the longest waiting first', () => {
+  const { begun, add } = given();
+  for (const name of ['a', 'b', 'c']) add(name);
+  add('x', 'elsewhere');
+  expect(begun).toEqual([]);
+  vi.advanceTimersByTime(20);
+  expect(begun).toEqual(['a', 'x']);
+  vi.advanceTimersByTime(40);
+  expect(begun).toEqual(['a', 'x', 'b', 'c']);
+});
+
+test('who is gone has no turn', () => {
+  const { begun, add } = given();
+  add('a').connection.destroy();
+  add('b');
+  vi.advanceTimersByTime(20);
+  expect(begun).toEqual(['b']);
+});
+
+test('when more come than can wait any of them makes room, the newest among them', () => {
+  const { begun, add } = given({}, [0.3, 0.99]);
+  const waiting = ['a', 'b', 'c', 'd', 'e'].map((name) => add(name));
+  expect(waiting.map(({ connection }) => connection.destroyed)).toEqual([false, true, false, false, true]);
+  expect(waiting.map(({ hasRoom }) => hasRoom)).toEqual([true, true, true, true, false]);
+  vi.advanceTimersByTime(100);
+  expect(begun).toEqual(['a', 'c', 'd']);
+});
+
+test('all addresses together have a bound', () => {
+  const { add } = given({ mostInWhole: 2 });
+  expect(['a', 'b', 'c'].map((name) => add(name, `of ${name}`).hasRoom)).toEqual([true, true, false]);
+});
+
+test('who waits when it ends is closed', () => {
+  const { line, begun, add } = given();
+  const { connection } = add('a');
+  line.clear();
+  vi.advanceTimersByTime(100);
+  expect([connection.destroyed, begun]).toEqual([true, []]);
+  expect(add('b').hasRoom).toBe(true);
+  vi.advanceTimersByTime(20);
+  expect(begun).toEqual(['b']);
+});

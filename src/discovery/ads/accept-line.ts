@@ -1,0 +1,99 @@
+/**
+ * Where connections wait that come from an address that is held off and where nodes live: one of the strangers beside them
+ * is too busy, and nobody can tell yet which connection is whose. They are let in one at a time, the longest waiting first;
+ * nothing was set up for them until then. When more come than can wait, any of them makes room: a crowd does not push out
+ * the one among them that is a node with more than its share of chance.
+ */
+
+export interface AcceptLineLimits {
+  /** From one to the next of an address. Default 20 ms. */
+  readonly spacingMs: number;
+  /** Of one address: who is in the line has its turn within a second. Default 48. */
+  readonly mostWaiting: number;
+  /** Of all addresses. Default 1024. */
+  readonly mostInWhole: number;
+}
+
+export const acceptLineLimits: AcceptLineLimits = { spacingMs: 20, mostWaiting: 48, mostInWhole: 1_024 };
+
+/** What is used of a socket. */
+export interface WaitingConnection {
+  readonly destroyed: boolean;
+  destroy(): void;
+  once(event: 'close', listener: () => void): unknown;
+}
+
+interface Waiting<C> {
+  readonly connection: C;
+  readonly begin: () => void;
+}
+
+export class AcceptLine<C extends WaitingConnection> {
+  readonly #limits: AcceptLineLimits;
+  readonly #random: () => number;
+  readonly #lines = new Map<string, Waiting<C>[]>();
+  #count = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param random from 0 to below 1 */
+  constructor(limits: AcceptLineLimits, random: () => number) {
+    this.#limits = limits;
+    this.#random = random;
+  }
+
+  /**
+   * @param begin called when it is its turn, unless it is closed before
+   * @returns whether there was room; else it is closed
+   */
+  add(group: string, connection: C, begin: () => void): boolean {
+    const { mostWaiting, mostInWhole } = this.#limits;
+    const line = this.#lines.get(group) ?? [];
+    if (line.length < mostWaiting && this.#count >= mostInWhole) {
+      connection.destroy();
+      return false;
+    }
+    this.#lines.set(group, line);
+    line.push({ connection, begin });
+    this.#count++;
+    connection.once('close', () => this.#leave(group, connection));
+    this.#wake();
+    if (line.length <= mostWaiting) return true;
+    const { connection: unlucky } = line[Math.floor(this.#random() * line.length)]!;
+    this.#leave(group, unlucky);
+    unlucky.destroy();
+    return unlucky !== connection;
+  }
+
+  /** Closes all that wait. */
+  clear(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    for (const line of [...this.#lines.values()]) for (const { connection } of [...line]) connection.destroy();
+    this.#lines.clear();
+    this.#count = 0;
+  }
+
+  #wake(): void {
+    this.#timer ??= setTimeout(() => this.#turn(), this.#limits.spacingMs);
+  }
+
+  /** One of each address. */
+  #turn(): void {
+    this.#timer = undefined;
+    for (const [group, [first]] of [...this.#lines]) {
+      if (first === undefined) continue;
+      this.#leave(group, first.connection);
+      if (!first.connection.destroyed) first.begin();
+    }
+    if (this.#count > 0) this.#wake();
+  }
+
+  #leave(group: string, connection: C): void {
+    const line = this.#lines.get(group) ?? [];
+    const at = line.findIndex((waiting) => waiting.connection === connection);
+    if (at < 0) return;
+    line.splice(at, 1);
+    this.#count--;
+    if (line.length === 0) this.#lines.delete(group);
+  }
+}

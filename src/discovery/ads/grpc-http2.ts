@@ -1,0 +1,104 @@
+/**
+ * The HTTP/2 servers under a gRPC server, watched from the first byte of a session: grpc-js shows a session only with the
+ * first call of a method that it knows. Its HTTP/2 servers, and the options that it makes them with, are private fields of
+ * grpc-js 1.14, so they are looked for by what they can do; without them connections are served all the same, and bounded
+ * by their number alone.
+ */
+import type { EventEmitter } from 'node:events';
+import type { Server, ServerCredentials } from '@grpc/grpc-js';
+import { isEnded, type PacedSession } from './session-pace.ts';
+
+/** What is used of grpc-js' connection injector. */
+export interface Injector {
+  injectConnection(socket: import('node:net').Socket): void;
+}
+
+export interface Http2Watch {
+  /** Calls with `host:port`. */
+  sessionBegan(session: PacedSession, peer: string): void;
+  streamBegan(peer: string): void;
+}
+
+/** What nghttp2 lets a session do before it ends it. */
+export interface SessionLimits {
+  /** Streams at the same time, until the session is told another number. */
+  readonly maxConcurrentStreams: number;
+  /** Streams that the client resets, at once and again each second. */
+  readonly resetBurst: number;
+  readonly resetsPerSecond: number;
+}
+
+/** Frames that break the protocol, and streams beyond the limit, before a session is ended. */
+const mostInvalid = 100;
+/** Of a request's headers. */
+const maxHeaderBytes = 16 * 1024;
+
+/** Makes an HTTP/2 server of a gRPC server that connections are handed over to. */
+export function createInjector(
+  server: Server,
+  credentials: ServerCredentials,
+  limits: SessionLimits,
+  watch: Http2Watch,
+): Injector {
+  const options = field(server, 'commonServerOptions');
+  if (isRecord(options)) {
+    options.streamResetBurst = limits.resetBurst;
+    options.streamResetRate = limits.resetsPerSecond;
+    options.maxSessionInvalidFrames = mostInvalid;
+    options.maxSessionRejectedStreams = mostInvalid;
+    options.settings = { maxConcurrentStreams: limits.maxConcurrentStreams, maxHeaderListSize: maxHeaderBytes };
+  }
+  const injector = server.createConnectionInjector(credentials);
+  const newest = http2ServersOf(server).at(-1);
+  if (newest !== undefined) watchServer(newest, watch);
+  return injector;
+}
+
+/** The HTTP/2 servers of a gRPC server, in the order in which they were made. */
+export function http2ServersOf(server: Server): EventEmitter[] {
+  const servers = field(server, 'http2Servers');
+  return servers instanceof Map ? [...servers.keys()].filter(isEmitter) : [];
+}
+
+interface Stream {
+  readonly session?: PacedSession;
+  readonly destroyed: boolean;
+  readonly closed: boolean;
+  on(event: 'error', listener: () => void): unknown;
+}
+
+function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Watch): void {
+  const peers = new WeakMap<object, string>();
+  http2.prependListener('session', (session: PacedSession & { socket?: unknown }) => {
+    const peer = peerOf(session.socket);
+    peers.set(session, peer);
+    sessionBegan(session, peer);
+  });
+  const handlers = http2.listeners('stream') as ((...stream: unknown[]) => void)[];
+  http2.removeAllListeners('stream');
+  http2.on('stream', (stream: Stream, ...rest: unknown[]) => {
+    const { session } = stream;
+    if (session !== undefined) streamBegan(peers.get(session) ?? '');
+    // What was reset before it was looked at, or is the next of too many, costs no more than this.
+    if (session === undefined || isEnded(session) || stream.destroyed || stream.closed) stream.on('error', () => {});
+    else for (const handle of handlers) handle.call(http2, stream, ...rest);
+  });
+}
+
+function peerOf(socket: unknown): string {
+  return `${field(socket, 'remoteAddress')}:${field(socket, 'remotePort')}`;
+}
+
+function field(of: unknown, name: string): unknown {
+  return typeof of === 'object' && of !== null ? (of as Record<string, unknown>)[name] : undefined;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+function isEmitter(value: unknown): value is EventEmitter {
+  return ['prependListener', 'listeners', 'removeAllListeners', 'on'].every(
+    (method) => typeof field(value, method) === 'function',
+  );
+}

@@ -1,0 +1,151 @@
+/**
+ * HTTP/2 as a stranger may speak it: frames of any kind in any order, written to a plain socket. It reads no more than the
+ * types of the frames that come back, and keeps to no rule of the protocol that its user does not keep to.
+ */
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+
+export const frameTypes = {
+  data: 0,
+  headers: 1,
+  priority: 2,
+  reset: 3,
+  settings: 4,
+  ping: 6,
+  goaway: 7,
+  windowUpdate: 8,
+  continuation: 9,
+} as const;
+export type FrameType = keyof typeof frameTypes;
+
+export const flags = { endStream: 1, ack: 1, endHeaders: 4 } as const;
+
+export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+export const adsPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
+
+const headBytes = 9;
+const none = Buffer.alloc(0);
+
+export function frame(type: FrameType, flag: number, stream: number, payload: Uint8Array = none): Buffer {
+  const head = Buffer.alloc(headBytes);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = frameTypes[type];
+  head[4] = flag;
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+export function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+/** A number as HPACK writes it: what does not fit the prefix follows in groups of seven bits. */
+function integer(value: number, prefixBits: number, first: number): number[] {
+  const most = 2 ** prefixBits - 1;
+  if (value < most) return [first | value];
+  const bytes = [first | most];
+  let rest = value - most;
+  for (; rest >= 128; rest >>= 7) bytes.push((rest & 127) | 128);
+  return [...bytes, rest];
+}
+
+function text(value: string): Buffer {
+  const bytes = Buffer.from(value);
+  return Buffer.concat([Buffer.from(integer(bytes.length, 7, 0)), bytes]);
+}
+
+/** A field that no table remembers. */
+export function literal(name: string, value: string): Buffer {
+  return Buffer.concat([Buffer.from([0]), text(name), text(value)]);
+}
+
+/** A field that the dynamic table remembers, at index 62. */
+export function remembered(name: string, value: string): Buffer {
+  return Buffer.concat([Buffer.from([0x40]), text(name), text(value)]);
+}
+
+/** A field of the tables, by its index. */
+export function indexed(index: number): Buffer {
+  return Buffer.from(integer(index, 7, 0x80));
+}
+
+/** The header block of an xDS stream, as gRPC's clients send it. */
+export function requestHeaders(path = adsPath, more: readonly Uint8Array[] = []): Buffer {
+  const fields: [string, string][] = [
+    [':method', 'POST'],
+    [':scheme', 'http'],
+    [':path', path],
+    [':authority', 'x'],
+    ['content-type', 'application/grpc'],
+    ['te', 'trailers'],
+  ];
+  return Buffer.concat([...fields.map(([name, value]) => literal(name, value)), ...more]);
+}
+
+export interface RawHttp2Options {
+  readonly localAddress?: string;
+  readonly tls?: boolean;
+}
+
+/** One connection. What it is sent is read and forgotten, but for the kinds of frames and the first GOAWAY's code. */
+export class RawHttp2 {
+  readonly socket: Socket;
+  /** How many frames of each type came. */
+  readonly got = new Map<number, number>();
+  /** The code of the first GOAWAY. */
+  goaway: number | undefined;
+  /** The connection is over. */
+  readonly closed: Promise<void>;
+  #rest: Buffer = none;
+
+  constructor(port: number, { localAddress, tls = false }: RawHttp2Options = {}) {
+    const options = { port, host: '127.0.0.1', ...(localAddress !== undefined && { localAddress }) };
+    this.socket = tls
+      ? connectTls({ ...options, rejectUnauthorized: false, ALPNProtocols: ['h2'] })
+      : connect({ ...options, noDelay: true });
+    this.socket.on('error', () => {});
+    this.closed = new Promise((resolve) => this.socket.once('close', () => resolve()));
+    this.socket.on('data', (bytes: Buffer) => this.#read(bytes));
+  }
+
+  /** Connects and says what each connection begins with. @returns false when nobody took it */
+  async begin(settings: Uint8Array = none): Promise<boolean> {
+    this.send(preface, frame('settings', 0, 0, settings));
+    await Promise.race([new Promise((resolve) => this.socket.once('data', resolve)), this.closed]);
+    return !this.isOver;
+  }
+
+  get isOver(): boolean {
+    return this.socket.destroyed;
+  }
+
+  /** @returns false when what was sent has not left yet */
+  send(...frames: Uint8Array[]): boolean {
+    return this.isOver || this.socket.write(Buffer.concat(frames));
+  }
+
+  /** Sends, and waits until it has left or there is nobody any more. */
+  async flush(...frames: Uint8Array[]): Promise<void> {
+    if (this.send(...frames)) return;
+    await Promise.race([new Promise((resolve) => this.socket.once('drain', resolve)), this.closed]);
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+
+  #read(bytes: Buffer): void {
+    let rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
+    while (rest.length >= headBytes) {
+      const whole = headBytes + rest.readUIntBE(0, 3);
+      if (rest.length < whole) break;
+      const type = rest[3]!;
+      this.got.set(type, (this.got.get(type) ?? 0) + 1);
+      if (type === frameTypes.goaway) this.goaway ??= rest.readUInt32BE(headBytes + 4);
+      rest = rest.subarray(whole);
+    }
+    this.#rest = rest;
+  }
+}
