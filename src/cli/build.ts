@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { knownChartsFile } from '../debugger/visualize/known-charts.ts';
 import { drawOwnCharts } from '../debugger/visualize/own-charts.ts';
+import { thirdPartyNotices } from './third-party.ts';
 
 const root = join(import.meta.dirname, '../..');
 // Chunks are named after their content: those of earlier builds would stay for ever.
 rmSync(join(root, 'dist'), { recursive: true, force: true });
-await build({
+const programs = await build({
   absWorkingDir: root,
+  metafile: true,
   entryPoints: [
     ...['pilot-agent', 'pilot-discovery', 'chartpilot'].map((name) => ({ in: `src/cli/${name}.ts`, out: name })),
     // A thread needs a file of its own to begin with.
@@ -32,8 +34,9 @@ await build({
   },
 });
 // What generated tests import: beside a machine of somebody else's, and with that machine's XState.
-await build({
+const testRuntimes = await build({
   absWorkingDir: root,
+  metafile: true,
   entryPoints: ['src/debugger/generate/machine-test.ts', 'src/debugger/replay/replay-test.ts'],
   outdir: 'dist',
   outExtension: { '.js': '.mjs' },
@@ -47,8 +50,9 @@ await build({
   logLevel: 'warning',
 });
 // The debugger's page, with everything that it needs: it is served from here, and put into single files.
-await build({
+const page = await build({
   absWorkingDir: root,
+  metafile: true,
   entryPoints: [
     { in: 'visualize/main.tsx', out: 'page' },
     { in: 'visualize/page.css', out: 'page' },
@@ -74,3 +78,5 @@ cpSync(join(root, 'src/gen/envoy-api.binpb'), join(root, 'dist/envoy-api.binpb')
 // Read when a regular expression is first met that is not plain.
 cpSync(join(root, 'node_modules/re2js/build/index.cjs'), join(root, 'dist/re2js.cjs'));
 writeFileSync(join(root, knownChartsFile), JSON.stringify(await drawOwnCharts()));
+const bundles = [programs.metafile, testRuntimes.metafile, page.metafile];
+writeFileSync(join(root, 'dist/THIRD-PARTY.txt'), thirdPartyNotices(root, bundles));

@@ -37,9 +37,9 @@ export class MeshDirectory {
   readonly path: string;
   readonly meshConfigFile: string;
 
-  /** Copies the example below `root`. */
-  constructor(root: string, ports: MeshPorts, certificateDirectory: string) {
-    const examples = join(packageRoot(), 'examples');
+  /** Copies the example below `root`: that of this checkout, or of another installation of the package. */
+  constructor(root: string, ports: MeshPorts, certificateDirectory: string, installation = packageRoot()) {
+    const examples = join(installation, 'examples');
     this.path = join(root, 'mesh');
     this.meshConfigFile = join(root, 'mesh-config.yaml');
     cpSync(join(examples, 'mesh'), this.path, { recursive: true });

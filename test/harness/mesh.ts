@@ -26,7 +26,7 @@ import {
 } from './host-processes.ts';
 import { MeshDirectory, type MeshPorts } from './mesh-directory.ts';
 import { probe } from './probe.ts';
-import { Program } from './program.ts';
+import { Program, type ProgramOptions } from './program.ts';
 import { agentArguments, agentEnvironment, discoveryArguments } from './program-arguments.ts';
 
 export const sampleHost = 'sample.localhost';
@@ -47,6 +47,8 @@ export interface MeshOptions {
   readonly agentArgs?: readonly string[];
   /** More environment for every program. */
   readonly env?: NodeJS.ProcessEnv;
+  /** An empty folder into which the package was installed: its programs and its example are used, not this checkout's. */
+  readonly installedIn?: string;
   /** Where the agents' base-id locks lie; the agents' own default unless given. */
   readonly runDirectory?: string;
 }
@@ -88,6 +90,7 @@ export class Mesh {
   readonly #options: MeshOptions;
   readonly #controlPorts: ControlPorts;
   readonly #env: NodeJS.ProcessEnv;
+  readonly #binFolder: string | undefined;
   readonly #testRun = randomUUID();
   /** Base ids that Envoys of this mesh were seen with. */
   readonly #baseIds = new Set<number>();
@@ -106,7 +109,11 @@ export class Mesh {
     this.certificates = createServerCertificates(join(this.root, 'certs'), [sampleHost]);
     // Without a sidecar, its ingress port is v1 itself.
     const configuredPorts = options.sidecar === false ? { ...ports, sidecarIngress: ports.v1 } : ports;
-    this.directory = new MeshDirectory(this.root, configuredPorts, this.certificates.directory);
+    const { installedIn } = options;
+    const modules = installedIn === undefined ? undefined : join(installedIn, 'node_modules');
+    const installation = modules === undefined ? undefined : join(modules, 'chartpilot');
+    this.directory = new MeshDirectory(this.root, configuredPorts, this.certificates.directory, installation);
+    this.#binFolder = modules === undefined ? undefined : join(modules, '.bin');
     this.#env = { ...process.env, ...options.env, [testRunVariable]: this.#testRun };
   }
 
@@ -375,10 +382,15 @@ export class Mesh {
     return program;
   }
 
-  #surroundings(name: string): { env: NodeJS.ProcessEnv; cwd: string; logFile: string } {
+  #surroundings(name: string): Omit<ProgramOptions, 'args'> & { env: NodeJS.ProcessEnv } {
     // Whoever was still starting parts when the mesh was stopped must not leave them behind.
     if (this.#stopped) throw new Error(`${name} is not started: the mesh was stopped`);
-    return { env: this.#env, cwd: this.root, logFile: join(this.logDirectory, `${name}.log`) };
+    return {
+      env: this.#env,
+      cwd: this.root,
+      logFile: join(this.logDirectory, `${name}.log`),
+      ...(this.#binFolder !== undefined && { binFolder: this.#binFolder }),
+    };
   }
 
   async #ready(what: string, program: Program, port: number, path: string, deadlineMs = 20_000): Promise<void> {

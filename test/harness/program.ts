@@ -8,6 +8,8 @@ import { eventually } from './eventually.ts';
 import { endWithRunner } from './runner-watch.ts';
 
 export interface ProgramOptions {
+  /** The folder of the wrappers; `bin/` of this checkout unless given. */
+  readonly binFolder?: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
@@ -66,7 +68,7 @@ export class Program {
 
   /** Starts one of the wrappers in `bin/`, e.g. `pilot-agent`. It is its own process, with no shell that stays between. */
   static start(wrapper: string, options: ProgramOptions, name = wrapper): Program {
-    return Program.run(name, join(packageRoot(), 'bin', wrapper), options);
+    return Program.run(name, join(options.binFolder ?? join(packageRoot(), 'bin'), wrapper), options);
   }
 
   /** Starts any executable under a name for error messages. */

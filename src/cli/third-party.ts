@@ -1,0 +1,86 @@
+/** What of other people is in `dist/`, with the licences that want to go along with it. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Metafile } from 'esbuild';
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly license?: string;
+  readonly homepage?: string;
+  readonly repository?: string | { readonly url: string };
+}
+
+/** What is in `dist/` without being an input of a bundle. */
+const copied = ['re2js', '@grpc/grpc-js-xds'];
+
+/** What is to be said beyond a package's own words, and what stands in for a licence file that a package lacks. */
+const remarks: Readonly<Record<string, string>> = {
+  elkjs:
+    'It is used unchanged and under the Eclipse Public License 2.0, in dist/elk.bundled-*.mjs. Its source code is ' +
+    'available under that licence from the address above, at the version named.',
+  '@grpc/grpc-js-xds':
+    'Types and descriptors are generated from the .proto files in it: of Envoy, xDS, googleapis and protoc-gen-validate, ' +
+    'each under the Apache License 2.0, which is in the file LICENSE of this package. No code of it is in here.',
+  '@bufbuild/protobuf':
+    'The Apache License 2.0 is in the file LICENSE of this package. Of Google Inc. is the code that reads and writes ' +
+    'variable-length integers.',
+};
+
+/** Licences that stand at the top of a source file: package → file. */
+const inSource: Readonly<Record<string, string>> = { '@bufbuild/protobuf': 'dist/esm/wire/varint.js' };
+
+/**
+ * The text of `dist/THIRD-PARTY.txt`.
+ *
+ * @param root where `node_modules` is
+ * @throws Error when a package is bundled whose licence nobody has looked at: it has no licence file, and no remark above
+ */
+export function thirdPartyNotices(root: string, metafiles: readonly Metafile[]): string {
+  const folders = new Set(copied.map((name) => `node_modules/${name}`));
+  for (const { inputs } of metafiles) {
+    for (const input of Object.keys(inputs)) {
+      const folder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0];
+      if (folder !== undefined) folders.add(folder);
+    }
+  }
+  const notices = [...folders].map((folder) => noticeOf(join(root, folder)));
+  return [
+    'chartpilot is under the Apache License 2.0 (LICENSE). The programs in dist/ contain code of these packages.\n',
+    ...[...new Set(notices)].sort(),
+  ].join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+function noticeOf(folder: string): string {
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+  const { name, version, license } = manifest;
+  const texts = readdirSync(folder)
+    .filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
+    .sort()
+    .map((file) => readFileSync(join(folder, file), 'utf8').trim());
+  const source = inSource[name];
+  if (source !== undefined) texts.push(headOf(readFileSync(join(folder, source), 'utf8')));
+  if (texts.length === 0 && remarks[name] === undefined) {
+    throw new Error(`${folder} has no licence file: say in ${import.meta.filename} what is to be told of it`);
+  }
+  const paragraphs = [`${name} ${version}\n${license ?? 'see below'}\n${addressOf(manifest)}`, remarks[name], ...texts];
+  return `${paragraphs.filter((paragraph) => paragraph !== undefined).join('\n\n')}\n`;
+}
+
+function addressOf({ name, homepage, repository }: Manifest): string {
+  const url = typeof repository === 'string' ? repository : repository?.url;
+  // npm reads `owner/name` as a repository of GitHub.
+  return (homepage ?? url ?? `the npm package ${name}`)
+    .replace(/^git\+/, '')
+    .replace(/^[\w.-]+\/[\w.-]+$/, 'https://github.com/$&');
+}
+
+/** The comment at the top of a source file. */
+function headOf(text: string): string {
+  const lines = text.split('\n');
+  const end = lines.findIndex((line) => !line.startsWith('//'));
+  return lines
+    .slice(0, end)
+    .map((line) => line.replace(/^\/\/ ?/, ''))
+    .join('\n');
+}

