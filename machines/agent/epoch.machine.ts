@@ -98,6 +98,7 @@ export const epochMachine = setup({
   },
   guards: {
     isUnreachable: (_, params: { prepared: Prepared }) => 'unreachable' in params.prepared,
+    hadTakenOver: ({ event }) => event.type === 'process.exited' && event.tookOverWithinMs !== undefined,
     wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0,
   },
   actions: {
@@ -264,10 +265,21 @@ export const epochMachine = setup({
             'probe.waiting': {
               actions: { type: 'reportWaiting', params: ({ event }) => ({ reason: event.reason }) },
             },
-            'process.exited': {
-              target: '#epoch.over',
-              actions: { type: 'reportFailed', params: ({ event }) => failure('initializing', event) },
-            },
+            'process.exited': [
+              {
+                // Between two looks: its parent has closed its listeners for it, and nobody serves.
+                guard: 'hadTakenOver',
+                target: '#epoch.over',
+                actions: [
+                  { type: 'reportLive', params: ({ event }) => ({ timeToLiveMs: event.tookOverWithinMs ?? 0 }) },
+                  { type: 'reportFailed', params: ({ event }) => failure('serving', event) },
+                ],
+              },
+              {
+                target: '#epoch.over',
+                actions: { type: 'reportFailed', params: ({ event }) => failure('initializing', event) },
+              },
+            ],
           },
         },
         live: {

@@ -207,7 +207,10 @@ export type FilesChanged = { type: 'files.changed'; path: string };
 export type ProcessSignal = { type: 'process.signal'; signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' };
 /** epoch-N/process → epoch-N. */
 export type ProcessSpawned = { type: 'process.spawned'; pid: number };
-/** epoch-N/process → epoch-N. `lastWords` is the last line that Envoy wrote. */
+/**
+ * epoch-N/process → epoch-N. `lastWords` is the last line that Envoy wrote. `tookOverWithinMs`: it was live, and its parent
+ * has closed its listeners for it, at most this long after its start; absent where it did not take over, or nobody can tell.
+ */
 export type ProcessExited = {
   type: 'process.exited';
   code: number | null;
@@ -215,6 +218,7 @@ export type ProcessExited = {
   lastWords: string;
   refusedByParent: boolean;
   outOfMemory: boolean;
+  tookOverWithinMs?: number;
 };
 /** epoch-N/process → epoch-N. The process could not be started at all. */
 export type ProcessFailed = { type: 'process.failed'; reason: string };

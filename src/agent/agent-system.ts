@@ -236,6 +236,7 @@ function epochWithEffects(
         flags,
         scratch,
         table,
+        admins,
         recorder,
         log: log.scope('envoy'),
         outOfMemoryKills: outOfMemoryCounter(),

@@ -128,6 +128,7 @@ class ProcessHost implements Host {
         ...common,
         binary: plan.spawns ? binary : join(has.folder, 'no-envoy'),
         table: this.#table,
+        admins,
         log: silentLogger,
         outOfMemoryKills: outOfMemoryCounter(),
       }),

@@ -35,6 +35,7 @@ interface ProcessEnd {
   lastWords: string;
   refusedByParent: boolean;
   outOfMemory: boolean;
+  tookOverWithinMs: number;
 }
 
 /** Base ids of a scripted agent: the first one, and the one to fall back to. */

@@ -26,6 +26,8 @@ export interface AdminClient {
   post(path: string): Promise<void>;
   /** Never rejects. */
   state(limitMs?: number): Promise<AdminState>;
+  /** Whether the operating system refuses connections there: nobody listens. Never rejects. */
+  isClosed(limitMs: number): Promise<boolean>;
   /** The epoch of the process that answers. Rejects when there is no answer that makes sense. */
   restartEpoch(): Promise<number>;
 }
@@ -81,6 +83,14 @@ export function createAdminClient(host: string, port: number): AdminClient {
         return { live: false, detail: messageOf(error), answered: false };
       }
     },
+    async isClosed(limitMs) {
+      try {
+        await call('GET', '/ready', limitMs);
+        return false;
+      } catch (error) {
+        return error instanceof Error && connectionProblem(error.cause) === refused;
+      }
+    },
     async restartEpoch() {
       const { status, body } = await call('GET', '/server_info', defaultLimitMs);
       if (status !== 200) throw new Error(`the admin interface answers /server_info with ${status}`);
@@ -91,10 +101,12 @@ export function createAdminClient(host: string, port: number): AdminClient {
   };
 }
 
+const refused = 'connection refused';
+
 /** Why a connection failed, as people say it. */
 export function connectionProblem(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (code === 'ECONNREFUSED') return 'connection refused';
+  if (code === 'ECONNREFUSED') return refused;
   if (code === 'ECONNRESET') return 'connection reset';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'name not found';
   if (code === 'ETIMEDOUT' || code === 'EHOSTUNREACH') return 'host does not answer';

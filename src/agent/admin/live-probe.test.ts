@@ -7,6 +7,8 @@ import { liveProbe, type ProbeEnvironment } from './live-probe.ts';
 
 /** An admin interface that says what the test wants. */
 interface Admin {
+  /** How often it was asked for its state. */
+  asked: number;
   ready: { status: number; body: string };
   epoch: number;
   connected: boolean;
@@ -14,8 +16,9 @@ interface Admin {
 }
 
 async function adminServer(port = 0): Promise<{ admin: Admin; port: number; server: Server }> {
-  const admin: Admin = { ready: { status: 200, body: 'LIVE\n' }, epoch: 0, connected: false, refused: [] };
+  const admin: Admin = { asked: 0, ready: { status: 200, body: 'LIVE\n' }, epoch: 0, connected: false, refused: [] };
   const server = createServer((request, response) => {
+    if (request.url === '/ready') admin.asked++;
     if (request.url === '/ready') response.writeHead(admin.ready.status).end(admin.ready.body);
     else if (request.url === '/server_info') {
       response.end(JSON.stringify({ command_line_options: { restart_epoch: admin.epoch } }));
@@ -71,6 +74,17 @@ test('an epoch that is live is told once', async () => {
   expect(await next('probe.passed')).toMatchObject({ timeToLiveMs: expect.any(Number) });
   await sleep(200);
   expect(events).toHaveLength(1);
+});
+
+test('in the second in which most become live the looks come one after the other, later ones take their time', async () => {
+  const { admin, port } = await adminServer();
+  admin.ready = { status: 503, body: 'INITIALIZING\n' };
+  probing(port, 0, { firstComplaintMs: 60_000 });
+  await expect.poll(() => admin.asked, { timeout: 1_500, interval: 10 }).toBeGreaterThan(14);
+  await sleep(1_500);
+  const before = admin.asked;
+  await sleep(1_000);
+  expect(admin.asked - before).toBeLessThan(8);
 });
 
 test('nobody at the admin port is tolerated until somebody is there', async () => {

@@ -24,9 +24,10 @@ interface EpochRun {
   readonly baseId: number;
 }
 
-const firstPauseMs = 25;
-const longestPauseMs = 250;
-const pauseGrowth = 1.3;
+/** Most become live in this time (spec/envoy-hot-restart.md §1), and are looked at often: who is live unseen is taken for one that is not. */
+const eagerMs = 1_000;
+const eagerPauseMs = 25;
+const pauseMs = 250;
 /** Longer than a start beside a serving Envoy may take, which is then ended: the other one has the listener. */
 const listenersLimitMs = 25_000;
 
@@ -72,8 +73,9 @@ async function probe(
 ): Promise<void> {
   const { firstComplaintMs = 5_000, complaintEveryMs = 30_000 } = environment;
   const admin = environment.admins.of(run.baseId);
-  let complaintAt = performance.now() + firstComplaintMs;
-  for (let pauseMs = firstPauseMs; !stopped.aborted; pauseMs = Math.min(longestPauseMs, pauseMs * pauseGrowth)) {
+  const beganAt = performance.now();
+  let complaintAt = beganAt + firstComplaintMs;
+  while (!stopped.aborted) {
     const finding = await withListeners(await look(admin, run), admin, run, startedAt);
     if (finding.live) {
       environment.admins.tell(run.baseId);
@@ -84,7 +86,8 @@ async function probe(
       complaintAt = performance.now() + complaintEveryMs;
       report({ type: 'probe.waiting', reason: await explain(environment, admin, finding) });
     }
-    await sleep(pauseMs, undefined, { signal: stopped }).catch(() => {});
+    const isEager = performance.now() - beganAt < eagerMs;
+    await sleep(isEager ? eagerPauseMs : pauseMs, undefined, { signal: stopped }).catch(() => {});
   }
 }
 

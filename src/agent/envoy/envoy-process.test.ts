@@ -1,10 +1,11 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
 import type { ProcessExited, ProcessSignal } from '../../../machines/agent/protocol.ts';
 import {
+  adminInterfaces,
   envoyBinary,
   freePort,
   temporaryFolder,
@@ -34,6 +35,8 @@ interface Running {
   /** What was recorded of it. */
   readonly records: TraceBody[];
   readonly adminPort: number;
+  readonly baseId: number;
+  readonly epoch: number;
   order(signal: ProcessSignal['signal']): void;
   event<T extends EventObject>(type: T['type']): Promise<T>;
   stop(): void;
@@ -46,11 +49,16 @@ async function run(
     configFile?: string;
     outOfMemoryKills?: OutOfMemoryCounter;
     scratch?: readonly ScratchParent[];
+    /** It is this one's child. */
+    parent?: Running;
+    bootstrap?: (folder: string, adminPort: number) => string;
   } = {},
 ): Promise<Running> {
   const folder = temporaryFolder();
-  const claimed = await claimBaseId({ runDir: join(folder.path, 'run') });
-  const adminPort = await freePort();
+  const own = options.parent === undefined ? await claimBaseId({ runDir: join(folder.path, 'run') }) : undefined;
+  const baseId = own?.baseId ?? options.parent!.baseId;
+  const epoch = options.parent === undefined ? 0 : options.parent.epoch + 1;
+  const adminPort = options.parent?.adminPort ?? (await freePort());
   const table = new ProcessTable();
   const log: string[] = [];
   const records: TraceBody[] = [];
@@ -59,6 +67,7 @@ async function run(
     binary: options.binary ?? envoyBinary(),
     flags: testFlags,
     table,
+    admins: adminInterfaces(adminPort),
     guard,
     scratch: options.scratch ?? temporaryScratch(),
     recorder: { record: (body) => records.push(body) },
@@ -70,18 +79,18 @@ async function run(
       id: 'process',
       src: 'logic',
       input: {
-        epoch: 0,
-        baseId: claimed.baseId,
-        configFile: options.configFile ?? writeAdminOnlyBootstrap(folder.path, adminPort),
+        epoch,
+        baseId,
+        configFile: options.configFile ?? (options.bootstrap ?? writeAdminOnlyBootstrap)(folder.path, adminPort),
       },
     },
     on: { '*': { actions: ({ event }) => void events.push(event) } },
   });
-  const actor = createActor(parent, { id: 'epoch-0' }).start();
+  const actor = createActor(parent, { id: `epoch-${epoch}` }).start();
   onTestFinished(async () => {
     actor.stop();
     await table.endAll();
-    claimed.release();
+    own?.release();
     folder[Symbol.dispose]();
   });
   return {
@@ -89,6 +98,8 @@ async function run(
     log,
     records,
     adminPort,
+    baseId,
+    epoch,
     order: (signal) => actor.getSnapshot().children.process!.send({ type: 'process.signal', signal }),
     async event<T extends EventObject>(type: T['type']): Promise<T> {
       for (let waited = 0; waited < 15_000; waited += 10) {
@@ -102,9 +113,10 @@ async function run(
   };
 }
 
-async function live({ adminPort }: Running): Promise<void> {
+async function live({ adminPort, epoch }: Running): Promise<void> {
   const admin = createAdminClient('127.0.0.1', adminPort);
-  while (!(await admin.state()).live) await sleep(20);
+  // While a child takes over, nobody answers for a moment.
+  while ((await admin.restartEpoch().catch(() => -1)) !== epoch || !(await admin.state()).live) await sleep(5);
 }
 
 test('an Envoy is spawned, lives, and ends by SIGTERM with code 0', async () => {
@@ -184,6 +196,73 @@ test('an Envoy whose actor is stopped is killed', async () => {
   for (let waited = 0; waited < 5_000 && envoy.table.list().length > 0; waited += 10) await sleep(10);
   expect(envoy.table.list()).toEqual([]);
   expect(existsSync(`/proc/${pid}`)).toBe(false);
+});
+
+describe('of a child that is killed', () => {
+  const pidOf = async (envoy: Running): Promise<number> =>
+    (await envoy.event<{ type: string; pid: number }>('process.spawned')).pid;
+
+  async function endOfChild(bootstrap: typeof writeAdminOnlyBootstrap, until: (child: Running) => Promise<void>) {
+    const parent = await run();
+    await live(parent);
+    const child = await run({ parent, bootstrap });
+    const pid = await pidOf(child);
+    await until(child);
+    process.kill(pid, 'SIGKILL');
+    return child.event<ProcessExited>('process.exited');
+  }
+
+  /** It waits for its control plane, which is not there. */
+  function writeWaitingBootstrap(folder: string, adminPort: number): string {
+    const file = writeAdminOnlyBootstrap(folder, adminPort);
+    const bootstrap = JSON.parse(readFileSync(file, 'utf8'));
+    const cluster = {
+      ...{ name: 'never', type: 'EDS', connect_timeout: '1s' },
+      eds_cluster_config: {
+        eds_config: {
+          ...{ resource_api_version: 'V3', initial_fetch_timeout: '0s' },
+          api_config_source: {
+            ...{ api_type: 'GRPC', transport_api_version: 'V3' },
+            grpc_services: [{ envoy_grpc: { cluster_name: 'nobody' } }],
+          },
+        },
+      },
+    };
+    const nobody = {
+      ...{ name: 'nobody', type: 'STATIC', connect_timeout: '1s', http2_protocol_options: {} },
+      load_assignment: { cluster_name: 'nobody', endpoints: [] },
+    };
+    writeFileSync(file, JSON.stringify({ ...bootstrap, static_resources: { clusters: [nobody, cluster] } }));
+    return file;
+  }
+
+  test('when it has become live it is told that it had taken over, seen by a probe or not', async () => {
+    const exit = await endOfChild(writeAdminOnlyBootstrap, live);
+    expect(exit).toMatchObject({ signal: 'SIGKILL', tookOverWithinMs: expect.any(Number) });
+  });
+
+  test('while it initializes, its parent has not given way', async () => {
+    const exit = await endOfChild(writeWaitingBootstrap, async ({ adminPort }) => {
+      const admin = createAdminClient('127.0.0.1', adminPort);
+      await expect
+        .poll(async () => (await admin.state()).detail, { timeout: 5_000, interval: 10 })
+        .toMatch(/INITIALIZING$/);
+    });
+    expect(exit).toMatchObject({ signal: 'SIGKILL' });
+    expect(exit).not.toHaveProperty('tookOverWithinMs');
+  });
+
+  test('before it has attached, its parent has not given way either', async () => {
+    const exit = await endOfChild(writeAdminOnlyBootstrap, async () => {});
+    expect(exit).not.toHaveProperty('tookOverWithinMs');
+  });
+
+  test('a first epoch takes over from nobody', async () => {
+    const envoy = await run();
+    await live(envoy);
+    process.kill(await pidOf(envoy), 'SIGKILL');
+    expect(await envoy.event('process.exited')).not.toHaveProperty('tookOverWithinMs');
+  });
 });
 
 test('a binary that is missing is a failure with its name', async () => {

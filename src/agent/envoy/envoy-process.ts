@@ -9,6 +9,7 @@ import { messageOf } from '../../runtime/errors.ts';
 import type { LineSink } from '../../runtime/line-sink.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { standardOutput } from '../../runtime/standard-streams.ts';
+import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
 import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
 import { EnvoyOutput } from './envoy-log.ts';
 import { EnvoyLogRecords } from './envoy-log-records.ts';
@@ -17,6 +18,7 @@ import { type OutputChannels, openOutputChannels } from './output-channels.ts';
 import { readLines, readWholeLines } from './output-lines.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { ScratchParent } from './scratch-folder.ts';
+import { watchTakeOver } from './take-over.ts';
 
 export interface EnvoyProcessEnvironment {
   /** Path of the Envoy binary. */
@@ -26,6 +28,7 @@ export interface EnvoyProcessEnvironment {
   /** Where goes what Envoy writes to its standard output: ours, unless a test says otherwise. */
   readonly accessLog?: Pick<LineSink, 'write' | 'relief'>;
   readonly table: ProcessTable;
+  readonly admins: AdminInterfaces;
   /** Envoy's own lines go into the trace; what users let it write, access logs, does not. */
   readonly recorder?: Pick<Recorder, 'record'>;
   /** From {@link parentDeathGuard}. */
@@ -65,10 +68,21 @@ export function envoyProcess(environment: EnvoyProcessEnvironment) {
 }
 
 function runEnvoy(
-  { binary, flags, log, accessLog = standardOutput, table, guard, outOfMemoryKills, scratch }: EnvoyProcessEnvironment,
+  environment: EnvoyProcessEnvironment,
   run: { epoch: number; baseId: number; configFile: string },
   { report, records }: { report: (event: ProcessReport) => void; records: EnvoyLogRecords },
 ): { kill(signal: NodeJS.Signals): void } {
+  const {
+    binary,
+    flags,
+    log,
+    accessLog = standardOutput,
+    table,
+    admins,
+    guard,
+    outOfMemoryKills,
+    scratch,
+  } = environment;
   const channels = channelsFor(binary, scratch);
   if ('problem' in channels) {
     report({ type: 'process.failed', reason: channels.problem });
@@ -93,6 +107,8 @@ function runEnvoy(
   subprocess.catch(() => {});
   const child = subprocess.nodeChildProcess;
   table.add(child, run);
+  const startedAt = performance.now();
+  const hadTakenOver = watchTakeOver({ admins }, run);
   const output = new EnvoyOutput(log, { run, onLine: (line) => records.take(line) });
   const outputEnds = Promise.all([
     readLines(channels.stderr.stream ?? child.stderr, (line) => output.line(line)),
@@ -112,15 +128,20 @@ function runEnvoy(
     report({ type: 'process.failed', reason: `${binary}: ${messageOf(error)}` });
   });
   child.once('exit', async (code, signal) => {
-    // Its last words may still be in the pipe; a pipe that somebody else holds open must not keep us waiting.
-    await Promise.race([outputEnds, sleep(outputGraceMs, undefined, { ref: false })]);
+    const livedMs = Math.round(performance.now() - startedAt);
+    const [tookOver] = await Promise.all([
+      killedByUs ? false : hadTakenOver(),
+      // Its last words may still be in the pipe; a pipe that somebody else holds open must not keep us waiting.
+      Promise.race([outputEnds, sleep(outputGraceMs, undefined, { ref: false })]),
+    ]);
     over = true;
     records.end();
     const { refusedByParent } = output;
     // Who is killed says nothing (spec/agent.md §2.6 F12).
     const killed = signal === 'SIGKILL' && !killedByUs ? byWhom(killsBefore, outOfMemoryKills()) : undefined;
     const { lastWords, outOfMemory } = killed ?? { lastWords: output.lastWords(), outOfMemory: false };
-    report({ type: 'process.exited', code, signal, lastWords, refusedByParent, outOfMemory });
+    const takeOver = tookOver ? { tookOverWithinMs: livedMs } : {};
+    report({ type: 'process.exited', code, signal, lastWords, refusedByParent, outOfMemory, ...takeOver });
   });
   return {
     kill: (signal) => {

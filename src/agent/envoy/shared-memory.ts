@@ -1,5 +1,5 @@
-/** Repairs what a child that failed before it was live leaves in the shared memory of its base id. */
-import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
+/** Reads and repairs what a child that failed before it was live leaves in the shared memory of its base id. */
+import { closeSync, fstatSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { fromPromise } from 'xstate';
@@ -17,6 +17,25 @@ const knownArch = 'x64';
 const knownBytes = 104;
 const flagsOffset = 96;
 const initializingBit = 0x01;
+/** It begins with its own size and the first part of the version. */
+const knownHeader = { sizeOffset: 0, versionOffset: 8, version: 11n };
+const sharedMemoryDirDefault = '/dev/shm';
+
+/** Whether the mark is set that says that an epoch is initializing; undefined without shared memory of a known layout. */
+export function isMarkedInitializing(baseId: number, sharedMemoryDir = sharedMemoryDirDefault): boolean | undefined {
+  try {
+    const bytes = readFileSync(sharedMemoryFile(baseId, sharedMemoryDir));
+    if (process.arch !== knownArch || bytes.length !== knownBytes) return undefined;
+    if (bytes.readBigUInt64LE(knownHeader.sizeOffset) !== BigInt(knownBytes)) return undefined;
+    if (bytes.readBigUInt64LE(knownHeader.versionOffset) !== knownHeader.version) return undefined;
+    return (bytes[flagsOffset]! & initializingBit) !== 0;
+  } catch {
+    return undefined;
+  }
+}
+
+const sharedMemoryFile = (baseId: number, directory: string): string =>
+  join(directory, `envoy_shared_memory_${baseId * 10}`);
 
 /**
  * The repair effect: clears the bit that says that an epoch is initializing. For the moment in which none is: the
@@ -24,10 +43,10 @@ const initializingBit = 0x01;
  *
  * Rejects, with the reason, where it is not known to be safe, and where the bit is not set.
  */
-export function repairSharedMemory({ binary, sharedMemoryDir = '/dev/shm' }: RepairEnvironment) {
+export function repairSharedMemory({ binary, sharedMemoryDir = sharedMemoryDirDefault }: RepairEnvironment) {
   return fromPromise<void, { baseId: number }>(async ({ input }) => {
     await requireKnownLayout(binary);
-    clearInitializing(join(sharedMemoryDir, `envoy_shared_memory_${input.baseId * 10}`));
+    clearInitializing(sharedMemoryFile(input.baseId, sharedMemoryDir));
   });
 }
 

@@ -51,6 +51,8 @@ interface HostState {
 
 /** What lacks a listener is called live all the same after so long (src/agent/admin/live-probe.ts). */
 const listenersLimitMs = 25_000;
+/** How long a child took until it was live, for whoever asks when it is gone. */
+const simulatedStartMs = 300;
 
 const hosts = new WeakMap<object, { host: SimulatedHost; process: () => SimulatedProcess }>();
 type Self = { self: AnyActorRef };
@@ -395,7 +397,7 @@ export class SimulatedHost {
       for (const child of this.#peers(process.baseId)) {
         if (isChildOf(child, process)) child.envoy.send({ type: 'parent.died' });
       }
-      report(process.effect, { type: 'process.exited', ...end });
+      report(process.effect, { type: 'process.exited', ...end, ...takeOverOf(process) });
     });
   }
 
@@ -499,6 +501,11 @@ export class SimulatedHost {
   #set(change: Partial<HostState>): void {
     this.#state = { ...this.#state, ...change };
   }
+}
+
+/** As the shared memory tells it afterwards, whether or not a probe came by in time. */
+function takeOverOf({ live, epoch }: SimulatedProcess): { tookOverWithinMs?: number } {
+  return live && epoch > 0 ? { tookOverWithinMs: simulatedStartMs } : {};
 }
 
 function startKey({ generation, lacks, successorTried, successorDied }: SimulatedProcess): string {

@@ -70,6 +70,43 @@ describe('one waiting slot', () => {
   });
 });
 
+describe('a child that was live before a probe saw it', () => {
+  test('and is killed counts as one that served: its parent drains, so the next one starts at once, unchecked', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await ends(world, world.process('epoch-1'), { ...killed, tookOverWithinMs: 180 });
+    expect(epochsStarted(world)).toEqual([0, 1, 1]);
+    expect(world.prepared.at(-1)).toEqual({ epoch: 1, baseId: 7, validate: false });
+    expect(world.events('epoch.live').at(-1)).toMatchObject({ name: 'epoch-1', timeToLiveMs: 180 });
+    expect(world.events('epoch.failed')).toMatchObject([{ name: 'epoch-1', during: 'serving' }]);
+    expect(world.messages()).toContain('supervisor → epoch-0: epoch.supersede');
+    await goesLive(world);
+    expect(world.supervisorState()).toBe('running.settled');
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'));
+    expect(epochsStarted(world)).toEqual([0, 1, 1]);
+  });
+
+  test('and is killed as the agent is told to stop is not followed by another', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    world.signal('SIGTERM');
+    await world.settle();
+    await ends(world, world.process('epoch-1'), { ...killed, tookOverWithinMs: 180 });
+    await world.pass(60_000);
+    expect(epochsStarted(world)).toEqual([0, 1]);
+  });
+
+  test('or was not live when it was killed: its parent serves, and the next one waits its time', async () => {
+    const world = await AgentWorld.serving();
+    await world.certificate('digest-1');
+    await ends(world, world.process('epoch-1'), killed);
+    expect(epochsStarted(world)).toEqual([0, 1]);
+    await world.pass(200);
+    expect(world.prepared.at(-1)).toEqual({ epoch: 1, baseId: 7, validate: true });
+  });
+});
+
 describe('signals', () => {
   test('SIGHUP restarts Envoy although nothing changed', async () => {
     const world = await AgentWorld.serving();

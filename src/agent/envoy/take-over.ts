@@ -1,0 +1,34 @@
+/**
+ * Whether a child that is gone had taken over from its parent. A probe looks every now and then: a child that becomes live
+ * and dies between two looks leaves a parent that has closed its listeners, and nobody knows that nobody serves.
+ */
+import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
+import { isMarkedInitializing } from './shared-memory.ts';
+
+export interface TakeOverEnvironment {
+  readonly admins: AdminInterfaces;
+  readonly sharedMemoryDir?: string;
+}
+
+/** Whoever serves answers in a few milliseconds; nothing waits for longer than this for a parent that hangs. */
+const askLimitMs = 500;
+
+/**
+ * Called when the process of an epoch has been spawned, before it can have done anything.
+ *
+ * @returns what tells, once the process is gone, whether it had taken over. It had when its parent's admin interface answered
+ * before and answers no more (a child attaches, sets the mark, and closes it), and the mark is cleared (which is done at the
+ * moment of being live, spec/envoy-hot-restart.md facts 1 and 2). False where nobody can tell.
+ */
+export function watchTakeOver(
+  { admins, sharedMemoryDir }: TakeOverEnvironment,
+  { epoch, baseId }: { readonly epoch: number; readonly baseId: number },
+): () => Promise<boolean> {
+  if (epoch === 0) return () => Promise.resolve(false);
+  const admin = admins.of(baseId);
+  const before = admin.state(askLimitMs);
+  return async () => {
+    if (isMarkedInitializing(baseId, sharedMemoryDir) !== false || !(await before).answered) return false;
+    return (await admin.isClosed(askLimitMs)) && isMarkedInitializing(baseId, sharedMemoryDir) === false;
+  };
+}
