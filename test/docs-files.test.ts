@@ -1,0 +1,56 @@
+/** Documents name files; files move. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { packageRoot } from '../src/runtime/package-root.ts';
+
+const root = packageRoot();
+const documents = globSync(['*.md', 'docs/*.md', '{machines,src,test,visualize,examples}/**/README.md'], { cwd: root })
+  .filter((file) => !file.includes('node_modules'))
+  .sort();
+
+/** Folders at the root of the tree: what begins with one of them, in code style, is a path. */
+const path = /^(?:\.ci|bin|deploy|docs|examples|machines|proto|src|test|visualize)\/[\w./*{},-]+$/;
+
+/** Relative links, and paths in code style. @returns where each leads, from the root */
+function filesNamedIn(document: string): string[] {
+  const text = readFileSync(join(root, document), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
+  const links = [...text.matchAll(/\]\(([^)\s#]+)(?:#[^)]*)?\)/g)]
+    .map(([, target]) => target!)
+    .filter((target) => !/^[a-z]+:/.test(target))
+    .map((target) => join(dirname(document), target));
+  const code = [...text.matchAll(/`([^`\n]+)`/g)].map(([, span]) => span!).filter((span) => path.test(span));
+  return [...new Set([...links, ...code.map((span) => span.replace(/\/$/, ''))])];
+}
+
+/** The ends of paths, in code style: `status-server.ts`, `kinds/index.ts`. `x` stands for any name, as `*` does. */
+function endsOfPathsIn(document: string): string[] {
+  const text = readFileSync(join(root, document), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
+  const spans = [...text.matchAll(/`([^`\n]+)`/g)].map(([, span]) => span!.replace(/^\.\//, ''));
+  return [...new Set(spans.filter((span) => /^[\w./*-]+\.(ts|tsx|mmd|grit)$/.test(span) && !path.test(span)))];
+}
+
+const tracked = globSync('{bin,docs,examples,machines,proto,src,test,visualize}/**/*.{ts,tsx,mmd,grit}', { cwd: root });
+
+function isThere(end: string): boolean {
+  const pattern = end.replaceAll(/[.+]/g, '\\$&').replaceAll(/\*|(?<=^|\/)x(?=\\\.)/g, '[^/]+');
+  return tracked.some((file) => new RegExp(`(^|/)${pattern}$`).test(file));
+}
+
+/** Made when they are needed. */
+const made = /^(src\/gen|types|dist)(\/|$)/;
+
+describe('every file that is named is there', () => {
+  test.each(documents)('%s', (document) => {
+    const missing = filesNamedIn(document)
+      .filter((file) => !made.test(file))
+      .filter((file) => !existsSync(join(root, file)) && globSync(file, { cwd: root }).length === 0);
+    expect([...missing, ...endsOfPathsIn(document).filter((end) => !isThere(end))]).toEqual([]);
+  });
+
+  test('and some files are named: this test sees them', () => {
+    expect(documents).toContain('README.md');
+    expect(filesNamedIn('README.md')).toContain('machines/agent/supervisor.machine.ts');
+    expect(filesNamedIn('docs/state-machines.md')).toContain('docs/pictures/supervisor.svg');
+  });
+});
