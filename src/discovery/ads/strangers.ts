@@ -39,10 +39,14 @@ export const strangerLimits: StrangerLimits = {
 const sweepMs = 1_000;
 /** What a connection costs its address until it is introduced, in streams: a TLS handshake is a millisecond's work. */
 const connectionCosts = { plaintext: 2, tls: 8 } as const;
+/** Bytes that cost as much as a stream: of headers that are refused for what they unpack to, the dearest frames there are. */
+const bytesPerUnit = 4 * 1024;
 /** What a session costs that was ended for its pings or settings. */
 const busySessionCost = 400;
 /** Streams that may come to nothing on a connection whose address is held off. */
 const mostWasted = 20;
+/** What it may have cost by then: a large node takes half a MiB to say who it is. */
+const mostPaid = 160;
 /** How much of what was wasted counts a second later. */
 const wasteKept = 0.9;
 
@@ -70,6 +74,9 @@ interface Held {
   /** When it was one of a stranger last, and what it had sent then. */
   since: number;
   bytes: number;
+  /** What it cost its address until it was introduced, and the bytes that this is for. */
+  paid: number;
+  paidBytes: number;
   session: PacedSession | undefined;
   allowance: StreamAllowance | undefined;
   /** Streams that have come to nothing, or not yet to anything; those of long ago count less. */
@@ -132,7 +139,7 @@ export class Strangers {
     if (held === undefined) return;
     held.wasted++;
     this.#spend(held.group, 1);
-    if (held.wasted > mostWasted && this.#options.pace.isHeldOff(held.group)) this.#calm(held);
+    this.#calmIfBusy(held);
   }
 
   /** A stream came to nothing for reasons of ours. */
@@ -148,7 +155,8 @@ export class Strangers {
     const held = this.#held.get(peer);
     if (held === undefined) return;
     this.excuse(peer);
-    if (!held.wasIntroduced) this.#options.pace.giveBack(held.group, this.#connectionCost);
+    this.#options.pace.giveBack(held.group, held.paid);
+    held.paid = 0;
     held.streams++;
     held.allowance?.grow(held.streams);
     held.wasIntroduced = true;
@@ -167,6 +175,7 @@ export class Strangers {
     if (held === undefined || --held.streams > 0) return;
     held.since = performance.now();
     held.bytes = held.socket.bytesRead;
+    held.paidBytes = held.bytes;
     this.#bounds.idle(held.socket);
   }
 
@@ -188,7 +197,7 @@ export class Strangers {
 
   /** An address is held off: what it is too busy with ends. */
   calm(group: string): void {
-    for (const held of this.#held.values()) if (held.group === group && held.wasted > mostWasted) this.#calm(held);
+    for (const held of this.#held.values()) if (held.group === group) this.#calmIfBusy(held);
   }
 
   #take(socket: Socket, group: string): boolean {
@@ -200,17 +209,27 @@ export class Strangers {
     const since = performance.now();
     const held: Held = {
       ...{ socket, group, streams: 0, wasIntroduced: false, since, bytes: 0 },
-      ...{ session: undefined, allowance: undefined, wasted: 0 },
+      ...{ paid: 0, paidBytes: 0, session: undefined, allowance: undefined, wasted: 0 },
     };
     this.#held.set(peer, held);
-    socket.once('close', () => this.#forget(peer, socket));
+    socket.once('close', () => this.#forget(peer, held));
     this.#timer ??= setInterval(() => this.#sweep(), Math.min(sweepMs, this.#options.limits.silentMs / 4)).unref();
-    this.#spend(group, this.#connectionCost);
+    this.#pay(held, connectionCosts[this.#options.isSecure ? 'tls' : 'plaintext']);
     return true;
   }
 
-  get #connectionCost(): number {
-    return this.#options.isSecure ? connectionCosts.tls : connectionCosts.plaintext;
+  #pay(held: Held, units: number): void {
+    held.paid += units;
+    this.#spend(held.group, units);
+  }
+
+  /** For what a stranger sent since it paid last. */
+  #payForBytes(held: Held): void {
+    const units = Math.floor((held.socket.bytesRead - held.paidBytes) / bytesPerUnit);
+    if (held.streams > 0 || units <= 0) return;
+    held.paidBytes += units * bytesPerUnit;
+    this.#pay(held, units);
+    this.#calmIfBusy(held);
   }
 
   #spend(group: string, units: number): void {
@@ -218,16 +237,20 @@ export class Strangers {
     if (forMs > 0) this.#options.heldOff(group, forMs);
   }
 
-  /** One by which nodes are served goes on with them, unless it is the one that is too busy. */
-  #calm(held: Held): void {
+  /** One by which nodes are served goes on with them, unless it is one that is too busy. */
+  #calmIfBusy(held: Held): void {
+    if (held.wasted <= mostWasted && held.paid <= mostPaid) return;
+    if (!this.#options.pace.isHeldOff(held.group)) return;
     held.wasted = 0;
+    held.paid = 0;
     this.#options.refused('too busy');
     if (held.session === undefined) held.socket.destroy();
     else endBusy(held.session);
   }
 
-  #forget(peer: string, socket: Socket): void {
-    if (this.#held.get(peer)?.socket === socket) this.#held.delete(peer);
+  #forget(peer: string, held: Held): void {
+    this.#payForBytes(held);
+    if (this.#held.get(peer) === held) this.#held.delete(peer);
     if (this.#held.size > 0) return;
     this.#stop();
     this.#emptied?.resolve();
@@ -245,6 +268,7 @@ export class Strangers {
       held.wasted = Math.floor(held.wasted * wasteKept);
       const { socket, streams, since, bytes } = held;
       if (streams > 0) continue;
+      this.#payForBytes(held);
       if (since <= latest || socket.bytesRead - bytes > maxSilentBytes) socket.destroy();
     }
   }

@@ -1,0 +1,142 @@
+/** Frames that cost their sender nothing: the session ends, or the address is held off, and others are served meanwhile. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { test as base, beforeAll, expect } from 'vitest';
+import { type GiveServer, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
+import {
+  flags,
+  frame,
+  indexed,
+  literal,
+  RawHttp2,
+  remembered,
+  requestHeaders,
+  uint32,
+} from '../../../test/harness/raw-http2.ts';
+
+const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
+
+const away = '127.0.0.9';
+/** What a stranger may use up here until it is held off. */
+const addressPace = { most: 300, perSecond: 20, firstHoldMs: 10_000 };
+/** Far more than any of them needs. */
+const mostBytes = 48 * 1024 * 1024;
+const mostMs = 15_000;
+
+interface Flood {
+  /** What a connection begins with. */
+  readonly first?: Uint8Array;
+  /** The nth thing that it sends. */
+  readonly next: (n: number) => Uint8Array;
+}
+
+const streamOne = frame('headers', flags.endHeaders, 1, requestHeaders());
+const unended = frame('headers', 0, 1, requestHeaders());
+const long = 'v'.repeat(3_900);
+const learnt = frame('headers', flags.endHeaders, 1, Buffer.concat([requestHeaders(), remembered('x-long', long)]));
+const setting = (id: number, value: number): Buffer => Buffer.concat([Buffer.from([0, id]), uint32(value)]);
+
+function times(count: number, bytes: Uint8Array): Buffer {
+  return Buffer.concat(Array.from({ length: count }, () => bytes));
+}
+
+function opening(...fields: Uint8Array[]): (n: number) => Buffer {
+  return (n) => frame('headers', flags.endHeaders, 2 * n + 3, requestHeaders(undefined, fields));
+}
+
+/** A frame of a type that HTTP/2 does not know. */
+function unknownFrame(): Buffer {
+  const bytes = frame('data', 0, 0, Buffer.alloc(100));
+  bytes[3] = 0xee;
+  return bytes;
+}
+
+/** Of gRPC: compressed, and of 64 MiB when it is not. */
+let inflating: Buffer;
+
+beforeAll(() => {
+  const bytes = gzipSync(Buffer.alloc(2 ** 26), { level: 1 });
+  inflating = Buffer.concat([Buffer.from([1]), uint32(bytes.length), bytes]);
+});
+
+const floods: readonly [string, Flood][] = [
+  ['pings', { next: () => times(500, frame('ping', 0, 0, Buffer.alloc(8))) }],
+  ['settings', { next: () => times(500, frame('settings', 0, 0, setting(4, 65_536))) }],
+  ['settings that say nothing', { next: () => times(500, frame('settings', 0, 0)) }],
+  ['acknowledgements of settings', { next: () => times(500, frame('settings', flags.ack, 0)) }],
+  [
+    'windows that open and close',
+    {
+      first: streamOne,
+      next: () => times(250, frame('settings', 0, 0, Buffer.concat([setting(4, 0), setting(4, 9)]))),
+    },
+  ],
+  [
+    'windows that grow by nothing',
+    { first: streamOne, next: () => times(500, frame('windowUpdate', 0, 1, uint32(0))) },
+  ],
+  [
+    'windows that grow by a byte',
+    { first: streamOne, next: () => times(2_000, frame('windowUpdate', 0, 0, uint32(1))) },
+  ],
+  [
+    'priorities of streams that are not there',
+    { next: (n) => times(2_000, frame('priority', 0, 2 * n + 3, Buffer.from([0, 0, 0, 1, 5]))) },
+  ],
+  ['data that is none', { first: streamOne, next: () => times(1_000, frame('data', 0, 1)) }],
+  [
+    'headers that never end',
+    { first: unended, next: () => times(500, frame('continuation', 0, 1, literal('a', 'b'))) },
+  ],
+  ['headers that go on with nothing', { first: unended, next: () => times(500, frame('continuation', 0, 1)) }],
+  ['headers of twelve thousand bytes', { next: opening(...Array.from({ length: 3 }, () => literal('x', long))) }],
+  ['headers of 64 KiB, of a byte each', { first: learnt, next: opening(times(16, indexed(62))) }],
+  ['headers of 15 MB, of a byte each', { first: learnt, next: opening(times(4_000, indexed(62))) }],
+  ['streams of no method', { next: (n) => frame('headers', flags.endHeaders, 2 * n + 1, requestHeaders('/no/such')) }],
+  ['frames that nobody knows', { next: () => times(500, unknownFrame()) }],
+  ['HTTP/1', { first: Buffer.alloc(9), next: () => Buffer.from('GET / HTTP/1.1\r\nhost: x\r\n\r\n') }],
+  [
+    'messages that inflate',
+    {
+      first: frame('headers', flags.endHeaders, 1, requestHeaders(undefined, [literal('grpc-encoding', 'gzip')])),
+      next: (n) => {
+        const part = inflating.subarray(n * 16_000, (n + 1) * 16_000);
+        return part.length > 0 ? frame('data', 0, 1, part) : frame('reset', 0, 1, uint32(8));
+      },
+    },
+  ],
+];
+
+/** By one connection after the other, until none is taken any more. @returns whether it came to that */
+async function isHeldOff(port: number, { first, next }: Flood): Promise<boolean> {
+  const until = performance.now() + mostMs;
+  let sent = 0;
+  while (sent < mostBytes && performance.now() < until) {
+    const connection = new RawHttp2(port, { localAddress: away });
+    if (!(await connection.begin())) return true;
+    connection.send(first ?? Buffer.alloc(0));
+    for (let n = 0; n < 4_000 && !connection.isOver && sent < mostBytes; n++) {
+      const bytes = next(n);
+      sent += bytes.length;
+      await Promise.race([connection.flush(bytes), sleep(500)]);
+      if (n % 4 === 0) await sleep(0);
+    }
+    connection.close();
+  }
+  return false;
+}
+
+test.for(floods)(
+  'a stranger with %s is held off, and costs others nothing',
+  { timeout: 40_000 },
+  async ([, flood], { start }) => {
+    const { port, client } = await start({ limits: { addressPace } });
+    const before = process.memoryUsage.rss();
+    const attack = isHeldOff(port, flood);
+    const begun = performance.now();
+    await subscribed(client());
+    expect(performance.now() - begun).toBeLessThan(2_000);
+    expect(await attack).toBe(true);
+    expect(process.memoryUsage.rss() - before).toBeLessThan(200_000_000);
+  },
+);
