@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { drawDiagram } from '../src/debugger/statechart/diagram-command.ts';
 import { namedMachines } from '../src/debugger/statechart/named-machines.ts';
+import { drawDiagram } from '../src/debugger/visualize/diagram-command.ts';
 
 const update = process.env.UPDATE_PICTURES === '1';
 const docs = join(import.meta.dirname, '../docs');

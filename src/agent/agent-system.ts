@@ -38,7 +38,7 @@ import { ProcessTable } from './envoy/process-table.ts';
 import type { ScratchParent } from './envoy/scratch-folder.ts';
 import { repairSharedMemory } from './envoy/shared-memory.ts';
 import { localAddresses } from './options/addresses.ts';
-import type { ProxyOptions } from './options/proxy-options.ts';
+import type { ProxyOptions } from './options/options.ts';
 import { requireFlags, requireFolders } from './options/requirements.ts';
 import { SignalInbox, signals, startedByLauncher } from './signals.ts';
 import { AgentMetrics, type LostLines } from './status/agent-metrics.ts';

@@ -6,7 +6,7 @@ import { departed } from '../model/departed.ts';
 import { phaseOf } from '../model/lanes.ts';
 import { choose, chosenActor, now, place, recording, state } from '../model/place.ts';
 import { durationInWords, regionsOf, stateInWords } from '../model/words.ts';
-import { Icon } from '../shell/icon.tsx';
+import { Icon } from '../parts/icon.tsx';
 
 /** An actor that came so lately is marked. */
 const newForMs = 1_500;

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { notice } from '../model/connection.ts';
-import { Icon } from '../shell/icon.tsx';
+import { Icon } from '../parts/icon.tsx';
 
 const saidForMs = 1_200;
 

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { formatDeparture } from '../../src/debugger/check/report-text.ts';
 import type { Recording } from '../model/recording.ts';
 import { departureInOneLine } from '../model/words.ts';
-import { Icon } from '../shell/icon.tsx';
+import { Icon } from '../parts/icon.tsx';
 
 /** What the sequence diagrams say against this record: the two sides, as `chartpilot check` prints them. */
 export function Departures({ open, index }: { readonly open: Recording; readonly index: number }): JSX.Element {

@@ -3,7 +3,7 @@ import { jumpTo, place, recording } from '../model/place.ts';
 import { fieldNames } from '../model/search.ts';
 import { firstAfter } from '../model/sorted.ts';
 import { clockText, recordInWords } from '../model/words.ts';
-import { Icon } from '../shell/icon.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { focusSearch, found, goToFound, isComplete, isOpen, running, text } from './searching.ts';
 
 /** Around the place; the whole list of a hundred thousand is no use to anybody. */

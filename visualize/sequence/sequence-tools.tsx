@@ -2,7 +2,7 @@ import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { chosenActor, place, recording, size } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
-import { goToDeparture } from '../shell/steps.ts';
+import { goToDeparture } from '../parts/steps.ts';
 import { foldsEffects, onlyChosen, showsInternal, showsStates } from './sequence-current.ts';
 
 export function SequenceTools(): JSX.Element {

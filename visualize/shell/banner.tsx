@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks';
 import { connection, notice, source, sources } from '../model/connection.ts';
 import { reopen } from '../model/load.ts';
 import { recording, size } from '../model/place.ts';
-import { Icon } from './icon.tsx';
+import { Icon } from '../parts/icon.tsx';
 
 /** What the person must know of where the trace comes from. Nothing when all is well. */
 export function Banners(): JSX.Element {

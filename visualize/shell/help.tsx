@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { fieldNames } from '../model/search.ts';
-import { Icon } from './icon.tsx';
+import { Icon } from '../parts/icon.tsx';
 
 const keys: readonly (readonly [string, string])[] = [
   ['← →', 'One record back or forward'],

@@ -1,11 +1,11 @@
 /** What each key does; the help lists the same table. */
 import { goTo, place } from '../model/place.ts';
 import { togglePlaying } from '../model/playing.ts';
+import { goToDeparture, goToEnd, step, stepOfActor } from '../parts/steps.ts';
 import { focusSearch } from '../search/searching.ts';
 import { setRangeEnd } from '../timeline/timeline-place.ts';
 import { fit, zoomBy } from '../timeline/timeline-view.ts';
 import { isHelpOpen, openHelp } from './help.tsx';
-import { goToDeparture, goToEnd, step, stepOfActor } from './steps.ts';
 
 interface Key {
   readonly keys: readonly string[];

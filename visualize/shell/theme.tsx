@@ -1,6 +1,6 @@
 import { effect, signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { Icon } from './icon.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { remember, remembered } from './memory.ts';
 
 type Choice = 'system' | 'light' | 'dark';

@@ -5,7 +5,7 @@ import { lanesIn } from '../model/drawn-lane.ts';
 import type { Lane } from '../model/lanes.ts';
 import { range, recording, size } from '../model/place.ts';
 import { durationInWords } from '../model/words.ts';
-import { Icon } from '../shell/icon.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { Axis, LaneRow } from './timeline-lane.tsx';
 import { scrubTo, selectBetween } from './timeline-place.ts';
 import { Playhead, RangeShade } from './timeline-range.tsx';

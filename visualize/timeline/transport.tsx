@@ -4,8 +4,8 @@ import { follows, goTo, place, recording, size } from '../model/place.ts';
 import { paces } from '../model/player.ts';
 import { pace, playing, togglePlaying } from '../model/playing.ts';
 import { clockText, durationInWords, recordInWords, wallClockText } from '../model/words.ts';
-import { Icon, type IconName } from '../shell/icon.tsx';
-import { goToDeparture, goToEnd, step } from '../shell/steps.ts';
+import { Icon, type IconName } from '../parts/icon.tsx';
+import { goToDeparture, goToEnd, step } from '../parts/steps.ts';
 
 /** The slider through all records, and the buttons that the keys are for. */
 export function Transport(): JSX.Element {

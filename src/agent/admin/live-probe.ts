@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
 import type { ProbeFailed, ProbeLook, ProbePassed, ProbeWaiting } from '../../../machines/agent/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { whyUnreachable } from '../bootstrap/prepare-epoch.ts';
 import type { AdminClient } from './admin-client.ts';
 import type { AdminInterfaces } from './admin-interfaces.ts';
 import { askRefusedListeners, type RefusedListener } from './refused-listeners.ts';
+import { whyUnreachable } from './why-unreachable.ts';
 
 export interface ProbeEnvironment {
   readonly admins: AdminInterfaces;

@@ -14,8 +14,9 @@ import {
   testFlags,
   writeAdminOnlyBootstrap,
 } from '../../../test/fixtures/real-envoy.ts';
+import { whyUnreachable } from '../admin/why-unreachable.ts';
 import { digestDirectories } from '../certificates/certificate-files.ts';
-import { type PrepareEnvironment, prepareEpoch, whyUnreachable } from './prepare-epoch.ts';
+import { type PrepareEnvironment, prepareEpoch } from './prepare-epoch.ts';
 
 function folder(): string {
   const made = temporaryFolder();

@@ -1,14 +1,13 @@
 /** What happens before an epoch has a process: its bootstrap is written and, when asked for, checked by Envoy. */
+
 import { rename, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import { fromPromise } from 'xstate';
 import type { Prepared, PrepareOrder } from '../../../machines/agent/epoch.machine.ts';
-import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/make-folder.ts';
-import { connectionProblem } from '../admin/admin-client.ts';
 import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
+import { whyUnreachable } from '../admin/why-unreachable.ts';
 import { digestDirectories } from '../certificates/certificate-files.ts';
 import { type EnvoyFlags, validationArguments } from '../envoy/envoy-args.ts';
 import { validateWithEnvoy } from '../envoy/envoy-validation.ts';
@@ -30,8 +29,6 @@ export interface PrepareEnvironment {
   /** The watched directories. */
   readonly certificates: readonly string[];
 }
-
-const connectLimitMs = 2_000;
 
 export function prepareEpoch(environment: PrepareEnvironment) {
   return fromPromise<Prepared, PrepareOrder>(async ({ input, signal }) => {
@@ -99,20 +96,4 @@ async function whyNotStarted({ discoveryAddress }: PrepareEnvironment): Promise<
   if (problem === undefined) return undefined;
   const detail = `${discoveryAddress} (${problem}): Envoy is not restarted`;
   return new ChartpilotError('CONTROL_PLANE_UNREACHABLE', detail).message;
-}
-
-/** Undefined when somebody accepts connections there. */
-export function whyUnreachable(address: string): Promise<string | undefined> {
-  const target = parseHostAndPort(address);
-  if (target === undefined) return Promise.resolve('not an address');
-  return new Promise((resolve) => {
-    const socket = connect({ ...target, timeout: connectLimitMs });
-    const settle = (problem: string | undefined): void => {
-      socket.destroy();
-      resolve(problem);
-    };
-    socket.once('connect', () => settle(undefined));
-    socket.once('timeout', () => settle('no answer'));
-    socket.once('error', (error) => settle(connectionProblem(error)));
-  });
 }

@@ -2,7 +2,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { Mistakes } from './mistakes.ts';
-import type { ProxyOptions } from './proxy-options.ts';
+import type { ProxyOptions } from './options.ts';
 
 /** Timers of Node count milliseconds in 31 bits: anything longer would be over at once. */
 export const longestMs = 576 * 3_600_000;

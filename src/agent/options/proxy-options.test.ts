@@ -2,7 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
-import { type OptionSources, type ProxyOptions, resolveProxyOptions } from './proxy-options.ts';
+import type { ProxyOptions } from './options.ts';
+import { type OptionSources, resolveProxyOptions } from './proxy-options.ts';
 
 function folder(files: Readonly<Record<string, string>> = {}): string {
   const made = temporaryFolder();

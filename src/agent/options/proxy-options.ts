@@ -2,6 +2,7 @@
  * Everything that `pilot-agent proxy` was told, in one place: flags, environment, mesh file and annotations, merged in
  * the order of spec/agent.md §1.5. Mistakes of all sources are told together, each with the source's name.
  */
+
 import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism, hostname } from 'node:os';
 import { join } from 'node:path';
@@ -14,45 +15,10 @@ import { proxyAddresses } from './addresses.ts';
 import { readDownwardFile } from './downward-file.ts';
 import { Mistakes } from './mistakes.ts';
 import { checkLimits } from './option-limits.ts';
+import type { ProxyOptions, ProxyRole } from './options.ts';
 import { mergeSources } from './proxy-config-sources.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
 import { withoutEffect } from './without-effect.ts';
-
-export type ProxyRole = 'sidecar' | 'router';
-
-/** What the agent works with. */
-export interface ProxyOptions {
-  readonly role: ProxyRole;
-  readonly config: ProxyConfig;
-  /** Only when somebody named one. */
-  readonly binaryPath: string | undefined;
-  readonly concurrency: number;
-  readonly addresses: readonly string[];
-  /** `name.namespace`. */
-  readonly workloadId: string;
-  readonly domain: string;
-  readonly podLabels: Readonly<Record<string, string>>;
-  readonly podAnnotations: Readonly<Record<string, string>>;
-  readonly logLevel: ProxyLogLevel;
-  readonly envoyStatusPort: number;
-  readonly envoyPrometheusPort: number;
-  readonly connectTimeoutMs: number;
-  readonly outlierLogPath: string | undefined;
-  readonly configOverride: string;
-  readonly delta: boolean;
-  readonly watch: { readonly directories: string[]; readonly delayMs: number; readonly requiredFiles: string[] };
-  readonly restartPolicy: 'retry' | 'exit';
-  readonly hotRestart: boolean;
-  readonly baseId: number | undefined;
-  /** Of an Envoy that comes up beside one that takes no child; 0: a free port. */
-  readonly spareAdminPort: number;
-  readonly exitOnZeroActiveConnections: boolean;
-  readonly minimumDrainMs: number;
-  readonly runDir: string | undefined;
-  readonly env: NodeJS.ProcessEnv;
-  /** For the log: what was strange, but no mistake. */
-  readonly warnings: readonly string[];
-}
 
 export interface OptionSources {
   readonly role: string;

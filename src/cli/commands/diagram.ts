@@ -1,7 +1,7 @@
 /** `chartpilot diagram MACHINE`: draws a machine. */
 import { Command, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
-import type { DiagramCommandOptions } from '../../debugger/statechart/diagram-command.ts';
+import type { DiagramCommandOptions } from '../../debugger/visualize/diagram-command.ts';
 
 export function diagramCommand(output: CommandOutput): Command {
   return new Command('diagram')
@@ -25,7 +25,7 @@ export function diagramCommand(output: CommandOutput): Command {
     )
     .action(async (machine: string | undefined, options: DiagramCommandOptions) => {
       // Only here is the layout needed.
-      const { drawDiagram } = await import('../../debugger/statechart/diagram-command.ts');
+      const { drawDiagram } = await import('../../debugger/visualize/diagram-command.ts');
       await drawDiagram(machine, options, output);
     });
 }

@@ -4,11 +4,11 @@ import { clusterType, endpointType, isAskedOnce, secretType } from '../../../mac
 import { messageOf } from '../../runtime/errors.ts';
 import { bytesIn, countOf, encodeHead, type Resources, type ResponseHead } from './ads-response.ts';
 import { SentResources } from './ads-sent.ts';
-import type { StreamSurroundings } from './ads-stream.ts';
 import { type AdsTransport, isClientGone } from './ads-transport.ts';
 import { shortened } from './client-text.ts';
 import type { OneShotAnswer } from './one-shot.ts';
 import type { NodeIdentity, NodeResources, Preparation, ResourceSet } from './resource-source.ts';
+import type { StreamSurroundings } from './stream-surroundings.ts';
 
 /** A response waits while more than this of earlier ones has not left. */
 const maxUnflushedBytes = 64 * 1024;

@@ -17,7 +17,7 @@ import type { ConnectionView } from './ads-observer.ts';
 import { AdsPorts } from './ads-ports.ts';
 import { SharedBodies } from './ads-response.ts';
 import type { AdsServerOptions } from './ads-server-options.ts';
-import { AdsStream, type StreamKind, type StreamSecurity, type StreamSurroundings } from './ads-stream.ts';
+import { AdsStream, type StreamKind, type StreamSecurity } from './ads-stream.ts';
 import type { AdsCall } from './ads-transport.ts';
 import { viewConnection } from './ads-view.ts';
 import { shortened } from './client-text.ts';
@@ -27,6 +27,7 @@ import { NameLists } from './request-names.ts';
 import { RequestTurns } from './request-turns.ts';
 import type { ResourceChange } from './resource-source.ts';
 import type { Refusal } from './strangers.ts';
+import type { StreamSurroundings } from './stream-surroundings.ts';
 
 export type { AdsServerOptions } from './ads-server-options.ts';
 

@@ -1,45 +1,20 @@
 /** The effect of an ads-connection: one gRPC stream and what the source has for its node. */
+
 import type { StreamOrder, StreamReport } from '../../../machines/discovery/ads-protocol.ts';
 import { healthType } from '../../../machines/discovery/ads-types.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type FaultOwner, onBehalfOf } from '../../runtime/fault-owner.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { maxNodeBytes, maxNodeIdLength } from './ads-limits.ts';
-import type { AdsObserver } from './ads-observer.ts';
 import { type ReadRequest, RequestReader, readNode } from './ads-request.ts';
 import { AdsResponder } from './ads-responder.ts';
-import type { SharedBodies } from './ads-response.ts';
 import { type AdsCall, type AdsTransport, peerOf, transportOf } from './ads-transport.ts';
 import { type Authenticator, authenticate } from './authentication.ts';
 import { authorize } from './authorization.ts';
 import { shortened } from './client-text.ts';
-import type { OneShot } from './one-shot.ts';
 import { RepeatedLines } from './repeated-lines.ts';
 import { RequestIntake } from './request-intake.ts';
-import type { NameLists } from './request-names.ts';
-import type { Turns } from './request-turns.ts';
 import type { NodeIdentity, NodeResources, ResourceChange, ResourceSource } from './resource-source.ts';
-
-/** What all streams of a server share. */
-export interface StreamSurroundings {
-  readonly source: ResourceSource;
-  readonly observer: AdsObserver;
-  readonly logger: Logger;
-  readonly bodies: SharedBodies;
-  readonly lists: NameLists;
-  /** When requests are dealt with. */
-  readonly turns: Turns;
-  /** When a stream that is gone is cleared away: thousands may go at once, with their TCP connection. */
-  readonly departures: Turns;
-  /** Answers what is asked for once. */
-  readonly oneShot?: OneShot;
-  /** See AdsConnectionInput. */
-  readonly resendsEndpoints: boolean;
-  /** Clients of a port without TLS may have secrets. */
-  readonly secretsOnPlaintext: boolean;
-  /** Unix time in milliseconds. */
-  readonly now: () => number;
-}
+import type { StreamSurroundings } from './stream-surroundings.ts';
 
 /** How strangers are received on the port that a stream came in by. */
 export interface StreamSecurity {

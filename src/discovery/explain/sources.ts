@@ -2,8 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
-import type { Config, ConfigKey } from '../../model/config/config.ts';
-import type { Origin } from '../../model/config/origin.ts';
+import type { Config, ConfigKey, Origin } from '../../model/config/config.ts';
 import { type Position, parseYamlDocument, splitDocuments } from '../../model/yaml/yaml-document.ts';
 
 /** An origin for people. */

@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../model/config/config.ts';
+import { configSetOf } from '../../model/config/config-set.ts';
 import type { JwtRule, RequestAuthentication } from '../../model/kinds/request-authentication.ts';
-import { configSetOf } from '../../model/push-context/build-push-context.ts';
 import { KeySets } from './key-sets.ts';
 
 const one = { kty: 'EC', kid: 'one' };

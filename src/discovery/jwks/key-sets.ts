@@ -5,8 +5,8 @@ import type { KeySource } from '../../../machines/discovery/jwks.machine.ts';
 import type { IssuerAnswer } from '../../../machines/discovery/key-set.machine.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { JwtRule, RequestAuthentication } from '../../model/kinds/request-authentication.ts';
-import type { ConfigSet } from '../../model/push-context/build-push-context.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type Fetch, fetchKeySet, type KeyAddress } from './fetch-key-set.ts';
 

@@ -3,7 +3,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { mergeGateways } from '../../networking/gateway/merge.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
 import { credentialsOfServer } from '../../networking/secrets/credential-name.ts';
-import type { Find, ServedProxy } from './push-status.ts';
+import type { Find, ServedProxy } from './find-odd.ts';
 
 /** Servers that another one stands in the way of, or that the proxy cannot carry out. */
 export const findRejectedServers: Find = ({ proxies }, note) => {

@@ -1,14 +1,13 @@
 /** What is odd about what was last pushed (spec/discovery.md §9.1 `push_status`, §9.2). Looked up when somebody asks. */
 
-import type { Proxy } from '../../model/node/proxy.ts';
-import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
-import type { ConfigSet } from '../../model/push-context/build-push-context.ts';
+import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { MeshState } from '../push/mesh-state.ts';
+import type { Find, ServedProxy, StatusSources } from './find-odd.ts';
 import { findRejectedServers, findUnservedCredentials } from './gateway-oddities.ts';
 import { patchReports } from './patch-status.ts';
-import { findUnheldPolicies, type PolicyKind } from './unheld-policies.ts';
+import { findUnheldPolicies } from './unheld-policies.ts';
 
 /** By the name of the metric that counts it and by what it is about. */
 export type PushStatus = Readonly<Record<string, Readonly<Record<string, Oddity>>>>;
@@ -18,21 +17,6 @@ interface Oddity {
   readonly proxy?: string;
   readonly message: string;
 }
-
-/** A proxy that is connected, and what it is served from. */
-export interface ServedProxy {
-  readonly proxy: Proxy;
-  readonly shape: ProxyShape;
-  readonly context: PushContext;
-}
-
-interface StatusSources {
-  readonly context: PushContext;
-  readonly configs: Pick<ConfigSet, 'VirtualService' | 'DestinationRule' | 'EnvoyFilter' | PolicyKind>;
-  readonly proxies: Iterable<ServedProxy>;
-}
-
-export type Find = (sources: StatusSources, note: (key: string, message: string, proxy?: string) => void) => void;
 
 const finders: Readonly<Record<string, Find>> = {
   pilot_eds_no_instances: ({ context }, note) => {

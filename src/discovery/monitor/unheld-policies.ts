@@ -2,12 +2,7 @@
 import type { Config } from '../../model/config/config.ts';
 import type { PolicyScope } from '../../model/kinds/policy-target.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
-import type { Find } from './push-status.ts';
-
-/** Kinds of what restricts access to workloads. */
-const kinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
-
-export type PolicyKind = (typeof kinds)[number];
+import { type Find, policyKinds } from './find-odd.ts';
 
 export const findUnheldPolicies: Find = ({ configs, proxies }, note) => {
   const held = new Set<Config>();
@@ -19,7 +14,7 @@ export const findUnheldPolicies: Find = ({ configs, proxies }, note) => {
     const lists = [policies.authorizationPolicies, policies.peerAuthentications, policies.requestAuthentications];
     for (const policy of lists.flat()) held.add(policy);
   }
-  for (const kind of kinds) {
+  for (const kind of policyKinds) {
     for (const policy of configs[kind] as readonly Config<PolicyScope>[]) {
       if (!held.has(policy)) note(`${kind} ${policy.namespace}/${policy.name}`, reason(policy));
     }

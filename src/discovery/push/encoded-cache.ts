@@ -24,6 +24,7 @@ import type { EncodedResource } from '../ads/resource-source.ts';
 import { affectedNames, changesReach, hostsOfRules, mayTouch } from './affected-names.ts';
 import { ContextHistory } from './context-history.ts';
 import { encodeMade } from './encode-made.ts';
+import type { ResourceMap } from './list-making.ts';
 import { ListMaking } from './list-making.ts';
 import type { PublishedContext } from './mesh-state.ts';
 import { type NameList, NameLists } from './name-list.ts';
@@ -42,8 +43,6 @@ export interface EncodedCacheOptions {
   readonly keepsClusters?: boolean;
   readonly keepsRoutes?: boolean;
 }
-
-export type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 /** What one shape has of a type (or of it under some names) in one context, or in all contexts that share the lane. */
 interface Lane {

@@ -1,7 +1,6 @@
 /** A list of resources that is made some names at a time, so that others have their turns while a long one is made. */
 import type { Resource } from '../../networking/index.ts';
 import type { EncodedResource } from '../ads/resource-source.ts';
-import type { ResourceMap } from './encoded-cache.ts';
 
 /** How many at a time: a few milliseconds of work. */
 const namesAtATime = 64;
@@ -80,3 +79,5 @@ export class ListMaking {
     return this.#list;
   }
 }
+
+export type ResourceMap = ReadonlyMap<string, EncodedResource>;

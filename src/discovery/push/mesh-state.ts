@@ -4,9 +4,10 @@
  */
 import type { ServicesReading } from '../../../machines/discovery/service-registry.machine.ts';
 import { configKeyText, parseConfigKey } from '../../model/config/config.ts';
+import type { ConfigSet } from '../../model/config/config-set.ts';
 import { defaultFeatures, type Features } from '../../model/mesh/features.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
-import { buildPushContext, type ConfigSet } from '../../model/push-context/build-push-context.ts';
+import { buildPushContext } from '../../model/push-context/build-push-context.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import {
   defaultRegistryOptions,

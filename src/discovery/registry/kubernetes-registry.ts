@@ -1,4 +1,4 @@
-import type { LabelSelector } from '../../model/mesh/mesh-config.ts';
+import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { type KubernetesDelta, KubernetesServices } from '../../model/services/kubernetes/kubernetes-registry.ts';
 import type { KubernetesOptions } from '../../model/services/kubernetes/options.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';

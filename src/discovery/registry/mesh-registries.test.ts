@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { givenProxy } from '../../../test/fixtures/given-mesh.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
-import { configSetOf } from '../../model/push-context/build-push-context.ts';
+import { configSetOf } from '../../model/config/config-set.ts';
 import {
   buildServiceRegistry,
   defaultRegistryOptions,

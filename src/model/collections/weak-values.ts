@@ -1,5 +1,4 @@
 /** Values by text, each as long as somebody holds it: so that of equal things there is one, and none is kept for it. */
-import type { Config } from '../config/config.ts';
 
 export class WeakValues<Value extends object> {
   readonly #values = new Map<string, WeakRef<Value>>();
@@ -23,19 +22,19 @@ export class WeakValues<Value extends object> {
   }
 }
 
-const numbers = new WeakMap<Config, number>();
+const numbers = new WeakMap<object, number>();
 let lastNumber = 0;
 
 /** A text of the very objects in a list, another one when an object changed. */
-export function identityText(configs: readonly Config[]): string {
-  return configs.map(numberOf).join();
+export function identityText(objects: readonly object[]): string {
+  return objects.map(numberOf).join();
 }
 
-function numberOf(config: Config): number {
-  let number = numbers.get(config);
+function numberOf(object: object): number {
+  let number = numbers.get(object);
   if (number === undefined) {
     number = ++lastNumber;
-    numbers.set(config, number);
+    numbers.set(object, number);
   }
   return number;
 }

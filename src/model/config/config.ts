@@ -1,5 +1,3 @@
-import type { Origin } from './origin.ts';
-
 /** The envelope of every configuration object, whatever source it came from. Immutable once made. */
 export interface Config<Spec = unknown> {
   readonly kind: string;
@@ -64,4 +62,11 @@ export function byAge(a: Config, b: Config): number {
 /** Orders by code unit, the same on every machine whatever its locale. */
 export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Where in an object of configuration something was written. */
+export interface Origin {
+  readonly key: ConfigKey;
+  /** Fields from the document's root down: `['spec', 'http', 2]`; absent: the object as a whole. */
+  readonly path?: readonly (string | number)[];
 }

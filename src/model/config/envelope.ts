@@ -5,8 +5,8 @@ import { booleanOf } from '../fields/go-boolean.ts';
 import { isDnsLabel, isObjectName } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
 import { dryRunAnnotation } from '../kinds/dry-run.ts';
+import { gatewayServiceAnnotation } from '../kinds/gateway.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
-import { gatewayServiceAnnotation } from '../push-context/gateway-index.ts';
 import type { ConfigKey } from './config.ts';
 
 export interface Envelope {

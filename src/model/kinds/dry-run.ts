@@ -1,12 +1,11 @@
 /** Policies that are to be tried, and to have no effect (spec/discovery.md §8.10). */
-import type { Config } from '../config/config.ts';
 import type { FieldError } from '../fields/decode.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import type { AuthorizationPolicy } from './authorization-policy.ts';
 
 export const dryRunAnnotation = 'istio.io/dry-run';
 
-export function isDryRun({ annotations }: Pick<Config, 'annotations'>): boolean {
+export function isDryRun({ annotations }: { readonly annotations: Readonly<Record<string, string>> }): boolean {
   const said = annotations[dryRunAnnotation];
   // One that cannot be read is refused with its object; should it come all the same, the policy is in force.
   return said !== undefined && booleanOf(said) === true;

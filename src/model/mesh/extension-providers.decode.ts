@@ -1,4 +1,5 @@
 /** Decoding of the settings of telemetry's providers. What they say that is not known here has no effect (§3.3). */
+import * as E from 'fp-ts/lib/Either.js';
 import {
   anything,
   boolean,
@@ -30,9 +31,12 @@ import type {
   OpenTelemetryAccessLogProvider,
   OpenTelemetryTracingProvider,
   ProviderAddress,
+  ProviderType,
   SkyWalkingProvider,
+  TelemetryProvider,
   ZipkinProvider,
 } from './extension-providers.ts';
+import type { MeshConfig } from './mesh-config.ts';
 
 const address: Fields<ProviderAddress> = { service: required(name), port: required(port) };
 
@@ -145,3 +149,25 @@ export const decodersOfProviders = {
   opentelemetry: forgivingUnknown(openTelemetry),
   prometheus: forgivingUnknown(struct<object>({})),
 } satisfies Readonly<Record<string, Settings>>;
+
+const decoded = new WeakMap<MeshConfig['extensionProviders'], ReadonlyMap<string, TelemetryProvider>>();
+
+/** The mesh's providers of telemetry by name. One that is of another type, or is not valid, is not among them. */
+export function telemetryProvidersOf({
+  extensionProviders,
+}: Pick<MeshConfig, 'extensionProviders'>): ReadonlyMap<string, TelemetryProvider> {
+  let providers = decoded.get(extensionProviders);
+  if (providers === undefined) {
+    providers = new Map(
+      extensionProviders.flatMap((provider) => {
+        const type = Object.keys(decodersOfProviders).find((key) => key in provider) as ProviderType | undefined;
+        if (type === undefined) return [];
+        const settings = decodersOfProviders[type](provider[type] ?? {});
+        if (E.isLeft(settings)) return [];
+        return [[provider.name, { name: provider.name, type, settings: settings.right.value } as TelemetryProvider]];
+      }),
+    );
+    decoded.set(extensionProviders, providers);
+  }
+  return providers;
+}

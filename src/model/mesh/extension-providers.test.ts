@@ -1,6 +1,6 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
-import { telemetryProvidersOf } from './extension-providers.ts';
+import { telemetryProvidersOf } from './extension-providers.decode.ts';
 import { readMeshConfig } from './mesh-config.decode.ts';
 
 const said = ({ field, message }: { field?: string; message: string }): string => `${field}: ${message}`;

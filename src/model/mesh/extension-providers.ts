@@ -1,7 +1,4 @@
 /** Extension providers of the mesh that logs and traces go to, decoded (spec/discovery.md §8.11). Durations in milliseconds. */
-import * as E from 'fp-ts/lib/Either.js';
-import { decodersOfProviders } from './extension-providers.decode.ts';
-import type { MeshConfig } from './mesh-config.ts';
 
 /** Where a provider listens: a service of the mesh, by host or as `namespace/host`. */
 export interface ProviderAddress {
@@ -85,25 +82,3 @@ export type TelemetryProvider = { readonly name: string } & (
 );
 
 export type ProviderType = TelemetryProvider['type'];
-
-const decoded = new WeakMap<MeshConfig['extensionProviders'], ReadonlyMap<string, TelemetryProvider>>();
-
-/** The mesh's providers of telemetry by name. One that is of another type, or is not valid, is not among them. */
-export function telemetryProvidersOf({
-  extensionProviders,
-}: Pick<MeshConfig, 'extensionProviders'>): ReadonlyMap<string, TelemetryProvider> {
-  let providers = decoded.get(extensionProviders);
-  if (providers === undefined) {
-    providers = new Map(
-      extensionProviders.flatMap((provider) => {
-        const type = Object.keys(decodersOfProviders).find((key) => key in provider) as ProviderType | undefined;
-        if (type === undefined) return [];
-        const settings = decodersOfProviders[type](provider[type] ?? {});
-        if (E.isLeft(settings)) return [];
-        return [[provider.name, { name: provider.name, type, settings: settings.right.value } as TelemetryProvider]];
-      }),
-    );
-    decoded.set(extensionProviders, providers);
-  }
-  return providers;
-}

@@ -26,6 +26,7 @@ import {
 } from '../fields/decode.ts';
 import { isDnsLabel } from '../fields/names.ts';
 import { exportTo, labels, mistakeAt, repetitions } from '../kinds/field-rules.ts';
+import type { LabelSelector } from '../kinds/label-selector.ts';
 import { connectTimeoutMs, localityLbSetting, tcpKeepalive } from '../kinds/traffic-policy.decode.ts';
 import { httpRetry } from '../kinds/virtual-service.decode.ts';
 import { parseYamlDocument } from '../yaml/yaml-document.ts';
@@ -33,7 +34,6 @@ import {
   type DefaultProviders,
   defaultMeshConfig,
   type ExtensionProvider,
-  type LabelSelector,
   type MeshConfig,
   type MeshConfigPart,
   mergeMeshConfig,

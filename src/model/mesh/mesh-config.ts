@@ -1,6 +1,7 @@
 /** Mesh-wide settings (spec/discovery.md §3.2). Durations in milliseconds. */
 
 import { compareText } from '../config/config.ts';
+import type { LabelSelector } from '../kinds/label-selector.ts';
 import type { OutboundTrafficMode } from '../kinds/sidecar.ts';
 import type { H2UpgradePolicy, LocalityLoadBalancerSetting, TcpKeepalive } from '../kinds/traffic-policy.ts';
 import type { HttpRetry } from '../kinds/virtual-service.ts';
@@ -131,15 +132,6 @@ export function mergeMeshConfig(base: MeshConfig, over: MeshConfigPart): MeshCon
 export interface ServiceSetting {
   readonly settings?: { readonly clusterLocal?: boolean };
   readonly hosts?: readonly string[];
-}
-
-export interface LabelSelector {
-  readonly matchLabels?: Readonly<Record<string, string>>;
-  readonly matchExpressions?: readonly {
-    readonly key: string;
-    readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
-    readonly values?: readonly string[];
-  }[];
 }
 
 /** A provider's settings lie under the key of its type, kept as written. */

@@ -21,7 +21,7 @@ import {
 import { mistakeAt } from '../kinds/field-rules.ts';
 import { customTag } from '../kinds/telemetry.decode.ts';
 import type { CustomTag } from '../kinds/telemetry.ts';
-import type { ProxyShape } from '../proxy/proxy-shape.ts';
+import type { Proxy } from '../node/proxy.ts';
 import type { MeshConfig } from './mesh-config.ts';
 import { mergeProxyConfig, type ProxyConfig } from './proxy-config.ts';
 
@@ -172,7 +172,7 @@ const known = new WeakMap<MeshConfig, WeakMap<object, ProxySettings>>();
 const nobody = {};
 
 /** A part of what a node says that does not decode counts as not said. */
-export function proxySettingsOf({ metadata }: Pick<ProxyShape, 'metadata'>, mesh: MeshConfig): ProxySettings {
+export function proxySettingsOf({ metadata }: Pick<Proxy, 'metadata'>, mesh: MeshConfig): ProxySettings {
   const said = (metadata.PROXY_CONFIG ?? nobody) as Partial<ProxyConfig>;
   const ofMesh = known.get(mesh) ?? new WeakMap<object, ProxySettings>();
   known.set(mesh, ofMesh);

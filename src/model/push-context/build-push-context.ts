@@ -1,8 +1,10 @@
 /** Builds the index of one moment from the last one: only what changed is indexed again (spec/discovery.md §6.3). */
+
 import { isDeepStrictEqual } from 'node:util';
-import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
+import { type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
+import type { ConfigSet } from '../config/config-set.ts';
 import { HostNames } from '../fields/hostname.ts';
-import { type KindName, kinds, type SpecOfKind } from '../kinds/index.ts';
+import type { SpecOfKind } from '../kinds/index.ts';
 import { ClusterLocalHosts } from '../mesh/cluster-local-hosts.ts';
 import { defaultFeatures, type Features } from '../mesh/features.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
@@ -29,19 +31,6 @@ import {
   WorkloadPolicyIndex,
   type WorkloadSubject,
 } from './workload-policies.ts';
-
-/** Objects by kind, oldest first. */
-export type ConfigSet = { readonly [K in KindName]: readonly Config<SpecOfKind[K]>[] };
-
-/** Sorts objects of any kinds into a set; kinds that are not known are left out. */
-export function configSetOf(configs: readonly Config[]): ConfigSet {
-  const groups = Map.groupBy(configs, (config) => config.kind);
-  // An object's kind says what its spec is: whoever made it has decoded it as that.
-  const of = <K extends KindName>(kind: K): readonly Config<SpecOfKind[K]>[] =>
-    ((groups.get(kind) ?? []) as Config<SpecOfKind[K]>[]).toSorted(byAge);
-  // One entry for each kind there is.
-  return Object.fromEntries((Object.keys(kinds) as KindName[]).map((kind) => [kind, of(kind)])) as unknown as ConfigSet;
-}
 
 export interface PushContextInput {
   /** `<RFC 3339 time>/<counter>`. */

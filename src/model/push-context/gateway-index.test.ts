@@ -2,9 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
 import type { Config } from '../config/config.ts';
 import type { Gateway } from '../kinds/gateway.ts';
+import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway.ts';
 import { shapeOf } from '../proxy/proxy-shape.ts';
 import type { ServiceTarget } from '../services/service.ts';
-import { GatewayIndex, gatewayServiceAnnotation, ownNamespaceAnnotation } from './gateway-index.ts';
+import { GatewayIndex } from './gateway-index.ts';
 
 function gateway(id: string, about: { readonly selector?: object; readonly services?: string } = {}): Config<Gateway> {
   const [namespace = '', name = ''] = id.split('/');

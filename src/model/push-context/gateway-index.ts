@@ -1,15 +1,11 @@
 /** Which Gateway objects select a proxy (spec/discovery.md §8.7 "selection"). */
+
 import type { Config } from '../config/config.ts';
 import type { Gateway } from '../kinds/gateway.ts';
+import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway.ts';
 import type { Proxy } from '../node/proxy.ts';
 import { isSelected } from '../services/label-match.ts';
 import type { ServiceTarget } from '../services/service.ts';
-
-/** Names the services, by host names with commas between them, whose workloads carry out a Gateway object. */
-export const gatewayServiceAnnotation = 'internal.istio.io/gateway-service';
-
-/** Of an object that only workloads of its own namespace carry out, whatever is said of others. */
-export const ownNamespaceAnnotation = 'internal.istio.io/own-namespace';
 
 /** What selection looks at: a proxy, or a shape of one. */
 export type GatewaySubject = Pick<Proxy, 'type' | 'labels' | 'configNamespace'> & {

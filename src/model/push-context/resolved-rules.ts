@@ -1,6 +1,5 @@
 /** Rules as they take effect: several objects' words made into one. Each knows the objects that it came from. */
-import type { Config, ConfigKey } from '../config/config.ts';
-import type { Origin } from '../config/origin.ts';
+import type { Config, ConfigKey, Origin } from '../config/config.ts';
 import type { DestinationRule } from '../kinds/destination-rule.ts';
 import type { VirtualService } from '../kinds/virtual-service.ts';
 

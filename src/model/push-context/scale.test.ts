@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { givenProxy } from '../../../test/fixtures/given-mesh.ts';
 import type { Config } from '../config/config.ts';
+import { configSetOf } from '../config/config-set.ts';
 import { defaultMeshConfig } from '../mesh/mesh-config.ts';
 import { buildServiceRegistry } from '../services/service-registry.ts';
-import { buildPushContext, configSetOf } from './build-push-context.ts';
+import { buildPushContext } from './build-push-context.ts';
 
 const namespaces = 50;
 

@@ -4,8 +4,8 @@
  */
 
 import { changedList, listDiff } from '../collections/list-diff.ts';
+import type { Origin } from '../config/config.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
-import type { Origin } from '../config/origin.ts';
 import type { HostNames } from '../fields/hostname.ts';
 import type { HttpRoute, VirtualService } from '../kinds/virtual-service.ts';
 import { exportSet, isExportedTo, isPublic } from '../services/visibility.ts';

@@ -1,9 +1,9 @@
 /** Services, endpoints and workloads of a set of objects at one moment, for those who need no running registry. */
 
 import { type Config, compareText, configKeyOf, configKeyText } from '../config/config.ts';
+import type { ConfigSet } from '../config/config-set.ts';
 import { isIpAddress } from '../fields/names.ts';
-import type { LabelSelector } from '../mesh/mesh-config.ts';
-import type { ConfigSet } from '../push-context/build-push-context.ts';
+import type { LabelSelector } from '../kinds/label-selector.ts';
 import { type EndpointIndex, EndpointShards } from './endpoint-shards.ts';
 import { KubernetesServices } from './kubernetes/kubernetes-registry.ts';
 import type { KubernetesOptions } from './kubernetes/options.ts';

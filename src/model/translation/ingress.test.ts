@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../config/config.ts';
 import { readConfigFile } from '../config/config-file.ts';
+import { configSetOf } from '../config/config-set.ts';
 import type { Gateway } from '../kinds/gateway.ts';
 import { kinds } from '../kinds/index.ts';
 import type { VirtualService } from '../kinds/virtual-service.ts';
-import { configSetOf } from '../push-context/build-push-context.ts';
 import { type IngressSettings, ingressesMayDiffer, translateIngresses } from './ingress.ts';
 
 const strict: IngressSettings = { ingressClass: 'istio', ingressControllerMode: 'STRICT', ingressSelector: '' };

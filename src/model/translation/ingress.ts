@@ -1,11 +1,11 @@
 /** Kubernetes' Ingresses as Gateways and VirtualServices (spec/discovery.md §4.4). Pure. */
 import { hash } from 'node:crypto';
 import type { Config } from '../config/config.ts';
+import type { ConfigSet } from '../config/config-set.ts';
 import type { Gateway, Server } from '../kinds/gateway.ts';
 import type { Ingress } from '../kinds/kubernetes/ingress.ts';
 import type { VirtualService } from '../kinds/virtual-service.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
-import type { ConfigSet } from '../push-context/build-push-context.ts';
 import { type HostRoutes, routesByHost } from './ingress-routes.ts';
 import { byKey } from './translated-objects.ts';
 

@@ -4,8 +4,8 @@
  * has none; whoever asks (`explain`) generates without a memory and looks before anything is encoded.
  */
 import type { Message } from '@bufbuild/protobuf';
+import type { Origin } from '../../model/config/config.ts';
 import { configKeyText } from '../../model/config/config.ts';
-import type { Origin } from '../../model/config/origin.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';

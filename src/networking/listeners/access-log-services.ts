@@ -12,7 +12,6 @@ import type { GrpcAccessLogProvider, OpenTelemetryAccessLogProvider } from '../.
 import { type TypedExtension, typedExtension } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';
 import { parseOutboundClusterName } from '../traffic/resource-names.ts';
-import type { LoggedBy } from './access-log.ts';
 import { formattersOf, textFormat } from './access-log-format.ts';
 
 /** The static cluster of a bootstrap whose proxy configuration says `envoyAccessLogService`. */
@@ -89,3 +88,6 @@ function anyValue(value: JsonValue): Init<typeof AnyValueSchema> {
   if (Array.isArray(value)) return { value: { case: 'arrayValue', value: { values: value.map(anyValue) } } };
   return { value: { case: 'stringValue', value: String(value) } };
 }
+
+/** What writes the entries: of requests, of connections, or of what found no filter chain. */
+export type LoggedBy = 'requests' | 'connections' | 'listener';

@@ -1,4 +1,5 @@
 /** The access logs of connections (spec/discovery.md §8.11). */
+
 import { create } from '@bufbuild/protobuf';
 import {
   type AccessLog,
@@ -15,15 +16,13 @@ import type { Init } from '../messages/init.ts';
 import { type ConnectionLog, telemetryOf } from '../telemetry/connection-telemetry.ts';
 import { sideOf } from '../telemetry/mode.ts';
 import { formatOfMesh, formatOfProvider } from './access-log-format.ts';
+import type { LoggedBy } from './access-log-services.ts';
 import {
   httpAccessLogService,
   meshAccessLogServices,
   openTelemetryLog,
   tcpAccessLogService,
 } from './access-log-services.ts';
-
-/** What writes the entries: of requests, of connections, or of what found no filter chain. */
-export type LoggedBy = 'requests' | 'connections' | 'listener';
 
 type FilterInit = Init<typeof AccessLogFilterSchema>;
 

@@ -18,8 +18,8 @@ import { resolveDestination } from '../traffic/destination.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { passthroughFilterChain } from '../traffic/resource-names.ts';
 import { effectivePolicy } from '../traffic/traffic-policy.ts';
+import type { WeightedCluster } from './network-filters/contributor.ts';
 import { tcpFilters } from './network-filters/index.ts';
-import type { WeightedCluster } from './network-filters/tcp-proxy.ts';
 
 export interface ChainMatch {
   readonly serverNames?: readonly string[];

@@ -1,4 +1,5 @@
 /** The network filter that speaks HTTP (spec/discovery.md §8.4, HCM). */
+
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import {
   HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,
@@ -11,21 +12,12 @@ import { adsConfigSource } from '../messages/config-source.ts';
 import type { Init } from '../messages/init.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 import { accessLogs } from './access-log.ts';
+import type { HttpConnectionManagerOptions } from './http-filters/contributor.ts';
 import { httpFilters } from './http-filters/index.ts';
 import { requestHeaders } from './request-headers.ts';
 import { tracingFields } from './tracing.ts';
 
 type ManagerInit = Init<typeof HttpConnectionManagerSchema>;
-
-export interface HttpConnectionManagerOptions {
-  /** A route configuration's name, to be asked for, or the configuration itself. */
-  readonly routes: string | RouteConfiguration;
-  readonly grpcWeb?: boolean;
-  /** Metadata `HTTP10`: clients of HTTP/1.0 are served. */
-  readonly http10?: boolean;
-  /** A client that asks this listener as its proxy names the whole URL. */
-  readonly absoluteUrl?: boolean;
-}
 
 export function httpConnectionManager(
   context: ConnectionContext,

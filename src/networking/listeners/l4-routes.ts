@@ -1,6 +1,5 @@
 /** `tls` and `tcp` routes of virtual services: which connections go where (spec/discovery.md §8.4, §8.7). */
-import type { ConfigKey } from '../../model/config/config.ts';
-import type { Origin } from '../../model/config/origin.ts';
+import type { ConfigKey, Origin } from '../../model/config/config.ts';
 import { isHostWithin } from '../../model/fields/hostname.ts';
 import type { L4MatchAttributes, RouteDestination, TlsMatchAttributes } from '../../model/kinds/virtual-service.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -8,7 +7,7 @@ import type { ResolvedVirtualService } from '../../model/push-context/resolved-r
 import { isSelected } from '../../model/services/label-match.ts';
 import { resolveDestination } from '../traffic/destination.ts';
 import type { Reach } from '../traffic/reach.ts';
-import type { WeightedCluster } from './network-filters/tcp-proxy.ts';
+import type { WeightedCluster } from './network-filters/contributor.ts';
 
 /** Whose routes are asked for. */
 export interface L4Context {

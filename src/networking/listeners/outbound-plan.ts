@@ -3,8 +3,7 @@
  * Services are laid on addresses and ports one by one, oldest first; what meets on one address is merged here, and
  * only then made into Envoy's form.
  */
-import type { ConfigKey } from '../../model/config/config.ts';
-import type { Origin } from '../../model/config/origin.ts';
+import type { ConfigKey, Origin } from '../../model/config/config.ts';
 import type { Protocol } from '../../model/fields/protocol.ts';
 import type { ChainMatch, TcpRoute } from './filter-chain.ts';
 import { TakenMatches } from './free-match.ts';

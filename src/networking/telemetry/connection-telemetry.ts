@@ -3,11 +3,8 @@
  * the proxy's own settings and what the proxy reaches say together (spec/discovery.md §8.11).
  */
 import type { ConfigKey } from '../../model/config/config.ts';
-import {
-  type ProviderType,
-  type TelemetryProvider,
-  telemetryProvidersOf,
-} from '../../model/mesh/extension-providers.ts';
+import { telemetryProvidersOf } from '../../model/mesh/extension-providers.decode.ts';
+import type { ProviderType, TelemetryProvider } from '../../model/mesh/extension-providers.ts';
 import { type ProxySettings, proxySettingsOf } from '../../model/mesh/proxy-settings.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { serviceKey } from '../../model/services/service.ts';

@@ -2,7 +2,7 @@
  * `gateway.networking.k8s.io` Gateway, decoded. Files call it Gateway; here it is a KubernetesGateway, for Istio's Gateway
  * has the name already.
  */
-import type { LabelSelector } from '../../mesh/mesh-config.ts';
+import type { LabelSelector } from '../label-selector.ts';
 
 export interface KubernetesGateway {
   readonly gatewayClassName: string;

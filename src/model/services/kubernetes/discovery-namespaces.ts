@@ -1,5 +1,5 @@
 /** Which namespaces take part in the mesh: `discoverySelectors` (spec/discovery.md §3.2). */
-import type { LabelSelector } from '../../mesh/mesh-config.ts';
+import type { LabelSelector } from '../../kinds/label-selector.ts';
 
 type Labels = Readonly<Record<string, string>>;
 

@@ -8,7 +8,7 @@ import type { Endpoints } from '../../kinds/kubernetes/endpoints.ts';
 import type { Node } from '../../kinds/kubernetes/node.ts';
 import type { Pod } from '../../kinds/kubernetes/pod.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
-import type { LabelSelector } from '../../mesh/mesh-config.ts';
+import type { LabelSelector } from '../../kinds/label-selector.ts';
 import { LabelIndex, SelectorIndex } from '../label-match.ts';
 import { gatewaysOfService, type NetworkGateway } from '../network-gateways.ts';
 import { AddressBook } from '../proxy-lookup.ts';

@@ -1,6 +1,5 @@
 /** VirtualServices of listeners: all routes for a host as one, in the order that the Gateway API has for their matches. */
-import type { Config } from '../../config/config.ts';
-import type { Origin } from '../../config/origin.ts';
+import type { Config, Origin } from '../../config/config.ts';
 import type { HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { VirtualService } from '../../kinds/virtual-service.ts';
 import type { ListenerAttachment } from './attachments.ts';

@@ -2,8 +2,8 @@
 import type { Config } from '../../config/config.ts';
 import { isHostWithin, isShortName } from '../../fields/hostname.ts';
 import type { Gateway, Server, ServerTlsSettings } from '../../kinds/gateway.ts';
+import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../../kinds/gateway.ts';
 import type { KubernetesGateway, Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
-import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../../push-context/gateway-index.ts';
 import { made, madeNameMark } from './made.ts';
 import type { Surroundings } from './surroundings.ts';
 

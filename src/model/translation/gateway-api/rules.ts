@@ -1,6 +1,5 @@
 /** The rules of an HTTPRoute as routes of a VirtualService, one for each match (spec/discovery.md §8.6, §8.12). */
-import type { Config } from '../../config/config.ts';
-import type { Origin } from '../../config/origin.ts';
+import type { Config, Origin } from '../../config/config.ts';
 import type {
   BackendRef,
   HeaderModifier,

@@ -2,8 +2,7 @@
  * VirtualServices of HTTPRoutes over Services: for clients in the mesh (the Gateway API's GAMMA). A route in the Service's
  * own namespace is for everybody; one in another namespace is for the clients there, and takes the place of the first.
  */
-import type { Config } from '../../config/config.ts';
-import type { Origin } from '../../config/origin.ts';
+import type { Config, Origin } from '../../config/config.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import type { HttpRoute, VirtualService } from '../../kinds/virtual-service.ts';
 import type { ServiceAttachment } from './attachments.ts';

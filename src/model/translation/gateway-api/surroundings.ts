@@ -1,12 +1,12 @@
 /** What the translation of the Gateway API's objects looks up: Services, namespaces' labels, classes, grants. */
 
 import { type Config, configKeyOf, configKeyText } from '../../config/config.ts';
+import type { ConfigSet } from '../../config/config-set.ts';
 import { type Problem, problemText } from '../../config/problem.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
 import type { AllowedRoutes } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import type { ReferenceGrant } from '../../kinds/gateway-api/reference-grant.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
-import type { ConfigSet } from '../../push-context/build-push-context.ts';
 import { isDiscovered } from '../../services/kubernetes/discovery-namespaces.ts';
 
 /** The kinds that are read. */

@@ -1,7 +1,6 @@
 /** The HTTP filters of every connection manager, in their order (spec/discovery.md §8.4). */
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
-import type { HttpConnectionManagerOptions } from '../http-connection-manager.ts';
-import type { HttpFilterContributor, HttpFilterInit } from './contributor.ts';
+import type { HttpConnectionManagerOptions, HttpFilterContributor, HttpFilterInit } from './contributor.ts';
 import { cors } from './cors.ts';
 import { dynamicForwardProxy } from './dynamic-forward-proxy.ts';
 import { extAuthz } from './ext-authz.ts';

@@ -1,9 +1,11 @@
 /** One row of the table of network filters. */
+
 import type { FilterSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import type { Protocol } from '../../../model/fields/protocol.ts';
+import type { TunnelSettings } from '../../../model/kinds/traffic-policy.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import type { Init } from '../../messages/init.ts';
-import type { HttpConnectionManagerOptions } from '../http-connection-manager.ts';
-import type { TcpProxyOptions } from './tcp-proxy.ts';
+import type { HttpConnectionManagerOptions } from '../http-filters/contributor.ts';
 
 /** What becomes of the connection: its bytes are carried on, or read as HTTP. */
 export type ConnectionUse =
@@ -15,3 +17,22 @@ export type NetworkFilterInit = Init<typeof FilterSchema>;
 
 /** The filters of one kind that a connection goes through, in their order; none where they have no use. */
 export type NetworkFilterContributor = (context: ConnectionContext, use: ConnectionUse) => readonly NetworkFilterInit[];
+
+export interface TcpProxyOptions {
+  /** At least one. */
+  readonly destinations: readonly WeightedCluster[];
+  readonly protocol?: Protocol;
+  readonly idleTimeoutMs?: number | undefined;
+  readonly maxConnectionDurationMs?: number | undefined;
+  readonly tunnel?: TunnelSettings | undefined;
+  /** The destination is the host in the connection's SNI, at this port. */
+  readonly dynamicPort?: number | undefined;
+  /** Sources that stick to an endpoint. */
+  readonly hashSourceIp?: boolean;
+}
+
+export interface WeightedCluster {
+  readonly cluster: string;
+  /** Ignored when it is the only one. */
+  readonly weight: number;
+}

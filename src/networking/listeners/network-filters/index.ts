@@ -2,8 +2,9 @@
 import { create } from '@bufbuild/protobuf';
 import { type Filter, FilterSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
-import { type HttpConnectionManagerOptions, httpConnectionManager } from '../http-connection-manager.ts';
-import type { ConnectionUse, NetworkFilterContributor } from './contributor.ts';
+import { httpConnectionManager } from '../http-connection-manager.ts';
+import type { HttpConnectionManagerOptions } from '../http-filters/contributor.ts';
+import type { ConnectionUse, NetworkFilterContributor, TcpProxyOptions } from './contributor.ts';
 import { extAuthz } from './ext-authz.ts';
 import { metadataExchange, stats } from './istio.ts';
 import { mongoProxy } from './mongo-proxy.ts';
@@ -11,7 +12,7 @@ import { mysqlProxy } from './mysql-proxy.ts';
 import { rbac } from './rbac.ts';
 import { redisProxy } from './redis-proxy.ts';
 import { sniDynamicForwardProxy } from './sni-dynamic-forward-proxy.ts';
-import { type TcpProxyOptions, tcpProxy } from './tcp-proxy.ts';
+import { tcpProxy } from './tcp-proxy.ts';
 import { wasmAfter, wasmBefore } from './wasm.ts';
 
 const requests: NetworkFilterContributor = (context, use) =>

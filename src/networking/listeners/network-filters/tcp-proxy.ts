@@ -1,34 +1,14 @@
 /** Carries the bytes of a connection to a cluster (spec/discovery.md §8.4). */
+
 import { TcpProxySchema } from '../../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
-import type { Protocol } from '../../../model/fields/protocol.ts';
-import type { TunnelSettings } from '../../../model/kinds/traffic-policy.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import { bracketed } from '../../messages/address.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { Init } from '../../messages/init.ts';
 import { optionalDuration } from '../../messages/protobuf-duration.ts';
 import { accessLogs } from '../access-log.ts';
-import type { NetworkFilterContributor } from './contributor.ts';
+import type { NetworkFilterContributor, TcpProxyOptions } from './contributor.ts';
 import { speaksRedis } from './redis-proxy.ts';
-
-export interface WeightedCluster {
-  readonly cluster: string;
-  /** Ignored when it is the only one. */
-  readonly weight: number;
-}
-
-export interface TcpProxyOptions {
-  /** At least one. */
-  readonly destinations: readonly WeightedCluster[];
-  readonly protocol?: Protocol;
-  readonly idleTimeoutMs?: number | undefined;
-  readonly maxConnectionDurationMs?: number | undefined;
-  readonly tunnel?: TunnelSettings | undefined;
-  /** The destination is the host in the connection's SNI, at this port. */
-  readonly dynamicPort?: number | undefined;
-  /** Sources that stick to an endpoint. */
-  readonly hashSourceIp?: boolean;
-}
 
 export const tcpProxy: NetworkFilterContributor = (context, use) =>
   use.kind === 'tcp' && !speaksRedis(context, use)

@@ -2,13 +2,13 @@ import { ChartpilotError } from '../../runtime/errors.ts';
 import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
 import { formatTraceLine, traceVersion } from '../../runtime/trace/trace.ts';
 import type { CommandOutput } from '../command-output.ts';
+import { chartOf } from '../statechart/charts.ts';
+import { formatMermaid } from '../statechart/mermaid.ts';
+import { findMachine, namedMachines } from '../statechart/named-machines.ts';
 import { openTrace } from '../trace/read-trace.ts';
-import { memorySource } from '../visualize/memory-source.ts';
-import { type ServePageOptions, servePage } from '../visualize/serve-page.ts';
 import { writeOutput } from '../write-output.ts';
-import { chartOf } from './charts.ts';
-import { formatMermaid } from './mermaid.ts';
-import { findMachine, namedMachines } from './named-machines.ts';
+import { memorySource } from './memory-source.ts';
+import { type ServePageOptions, servePage } from './serve-page.ts';
 
 export interface DiagramCommandOptions extends Pick<ServePageOptions, 'enough'> {
   readonly format: 'mermaid' | 'svg' | 'json';

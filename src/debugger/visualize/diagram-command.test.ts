@@ -8,8 +8,8 @@ import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { machinesOf, type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
 import { formatTraceLine } from '../../runtime/trace/trace.ts';
+import { namedMachines } from '../statechart/named-machines.ts';
 import { type DiagramCommandOptions, drawDiagram } from './diagram-command.ts';
-import { namedMachines } from './named-machines.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'chartpilot-diagram-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,0 +1,22 @@
+/** Whether anybody listens at an address. */
+import { connect } from 'node:net';
+import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
+import { connectionProblem } from './admin-client.ts';
+
+const connectLimitMs = 2_000;
+
+/** Undefined when somebody accepts connections there. */
+export function whyUnreachable(address: string): Promise<string | undefined> {
+  const target = parseHostAndPort(address);
+  if (target === undefined) return Promise.resolve('not an address');
+  return new Promise((resolve) => {
+    const socket = connect({ ...target, timeout: connectLimitMs });
+    const settle = (problem: string | undefined): void => {
+      socket.destroy();
+      resolve(problem);
+    };
+    socket.once('connect', () => settle(undefined));
+    socket.once('timeout', () => settle('no answer'));
+    socket.once('error', (error) => settle(connectionProblem(error)));
+  });
+}

@@ -1,0 +1,28 @@
+import type { Logger } from '../../runtime/log.ts';
+import type { AdsObserver } from './ads-observer.ts';
+import type { SharedBodies } from './ads-response.ts';
+import type { OneShot } from './one-shot.ts';
+import type { NameLists } from './request-names.ts';
+import type { Turns } from './request-turns.ts';
+import type { ResourceSource } from './resource-source.ts';
+
+/** What all streams of a server share. */
+export interface StreamSurroundings {
+  readonly source: ResourceSource;
+  readonly observer: AdsObserver;
+  readonly logger: Logger;
+  readonly bodies: SharedBodies;
+  readonly lists: NameLists;
+  /** When requests are dealt with. */
+  readonly turns: Turns;
+  /** When a stream that is gone is cleared away: thousands may go at once, with their TCP connection. */
+  readonly departures: Turns;
+  /** Answers what is asked for once. */
+  readonly oneShot?: OneShot;
+  /** See AdsConnectionInput. */
+  readonly resendsEndpoints: boolean;
+  /** Clients of a port without TLS may have secrets. */
+  readonly secretsOnPlaintext: boolean;
+  /** Unix time in milliseconds. */
+  readonly now: () => number;
+}

@@ -1,0 +1,25 @@
+/** What is looked at to find what is odd in the mesh. */
+import type { ConfigSet } from '../../model/config/config-set.ts';
+import type { Proxy } from '../../model/node/proxy.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+
+/** A proxy that is connected, and what it is served from. */
+export interface ServedProxy {
+  readonly proxy: Proxy;
+  readonly shape: ProxyShape;
+  readonly context: PushContext;
+}
+
+export interface StatusSources {
+  readonly context: PushContext;
+  readonly configs: Pick<ConfigSet, 'VirtualService' | 'DestinationRule' | 'EnvoyFilter' | PolicyKind>;
+  readonly proxies: Iterable<ServedProxy>;
+}
+
+export type Find = (sources: StatusSources, note: (key: string, message: string, proxy?: string) => void) => void;
+
+/** Kinds of what restricts access to workloads. */
+export const policyKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
+
+export type PolicyKind = (typeof policyKinds)[number];

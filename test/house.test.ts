@@ -1,0 +1,104 @@
+/** Imports never run in circles: neither from file to file, nor from folder to folder of one part of the house. */
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { packageRoot } from '../src/runtime/package-root.ts';
+
+const files = globSync('{machines,src,visualize}/**/*.{ts,tsx}', { cwd: packageRoot() }).filter(
+  (file) => !file.startsWith('src/gen/') && !/\.test\.tsx?$/.test(file),
+);
+
+const known = new Set(files);
+const imports = new Map(files.map((file) => [file, importsOf(file)]));
+
+/** What a file imports of the house, types as well; the formatter sees to it that all imports are written alike. */
+function importsOf(file: string): readonly string[] {
+  const text = readFileSync(join(packageRoot(), file), 'utf8');
+  return [...text.matchAll(/\b(?:from |import |import\()'(\.[^']+)'/g)]
+    .map(([, target = '']) => posix.join(dirname(file), target))
+    .filter((target) => known.has(target));
+}
+
+/**
+ * `src/model/kinds/kubernetes/pod.ts` → `src/model/kinds`; a file beside the rooms, such as `src/networking/index.ts`, is
+ * a room of its own.
+ */
+function roomOf(file: string): string {
+  const [top, part, room, ...rest] = file.split('/');
+  if (top === 'src') return rest.length === 0 ? file : `${top}/${part}/${room}`;
+  return dirname(file);
+}
+
+/** Each group of nodes that reach one another, largest first (Tarjan's algorithm). */
+function circles(edges: ReadonlyMap<string, Iterable<string>>): string[][] {
+  const found: string[][] = [];
+  const order = new Map<string, number>();
+  const lowest = new Map<string, number>();
+  const stack: string[] = [];
+  const visit = (node: string): void => {
+    order.set(node, order.size);
+    lowest.set(node, order.get(node) as number);
+    stack.push(node);
+    for (const next of edges.get(node) ?? []) {
+      if (!order.has(next)) visit(next);
+      if (stack.includes(next)) lowest.set(node, Math.min(lowest.get(node) as number, lowest.get(next) as number));
+    }
+    if (lowest.get(node) !== order.get(node)) return;
+    const group = stack.splice(stack.indexOf(node));
+    if (group.length > 1) found.push(group.sort());
+  };
+  for (const node of edges.keys()) if (!order.has(node)) visit(node);
+  return found.sort((a, b) => b.length - a.length);
+}
+
+function betweenRooms(): ReadonlyMap<string, Set<string>> {
+  const edges = new Map<string, Set<string>>();
+  for (const [file, targets] of imports) {
+    const from = roomOf(file);
+    const all = edges.get(from) ?? new Set();
+    edges.set(from, all);
+    for (const target of targets) if (roomOf(target) !== from) all.add(roomOf(target));
+  }
+  return edges;
+}
+
+/** `a → b: file → file`, for every import that ties rooms of one circle. */
+function ties(groups: readonly (readonly string[])[]): string[] {
+  return groups.flatMap((group) =>
+    [...imports].flatMap(([file, targets]) =>
+      targets
+        .filter(
+          (target) => roomOf(target) !== roomOf(file) && group.includes(roomOf(file)) && group.includes(roomOf(target)),
+        )
+        .map((target) => `${file} → ${target}`),
+    ),
+  );
+}
+
+describe('imports', () => {
+  test('circles are found where there are some', () => {
+    expect(
+      circles(
+        new Map([
+          ['a', ['b']],
+          ['b', ['c']],
+          ['c', ['b']],
+          ['d', ['a']],
+        ]),
+      ),
+    ).toEqual([['b', 'c']]);
+  });
+
+  test('the house is read', () => {
+    expect(files.length).toBeGreaterThan(500);
+    expect(imports.get('src/model/kinds/index.ts')).toContain('src/model/kinds/kubernetes/index.ts');
+  });
+
+  test('run in no circle from file to file', () => {
+    expect(circles(imports)).toEqual([]);
+  });
+
+  test('run in no circle from room to room', () => {
+    expect(ties(circles(betweenRooms()))).toEqual([]);
+  });
+});
