@@ -4,8 +4,8 @@ import { PersistentMap } from '../../model/collections/persistent-map.ts';
 import { SortedList } from '../../model/collections/sorted-list.ts';
 import { byAge, type Config, compareText, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { needsPush } from '../../model/config/config-changes.ts';
-import { kinds } from '../../model/kinds/index.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
+import { kinds } from '../../model/kinds/index.ts';
 
 /** Objects by key (`Kind/namespace/name`); undefined: there is none any more. */
 export type ConfigEdits = ReadonlyMap<string, Config | undefined>;

@@ -7,6 +7,7 @@
  * cannot be (`uncomputed`). Where its first list comes late (`listed`), it may as well never come. A client may join and
  * watch nothing until it asks (`ask:0`).
  */
+
 import type { AnyActorRef, InspectionEvent, SnapshotFrom } from 'xstate';
 import type { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
 import type { AdsRequest, StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
@@ -35,7 +36,6 @@ import {
   type PushInvariant,
   type PushObserved,
   pushInvariants,
-  type Wire,
   type WireRecord,
 } from './discovery-invariants.ts';
 import {
@@ -50,6 +50,7 @@ import {
   meshTypes,
   unlistedContents,
 } from './discovery-mesh.ts';
+import type { PushWorldState } from './discovery-state.ts';
 import { keyOfWorld } from './discovery-state-key.ts';
 import { answer, newStream, type StreamState, type WaitingOrder, type WireResponse } from './discovery-stream.ts';
 
@@ -88,43 +89,6 @@ export interface PushWorldOptions {
   /** A stream makes a response of what the source has when its turn comes. Broken on purpose, too. */
   readonly makesLate?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;
-}
-
-/** Immutable: every change makes a new one. */
-export interface PushWorldState {
-  readonly changes: number;
-  readonly faults: number;
-  /** Things that have changed so far. */
-  readonly changed: number;
-  /** What the sources hold. */
-  readonly contents: Contents;
-  /** What a context can be built of: what a registry has by itself is in it when services have been made. */
-  readonly made: Contents;
-  /** What has changed in the registry and is not in {@link made}. */
-  readonly moved: readonly MeshEvent[];
-  /** The registry has told its first list. */
-  readonly isListed: boolean;
-  /** Its time is over. */
-  readonly isLate: boolean;
-  /** Services that are being made. */
-  readonly computing: AnyActorRef | undefined;
-  readonly registries: AnyActorRef | undefined;
-  readonly contexts: readonly MeshContext[];
-  /** A context that is being made, of what the sources held when that began. */
-  readonly build: { readonly call: AnyActorRef; readonly input: BuildInput; readonly contents: Contents } | undefined;
-  readonly server: AnyActorRef | undefined;
-  readonly orders: readonly { readonly order: ProxiesServe; readonly served: number }[];
-  readonly streams: ReadonlyMap<number, StreamState>;
-  readonly effects: ReadonlyMap<number, AnyActorRef>;
-  readonly connections: ReadonlyMap<number, AnyActorRef>;
-  readonly clients: readonly ClientState[];
-  /** Streams so far. */
-  readonly streamCount: number;
-  /** Responses so far. */
-  readonly responses: number;
-  readonly wires: ReadonlyMap<number, Wire>;
-  readonly owed: ReadonlyMap<number, readonly string[]>;
-  readonly violations: readonly Violation[];
 }
 
 type ConnectionSnapshot = SnapshotFrom<typeof adsConnectionMachine>;

@@ -1,0 +1,46 @@
+/** Everything that a moment of the simulated push path consists of. */
+import type { AnyActorRef } from 'xstate';
+import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
+import type { Violation } from '../../debugger/explore/world.ts';
+import type { BuildInput } from './discovery-charts.ts';
+import type { ClientState } from './discovery-client.ts';
+import type { Wire } from './discovery-invariants.ts';
+import type { Contents, MeshContext, MeshEvent } from './discovery-mesh.ts';
+import type { StreamState } from './discovery-stream.ts';
+
+/** Immutable: every change makes a new one. */
+export interface PushWorldState {
+  readonly changes: number;
+  readonly faults: number;
+  /** Things that have changed so far. */
+  readonly changed: number;
+  /** What the sources hold. */
+  readonly contents: Contents;
+  /** What a context can be built of: what a registry has by itself is in it when services have been made. */
+  readonly made: Contents;
+  /** What has changed in the registry and is not in {@link made}. */
+  readonly moved: readonly MeshEvent[];
+  /** The registry has told its first list. */
+  readonly isListed: boolean;
+  /** Its time is over. */
+  readonly isLate: boolean;
+  /** Services that are being made. */
+  readonly computing: AnyActorRef | undefined;
+  readonly registries: AnyActorRef | undefined;
+  readonly contexts: readonly MeshContext[];
+  /** A context that is being made, of what the sources held when that began. */
+  readonly build: { readonly call: AnyActorRef; readonly input: BuildInput; readonly contents: Contents } | undefined;
+  readonly server: AnyActorRef | undefined;
+  readonly orders: readonly { readonly order: ProxiesServe; readonly served: number }[];
+  readonly streams: ReadonlyMap<number, StreamState>;
+  readonly effects: ReadonlyMap<number, AnyActorRef>;
+  readonly connections: ReadonlyMap<number, AnyActorRef>;
+  readonly clients: readonly ClientState[];
+  /** Streams so far. */
+  readonly streamCount: number;
+  /** Responses so far. */
+  readonly responses: number;
+  readonly wires: ReadonlyMap<number, Wire>;
+  readonly owed: ReadonlyMap<number, readonly string[]>;
+  readonly violations: readonly Violation[];
+}
