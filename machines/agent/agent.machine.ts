@@ -47,6 +47,8 @@ export const agentMachine = setup({
     context: {} as AgentContext,
     input: {} as AgentInput,
     output: {} as AgentOutput,
+    /** `leaving`: there is no way back. */
+    tags: {} as 'leaving',
     events: {} as SignalReceived | StatusListening | StatusFailed | QuitRequested | RestartDecided | RestartEnded,
     children: {} as {
       signals: 'signals';
@@ -231,6 +233,7 @@ export const agentMachine = setup({
       },
     },
     'releasing the base ids': {
+      tags: 'leaving',
       description: 'Every Envoy is gone; its shared memory is removed.',
       invoke: {
         id: 'release',
@@ -253,7 +256,7 @@ export const agentMachine = setup({
       // Told once more: who is left is killed already, and is not waited for.
       on: { 'signal.received': { guard: 'endsUs', target: 'ended' } },
     },
-    ended: { type: 'final' },
+    ended: { type: 'final', tags: 'leaving' },
   },
   output: ({ context }) => ({ exitCode: context.trouble.length === 0 ? 0 : 1, trouble: context.trouble }),
 });

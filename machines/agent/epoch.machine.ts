@@ -36,6 +36,9 @@ interface EpochContext extends EpochInput {
   doomed: boolean;
 }
 
+/** What the life of an Envoy is in, for whoever shows it: a tag of each state. */
+export type EpochPhase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending' | 'gone';
+
 /** What is to be prepared, and how carefully. */
 export type PrepareOrder = EpochRun & Pick<EpochInput, 'validate' | 'certificates'>;
 
@@ -65,6 +68,7 @@ export const epochMachine = setup({
   types: {
     context: {} as EpochContext,
     input: {} as EpochInput,
+    tags: {} as EpochPhase,
     events: {} as
       | EpochOrder
       | ProcessSpawned
@@ -176,6 +180,7 @@ export const epochMachine = setup({
   initial: 'preparing',
   states: {
     preparing: {
+      tags: 'starting',
       meta: { waitsFor: 'the check of the bootstrap: 30 s at most, and 2 s for the control plane' },
       description: 'The bootstrap is written and, where it is not known to be good, checked by Envoy. No process yet.',
       invoke: {
@@ -235,6 +240,7 @@ export const epochMachine = setup({
       initial: 'starting',
       states: {
         starting: {
+          tags: 'starting',
           meta: { waitsFor: 'the operating system, which gives a process or refuses it at once' },
           description: 'The operating system was asked for a process.',
           on: {
@@ -250,6 +256,7 @@ export const epochMachine = setup({
           },
         },
         initializing: {
+          tags: 'starting',
           meta: { waitsFor: 'whatever Envoy waits for (epoch.waiting says what); the supervisor has the limit' },
           description: 'Envoy reads its bootstrap and waits for its first configuration.',
           invoke: { id: 'probe', src: 'probe', input: ({ context }) => runOf(context) },
@@ -283,6 +290,7 @@ export const epochMachine = setup({
           },
         },
         live: {
+          tags: 'live',
           description: 'Envoy serves.',
           after: { healthy: { actions: 'reportHealthy' } },
           on: {
@@ -297,6 +305,7 @@ export const epochMachine = setup({
           },
         },
         'draining parent': {
+          tags: 'draining',
           description: 'Its child serves. Envoy itself drains it and ends it; we send it no ending signal.',
           initial: 'leaving',
           states: {
@@ -337,6 +346,7 @@ export const epochMachine = setup({
           },
         },
         retiring: {
+          tags: 'retiring',
           description: 'An Envoy of the other base id serves in its place. It closes its listeners, and ends.',
           initial: 'draining',
           states: {
@@ -376,6 +386,7 @@ export const epochMachine = setup({
           },
         },
         draining: {
+          tags: 'draining',
           meta: { waitsFor: 'the supervisor, which says when requests have had their time' },
           description: 'New connections are turned away, requests finish. The supervisor says when to end.',
           invoke: {
@@ -396,6 +407,7 @@ export const epochMachine = setup({
           },
         },
         ending: {
+          tags: 'ending',
           meta: { waitsFor: 'the exit; the supervisor kills what does not end of SIGTERM' },
           description: 'An ending signal was sent.',
           initial: 'terminated',
@@ -421,7 +433,7 @@ export const epochMachine = setup({
         },
       },
     },
-    over: { type: 'final', description: 'The process is gone, its bootstrap file too.' },
+    over: { type: 'final', tags: 'gone', description: 'The process is gone, its bootstrap file too.' },
   },
 });
 

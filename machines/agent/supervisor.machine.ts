@@ -54,6 +54,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
   },
   states: {
     idle: {
+      tags: 'not begun',
       meta: { waitsFor: 'supervisor.start, which the agent sends at once' },
       description: 'Not begun.',
       on: {
@@ -66,6 +67,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
       },
     },
     'waiting for configuration': {
+      tags: 'not begun',
       meta: { waitsFor: 'the first reading of the certificate files, which has a limit of its own' },
       description: 'The watcher has not said yet what to run with.',
       on: {
@@ -120,6 +122,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           ],
         },
         settled: {
+          tags: 'settled',
           meta: { waitsFor: 'news, an order, or the end of an Envoy: this is the work' },
           description: 'The newest configuration is served. A parent may still be draining.',
           on: {
@@ -128,6 +131,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
         },
         'waiting for the parent to leave': {
+          tags: 'waiting for the parent',
           meta: { waitsFor: 'the exit of the parent, which is killed when it is overdue' },
           description: 'Starting the next epoch would cut short the drain of the one before the serving one (fact 5).',
           on: {
@@ -137,6 +141,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
         },
         'waiting for a start': {
+          tags: 'waiting for a start',
           meta: { waitsFor: 'a token of the start limiter: one refill at most' },
           description: 'Starts are paced.',
           entry: 'requestStart',
@@ -158,6 +163,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         },
         starting,
         aborting: {
+          tags: 'aborting',
           meta: { waitsFor: 'its exit, or its report that SIGKILL does not end it: 10 s at most' },
           description: 'A child that will not become live is being killed.',
           entry: 'abortNewest',
@@ -178,6 +184,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
         },
         'calling off': {
+          tags: 'aborting',
           meta: { waitsFor: 'its exit, or its report that SIGKILL does not end it: 10 s at most' },
           description: 'What it was started with is no longer wanted, and nobody needs it: it is being killed.',
           entry: ['abortNewest', 'countCalledOff'],
@@ -197,6 +204,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
         },
         'backing off': {
+          tags: 'backing off',
           description: 'The last try failed; the next comes after a delay that doubles.',
           always: [
             { guard: and(['endsWithEnvoy', 'endedByItself']), target: '#supervisor.ended with Envoy' },
@@ -211,6 +219,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
         },
         'given up on the configuration': {
+          tags: 'given up',
           description: 'The old epoch serves. A new configuration, an order, or a minute of health brings new tries.',
           after: { healthy: { target: 'deciding', actions: 'renewBudget' } },
           on: {
@@ -222,6 +231,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
         },
         repairing: {
+          tags: 'repairing',
           description:
             'A child that died before it was live left its mark in shared memory: its parent refuses every other child.',
           invoke: {
@@ -234,16 +244,19 @@ export const supervisorMachine = supervisorSetup.createMachine({
           after: { repairLimit: { target: 'backing off', actions: 'giveUpHotRestart' } },
         },
         recycling: {
+          tags: 'restarting in full',
           description:
             'Neither a child nor a replacement can come up beside it: a drained restart in full, from epoch 0.',
           initial: 'draining',
           states: {
             draining: {
+              tags: 'draining',
               description: 'The serving epoch lets its requests finish.',
               entry: 'drainServing',
               after: { recyclingDrain: 'killing' },
             },
             killing: {
+              tags: 'killing',
               meta: { waitsFor: 'the exit of each epoch, or its report that SIGKILL does not end it: 10 s at most' },
               description: 'Not SIGTERM: a child whose parent is dead would hang on it.',
               entry: [{ type: 'tellNotServing', params: { reason: 'Envoy is being restarted in full' } }, 'abortAll'],
@@ -267,10 +280,12 @@ export const supervisorMachine = supervisorSetup.createMachine({
       },
     },
     stopping: {
+      tags: 'stopping',
       description: 'Told to end: drain, end the newest epoch, and wait until every process is gone.',
       initial: 'draining',
       states: {
         draining: {
+          tags: 'draining',
           description: 'Requests finish; no new Envoy is started.',
           entry: 'drainServing',
           always: { guard: 'nothingToDrain', target: 'ending' },
@@ -311,11 +326,13 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
         },
         ending: {
+          tags: 'ending',
           description: 'SIGTERM to the newest epoch of each base id; it takes its parent along.',
           entry: 'terminateAll',
           after: { stopLimit: 'killing' },
         },
         killing: {
+          tags: 'killing',
           description: 'SIGKILL to whatever is left.',
           entry: 'abortAll',
           after: { reapLimit: '#supervisor.stopped' },

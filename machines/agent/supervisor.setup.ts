@@ -67,6 +67,26 @@ export interface SupervisorOutput {
   attempts: string[];
 }
 
+/** What the supervisor is at, whatever its charts call it: for whoever shows it, and for tests. */
+export type SupervisorTag =
+  | 'not begun'
+  | 'settled'
+  | 'waiting for the parent'
+  | 'waiting for a start'
+  | 'starting'
+  | 'beside the serving epoch'
+  | 'with nobody serving'
+  | 'outdated'
+  | 'aborting'
+  | 'repairing'
+  | 'restarting in full'
+  | 'backing off'
+  | 'given up'
+  | 'stopping'
+  | 'draining'
+  | 'ending'
+  | 'killing';
+
 type SupervisorEvent =
   | SupervisorStart
   | SupervisorRestart
@@ -122,6 +142,7 @@ export const supervisorSetup = setup({
     context: {} as SupervisorContext,
     input: {} as SupervisorInput,
     output: {} as SupervisorOutput,
+    tags: {} as SupervisorTag,
     events: {} as SupervisorEvent,
   },
   actors: {

@@ -17,6 +17,7 @@ const withItsParent = { target: '#supervisor.running.aborting', actions: 'abortP
 
 /** The part of the supervisor's chart in which an Envoy is on its way to live. */
 export const starting = supervisorSetup.createStateConfig({
+  tags: 'starting',
   description: 'The newest epoch is on its way to live.',
   exit: 'reportRestart',
   initial: 'choosing',
@@ -28,6 +29,7 @@ export const starting = supervisorSetup.createStateConfig({
       ],
     },
     'beside the serving epoch': {
+      tags: 'beside the serving epoch',
       description: 'The old epoch serves until the new one is live, and goes on serving if it never is.',
       initial: 'in time',
       states: {
@@ -70,6 +72,7 @@ export const starting = supervisorSetup.createStateConfig({
       },
     },
     'with nobody serving': {
+      tags: 'with nobody serving',
       description: 'However long it takes: an Envoy that waits for the control plane is better than none.',
       initial: 'choosing',
       states: {
@@ -85,6 +88,7 @@ export const starting = supervisorSetup.createStateConfig({
           },
         },
         outdated: {
+          tags: 'outdated',
           description: 'Something newer is wanted. One that is about to be live is still better than a start anew.',
           after: { patience: 'looking once more' },
           on: {

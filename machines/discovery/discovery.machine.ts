@@ -234,6 +234,7 @@ export const discoveryMachine = discoverySetup.createMachine({
               on: { 'ads.listening': 'serving' },
             },
             serving: {
+              tags: 'serving',
               description: 'Proxies are served, /ready answers 200.',
               meta: { waitsFor: 'a signal: this is the work' },
               entry: 'becomeReady',

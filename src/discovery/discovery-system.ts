@@ -32,7 +32,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
       recorder,
       onError: () => {},
     });
-    const broken = lastFence(log, plane, () => actor.getSnapshot().matches({ 'at work': { operating: 'serving' } }));
+    const broken = lastFence(log, plane, () => actor.getSnapshot().hasTag('serving'));
     stops.push(broken.stop);
     // Of a control plane that cannot even start, its streams are no concern yet.
     const output = await Promise.race([whenDone(actor), broken.atStart]).finally(() => actor.stop());

@@ -1,5 +1,5 @@
 /** The epoch's machine in company: its effects are a host's, its orders come as from its supervisor. */
-import { epochMachine, type Prepared } from '../../machines/agent/epoch.machine.ts';
+import { type EpochPhase, epochMachine, type Prepared } from '../../machines/agent/epoch.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
@@ -101,7 +101,7 @@ function drainMeets(rest: readonly Step[]): 'an answer' | 'a refusal' | 'nobody'
 }
 
 const isLive = ({ machine }: Company): boolean =>
-  (machine.getSnapshot() as { matches(state: unknown): boolean }).matches({ running: 'live' });
+  (machine.getSnapshot() as { hasTag(tag: EpochPhase): boolean }).hasTag('live');
 
 /** Whoever was told to end does; a parent that its child sends away may also die of something else. */
 function endOf({ machine }: Company, withCode0: boolean): End {

@@ -10,7 +10,7 @@ import type { EnvoyAnswered, EnvoyAsk, ProbeLook, ProcessSignal, Signal } from '
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
-import { createRecorder, startRoot, stateName } from '../../src/runtime/actors/actor-system.ts';
+import { createRecorder, startRoot } from '../../src/runtime/actors/actor-system.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
@@ -228,9 +228,10 @@ export class AgentWorld {
     return this.readiness.at(-1)!;
   }
 
-  supervisorState(): string {
+  /** What the supervisor is at, by the tags of its states; `gone` when it has ended. */
+  supervisorIs(): string[] {
     const supervisor = this.#snapshot('supervisor');
-    return supervisor === undefined ? 'gone' : stateName(supervisor.value);
+    return supervisor === undefined ? ['gone'] : [...supervisor.tags].sort();
   }
 
   /** Names of the epochs that are actors: also of those that are over, until they are forgotten. */

@@ -157,7 +157,7 @@ export class Ledger {
       stopOrdered: this.stop !== 'not ordered',
       stopDeadlinePassed: this.stop === 'deadline passed',
       isOverdue: (parent) => this.#overdue.has(parent.pid),
-      agentEnds: agent !== undefined && !agent.matches('claiming base ids') && !agent.matches('at work'),
+      agentEnds: agent?.hasTag('leaving') === true,
       agentExitCode: agent?.status === 'done' ? agent.output?.exitCode : undefined,
       failures,
       restartsInFull: !settings.hotRestart || baseIds.length < 2,

@@ -3,7 +3,6 @@ import type { JSX } from 'preact';
 import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
 import { type ActorGroup, type ActorNode, actorRows, filterGroup, isGroup } from '../model/actor-tree.ts';
 import { departed } from '../model/departed.ts';
-import { phaseOf } from '../model/lanes.ts';
 import { choose, chosenActor, now, place, recording, state } from '../model/place.ts';
 import { durationInWords, regionsOf, stateInWords } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
@@ -83,7 +82,7 @@ function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element 
       aria-pressed={chosen}
       onClick={() => choose(actor.actor)}
     >
-      <span class="lamp" data-phase={actor.machine === 'epoch' ? phaseOf(actor.state) : undefined} />
+      <span class="lamp" data-phase={recording.value?.lanes.phaseOf(actor)} />
       <span class="actor-name">{actor.actor}</span>
       <span class="actor-time" title="How long it has been in this state">
         {since === undefined ? '' : durationInWords(Math.max(0, now.value - since))}

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
+import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
-import { countAt, type Lane, Lanes, phaseOf } from './lanes.ts';
+import { countAt, type Lane, Lanes } from './lanes.ts';
 
-const header = headerWith({ program: 'pilot-agent' });
+const header = headerWith({ program: 'pilot-agent', machines: [statechartOf(epochMachine)] });
 const controlPlane: TraceHeader = { ...header, machines: [{ id: 'push', states: [], transitions: [] }] };
 
 /** Feeds records, the i-th at i × 10 ms. */
@@ -72,7 +74,7 @@ test.each([
   ['running.ending.killed', 'ending'],
   ['over', 'gone'],
 ])('an epoch in %j is %s', (state, phase) => {
-  expect(phaseOf(state)).toBe(phase);
+  expect(new Lanes(header).phaseOf({ machine: 'epoch', state })).toBe(phase);
 });
 
 test('signals, changes, restarts and retries are marks; a failure is one on the lane of its epoch', () => {

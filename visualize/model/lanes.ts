@@ -2,6 +2,7 @@
 import type { Departure } from '../../src/debugger/check/check.ts';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { firstAfter } from './sorted.ts';
+import { StateTags } from './state-tags.ts';
 import { departureInOneLine } from './words.ts';
 
 export type Phase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending' | 'building';
@@ -59,17 +60,22 @@ export class Lanes {
   readonly #epochs = new Map<string, Lane>();
   readonly #machines = new Map<string, string | undefined>();
   readonly #isControlPlane: boolean;
+  readonly #tags: StateTags;
+  /** Machines whose actors have a lane each. */
+  readonly #withLanes: ReadonlySet<string>;
   #connected = 0;
   #doomed: ReadonlySet<string> = new Set();
 
   constructor(header: TraceHeader) {
     const isControlPlane = header.machines.some(({ id }) => id === 'push' || id === 'ads-connection');
     this.#isControlPlane = isControlPlane;
+    this.#tags = new StateTags(header.machines);
+    this.#withLanes = new Set(header.machines.map(({ id }) => id).filter((id) => this.#tags.knows(id, 'live')));
     this.#happenings = lane('program', isControlPlane ? 'program' : 'restarts, signals');
     const begin = header.actors?.length ? Math.max(...header.actors.map(({ spawnedAt }) => spawnedAt)) : 0;
     for (const { actor, machine, state, spawnedAt } of header.actors ?? []) {
       this.#machines.set(actor, machine);
-      if (machine === 'epoch') this.#enter(actor, state, state === '' ? spawnedAt : begin, -1);
+      if (this.#hasLane(machine)) this.#enter(actor, state, state === '' ? spawnedAt : begin, -1);
       if (machine === 'ads-connection') this.#count(1, begin);
     }
   }
@@ -82,16 +88,21 @@ export class Lanes {
     return [...[this.#departures, this.#happenings].filter((found) => !isEmpty(found)), ...own];
   }
 
+  /** Of an actor that has a lane. */
+  phaseOf({ machine, state }: { readonly machine?: string; readonly state: string }): Phase | 'gone' | undefined {
+    return this.#hasLane(machine) ? phaseOf(this.#tags.of(machine, state)) : undefined;
+  }
+
   feed(record: TraceRecord, index: number): void {
     switch (record.kind) {
       case 'spawn':
         this.#machines.set(record.actor, record.machine);
-        if (record.machine === 'epoch') this.#enter(record.actor, '', record.t, index);
+        if (this.#hasLane(record.machine)) this.#enter(record.actor, '', record.t, index);
         if (record.machine === 'ads-connection') this.#count(1, record.t);
         if (this.#isBuilding(record.actor)) this.#open(this.#pushes, 'building', record.t, index);
         break;
       case 'transition':
-        if (this.#machines.get(record.actor) === 'epoch') this.#enter(record.actor, record.to, record.t, index);
+        if (this.#hasLane(this.#machines.get(record.actor))) this.#enter(record.actor, record.to, record.t, index);
         if (record.actor === 'supervisor') this.#noteDoomed(record, index);
         break;
       case 'stop':
@@ -143,12 +154,16 @@ export class Lanes {
   #ended({ actor, status, error, t }: TraceRecord & { kind: 'stop' }, index: number): void {
     const machine = this.#machines.get(actor);
     this.#machines.delete(actor);
-    if (machine === 'epoch') this.#close(this.#epochs.get(actor), t);
+    if (this.#hasLane(machine)) this.#close(this.#epochs.get(actor), t);
     if (machine === 'ads-connection') this.#count(-1, t);
     if (this.#isBuilding(actor)) this.#close(this.#pushes, t);
     if (status === 'error' && machine !== undefined) {
       this.#mark(this.#happenings, t, index, 'failure', `${actor} broke: ${error ?? 'no reason is told'}`);
     }
+  }
+
+  #hasLane(machine: string | undefined): boolean {
+    return machine !== undefined && this.#withLanes.has(machine);
   }
 
   #isBuilding(actor: string): boolean {
@@ -158,7 +173,7 @@ export class Lanes {
   #enter(actor: string, state: string, t: number, index: number): void {
     const found = this.#epochs.get(actor) ?? lane(actor, actor.replace('-', ' '));
     this.#epochs.set(actor, found);
-    const phase = phaseOf(state);
+    const phase = phaseOf(this.#tags.of(this.#machines.get(actor), state));
     const last = found.spans.at(-1);
     if (last !== undefined && last.to === undefined && last.phase === phase) return;
     this.#close(found, t);
@@ -206,14 +221,12 @@ export class Lanes {
   }
 }
 
-/** What the life of an epoch is in, given the active state of its chart. */
-export function phaseOf(state: string): Phase | 'gone' {
-  if (state === 'over') return 'gone';
-  if (state === 'running.live') return 'live';
-  if (state.startsWith('running.draining')) return 'draining';
-  if (state.startsWith('running.retiring')) return 'retiring';
-  if (state.startsWith('running.ending')) return 'ending';
-  return 'starting';
+/** Tags of states: a chart of which one is `live` gets a lane for each of its actors. */
+const lifePhases = ['starting', 'live', 'draining', 'retiring', 'ending', 'gone'] as const;
+
+/** What a life is in, given the tags of its state; before there are any, it begins. */
+function phaseOf(tags: ReadonlySet<string>): Phase | 'gone' {
+  return lifePhases.find((phase) => tags.has(phase)) ?? 'starting';
 }
 
 /** How many there were at a time. */

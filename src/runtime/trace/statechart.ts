@@ -21,6 +21,8 @@ export interface StatechartState {
   /** Number of the state that is entered first, in a compound state. */
   readonly initial?: number;
   readonly description?: string;
+  /** What is the case in it, and in all states within, whatever it is called and wherever it lies: `serving`. */
+  readonly tags?: readonly string[];
   /** Names of actions. */
   readonly entry?: readonly string[];
   readonly exit?: readonly string[];
@@ -108,6 +110,7 @@ function describeState(node: AnyStateNode, numberOf: ReadonlyMap<AnyStateNode, n
     type: node.type,
     ...(initial !== undefined && { initial }),
     ...describedOf(node),
+    ...(node.tags.length > 0 && { tags: node.tags }),
     ...withNames('entry', node.entry),
     ...withNames('exit', node.exit),
     ...(invoke.length > 0 && { invoke }),

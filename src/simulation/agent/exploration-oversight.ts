@@ -128,7 +128,7 @@ export class Oversight {
 
   get agentEnds(): boolean {
     const { agent } = this.#watched;
-    return agent !== undefined && !agent.matches('claiming base ids') && !agent.matches('at work');
+    return agent?.hasTag('leaving') === true;
   }
 
   /**

@@ -146,7 +146,7 @@ test('a batch of changes is one change, read ten seconds after the first of them
   expect(epochsStarted(world)).toEqual([0, 1]);
   await goesLive(world);
   await world.pass(20_000);
-  expect(world.supervisorState()).toBe('running.settled');
+  expect(world.supervisorIs()).toEqual(['settled']);
 });
 
 test('files that change while they are read for the first time start Envoy, and are read again', async () => {

@@ -64,7 +64,7 @@ describe('a child', () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.pass(20_000 + 9_999);
-    expect(world.supervisorState()).toBe('running.aborting');
+    expect(world.supervisorIs()).toEqual(['aborting']);
     expect((await world.ask()).ready).toBe(true);
     await world.nextStart();
     expect(world.events('epoch.unkillable')).toMatchObject([
@@ -74,7 +74,7 @@ describe('a child', () => {
     await goesLive(world);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
     expect(await world.ask()).toEqual({ ready: true, reason: '' });
     // Gone after all: its base id is free again.
     await ends(world, world.process('epoch-1'), killed);
@@ -86,7 +86,7 @@ describe('a child', () => {
     const world = await AgentWorld.serving({}, [7]);
     await world.certificate('digest-1');
     await world.pass(3_600_000);
-    expect(world.supervisorState()).toBe('running.given up on the configuration');
+    expect(world.supervisorIs()).toEqual(['given up']);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1']);
     expect((await world.ask()).ready).toBe(true);
     await ends(world, world.newest(), killed);
@@ -101,7 +101,7 @@ describe('a child', () => {
     await world.pass(20_000);
     expect(world.looks).toEqual(['1@7']);
     expect(world.newest().signals).toEqual([]);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
     expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'live' });
   });
 
@@ -123,7 +123,7 @@ describe('a child', () => {
     await world.pass(20_500);
     await goesLive(world);
     expect(world.newest().signals).toEqual([]);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 });
 
@@ -151,9 +151,9 @@ describe('the only Envoy', () => {
   test('that crashes while a start is waited for takes nothing with it', async () => {
     const world = await AgentWorld.serving({ starts: { burst: 1, refillMs: 60_000 } });
     await world.certificate('digest-1');
-    expect(world.supervisorState()).toBe('running.waiting for a start');
+    expect(world.supervisorIs()).toEqual(['waiting for a start']);
     await ends(world, world.newest(), crashed);
-    expect(world.supervisorState()).toBe('running.backing off');
+    expect(world.supervisorIs()).toEqual(['backing off']);
     expect(world.messages()).toContain('supervisor → start-limiter: start.withdraw');
     await world.pass(61_000);
     expect(epochsStarted(world)).toEqual([0, 0]);
@@ -175,7 +175,7 @@ describe('a crash while the parent drains', () => {
     await ends(world, world.newest(), crashed);
     await goesLive(world);
     await ends(world, world.newest(), crashed);
-    expect(world.supervisorState()).toBe('running.backing off');
+    expect(world.supervisorIs()).toEqual(['backing off']);
     await world.pass(399);
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
     await world.pass(1);
@@ -190,7 +190,7 @@ describe('a crash while the parent drains', () => {
     await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual([]);
     await ends(world, world.process('epoch-0'));
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('leads to epoch 0 when the parent is overdue before the next child is live: it may hang, and then so does the child', async () => {
@@ -236,7 +236,7 @@ describe('a crash while the parent drains', () => {
     await goesLive(world);
     await ends(world, world.newest(), crashed);
     await ends(world, world.process('epoch-0'), crashed);
-    expect(world.supervisorState()).toBe('running.backing off');
+    expect(world.supervisorIs()).toEqual(['backing off']);
     await world.pass(400);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
@@ -323,7 +323,7 @@ describe('modes', () => {
     await ends(world, world.newest(), killed);
     expect(epochsStarted(world)).toEqual([0, 0]);
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('with hot restart off an Envoy that ends while it is drained is followed at once', async () => {
@@ -401,7 +401,7 @@ test('a chart of ours that fails ends the agent, and says so', async () => {
   await world.certificate('digest-1');
   expect(world.output()?.exitCode).toBe(1);
   expect(world.output()?.trouble.join('\n')).toMatch(/epoch-1 failed within the agent: a bug of ours/);
-  expect(world.supervisorState()).toBe('gone');
+  expect(world.supervisorIs()).toEqual(['gone']);
   // No diagram has what happens after a bug.
   AgentWorld.made.splice(0);
 });

@@ -37,7 +37,7 @@ describe('one waiting slot', () => {
     await world.certificate('digest-2');
     await world.certificate('digest-3');
     expect(epochsStarted(world)).toEqual([0, 1]);
-    expect(world.supervisorState()).toBe('running.waiting for the parent to leave');
+    expect(world.supervisorIs()).toEqual(['waiting for the parent']);
     await world.pass(40_000);
     await ends(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
@@ -45,14 +45,14 @@ describe('one waiting slot', () => {
     await world.pass(60_000);
     await ends(world, world.process('epoch-1'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('a change that is taken back while a parent drains starts nothing', async () => {
     const world = await handedOver();
     await world.certificate('digest-2');
     await world.certificate('digest-1');
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1]);
@@ -63,7 +63,7 @@ describe('one waiting slot', () => {
     await world.certificate('digest-1');
     await world.certificate('digest-2');
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.waiting for the parent to leave');
+    expect(world.supervisorIs()).toEqual(['waiting for the parent']);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
@@ -81,7 +81,7 @@ describe('a child that was live before a probe saw it', () => {
     expect(world.events('epoch.failed')).toMatchObject([{ name: 'epoch-1', during: 'serving' }]);
     expect(world.messages()).toContain('supervisor → epoch-0: epoch.supersede');
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
@@ -115,7 +115,7 @@ describe('signals', () => {
     expect(world.events('supervisor.restart')).toEqual([{ type: 'supervisor.restart', reason: 'SIGHUP' }]);
     expect(epochsStarted(world)).toEqual([0, 1]);
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('each SIGHUP restarts once, and leaves the configuration what it is', async () => {
@@ -144,7 +144,7 @@ describe('signals', () => {
     await world.pass(60_000);
     await ends(world, world.process('epoch-1'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('SIGUSR1 reaches every epoch, also while the agent stops', async () => {
@@ -168,7 +168,7 @@ describe('the parent', () => {
     await world.pass(1);
     expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
     await ends(world, world.process('epoch-0'), killed);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
@@ -176,7 +176,7 @@ describe('the parent', () => {
     const world = await handedOver();
     await world.pass(54_000);
     await ends(world, world.process('epoch-0'));
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
     expect(world.events('epoch.failed')).toEqual([]);
   });
 
@@ -203,7 +203,7 @@ describe('the parent', () => {
     const world = await handedOver({ parentShutdownMs: 500 });
     await world.pass(0);
     await ends(world, world.process('epoch-0'));
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 });
 

@@ -26,7 +26,7 @@ describe('an Envoy that waits for what never comes, with nobody serving,', () =>
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-0']);
     expect(world.events('restart.ended')).toMatchObject([{ name: 'epoch-0', outcome: 'called off' }]);
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('is followed by another one on SIGHUP', async () => {
@@ -36,7 +36,7 @@ describe('an Envoy that waits for what never comes, with nobody serving,', () =>
     await world.pass(5_000);
     await isFollowed(world);
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-0']);
   });
 
@@ -51,7 +51,7 @@ describe('an Envoy that waits for what never comes, with nobody serving,', () =>
     expect(world.output()).toBeUndefined();
     expect(world.started).toHaveLength(4);
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('is followed by one of the other base id when SIGKILL does not end it', async () => {
@@ -61,7 +61,7 @@ describe('an Envoy that waits for what never comes, with nobody serving,', () =>
     await world.pass(5_000 + 10_000);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-0b']);
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
     expect(world.adminOf).toBe(8);
   });
 
@@ -133,7 +133,7 @@ test('where news never cease, each start has twice the time of the one before: o
   const world = new AgentWorld();
   await world.settle();
   let age = 0;
-  for (let second = 0; second < 120 && !world.supervisorState().includes('settled'); second++) {
+  for (let second = 0; second < 120 && !world.supervisorIs().includes('settled'); second++) {
     world.signal('SIGHUP');
     const before = world.started.length;
     await world.pass(1_000);
@@ -153,10 +153,10 @@ test('a change that is taken back calls nothing off', async () => {
   await world.settle();
   world.changeFiles('digest-1');
   await world.pass(1_000);
-  expect(world.supervisorState()).toBe('running.starting.with nobody serving.outdated');
+  expect(world.supervisorIs()).toEqual(['outdated', 'starting', 'with nobody serving']);
   world.changeFiles('digest-0');
   await world.pass(1_000);
-  expect(world.supervisorState()).toBe('running.starting.with nobody serving.waiting');
+  expect(world.supervisorIs()).toEqual(['starting', 'with nobody serving']);
   await world.pass(day);
   expect(world.started).toHaveLength(1);
 });
@@ -164,19 +164,19 @@ test('a change that is taken back calls nothing off', async () => {
 test('a replacement that nobody is left for makes room for something newer, too', async () => {
   const world = await tainted();
   await ends(world, world.process('epoch-0'), crashed);
-  expect(world.supervisorState()).toBe('running.starting.with nobody serving.waiting');
+  expect(world.supervisorIs()).toEqual(['starting', 'with nobody serving']);
   world.signal('SIGHUP');
   await world.pass(5_000);
   await isFollowed(world);
   await goesLive(world);
-  expect(world.supervisorState()).toBe('running.settled');
+  expect(world.supervisorIs()).toEqual(['settled']);
 });
 
 test('a child that needs its parent is not called off: its parent leaves in time, or both are ended', async () => {
   const world = await handedOver();
   await ends(world, world.newest(), crashed);
   await world.pass(1_000);
-  expect(world.supervisorState()).toBe('running.starting.with nobody serving.waiting');
+  expect(world.supervisorIs()).toEqual(['starting', 'with nobody serving']);
   world.signal('SIGHUP');
   await world.pass(10_000);
   expect(world.newest().signals).toEqual([]);
@@ -189,7 +189,7 @@ test('a repair that never ends is done without after a while', async () => {
   world.repairHangs = true;
   await world.certificate('digest-1');
   await ends(world, world.newest(), { code: 1, refusedByParent: true });
-  expect(world.supervisorState()).toBe('running.repairing');
+  expect(world.supervisorIs()).toEqual(['repairing']);
   await world.pass(20_200);
   expect(namesStarted(world).at(-1)).toBe('epoch-0b');
 });

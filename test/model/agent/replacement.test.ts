@@ -42,7 +42,7 @@ describe('a parent that refuses its child', () => {
     expect((await world.ask()).ready).toBe(true);
     expect(world.drained).toEqual([]);
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
     expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: true }]);
   });
 
@@ -105,7 +105,7 @@ describe('an early death of the parent', () => {
     await world.pass(1);
     expect(world.process('epoch-1').signals).toEqual(['SIGKILL']);
     await ends(world, world.process('epoch-1'), killed);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
     expect(namesAlive(world)).toEqual(['epoch-0b']);
   });
 
@@ -124,7 +124,7 @@ describe('an early death of the parent', () => {
     await world.pass(60_000);
     expect(world.process('epoch-0b').signals).toEqual([]);
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
     expect((await world.ask()).ready).toBe(true);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
     expect(world.events('epoch.retire')).toEqual([]);
@@ -145,7 +145,7 @@ describe('an early death of the parent', () => {
     expect(world.newest().name).toBe('epoch-0b');
     expect(world.prepared.at(-1)?.validate).toBe(true);
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('after the agent gave the configuration up: a replacement with a fresh budget', async () => {
@@ -155,7 +155,7 @@ describe('an early death of the parent', () => {
     await world.certificate('digest-2');
     await goesLive(world);
     await world.certificate('digest-3');
-    expect(world.supervisorState()).toBe('running.waiting for the parent to leave');
+    expect(world.supervisorIs()).toEqual(['waiting for the parent']);
     await ends(world, world.process('epoch-1'), killed);
     expect(world.newest().name).toBe('epoch-0b');
   });
@@ -197,14 +197,14 @@ describe('the replaced epoch', () => {
     await world.pass(1);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM', 'SIGKILL']);
     await ends(world, world.process('epoch-0'), killed);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('that crashes instead of ending harms nobody', async () => {
     const world = await replaced();
     await ends(world, world.process('epoch-0'), crashed);
     expect(world.events('epoch.failed').filter(({ name }) => name === 'epoch-0')).toEqual([]);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
     expect((await world.ask()).ready).toBe(true);
   });
 });
@@ -221,7 +221,7 @@ describe('the replacement', () => {
   test('has a child of its own base id, when the replaced one has left', async () => {
     const world = await replaced();
     await world.certificate('digest-2');
-    expect(world.supervisorState()).toBe('running.waiting for the parent to leave');
+    expect(world.supervisorIs()).toEqual(['waiting for the parent']);
     await world.pass(50_000);
     await ends(world, world.process('epoch-0'));
     expect(world.newest()).toMatchObject({ name: 'epoch-1b', epoch: 1, baseId: 8 });
@@ -231,7 +231,7 @@ describe('the replacement', () => {
     expect(world.adminOf).toBe(8);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0b'));
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('is itself replaced under the first base id', async () => {
@@ -254,7 +254,7 @@ describe('the replacement', () => {
     const world = await replaced();
     await ends(world, world.process('epoch-0b'), crashed);
     expect((await world.ask()).ready).toBe(false);
-    expect(world.supervisorState()).toBe('running.backing off');
+    expect(world.supervisorIs()).toEqual(['backing off']);
     await world.pass(1_000);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0b']);
     await goesLive(world);
@@ -263,7 +263,7 @@ describe('the replacement', () => {
     expect(world.events('epoch.retire')).toHaveLength(1);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('that is starting again keeps starting when the retired one ends', async () => {
@@ -275,7 +275,7 @@ describe('the replacement', () => {
     expect(world.newest().name).toBe('epoch-0b');
     expect(world.newest().signals).toEqual([]);
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('kills a retired one that is overdue even while nobody serves', async () => {
@@ -288,7 +288,7 @@ describe('the replacement', () => {
   test('that dies though its bootstrap was good: a full, drained restart', async () => {
     const world = await tainted();
     await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
-    expect(world.supervisorState()).toBe('running.recycling.draining');
+    expect(world.supervisorIs()).toEqual(['draining', 'restarting in full']);
     expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
     expect((await world.ask()).ready).toBe(true);
     await world.pass(4_500);
@@ -297,7 +297,7 @@ describe('the replacement', () => {
     await ends(world, world.process('epoch-0'), killed);
     expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('whose bootstrap is refused is tried again; the old one goes on serving', async () => {
@@ -307,7 +307,7 @@ describe('the replacement', () => {
     await refuse(world);
     world.rejectBootstrap = 'no such field';
     await world.pass(200);
-    expect(world.supervisorState()).toBe('running.backing off');
+    expect(world.supervisorIs()).toEqual(['backing off']);
     expect((await world.ask()).ready).toBe(true);
     world.rejectBootstrap = undefined;
     await world.pass(400);
@@ -321,7 +321,7 @@ describe('the replacement', () => {
     await refuse(world);
     world.spawnAnswer = 'spawn envoy EAGAIN';
     await world.pass(200);
-    expect(world.supervisorState()).toBe('running.backing off');
+    expect(world.supervisorIs()).toEqual(['backing off']);
     world.spawnAnswer = undefined;
     await world.pass(400);
     expect(world.newest().name).toBe('epoch-0b');
@@ -355,7 +355,7 @@ describe('an agent that has one base id only', () => {
     ['is doomed', () => doomed({}, [7]), 'epoch-1'],
   ])('drains an Envoy that %s, and starts it anew from epoch 0', async (_, scene, served) => {
     const world = await scene();
-    expect(world.supervisorState()).toBe('running.recycling.draining');
+    expect(world.supervisorIs()).toEqual(['draining', 'restarting in full']);
     expect(world.drained).toMatchObject([{ baseId: 7, replaced: false }]);
     expect(world.process(served).signals).toEqual([]);
     await world.pass(4_500);
@@ -363,6 +363,6 @@ describe('an agent that has one base id only', () => {
     await ends(world, world.process(served), killed);
     expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
     await goesLive(world);
-    expect(world.supervisorState()).toBe('running.settled');
+    expect(world.supervisorIs()).toEqual(['settled']);
   });
 });

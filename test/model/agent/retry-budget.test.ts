@@ -45,7 +45,7 @@ describe('the retry budget', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
     await world.pass(1);
     await ends(world, world.newest(), { code: 1 });
-    expect(world.supervisorState()).toBe('running.given up on the configuration');
+    expect(world.supervisorIs()).toEqual(['given up']);
   });
 
   test('is renewed by SIGHUP, which cuts the delay short', async () => {
@@ -69,7 +69,7 @@ describe('the retry budget', () => {
     const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
-    expect(world.supervisorState()).toBe('running.given up on the configuration');
+    expect(world.supervisorIs()).toEqual(['given up']);
     expect((await world.ask()).ready).toBe(true);
     for (const { tries, afterMs } of [
       // Of the serving epoch's first minute, ten seconds are over.
@@ -100,10 +100,10 @@ describe('the retry budget', () => {
     world.rejectBootstrap = 'tls.crt: no start line';
     await world.certificate('broken');
     await world.pass(200);
-    expect(world.supervisorState()).toBe('running.given up on the configuration');
+    expect(world.supervisorIs()).toEqual(['given up']);
     world.rejectBootstrap = undefined;
     await ends(world, world.newest(), crashed);
-    expect(world.supervisorState()).toBe('running.backing off');
+    expect(world.supervisorIs()).toEqual(['backing off']);
     await world.pass(200);
     expect(epochsStarted(world)).toEqual([0, 0]);
     await ends(world, world.newest(), crashed);

@@ -30,7 +30,7 @@ test('a refused bootstrap is tried again, and never becomes a process', async ()
   const world = new AgentWorld();
   world.rejectBootstrap = 'envoy-rev0.json: no such field: bogus';
   await world.settle();
-  expect(world.supervisorState()).toBe('running.backing off');
+  expect(world.supervisorIs()).toEqual(['backing off']);
   expect(world.events('epoch.failed')).toEqual([
     {
       type: 'epoch.failed',
@@ -74,7 +74,7 @@ test('an agent that gets no base id ends, and starts nothing', async () => {
   world.claimAnswer = 'no base id is free';
   await world.settle();
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['no base id is free'] });
-  expect(world.supervisorState()).toBe('gone');
+  expect(world.supervisorIs()).toEqual(['gone']);
   expect(world.released).toBeUndefined();
 });
 

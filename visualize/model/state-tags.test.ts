@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { StateTags } from './state-tags.ts';
+
+const tags = new StateTags([
+  {
+    id: 'one',
+    states: [
+      { path: '', type: 'compound' },
+      { path: 'open', parent: 0, type: 'compound', tags: ['serving'] },
+      { path: 'open.late', parent: 1, type: 'atomic', tags: ['draining'] },
+      { path: 'shut', parent: 0, type: 'atomic' },
+    ],
+    transitions: [],
+  },
+]);
+
+test.each([
+  ['open', ['serving']],
+  ['open.late', ['serving', 'draining']],
+  ['shut | open.late', ['serving', 'draining']],
+  ['shut', []],
+  ['', []],
+  ['nowhere', []],
+])('in %j holds what the state says and the states around it: %j', (state, expected) => {
+  expect([...tags.of('one', state)]).toEqual(expected);
+});
+
+test('an unknown machine has no tags, and a known one those that its states have', () => {
+  expect([...tags.of('two', 'open')]).toEqual([]);
+  expect(tags.of(undefined, 'open').size).toBe(0);
+  expect(tags.knows('one', 'draining')).toBe(true);
+  expect(tags.knows('one', 'ending')).toBe(false);
+  expect(tags.knows('two', 'draining')).toBe(false);
+});

@@ -1,0 +1,33 @@
+/** What is the case in a state, by the tags that its chart gives it: whatever it is called, and wherever it lies. */
+import type { Statechart } from '../../src/runtime/trace/statechart.ts';
+
+const none: ReadonlySet<string> = new Set();
+
+export class StateTags {
+  /** By machine and by path. */
+  readonly #tags = new Map<string, ReadonlyMap<string, ReadonlySet<string>>>();
+
+  constructor(machines: readonly Statechart[]) {
+    for (const { id, states } of machines) {
+      const ofPath = new Map<string, ReadonlySet<string>>();
+      for (const { path, parent, tags = [] } of states) {
+        const around = parent === undefined ? none : (ofPath.get(states[parent]!.path) ?? none);
+        ofPath.set(path, new Set([...around, ...tags]));
+      }
+      this.#tags.set(id, ofPath);
+    }
+  }
+
+  /** @param state as in traces: a path, or one for each region, joined with ` | ` */
+  of(machine: string | undefined, state: string): ReadonlySet<string> {
+    const ofPath = machine === undefined ? undefined : this.#tags.get(machine);
+    if (ofPath === undefined || state === '') return none;
+    const regions = state.split(' | ').map((path) => ofPath.get(path) ?? none);
+    return regions.length === 1 ? regions[0]! : new Set(regions.flatMap((tags) => [...tags]));
+  }
+
+  /** Whether some state of that machine has this tag. */
+  knows(machine: string, tag: string): boolean {
+    return [...(this.#tags.get(machine)?.values() ?? [])].some((own) => own.has(tag));
+  }
+}
