@@ -99,6 +99,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'settings.rejected': { description: 'For the record: the last good value is in force.' },
             'config.rejected': { description: 'For the record: the last good objects are in force.' },
             'config.recovered': { description: 'For the record.' },
+            'registry.failed': { description: 'For the record: what it handed over is in force.' },
             'services.failed': { description: 'For the record: the last services are in force.' },
             'context.built': { description: 'For the record: the proxies are being brought up to date.' },
             'context.failed': { description: 'For the record: the last context is in force.' },

@@ -15,6 +15,8 @@ export interface CatalogueRow {
     | 'configuration'
     | 'jwks'
     | 'key-set'
+    | 'registries'
+    | 'registry'
     | 'push'
     | 'push-queue'
     | 'shutdown';
@@ -152,20 +154,30 @@ const ownCatalogue = [
     seeds: ['13.2 #25'],
   },
   {
-    type: 'registries.changed',
+    type: 'registries.listed',
     from: 'service-registry/registries',
     to: 'service-registry',
-    diagram: 'configuration',
+    diagram: 'registries',
     seeds: [],
   },
-  { type: 'services.awaited', from: 'service-registry', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
   {
-    type: 'timer askAgain',
-    from: 'service-registry',
+    type: 'gateways.resolved',
+    from: 'service-registry/registries',
     to: 'service-registry',
-    diagram: 'bootstrap-detailed',
+    diagram: 'registries',
     seeds: [],
   },
+  { type: 'spawn', from: 'service-registry', to: 'registry-N', diagram: 'registry', seeds: [] },
+  { type: 'spawn', from: 'registry-N', to: 'registry-N/feed', diagram: 'registry', seeds: [] },
+  { type: 'registry.synced', from: 'registry-N/feed', to: 'registry-N', diagram: 'registry', seeds: [] },
+  { type: 'registry.changed', from: 'registry-N/feed', to: 'registry-N', diagram: 'registry', seeds: [] },
+  { type: 'registry.failed', from: 'registry-N/feed', to: 'registry-N', diagram: 'registry', seeds: [] },
+  { type: 'registry.synced', from: 'registry-N', to: 'service-registry', diagram: 'registry', seeds: [] },
+  { type: 'registry.changed', from: 'registry-N', to: 'service-registry', diagram: 'registry', seeds: [] },
+  { type: 'registry.failed', from: 'registry-N', to: 'service-registry', diagram: 'registry', seeds: [] },
+  { type: 'timer retryDelay', from: 'registry-N', to: 'registry-N', diagram: 'registry', seeds: [] },
+  { type: 'registry.failed', from: 'service-registry', to: 'discovery', diagram: 'registries', seeds: [] },
+  { type: 'services.awaited', from: 'service-registry', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'timer retryDelay', from: 'service-registry', to: 'service-registry', diagram: 'configuration', seeds: [] },
   { type: 'services.synced', from: 'service-registry', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'services.failed', from: 'service-registry', to: 'discovery', diagram: 'configuration', seeds: [] },

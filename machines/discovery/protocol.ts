@@ -133,8 +133,24 @@ export type KeySetFailed = { type: 'key-set.failed'; source: string; version: st
 
 // ---- service-registry/registries → service-registry
 
-/** service-registry/registries → service-registry. A registry changed by itself, no object of ours did. */
-export type RegistriesChanged = { type: 'registries.changed' };
+/** Which registry: `Provider/cluster`. Another revision: another registry in its place, as after new credentials. */
+export type ListedRegistry = { registry: string; revision: string };
+/** service-registry/registries → service-registry. These registries there are, and no others. */
+export type RegistriesListed = { type: 'registries.listed'; registries: ListedRegistry[] };
+/** service-registry/registries → service-registry. Names of networks' gateways resolve to other addresses. */
+export type GatewaysResolved = { type: 'gateways.resolved' };
+
+// ---- registry-N/feed → registry-N → service-registry
+
+/** registry-N/feed → registry-N → service-registry. All that the registry has was handed over. */
+export type RegistrySynced = { type: 'registry.synced'; registry: string };
+/** registry-N/feed → registry-N → service-registry. It changed by itself, no object of ours did. */
+export type RegistryChanged = { type: 'registry.changed'; registry: string };
+/**
+ * registry-N/feed → registry-N → service-registry → discovery. It cannot be had, and is tried again; what it handed over
+ * stays in force.
+ */
+export type RegistryFailed = { type: 'registry.failed'; registry: string; reason: string };
 
 // ---- discovery ↔ service-registry
 
@@ -262,6 +278,7 @@ export type StageReport =
   | ConfigRejected
   | ConfigRecovered
   | JwksSynced
+  | RegistryFailed
   | ServicesAwaited
   | ServicesSynced
   | ServicesFailed

@@ -1,27 +1,43 @@
-import { assign, sendParent, sendTo, setup } from 'xstate';
+import { type AnyActorRef, assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import type {
   ConfigChange,
   ConfigsChanged,
+  GatewaysResolved,
+  ListedRegistry,
   PushOrder,
   PushReason,
   PushRequest,
-  RegistriesChanged,
+  RegistriesListed,
+  RegistryChanged,
+  RegistryFailed,
+  RegistrySynced,
   ServicesAwaited,
   ServicesFailed,
   ServicesLoad,
   ServicesSynced,
 } from './protocol.ts';
+import { registryMachine } from './registry.machine.ts';
 import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
 
 export interface ServiceRegistryInput {
-  /** How long the start waits for registries that have not told their first list. */
+  /** How long the start waits for registries that have not handed over all that they have. */
   firstListsMs: number;
-  /** Meanwhile they are asked so often. */
-  askAgainMs: number;
+}
+
+/** One that there is. */
+interface KnownRegistry extends ListedRegistry {
+  /** Of its actor. */
+  name: string;
+  /** All that it has was handed over once. */
+  synced: boolean;
 }
 
 interface ServiceRegistryContext extends ServiceRegistryInput {
+  /** Those that there are; null until that was said. */
+  registries: KnownRegistry[] | null;
+  /** How many actors there were, for the name of the next. */
+  started: number;
   /** Changes that services and endpoints do not reflect yet. */
   pending: ConfigChange[];
   /** Registries hold something that services and endpoints do not reflect yet. */
@@ -44,10 +60,16 @@ export interface ServicesReading {
   changedProxies?: string[];
   /** A registry went, or the ways between networks are others: everything is made anew for everyone. */
   forced?: boolean;
-  /** `Provider/cluster` of registries that have not handed over their first list. */
-  unsynced?: string[];
   /** Why, as the registries count; absent: what changed, one by one. */
   reasons?: Partial<Record<PushReason, number>>;
+}
+
+/** What services are made of. */
+export interface ServicesOrder {
+  /** Objects that changed since the last time. */
+  changes: ConfigChange[];
+  /** `Provider/cluster` of those that there are: of any other nothing is left. Null: that was not said yet. */
+  registries: string[] | null;
 }
 
 type Computed = { event: { output: ServicesReading } };
@@ -73,22 +95,32 @@ export const serviceRegistryMachine = setup({
   types: {
     context: {} as ServiceRegistryContext,
     input: {} as ServiceRegistryInput,
-    events: {} as ServicesLoad | ConfigsChanged | RegistriesChanged,
-    children: {} as { computing: 'computeServices'; registries: 'watchRegistries' },
+    events: {} as
+      | ServicesLoad
+      | ConfigsChanged
+      | RegistriesListed
+      | GatewaysResolved
+      | RegistrySynced
+      | RegistryChanged
+      | RegistryFailed,
+    children: {} as { computing: 'computeServices'; registries: 'listRegistries' } & Record<
+      `registry-${number}`,
+      'registry'
+    >,
   },
   actors: {
-    /** Listens to registries that change by themselves: names of gateways resolve otherwise, a live cluster has news. */
-    watchRegistries: callbackEffect<{ type: never }, undefined>('watchRegistries'),
-    /** Makes services and endpoints of the objects in force, and compares them with the last ones. */
-    computeServices: promiseEffect<ServicesReading, { changes: ConfigChange[] }>('computeServices'),
+    /** Says which registries there are, at once and whenever they are others; and when names of gateways resolve otherwise. */
+    listRegistries: callbackEffect<{ type: never }, undefined>('listRegistries'),
+    registry: registryMachine,
+    /** Makes services and endpoints of the objects in force and of what registries have, and compares them with the last ones. */
+    computeServices: promiseEffect<ServicesReading, ServicesOrder>('computeServices'),
   },
   delays: {
     firstLists: ({ context }) => context.firstListsMs,
-    askAgain: ({ context }) => context.askAgainMs,
     retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
   guards: {
-    isComplete: (_, params: ServicesReading) => unsyncedOf(params).length === 0,
+    allAreSynced: ({ context }) => unsyncedOf(context).length === 0,
     somethingIsPending: ({ context }) => context.pending.length > 0 || context.registriesMoved,
     concernsEverything: (_, params: ServicesReading) => params.forced === true,
     concernsServices: (_, params: ServicesReading) =>
@@ -105,8 +137,37 @@ export const serviceRegistryMachine = setup({
     forgetChanges: assign({ underWay: [] }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
     forgetFailures: assign({ failures: 0 }),
-    reportAwaited: sendParent(
-      (_, params: ServicesReading): ServicesAwaited => ({ type: 'services.awaited', registries: unsyncedOf(params) }),
+    /** Registries that came get an actor each; the actors of those that went, or were replaced, are stopped. */
+    follow: enqueueActions(({ context, enqueue }, { listed }: { listed: ListedRegistry[] }) => {
+      let { started } = context;
+      const known = new Map(context.registries?.map((one) => [idOf(one), one]));
+      const registries = listed.map((one): KnownRegistry => {
+        const before = known.get(idOf(one));
+        if (before !== undefined) return before;
+        const name = `registry-${++started}` as const;
+        enqueue.spawnChild('registry', { id: name, input: one });
+        return { ...one, name, synced: false };
+      });
+      const names = new Set(registries.map(({ name }) => name));
+      for (const { name } of context.registries ?? []) if (!names.has(name)) enqueue.stopChild(name);
+      enqueue.assign({ registries, started });
+    }),
+    noteSynced: assign({
+      registries: ({ context }, { registry }: { registry: string }) =>
+        context.registries?.map((one) => (one.registry === registry ? { ...one, synced: true } : one)) ?? null,
+    }),
+    /** Who asks whether this is ready is told what is missing. */
+    reportAwaited: enqueueActions(({ context, enqueue }) => {
+      const registries = unsyncedOf(context);
+      if (registries.length === 0) return;
+      enqueue.sendTo(parentOf, { type: 'services.awaited', registries } satisfies ServicesAwaited);
+    }),
+    reportRegistryFailed: sendParent(
+      (_, { registry, reason }: { registry: string; reason: string }): RegistryFailed => ({
+        type: 'registry.failed',
+        registry,
+        reason,
+      }),
     ),
     /** Nothing is lost by a failed computation: the next one brings these along. */
     putChangesBack: assign({
@@ -115,11 +176,11 @@ export const serviceRegistryMachine = setup({
       registriesMoved: true,
     }),
     reportSynced: sendParent(
-      (_, params: ServicesReading): ServicesSynced => ({
+      ({ context }, params: ServicesReading): ServicesSynced => ({
         type: 'services.synced',
         services: params.services,
         endpoints: params.endpoints,
-        missing: unsyncedOf(params),
+        missing: unsyncedOf(context),
       }),
     ),
     reportFailed: sendParent(
@@ -156,12 +217,41 @@ export const serviceRegistryMachine = setup({
 }).createMachine({
   id: 'service-registry',
   description: 'Services and endpoints, from whatever describes them.',
-  context: ({ input }) => ({ ...input, pending: [], underWay: [], registriesMoved: false, failures: 0 }),
-  invoke: { id: 'registries', src: 'watchRegistries' },
+  context: ({ input }) => ({
+    ...input,
+    registries: null,
+    started: 0,
+    pending: [],
+    underWay: [],
+    registriesMoved: false,
+    failures: 0,
+  }),
+  invoke: {
+    id: 'registries',
+    src: 'listRegistries',
+    onError: {
+      description: 'Those that there are stay, with what they have.',
+      actions: {
+        type: 'reportRegistryFailed',
+        params: ({ event }) => ({ registry: theList, reason: reasonOf(event.error) }),
+      },
+    },
+  },
   initial: 'idle',
   on: {
     'configs.changed': { actions: 'remember' },
-    'registries.changed': { actions: 'rememberRegistries' },
+    'registries.listed': {
+      actions: [{ type: 'follow', params: ({ event }) => ({ listed: event.registries }) }, 'rememberRegistries'],
+    },
+    'gateways.resolved': { actions: 'rememberRegistries' },
+    'registry.synced': {
+      actions: [{ type: 'noteSynced', params: ({ event }) => event }, 'rememberRegistries'],
+    },
+    'registry.changed': { actions: 'rememberRegistries' },
+    'registry.failed': {
+      description: 'What it handed over stays in force.',
+      actions: { type: 'reportRegistryFailed', params: ({ event }) => event },
+    },
     'services.load': { description: 'They are being made already.' },
   },
   states: {
@@ -171,36 +261,38 @@ export const serviceRegistryMachine = setup({
       on: { 'services.load': 'loading' },
     },
     loading: {
-      description: 'Services and endpoints are made for the first time, of all objects and of what registries list.',
+      description: 'Services and endpoints are made for the first time, of all objects and of what registries have.',
       after: {
         firstLists: {
           description: 'One registry that is out of reach keeps no proxy from all the others.',
           target: '.without what is missing',
         },
       },
-      initial: 'asking',
+      initial: 'awaiting first lists',
       states: {
-        asking: {
+        'awaiting first lists': {
+          description:
+            'A registry has not handed over what it has. Proxies would take what is missing for gone: they are not served yet.',
+          entry: 'reportAwaited',
+          always: { guard: 'allAreSynced', target: 'computing' },
+          on: {
+            'registries.listed': {
+              actions: [{ type: 'follow', params: ({ event }) => ({ listed: event.registries }) }, 'reportAwaited'],
+            },
+            'registry.synced': {
+              actions: [{ type: 'noteSynced', params: ({ event }) => event }, 'reportAwaited'],
+            },
+          },
+        },
+        computing: {
           entry: 'takeChanges',
           invoke: {
             id: 'computing',
             src: 'computeServices',
-            input: ({ context }) => ({ changes: context.underWay }),
-            onDone: [
-              { guard: { type: 'isComplete', params: ({ event }) => event.output }, ...loaded },
-              {
-                target: 'awaiting first lists',
-                actions: { type: 'reportAwaited', params: ({ event }) => event.output },
-              },
-            ],
+            input: ({ context }) => orderOf(context),
+            onDone: loaded,
             onError: notLoaded,
           },
-        },
-        'awaiting first lists': {
-          description:
-            'A registry has not told what it has. Proxies would take what is missing for gone: they are not served yet.',
-          after: { askAgain: 'asking' },
-          on: { 'registries.changed': 'asking' },
         },
         'without what is missing': {
           description: 'It has been waited long enough.',
@@ -208,7 +300,7 @@ export const serviceRegistryMachine = setup({
           invoke: {
             id: 'computing',
             src: 'computeServices',
-            input: ({ context }) => ({ changes: context.underWay }),
+            input: ({ context }) => orderOf(context),
             onDone: loaded,
             onError: notLoaded,
           },
@@ -228,7 +320,7 @@ export const serviceRegistryMachine = setup({
       invoke: {
         id: 'computing',
         src: 'computeServices',
-        input: ({ context }) => ({ changes: context.underWay }),
+        input: ({ context }) => orderOf(context),
         onDone: [
           {
             guard: { type: 'concernsEverything', params: ({ event }) => event.output },
@@ -262,14 +354,35 @@ export const serviceRegistryMachine = setup({
       after: { retryDelay: 'computing' },
       on: {
         'configs.changed': { target: 'computing', actions: 'remember' },
-        'registries.changed': 'computing',
+        'registries.listed': {
+          target: 'computing',
+          actions: { type: 'follow', params: ({ event }) => ({ listed: event.registries }) },
+        },
+        'gateways.resolved': 'computing',
+        'registry.synced': { target: 'computing', actions: { type: 'noteSynced', params: ({ event }) => event } },
+        'registry.changed': 'computing',
       },
     },
   },
 });
 
-function unsyncedOf({ unsynced = [] }: ServicesReading): string[] {
-  return unsynced;
+/** What a person is told when it is not known which registries there are. */
+const theList = 'the list of registries';
+
+function unsyncedOf({ registries }: ServiceRegistryContext): string[] {
+  return registries?.filter(({ synced }) => !synced).map(({ registry }) => registry) ?? [theList];
+}
+
+function orderOf({ underWay, registries }: ServiceRegistryContext): ServicesOrder {
+  return { changes: underWay, registries: registries?.map(({ registry }) => registry) ?? null };
+}
+
+function idOf({ registry, revision }: ListedRegistry): string {
+  return `${registry} ${revision}`;
+}
+
+function parentOf({ self }: { self: { _parent?: AnyActorRef } }): AnyActorRef {
+  return self._parent!;
 }
 
 function countsOf({ changedServices, changedEndpoints, changedProxies = [] }: ServicesReading): PushOrder['reasons'] {

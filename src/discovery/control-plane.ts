@@ -6,9 +6,14 @@ import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts'
 import { jwksMachine, type KeySource } from '../../machines/discovery/jwks.machine.ts';
 import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/key-set.machine.ts';
 import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/mesh-config.machine.ts';
-import type { ConfigChange, SettingsName, StopSignal } from '../../machines/discovery/protocol.ts';
+import type { SettingsName, StopSignal } from '../../machines/discovery/protocol.ts';
 import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
-import { type ServicesReading, serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
+import { registryMachine } from '../../machines/discovery/registry.machine.ts';
+import {
+  type ServicesOrder,
+  type ServicesReading,
+  serviceRegistryMachine,
+} from '../../machines/discovery/service-registry.machine.ts';
 import { problemText } from '../model/config/problem.ts';
 import type { Recorder } from '../runtime/actors/actor-system.ts';
 import { boundedLogger } from '../runtime/bounded-log.ts';
@@ -36,8 +41,8 @@ import { XdsDebug } from './monitor/xds-debug.ts';
 import { EncodedCache } from './push/encoded-cache.ts';
 import { MeshResources } from './push/mesh-resources.ts';
 import { MeshState } from './push/mesh-state.ts';
-import type { Registry, XdsUpdater } from './registry/registry.ts';
-import { registryWatch } from './registry/registry-watch.ts';
+import type { RegistryOffers } from './registry/registry.ts';
+import { listRegistries, runRegistry } from './registry/registry-effects.ts';
 import { supportedRegistries } from './registry-names.ts';
 import { readServerCertificate, SecurePortCredentials } from './server-certificates.ts';
 import { authenticatorsOf, prepareEffect, prepareEnvironment, type StartStages } from './start-stages.ts';
@@ -50,8 +55,8 @@ export interface DiscoveryProgram {
   readonly version: string;
   /** Offered at every HTTP port; absent: not at all. Who made it ends it. */
   readonly trace?: TraceEndpoint;
-  /** Registries beside those that `--registries` names: they hand over to `updates`, and may change by themselves. */
-  readonly registries?: (updates: XdsUpdater) => readonly Registry[];
+  /** Registries beside those that `--registries` names; they may change by themselves, come and go. */
+  readonly registries?: RegistryOffers;
   /** The source of signals; the process itself unless a test says otherwise. */
   readonly signals?: Pick<NodeJS.Process, 'on' | 'off'>;
 }
@@ -97,7 +102,6 @@ export class ControlPlane {
       clusterId,
       directory: this.#configs,
       registries: options.registries,
-      ...(program.registries && { moreRegistries: program.registries }),
       registryOptions: options.registryOptions,
       features: options.features,
       keySets: this.#keySets,
@@ -153,9 +157,10 @@ export class ControlPlane {
     });
     const serviceRegistry = serviceRegistryMachine.provide({
       actors: {
-        watchRegistries: registryWatch(this.#state),
-        computeServices: fromPromise<ServicesReading, { changes: ConfigChange[] }>(async ({ input }) =>
-          this.#state.computeServices(input.changes),
+        listRegistries: listRegistries(this.#state, this.#program.registries),
+        registry: registryMachine.provide({ actors: { runRegistry: runRegistry(this.#state.registries) } }),
+        computeServices: fromPromise<ServicesReading, ServicesOrder>(async ({ input }) =>
+          this.#state.computeServices(input.changes, input.registries ?? undefined),
         ),
       },
     });

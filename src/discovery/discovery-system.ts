@@ -69,7 +69,7 @@ function settingsOf(options: DiscoveryOptions): DiscoverySettings {
     mesh: { file: options.meshConfigFile, settleMs: 100 },
     networks: { file: options.networksConfigFile, settleMs: 100 },
     configs: { coalesceMs: 20 },
-    registries: { firstListsMs: options.firstListsMs, askAgainMs: 1_000 },
+    registries: { firstListsMs: options.firstListsMs },
     jwks: { refreshMs: options.keyRefreshMs, patienceMs: 5_000 },
     push: options.push,
     pushQueue: { throttle: options.pushThrottle },

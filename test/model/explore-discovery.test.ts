@@ -201,7 +201,7 @@ const broken: Record<string, Broken> = {
   'a registry that takes a list that has not come for an empty one': {
     finds: listsFirst,
     within: bounds(0, 0),
-    machines: registry({ guards: { isComplete: () => true } }),
+    machines: registry({ guards: { allAreSynced: () => true } }),
     options: { listsLate: true, settled: false, clients: ['sotw'] },
   },
   'a registry that waits for its first list without a limit': {
@@ -209,8 +209,8 @@ const broken: Record<string, Broken> = {
     within: bounds(0, 0),
     machines: registry({
       actions: {
-        reportSynced: enqueueActions(({ enqueue }, { unsynced = [], services, endpoints }) => {
-          if (unsynced.length === 0) {
+        reportSynced: enqueueActions(({ context, enqueue }, { services, endpoints }) => {
+          if (context.registries?.every(({ synced }) => synced)) {
             enqueue.sendTo(parentOf, { type: 'services.synced', services, endpoints, missing: [] });
           }
         }),

@@ -6,70 +6,129 @@ import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 const reading: ServicesReading = { services: 2, endpoints: 4, changedServices: [], changedEndpoints: [] };
 const changed: ServicesReading = { ...reading, changedServices: ['ServiceEntry/shop/cart'] };
 const awaited = 'at work.operating.syncing registries';
+const consul = 'Consul/dc1';
 
-function registryChanges(world: DiscoveryWorld): void {
-  world.from('service-registry/registries', { type: 'registries.changed' });
+/** A control plane whose registry of Consul has not handed over what it has. */
+async function withSlowConsul(): Promise<DiscoveryWorld> {
+  const world = new DiscoveryWorld({}, { registries: ['External/c1', consul], slow: [consul] });
+  await world.settle();
+  return world;
 }
+
+const waitedFor = (world: DiscoveryWorld): unknown[] =>
+  world.events('services.awaited').map(({ registries }) => registries);
 
 describe('service-registry', () => {
   it('makes services that could not be made again by itself, later each time', async () => {
     const world = await DiscoveryWorld.serving();
     world.services = new Error('a bug of a registry');
-    registryChanges(world);
+    world.fromRegistry('External/c1', 'changed');
     await world.pass(6_999);
     expect(world.events('services.failed')).toHaveLength(3);
     world.services = changed;
     await world.pass(1);
     expect(world.events('push.request').at(-1)).toMatchObject({ configs: ['ServiceEntry/shop/cart'] });
     world.services = new Error('a bug of a registry');
-    registryChanges(world);
+    world.fromRegistry('External/c1', 'changed');
     await world.pass(1_000);
     expect(world.events('services.failed')).toHaveLength(5);
   });
 
-  it('asks for a push when a registry changes by itself', async () => {
+  it.each([
+    ['a registry changes by itself', (world: DiscoveryWorld) => world.fromRegistry('External/c1', 'changed')],
+    [
+      'names of gateways resolve otherwise',
+      (world: DiscoveryWorld) => world.from('service-registry/registries', { type: 'gateways.resolved' }),
+    ],
+    ['another registry comes', (world: DiscoveryWorld) => world.listRegistries('External/c1', consul)],
+    ['a registry goes', (world: DiscoveryWorld) => world.listRegistries()],
+  ])('asks for a push when %s', async (_, happens) => {
     const world = await DiscoveryWorld.serving();
     world.services = changed;
-    registryChanges(world);
+    happens(world);
     await world.pass(100);
     expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
   });
 
-  it('waits for the first list of every registry, and says of which it waits', async () => {
-    const world = new DiscoveryWorld({});
-    world.services = { ...reading, unsynced: ['Consul/dc1'] };
+  it('waits until every registry has handed over what it has, and says for which it waits', async () => {
+    const world = await withSlowConsul();
     await world.pass(2_000);
     expect(world.state()).toBe(awaited);
-    expect(world.events('services.awaited')[0]).toMatchObject({ registries: ['Consul/dc1'] });
-    expect(world.events('services.synced')).toEqual([]);
-    world.services = reading;
-    registryChanges(world);
+    expect(waitedFor(world).at(-1)).toEqual([consul]);
+    expect([world.madeOf, world.events('services.synced')]).toEqual([[], []]);
+    world.fromRegistry(consul, 'synced');
     await world.settle();
     expect(world.events('services.synced')).toMatchObject([{ missing: [] }]);
+    expect(world.madeOf[0]).toEqual(['External/c1', consul]);
     expect(world.state()).toBe('at work.operating.serving');
   });
 
-  it('asks again by itself: a registry with an empty list has nothing to tell', async () => {
-    const world = new DiscoveryWorld({});
-    world.services = { ...reading, unsynced: ['Consul/dc1'] };
-    await world.pass(5_000);
-    world.services = reading;
+  it('waits until it is known which registries there are', async () => {
+    const world = new DiscoveryWorld({}, { listsLate: true });
     await world.pass(1_000);
+    expect([world.state(), waitedFor(world)]).toEqual([awaited, [['the list of registries']]]);
+    world.listRegistries('External/c1');
+    await world.settle();
     expect(world.state()).toBe('at work.operating.serving');
   });
 
-  it('serves without a registry whose first list does not come in 30 s, and says so', async () => {
-    const world = new DiscoveryWorld({});
-    world.services = { ...reading, unsynced: ['Consul/dc1'] };
+  it('serves without a registry that does not hand over what it has in 30 s, and says so', async () => {
+    const world = await withSlowConsul();
     for (let half = 0; half < 59; half++) {
       await world.pass(500);
       // However often another one moves.
-      registryChanges(world);
+      world.fromRegistry('External/c1', 'changed');
     }
     await world.settle();
     expect(world.state()).toBe(awaited);
     await world.pass(500);
-    expect(world.events('services.synced')).toMatchObject([{ missing: ['Consul/dc1'] }]);
+    expect(world.events('services.synced')).toMatchObject([{ missing: [consul] }]);
     expect(world.state()).toBe('at work.operating.serving');
+    world.services = changed;
+    world.fromRegistry(consul, 'synced');
+    await world.pass(100);
+    expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
+  });
+
+  it('is not kept from its start by a registry that is dead, however often it is tried', async () => {
+    const world = new DiscoveryWorld({}, { registries: ['External/c1', consul], unreachable: [consul] });
+    await world.pass(29_999);
+    expect([world.state(), waitedFor(world).at(-1)]).toEqual([awaited, [consul]]);
+    await world.pass(1);
+    expect(world.state()).toBe('at work.operating.serving');
+    const tries = world.events('registry.failed');
+    expect(tries[0]).toMatchObject({ registry: consul, reason: 'connection refused' });
+    await world.pass(600_000);
+    expect(world.events('registry.failed').length - tries.length).toBeLessThan(2 * 21);
+    world.unreachable = [];
+    await world.pass(30_000);
+    expect(world.events('registry.synced').at(-1)).toMatchObject({ registry: consul });
+  });
+
+  it('keeps what a registry handed over while it is out of reach', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.fromRegistry('External/c1', 'failed');
+    await world.pass(999);
+    expect(world.madeOf).toEqual([['External/c1']]);
+    expect(world.running()).not.toContain('registry-1/feed');
+    await world.pass(1);
+    expect(world.running()).toContain('registry-1/feed');
+    expect(world.madeOf.at(-1)).toEqual(['External/c1']);
+  });
+
+  it('has an actor for each registry: for one that comes, and another for one that is replaced', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.listRegistries('External/c1', 'Kubernetes/east');
+    await world.settle();
+    world.listRegistries('External/c1', 'Kubernetes/east@2');
+    await world.settle();
+    expect(world.running().filter((name) => name.startsWith('registry-'))).toEqual([
+      'registry-1/feed',
+      'registry-3/feed',
+    ]);
+    world.listRegistries('External/c1');
+    await world.settle();
+    expect(world.running()).not.toContain('registry-3/feed');
+    expect(world.madeOf.at(-1)).toEqual(['External/c1']);
   });
 });

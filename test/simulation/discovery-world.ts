@@ -17,12 +17,18 @@ import type {
   ConfigChange,
   ConfigProblem,
   HttpOrder,
+  ListedRegistry,
   PreparedStage,
   SettingsName,
   StopSignal,
 } from '../../machines/discovery/protocol.ts';
 import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
-import { type ServicesReading, serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
+import { registryMachine } from '../../machines/discovery/registry.machine.ts';
+import {
+  type ServicesOrder,
+  type ServicesReading,
+  serviceRegistryMachine,
+} from '../../machines/discovery/service-registry.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
 import { actorName, createRecorder, startRoot, stateName } from '../../src/runtime/actors/actor-system.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
@@ -34,7 +40,7 @@ export const scriptedSettings: DiscoverySettings = {
   mesh: { file: 'mesh', settleMs: 100 },
   networks: { file: 'meshNetworks', settleMs: 100 },
   configs: { coalesceMs: 20 },
-  registries: { firstListsMs: 30_000, askAgainMs: 1_000 },
+  registries: { firstListsMs: 30_000 },
   jwks: { refreshMs: 1_200_000, patienceMs: 5_000 },
   push: { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true },
   pushQueue: { throttle: 25 },
@@ -90,6 +96,18 @@ export class DiscoveryWorld {
     networks: { outcome: 'absent', defaults: 'built-in' },
   };
   directory: DirectoryReading | Error = readingOf();
+  /** `Provider/cluster`; with `@revision` where that is not the first. */
+  registries: readonly string[] = ['External/c1'];
+  /** Which registries there are is not known at the start. */
+  listsLate = false;
+  /** Those that do not hand over what they have by themselves. */
+  slow: readonly string[] = [];
+  /** Those that cannot be run. */
+  unreachable: readonly string[] = [];
+  /** What runs a registry, by the registry. */
+  readonly feeds = new Map<string, string>();
+  /** Of which registries services were made, each time. */
+  readonly madeOf: (string[] | null)[] = [];
   services: ServicesReading | Error = { services: 2, endpoints: 4, changedServices: [], changedEndpoints: [] };
   /** Key sets that the objects ask for. An error: the effect has a bug. */
   keySources: KeySource[] | Error = [];
@@ -165,6 +183,17 @@ export class DiscoveryWorld {
     send(event);
   }
 
+  /** The registry says something of itself. */
+  fromRegistry(registry: string, type: 'synced' | 'changed' | 'failed', reason = 'connection lost'): void {
+    const event = { type: `registry.${type}`, registry, ...(type === 'failed' && { reason }) };
+    this.from(this.feeds.get(registry) ?? registry, event);
+  }
+
+  /** Others are listed. */
+  listRegistries(...registries: string[]): void {
+    this.from('service-registry/registries', { type: 'registries.listed', registries: registries.map(listed) });
+  }
+
   signal(signal: StopSignal = 'SIGTERM'): void {
     this.from('discovery/signals', { type: 'signal.received', signal });
   }
@@ -221,8 +250,12 @@ export class DiscoveryWorld {
     });
     const serviceRegistry = serviceRegistryMachine.provide({
       actors: {
-        watchRegistries: this.#effect(),
-        computeServices: fromPromise<ServicesReading, { changes: ConfigChange[] }>(async () => orThrow(this.services)),
+        listRegistries: this.#registries(),
+        registry: registryMachine.provide({ actors: { runRegistry: this.#registry() } }),
+        computeServices: fromPromise<ServicesReading, ServicesOrder>(async ({ input }) => {
+          this.madeOf.push(input.registries);
+          return orThrow(this.services);
+        }),
       },
     });
     const jwks = jwksMachine.provide({
@@ -269,6 +302,26 @@ export class DiscoveryWorld {
     });
   }
 
+  #registries() {
+    return fromCallback<{ type: never }, undefined>(({ sendBack, self }) => {
+      this.#sends.set(actorName(self), sendBack as Send);
+      if (!this.listsLate) (sendBack as Send)({ type: 'registries.listed', registries: this.registries.map(listed) });
+      return () => this.#sends.delete(actorName(self));
+    });
+  }
+
+  /** A registry: in step at once, unless the test says that it is slow. */
+  #registry() {
+    return fromCallback<{ type: never }, ListedRegistry>(({ input: { registry }, sendBack, self }) => {
+      const name = actorName(self);
+      this.#sends.set(name, sendBack as Send);
+      this.feeds.set(registry, name);
+      if (this.unreachable.includes(registry)) throw new Error('connection refused');
+      if (!this.slow.includes(registry)) (sendBack as Send)({ type: 'registry.synced', registry });
+      return () => this.#sends.delete(name);
+    });
+  }
+
   #effect<Input>() {
     return fromCallback<{ type: never }, Input>(({ sendBack, self }) => {
       const name = actorName(self);
@@ -307,6 +360,11 @@ export class DiscoveryWorld {
     if (this.buildsAtOnce) this.builds.at(-1)!.done();
     return promise;
   }
+}
+
+function listed(text: string): ListedRegistry {
+  const [registry = '', revision = ''] = text.split('@');
+  return { registry, revision };
 }
 
 function orThrow<T>(value: T | Error): T {

@@ -36,6 +36,11 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/service-registry.machine.ts')).serviceRegistryMachine,
   },
   {
+    name: 'registry',
+    file: 'machines/discovery/registry.machine.ts',
+    load: async () => (await import('../../../machines/discovery/registry.machine.ts')).registryMachine,
+  },
+  {
     name: 'jwks',
     file: 'machines/discovery/jwks.machine.ts',
     load: async () => (await import('../../../machines/discovery/jwks.machine.ts')).jwksMachine,

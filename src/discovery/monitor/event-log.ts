@@ -20,6 +20,11 @@ const tellings: Readonly<Record<string, Tell>> = {
     const meanwhile = version === '' ? 'its tokens are refused' : 'the last keys stay in force';
     log.warn(`keys of ${source}: ${reason} (${meanwhile})`);
   },
+  'registry.failed': ({ registry, reason }, log) => {
+    log.warn(
+      `registry ${registry} cannot be had, what it handed over stays in force until it is tried again: ${reason}`,
+    );
+  },
   'services.awaited': ({ registries }, log) => log.info(`waits for the first list of ${namesOf(registries)}`),
   'services.synced': ({ services, endpoints, missing }, log) => {
     log.info(`${services} services, ${endpoints} endpoints`);

@@ -18,7 +18,6 @@ import { ConfigSnapshot } from '../config/config-snapshot.ts';
 import type { SettingsFiles } from '../config/settings-files.ts';
 import type { ChangedObject } from '../registry/mesh-registries.ts';
 import { MeshRegistries } from '../registry/mesh-registries.ts';
-import type { Registry, XdsUpdater } from '../registry/registry.ts';
 import type { RegistryObserver } from '../registry/registry-observer.ts';
 
 export interface MeshStateOptions {
@@ -31,8 +30,6 @@ export interface MeshStateOptions {
   readonly clusterId: string;
   /** Of `--registries`: `Mock` and `Memory` make registries of their own. */
   readonly registries?: readonly string[];
-  /** Registries beside the objects' own and the named ones. */
-  readonly moreRegistries?: (updates: XdsUpdater) => readonly Registry[];
   /** What the environment says of registries; the rest is as without a flag. */
   readonly registryOptions?: Partial<RegistryOptions>;
   /** What the environment says of what is generated; absent: as without any variable. */
@@ -59,7 +56,7 @@ export class MeshState {
   readonly registries: MeshRegistries;
   readonly #options: MeshStateOptions;
   readonly #listeners: ((published: PublishedContext) => void)[] = [];
-  readonly #registryListeners = new Set<() => void>();
+  readonly #gatewayListeners = new Set<() => void>();
   /** The registries were told of all objects once. */
   #told = false;
   #context: PushContext | undefined;
@@ -70,10 +67,9 @@ export class MeshState {
     this.settings = options.settings;
     this.registries = new MeshRegistries(this.#registrySettings(), {
       names: options.registries ?? [],
-      ...(options.moreRegistries && { more: options.moreRegistries }),
       ...(options.observer && { observer: options.observer }),
-      changed: () => {
-        for (const listener of this.#registryListeners) listener();
+      gatewaysResolved: () => {
+        for (const listener of this.#gatewayListeners) listener();
       },
     });
   }
@@ -102,20 +98,22 @@ export class MeshState {
     this.#listeners.push(listener);
   }
 
-  /** Called when a registry changed by itself: {@link computeServices} then says what did. Returns how to end that. */
-  onRegistryChanged(listener: () => void): () => void {
-    this.#registryListeners.add(listener);
-    return () => void this.#registryListeners.delete(listener);
+  /** Called when names of gateways have other addresses: {@link computeServices} then says so. Returns how to end that. */
+  onGatewaysResolved(listener: () => void): () => void {
+    this.#gatewayListeners.add(listener);
+    return () => void this.#gatewayListeners.delete(listener);
   }
 
   /**
    * Brings services and endpoints to the objects in force, and says what changed since the last time.
    *
    * @param changes objects that changed since; absent: whichever did
+   * @param registries `Provider/cluster` of those that there are; absent: none is taken away
    */
-  computeServices(changes?: readonly ChangedObject[]): ServicesReading {
+  computeServices(changes?: readonly ChangedObject[], registries?: readonly string[]): ServicesReading {
     const { byKey } = this.configs;
     try {
+      if (registries !== undefined) this.registries.keepOnly(registries);
       this.registries.configure(this.#registrySettings());
       if (this.#told && changes !== undefined) this.registries.apply(changes, byKey);
       else this.registries.load(byKey);
@@ -134,7 +132,6 @@ export class MeshState {
       changedEndpoints: [...endpoints],
       changedProxies: [...proxies],
       forced,
-      unsynced: this.registries.unsynced,
       reasons: Object.fromEntries(reasons),
     };
   }

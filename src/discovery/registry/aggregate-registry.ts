@@ -3,7 +3,7 @@ import type { NetworkGateway } from '../../model/services/network-gateways.ts';
 import { joinedLookup, type ProxyLookup } from '../../model/services/proxy-lookup.ts';
 import type { Service } from '../../model/services/service.ts';
 import { AnyRegistry } from './any-registry.ts';
-import type { Registry, XdsUpdater } from './registry.ts';
+import type { Registry, RegistryEvents, XdsUpdater } from './registry.ts';
 
 /**
  * Several registries as one (spec/discovery.md §5.7): those of Kubernetes first, the own cluster's before the others',
@@ -29,22 +29,35 @@ export class AggregateRegistry extends AnyRegistry {
 
   /**
    * @param registry that does not run yet: it is run at once when this one runs
+   * @param told what becomes of it
    * @throws Error when there is one of the same provider and cluster
    */
-  addRegistry(registry: Registry): void {
+  addRegistry(registry: Registry, told?: RegistryEvents): void {
     const { provider, clusterId } = registry;
-    if (this.#registries.some((other) => other.provider === provider && other.clusterId === clusterId)) {
+    if (this.registryOf(provider, clusterId) !== undefined) {
       throw new Error(`there is a registry ${provider} of cluster ${clusterId} already`);
     }
     this.#registries = [...this.#registries, registry].sort((a, b) => this.#rank(a) - this.#rank(b));
     registry.appendServiceHandler((event) => this.handlers.tellService(event));
     registry.appendWorkloadHandler((event) => this.handlers.tellWorkload(event));
-    if (this.handlers.isRunning) registry.run();
+    if (this.handlers.isRunning) registry.run(told);
+  }
+
+  /** The registry of a provider and cluster. */
+  registryOf(provider: string, clusterId: string): Registry | undefined {
+    return this.#registries.find((one) => one.provider === provider && one.clusterId === clusterId);
+  }
+
+  /** Puts a registry that runs in the place of the one of the same provider and cluster, which is stopped. */
+  replaceRegistry(registry: Registry): void {
+    const before = this.registryOf(registry.provider, registry.clusterId);
+    before?.stop();
+    this.#registries = this.#registries.map((one) => (one === before ? registry : one));
   }
 
   /** Stops a registry and takes its endpoints out of every service; everything is pushed. */
   removeRegistry(provider: string, clusterId: string): void {
-    const registry = this.#registries.find((one) => one.provider === provider && one.clusterId === clusterId);
+    const registry = this.registryOf(provider, clusterId);
     if (registry === undefined) return;
     registry.stop();
     this.#registries = this.#registries.filter((one) => one !== registry);

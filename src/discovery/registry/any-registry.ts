@@ -3,7 +3,7 @@ import type { LookedUp, ProxyLookup } from '../../model/services/proxy-lookup.ts
 import type { Service, ServiceTarget } from '../../model/services/service.ts';
 import { byServiceAge } from '../../model/services/service-registry.ts';
 import { serviceTargets } from '../../model/services/service-targets.ts';
-import type { Registry, ServiceHandler, WorkloadHandler } from './registry.ts';
+import type { Registry, RegistryEvents, ServiceHandler, WorkloadHandler } from './registry.ts';
 import { RegistryHandlers } from './registry-handlers.ts';
 
 /** What every registry does in the same way: it answers from what it holds, and has handlers. */
@@ -11,6 +11,7 @@ export abstract class AnyRegistry implements Registry {
   abstract readonly provider: string;
   abstract readonly clusterId: string;
   protected readonly handlers = new RegistryHandlers();
+  #told: RegistryEvents | undefined;
 
   abstract services(): readonly Service[];
   abstract servicesOf(hostname: string, namespace: string): readonly Service[];
@@ -43,7 +44,8 @@ export abstract class AnyRegistry implements Registry {
     this.handlers.appendWorkloadHandler(handler);
   }
 
-  run(): void {
+  run(told?: RegistryEvents): void {
+    this.#told = told;
     this.handlers.run();
   }
 
@@ -53,5 +55,14 @@ export abstract class AnyRegistry implements Registry {
 
   hasSynced(): boolean {
     return this.handlers.isRunning;
+  }
+
+  /** To be called when {@link hasSynced} comes true after `run` has returned. */
+  protected tellSynced(): void {
+    if (this.handlers.isRunning) this.#told?.synced();
+  }
+
+  protected tellFailed(error: unknown): void {
+    if (this.handlers.isRunning) this.#told?.failed(error);
   }
 }

@@ -1,5 +1,6 @@
 /** All registries of this control plane, and what they know together (spec/discovery.md §5.1, §5.7, §5.8). */
 import { isDeepStrictEqual } from 'node:util';
+import type { ListedRegistry } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyOf, parseConfigKey } from '../../model/config/config.ts';
 import { isIpAddress } from '../../model/fields/names.ts';
 import { EndpointShards, type ServiceName, type ServiceShards } from '../../model/services/endpoint-shards.ts';
@@ -17,9 +18,10 @@ import {
 import type { WorkloadEvent } from '../../model/services/workload.ts';
 import { AggregateRegistry } from './aggregate-registry.ts';
 import { GatewayNames, type ResolveName, resolveByDns } from './gateway-names.ts';
+import { Handover } from './handover.ts';
 import { KubernetesRegistry } from './kubernetes-registry.ts';
 import { MemoryRegistry } from './memory-registry.ts';
-import type { Registry, XdsUpdater } from './registry.ts';
+import type { Registry, RegistryEvents, RegistryOffer } from './registry.ts';
 import type { KubernetesCounts, RegistryObserver } from './registry-observer.ts';
 import { type PendingPush, RegistryUpdates } from './registry-updates.ts';
 import { ServiceEntryRegistry } from './service-entry-registry.ts';
@@ -28,13 +30,10 @@ export interface MeshRegistriesOptions {
   /** Of `--registries`, beside the objects' own: `Mock`, `Memory`. */
   readonly names?: readonly string[];
   readonly observer?: RegistryObserver;
-  /** Registries beside the objects' own and the named ones. They hand over to `updates`, and may change by themselves. */
-  readonly more?: (updates: XdsUpdater) => readonly Registry[];
   /**
-   * A registry changed by itself, or a name's addresses did: there is something to {@link MeshRegistries.take} that nobody
-   * asked for. Called once until it is taken, after the registry's change.
+   * Names of gateways have other addresses: there is something to {@link MeshRegistries.take} that nobody asked for.
    */
-  readonly changed?: () => void;
+  readonly gatewaysResolved?: () => void;
   /** How names of gateways are resolved (RESOLVE_HOSTNAME_GATEWAYS); absent: by DNS. */
   readonly resolve?: ResolveName;
 }
@@ -43,6 +42,12 @@ export interface MeshRegistriesOptions {
 export interface ChangedObject {
   readonly key: string;
   readonly event: 'add' | 'update' | 'delete';
+}
+
+/** What becomes of a registry while it runs. */
+export interface RunningRegistry extends RegistryEvents {
+  /** There is something to {@link MeshRegistries.take}. Called once until it is taken, after the registry's change. */
+  changed(): void;
 }
 
 /** The objects of one moment. */
@@ -65,28 +70,26 @@ export class MeshRegistries {
   /** What registries said of their workloads and the others were not told yet. */
   #workloads: { readonly to: 'entries' | 'kubernetes'; readonly event: WorkloadEvent }[] = [];
   #snapshot: ServiceRegistry = emptyRegistry;
-  /** What registries hand over now is asked for. */
-  #isAsking = false;
-  /** That there is something to take was told. */
-  #isTold = false;
+  /** Registries beside the objects' own and the named ones, by `Provider/cluster`. */
+  #offers: ReadonlyMap<string, RegistryOffer> = new Map();
+  /** Whose actors were told that there is something to take. */
+  readonly #told = new Set<string>();
+  /** `Provider/cluster` of the objects' own registries and the named ones. */
+  readonly #own: readonly string[];
 
   constructor(settings: RegistryOptions, options: MeshRegistriesOptions = {}) {
     this.#options = options;
     this.#settings = settings;
     this.#names = new GatewayNames(options.resolve ?? resolveByDns, () => this.#namesChanged());
     this.#shards = new EndpointShards(settings);
-    this.updates = new RegistryUpdates(
-      this.#shards,
-      () => this.#aggregate,
-      () => this.#moved(),
-    );
+    this.updates = new RegistryUpdates(this.#shards, () => this.#aggregate);
     this.#aggregate = new AggregateRegistry(settings.clusterId, this.updates);
     [this.#kubernetes, this.#entries] = this.#objectRegistries();
     for (const shard of (options.names ?? []).flatMap((name) => memoriesOf(name, settings.clusterId))) {
       this.#aggregate.addRegistry(new MemoryRegistry(shard, this.updates));
     }
-    for (const registry of options.more?.(this.updates) ?? []) this.#aggregate.addRegistry(registry);
-    this.#asking(() => this.#aggregate.run());
+    this.#own = this.registries.map(nameOf);
+    this.#aggregate.run();
   }
 
   /** In the order in which they are asked. */
@@ -99,11 +102,79 @@ export class MeshRegistries {
     return this.#snapshot;
   }
 
-  /** `Provider/cluster` of those that have not handed over their first list. */
-  get unsynced(): string[] {
-    return this.registries
-      .filter((registry) => !registry.hasSynced())
-      .map(({ provider, clusterId }) => `${provider}/${clusterId}`);
+  /** Those that there are: the objects' own, the named ones, and these. What of others is left goes with {@link keepOnly}. */
+  offer(offers: readonly RegistryOffer[]): readonly ListedRegistry[] {
+    const taken = offers.map(nameOf).find((name) => this.#own.includes(name));
+    if (taken !== undefined) throw new Error(`there is a registry ${taken} already`);
+    this.#offers = new Map(offers.map((offer) => [nameOf(offer), offer]));
+    return [
+      ...this.#own.map((registry) => ({ registry, revision: '' })),
+      ...offers.map((offer) => ({ registry: nameOf(offer), revision: offer.revision ?? '' })),
+    ];
+  }
+
+  /**
+   * Runs a registry that was offered, or follows one that runs anyway. In the place of another it comes when it has
+   * handed over all that it has.
+   *
+   * @param name `Provider/cluster`
+   * @returns how to stop it; what it handed over stays
+   * @throws what the registry throws when it is made or run
+   */
+  run(name: string, told: RunningRegistry): () => void {
+    const offer = this.#offers.get(name);
+    if (offer === undefined) {
+      told.synced();
+      return () => {};
+    }
+    let isOver = false;
+    let isWhole = false;
+    const before = this.#aggregate.registryOf(offer.provider, offer.clusterId);
+    const moved = (): void => {
+      if (isOver || this.#told.has(name)) return;
+      this.#told.add(name);
+      // The registry is in the midst of its change.
+      queueMicrotask(() => isOver || told.changed());
+    };
+    const handover = new Handover(this.updates, moved, before !== undefined);
+    const registry = offer.make(handover);
+    const events: RegistryEvents = {
+      synced: () => {
+        if (isOver || isWhole) return;
+        isWhole = true;
+        if (before !== undefined && !this.registries.includes(registry)) this.#replace(registry, handover);
+        told.synced();
+      },
+      failed: (error) => isOver || told.failed(error),
+    };
+    const stop = (): void => {
+      isOver = true;
+      this.#told.delete(name);
+      registry.stop();
+    };
+    try {
+      if (before === undefined) this.#aggregate.addRegistry(registry, events);
+      else registry.run(events);
+      if (registry.hasSynced()) events.synced();
+    } catch (error) {
+      stop();
+      throw error;
+    }
+    return stop;
+  }
+
+  #replace(registry: Registry, handover: Handover): void {
+    const { provider, clusterId } = registry;
+    const services = this.#aggregate.registryOf(provider, clusterId)?.services() ?? [];
+    this.#aggregate.replaceRegistry(registry);
+    handover.release({ provider, cluster: clusterId }, services, registry);
+  }
+
+  /** Takes away whatever is left of registries that are none of these (`Provider/cluster`): their endpoints too. */
+  keepOnly(names: readonly string[]): void {
+    const gone = this.registries.filter((registry) => !names.includes(nameOf(registry)));
+    for (const { provider, clusterId } of gone) this.#aggregate.removeRegistry(provider, clusterId);
+    if (gone.length > 0) this.refresh();
   }
 
   get endpointCount(): number {
@@ -117,17 +188,6 @@ export class MeshRegistries {
   /** Endpoints by service and registry, for people. */
   shards(): Iterable<ServiceName & ServiceShards> {
     return this.#shards.services();
-  }
-
-  /** A further registry, of another cluster for one; it hands over to {@link updates}. */
-  addRegistry(registry: Registry): void {
-    this.#aggregate.addRegistry(registry);
-    this.refresh();
-  }
-
-  removeRegistry(provider: string, clusterId: string): void {
-    this.#aggregate.removeRegistry(provider, clusterId);
-    this.refresh();
   }
 
   /** Brings the registries to these objects, whatever they were told before. */
@@ -158,10 +218,6 @@ export class MeshRegistries {
 
   /** Makes the objects' registries anew, of the objects that they were told of. */
   remake(): void {
-    this.#asking(() => this.#remake());
-  }
-
-  #remake(): void {
     for (const { provider, clusterId } of [this.#kubernetes, this.#entries]) {
       this.#aggregate.removeRegistry(provider, clusterId);
     }
@@ -174,7 +230,7 @@ export class MeshRegistries {
 
   /** What a push must name since this was last asked. */
   take(): PendingPush {
-    this.#isTold = false;
+    this.#told.clear();
     return this.updates.take();
   }
 
@@ -185,10 +241,6 @@ export class MeshRegistries {
 
   /** Takes over what registries handed over by themselves. */
   refresh(): void {
-    this.#asking(() => this.#refresh());
-  }
-
-  #refresh(): void {
     this.#passOnWorkloads();
     const { services, gateways } = this.#snapshot;
     const servicesChanged = this.updates.takeServicesChanged() || this.#snapshot === emptyRegistry;
@@ -211,28 +263,7 @@ export class MeshRegistries {
     return [kubernetes, entries];
   }
 
-  #asking(deed: () => void): void {
-    const before = this.#isAsking;
-    this.#isAsking = true;
-    try {
-      deed();
-    } finally {
-      this.#isAsking = before;
-    }
-  }
-
-  #moved(): void {
-    if (this.#isAsking || this.#isTold) return;
-    this.#isTold = true;
-    // The registry is in the midst of its change.
-    queueMicrotask(() => this.#options.changed?.());
-  }
-
   #tell(changes: readonly { readonly key: string; readonly current: Config | undefined }[]): void {
-    this.#asking(() => this.#handOn(changes));
-  }
-
-  #handOn(changes: readonly { readonly key: string; readonly current: Config | undefined }[]): void {
     const kubernetes: ObjectChange<Config>[] = [];
     const entries: ObjectChange<Config>[] = [];
     for (const { key: text, current } of changes) {
@@ -290,7 +321,12 @@ export class MeshRegistries {
     const gateways = this.#gateways(this.#snapshot.services, this.#snapshot.gateways);
     if (gateways === this.#snapshot.gateways) return;
     this.#snapshot = { ...this.#snapshot, gateways };
+    this.#options.gatewaysResolved?.();
   }
+}
+
+function nameOf({ provider, clusterId }: Pick<Registry, 'provider' | 'clusterId'>): string {
+  return `${provider}/${clusterId}`;
 }
 
 function isNamespace({ key }: ObjectChange<Config>): boolean {

@@ -4,7 +4,7 @@ import type { ProxyLookup } from '../../model/services/proxy-lookup.ts';
 import type { ObjectChange, RegistryDelta } from '../../model/services/registry-delta.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { WorkloadEvent } from '../../model/services/workload.ts';
-import type { XdsUpdater } from './registry.ts';
+import type { RegistryEvents, XdsUpdater } from './registry.ts';
 import { ShardRegistry } from './shard-registry.ts';
 
 /** What makes services of objects, without I/O: src/model. */
@@ -53,8 +53,8 @@ export abstract class ObjectRegistry extends ShardRegistry {
     else this.#waitingWorkloads.push(...events);
   }
 
-  override run(): void {
-    super.run();
+  override run(told?: RegistryEvents): void {
+    super.run(told);
     const [changes, workloads] = [this.#waiting, this.#waitingWorkloads];
     this.#waiting = [];
     this.#waitingWorkloads = [];

@@ -4,12 +4,18 @@ import { givenMesh } from '../../../test/fixtures/given-mesh.ts';
 import { ControlPlane, cartCluster, stopControlPlanes } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { MemoryRegistry } from './memory-registry.ts';
-import type { XdsUpdater } from './registry.ts';
+import type { RegistryOffers, XdsUpdater } from './registry.ts';
 
 afterEach(stopControlPlanes);
 
 class SlowRegistry extends MemoryRegistry {
   hasListed = false;
+
+  /** It has handed over all that it has. */
+  list(): void {
+    this.hasListed = true;
+    this.tellSynced();
+  }
 
   override hasSynced(): boolean {
     return super.hasSynced() && this.hasListed;
@@ -27,9 +33,13 @@ spec:
 
 function given(env: NodeJS.ProcessEnv = {}): { plane: ControlPlane; registry: () => SlowRegistry } {
   let made: SlowRegistry | undefined;
-  const registries = (updates: XdsUpdater) => {
+  const make = (updates: XdsUpdater): SlowRegistry => {
     made = new SlowRegistry({ provider: 'Consul', cluster: 'dc1' }, updates);
-    return [made];
+    return made;
+  };
+  const registries: RegistryOffers = (offered) => {
+    offered([{ provider: 'Consul', clusterId: 'dc1', make }]);
+    return () => {};
   };
   const plane = new ControlPlane({}, {}, () => {}, env, { registries });
   return { plane, registry: () => made! };
@@ -37,7 +47,8 @@ function given(env: NodeJS.ProcessEnv = {}): { plane: ControlPlane; registry: ()
 
 test('what a registry has newly is pushed without anybody asking', async () => {
   const { plane, registry } = given();
-  registry().hasListed = true;
+  await eventually('it runs', () => registry() !== undefined);
+  registry().list();
   await plane.ready();
   const { stream, clusters } = await plane.subscribe();
   expect(clusters).not.toContain(cartCluster);
@@ -53,7 +64,7 @@ test('the start waits for the first list of a registry, and tells so', async () 
   const ready = async () => (await plane.get('/ready').catch(() => ({ text: '' }))).text === waits;
   await eventually('it says what it waits for', ready);
   registry().putService(cart!);
-  registry().hasListed = true;
+  registry().list();
   await plane.ready();
   expect((await plane.subscribe()).clusters).toContain(cartCluster);
   expect(plane.departures()).toEqual([]);

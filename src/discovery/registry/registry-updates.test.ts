@@ -174,12 +174,20 @@ describe('what a push names', () => {
   it('is everything when a registry goes, and its endpoints are gone everywhere', () => {
     const registries = registriesOf();
     registries.load(entry('a', { more: at('1.1.1.1') }));
-    const shard = { provider: 'Kubernetes', cluster: 'remote' };
-    const remote = new MemoryRegistry(shard, registries.mesh.updates);
     const service = { ...registries.mesh.snapshot.services[0]!, registry: 'Kubernetes' };
     const [endpoint] = registries.mesh.snapshot.endpoints.get('a.b')!.get('shop')!;
-    remote.putService(service, [{ ...endpoint!, address: '9.9.9.9' }]);
-    registries.mesh.addRegistry(remote);
+    const offered = registries.mesh.offer([
+      {
+        ...{ provider: 'Kubernetes', clusterId: 'remote' },
+        make: (updates) => {
+          const remote = new MemoryRegistry({ provider: 'Kubernetes', cluster: 'remote' }, updates);
+          remote.putService(service, [{ ...endpoint!, address: '9.9.9.9' }]);
+          return remote;
+        },
+      },
+    ]);
+    const stop = registries.mesh.run('Kubernetes/remote', { synced() {}, changed() {}, failed() {} });
+    registries.mesh.refresh();
     const addresses = (): unknown =>
       registries.mesh.snapshot.endpoints
         .get('a.b')
@@ -187,7 +195,8 @@ describe('what a push names', () => {
         ?.map(({ address }) => address);
     expect(addresses()).toEqual(['1.1.1.1', '9.9.9.9']);
     registries.mesh.take();
-    registries.mesh.removeRegistry('Kubernetes', 'remote');
+    stop();
+    registries.mesh.keepOnly(offered.map(({ registry }) => registry).filter((name) => name !== 'Kubernetes/remote'));
     expect(registries.mesh.take().forced).toBe(true);
     expect(addresses()).toEqual(['1.1.1.1']);
     expect(registries.mesh.snapshot.services).toHaveLength(1);
@@ -246,7 +255,7 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
     };
     const mesh = new MeshRegistries(
       { ...defaultRegistryOptions, networks },
-      { resolve: async () => ({ addresses: ['7.7.7.7'], ttlMs: 1 }), changed: () => changed++ },
+      { resolve: async () => ({ addresses: ['7.7.7.7'], ttlMs: 1 }), gatewaysResolved: () => changed++ },
     );
     mesh.load(new Map());
     expect(mesh.snapshot.gateways.all).toEqual([]);

@@ -19,7 +19,6 @@ export interface PendingPush {
 export class RegistryUpdates implements XdsUpdater {
   readonly #shards: EndpointShards;
   readonly #registries: () => Pick<ServiceDiscovery, 'servicesOf'>;
-  readonly #moved: () => void;
   readonly #services = new Set<string>();
   readonly #endpoints = new Set<string>();
   readonly #proxies = new Set<string>();
@@ -27,18 +26,10 @@ export class RegistryUpdates implements XdsUpdater {
   #forced = false;
   #servicesChanged = false;
 
-  /**
-   * @param registries all that hand over to this, as one; asked for whenever somebody hands something over
-   * @param moved called whenever there is something to take, in the midst of the registry's change
-   */
-  constructor(
-    shards: EndpointShards,
-    registries: () => Pick<ServiceDiscovery, 'servicesOf'>,
-    moved: () => void = () => {},
-  ) {
+  /** @param registries all that hand over to this, as one; asked for whenever somebody hands something over */
+  constructor(shards: EndpointShards, registries: () => Pick<ServiceDiscovery, 'servicesOf'>) {
     this.#shards = shards;
     this.#registries = registries;
-    this.#moved = moved;
   }
 
   servicesOf(hostname: string, namespace: string): readonly Service[] {
@@ -65,13 +56,11 @@ export class RegistryUpdates implements XdsUpdater {
     this.#forced ||= forced;
     this.#reasons.set(reason, (this.#reasons.get(reason) ?? 0) + 1);
     for (const key of configs) (key.kind === 'Endpoints' ? this.#endpoints : this.#services).add(configKeyText(key));
-    this.#moved();
   }
 
   proxyUpdate(clusterId: string, address: string): void {
     this.#proxies.add(configKeyText(proxyKey(clusterId, address)));
     this.#reasons.set('proxy', (this.#reasons.get('proxy') ?? 0) + 1);
-    this.#moved();
   }
 
   removeShard(shard: ShardKey): void {

@@ -54,14 +54,39 @@ export interface Controller {
   appendServiceHandler(handler: ServiceHandler): void;
   /** @throws Error once the registry runs */
   appendWorkloadHandler(handler: WorkloadHandler): void;
-  run(): void;
+  /** @param told what becomes of the registry; not called any more once it was stopped */
+  run(told?: RegistryEvents): void;
   /** Nothing more happens to anybody. */
   stop(): void;
   /** Everything that there was at the start has been handed over. */
   hasSynced(): boolean;
 }
 
+/** What a registry says of itself. That it changed need not be said: whatever it hands over says so. */
+export interface RegistryEvents {
+  /** Everything that there was at the start has been handed over: `hasSynced()` is true. */
+  synced(): void;
+  /** It cannot go on. It is stopped, and another is made in its place after a while; what it handed over stays in force. */
+  failed(error: unknown): void;
+}
+
 export type Registry = ServiceDiscovery & Controller;
+
+/** A registry that can be had. */
+export interface RegistryOffer {
+  readonly provider: ProviderId;
+  readonly clusterId: string;
+  /** Another one: another registry in the place of the one before, as after new credentials. Absent: always the same. */
+  readonly revision?: string;
+  /** Makes it, whenever it is to be run. What it throws is a failure of the registry: it is tried again. */
+  make(updates: XdsUpdater): Registry;
+}
+
+/**
+ * Says which registries there are, at once and whenever they are others. One that is offered no more goes, and its
+ * endpoints with it. Returns how to end that.
+ */
+export type RegistryOffers = (offered: (offers: readonly RegistryOffer[]) => void) => () => void;
 
 export interface RegistryPush {
   readonly configs: readonly ConfigKey[];

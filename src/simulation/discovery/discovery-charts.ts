@@ -3,17 +3,23 @@ import { type AnyActorRef, sendTo, setup } from 'xstate';
 import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
 import type { StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
 import type {
-  ConfigChange,
   ContextBuilt,
   ContextFailed,
+  ListedRegistry,
   ProxiesServe,
+  RegistryFailed,
   ServicesAwaited,
   ServicesFailed,
   ServicesSynced,
 } from '../../../machines/discovery/protocol.ts';
 import { type PublishedContext, pushMachine } from '../../../machines/discovery/push.machine.ts';
 import { pushQueueMachine } from '../../../machines/discovery/push-queue.machine.ts';
-import { type ServicesReading, serviceRegistryMachine } from '../../../machines/discovery/service-registry.machine.ts';
+import { registryMachine } from '../../../machines/discovery/registry.machine.ts';
+import {
+  type ServicesOrder,
+  type ServicesReading,
+  serviceRegistryMachine,
+} from '../../../machines/discovery/service-registry.machine.ts';
 import { type Running, scriptedCallback, scriptedPromise } from '../../debugger/explore/scripted-effect.ts';
 
 /** What a context is built for. */
@@ -22,9 +28,10 @@ export type BuildInput = { forced: boolean; configs: string[] };
 /** What the effects ask of the world that they are in. */
 export interface PushEffectWorld {
   building(call: Running<BuildInput>): void;
-  computing(call: Running<{ changes: ConfigChange[] }>): void;
+  computing(call: Running<ServicesOrder>): void;
   computingStopped(call: AnyActorRef): void;
-  registriesWatched(effect: AnyActorRef): void;
+  registriesListed(effect: AnyActorRef): void;
+  registryRuns(effect: AnyActorRef): void;
   serverStarted(server: AnyActorRef): void;
   serve(order: ProxiesServe): void;
   streamOpened(effect: Running<{ connection: number }>): void;
@@ -56,7 +63,7 @@ export const pushMachines: PushMachines = {
 
 export const debounce = { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true };
 
-export const firstLists = { firstListsMs: 30_000, askAgainMs: 1_000 };
+export const firstLists = { firstListsMs: 30_000 };
 
 /**
  * `push`, `push-queue`, `service-registry` and the server beside each other, as under `discovery`, whose start is that there
@@ -72,12 +79,19 @@ export function scriptedCharts({ push, queue, connection, registry }: PushMachin
   });
   const scriptedRegistry = registry.provide({
     actors: {
-      computeServices: scriptedPromise<ServicesReading, { changes: ConfigChange[] }>(
+      computeServices: scriptedPromise<ServicesReading, ServicesOrder>(
         (call) => world(call).computing(call),
         (call) => world(call).computingStopped(call.self),
       ),
-      watchRegistries: scriptedCallback<{ type: never }, undefined>({
-        start: (effect) => world(effect).registriesWatched(effect.self),
+      listRegistries: scriptedCallback<{ type: never }, undefined>({
+        start: (effect) => world(effect).registriesListed(effect.self),
+      }),
+      registry: registryMachine.provide({
+        actors: {
+          runRegistry: scriptedCallback<{ type: never }, ListedRegistry>({
+            start: (effect) => world(effect).registryRuns(effect.self),
+          }),
+        },
       }),
     },
   });
@@ -85,7 +99,7 @@ export function scriptedCharts({ push, queue, connection, registry }: PushMachin
     types: {
       input: {} as { throttle: number },
       context: {} as { throttle: number },
-      events: {} as ContextBuilt | ContextFailed | ServicesAwaited | ServicesSynced | ServicesFailed,
+      events: {} as ContextBuilt | ContextFailed | RegistryFailed | ServicesAwaited | ServicesSynced | ServicesFailed,
     },
     actors: { push: scriptedPush, queue, server, registry: scriptedRegistry },
   }).createMachine({
@@ -101,6 +115,7 @@ export function scriptedCharts({ push, queue, connection, registry }: PushMachin
     on: {
       'services.synced': { actions: sendTo('push', { type: 'push.start' }) },
       'services.awaited': {},
+      'registry.failed': {},
       'services.failed': {},
       'context.built': {},
       'context.failed': {},

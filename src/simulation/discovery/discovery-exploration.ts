@@ -13,8 +13,8 @@ import type { adsConnectionMachine } from '../../../machines/discovery/ads-conne
 import type { AdsRequest, StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
 import { endpointType, isByName } from '../../../machines/discovery/ads-types.ts';
 import { isSubscribed } from '../../../machines/discovery/ads-watch.ts';
-import type { ConfigChange, ProxiesServe, ProxyReport } from '../../../machines/discovery/protocol.ts';
-import type { ServicesReading } from '../../../machines/discovery/service-registry.machine.ts';
+import type { ProxiesServe, ProxyReport } from '../../../machines/discovery/protocol.ts';
+import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/service-registry.machine.ts';
 import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
@@ -96,6 +96,7 @@ type ConnectionSnapshot = SnapshotFrom<typeof adsConnectionMachine>;
 const patienceMs = 10_000;
 const limits = { patienceMs, congestionMs: 120_000, maxNames: 1_000, maxNameChars: 10_000 };
 const everything = '*';
+const slow = { registry: 'Slow/one', revision: '' };
 
 export class PushWorld implements World, PushEffectWorld {
   readonly #system = new SymbolicSystem();
@@ -120,6 +121,7 @@ export class PushWorld implements World, PushEffectWorld {
       isLate: false,
       computing: undefined,
       registries: undefined,
+      feed: undefined,
       contexts: [],
       build: undefined,
       server: undefined,
@@ -140,6 +142,8 @@ export class PushWorld implements World, PushEffectWorld {
       inspect,
       created: (root) => pushWorldOf.set(root.system, this),
     });
+    report(this.#state.registries!, { type: 'registries.listed', registries: [slow] });
+    if (!listsLate) this.#tellOfRegistry('registry.synced');
     this.#settle();
     if (!listsLate) {
       this.apply('computed');
@@ -212,7 +216,7 @@ export class PushWorld implements World, PushEffectWorld {
     this.#set({ build: { call: self, input, contents: this.#state.made } });
   }
 
-  computing({ self }: Running<{ changes: ConfigChange[] }>): void {
+  computing({ self }: Running<ServicesOrder>): void {
     this.#set({ computing: self });
   }
 
@@ -220,8 +224,12 @@ export class PushWorld implements World, PushEffectWorld {
     if (this.#state.computing === call) this.#set({ computing: undefined });
   }
 
-  registriesWatched(registries: AnyActorRef): void {
+  registriesListed(registries: AnyActorRef): void {
     this.#set({ registries });
+  }
+
+  registryRuns(feed: AnyActorRef): void {
+    this.#set({ feed });
   }
 
   serverStarted(server: AnyActorRef): void {
@@ -318,7 +326,7 @@ export class PushWorld implements World, PushEffectWorld {
         return;
       case 'listed':
         this.#set({ isListed: true, moved: [...this.#state.moved, 'cluster'] });
-        report(this.#state.registries!, { type: 'registries.changed' });
+        this.#tellOfRegistry('registry.synced');
         return;
       case 'computed':
         this.#computed();
@@ -389,7 +397,11 @@ export class PushWorld implements World, PushEffectWorld {
       contents: changedContents(contents, event, changed + 1),
       moved: [...moved.filter((one) => one !== event), event],
     });
-    report(this.#state.registries!, { type: 'registries.changed' });
+    this.#tellOfRegistry('registry.changed');
+  }
+
+  #tellOfRegistry(type: 'registry.synced' | 'registry.changed'): void {
+    report(this.#state.feed!, { type, registry: slow.registry });
   }
 
   #computed(): void {
@@ -400,7 +412,6 @@ export class PushWorld implements World, PushEffectWorld {
       endpoints: 1,
       changedServices: keys.filter((key) => !key.startsWith('Endpoints/')),
       changedEndpoints: keys.filter((key) => key.startsWith('Endpoints/')),
-      unsynced: isListed ? [] : ['Slow/one'],
     };
     this.#set({ moved: [], made: isListed ? contents : made });
     settle(this.#takeComputing(), { value: reading });

@@ -27,6 +27,8 @@ export interface PushWorldState {
   /** Services that are being made. */
   readonly computing: AnyActorRef | undefined;
   readonly registries: AnyActorRef | undefined;
+  /** What runs the one registry that there is. */
+  readonly feed: AnyActorRef | undefined;
   readonly contexts: readonly MeshContext[];
   /** A context that is being made, of what the sources held when that began. */
   readonly build: { readonly call: AnyActorRef; readonly input: BuildInput; readonly contents: Contents } | undefined;

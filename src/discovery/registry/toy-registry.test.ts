@@ -1,0 +1,245 @@
+/**
+ * A new kind of registry, made as README.md of this folder says: a catalogue somewhere else that lists names with their
+ * addresses, and tells when they change. It comes, is replaced, fails and goes while the program runs.
+ */
+
+import { fromBinary } from '@bufbuild/protobuf';
+import { afterEach, expect, test } from 'vitest';
+import { type SotwStream, typeUrls } from '../../../test/ads-client.ts';
+import { ControlPlane, stopControlPlanes } from '../../../test/harness/control-plane.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import type { Endpoint, Service } from '../../model/services/service.ts';
+import { MemoryRegistry } from './memory-registry.ts';
+import type { RegistryEvents, RegistryOffer, XdsUpdater } from './registry.ts';
+
+afterEach(stopControlPlanes);
+
+/** What the catalogue tells its client. */
+interface CatalogueClient {
+  /** All at once, then again whenever it is another. */
+  listed(addressesByName: Readonly<Record<string, readonly string[]>>): void;
+  lost(reason: string): void;
+}
+
+/** The catalogue: somebody else's program. */
+class Catalogue {
+  readonly clients = new Set<CatalogueClient>();
+  #list: Readonly<Record<string, readonly string[]>> | undefined;
+  refuses = false;
+
+  connect(client: CatalogueClient): () => void {
+    if (this.refuses) throw new Error('connection refused');
+    this.clients.add(client);
+    if (this.#list !== undefined) client.listed(this.#list);
+    return () => this.clients.delete(client);
+  }
+
+  publish(list: Readonly<Record<string, readonly string[]>>): void {
+    this.#list = list;
+    for (const { listed } of this.clients) listed(list);
+  }
+
+  breakDown(): void {
+    this.refuses = true;
+    for (const { lost } of this.clients) lost('connection reset');
+  }
+}
+
+const toy = { provider: 'Toy', cluster: 'one' };
+
+// ---- the adapter: all that a new kind of registry is
+
+class ToyRegistry extends MemoryRegistry {
+  readonly #catalogue: Catalogue;
+  #names: readonly string[] | undefined;
+  #disconnect = (): void => {};
+
+  constructor(catalogue: Catalogue, updates: XdsUpdater) {
+    super(toy, updates);
+    this.#catalogue = catalogue;
+  }
+
+  override run(told?: RegistryEvents): void {
+    super.run(told);
+    this.#disconnect = this.#catalogue.connect({
+      listed: (list) => this.#adopt(list),
+      lost: (reason) => this.tellFailed(new Error(reason)),
+    });
+  }
+
+  override stop(): void {
+    this.#disconnect();
+    super.stop();
+  }
+
+  override hasSynced(): boolean {
+    return super.hasSynced() && this.#names !== undefined;
+  }
+
+  #adopt(list: Readonly<Record<string, readonly string[]>>): void {
+    const isFirst = this.#names === undefined;
+    for (const [name, addresses] of Object.entries(list)) this.putService(serviceOf(name), addresses.map(endpointOf));
+    for (const name of this.#names ?? []) if (!(name in list)) this.removeService(serviceOf(name));
+    this.#names = Object.keys(list);
+    if (isFirst) this.tellSynced();
+  }
+}
+
+function serviceOf(name: string): Service {
+  return {
+    ...{ hostname: `${name}.toy`, namespace: 'shop', defaultAddress: '0.0.0.0', addresses: [], labels: {} },
+    ...{ resolution: 'ClientSideLB', meshExternal: false, serviceAccounts: [], creationTime: 0, registry: 'Toy' },
+    ...{ ports: [{ name: 'http', number: 80, protocol: 'HTTP' }], exportTo: new Set(['*']) },
+    origin: { kind: 'Toy', namespace: 'shop', name },
+  };
+}
+
+function endpointOf(address: string): Endpoint {
+  return {
+    ...{ address, port: 8080, servicePortName: 'http', labels: {}, serviceAccount: '', network: '', locality: '' },
+    ...{ clusterId: 'one', weight: 0, tlsMode: 'disabled', namespace: 'shop', workloadName: '', health: 'healthy' },
+  };
+}
+
+// ---- what becomes of it
+
+const cart = 'outbound|80||cart.toy';
+
+const offerOf = (catalogue: Catalogue, revision = '1'): RegistryOffer => ({
+  ...{ provider: toy.provider, clusterId: toy.cluster, revision },
+  make: (updates) => new ToyRegistry(catalogue, updates),
+});
+
+interface World {
+  readonly plane: ControlPlane;
+  /** These registries there are from now on, beside those of the objects. */
+  offer(...offers: readonly RegistryOffer[]): void;
+}
+
+async function given(env: NodeJS.ProcessEnv, ...first: readonly RegistryOffer[]): Promise<World> {
+  let offer: World['offer'] = () => {};
+  const plane = new ControlPlane({}, {}, () => {}, env, {
+    registries: (offered) => {
+      offer = (...offers) => offered(offers);
+      offered(first);
+      return () => {};
+    },
+  });
+  await plane.ready();
+  return { plane, offer: (...offers) => offer(...offers) };
+}
+
+/** A stream that watches the endpoints of cart. */
+async function watching(plane: ControlPlane): Promise<{ stream: SotwStream; next: () => Promise<string[]> }> {
+  const { stream } = await plane.subscribe();
+  stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
+  const next = async (): Promise<string[]> => {
+    for (;;) {
+      const { typeUrl, nonce, resources } = await stream.next();
+      stream.send({ typeUrl, responseNonce: nonce, ...(typeUrl === typeUrls.EDS && { resourceNames: [cart] }) });
+      if (typeUrl !== typeUrls.EDS) continue;
+      return resources.flatMap(({ value }) =>
+        fromBinary(ClusterLoadAssignmentSchema, value).endpoints.flatMap(({ lbEndpoints }) =>
+          lbEndpoints.map(({ hostIdentifier }) => {
+            const address = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined;
+            return address?.case === 'socketAddress' ? address.value.address : '';
+          }),
+        ),
+      );
+    }
+  };
+  stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cart] });
+  return { stream, next };
+}
+
+const actorsOf = ({ records }: ControlPlane): string[] =>
+  records.flatMap((record) => (record.kind === 'spawn' && /^registry-\d+$/.test(record.actor) ? [record.actor] : []));
+
+test('a registry that comes while the program runs has an actor of its own, and its services are pushed', async () => {
+  const { plane, offer } = await given({});
+  const before = actorsOf(plane).length;
+  const { stream, clusters } = await plane.subscribe();
+  stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
+  const catalogue = new Catalogue();
+  catalogue.publish({ cart: ['10.1.1.1'] });
+  offer(offerOf(catalogue));
+  expect((await stream.next()).resources.length).toBe(clusters.length + 1);
+  expect(actorsOf(plane).length).toBe(before + 1);
+  expect(plane.departures()).toEqual([]);
+});
+
+test('what its catalogue has newly is pushed, an address alone as endpoints alone', async () => {
+  const catalogue = new Catalogue();
+  catalogue.publish({ cart: ['10.1.1.1'] });
+  const { plane } = await given({}, offerOf(catalogue));
+  const { next } = await watching(plane);
+  expect(await next()).toEqual(['10.1.1.1']);
+  catalogue.publish({ cart: ['10.1.1.1', '10.1.1.2'] });
+  expect(await next()).toEqual(['10.1.1.1', '10.1.1.2']);
+  expect(plane.departures()).toEqual([]);
+});
+
+test('one that takes the place of another empties nothing: it comes when it has handed over all that it has', async () => {
+  const [first, second] = [new Catalogue(), new Catalogue()];
+  first.publish({ cart: ['10.1.1.1'], gone: ['10.9.9.9'] });
+  const { plane, offer } = await given({}, offerOf(first));
+  const { stream, next } = await watching(plane);
+  expect(await next()).toEqual(['10.1.1.1']);
+  offer(offerOf(second, '2'));
+  await eventually(
+    'the second runs, and the first does not',
+    () => second.clients.size === 1 && first.clients.size === 0,
+  );
+  expect(await stream.unexpected()).toEqual([]);
+  expect((await plane.subscribe()).clusters).toEqual(expect.arrayContaining([cart, 'outbound|80||gone.toy']));
+  second.publish({ cart: ['10.2.2.2'] });
+  expect(await next()).toEqual(['10.2.2.2']);
+  expect((await plane.subscribe()).clusters).not.toContain('outbound|80||gone.toy');
+  second.publish({ cart: ['10.2.2.2', '10.2.2.3'] });
+  expect(await next()).toEqual(['10.2.2.2', '10.2.2.3']);
+  expect(plane.departures()).toEqual([]);
+});
+
+test('one that is lost keeps what it handed over in force, is made again after a second, and goes on', async () => {
+  const catalogue = new Catalogue();
+  catalogue.publish({ cart: ['10.1.1.1'] });
+  const { plane } = await given({}, offerOf(catalogue));
+  const { stream, next } = await watching(plane);
+  expect(await next()).toEqual(['10.1.1.1']);
+  catalogue.breakDown();
+  await eventually('it is told', () => plane.troubles().some((line) => /Toy\/one .*connection reset/.test(line)));
+  expect(await stream.unexpected()).toEqual([]);
+  expect((await plane.subscribe()).clusters).toContain(cart);
+  await eventually('it is tried again', () => plane.troubles().some((line) => /connection refused/.test(line)));
+  catalogue.publish({ cart: ['10.1.1.2'] });
+  catalogue.refuses = false;
+  expect(await next()).toEqual(['10.1.1.2']);
+  expect(plane.departures()).toEqual([]);
+});
+
+test('one that goes takes its endpoints and its services with it', async () => {
+  const catalogue = new Catalogue();
+  catalogue.publish({ cart: ['10.1.1.1'] });
+  const { plane, offer } = await given({}, offerOf(catalogue));
+  const { stream, clusters } = await plane.subscribe();
+  expect(clusters).toContain(cart);
+  stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
+  offer();
+  expect((await stream.next()).resources.length).toBe(clusters.length - 1);
+  expect(catalogue.clients.size).toBe(0);
+  expect(plane.departures()).toEqual([]);
+});
+
+test('one that is dead keeps nobody from being served, and is served when it comes to life', async () => {
+  const catalogue = new Catalogue();
+  catalogue.refuses = true;
+  const { plane } = await given({ PILOT_REMOTE_CLUSTER_TIMEOUT: '300ms' }, offerOf(catalogue));
+  expect(plane.troubles().join('\n')).toMatch(/without what Toy\/one has/);
+  const { stream, clusters } = await plane.subscribe();
+  stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
+  catalogue.refuses = false;
+  catalogue.publish({ cart: ['10.1.1.1'] });
+  expect((await stream.next()).resources.length).toBe(clusters.length + 1);
+  expect(plane.departures()).toEqual([]);
+});
