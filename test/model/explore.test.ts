@@ -127,6 +127,19 @@ test.each([
   expect(exploreAgent(bounds(3, 3, 2), { settings: twoTokens }).conformance(run.split(' ')).departures).toEqual([]);
 });
 
+test('a replaced epoch that was killed in time, and that SIGKILL does not end, may be sent another', () => {
+  const run = [
+    'hup prepared:0 admin:0 live:0 seen:0 tick:start-limiter.refill prepared:1 admin:1 live:1 seen:1',
+    'tick:start-limiter.refill tick:epoch-0.parentDue tick:envoy-1.parentShutdown crash:1',
+    'prepared:1 admin:1 live:1 seen:1 exit:0 tick:start-limiter.refill',
+    'prepared:0b admin:0b live:0b seen:0b call:1 tick:start-limiter.refill tick:epoch-1.linger undying:1',
+    'tick:epoch-1.retirementOverdue',
+  ];
+  const world = exploreAgent(bounds(1, 2, 1)).begin();
+  for (const choice of run.join(' ').split(' ')) world.apply(choice);
+  expect(world.violations).toEqual([]);
+});
+
 describe('the explorer', () => {
   test('a world brought back to a state is the world that is replayed to it', () => {
     const agent = exploreAgent(bounds(0, 2, 1));

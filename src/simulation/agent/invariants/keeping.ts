@@ -56,6 +56,8 @@ export const replacedHasItsTime: Invariant = {
   signalling(process, signal, { host, stopOrdered, isOverdue }) {
     if (signal === 'SIGUSR1' || stopOrdered || !process.closed) return undefined;
     if (host.isDoomed(process) || process.parentCrashed) return undefined;
+    // Its requests are lost already: the first SIGKILL was judged.
+    if (host.isKilled(process)) return undefined;
     return isOverdue(process)
       ? undefined
       : `${signal} to ${named(process)}, which was replaced and lets requests finish`;
