@@ -10,6 +10,8 @@ export interface ClientState {
   readonly types: readonly MeshType[];
   /** Of its stream; undefined without one. */
   readonly connection: number | undefined;
+  /** It reads nothing from its stream, and perhaps never will. */
+  readonly stalled: boolean;
   /** Read, and not yet answered. */
   readonly hands: readonly WireResponse[];
   readonly has: Readonly<Record<string, Resources>>;
@@ -28,7 +30,8 @@ export interface Turn {
 }
 
 export function newClient(delta: boolean, types: readonly MeshType[]): ClientState {
-  return { delta, types, connection: undefined, hands: [], has: {}, asked: [], nonces: {}, rejected: [] };
+  const nothing = { hands: [], has: {}, asked: [], nonces: {}, rejected: [] };
+  return { delta, types, connection: undefined, stalled: false, ...nothing };
 }
 
 /** A new stream; what it has it keeps. */
@@ -53,7 +56,7 @@ export function connected(client: ClientState, connection: number): Turn {
 }
 
 export function disconnected(client: ClientState): ClientState {
-  return { ...client, connection: undefined, hands: [], nonces: {}, asked: [] };
+  return { ...client, connection: undefined, stalled: false, hands: [], nonces: {}, asked: [] };
 }
 
 /** It takes the oldest response in its hands: applies it, acknowledges it, and asks for what it now lacks. */

@@ -5,12 +5,12 @@
  * `accept:0`), what goes wrong (`reject:0`, `reset:1`, `unbuilt`: a context cannot be built), and which deadline is next
  * (`tick:push.quietTime`). A registry may change by itself (`move:cluster`); its services are then made (`computed`), or
  * cannot be (`uncomputed`). Where its first list comes late (`listed`), it may as well never come. A client may join and
- * watch nothing until it asks (`ask:0`).
+ * watch nothing until it asks (`ask:0`); it may stop reading (`stall:0`), and read again (`resume:0`) or never.
  */
 
 import type { AnyActorRef, InspectionEvent, SnapshotFrom } from 'xstate';
 import type { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
-import type { AdsRequest, StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
+import type { AdsRequest, StreamEnd, StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
 import { endpointType, isByName } from '../../../machines/discovery/ads-types.ts';
 import { isSubscribed } from '../../../machines/discovery/ads-watch.ts';
 import type { ProxiesServe, ProxyReport } from '../../../machines/discovery/protocol.ts';
@@ -31,11 +31,12 @@ import {
   type Turn,
 } from './discovery-client.ts';
 import {
-  everyoneConverges,
   noWire,
   type PushInvariant,
   type PushObserved,
   pushInvariants,
+  stalledDelaysNobody,
+  stalledWindow,
   type WireRecord,
 } from './discovery-invariants.ts';
 import {
@@ -69,7 +70,7 @@ export interface PushWorldOptions {
   /** What may change. */
   readonly events: readonly MeshEvent[];
   readonly throttle: number;
-  /** Responses that may be under way to a client that does not read; 0: any number, and reading is no choice. */
+  /** Responses that may be under way to a client that does not read; 0: any number, and it reads at once, unless it stalls. */
   readonly window: number;
   /** Begins with everybody connected and served. */
   readonly settled: boolean;
@@ -82,12 +83,16 @@ export interface PushWorldOptions {
   /** A stream that watches nothing is passed over by a push, and stays with its context. Broken on purpose. */
   readonly passesOverIdle?: boolean;
   readonly invariants?: readonly PushInvariant[];
+  /** Kinds of faults that there may be; all, unless said. */
+  readonly faults?: readonly string[];
   /** False: a context can always be built. That it cannot is a fault of ours, which no diagram shows. */
   readonly buildsFail?: boolean;
   /** How a node finds out what concerns it; else exactly. For a source that is broken on purpose. */
   readonly trustsOrders?: boolean;
   /** A stream makes a response of what the source has when its turn comes. Broken on purpose, too. */
   readonly makesLate?: boolean;
+  /** The server keeps the turn of a proxy until all of its responses have left. Broken on purpose as well. */
+  readonly waitsForReaders?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;
 }
 
@@ -95,6 +100,8 @@ type ConnectionSnapshot = SnapshotFrom<typeof adsConnectionMachine>;
 
 const patienceMs = 10_000;
 const limits = { patienceMs, congestionMs: 120_000, maxNames: 1_000, maxNameChars: 10_000 };
+/** A client that reads takes each response in this time: all that can wait at once, in less than the server waits. */
+const readingMs = 30_000;
 const everything = '*';
 const slow = { registry: 'Slow/one', revision: '' };
 
@@ -170,8 +177,23 @@ export class PushWorld implements World, PushEffectWorld {
   /** Everybody has what the sources hold, as far as it can be had. */
   get reached(): boolean {
     const { isListed, contents, made } = this.#state;
-    const observed = { ...this.#observed(), published: isListed ? contents : made };
-    return everyoneConverges.atRest!(observed) === undefined;
+    const published = isListed ? contents : made;
+    return (
+      stalledDelaysNobody.atRestButStalled!({ ...this.#observed(), published }) === undefined &&
+      this.#state.clients.every((client) => !client.stalled || this.#isSentAll(client, published))
+    );
+  }
+
+  /** All that there is for a client that does not read is on its way to it. */
+  #isSentAll({ connection, types }: ClientState, contents: Contents): boolean {
+    const { orders, end } = this.#state.streams.get(connection!)!;
+    if (orders.length > 0 || end !== undefined) return false;
+    return types.every((type) => {
+      const { heard, sent } = this.#state.wires.get(connection!)![type] ?? noWire;
+      const all = contents[type];
+      const names = isByName(type) ? heard.split(',').filter((name) => name in all) : Object.keys(all);
+      return names.every((name) => sent[name] === all[name]);
+    });
   }
 
   get state(): PushWorldState {
@@ -179,13 +201,21 @@ export class PushWorld implements World, PushEffectWorld {
   }
 
   choices(): readonly Choice[] {
-    this.#choices ??= this.#state.violations.length > 0 ? [] : [...this.#possible()];
+    this.#choices ??=
+      this.#state.violations.length > 0 ? [] : [...this.#possible()].filter((one) => this.#isWithin(one));
     return this.#choices;
+  }
+
+  #isWithin({ name, free }: Choice): boolean {
+    const { faults } = this.#options;
+    const kind = name.slice(0, name.search(/:|$/));
+    return free || faults === undefined || kind === 'change' || kind === 'move' || faults.includes(kind);
   }
 
   apply(choice: string): void {
     const [kind = '', subject = ''] = choice.split(':');
     this.#perform(kind, subject);
+    this.#letGo();
     this.#settle();
   }
 
@@ -246,7 +276,10 @@ export class PushWorld implements World, PushEffectWorld {
 
   execute(connection: number, order: StreamOrder): void {
     if (order.type === 'request.judged') return;
-    if (order.type === 'stream.end') throw new Error(`a stream was ended: ${order.reason}`);
+    if (order.type === 'stream.end') {
+      this.#endStream(connection, order);
+      return;
+    }
     this.#change(connection, (stream) => ({
       ...stream,
       orders: [...stream.orders, ...order.orders.map((one) => ({ order: one, context: stream.context }))],
@@ -273,7 +306,7 @@ export class PushWorld implements World, PushEffectWorld {
     if (computing !== undefined) yield { name: 'uncomputed', free: false };
   }
 
-  *#choicesOf(index: number, { connection, hands, nonces }: ClientState): Generator<Choice> {
+  *#choicesOf(index: number, { connection, hands, nonces, stalled }: ClientState): Generator<Choice> {
     const isFaulty = this.#state.faults > 0;
     if (connection === undefined) {
       if (this.#state.contexts.length > 0) yield { name: `connect:${index}`, free: true };
@@ -284,8 +317,10 @@ export class PushWorld implements World, PushEffectWorld {
       return;
     }
     if (hands.length > 0) yield { name: `accept:${index}`, free: true };
-    if ((this.#state.streams.get(connection)?.network.length ?? 0) > 0) yield { name: `read:${index}`, free: true };
+    if (stalled) yield { name: `resume:${index}`, free: true, fair: false };
+    else if (this.#state.streams.get(connection)!.network.length > 0) yield { name: `read:${index}`, free: true };
     if (!isFaulty) return;
+    if (!stalled) yield { name: `stall:${index}`, free: false };
     if (this.#mayReject(index)) yield { name: `reject:${index}`, free: false };
     if (Object.keys(nonces).length > 0) yield { name: `stale:${index}`, free: false };
     yield { name: `reset:${index}`, free: false };
@@ -349,6 +384,13 @@ export class PushWorld implements World, PushEffectWorld {
         return;
       case 'read':
         this.#read(this.#state.clients[index]!.connection!);
+        return;
+      case 'stall':
+        this.#spendFault();
+        this.#stall(index);
+        return;
+      case 'resume':
+        this.#resume(index);
         return;
       case 'accept':
         this.#take(index, accepted);
@@ -451,7 +493,12 @@ export class PushWorld implements World, PushEffectWorld {
     const isLast = served + 1 === order.connections.length;
     this.#set({ orders: isLast ? others : [{ order, served: served + 1 }, ...others] });
     if (this.#state.streams.has(connection)) this.#bringUpToDate(connection, order);
-    if (isLast) this.#tellQueue({ type: 'proxies.served', connections: order.connections });
+    if (isLast && !this.#keepsTurn(connection))
+      this.#tellQueue({ type: 'proxies.served', connections: order.connections });
+  }
+
+  #keepsTurn(connection: number): boolean {
+    return this.#options.waitsForReaders === true && this.#state.streams.get(connection)?.congested === true;
   }
 
   #bringUpToDate(connection: number, order: ProxiesServe): void {
@@ -511,6 +558,21 @@ export class PushWorld implements World, PushEffectWorld {
     const connection = client.connection!;
     this.#setClient(index, disconnected(client));
     report(this.#state.effects.get(connection)!, { type: 'stream.closed', reason: 'reset' });
+    this.#forget(connection);
+  }
+
+  /** Streams whose connection is over are cut: a client that has one of them comes back. */
+  #letGo(): void {
+    for (const [connection, actor] of this.#state.connections) {
+      if (actor.getSnapshot().status !== 'done') continue;
+      const { client: index } = this.#state.streams.get(connection)!;
+      this.#setClient(index, disconnected(this.#state.clients[index]!));
+      this.#forget(connection);
+    }
+  }
+
+  #forget(connection: number): void {
+    this.#system.disarm(readingOf(connection));
     this.#system.forget(this.#state.connections.get(connection)!);
     this.#set({
       streams: less(this.#state.streams, connection),
@@ -522,14 +584,52 @@ export class PushWorld implements World, PushEffectWorld {
     this.#tellQueue({ type: 'proxy.left', connection });
   }
 
+  /** The status comes after what was sent: who reads nothing does not hear of it. */
+  #endStream(connection: number, end: StreamEnd): void {
+    const stream = this.#state.streams.get(connection)!;
+    this.#judge((invariant) => invariant.ending?.(this.#state.clients[stream.client]!, end, stream));
+    this.#change(connection, (before) => ({ ...before, orders: [], held: [], end }));
+    this.#closeWhenRead(connection);
+  }
+
+  #closeWhenRead(connection: number): void {
+    const { end, network, client } = this.#state.streams.get(connection)!;
+    if (end === undefined || network.length > 0 || this.#state.clients[client]!.stalled) return;
+    report(this.#state.effects.get(connection)!, { type: 'stream.closed', reason: 'ended by the server' });
+  }
+
   #sendDue(connection: number): void {
-    const { window } = this.#options;
-    for (let stream = this.#state.streams.get(connection); stream !== undefined; ) {
+    for (let stream = this.#state.streams.get(connection)!; ; stream = this.#state.streams.get(connection)!) {
       const [order, ...orders] = stream.orders;
-      if (order === undefined || (window > 0 && stream.network.length >= window)) return;
+      if (order === undefined || stream.network.length >= this.#windowOf(stream)) break;
       this.#change(connection, (before) => ({ ...before, orders }));
       this.#answer(connection, order);
-      stream = this.#state.streams.get(connection);
+    }
+    this.#noteCongestion(connection);
+  }
+
+  #windowOf({ client }: StreamState): number {
+    const { window } = this.#options;
+    if (window > 0) return window;
+    return this.#state.clients[client]!.stalled ? stalledWindow : Number.POSITIVE_INFINITY;
+  }
+
+  /** While an order waits nothing is read from the client; then what it has sent meanwhile. */
+  #noteCongestion(connection: number): void {
+    const { orders, congested: before, end } = this.#state.streams.get(connection)!;
+    const congested = orders.length > 0;
+    if (congested === before || end !== undefined) return;
+    this.#change(connection, (stream) => ({ ...stream, congested }));
+    report(this.#state.effects.get(connection)!, { type: congested ? 'stream.congested' : 'stream.relieved' });
+    if (!congested) this.#readOn(connection);
+  }
+
+  #readOn(connection: number): void {
+    for (let stream = this.#state.streams.get(connection)!; ; stream = this.#state.streams.get(connection)!) {
+      const [request, ...held] = stream.held;
+      if (request === undefined || stream.congested) return;
+      this.#change(connection, (before) => ({ ...before, held }));
+      this.#deliver(connection, request);
     }
   }
 
@@ -564,7 +664,12 @@ export class PushWorld implements World, PushEffectWorld {
     }));
     this.#set({ responses: this.#state.responses + 1 });
     this.#change(connection, (stream) => ({ ...stream, network: [...stream.network, response] }));
-    if (this.#options.window === 0) this.#read(connection);
+    if (this.#options.window === 0 && !this.#isStalled(connection)) this.#read(connection);
+    else this.#awaitReading(connection);
+  }
+
+  #isStalled(connection: number): boolean {
+    return this.#state.clients[this.#state.streams.get(connection)!.client]!.stalled;
   }
 
   /** The client reads: there is room for the next response. */
@@ -574,7 +679,38 @@ export class PushWorld implements World, PushEffectWorld {
     this.#change(connection, (stream) => ({ ...stream, network: rest }));
     const client = this.#state.clients[index]!;
     this.#setClient(index, { ...client, hands: [...client.hands, response] });
-    if (this.#options.window > 0) this.#sendDue(connection);
+    this.#system.disarm(readingOf(connection));
+    this.#awaitReading(connection);
+    if (this.#state.streams.get(connection)!.orders.length > 0) this.#sendDue(connection);
+    this.#closeWhenRead(connection);
+  }
+
+  /** What lies in the network is read in time, by one who reads. */
+  #awaitReading(connection: number): void {
+    const { network } = this.#state.streams.get(connection)!;
+    const reading = readingOf(connection);
+    if (network.length === 0 || this.#isStalled(connection) || this.#system.zone.has(reading)) return;
+    this.#system.arm(reading, readingMs, 'within');
+  }
+
+  /** The client reads nothing any more; what it has read it may still answer. */
+  #stall(index: number): void {
+    const client = this.#state.clients[index]!;
+    this.#setClient(index, { ...client, stalled: true });
+    this.#system.disarm(readingOf(client.connection!));
+  }
+
+  #resume(index: number): void {
+    const client = this.#state.clients[index]!;
+    const connection = client.connection!;
+    this.#setClient(index, { ...client, stalled: false });
+    // All that has piled up, however slow it is else: time has passed already.
+    while (this.#hasUnread(connection)) this.#read(connection);
+    this.#closeWhenRead(connection);
+  }
+
+  #hasUnread(connection: number): boolean {
+    return (this.#state.streams.get(connection)?.network.length ?? 0) > 0;
   }
 
   /** A client does something with what it has read. */
@@ -584,7 +720,15 @@ export class PushWorld implements World, PushEffectWorld {
 
   #say(index: number, { client, requests }: Turn): void {
     this.#setClient(index, client);
-    for (const request of requests) this.#deliver(client.connection!, request);
+    for (const request of requests) this.#send(client.connection!, request);
+  }
+
+  /** A request waits in the network while the server does not read; one that has ended the stream reads nothing any more. */
+  #send(connection: number, request: AdsRequest): void {
+    const { congested, end } = this.#state.streams.get(connection)!;
+    if (end !== undefined) return;
+    if (congested) this.#change(connection, (stream) => ({ ...stream, held: [...stream.held, request] }));
+    else this.#deliver(connection, request);
   }
 
   #deliver(connection: number, request: AdsRequest): void {
@@ -631,7 +775,21 @@ export class PushWorld implements World, PushEffectWorld {
     if (this.violations.length === 0 && !this.choices().some((choice) => choice.free)) {
       this.#judge((invariant, observed) => invariant.atRest?.(observed));
     }
+    if (this.violations.length === 0 && this.#onlyStalledClientsAreLeft()) {
+      this.#judge((invariant, observed) => invariant.atRestButStalled?.(observed));
+    }
     this.#choices = undefined;
+  }
+
+  /** Whatever happens next by itself happens to a client that does not read. */
+  #onlyStalledClientsAreLeft(): boolean {
+    const { clients } = this.#state;
+    const theirs = clients.flatMap(({ stalled, connection }, index) =>
+      stalled ? [`resume:${index}`, `accept:${index}`, `tick:ads-connection-${connection}`] : [],
+    );
+    if (theirs.length === 0) return false;
+    const isTheirs = (name: string): boolean => theirs.some((one) => name === one || name.startsWith(`${one}.`));
+    return this.choices().every(({ name, free }) => !free || isTheirs(name));
   }
 
   #judge(ask: (invariant: PushInvariant, observed: PushObserved) => string | undefined): void {
@@ -703,6 +861,8 @@ export class PushWorld implements World, PushEffectWorld {
     this.#state = { ...this.#state, ...change };
   }
 }
+
+const readingOf = (connection: number): string => `reading ${connection}`;
 
 /** What a request asks for that was not asked for before; `*`: all there is. */
 function asksOf(request: AdsRequest, heard: string): readonly string[] {

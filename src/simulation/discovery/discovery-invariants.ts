@@ -2,6 +2,7 @@
  * What must never be on the push path. Each is checked from outside: against what went over the wire, what the source has
  * and what was ordered of the server, never against what a machine believes (but for what it says was acknowledged).
  */
+import type { StreamEnd } from '../../../machines/discovery/ads-protocol.ts';
 import { clusterType, endpointType } from '../../../machines/discovery/ads-types.ts';
 import type { ClientState } from './discovery-client.ts';
 import { type Contents, type MeshType, meshTypes } from './discovery-mesh.ts';
@@ -65,6 +66,10 @@ export interface PushInvariant {
   always?(observed: PushObserved): string | undefined;
   /** Nothing more will happen by itself. */
   atRest?(observed: PushObserved): string | undefined;
+  /** Nothing more will happen by itself but to clients that do not read. */
+  atRestButStalled?(observed: PushObserved): string | undefined;
+  /** The server is about to end the stream of a client. */
+  ending?(client: ClientState, end: StreamEnd, stream: StreamState): string | undefined;
 }
 
 /**
@@ -124,17 +129,31 @@ export const everyoneConverges: PushInvariant = {
   name: 'everyone converges',
   atRest({ clients, published }) {
     for (const [index, client] of clients.entries()) {
-      if (client.connection === undefined) return `client ${index} is not connected`;
-      for (const type of client.types) {
-        for (const name of wantedOf(client, type, published)) {
-          const should = published[type][name];
-          const has = client.has[type]?.[name];
-          if (has === should || client.rejected.includes(`${type} ${name}=${should ?? 'gone'}`)) continue;
-          return `client ${index} has ${short(type)} ${name}=${has ?? 'nothing'} instead of ${should ?? 'nothing'}`;
-        }
-      }
+      const lack = lackOf(client, index, published);
+      if (lack !== undefined) return lack;
     }
     return undefined;
+  },
+};
+
+/** Whatever one client does not read, the next in the line has its turn, and its responses. */
+export const stalledDelaysNobody: PushInvariant = {
+  name: 'a client that does not read delays nobody else',
+  atRestButStalled({ clients, published }) {
+    for (const [index, client] of clients.entries()) {
+      const lack = client.stalled ? undefined : lackOf(client, index, published);
+      if (lack !== undefined) return lack;
+    }
+    return undefined;
+  },
+};
+
+/** In this world nobody else is sent away: nobody drains, and all clients say who they are. */
+export const readersStay: PushInvariant = {
+  name: 'only a client that does not read is let go, and is told why',
+  ending({ stalled }, { code, reason }, { orders }) {
+    if (stalled && orders.length > 0 && code === 'RESOURCE_EXHAUSTED' && reason !== '') return undefined;
+    return `${code} (${reason}) for a client that ${stalled ? 'does not read' : 'reads'}; ${orders.length} orders wait`;
   },
 };
 
@@ -162,6 +181,9 @@ export const nobodyOverlooked: PushInvariant = {
   },
 };
 
+/** Responses that may be under way to a client that otherwise reads at once. */
+export const stalledWindow = 1;
+
 /** An order a type; and no more responses than may wait for a client that does not read. */
 export const slowCostsLittle: PushInvariant = {
   name: 'a slow proxy costs bounded memory',
@@ -169,7 +191,7 @@ export const slowCostsLittle: PushInvariant = {
     for (const { connection, orders, network } of streams.values()) {
       if (new Set(orders.map(({ order }) => order.typeUrl)).size < orders.length)
         return `${orders.length} orders wait on ${connection}: ${orders.map(({ order }) => short(order.typeUrl)).join(', ')}`;
-      if (window > 0 && network.length > window)
+      if (network.length > (window > 0 ? window : stalledWindow))
         return `${network.length} responses lie in the network of ${connection}`;
     }
     return undefined;
@@ -190,8 +212,24 @@ export const pushInvariants: readonly PushInvariant[] = [
   throttleHolds,
   nobodyOverlooked,
   slowCostsLittle,
+  stalledDelaysNobody,
+  readersStay,
   noPushChartFails,
 ];
+
+/** What a client does not have that it should have; nothing: it has all. */
+function lackOf(client: ClientState, index: number, published: Contents): string | undefined {
+  if (client.connection === undefined) return `client ${index} is not connected`;
+  for (const type of client.types) {
+    for (const name of wantedOf(client, type, published)) {
+      const should = published[type][name];
+      const has = client.has[type]?.[name];
+      if (has === should || client.rejected.includes(`${type} ${name}=${should ?? 'gone'}`)) continue;
+      return `client ${index} has ${short(type)} ${name}=${has ?? 'nothing'} instead of ${should ?? 'nothing'}`;
+    }
+  }
+  return undefined;
+}
 
 /** Names that it should have, and those that it should not have any more. */
 function wantedOf(client: ClientState, type: MeshType, published: Contents): Iterable<string> {

@@ -1,8 +1,9 @@
 /**
  * The server's end of a simulated xDS stream: what src/discovery/ads/ads-stream.ts and ads-sent.ts do with orders, as plain
- * records. A response is not made while `window` of earlier ones have not left for a client that does not read.
+ * records. A response is not made while `window` of earlier ones have not left for a client that does not read; and while one
+ * waits, nothing is read from the client.
  */
-import type { ResponseOrder } from '../../../machines/discovery/ads-protocol.ts';
+import type { AdsRequest, ResponseOrder, StreamEnd } from '../../../machines/discovery/ads-protocol.ts';
 import { clusterType, endpointType, isByName } from '../../../machines/discovery/ads-types.ts';
 import type { Contents, MeshType, Resources } from './discovery-mesh.ts';
 
@@ -29,6 +30,12 @@ export interface StreamState {
   readonly orders: readonly WaitingOrder[];
   /** Made and not yet read by the client. */
   readonly network: readonly WireResponse[];
+  /** An order waits until earlier responses have left, and the connection was told. */
+  readonly congested: boolean;
+  /** What the client has sent meanwhile: it lies in the network, too. */
+  readonly held: readonly AdsRequest[];
+  /** The connection has ended it; undefined: it has not. */
+  readonly end: StreamEnd | undefined;
   /** What the client was sent, by type. */
   readonly sent: Readonly<Record<string, Resources>>;
   /** Names of endpoints whose sending does not count any more: their clusters were sent after them. */
@@ -45,6 +52,9 @@ export function newStream(connection: number, client: number, delta: boolean, co
     delta,
     orders: [],
     network: [],
+    congested: false,
+    held: [],
+    end: undefined,
     sent: {},
     forgotten: [],
     responses: 0,
