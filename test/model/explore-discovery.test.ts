@@ -63,7 +63,7 @@ describe('the push path', () => {
     expectComplete(exploreAll(bounds(1, 1)), 300);
     expectComplete(exploreAll(bounds(2, 1), { clients: ['sotw'] }), 1_000);
     expectComplete(exploreAll(bounds(2, 1), { clients: ['delta'] }), 1_000);
-  }, 60_000);
+  }, 240_000);
 
   test.each(['sotw', 'delta'] as const)(
     'nor when services come and go and a client (%s) reads slowly, so that responses wait for each other',
@@ -128,7 +128,7 @@ describe('the world', () => {
     const inTwo = exploreInTwo(begin, helper);
     const alone = explore(() => begin());
     expect([inTwo.outcome, inTwo.states]).toEqual([alone.outcome, alone.states]);
-  });
+  }, 60_000);
 });
 
 interface Broken {
