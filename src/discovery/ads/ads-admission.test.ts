@@ -95,6 +95,33 @@ test('streams that have not said who they are have a bound by address', () => {
   expect(told.at(-1)).toBe('other at 0');
 });
 
+test('within an address connections have their turn one after the other, however many streams one of them opens', () => {
+  const { ask, told } = given(10);
+  for (let i = 0; i < 50; i++) ask(`crowd ${i}`);
+  ask('one', '10.0.0.1:40001');
+  vi.advanceTimersByTime(200);
+  expect(told.filter((line) => !line.includes('refused'))).toEqual(['crowd 0 at 0', 'crowd 1 at 100', 'one at 200']);
+  vi.advanceTimersByTime(5_000);
+  // Each is answered once.
+  expect(told).toHaveLength(51);
+});
+
+test('a crowd that says nothing leaves places for nodes that come back to its address by connections of their own', () => {
+  const { admission, ask, told } = given(0);
+  ask('node', '10.0.0.1:40001');
+  admission.introduced('10.0.0.1:40001');
+  for (let i = 0; i < 2_000; i++) ask(`crowd ${i}`);
+  expect(told.filter((line) => line.includes('refused'))).toHaveLength(1_000);
+  ask('again', '10.0.0.1:40002');
+  ask('twice', '10.0.0.1:40002');
+  expect(told.slice(-2)).toEqual(['again at 0', 'twice refused at 0']);
+  for (let i = 0; i < 1_000; i++) ask(`crowd ${i}`, `10.0.0.1:${50_000 + i}`);
+  expect(told.slice(-1_000).filter((line) => line.includes('refused'))).toHaveLength(801);
+  // Nobody was served at that other address.
+  for (let i = 0; i < 1_001; i++) ask(`crowd ${i}`, `10.0.0.7:${1_000 + i}`);
+  expect(told.at(-1)).toContain('refused');
+});
+
 test('who waits when it ends is refused', () => {
   const { admission, ask, told } = given(1);
   ask('a');

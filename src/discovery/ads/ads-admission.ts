@@ -4,7 +4,8 @@
  *
  * Streams are spaced evenly. When more come than may begin, addresses have their turn one after the other, those of nodes
  * that were served before first; a stream waits for a second at the most, and then is refused. Streams that have not said
- * who they are have a bound by address.
+ * who they are have a bound by address. Within an address, connections have their turn one after the other: a crowd of
+ * streams by one connection keeps nobody waiting who comes by another.
  */
 import { addressGroup } from '../../runtime/connection-bounds.ts';
 
@@ -13,6 +14,8 @@ const longestWaitMs = 1_000;
 const mostKnown = 20_000;
 /** Streams of one address that wait for their turn, or have not said who they are. */
 const mostSilent = 1_000;
+/** More of them, each the only one of its connection, where a node was before: for those that come back beside a crowd. */
+const reservedForFirst = 200;
 /** Streams that wait for their turn, of all addresses. */
 const mostWaiting = 10_000;
 
@@ -29,6 +32,9 @@ export interface Admission {
 
 interface Asking {
   readonly group: string;
+  readonly peer: string;
+  /** How many streams of its connection came before it and wait. */
+  readonly round: number;
   readonly until: number;
   readonly begin: () => void;
   readonly refuse: () => void;
@@ -53,6 +59,8 @@ class FairAdmission implements Admission {
   #line: Asking[] = [];
   /** Streams that were begun and have not said who they are, by address. */
   readonly #silent = new Map<string, number>();
+  /** The same by connection. */
+  readonly #silentOf = new Map<string, number>();
   #next = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -66,12 +74,17 @@ class FairAdmission implements Admission {
     const line = this.#waiting[this.#sortOf(group)];
     const before = line.get(group) ?? [];
     const time = this.#now();
-    if ((this.#silent.get(group) ?? 0) + before.length >= mostSilent) refuse();
-    else if (this.#line.length === 0 && time >= this.#next) this.#begin({ group, begin });
-    else if (before.length * this.#spacingMs >= longestWaitMs || this.#line.length >= mostWaiting) refuse();
+    const round = before.filter((other) => other.peer === peer).length;
+    const isFirst = round === 0 && !this.#silentOf.has(peer);
+    const most = mostSilent + (isFirst && this.#known.has(group) ? reservedForFirst : 0);
+    if ((this.#silent.get(group) ?? 0) + before.length >= most) refuse();
+    else if (this.#line.length === 0 && time >= this.#next) this.#begin({ group, peer, begin });
+    else if (this.#line.length >= mostWaiting || !this.#makesRoom(before, round)) refuse();
     else {
-      const asking = { group, until: time + longestWaitMs, begin, refuse, isOver: false };
-      line.set(group, [...before, asking]);
+      const asking = { group, peer, round, until: time + longestWaitMs, begin, refuse, isOver: false };
+      const others = before.filter(({ isOver }) => !isOver);
+      const at = others.findIndex((other) => other.round > round);
+      line.set(group, others.toSpliced(at < 0 ? others.length : at, 0, asking));
       this.#line.push(asking);
       this.#wake();
     }
@@ -90,9 +103,8 @@ class FairAdmission implements Admission {
 
   left(peer: string): void {
     const group = groupOf(peer);
-    const silent = (this.#silent.get(group) ?? 0) - 1;
-    if (silent > 0) this.#silent.set(group, silent);
-    else this.#silent.delete(group);
+    countDown(this.#silent, group);
+    countDown(this.#silentOf, peer);
   }
 
   stop(): void {
@@ -106,8 +118,22 @@ class FairAdmission implements Admission {
     return this.#known.has(group) ? 'known' : 'strange';
   }
 
-  #begin({ group, begin }: Pick<Asking, 'group' | 'begin'>, turn = Math.max(this.#next, this.#now())): void {
+  /** The last of a line that would take longer than a stream may wait gives way to one of an earlier round. */
+  #makesRoom(line: readonly Asking[], round: number): boolean {
+    if (line.length * this.#spacingMs < longestWaitMs) return true;
+    const last = line.at(-1)!;
+    if (last.round <= round) return false;
+    last.isOver = true;
+    last.refuse();
+    return true;
+  }
+
+  #begin(
+    { group, peer, begin }: Pick<Asking, 'group' | 'peer' | 'begin'>,
+    turn = Math.max(this.#next, this.#now()),
+  ): void {
     this.#next = turn + this.#spacingMs;
+    this.#silentOf.set(peer, (this.#silentOf.get(peer) ?? 0) + 1);
     this.#silent.set(group, (this.#silent.get(group) ?? 0) + 1);
     begin();
   }
@@ -154,6 +180,12 @@ function takeFirst(line: Map<string, Asking[]>): Asking | undefined {
     return first;
   }
   return undefined;
+}
+
+function countDown(counts: Map<string, number>, key: string): void {
+  const left = (counts.get(key) ?? 0) - 1;
+  if (left > 0) counts.set(key, left);
+  else counts.delete(key);
 }
 
 function groupOf(peer: string): string {
