@@ -1,0 +1,26 @@
+/**
+ * Loaded into a server before it starts: measures how long each turn of its event loop works, in time of its own thread on
+ * a processor, which other programs of the machine do not lengthen. On SIGUSR2 it says what the turns since the last one took.
+ */
+const leastMs = 1;
+
+let last = process.threadCpuUsage();
+let turns = [];
+
+function measure() {
+  const now = process.threadCpuUsage();
+  const ms = (now.user + now.system - last.user - last.system) / 1_000;
+  last = now;
+  if (ms >= leastMs) turns.push(ms);
+  setTimeout(() => setImmediate(measure), 0).unref();
+}
+
+measure();
+
+process.on('SIGUSR2', () => {
+  turns.sort((a, b) => a - b);
+  const at = (share) => (turns[Math.max(0, Math.ceil(turns.length * share) - 1)] ?? 0).toFixed(1);
+  const sum = turns.reduce((total, ms) => total + ms, 0).toFixed(0);
+  process.stderr.write(`turns: ${turns.length} p99 ${at(0.99)} longest ${at(1)} sum ${sum}\n`);
+  turns = [];
+});
