@@ -28,6 +28,8 @@ export type ConfigProblem = {
   /** Path within the object, `spec.http[0].route`; empty when the object as a whole is meant. */
   field: string;
   message: string;
+  /** What is closed, because there is no earlier version of the object; absent: the last good one is in force, or none is needed. */
+  closed?: string;
 };
 
 /** Why a push is asked for: the label of `pilot_push_triggers` (spec/discovery.md §6.1). */

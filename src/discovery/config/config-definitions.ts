@@ -2,7 +2,7 @@
  * What a set of files defines: the object in force of each key, and all that is wrong. Kept up file by file, so that a
  * change of one costs what that one holds; what comes out is the same as if all files had been read together.
  */
-import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { type StandsFor, type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { repetition } from '../../model/config/config-file.ts';
 import type { Problem } from '../../model/config/problem.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
@@ -12,12 +12,16 @@ import { compareWalked } from './directory-walk.ts';
 export interface FileContent {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
+  /** For objects that were refused. */
+  readonly standIns?: readonly Config[];
 }
 
 export class ConfigDefinitions {
   readonly #files = new Map<string, FileContent>();
   /** All objects of each key, in the order of their files and of their places there; the first is in force. */
   readonly #byKey = new Map<string, readonly Config[]>();
+  /** What is to stand in force where there is no valid object, and no earlier one: by key, in the order of the files. */
+  readonly #standIns = new Map<string, readonly Config[]>();
   /** Keys with more than one object. */
   readonly #repeated = new Set<string>();
   /** Files with problems of their own. */
@@ -46,6 +50,7 @@ export class ConfigDefinitions {
     if (content === undefined) this.#files.delete(file);
     else this.#files.set(file, content);
     this.#replaceObjects(file, old?.configs ?? [], content?.configs ?? []);
+    this.#replaceStandIns(file, old?.standIns ?? [], content?.standIns ?? []);
     const isTroubled = content !== undefined && content.problems.length > 0;
     if (isTroubled || this.#troubled.has(file)) this.#problemsAreStale = true;
     if (isTroubled) this.#troubled.add(file);
@@ -74,6 +79,17 @@ export class ConfigDefinitions {
     }
   }
 
+  #replaceStandIns(file: string, old: readonly Config[], now: readonly Config[]): void {
+    for (const key of new Set([...old, ...now].map((config) => configKeyText(configKeyOf(config))))) {
+      const elsewhere = (this.#standIns.get(key) ?? []).filter(({ source }) => source?.file !== file);
+      const here = now.filter((config) => isOfKey(config, key));
+      const all = [...elsewhere, ...here].sort(bySource);
+      if (all.length === 0) this.#standIns.delete(key);
+      else this.#standIns.set(key, all);
+      this.#touched.add(key);
+    }
+  }
+
   #define(key: string, configs: readonly Config[]): void {
     if (configs.length === 0) this.#byKey.delete(key);
     else this.#byKey.set(key, configs);
@@ -87,16 +103,28 @@ export class ConfigDefinitions {
   conclude(): ReadonlySet<string> {
     if (this.#problemsAreStale) this.#problems = this.#collectProblems();
     this.#problemsAreStale = false;
-    const candidates = new Set([...this.#touched, ...this.#kept]);
+    // Whether something stands in depends on what else is kept, too.
+    const candidates = new Set([...this.#touched, ...this.#kept, ...this.#standIns.keys()]);
     this.#touched = new Set();
     const edits = new Map<string, Config | undefined>();
     const kept = new Set<string>();
-    const isKept = this.#lastGood();
+    const lastGood = this.#lastGood();
+    const open: string[] = [];
     for (const key of candidates) {
       const [valid] = this.#byKey.get(key) ?? [];
       const before = this.#snapshot.byKey.get(key);
-      if (valid === undefined && before !== undefined && isKept(key, before)) kept.add(key);
-      else edits.set(key, valid);
+      if (valid !== undefined) edits.set(key, valid);
+      else if (before !== undefined && isWritten(before) && lastGood.isKept(key, before)) kept.add(key);
+      else open.push(key);
+    }
+    const isThere = this.#presence(kept);
+    for (const key of open) {
+      const before = this.#snapshot.byKey.get(key);
+      const standIn = this.#standInOf(key, isThere);
+      // What cannot be read says nothing new.
+      const isUnread = before?.standsFor !== undefined && lastGood.isOfUnread(before);
+      if (standIn === undefined && isUnread) kept.add(key);
+      else edits.set(key, standIn);
     }
     this.#kept = kept;
     this.#snapshot =
@@ -122,12 +150,38 @@ export class ConfigDefinitions {
    * Whether an object that was in force and that no file defines now stays in force: one that an error names, and, where
    * an error cannot tell what it is about, those of its file.
    */
-  #lastGood(): (key: string, config: Config) => boolean {
+  #lastGood(): { isKept(key: string, config: Config): boolean; isOfUnread(config: Config): boolean } {
     const errors = this.#problems.filter(({ severity }) => severity === 'error');
     const named = new Set(errors.flatMap(({ key }) => (key === undefined ? [] : configKeyText(key))));
     const files = new Set(errors.filter(({ key }) => key === undefined).map(({ file }) => file));
-    return (key, { source }) => named.has(key) || files.has(source?.file ?? '');
+    const isOfUnread = ({ source }: Config): boolean => files.has(source?.file ?? '');
+    return { isKept: (key, config) => named.has(key) || isOfUnread(config), isOfUnread };
   }
+
+  /** The widest of those that could. */
+  #standInOf(key: string, isThere: (standsFor: StandsFor, file: string) => boolean): Config | undefined {
+    const all = (this.#standIns.get(key) ?? []).filter(({ source, standsFor }) => !isThere(standsFor!, source!.file));
+    return all.find(({ standsFor }) => standsFor?.isScopeKnown === false) ?? all[0];
+  }
+
+  /**
+   * Whether an object that was refused is in force all the same: as a valid one of another place, or as an earlier version.
+   * Where nobody can tell which object it was, it may be one of the same file and kind that is kept.
+   */
+  #presence(kept: ReadonlySet<string>): (standsFor: StandsFor, file: string) => boolean {
+    const ofFiles = new Set(
+      [...kept].map((key) => this.#snapshot.byKey.get(key)!).map(({ kind, source }) => `${kind} ${source?.file}`),
+    );
+    return ({ kind, key }, file) => {
+      if (key === undefined) return ofFiles.has(`${kind} ${file}`);
+      const text = configKeyText(key);
+      return this.#byKey.has(text) || kept.has(text);
+    };
+  }
+}
+
+function isWritten({ standsFor }: Config): boolean {
+  return standsFor === undefined;
 }
 
 function isOfKey(config: Config, key: string): boolean {

@@ -36,7 +36,7 @@ const names = [
 const document = fc
   .record({
     name: fc.constantFrom('x', 'y', 'z'),
-    kind: fc.constantFrom('WorkloadEntry', 'Gateway'),
+    kind: fc.constantFrom('WorkloadEntry', 'Gateway', 'AuthorizationPolicy'),
     address: fc.constantFrom('10.0.0.1', '10.0.0.2', '"?"'),
     team: fc.constantFrom('one', 'two'),
     extra: fc.constantFrom('', '', '', '# comment\n', 'spec: [', 'kind: Pizza\n', 'a: b: c\n'),
@@ -45,8 +45,11 @@ const document = fc
     const spec =
       kind === 'Gateway'
         ? `{servers: [{port: {number: 80, name: ${address}, protocol: HTTP}, hosts: ["*"]}]}`
-        : `{address: ${address}}`;
-    return `${extra}apiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, labels: {team: ${team}}}\nspec: ${spec}\n`;
+        : kind === 'AuthorizationPolicy'
+          ? `{rules: ${address === '"?"' ? '"?"' : `[{from: [{source: {ipBlocks: [${address}]}}]}]`}}`
+          : `{address: ${address}}`;
+    const group = kind === 'AuthorizationPolicy' ? 'security' : 'networking';
+    return `${extra}apiVersion: ${group}.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, labels: {team: ${team}}}\nspec: ${spec}\n`;
   });
 
 const text = fc.array(document, { maxLength: 3 }).map((documents) => documents.join('---\n'));
@@ -140,8 +143,21 @@ class PlainReading {
     const named = new Set(errors.flatMap(({ key }) => (key === undefined ? [] : configKeyText(key))));
     const bad = new Set(errors.filter(({ key }) => key === undefined).map(({ file }) => file));
     const now = new Map(valid.configs.map((config) => [configKeyText(configKeyOf(config)), config]));
-    for (const [key, config] of this.#before) {
-      if (!now.has(key) && (named.has(key) || bad.has(config.source!.file))) now.set(key, config);
+    const kept = [...this.#before].filter(
+      ([key, { standsFor, source }]) =>
+        standsFor === undefined && !now.has(key) && (named.has(key) || bad.has(source!.file)),
+    );
+    for (const [key, config] of kept) now.set(key, config);
+    const isThere = ({ standsFor, source }: Config): boolean =>
+      standsFor!.key === undefined
+        ? kept.some(([, { kind, source: from }]) => kind === standsFor!.kind && from?.file === source?.file)
+        : now.has(configKeyText(standsFor!.key));
+    const standIns = contents.flatMap((content) => content.standIns).filter((config) => !isThere(config));
+    const unread = [...this.#before.values()].filter(({ standsFor, source }) => standsFor && bad.has(source!.file));
+    const widest = standIns.toSorted((a, b) => Number(a.standsFor!.isScopeKnown) - Number(b.standsFor!.isScopeKnown));
+    for (const config of [...widest, ...unread]) {
+      const key = configKeyText(configKeyOf(config));
+      if (!now.has(key)) now.set(key, config);
     }
     const known = this.#problems;
     this.#problems = new Map(problems.map((problem) => [problemText(problem), problem.file]));

@@ -190,7 +190,11 @@ export class ConfigDirectory {
       version: snapshot.version,
       objects: snapshot.byKey.size,
       changes: snapshot.changesSince(before, this.#touched),
-      problems: isNew ? problems.filter((problem) => !known.has(problemText(problem))).map(toConfigProblem) : [],
+      problems: isNew
+        ? problems
+            .filter((problem) => !known.has(problemText(problem)))
+            .map((problem) => toConfigProblem(problem, snapshot.byKey))
+        : [],
       problemCount: problems.length,
       recovered: isNew ? [...new Set(known.values())].filter((file) => !bad.has(file)).sort(compareText) : [],
     };

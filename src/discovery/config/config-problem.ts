@@ -1,9 +1,18 @@
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
+import type { Config } from '../../model/config/config.ts';
 import type { Problem } from '../../model/config/problem.ts';
 
-/** A problem as events carry it. */
-export function toConfigProblem({ severity, file, line, object = '', field = '', message }: Problem): ConfigProblem {
-  return { severity, file, line, object, field, message };
+/**
+ * A problem as events carry it.
+ *
+ * @param inForce by key; absent: nothing stands in for an object that is refused
+ */
+export function toConfigProblem(
+  { severity, file, line, object = '', field = '', message, standIn = '' }: Problem,
+  inForce?: ReadonlyMap<string, Config>,
+): ConfigProblem {
+  const closed = inForce?.get(standIn)?.standsFor?.effect;
+  return { severity, file, line, object, field, message, ...(closed !== undefined && { closed }) };
 }
 
 const mostInOneLine = 5;

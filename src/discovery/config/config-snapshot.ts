@@ -26,6 +26,7 @@ export class ConfigSnapshot {
   /** Sum of the hashes of what is in it, so that one object more or less costs one hash. */
   readonly #sum: bigint;
   #set: ConfigSet | undefined;
+  #standIns: readonly Config[] | undefined;
 
   /** @param configs no two of them with the same key */
   constructor(configs: readonly Config[], derived?: Derived) {
@@ -45,6 +46,12 @@ export class ConfigSnapshot {
   get set(): ConfigSet {
     this.#set ??= setOf(this.#lists);
     return this.#set;
+  }
+
+  /** What stands in force for objects that are refused. */
+  get standIns(): readonly Config[] {
+    this.#standIns ??= [...this.byKey.values()].filter(({ standsFor }) => standsFor !== undefined);
+    return this.#standIns;
   }
 
   /**

@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path';
 import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
-import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
+import type { ConfigChange, ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { Config } from '../../model/config/config.ts';
 import {
   type GatewayApiTranslation,
@@ -101,13 +101,24 @@ export class MeshConfigs {
       version: this.#snapshot.version,
       objects: this.#snapshot.byKey.size,
       changes,
-      problems: [...problems, ...found.map(([, problem]) => toConfigProblem(problem))],
+      problems: [
+        ...problems.map((problem) => this.#asInForce(problem)),
+        ...found.map(([, problem]) => toConfigProblem(problem)),
+      ],
       problemCount: this.#directories.reduce(
         (sum, { problemCount }) => sum + problemCount,
         this.#gatewayApi.problems.size,
       ),
       recovered: readings.flatMap(({ recovered }) => recovered),
     };
+  }
+
+  /** What one directory has to close for want of an object, another may have in order. */
+  #asInForce(problem: ConfigProblem): ConfigProblem {
+    if (problem.closed === undefined || this.#directories.length === 1) return problem;
+    if (this.#written.standIns.some(({ standsFor }) => standsFor!.effect === problem.closed)) return problem;
+    const { closed: _, ...rest } = problem;
+    return rest;
   }
 
   /** Answers the keys of all objects that may be others. */
@@ -137,11 +148,9 @@ export class MeshConfigs {
   }
 
   #firstOf(key: string): Config | undefined {
-    for (const { snapshot } of this.#directories) {
-      const config = snapshot.byKey.get(key);
-      if (config !== undefined) return config;
-    }
-    return undefined;
+    const all = this.#directories.flatMap(({ snapshot }) => snapshot.byKey.get(key) ?? []);
+    // What stands in for an object that is refused in one place is not needed where another has it in order.
+    return all.find(({ standsFor }) => standsFor === undefined) ?? all[0];
   }
 
   #inForce(key: string): Config | undefined {

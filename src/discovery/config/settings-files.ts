@@ -81,7 +81,7 @@ export class SettingsFiles {
   #keep<Name extends SettingsName>(what: Name, decoded: Decoded<SettingsValues[Name]>): SettingsReading {
     const versions: Map<string, SettingsValues[Name]> = this.#read[what];
     if (E.isLeft(decoded)) {
-      const problems = decoded.left.map(toConfigProblem);
+      const problems = decoded.left.map((problem) => toConfigProblem(problem));
       return { outcome: 'invalid', defaults: versionOf(defaults[what]), problems };
     }
     const { value, warnings } = decoded.right;

@@ -40,20 +40,30 @@ export async function validateFiles(paths: readonly string[], texts: readonly Gi
   const given: readonly GivenText[] = [...texts, ...found.values()];
   const problems: Problem[] = [];
   const configs: Config[] = [];
+  const standIns: Config[] = [];
   for (const { file, text } of given) {
     const read = readConfigFile(file, text, { creationTimestamp: 0 });
     problems.push(...read.problems);
     configs.push(...read.configs);
+    standIns.push(...read.standIns);
   }
   const { configs: valid, problems: repetitions } = withoutRepetitions(configs);
   const order = new Map(given.map(({ file }, index) => [file, index]));
   return {
-    problems: [...problems, ...repetitions, ...credentialProblems(valid)].sort(
+    problems: [...problems, ...repetitions, ...credentialProblems(valid), ...standIns.map(closedProblem)].sort(
       (a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0),
     ),
     files: given.length,
     objects: valid.length,
     unreadable,
+  };
+}
+
+/** What comes of it that a restriction is refused. */
+function closedProblem({ source, standsFor }: Config): Problem {
+  return {
+    ...{ severity: 'warning', file: source!.file, line: source!.line, object: standsFor!.object },
+    message: `where no earlier version of it is in force, ${standsFor!.effect}`,
   };
 }
 

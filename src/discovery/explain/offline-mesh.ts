@@ -3,6 +3,7 @@ import type { Config } from '../../model/config/config.ts';
 import { configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { type Problem, problemText } from '../../model/config/problem.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import { standInText } from '../../model/refused.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { MeshConfigs } from '../config/mesh-configs.ts';
 import { SettingsFiles } from '../config/settings-files.ts';
@@ -48,7 +49,8 @@ export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
   const state = new MeshState({ settings, directory, domain, clusterId, registries, registryOptions, features });
   state.computeServices();
   const context = state.publishContext({ forced: true, changed: [] });
-  const { byKey } = directory.snapshot;
+  const { byKey, standIns } = directory.snapshot;
+  warnings.push(...standIns.map(standInText));
   return { context, warnings, configOf: (key) => byKey.get(configKeyText(configKeyOf(key as Config))) };
 }
 

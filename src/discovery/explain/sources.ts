@@ -27,10 +27,13 @@ export class Sources {
 
   of({ key, path }: Origin): Source {
     const field = path && fieldText(path);
-    const source = this.#configOf(key)?.source;
+    const config = this.#configOf(key);
+    const source = config?.source;
     const position = source && this.#positionOf(source, field ?? '');
     return {
-      object: `${key.kind} ${key.namespace}/${key.name}`,
+      object: config?.standsFor
+        ? `${config.standsFor.object}, which is refused: ${config.standsFor.effect}`
+        : `${key.kind} ${key.namespace}/${key.name}`,
       ...(field && { field }),
       ...(source && position && { place: `${shown(source.file)}:${position.line}:${position.column}` }),
     };

@@ -62,7 +62,9 @@ function tellProblems(problems: readonly ConfigProblem[], log: Logger): void {
   const groups = Map.groupBy(problems, ({ severity, file, object }) => `${severity} ${file} ${object}`);
   for (const group of groups.values()) {
     const { severity } = group[0]!;
-    if (severity === 'error') log.error(`${describeProblems(group)} (the last good state stays in force)`);
+    const closed = group.find((problem) => problem.closed !== undefined)?.closed;
+    const meanwhile = closed === undefined ? 'the last good state stays in force' : `until it is mended ${closed}`;
+    if (severity === 'error') log.error(`${describeProblems(group)} (${meanwhile})`);
     else log.warn(describeProblems(group));
   }
 }

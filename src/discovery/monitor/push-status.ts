@@ -2,6 +2,7 @@
 
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import { standInText } from '../../model/refused.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { MeshState } from '../push/mesh-state.ts';
 import type { Find, ServedProxy, StatusSources } from './find-odd.ts';
@@ -17,6 +18,9 @@ interface Oddity {
   readonly proxy?: string;
   readonly message: string;
 }
+
+/** Kinds of what stands in force for objects that are refused. */
+const closedKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication', 'DestinationRule'] as const;
 
 const finders: Readonly<Record<string, Find>> = {
   pilot_eds_no_instances: ({ context }, note) => {
@@ -42,6 +46,13 @@ const finders: Readonly<Record<string, Find>> = {
   pilot_gateway_servers_rejected: findRejectedServers,
   pilot_sds_certificate_errors_total: findUnservedCredentials,
   pilot_policies_without_workload: findUnheldPolicies,
+  pilot_refused_restrictions: ({ configs }, note) => {
+    for (const kind of closedKinds) {
+      for (const config of configs[kind]) {
+        if (config.standsFor !== undefined) note(config.standsFor.object, standInText(config));
+      }
+    }
+  },
   pilot_vservice_dup_domain: findSharedDomains,
   pilot_destrule_subsets: findSharedSubsets,
   pilot_duplicate_envoy_clusters: ({ context }, note) => {

@@ -7,7 +7,9 @@
 import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import { type FieldError, isObject } from '../fields/decode.ts';
+import { isNamespace, isObjectName } from '../fields/names.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
+import { identityOf, standInFor } from '../refused.ts';
 import {
   type Position,
   parseYamlDocument,
@@ -22,6 +24,8 @@ import type { Problem } from './problem.ts';
 export interface ConfigFile {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
+  /** What is to stand in force for objects that were refused, where there is no earlier version of them. */
+  readonly standIns: readonly Config[];
   /** What each document gave, by its text: for the next version of the file. */
   readonly documents: ReadonlyMap<string, DocumentResult>;
 }
@@ -31,6 +35,7 @@ interface DocumentResult {
   readonly line: number;
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
+  readonly standIns: readonly Config[];
 }
 
 export interface ReadOptions {
@@ -45,28 +50,31 @@ export function readConfigFile(file: string, text: string, options: ReadOptions)
   const documents = new Map<string, DocumentResult>();
   const configs: Config[] = [];
   const problems: Problem[] = [];
+  const standIns: Config[] = [];
   for (const part of splitDocuments(text)) {
     const known = documents.get(part.text) ?? options.previous?.documents.get(part.text);
     const result = known === undefined ? readDocument(file, part, options) : moved(known, part.line);
     documents.set(part.text, result);
     configs.push(...result.configs);
     problems.push(...result.problems);
+    standIns.push(...result.standIns);
   }
-  return { configs, problems, documents };
+  return { configs, problems, standIns, documents };
 }
 
 /** The same document at another line. Specs keep their identity, and everything does when the line is the same. */
 function moved(result: DocumentResult, line: number): DocumentResult {
   const by = line - result.line;
   if (by === 0) return result;
+  const movedConfig = (config: Config): Config =>
+    Object.freeze({
+      ...config,
+      ...(config.source && { source: { ...config.source, line: config.source.line + by } }),
+    });
   return {
     line,
-    configs: result.configs.map((config) =>
-      Object.freeze({
-        ...config,
-        ...(config.source && { source: { ...config.source, line: config.source.line + by } }),
-      }),
-    ),
+    configs: result.configs.map(movedConfig),
+    standIns: result.standIns.map(movedConfig),
     problems: result.problems.map((problem) => ({ ...problem, line: problem.line + by })),
   };
 }
@@ -77,7 +85,7 @@ function readDocument(file: string, part: TextPart, options: ReadOptions): Docum
   if (document.mistakes.length > 0) reader.refuseSyntax();
   else if (document.value !== null && document.value !== undefined) reader.readObject(document.value, '');
   const problems = reader.problems.toSorted((a, b) => a.line - b.line || (a.column ?? 0) - (b.column ?? 0));
-  return { line: part.line, configs: reader.configs, problems };
+  return { line: part.line, configs: reader.configs, problems, standIns: reader.standIns };
 }
 
 /** The table pairs each kind's decoder with its own rules. */
@@ -86,6 +94,7 @@ type AboutSpec = (spec: unknown, annotations: Readonly<Record<string, string>>) 
 class DocumentReader {
   readonly configs: Config[] = [];
   readonly problems: Problem[] = [];
+  readonly standIns: Config[] = [];
   private readonly file: string;
   private readonly document: YamlDocument;
   private readonly options: ReadOptions;
@@ -99,9 +108,12 @@ class DocumentReader {
   /** What can be read of a broken document may still tell which object it was. */
   refuseSyntax(): void {
     const key = keyOfBroken(this.document.value);
+    // A namespace that is not there may be in the part that could not be read.
+    const isSure = key !== undefined && identityOf(key.kind, metadataOf(this.document.value), true) !== undefined;
     for (const { line, column, message } of this.document.mistakes) {
-      this.report('error', { line, column }, `YAML: ${message}`, key === undefined ? {} : { key });
+      this.report('error', { line, column }, `YAML: ${message}`, key === undefined ? {} : { key, isSure });
     }
+    for (const { value, path } of objectsWithin(this.document.value, '')) this.standIn(value, path, 0, true);
   }
 
   /** @param path of the object in its document: empty, or `items[3]` of a List. */
@@ -111,11 +123,13 @@ class DocumentReader {
       return;
     }
     const envelope = readEnvelope(value);
+    const before = this.problems.length;
     if (envelope._tag === 'skipped') this.reportAt('warning', path, 'kind', envelope.reason);
     else if (envelope._tag === 'bad') {
       this.reportAll(envelope.errors, path, '', envelope.key);
       this.refuseSpec(envelope, path);
-    } else this.readSpec(envelope, path);
+      this.standIn(value, path, before);
+    } else if (!this.readSpec(envelope, path)) this.standIn(value, path, before);
   }
 
   /** An object that nothing comes of: what else is wrong with it is told all the same. */
@@ -125,18 +139,34 @@ class DocumentReader {
     if (E.isLeft(decoded)) this.reportAll(decoded.left, path, bodyOf(body.kind), key);
   }
 
-  private readSpec(envelope: Envelope, path: string): void {
+  /**
+   * What is closed as long as the object is refused, if it restricts anything.
+   *
+   * @param before how many problems there were before those of the object
+   */
+  private standIn(value: unknown, path: string, before: number, isBroken = false): void {
+    const place = { file: this.file, line: this.document.positionOf(path).line };
+    const config = standInFor(value, place, { isBroken, createdAt: this.options.creationTimestamp });
+    if (config === undefined) return;
+    this.standIns.push(config);
+    const standIn = configKeyText(configKeyOf(config));
+    for (const [index, problem] of this.problems.entries())
+      if (index >= before && problem.severity === 'error') this.problems[index] = { ...problem, standIn };
+  }
+
+  /** False: it is refused. */
+  private readSpec(envelope: Envelope, path: string): boolean {
     const { key } = envelope;
     const kind = kinds[envelope.kind];
     const decoded = kind.decode(envelope.spec, key.namespace);
     const body = bodyOf(envelope.kind);
     if (E.isLeft(decoded)) {
       this.reportAll(decoded.left, path, body, key);
-      return;
+      return false;
     }
     const mistakes = (kind.annotationMistakes as AboutSpec | undefined)?.(decoded.right, envelope.annotations) ?? [];
     for (const error of mistakes) this.reportAt('error', path, joined('metadata', error.path), error.message, key);
-    if (mistakes.length > 0) return;
+    if (mistakes.length > 0) return false;
     // The table pairs each kind's decoder with its own warnings.
     for (const warning of (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(decoded.right)) {
       this.reportAt('warning', path, joined(body, warning.path), warning.message, key);
@@ -155,6 +185,7 @@ class DocumentReader {
       source: { file: this.file, line: this.document.positionOf(path).line },
     };
     this.configs.push(Object.freeze(config));
+    return true;
   }
 
   private reportAll(mistakes: readonly FieldError[], path: string, body: string, key?: ConfigKey): void {
@@ -172,10 +203,13 @@ class DocumentReader {
     severity: Problem['severity'],
     { line, column }: Position,
     message: string,
-    about: { readonly field?: string; readonly key?: ConfigKey },
+    about: { readonly field?: string; readonly key?: ConfigKey; readonly isSure?: boolean },
   ): void {
-    const object = about.key === undefined ? {} : { object: objectText(about.key) };
-    this.problems.push({ severity, file: this.file, line, column, ...object, ...about, message });
+    const { key, isSure = true, ...rest } = about;
+    const object = key === undefined ? {} : { object: objectText(key) };
+    // By a name that no object can have nobody can tell which one was meant.
+    const own = key !== undefined && isSure && isKeyOfObject(key) ? { key } : {};
+    this.problems.push({ severity, file: this.file, line, column, ...object, ...rest, ...own, message });
   }
 }
 
@@ -200,6 +234,22 @@ function keyOfBroken(value: unknown): ConfigKey | undefined {
   if (typeof name !== 'string') return undefined;
   const kind = kindNamed(value.apiVersion, value.kind);
   return { kind, namespace: typeof namespace === 'string' ? namespace : 'default', name };
+}
+
+function metadataOf(value: unknown): Readonly<Record<string, unknown>> {
+  return isObject(value) && isObject(value.metadata) ? value.metadata : {};
+}
+
+/** The namespace of a cluster-wide kind is empty. */
+function isKeyOfObject({ kind, namespace, name }: ConfigKey): boolean {
+  const isCluster = Object.hasOwn(kinds, kind) && kinds[kind as KindName].scope === 'Cluster';
+  return isObjectName(name) && (isCluster ? namespace === '' : isNamespace(namespace));
+}
+
+/** An object, or those of a List. */
+function objectsWithin(value: unknown, path: string): { value: unknown; path: string }[] {
+  if (!isObject(value) || value.kind !== 'List' || !Array.isArray(value.items)) return [{ value, path }];
+  return value.items.flatMap((item, index) => objectsWithin(item, joined(path, `items[${index}]`)));
 }
 
 function contentHash(content: unknown): string {

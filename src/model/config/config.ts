@@ -21,6 +21,22 @@ export interface Config<Spec = unknown> {
    * (`http[2]`). Absent for objects as people wrote them.
    */
   readonly madeOf?: Readonly<Record<string, readonly Origin[]>>;
+  /** Of what stands in force for an object that is refused and has no earlier version (refused.ts). */
+  readonly standsFor?: StandsFor;
+}
+
+/** What a stand-in says of itself (refused.ts). */
+export interface StandsFor {
+  /** Of the object; its stand-in may be of another. */
+  readonly kind: string;
+  /** `AuthorizationPolicy shop/web`, as far as its name could be read. */
+  readonly object: string;
+  /** Absent: nobody can tell which object it is, so that an earlier version of it may be another one of its file. */
+  readonly key?: ConfigKey;
+  /** Whether it is known whom the object is for. Of one for which that is not, narrower objects hold all the same. */
+  readonly isScopeKnown: boolean;
+  /** What is closed, as the end of a sentence: `every request to the workloads of namespace shop is refused`. */
+  readonly effect: string;
 }
 
 export interface SourcePosition {

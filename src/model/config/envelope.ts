@@ -2,7 +2,7 @@
 
 import { type FieldError, fieldPath, isObject } from '../fields/decode.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
-import { isDnsLabel, isObjectName } from '../fields/names.ts';
+import { isNamespace, isObjectName } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
 import { dryRunAnnotation } from '../kinds/dry-run.ts';
 import { gatewayServiceAnnotation } from '../kinds/gateway.ts';
@@ -131,7 +131,7 @@ function withMetadata(
   if (typeof name !== 'string' || !isObjectName(name)) {
     errors.push({ path: 'metadata.name', message: nameMistake(name, 'letters, digits, "-" and "."') });
   }
-  if (scope === 'Namespaced' && (typeof namespace !== 'string' || !isDnsLabel(namespace))) {
+  if (scope === 'Namespaced' && (typeof namespace !== 'string' || !isNamespace(namespace))) {
     errors.push({ path: 'metadata.namespace', message: nameMistake(namespace, 'letters, digits and "-"') });
   }
   const labels = texts(metadata.labels, 'metadata.labels', errors);

@@ -16,6 +16,8 @@ export interface Problem {
   /** `spec.http[0].timeout`. */
   readonly field?: string;
   readonly message: string;
+  /** Key of what stands in for the object as long as there is no valid version of it (refused.ts). */
+  readonly standIn?: string;
 }
 
 /** `mesh/web.yaml:12:5: error: VirtualService shop/web: spec.http[0].timeout: must be a duration, …`. */

@@ -8,6 +8,11 @@ export function isDnsLabel(text: string): boolean {
   return label.test(text);
 }
 
+/** The name of a namespace, as Kubernetes has it: a label in lower case. */
+export function isNamespace(text: string): boolean {
+  return isDnsLabel(text) && text === text.toLowerCase();
+}
+
 /** A DNS-1123 subdomain as Kubernetes has it for object names. */
 export function isObjectName(text: string): boolean {
   return text.length <= 253 && /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/.test(text);

@@ -14,7 +14,8 @@ import { mistakeAt } from './field-rules.ts';
 import type { MutualTlsMode, PeerAuthentication } from './peer-authentication.ts';
 import { scopeFields } from './policy-target.decode.ts';
 
-const mutualTls: Decoder<MutualTlsMode> = mapped(
+/** `{mode}`. */
+export const mutualTls: Decoder<MutualTlsMode> = mapped(
   struct<{ mode: MutualTlsMode }>(
     restrictions({ mode: withDefault(oneOf(['UNSET', 'DISABLE', 'PERMISSIVE', 'STRICT']), 'UNSET') }),
   ),

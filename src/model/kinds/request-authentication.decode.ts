@@ -27,32 +27,33 @@ const claimHeader = refine(name, (header, path) => mistakeAt(path, claimHeaderMi
 
 const prefixOfValue = refine(text, (prefix, path) => mistakeAt(path, lineMistake(prefix)));
 
+/** Fields of a rule. */
+export const jwtRuleFields = restrictions({
+  issuer: withDefault(
+    refine(text, (issuer, path) => mistakeAt(path, spaceMistake(issuer))),
+    '',
+  ),
+  audiences: optional(list(name)),
+  jwksUri: optional(refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))),
+  jwks: optional(refine(name, (keys, path) => mistakeAt(path, jwksMistake(keys)))),
+  fromHeaders: optional(
+    list(struct<{ name: string; prefix?: string }>({ name: required(headerName), prefix: optional(prefixOfValue) })),
+  ),
+  fromParams: optional(list(name)),
+  fromCookies: optional(list(name)),
+  outputPayloadToHeader: optional(claimHeader),
+  outputClaimToHeaders: optional(
+    list(struct<{ header: string; claim: string }>({ header: required(claimHeader), claim: required(name) })),
+  ),
+  forwardOriginalToken: optional(boolean),
+  timeoutMs: optional(durationAtLeast(1), 'timeout'),
+  spaceDelimitedClaims: optional(list(name)),
+  presence: optional(oneOf(['OPTIONAL', 'REQUIRED'])),
+});
+
 const jwtRule: Decoder<JwtRule> = refine(
   struct<JwtRule>(
-    restrictions({
-      issuer: withDefault(
-        refine(text, (issuer, path) => mistakeAt(path, spaceMistake(issuer))),
-        '',
-      ),
-      audiences: optional(list(name)),
-      jwksUri: optional(refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))),
-      jwks: optional(refine(name, (keys, path) => mistakeAt(path, jwksMistake(keys)))),
-      fromHeaders: optional(
-        list(
-          struct<{ name: string; prefix?: string }>({ name: required(headerName), prefix: optional(prefixOfValue) }),
-        ),
-      ),
-      fromParams: optional(list(name)),
-      fromCookies: optional(list(name)),
-      outputPayloadToHeader: optional(claimHeader),
-      outputClaimToHeaders: optional(
-        list(struct<{ header: string; claim: string }>({ header: required(claimHeader), claim: required(name) })),
-      ),
-      forwardOriginalToken: optional(boolean),
-      timeoutMs: optional(durationAtLeast(1), 'timeout'),
-      spaceDelimitedClaims: optional(list(name)),
-      presence: optional(oneOf(['OPTIONAL', 'REQUIRED'])),
-    }),
+    jwtRuleFields,
     // Both spellings of the API.
     { jwks_uri: ['jwksUri', refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))] },
   ),

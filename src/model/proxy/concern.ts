@@ -116,8 +116,7 @@ export function concernedTypes(change: Change, now: SeenProxy, before: SeenProxy
   const own = new Set([...keysOfWorkload(now), ...keysOfWorkload(before)]);
   const kept = change.keys.filter((key) => own.has(configKeyText(key)) || mayConcern(key, now, before));
   const { type, configNamespace } = now.shape;
-  const inForce = (key: ConfigKey): boolean =>
-    key.namespace === configNamespace || key.namespace === now.context.mesh.rootNamespace;
+  const inForce = (key: ConfigKey): boolean => key.namespace === configNamespace || isForMesh(key, now.context);
   const types = new Set(
     allTypes.filter((pushed) =>
       kept.some((key) => {
@@ -132,6 +131,11 @@ export function concernedTypes(change: Change, now: SeenProxy, before: SeenProxy
   // What makes the proxy another proxy changes all that is made for it.
   if (now.shape !== before.shape) for (const pushed of ofShape) types.add(pushed);
   return types;
+}
+
+/** A policy of the root namespace, or one that stands in for an object whose namespace cannot be read. */
+function isForMesh({ namespace }: ConfigKey, { mesh }: PushContext): boolean {
+  return namespace === '' || namespace === mesh.rootNamespace;
 }
 
 /** Types of which anything depends on who the proxy is. */
@@ -157,7 +161,7 @@ function mayConcern(key: ConfigKey, now: SeenProxy, before: SeenProxy): boolean 
     return scopes.some((scope, index) => (index === 0 || scope !== scopes[0]) && scope.dependsOn(key));
   }
   if (!router && namespacePolicies.has(key.kind)) {
-    if (key.namespace === shape.configNamespace || key.namespace === now.context.mesh.rootNamespace) return true;
+    if (key.namespace === shape.configNamespace || isForMesh(key, now.context)) return true;
     // Whether its workloads take plaintext, mutual TLS or both is for their clients to know.
     return key.kind === 'PeerAuthentication' && [now, before].some((seen) => reaches(seen, key.namespace));
   }

@@ -57,7 +57,8 @@ export class PolicyIndex<Spec extends object> {
     rootNamespace: string,
     selectorOf: (spec: Spec) => Selecting = (spec) => spec as Selecting,
   ) {
-    this.byNamespace = Map.groupBy(policies, ({ namespace }) => namespace);
+    // What stands in for an object whose namespace cannot be read holds for the mesh.
+    this.byNamespace = Map.groupBy(policies, ({ namespace }) => namespace || rootNamespace);
     this.rootNamespace = rootNamespace;
     this.selectorOf = selectorOf;
   }
@@ -72,7 +73,8 @@ export class PolicyIndex<Spec extends object> {
 
   /**
    * The policies of which one holds, the widest first: the oldest for the mesh, the oldest for the namespace, the oldest
-   * for the workload (PeerAuthentication, Telemetry, ProxyConfig: a narrower one overrides a wider).
+   * for the workload (PeerAuthentication, Telemetry, ProxyConfig: a narrower one overrides a wider). Beside them what stands
+   * in for refused objects of which it cannot be read whom they are for.
    */
   layersFor(subject: PolicySubject): readonly Config<Spec>[] {
     const answer = this.answerFor(subject);
@@ -110,10 +112,21 @@ export class PolicyIndex<Spec extends object> {
       const { selector, targetRefs = [] } = this.selectorOf(spec);
       return isEmpty(selector) && targetRefs.length === 0;
     };
+    const of = (one: string): readonly Config<Spec>[] => all.filter((policy) => policy.namespace === one);
+    const known = (policies: readonly Config<Spec>[], forAll: boolean): (Config<Spec> | undefined)[] => [
+      policies.find((policy) => isScopeKnown(policy) && isForAll(policy) === forAll),
+    ];
+    // What stands in for an object of which nobody knows for whom it was may be of workloads: wider ones do not replace it.
+    const unknown = (policies: readonly Config<Spec>[]): readonly Config<Spec>[] =>
+      policies.filter((policy) => !isScopeKnown(policy));
+    const [root, own] = [of(this.rootNamespace), of(namespace)];
     const layers = [
-      all.find((policy) => policy.namespace === this.rootNamespace && isForAll(policy)),
-      all.find((policy) => policy.namespace === namespace && isForAll(policy)),
-      all.find((policy) => policy.namespace === namespace && !isForAll(policy)),
+      ...known(root, true),
+      ...unknown(root),
+      ...known(own, true),
+      ...unknown(own),
+      ...unknown(of('')),
+      ...known(own, false),
     ];
     return [...new Set(layers.filter((policy) => policy !== undefined))];
   }
@@ -131,6 +144,10 @@ export class PolicyIndex<Spec extends object> {
       return carriesOut.some((object) => object.namespace === namespace && textOf(object) === wanted);
     });
   }
+}
+
+function isScopeKnown({ standsFor }: Config): boolean {
+  return standsFor?.isScopeKnown !== false;
 }
 
 function textOf({ group, kind, namespace, name }: ObjectReference): string {

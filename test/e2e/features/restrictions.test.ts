@@ -82,6 +82,69 @@ test.each(taken)('$kind $field: $written', async ({ kind, spec, outcome }) => {
   for (const asked of outcome.keepsOut) expect([asked, await isLetIn(kind, asked)]).toEqual([asked, false]);
 });
 
+describe('refused at its first reading', () => {
+  const refusedRows = table.flatMap((row) => ('refused' in row.outcome ? [row] : []));
+  const selector = { matchLabels: { istio: 'edge' } };
+  const odd = (kind: Row['kind'], name: string, spec: object): string =>
+    object('security.istio.io/v1', kind, 'shop', name, spec as never);
+  const refusedFor = async (text: string): Promise<void> => mesh.apply(all(surroundings(), text), { invalid: true });
+  const closures = async (): Promise<string> => mesh.page('/debug/push_status');
+
+  test('an AuthorizationPolicy lets nobody in, until it is mended or gone', async () => {
+    const policy = (of: object): string => odd('AuthorizationPolicy', 'first', { selector, rules: [of] });
+    const wrong = policy({ from: [{ source: { ipBlocks: ['localhost'] } }] });
+    await refusedFor(wrong);
+    expect(await isLetIn('AuthorizationPolicy', {})).toBe(false);
+    // Whom it is not for.
+    expect(await isLetIn('PeerAuthentication', {})).toBe(true);
+    expect(await closures()).toContain('every request to the workloads of namespace shop with istio=edge is refused');
+    expect(await mesh.page('/metrics')).toMatch(/^pilot_refused_restrictions 1$/m);
+    await mesh.apply(all(surroundings(), policy({})));
+    expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
+    expect(await closures()).not.toContain('is refused');
+    // Now there is an earlier version.
+    await refusedFor(wrong);
+    expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
+    await mesh.apply(surroundings());
+    await refusedFor(wrong);
+    expect(await isLetIn('AuthorizationPolicy', {})).toBe(false);
+    await mesh.apply(surroundings());
+    expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
+  });
+
+  test('a RequestAuthentication lets no token in, wherever it is', async () => {
+    const jwt = (more: object): string =>
+      odd('RequestAuthentication', 'first', { selector, jwtRules: [{ issuer, ...more }] });
+    await refusedFor(jwt({ jwks: 'no keys' }));
+    expect(await isLetIn('RequestAuthentication', {})).toBe(true);
+    expect(await isLetIn('RequestAuthentication', { token: {} })).toBe(false);
+    expect(await isLetIn('RequestAuthentication', { token: { iss: 'https://other.test' } })).toBe(false);
+    expect(await isLetIn('RequestAuthentication', { path: `/?access_token=${issuing.token({})}` })).toBe(false);
+    await refusedFor(jwt({ jwks: issuing.keySet, fromHeaders: [{ name: 'x-token' }, { name: 'no header' }] }));
+    expect(await isLetIn('RequestAuthentication', { headers: { 'x-token': issuing.token({}) } })).toBe(false);
+    expect(await isLetIn('RequestAuthentication', { token: {} })).toBe(false);
+    await mesh.apply(all(surroundings(), jwt({ jwks: issuing.keySet })));
+    expect(await isLetIn('RequestAuthentication', { token: {} })).toBe(true);
+  });
+
+  test('a PeerAuthentication lets no plaintext in', async () => {
+    const peers = (mode: string): string =>
+      odd('PeerAuthentication', 'first', { selector: { matchLabels: { app: 'cart' } }, mtls: { mode } });
+    await refusedFor(peers('permissive'));
+    expect(await isLetIn('PeerAuthentication', {})).toBe(false);
+    await mesh.apply(all(surroundings(), peers('PERMISSIVE')));
+    expect(await isLetIn('PeerAuthentication', {})).toBe(true);
+  });
+
+  // One of each way to be refused; what Envoy makes of them is the same for all.
+  test.each(refusedRows.filter((_, index) => index % 20 === 0))('$kind $field: $written', async ({ kind, spec }) => {
+    await refusedFor(odd(kind, `odd-${refusedRows.findIndex((row) => row.spec === spec)}`, spec));
+    expect(await isLetIn(kind, kind === 'RequestAuthentication' ? known : {})).toBe(false);
+  });
+});
+
+const known: Asked = { token: {} };
+
 describe('a client with a certificate of its own making', () => {
   const roots = (): object => ({ 'ca.crt': mesh.authority.certificate });
   const client = (): object => mesh.authority.issue(['client.test']);

@@ -2,6 +2,7 @@
 import type { Config } from '../../../model/config/config.ts';
 import { kinds } from '../../../model/kinds/index.ts';
 import type { Kind } from '../../../model/kinds/kind.ts';
+import { standInText } from '../../../model/refused.ts';
 
 const redacted = '[redacted]';
 /** The whole object once more, its data included. */
@@ -48,6 +49,9 @@ function withoutValues(body: Readonly<Record<string, unknown>>): object {
   return Object.fromEntries(fields);
 }
 
-function annotationsOf({ kind, annotations }: Config): Readonly<Record<string, string>> {
+function annotationsOf(config: Config): Readonly<Record<string, string>> {
+  const { kind, annotations } = config;
+  // What is in force is not what was written.
+  if (config.standsFor !== undefined) return { 'chartpilot/stands-for': standInText(config) };
   return kind === 'Secret' && lastApplied in annotations ? { ...annotations, [lastApplied]: redacted } : annotations;
 }

@@ -1,0 +1,280 @@
+/**
+ * What is closed instead of an object that is refused, by its kind: the strictest that the object may have asked for, for
+ * whom it was written. Fields that can be read count, those that cannot are taken for the worst.
+ */
+import * as E from 'fp-ts/lib/Either.js';
+import { type Decoder, isObject, port as portNumber } from '../fields/decode.ts';
+import { booleanOf } from '../fields/go-boolean.ts';
+import { isDnsLabel } from '../fields/names.ts';
+import type { AuthorizationPolicy } from './authorization-policy.ts';
+import type { DestinationRule } from './destination-rule.ts';
+import { exportTo, selectorLabels } from './field-rules.ts';
+import { mutualTls } from './peer-authentication.decode.ts';
+import type { MutualTlsMode, PeerAuthentication } from './peer-authentication.ts';
+import { scopeFields } from './policy-target.decode.ts';
+import type { PolicyScope } from './policy-target.ts';
+import { jwtRuleFields } from './request-authentication.decode.ts';
+import type { JwtRule, RequestAuthentication } from './request-authentication.ts';
+import { clientTls } from './traffic-policy.decode.ts';
+import type { ClientTlsSettings, PortTrafficPolicy, TrafficPolicy } from './traffic-policy.ts';
+
+/** What of a refused object there is to read. */
+export interface Refused {
+  readonly spec: unknown;
+  /** It is no YAML: what was read of it may be a part of what was written. */
+  readonly isBroken: boolean;
+  readonly annotations: Readonly<Record<string, unknown>>;
+  /** Undefined: it cannot be read. */
+  readonly namespace: string | undefined;
+}
+
+export interface Closed {
+  readonly kind: 'AuthorizationPolicy' | 'PeerAuthentication' | 'RequestAuthentication' | 'DestinationRule';
+  readonly apiVersion: string;
+  readonly spec: AuthorizationPolicy | PeerAuthentication | RequestAuthentication | DestinationRule;
+  readonly isScopeKnown: boolean;
+  /** As the end of a sentence. */
+  readonly effect: string;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** By kind. Of the others an object that is not there lets nobody in, or restricts nothing. */
+export const closings: ReadonlyMap<string, (refused: Refused) => Closed | undefined> = new Map<
+  string,
+  (refused: Refused) => Closed | undefined
+>([
+  ['AuthorizationPolicy', closedPolicy],
+  ['PeerAuthentication', closedPeers],
+  ['RequestAuthentication', closedTokens],
+  ['Sidecar', closedIngress],
+  ['DestinationRule', closedUpstream],
+]);
+
+const security = 'security.istio.io/v1';
+
+/** Every request is refused. Not where nothing would have been: by a policy that only tells, or is only tried. */
+function closedPolicy(refused: Refused): Closed | undefined {
+  const { action } = fieldsOf(refused.spec);
+  if (typeof action === 'string' && action.trim().toUpperCase() === 'AUDIT') return undefined;
+  const dryRun = refused.annotations['istio.io/dry-run'];
+  if (typeof dryRun === 'string' && booleanOf(dryRun) === true) return undefined;
+  return denial(scopeOf(refused), refused);
+}
+
+function denial({ isKnown, scope }: ReadScope, { namespace }: Refused): Closed {
+  return {
+    ...{ kind: 'AuthorizationPolicy', apiVersion: security, isScopeKnown: isKnown },
+    spec: { ...scope, action: 'DENY', rules: [{}] },
+    effect: `every request to ${workloads(scope, namespace)} is refused`,
+  };
+}
+
+/**
+ * Only mutual TLS, but for what can be read: the mode of all ports, where nothing that could not be read may have said
+ * another, and those of single ports.
+ */
+function closedPeers(refused: Refused): Closed {
+  const { isKnown, scope } = scopeOf(refused);
+  const fields = fieldsOf(refused.isBroken ? undefined : refused.spec);
+  const { selector: _, mtls, portLevelMtls, ...unknown } = fields;
+  const ofPorts = isKnown && scope.selector !== undefined ? portModes(portLevelMtls) : { modes: {}, isRead: false };
+  const isRead = isObject(refused.spec) && !refused.isBroken && Object.keys(unknown).length === 0;
+  const arePortsRead = portLevelMtls === undefined || ofPorts.isRead;
+  const mode = isRead && arePortsRead && mtls !== undefined ? read(mutualTls, mtls) : undefined;
+  const spec: PeerAuthentication = {
+    ...(scope.selector && { selector: scope.selector }),
+    mtls: mode === undefined || mode === 'UNSET' ? 'STRICT' : mode,
+    ...(Object.keys(ofPorts.modes).length > 0 && { portLevelMtls: ofPorts.modes }),
+  };
+  const exceptions = Object.entries(ofPorts.modes).map(([port, own]) => `${own} on port ${port}`);
+  return {
+    ...{ kind: 'PeerAuthentication', apiVersion: security, isScopeKnown: isKnown, spec },
+    effect: `${workloads(scope, refused.namespace)} take connections as with ${[spec.mtls, ...exceptions].join(', ')}`,
+  };
+}
+
+/** `isRead`: all that is there names ports. */
+function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRead: boolean } {
+  const named = Object.entries(fieldsOf(value)).map(
+    ([port, own]) => [port, read(mutualTls, own) ?? 'STRICT'] as [string, MutualTlsMode],
+  );
+  const good = named.filter(([port]) => /^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65535);
+  return { modes: Object.fromEntries(good), isRead: isObject(value) && good.length === named.length };
+}
+
+/**
+ * No token is verified, and none passes: a set without keys takes the place of each issuer's. Requests without a token pass
+ * as they would have, and are nobody's, so that no policy which asks for a principal lets them in.
+ */
+function closedTokens(refused: Refused): Closed {
+  const { isKnown, scope } = scopeOf(refused);
+  const { jwtRules } = fieldsOf(refused.isBroken ? undefined : refused.spec);
+  const rules = Array.isArray(jwtRules) && jwtRules.length > 0 ? jwtRules.map(closedRule) : [closedRule(undefined)];
+  return {
+    ...{ kind: 'RequestAuthentication', apiVersion: security, isScopeKnown: isKnown },
+    spec: { ...scope, jwtRules: rules },
+    effect: `no token is taken by ${workloads(scope, refused.namespace)}: requests with one are refused`,
+  };
+}
+
+const noKeys = '{"keys":[]}';
+/** Where Envoy looks when nothing is said. */
+const usualPlaces: Pick<JwtRule, 'fromHeaders' | 'fromParams'> = {
+  fromHeaders: [{ name: 'Authorization', prefix: 'Bearer ' }],
+  fromParams: ['access_token'],
+};
+
+/** Looks for tokens wherever the rule may have meant: one that stays unread would pass. */
+function closedRule(value: unknown): JwtRule {
+  const rule = fieldsOf(value);
+  const { issuer, fromHeaders, fromParams, fromCookies, presence } = jwtRuleFields;
+  const headers = itemsRead(fromHeaders.decoder, rule.fromHeaders);
+  const params = itemsRead(fromParams.decoder, rule.fromParams);
+  const cookies = itemsRead(fromCookies.decoder, rule.fromCookies);
+  const isComplete = isObject(value) && [headers, params, cookies].every((places) => places.isComplete);
+  const all = {
+    fromHeaders: [...headers.items, ...(isComplete ? [] : usualPlaces.fromHeaders!)],
+    fromParams: [...params.items, ...(isComplete ? [] : usualPlaces.fromParams!)],
+    fromCookies: cookies.items,
+  };
+  const isRequired = rule.presence !== undefined && read(presence.decoder, rule.presence) !== 'OPTIONAL';
+  return {
+    // Empty: of any issuer.
+    issuer: (rule.issuer === undefined ? undefined : read(issuer.decoder, rule.issuer)) ?? '',
+    jwks: noKeys,
+    ...all,
+    ...(isRequired && { presence: 'REQUIRED' }),
+  };
+}
+
+/** Each item that can be read by itself. */
+function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: readonly A[]; isComplete: boolean } {
+  if (value === undefined) return { items: [], isComplete: true };
+  if (!Array.isArray(value)) return { items: [], isComplete: false };
+  const items = value.flatMap((item) => read(decoder, [item]) ?? []);
+  return { items, isComplete: items.length === value.length };
+}
+
+/**
+ * Workloads whose Sidecar object asks clients for TLS would take requests on the ports of their services without it: they
+ * take none.
+ */
+function closedIngress(refused: Refused): Closed | undefined {
+  const { ingress, workloadSelector } = fieldsOf(refused.spec);
+  if (!mentions(ingress, 'tls')) return undefined;
+  const labels = read(selectorLabels, fieldsOf(workloadSelector).labels);
+  const isKnown = !refused.isBroken && (workloadSelector === undefined || labels !== undefined);
+  const scope = isKnown && labels !== undefined ? { selector: labels } : {};
+  return denial({ isKnown, scope }, refused);
+}
+
+/**
+ * Connections to the host are secured as far as its TLS settings can be read, and else by mutual TLS of the mesh: nothing
+ * goes out in plaintext that was to be encrypted, and nobody answers who cannot show an identity of the mesh.
+ */
+function closedUpstream(refused: Refused): Closed | undefined {
+  const rule = fieldsOf(refused.spec);
+  if (!mentions([rule.trafficPolicy, rule.subsets], 'tls') || typeof rule.host !== 'string') return undefined;
+  // Where nobody can tell whose rule it is, there is nobody whom it could be for.
+  if (refused.namespace === undefined || rule.host === '') return undefined;
+  const to = read(exportTo, rule.exportTo);
+  const labels = read(selectorLabels, fieldsOf(rule.workloadSelector).matchLabels);
+  const subsets = Array.isArray(rule.subsets) ? rule.subsets.flatMap(closedSubset) : [];
+  const trafficPolicy = closedTraffic(rule.trafficPolicy);
+  const secured = [trafficPolicy, ...subsets.map((subset) => subset.trafficPolicy)].flatMap((policy) => [
+    policy?.tls,
+    ...(policy?.portLevelSettings ?? []).map((port) => port.tls),
+  ]);
+  if (secured.every((tls) => tls === undefined || tls.mode === 'DISABLE')) return undefined;
+  const spec: DestinationRule = {
+    host: rule.host,
+    ...(trafficPolicy && { trafficPolicy }),
+    ...(subsets.length > 0 && { subsets }),
+    ...(to && { exportTo: to }),
+    ...(labels && { workloadSelector: { labels } }),
+  };
+  return {
+    ...{ kind: 'DestinationRule', apiVersion: 'networking.istio.io/v1', isScopeKnown: true, spec },
+    effect: `connections to ${rule.host} are made with what can be read of its TLS settings, and where that is not all with ISTIO_MUTUAL`,
+  };
+}
+
+function closedSubset(value: unknown): NonNullable<DestinationRule['subsets']> {
+  const { name, labels = {}, trafficPolicy } = fieldsOf(value);
+  if (typeof name !== 'string' || !isDnsLabel(name) || !isObject(labels)) return [];
+  const texts = Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
+  const own = closedTraffic(trafficPolicy);
+  return [{ name, labels: Object.fromEntries(texts), ...(own && { trafficPolicy: own }) }];
+}
+
+/** Undefined when it says nothing of TLS. */
+function closedTraffic(value: unknown): TrafficPolicy | undefined {
+  if (!mentions(value, 'tls')) return undefined;
+  const { portLevelSettings, ...own } = fieldsOf(value);
+  const settings: readonly unknown[] = Array.isArray(portLevelSettings) ? portLevelSettings : [];
+  const ports = settings.map(closedPort);
+  const areRead = portLevelSettings === undefined || (Array.isArray(portLevelSettings) && !ports.includes('unknown'));
+  const tls = areRead ? (mentions(own, 'tls') ? tlsOf(own.tls) : undefined) : strictest;
+  const known = ports.filter((one) => one !== 'unknown' && one !== undefined) as PortTrafficPolicy[];
+  return { ...(tls && { tls }), ...(known.length > 0 && { portLevelSettings: known }) };
+}
+
+/** `unknown`: TLS of nobody knows which port. */
+function closedPort(value: unknown): PortTrafficPolicy | 'unknown' | undefined {
+  if (!mentions(value, 'tls')) return undefined;
+  const { port, tls } = fieldsOf(value);
+  const number = read(portNumber, fieldsOf(port).number);
+  return number === undefined ? 'unknown' : { port: { number }, tls: tlsOf(tls) };
+}
+
+function tlsOf(value: unknown): ClientTlsSettings {
+  return read(clientTls, value) ?? strictest;
+}
+
+const strictest: ClientTlsSettings = { mode: 'ISTIO_MUTUAL' };
+
+interface ReadScope {
+  readonly isKnown: boolean;
+  readonly scope: PolicyScope;
+}
+
+/** For whom the object is, if that can be read; else its whole namespace. */
+function scopeOf({ spec, isBroken, namespace }: Refused): ReadScope {
+  const { selector, targetRef, targetRefs } = fieldsOf(spec);
+  const given = [selector, targetRef, targetRefs].filter((one) => one !== undefined);
+  if (!isObject(spec) || isBroken || given.length > 1) return { isKnown: false, scope: {} };
+  if (selector !== undefined) {
+    const labels = read(scopeFields.selector.decoder, selector);
+    return { isKnown: labels !== undefined, scope: labels === undefined ? {} : { selector: labels } };
+  }
+  if (given.length === 0) return { isKnown: true, scope: {} };
+  const targets = read(scopeFields.targetRefs.decoder, targetRefs ?? [targetRef]);
+  // What is attached to an object of another namespace holds nowhere: that is not what was meant.
+  const isOwn = namespace !== undefined && targets?.every((target) => (target.namespace ?? namespace) === namespace);
+  return isOwn ? { isKnown: true, scope: { targetRefs: targets! } } : { isKnown: false, scope: {} };
+}
+
+function workloads({ selector = {}, targetRefs = [] }: PolicyScope, namespace: string | undefined): string {
+  const where = namespace === undefined ? 'the mesh (its namespace cannot be read)' : `namespace ${namespace}`;
+  const labels = Object.entries(selector).map(([key, value]) => `${key}=${value}`);
+  if (targetRefs.length > 0) return targetRefs.map(({ kind, name }) => `${kind} ${name} of ${where}`).join(', ');
+  return `the workloads of ${where}${labels.length > 0 ? ` with ${labels.join(', ')}` : ''}`;
+}
+
+/** Whether a field of the name is somewhere in a value, in any case. */
+function mentions(value: unknown, field: string): boolean {
+  if (Array.isArray(value)) return value.some((item) => mentions(item, field));
+  return Object.entries(fieldsOf(value)).some(
+    ([key, element]) => key.toLowerCase() === field || mentions(element, field),
+  );
+}
+
+function fieldsOf(value: unknown): Fields {
+  return isObject(value) ? value : {};
+}
+
+function read<A>(decoder: Decoder<A>, value: unknown): A | undefined {
+  const decoded = decoder(value, '');
+  return E.isRight(decoded) ? decoded.right : undefined;
+}

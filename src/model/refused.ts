@@ -1,0 +1,94 @@
+/**
+ * What stands in force for an object that is refused and has no earlier version that was valid. What restricts access fails
+ * closed: for whom the object would hold, as far as that can be read, nothing passes that it might have kept out.
+ *
+ * Nothing here reaches beyond the object's own namespace, unless that is the mesh's own (the root namespace), or cannot be
+ * read.
+ */
+import { hash } from 'node:crypto';
+import type { Config, ConfigKey, StandsFor } from './config/config.ts';
+import { kindNamed } from './config/envelope.ts';
+import { isObject } from './fields/decode.ts';
+import { isNamespace, isObjectName } from './fields/names.ts';
+import { closings } from './kinds/closed.ts';
+
+interface Place {
+  readonly file: string;
+  readonly line: number;
+}
+
+/**
+ * The stand-in of an object that was refused; undefined when it restricts nothing.
+ *
+ * @param value the object as it was written, or what could be read of it
+ * @param isBroken it is no YAML: what is missing in it may be in the part that could not be read
+ */
+export function standInFor(
+  value: unknown,
+  place: Place,
+  { isBroken = false, createdAt }: { readonly isBroken?: boolean; readonly createdAt: number },
+): Config | undefined {
+  if (!isObject(value) || typeof value.kind !== 'string' || typeof value.apiVersion !== 'string') return undefined;
+  const kind = kindNamed(value.apiVersion, value.kind);
+  const close = closings.get(kind);
+  if (close === undefined) return undefined;
+  const metadata = isObject(value.metadata) ? value.metadata : {};
+  const key = identityOf(kind, metadata, isBroken);
+  const namespace = key?.namespace ?? namespaceOf(metadata, isBroken);
+  const annotations = isObject(metadata.annotations) ? metadata.annotations : {};
+  const closed = close({ spec: value.spec, isBroken, namespace, annotations });
+  if (closed === undefined) return undefined;
+  const content = contentHash([value, closed.spec]);
+  const written = typeof metadata.name === 'string' ? metadata.name : `(without a name, ${content.slice(0, 8)})`;
+  // One of no namespace that could be read is told from others of its name by what it says.
+  const name = key?.name ?? (namespace === undefined ? `${written} ${content.slice(0, 8)}` : written);
+  const standsFor: StandsFor = {
+    kind,
+    object: `${kind} ${typeof metadata.namespace === 'string' ? metadata.namespace : (namespace ?? '?')}/${written}`,
+    ...(key && { key }),
+    isScopeKnown: closed.isScopeKnown && namespace !== undefined,
+    effect: closed.effect,
+  };
+  const created = typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN;
+  return Object.freeze({
+    kind: closed.kind,
+    apiVersion: closed.apiVersion,
+    name: closed.kind === kind ? name : `${kind} ${name}`,
+    // Without one it holds for the mesh (policy-index.ts).
+    namespace: namespace ?? '',
+    labels: {},
+    annotations: {},
+    resourceVersion: `refused-${content}`,
+    creationTimestamp: Number.isNaN(created) ? createdAt : created,
+    spec: closed.spec,
+    source: place,
+    standsFor,
+  });
+}
+
+/** The key of an object, where name and namespace are those that an object may have. */
+export function identityOf(
+  kind: string,
+  metadata: Readonly<Record<string, unknown>>,
+  isBroken = false,
+): ConfigKey | undefined {
+  const namespace = namespaceOf(metadata, isBroken);
+  const { name } = metadata;
+  if (namespace === undefined || typeof name !== 'string' || !isObjectName(name)) return undefined;
+  return { kind, namespace, name };
+}
+
+function namespaceOf({ namespace }: Readonly<Record<string, unknown>>, isBroken: boolean): string | undefined {
+  if (namespace === undefined || namespace === null) return isBroken ? undefined : 'default';
+  return typeof namespace === 'string' && isNamespace(namespace) ? namespace : undefined;
+}
+
+/** For those who list what is closed: `AuthorizationPolicy shop/web`, and why it is. */
+export function standInText({ source, standsFor }: Config): string {
+  const at = source === undefined ? '' : ` (${source.file}:${source.line})`;
+  return `${standsFor?.object}${at} is refused, and there is no earlier version of it: ${standsFor?.effect}`;
+}
+
+function contentHash(content: unknown): string {
+  return hash('sha1', JSON.stringify(content) ?? '', 'hex').slice(0, 16);
+}

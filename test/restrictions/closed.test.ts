@@ -1,0 +1,369 @@
+/** What restricts and is refused at the first reading closes what it is for; nothing else, and not longer than it is refused. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { MeshConfigs } from '../../src/discovery/config/mesh-configs.ts';
+import { SettingsFiles } from '../../src/discovery/config/settings-files.ts';
+import { MeshState } from '../../src/discovery/push/mesh-state.ts';
+import { peerModes } from '../../src/model/push-context/mutual-tls-mode.ts';
+import type { PushContext } from '../../src/model/push-context/push-context.ts';
+
+let root: string;
+let directory: MeshConfigs;
+let state: MeshState;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'chartpilot-closed-'));
+  const settings = new SettingsFiles(() => {});
+  directory = new MeshConfigs({ mesh: () => settings.mesh, domain: 'cluster.local' });
+  state = new MeshState({ settings, directory, domain: 'cluster.local', clusterId: 'Kubernetes' });
+});
+
+afterEach(() => rmSync(root, { recursive: true }));
+
+async function read(files: Readonly<Record<string, string | undefined>>): Promise<PushContext> {
+  for (const [name, text] of Object.entries(files)) {
+    if (text === undefined) rmSync(join(root, name));
+    else writeFileSync(join(root, name), text);
+  }
+  await directory.read([root]);
+  state.computeServices();
+  return state.publishContext({ forced: true, changed: [] });
+}
+
+const workloads = {
+  'shop/cart': { configNamespace: 'shop', labels: { app: 'cart' } },
+  'shop/web': { configNamespace: 'shop', labels: { app: 'web' } },
+  'bank/cart': { configNamespace: 'bank', labels: { app: 'cart' } },
+} as const;
+type Workload = keyof typeof workloads;
+const all = Object.keys(workloads) as Workload[];
+const ofShop: Workload[] = ['shop/cart', 'shop/web'];
+
+function policiesOf(context: PushContext, workload: Workload) {
+  return context.policiesFor({ type: 'sidecar', ...workloads[workload] } as never);
+}
+
+/** Workloads that take no request. */
+const closed = (context: PushContext): Workload[] =>
+  all.filter((workload) =>
+    policiesOf(context, workload).authorizationPolicies.some(
+      ({ spec, annotations }) =>
+        spec.action === 'DENY' &&
+        annotations['istio.io/dry-run'] === undefined &&
+        JSON.stringify(spec.rules) === '[{}]',
+    ),
+  );
+
+/** Workloads that take no plaintext. */
+const strict = (context: PushContext): Workload[] =>
+  all.filter((workload) => peerModes(policiesOf(context, workload).peerAuthentications).mode === 'STRICT');
+
+/** Workloads that take no token. */
+const tokenless = (context: PushContext): Workload[] =>
+  all.filter((workload) =>
+    policiesOf(context, workload).requestAuthentications.some(({ spec }) =>
+      spec.jwtRules.every(({ jwks }) => jwks === '{"keys":[]}'),
+    ),
+  );
+
+const object = (kind: string, spec: unknown, metadata: object = {}, group = 'security'): string =>
+  stringify({
+    apiVersion: `${group}.istio.io/v1`,
+    kind,
+    metadata: { name: 'odd', namespace: 'shop', ...metadata },
+    ...(spec === undefined ? {} : { spec }),
+  });
+const cart = { selector: { matchLabels: { app: 'cart' } } };
+const wrong = { rules: [{ from: [{ source: { principals: [''] } }] }] };
+
+describe('an AuthorizationPolicy that is refused at the first reading', () => {
+  const policy = (spec: unknown, metadata?: object): string => object('AuthorizationPolicy', spec, metadata);
+  it.each<[string, string, Workload[]]>([
+    ['its selector can be read', policy({ ...cart, ...wrong }), ['shop/cart']],
+    ['it has none', policy(wrong), ofShop],
+    ['it is a DENY', policy({ ...cart, ...wrong, action: 'DENY' }), ['shop/cart']],
+    ['it is a CUSTOM without a provider', policy({ ...cart, action: 'CUSTOM', rules: [{}] }), ['shop/cart']],
+    ['its action is misspelt', policy({ ...cart, action: 'deny', rules: [{}] }), ['shop/cart']],
+    ['its selector is null', policy({ selector: null, rules: [{}] }), ofShop],
+    ['its selector is misspelt', policy({ selectors: cart.selector, rules: [{}] }), ofShop],
+    ['its selector has a wildcard', policy({ selector: { matchLabels: { app: '*' } } }), ofShop],
+    ['it has a selector and targets', policy({ ...cart, targetRefs: [{ kind: 'Service', name: 'a' }] }), ofShop],
+    ['its target is of nobody', policy({ targetRef: { kind: 'Pod', name: 'a' }, rules: [{}] }), ofShop],
+    [
+      'its target is in another namespace',
+      policy({ targetRef: { kind: 'Service', name: 'a', namespace: 'bank' }, rules: [{}] }),
+      ofShop,
+    ],
+    ['it has no spec', policy(undefined), ofShop],
+    ['its spec is a text', policy('DENY'), ofShop],
+    ['its version is unknown', policy({ ...cart, rules: [{}] }).replace('/v1', '/v9'), ['shop/cart']],
+    ['an annotation is no text', policy({ ...cart, rules: [{}] }, { annotations: { a: 5 } }), ['shop/cart']],
+    ['its name is none', policy({ ...cart, rules: [{}] }, { name: 'Not_A_Name' }), ['shop/cart']],
+    ['it has no name', policy({ ...cart, rules: [{}] }, { name: undefined }), ['shop/cart']],
+    [
+      'it is a trial that cannot be read as one',
+      policy({ ...cart, rules: [{}] }, { annotations: { 'istio.io/dry-run': 'yes' } }),
+      ['shop/cart'],
+    ],
+    ['its namespace is the root namespace', policy(wrong, { namespace: 'istio-system' }), all],
+    [
+      'it selects in the root namespace',
+      policy({ ...cart, ...wrong }, { namespace: 'istio-system' }),
+      ['shop/cart', 'bank/cart'],
+    ],
+    ['its namespace is no text', policy(wrong, { namespace: 5 }), all],
+    ['its namespace is no name', policy(wrong, { namespace: 'Shop' }), all],
+    ['its namespace is that of nobody', policy(wrong, { namespace: undefined }), []],
+    [
+      'it is in a List',
+      stringify({
+        kind: 'List',
+        apiVersion: 'v1',
+        items: [
+          JSON.parse(
+            JSON.stringify({
+              apiVersion: 'security.istio.io/v1',
+              kind: 'AuthorizationPolicy',
+              metadata: { name: 'a', namespace: 'shop' },
+              spec: { ...cart, ...wrong },
+            }),
+          ),
+        ],
+      }),
+      ['shop/cart'],
+    ],
+    ['it is no YAML behind its metadata', `${policy({ ...cart, rules: [{}] })}  a: b: c\n`, ofShop],
+    // It restricts nothing.
+    ['it only tells', policy({ ...wrong, action: 'AUDIT' }), []],
+    ['it only tells, misspelt', policy({ ...wrong, action: 'audit' }), []],
+    ['it is a trial', policy(wrong, { annotations: { 'istio.io/dry-run': 'true' } }), []],
+    ['it is of another product', policy(wrong).replace('security.istio.io', 'policy.linkerd.io'), []],
+  ])('closes whom it is for: %s', async (_, text, expected) => {
+    expect(closed(await read({ 'a.yaml': text }))).toEqual(expected);
+  });
+});
+
+describe('a PeerAuthentication that is refused at the first reading', () => {
+  const peers = (spec: unknown, metadata?: object): string => object('PeerAuthentication', spec, metadata);
+  const lenient = (name: string, spec: object = {}): string =>
+    peers({ mtls: { mode: 'PERMISSIVE' }, ...spec }, { name });
+  const mode = { mtls: { mode: 'strict' } };
+  it.each<[string, string, Workload[]]>([
+    ['its selector can be read', peers({ ...cart, ...mode }), ['shop/cart']],
+    ['it has none', peers(mode), ofShop],
+    ['its selector is null', peers({ selector: null, ...mode }), ofShop],
+    ['mtls is null', peers({ mtls: null }), ofShop],
+    ['mtls is misspelt', peers({ mTLS: { mode: 'STRICT' } }), ofShop],
+    ['a field is not known', peers({ mtls: { mode: 'PERMISSIVE' }, more: 1 }), ofShop],
+    ['its port is none', peers({ ...cart, portLevelMtls: { http: { mode: 'STRICT' } } }), ['shop/cart']],
+    ['it has ports and no selector', peers({ portLevelMtls: { '80': { mode: 'DISABLE' } } }), ofShop],
+    ['its namespace is the root namespace', peers(mode, { namespace: 'istio-system' }), all],
+    ['its namespace cannot be read', peers(mode, { namespace: 'Shop' }), all],
+    [
+      'its selector cannot be read, and another is for the whole namespace',
+      `${lenient('an-older-one')}---\n${peers({ selector: 5, ...mode })}`,
+      ofShop,
+    ],
+    [
+      'another is for single workloads, and in order',
+      `${lenient('web', { selector: { matchLabels: { app: 'web' } } })}---\n${peers(mode)}`,
+      ['shop/cart'],
+    ],
+    ['another of its kind comes first', `${lenient('an-older-one')}---\n${peers(mode)}`, []],
+  ])('leaves mutual TLS alone: %s', async (_, text, expected) => {
+    expect(strict(await read({ 'a.yaml': text }))).toEqual(expected);
+  });
+
+  it('keeps the modes that can be read', async () => {
+    const portLevelMtls = { '80': { mode: 'DISABLE' }, '81': { mode: 'strict' }, '82': null };
+    const context = await read({ 'a.yaml': peers({ ...cart, mtls: { mode: 'PERMISSIVE' }, portLevelMtls }) });
+    expect(peerModes(policiesOf(context, 'shop/cart').peerAuthentications)).toEqual({
+      mode: 'PERMISSIVE',
+      ports: new Map([
+        [80, 'DISABLE'],
+        [81, 'STRICT'],
+        [82, 'STRICT'],
+      ]),
+    });
+  });
+});
+
+describe('a RequestAuthentication that is refused at the first reading', () => {
+  const tokens = (spec: unknown, metadata?: object): string => object('RequestAuthentication', spec, metadata);
+  const rule = { issuer: 'https://id.test', jwks: 'no keys' };
+  const rulesOf = async (spec: unknown): Promise<unknown> =>
+    policiesOf(await read({ 'a.yaml': tokens(spec) }), 'shop/cart').requestAuthentications[0]?.spec.jwtRules;
+
+  it.each<[string, string, Workload[]]>([
+    ['its selector can be read', tokens({ ...cart, jwtRules: [rule] }), ['shop/cart']],
+    ['it has none', tokens({ jwtRules: [rule] }), ofShop],
+    ['its rules are misspelt', tokens({ ...cart, jwtRule: [rule] }), ['shop/cart']],
+    ['its rules are null', tokens({ ...cart, jwtRules: null }), ['shop/cart']],
+    ['its namespace is the root namespace', tokens({ jwtRules: [rule] }, { namespace: 'istio-system' }), all],
+  ])('takes no token: %s', async (_, text, expected) => {
+    expect(tokenless(await read({ 'a.yaml': text }))).toEqual(expected);
+  });
+
+  it('looks for tokens where they were to be, and where they usually are when that cannot be read', async () => {
+    const usual = [{ name: 'Authorization', prefix: 'Bearer ' }];
+    expect(await rulesOf({ jwtRules: [{ ...rule, fromHeaders: [{ name: 'x-token' }] }] })).toMatchObject([
+      { issuer: 'https://id.test', fromHeaders: [{ name: 'x-token' }], fromParams: [], fromCookies: [] },
+    ]);
+    expect(
+      await rulesOf({ jwtRules: [{ ...rule, fromHeaders: [{ name: 'x-token' }, { name: 'no header' }] }] }),
+    ).toMatchObject([{ fromHeaders: [{ name: 'x-token' }, ...usual], fromParams: ['access_token'] }]);
+    expect(await rulesOf({ jwtRules: [null] })).toMatchObject([{ issuer: '', fromHeaders: usual }]);
+    expect(await rulesOf({ jwtRules: [{ ...rule, presence: 'required' }] })).toMatchObject([{ presence: 'REQUIRED' }]);
+    expect(await rulesOf({ jwtRules: [{ ...rule, presence: 'OPTIONAL' }] })).not.toMatchObject([
+      { presence: 'REQUIRED' },
+    ]);
+  });
+});
+
+describe('what says TLS, and is refused at the first reading', () => {
+  it('a Sidecar whose ingress asks for it closes its workloads; one that does not closes nothing', async () => {
+    const sidecar = (tls: object): string =>
+      object(
+        'Sidecar',
+        {
+          workloadSelector: { labels: { app: 'cart' } },
+          ingress: [{ port: { number: 0, name: 'https', protocol: 'HTTPS' }, defaultEndpoint: '127.0.0.1:80', ...tls }],
+        },
+        {},
+        'networking',
+      );
+    expect(closed(await read({ 'a.yaml': sidecar({ tls: { mode: 'MUTUAL' } }) }))).toEqual(['shop/cart']);
+    expect(closed(await read({ 'a.yaml': sidecar({}) }))).toEqual([]);
+  });
+
+  const rule = (spec: object): string => object('DestinationRule', { host: 'db.test', ...spec }, {}, 'networking');
+  const policyOf = async (spec: object): Promise<unknown> =>
+    (await read({ 'a.yaml': rule(spec) })) && directory.snapshot.byKey.get('DestinationRule/shop/odd')?.spec;
+  it.each<[string, object, unknown]>([
+    [
+      'the mode is unknown',
+      { trafficPolicy: { tls: { mode: 'TLS' } } },
+      { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
+    ],
+    [
+      'the field is misspelt',
+      { trafficPolicy: { Tls: { mode: 'SIMPLE' } } },
+      { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
+    ],
+    [
+      'something else is wrong',
+      { trafficPolicy: { tls: { mode: 'SIMPLE', sni: 'db.test' }, connectionPool: 5 } },
+      { trafficPolicy: { tls: { mode: 'SIMPLE', sni: 'db.test' } } },
+    ],
+    [
+      'it is of a port',
+      { trafficPolicy: { portLevelSettings: [{ port: { number: 443 }, tls: { mode: 'simple' } }] } },
+      { trafficPolicy: { portLevelSettings: [{ port: { number: 443 }, tls: { mode: 'ISTIO_MUTUAL' } }] } },
+    ],
+    [
+      'it is of a port that cannot be read',
+      { trafficPolicy: { portLevelSettings: [{ port: 443, tls: { mode: 'SIMPLE' } }] } },
+      { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
+    ],
+    [
+      'it is of a subset',
+      { subsets: [{ name: 'v1', labels: { v: '1' }, trafficPolicy: { tls: { mode: 'MUTUAL' } } }] },
+      { subsets: [{ name: 'v1', labels: { v: '1' }, trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } }] },
+    ],
+    ['there is none', { trafficPolicy: { connectionPool: 5 } }, undefined],
+    ['there is to be none', { trafficPolicy: { tls: { mode: 'DISABLE' }, connectionPool: 5 } }, undefined],
+  ])('a DestinationRule leaves no plaintext: %s', async (_, spec, expected) => {
+    expect(await policyOf(spec)).toEqual(
+      expected === undefined ? undefined : { host: 'db.test', ...(expected as object) },
+    );
+  });
+});
+
+describe('what is closed', () => {
+  const good = object('AuthorizationPolicy', { ...cart, rules: [{}] });
+  const bad = object('AuthorizationPolicy', { ...cart, ...wrong });
+  const broken = `${good}  a: b: c\n`;
+  const nameless = object('AuthorizationPolicy', { rules: [{}] }, { name: undefined });
+  const elsewhere = object('AuthorizationPolicy', { rules: [{}] }, { namespace: 'bank', name: 'fine' });
+
+  it('is open again when the object is mended, and when it is deleted', async () => {
+    expect(closed(await read({ 'a.yaml': bad }))).toEqual(['shop/cart']);
+    expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
+    expect(closed(await read({ 'b.yaml': bad.replace('odd', 'other') }))).toEqual(['shop/cart']);
+    expect(closed(await read({ 'b.yaml': undefined }))).toEqual([]);
+    expect(closed(await read({ 'b.yaml': bad.replace('odd', 'other') }))).toEqual(['shop/cart']);
+    expect(closed(await read({ 'b.yaml': elsewhere }))).toEqual([]);
+  });
+
+  it.each([
+    ['refused', bad],
+    ['no YAML', broken],
+    ['no YAML, its namespace out of place', broken.replace('namespace: shop', 'x: y: z')],
+    ['without a name', nameless],
+    ['of no namespace that there is', good.replace('namespace: shop', 'namespace: Shop')],
+    ['nothing at all', '{{ .Values.policy }'],
+  ])('is nothing where an earlier version is in force: %s', async (_, text) => {
+    await read({ 'a.yaml': good });
+    const context = await read({ 'a.yaml': text });
+    expect(closed(context)).toEqual([]);
+    expect(policiesOf(context, 'shop/cart').authorizationPolicies).toHaveLength(1);
+  });
+
+  it('stays closed when nobody can tell any more what it is', async () => {
+    await read({ 'a.yaml': bad });
+    expect(closed(await read({ 'a.yaml': '{{ .Values.policy }' }))).toEqual(['shop/cart']);
+    expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
+  });
+
+  it('is nothing where the object is in order in another file, or another directory', async () => {
+    expect(closed(await read({ 'a.yaml': bad, 'b.yaml': good }))).toEqual([]);
+    const second = mkdtempSync(join(tmpdir(), 'chartpilot-closed-'));
+    writeFileSync(join(second, 'a.yaml'), good);
+    rmSync(join(root, 'b.yaml'));
+    const reading = await directory.read([root, second]);
+    rmSync(second, { recursive: true });
+    expect(directory.snapshot.standIns).toEqual([]);
+    expect(reading).toMatchObject({ objects: 1 });
+  });
+
+  it('does not reach out of its namespace, whatever is in the object', async () => {
+    const hostile = [
+      { ...wrong, selector: { matchLabels: {} }, namespace: 'bank' },
+      { ...wrong, targetRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'g', namespace: 'bank' }] },
+      { ...wrong, exportTo: ['*'] },
+      { ...wrong, selector: { matchLabels: { 'istio.io/rev': '__proto__' } }, __proto__: 5 },
+    ];
+    const documents = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication', 'Sidecar'].flatMap(
+      (kind) =>
+        hostile.map((spec, index) =>
+          object(kind, { ...spec, ingress: [{ tls: {} }], mtls: null, jwtRules: null }, { name: `odd-${index}` }),
+        ),
+    );
+    const context = await read({ 'a.yaml': documents.join('---\n') });
+    expect(closed(context)).toEqual(ofShop);
+    expect(strict(context)).toEqual(ofShop);
+    expect(tokenless(context)).toEqual(ofShop);
+  });
+
+  it('changes nothing for good objects of other namespaces', async () => {
+    const before = await read({ 'b.yaml': elsewhere });
+    const policies = policiesOf(before, 'bank/cart');
+    expect(policiesOf(await read({ 'a.yaml': bad }), 'bank/cart')).toBe(policies);
+  });
+
+  it('says with the problem what is closed, and with the last good one that it is in force', async () => {
+    writeFileSync(join(root, 'a.yaml'), bad);
+    const closedFor = async (): Promise<unknown> => {
+      const reading = await directory.read([root]);
+      return reading.problems.map((problem) => problem.closed);
+    };
+    expect(await closedFor()).toEqual(['every request to the workloads of namespace shop with app=cart is refused']);
+    writeFileSync(join(root, 'a.yaml'), good);
+    await directory.read([root]);
+    writeFileSync(join(root, 'a.yaml'), bad);
+    expect(await closedFor()).toEqual([undefined]);
+  });
+});
