@@ -53,6 +53,18 @@ describe('files', () => {
     ]);
   });
 
+  test('of a restriction that is refused it is told what is closed', async () => {
+    file(
+      'a.yaml',
+      'apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: web, namespace: shop}\nspec: {action: deny}\n',
+    );
+    const { problems } = await validateFiles([root]);
+    expect(problems.map(({ severity, message }) => `${severity}: ${message}`)).toEqual([
+      'warning: where no earlier version of it is in force, every request to the workloads of namespace shop is refused',
+      expect.stringContaining('error: must be one of'),
+    ]);
+  });
+
   test('an object may be there once in all of them', async () => {
     const first = file('a.yaml', good);
     const { problems } = await validateFiles([first, file('b.yaml', `# later\n${good}`)]);

@@ -2,7 +2,7 @@
  * What a set of files defines: the object in force of each key, and all that is wrong. Kept up file by file, so that a
  * change of one costs what that one holds; what comes out is the same as if all files had been read together.
  */
-import { type StandsFor, type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { type Config, configKeyOf, configKeyText, type StandsFor } from '../../model/config/config.ts';
 import { repetition } from '../../model/config/config-file.ts';
 import type { Problem } from '../../model/config/problem.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';

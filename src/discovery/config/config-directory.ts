@@ -60,6 +60,14 @@ export class ConfigDirectory {
     return this.#touched;
   }
 
+  /** Files with something in them that nobody can tell what it is, each with the first reason. */
+  get unreadable(): ReadonlyMap<string, string> {
+    const unknown = this.#definitions.problems.filter(
+      ({ severity, key, standIn }) => severity === 'error' && key === undefined && standIn === undefined,
+    );
+    return new Map(unknown.map(({ file, message }): [string, string] => [file, message]).reverse());
+  }
+
   /** Mistakes and warnings in all. */
   get problemCount(): number {
     return this.#definitions.problems.length;

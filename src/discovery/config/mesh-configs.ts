@@ -60,6 +60,11 @@ export class MeshConfigs {
     return this.#snapshot;
   }
 
+  /** Files with something in them that nobody can tell what it is, each with a reason: what restricts may be in them. */
+  get unreadable(): ReadonlyMap<string, string> {
+    return new Map(this.#directories.flatMap(({ unreadable }) => [...unreadable]));
+  }
+
   /** Called after each reading with what became of each object. */
   onChanges(listener: (changes: readonly ConfigChange[]) => void): void {
     this.#listeners.push(listener);

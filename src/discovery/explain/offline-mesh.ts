@@ -2,8 +2,8 @@
 import type { Config } from '../../model/config/config.ts';
 import { configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { type Problem, problemText } from '../../model/config/problem.ts';
+import { standInText } from '../../model/config/refused.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { standInText } from '../../model/refused.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { MeshConfigs } from '../config/mesh-configs.ts';
 import { SettingsFiles } from '../config/settings-files.ts';

@@ -15,6 +15,8 @@ export interface StatusSources {
   readonly context: PushContext;
   readonly configs: Pick<ConfigSet, 'VirtualService' | 'DestinationRule' | 'EnvoyFilter' | PolicyKind>;
   readonly proxies: Iterable<ServedProxy>;
+  /** Files of configuration that cannot be read, with the reason. */
+  readonly unreadable: ReadonlyMap<string, string>;
 }
 
 export type Find = (sources: StatusSources, note: (key: string, message: string, proxy?: string) => void) => void;

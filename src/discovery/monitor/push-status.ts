@@ -1,8 +1,8 @@
 /** What is odd about what was last pushed (spec/discovery.md §9.1 `push_status`, §9.2). Looked up when somebody asks. */
 
 import type { ConfigSet } from '../../model/config/config-set.ts';
+import { standInText } from '../../model/config/refused.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { standInText } from '../../model/refused.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { MeshState } from '../push/mesh-state.ts';
 import type { Find, ServedProxy, StatusSources } from './find-odd.ts';
@@ -52,6 +52,9 @@ const finders: Readonly<Record<string, Find>> = {
         if (config.standsFor !== undefined) note(config.standsFor.object, standInText(config));
       }
     }
+  },
+  pilot_unreadable_config_files: ({ unreadable }, note) => {
+    for (const [file, reason] of unreadable) note(file, `has objects that nobody can tell: ${reason}`);
   },
   pilot_vservice_dup_domain: findSharedDomains,
   pilot_destrule_subsets: findSharedSubsets,
@@ -112,20 +115,20 @@ export const pushStatusMetrics: readonly string[] = Object.keys(finders);
 
 /** What is odd now; nothing before there is a context. */
 export function statusOf(
-  { context, configs }: Pick<MeshState, 'context' | 'configs'>,
+  { context, configs, unreadable }: Pick<MeshState, 'context' | 'configs' | 'unreadable'>,
   proxies: Iterable<ServedProxy>,
 ): PushStatus {
-  return context === undefined ? {} : pushStatus({ context, configs: configs.set, proxies });
+  return context === undefined ? {} : pushStatus({ context, configs: configs.set, proxies, unreadable });
 }
 
 function pushStatus(sources: StatusSources): PushStatus {
   return Object.fromEntries(
     Object.entries({ ...finders, ...labelledMetrics }).map(([metric, find]) => {
-      const found: Record<string, Oddity> = {};
+      const found = new Map<string, Oddity>();
       find(sources, (key, message, proxy) => {
-        found[key] ??= { ...(proxy !== undefined && { proxy }), message };
+        if (!found.has(key)) found.set(key, { ...(proxy !== undefined && { proxy }), message });
       });
-      return [metric, found];
+      return [metric, Object.fromEntries(found)];
     }),
   );
 }

@@ -23,7 +23,7 @@ import type { RegistryObserver } from '../registry/registry-observer.ts';
 export interface MeshStateOptions {
   readonly settings: SettingsFiles;
   /** Absent: nothing is configured. */
-  readonly directory?: { readonly snapshot: ConfigSnapshot };
+  readonly directory?: { readonly snapshot: ConfigSnapshot; readonly unreadable?: ReadonlyMap<string, string> };
   /** `--domain`. */
   readonly domain: string;
   /** `--clusterID`. */
@@ -77,6 +77,11 @@ export class MeshState {
   /** The objects in force. */
   get configs(): ConfigSnapshot {
     return this.#options.directory?.snapshot ?? ConfigSnapshot.empty;
+  }
+
+  /** Files of configuration that cannot be read, with the reason. */
+  get unreadable(): ReadonlyMap<string, string> {
+    return this.#options.directory?.unreadable ?? new Map();
   }
 
   /** What the registries know at this moment. */

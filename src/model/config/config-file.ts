@@ -9,7 +9,6 @@ import * as E from 'fp-ts/lib/Either.js';
 import { type FieldError, isObject } from '../fields/decode.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
-import { identityOf, standInFor } from '../refused.ts';
 import {
   type Position,
   parseYamlDocument,
@@ -20,6 +19,7 @@ import {
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
 import { type BadEnvelope, type Envelope, kindNamed, readEnvelope } from './envelope.ts';
 import type { Problem } from './problem.ts';
+import { identityOf, standInFor } from './refused.ts';
 
 export interface ConfigFile {
   readonly configs: readonly Config[];

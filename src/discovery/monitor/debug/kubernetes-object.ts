@@ -1,8 +1,8 @@
 /** Configuration objects as Kubernetes writes them, without what nobody may read. */
 import type { Config } from '../../../model/config/config.ts';
+import { standInText } from '../../../model/config/refused.ts';
 import { kinds } from '../../../model/kinds/index.ts';
 import type { Kind } from '../../../model/kinds/kind.ts';
-import { standInText } from '../../../model/refused.ts';
 
 const redacted = '[redacted]';
 /** The whole object once more, its data included. */

@@ -6,11 +6,11 @@
  * read.
  */
 import { hash } from 'node:crypto';
-import type { Config, ConfigKey, StandsFor } from './config/config.ts';
-import { kindNamed } from './config/envelope.ts';
-import { isObject } from './fields/decode.ts';
-import { isNamespace, isObjectName } from './fields/names.ts';
-import { closings } from './kinds/closed.ts';
+import { isObject } from '../fields/decode.ts';
+import { isNamespace, isObjectName } from '../fields/names.ts';
+import { closings } from '../kinds/closed.ts';
+import type { Config, ConfigKey, StandsFor } from './config.ts';
+import { kindNamed } from './envelope.ts';
 
 interface Place {
   readonly file: string;
