@@ -15,9 +15,9 @@ import {
   serviceRegistryMachine,
 } from '../../machines/discovery/service-registry.machine.ts';
 import { problemText } from '../model/config/problem.ts';
-import type { Recorder } from '../runtime/actors/actor-system.ts';
 import { boundedLogger } from '../runtime/bounded-log.ts';
 import type { Logger } from '../runtime/log.ts';
+import type { Recorder } from '../runtime/trace/recorder.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
 import { faultLog } from '../runtime/uncaught.ts';
 import { adsEffect } from './ads/ads-effect.ts';

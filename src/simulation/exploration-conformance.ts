@@ -3,7 +3,7 @@ import { type Departure, TraceChecker } from '../debugger/check/check.ts';
 import { formatDeparture } from '../debugger/check/report-text.ts';
 import type { Diagram } from '../debugger/diagram/diagram.ts';
 import type { Choice, Violation, World } from '../debugger/explore/world.ts';
-import { createRecorder, type Recorder } from '../runtime/actors/actor-system.ts';
+import { createRecorder, type Recorder } from '../runtime/trace/recorder.ts';
 
 export interface ConformanceOptions {
   /**

@@ -1,6 +1,6 @@
 /** What happened to one machine, step by step, as its trace tells. */
 import type { AnyEventObject } from 'xstate';
-import type { Recorder } from '../../src/runtime/actors/actor-system.ts';
+import type { Recorder } from '../../src/runtime/trace/recorder.ts';
 import { timerName } from '../../src/runtime/trace/statechart.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 

@@ -5,7 +5,7 @@ import { type Actor, createActor, fromCallback, setup } from 'xstate';
 import type { ClientsPush, ClientsServed, ProxiesServe } from '../../machines/discovery/protocol.ts';
 import { maxChanges } from '../../machines/discovery/push-line.ts';
 import { pushQueueMachine } from '../../machines/discovery/push-queue.machine.ts';
-import { stateName } from '../../src/runtime/actors/actor-system.ts';
+import { stateName } from '../../src/runtime/trace/statechart.ts';
 
 /** The queue beside its server, as under `discovery`. */
 class QueueWorld {

@@ -21,8 +21,10 @@ import {
   DiscoveryRequestSchema,
   DiscoveryResponseSchema,
 } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { createRecorder, startRoot, stateName } from '../../src/runtime/actors/actor-system.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { type Logger, silentLogger } from '../../src/runtime/log.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import { stateName } from '../../src/runtime/trace/statechart.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { ScriptedSource } from './scripted-source.ts';
 import { VirtualClock } from './virtual-clock.ts';

@@ -10,7 +10,8 @@ import type { EnvoyAnswered, EnvoyAsk, ProbeLook, ProcessSignal, Signal } from '
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
-import { createRecorder, startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { VirtualClock } from './virtual-clock.ts';
 

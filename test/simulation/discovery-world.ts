@@ -30,7 +30,10 @@ import {
   serviceRegistryMachine,
 } from '../../machines/discovery/service-registry.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
-import { actorName, createRecorder, startRoot, stateName } from '../../src/runtime/actors/actor-system.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { actorName } from '../../src/runtime/trace/known-actors.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import { stateName } from '../../src/runtime/trace/statechart.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { VirtualClock } from './virtual-clock.ts';
 

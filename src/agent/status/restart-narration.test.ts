@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
-import { createRecorder } from '../../runtime/actors/actor-system.ts';
 import { narrate } from '../../runtime/actors/narrate.ts';
 import { createLogger } from '../../runtime/log.ts';
+import { createRecorder } from '../../runtime/trace/recorder.ts';
 import { tellRestart } from './restart-narration.ts';
 
 function told(...events: (RestartDecided | RestartEnded)[]): string[] {

@@ -20,7 +20,7 @@ import { type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoin
 import type { AdminClient } from '../admin/admin-client.ts';
 import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
 import { LackingListeners } from '../admin/refused-listeners.ts';
-import { askServingEnvoy, type EnvoyRun, type ServingPorts } from '../admin/serving-envoy.ts';
+import { askServingEnvoy, type EnvoyRun, type ServingPorts } from '../envoy/serving-envoy.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
 
 export interface StatusServerEnvironment {

@@ -1,12 +1,12 @@
 /** What a program tells of itself: flags for the trace file and the debugger, and what they ask for. */
 import type { Command } from 'commander';
 import type { AnyStateMachine } from 'xstate';
-import { createRecorder, type Recorder } from '../../runtime/actors/actor-system.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { SinkListener } from '../../runtime/line-sink.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { chooseRunDir } from '../../runtime/run-dir.ts';
 import { type DebuggerMode, debuggerModes } from '../../runtime/trace/debugger-access.ts';
+import { createRecorder, type Recorder } from '../../runtime/trace/recorder.ts';
 import type { TraceSink } from '../../runtime/trace/trace.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { type TraceFile, traceFile } from '../../runtime/trace/trace-file.ts';

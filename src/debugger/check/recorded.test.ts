@@ -1,7 +1,8 @@
 /** What the recorder writes of real actors is what diagrams speak about. */
 import { expect, test } from 'vitest';
 import { assign, fromPromise, sendParent, sendTo, setup } from 'xstate';
-import { createRecorder, startRoot, whenDone } from '../../runtime/actors/actor-system.ts';
+import { startRoot, whenDone } from '../../runtime/actors/actor-system.ts';
+import { createRecorder } from '../../runtime/trace/recorder.ts';
 import { parseDiagram } from '../diagram/parse.ts';
 import { TraceChecker } from './check.ts';
 

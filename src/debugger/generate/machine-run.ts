@@ -9,8 +9,8 @@ import {
   type InspectionEvent,
   setup,
 } from 'xstate';
-import { stateName } from '../../runtime/actors/actor-system.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { stateName } from '../../runtime/trace/statechart.ts';
 import { settle } from '../explore/scripted-effect.ts';
 import { isStandIn } from './stand-ins.ts';
 import type { Expectation, Step } from './suite.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { assign, createActor, setup } from 'xstate';
 import { startLimiterMachine } from '../../../machines/agent/start-limiter.machine.ts';
-import { createRecorder } from '../../runtime/actors/actor-system.ts';
+import { createRecorder } from '../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { traceFile } from '../../runtime/trace/trace-file.ts';
 import { TraceState } from '../../runtime/trace/trace-state.ts';

@@ -10,7 +10,7 @@ import {
   setup,
   spawnChild,
 } from 'xstate';
-import { createRecorder } from '../../runtime/actors/actor-system.ts';
+import { createRecorder } from '../../runtime/trace/recorder.ts';
 import type { TraceHeader, TraceLine, TraceRecord } from '../../runtime/trace/trace.ts';
 import { type ReplayReport, replay } from './replay.ts';
 

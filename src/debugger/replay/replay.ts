@@ -3,7 +3,7 @@
  * what they do is compared with what they did then, record by record.
  */
 import type { AnyStateMachine } from 'xstate';
-import { createRecorder } from '../../runtime/actors/actor-system.ts';
+import { createRecorder } from '../../runtime/trace/recorder.ts';
 import { recordRedactor } from '../../runtime/trace/redact.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { differingField } from './compare-records.ts';

@@ -7,8 +7,9 @@ import {
   createActor,
   type InspectionEvent,
 } from 'xstate';
-import { actorName, type Recorder } from '../../runtime/actors/actor-system.ts';
 import { relay } from '../../runtime/actors/relay.ts';
+import { actorName } from '../../runtime/trace/known-actors.ts';
+import type { Recorder } from '../../runtime/trace/recorder.ts';
 import { isMachine } from '../../runtime/trace/statechart.ts';
 import { settle } from '../explore/scripted-effect.ts';
 import { RecordedTimers } from './recorded-timers.ts';

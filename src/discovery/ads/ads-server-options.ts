@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate';
-import type { Recorder } from '../../runtime/actors/actor-system.ts';
 import type { Logger } from '../../runtime/log.ts';
+import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { AdsLimits } from './ads-limits.ts';
 import type { AdsObserver } from './ads-observer.ts';
 import type { Authenticator } from './authentication.ts';

@@ -3,8 +3,8 @@ import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, endpointType, listenerType } from '../../../machines/discovery/ads-types.ts';
 import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
-import { createRecorder } from '../../runtime/actors/actor-system.ts';
 import { silentLogger } from '../../runtime/log.ts';
+import { createRecorder } from '../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { createAdsServer } from './ads-server.ts';
 

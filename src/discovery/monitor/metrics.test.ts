@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type GivenPlane, givenPlane } from '../../../test/fixtures/given-plane.ts';
 import { clusterType, endpointType } from '../../networking/index.ts';
-import type { Recorder } from '../../runtime/actors/actor-system.ts';
+import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { DiscoveryMetrics } from './metrics.ts';
 

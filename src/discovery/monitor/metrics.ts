@@ -2,7 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
 import { policiesWithoutProvider } from '../../networking/index.ts';
-import type { Recorder } from '../../runtime/actors/actor-system.ts';
+import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { UncaughtOrigin } from '../../runtime/uncaught.ts';
 import type { EncodedCache } from '../push/encoded-cache.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';

@@ -1,5 +1,5 @@
 /** Why the control plane is not ready, for a person who asks. */
-import type { Recorder } from '../../runtime/actors/actor-system.ts';
+import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
 /** Follows the chart of `discovery`: the name of its state is what it waits for. */

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { assign, type createActor, fromCallback, fromPromise, not, sendParent, sendTo, setup, stateIn } from 'xstate';
+import { actorName } from '../trace/known-actors.ts';
+import { createRecorder, type RecorderOptions } from '../trace/recorder.ts';
+import { stateName } from '../trace/statechart.ts';
 import type { TraceHeader, TraceLine, TraceRecord, TraceSink } from '../trace/trace.ts';
-import { actorName, createRecorder, type RecorderOptions, startRoot, stateName } from './actor-system.ts';
+import { startRoot } from './actor-system.ts';
 
 const lamp = setup({
   types: { context: {} as { turns: number }, input: {} as { watts: number } },

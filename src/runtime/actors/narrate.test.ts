@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createLogger } from '../log.ts';
-import { createRecorder } from './actor-system.ts';
+import { createRecorder } from '../trace/recorder.ts';
 import { narrate } from './narrate.ts';
 
 function narrated(outputLevel = 'default:info'): { recorder: ReturnType<typeof createRecorder>; lines: string[] } {

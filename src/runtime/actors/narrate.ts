@@ -1,9 +1,9 @@
 /** Tells in the log what the statecharts do: one line for each transition, and one for each thing that went wrong. */
 
 import type { Logger } from '../log.ts';
+import type { Recorder } from '../trace/recorder.ts';
 import { redactor } from '../trace/redact.ts';
 import type { TraceRecord } from '../trace/trace.ts';
-import type { Recorder } from './actor-system.ts';
 
 export interface Narration {
   /** Actors whose transitions are told at debug level only: the many that are alike. */

@@ -2,7 +2,7 @@
  * A machine's definition as data: what a trace carries, so that it can be drawn and read years later without the code
  * that wrote it (`docs/trace-format.md`).
  */
-import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition, StateValue } from 'xstate';
 
 /** Flat: parents, targets and what a trace has taken are numbers of places in these lists. */
 export interface Statechart {
@@ -182,4 +182,17 @@ function guardInWords(guard: unknown): string {
   // A bundler may have numbered the name.
   const how = guard.name.replace(/\d+$/, '');
   return how === 'not' ? `not ${words[0]}` : words.join(` ${how} `);
+}
+
+/** `serving.settled`; the paths of parallel regions joined with ` | `, in the order of the definition. */
+export function stateName(value: StateValue | undefined): string {
+  return value === undefined ? '' : leavesOf(value).join(' | ');
+}
+
+function leavesOf(value: StateValue): string[] {
+  if (typeof value === 'string') return [value];
+  return Object.entries(value).flatMap(([state, inner]) => {
+    const leaves = inner === undefined ? [] : leavesOf(inner);
+    return leaves.length === 0 ? [state] : leaves.map((leaf) => `${state}.${leaf}`);
+  });
 }

@@ -1,7 +1,7 @@
 /** What an exploration keeps beside the actors, the host and the time: what was asked of the agent, and who waits for an answer. */
 import type { AnyActorRef } from 'xstate';
 import type { Violation } from '../../debugger/explore/world.ts';
-import { stateName } from '../../runtime/actors/actor-system.ts';
+import { stateName } from '../../runtime/trace/statechart.ts';
 import type { Bounds } from './exploration-bounds.ts';
 import type { ServingAdmin } from './simulated-host.ts';
 import type { Generation } from './simulated-process.ts';

@@ -8,7 +8,7 @@ import type { AdminUse, EnvoyAsk, ProcessSignal, ReadinessAnswer } from '../../.
 import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
-import { stateName } from '../../runtime/actors/actor-system.ts';
+import { stateName } from '../../runtime/trace/statechart.ts';
 import { type Bounds, type ExplorationOptions, explorationBaseIds, explorationSettings } from './exploration-bounds.ts';
 import { choicesIn, happenings, isSeen, isTrigger, natureNames } from './exploration-choices.ts';
 import { type EffectWorld, type ScriptedAgent, worldOf } from './exploration-effects.ts';

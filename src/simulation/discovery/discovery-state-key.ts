@@ -2,7 +2,7 @@
 import type { AnyActorRef } from 'xstate';
 import type { Line } from '../../../machines/discovery/push-line.ts';
 import type { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
-import { stateName } from '../../runtime/actors/actor-system.ts';
+import { stateName } from '../../runtime/trace/statechart.ts';
 import type { PushWorldState } from './discovery-state.ts';
 
 /** What says only how things came to be, or what people are told. */

@@ -4,7 +4,7 @@ import type { ConfigChange, ConfigKeyText, ConfigProblem, PushOrder } from '../.
 import { parseConfigKey } from '../../../model/config/config.ts';
 import { kubernetesKinds } from '../../../model/kinds/kubernetes/index.ts';
 import type { ServiceRegistry } from '../../../model/services/service-registry.ts';
-import type { Recorder } from '../../../runtime/actors/actor-system.ts';
+import type { Recorder } from '../../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../../runtime/trace/trace.ts';
 import type { MeshState } from '../../push/mesh-state.ts';
 import { Distribution, labelled, Tally } from './cheap-metrics.ts';

@@ -1,8 +1,8 @@
 /** Asks the Envoy that serves whether it does: by its admin interface, or without one. */
 import { get } from 'node:http';
 import type { EnvoyAnswered, EnvoyAsk } from '../../../machines/agent/protocol.ts';
-import type { ProcessTable } from '../envoy/process-table.ts';
-import { type AdminClient, connectionProblem } from './admin-client.ts';
+import { type AdminClient, connectionProblem } from '../admin/admin-client.ts';
+import type { ProcessTable } from './process-table.ts';
 
 export interface ServingPorts {
   readonly host: string;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../../test/fixtures/real-envoy.ts';
-import { createAdminClient } from './admin-client.ts';
+import { createAdminClient } from '../admin/admin-client.ts';
 import { askServingEnvoy, type ServingPorts } from './serving-envoy.ts';
 
 const run = { epoch: 0, baseId: 7 };

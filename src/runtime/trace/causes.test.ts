@@ -1,8 +1,8 @@
 /** What led to what, as a recorder tells it: a replay finds by it what came while a machine was at work. */
 import { expect, test } from 'vitest';
 import { type AnyActorRef, type AnyStateMachine, assign, createActor, sendParent, sendTo, setup } from 'xstate';
-import type { TraceRecord } from '../trace/trace.ts';
-import { createRecorder } from './actor-system.ts';
+import { createRecorder } from './recorder.ts';
+import type { TraceRecord } from './trace.ts';
 
 function recordsOf(machine: AnyStateMachine, drive: (root: AnyActorRef) => void = () => {}): TraceRecord[] {
   const records: TraceRecord[] = [];

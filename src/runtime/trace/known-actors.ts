@@ -1,0 +1,79 @@
+/** What a recorder knows of the actors that it records. */
+import type { AnyActorRef, AnyStateMachine, StateValue } from 'xstate';
+import { isMachine } from './statechart.ts';
+
+/** One actor. */
+export interface KnownActor {
+  readonly name: string;
+  readonly machine: AnyStateMachine | undefined;
+  readonly spawned: number;
+  /** It has done what its start led to. */
+  begun: boolean;
+  /** What its parent stops it for: an actor that is at work ends later. */
+  stoppedFor?: Cause & { readonly during?: number };
+  state: string;
+  value: StateValue | undefined;
+  /** As it was when it was recorded last. */
+  context: unknown;
+  /** Delivered and not yet done with, in the order of delivery: the first is what the actor is at. */
+  readonly inbox: { readonly event: object; readonly seq: number }[];
+}
+
+/** The number of the record that something answers; absent where nothing in the trace is its cause. */
+export interface Cause {
+  readonly cause?: number;
+}
+
+export class KnownActors {
+  readonly #known = new WeakMap<AnyActorRef, KnownActor>();
+
+  /** @param spawned the number of its record; 0 where it was not recorded */
+  add(ref: AnyActorRef, spawned: number): KnownActor {
+    const made: KnownActor = {
+      name: actorName(ref),
+      machine: machineOf(ref),
+      spawned,
+      begun: false,
+      state: '',
+      value: undefined,
+      context: undefined,
+      inbox: [],
+    };
+    this.#known.set(ref, made);
+    return made;
+  }
+
+  of(ref: AnyActorRef): KnownActor {
+    return this.#known.get(ref) ?? this.add(ref, 0);
+  }
+
+  /** What a chart is at: the answer to it is recorded with its number. An effect does what it does in its own time. */
+  causeOf(ref: AnyActorRef | undefined): Cause {
+    const sender = ref === undefined ? undefined : this.#known.get(ref);
+    if (sender?.machine === undefined) return {};
+    // At rest it does nothing; what it had sent with a delay has no cause in the trace.
+    const cause = sender.inbox[0]?.seq ?? (sender.begun ? 0 : sender.spawned);
+    return cause === 0 ? {} : { cause };
+  }
+}
+
+/** Forgets an event that an actor has reacted to, and those before it that it will never get to. */
+export function doneWith(actor: KnownActor, event: object): void {
+  actor.begun = true;
+  const at = actor.inbox.findIndex((delivered) => delivered.event === event);
+  if (at >= 0) actor.inbox.splice(0, at + 1);
+}
+
+/**
+ * An actor's stable name. A machine's actor is known by its id (`supervisor`, `epoch-3`, `ads-connection-17`); an effect
+ * by its parent's name and its own (`epoch-3/process`). XState's session id counts per process and is never used.
+ */
+export function actorName(ref: AnyActorRef): string {
+  const parent = ref._parent;
+  return parent === undefined || machineOf(ref) !== undefined ? ref.id : `${actorName(parent)}/${ref.id}`;
+}
+
+export function machineOf(ref: AnyActorRef): AnyStateMachine | undefined {
+  const { logic } = ref as AnyActorRef & { logic?: unknown };
+  return isMachine(logic) ? logic : undefined;
+}

@@ -1,0 +1,104 @@
+/** Turns XState's inspection events into trace records: a file for each kind of record is in `records/`. */
+import type { AnyActorRef, InspectionEvent } from 'xstate';
+import { messageOf } from '../errors.ts';
+import { doneWith, KnownActors } from './known-actors.ts';
+import { recordDelivery } from './records/delivery.ts';
+import { recordAction } from './records/effect.ts';
+import { EndRecords } from './records/end.ts';
+import type { Recording } from './records/recording.ts';
+import { recordSpawn } from './records/spawn.ts';
+import { type MachineState, recordStep } from './records/step.ts';
+import type { TraceBody, TracedEvent, TraceRecord } from './trace.ts';
+import { TraceOutputs, type TraceOutputsOptions } from './trace-outputs.ts';
+
+/** Milliseconds since an origin that never moves backwards. */
+export type MonotonicClock = () => number;
+
+export interface Recorder {
+  /** Goes into `createActor(..., { inspect })` of every root actor of the program. */
+  inspect: (event: InspectionEvent) => void;
+  /** For what no inspection event tells: a process table's sweep, a dropped connection. */
+  record: (body: TraceBody) => void;
+  /** Calls back with every record; returns how to stop that. Observers must not throw. */
+  observe: (observer: (record: TraceRecord) => void) => () => void;
+  close: () => void;
+}
+
+export interface RecorderOptions extends TraceOutputsOptions {
+  readonly now?: MonotonicClock;
+}
+
+export function createRecorder(options: RecorderOptions): Recorder {
+  const now = options.now ?? monotonic();
+  const outputs = new TraceOutputs(options);
+  const observers = new Set<(record: TraceRecord) => void>();
+  let seq = 0;
+
+  const record = (body: TraceBody): number => {
+    const line: TraceRecord = { seq: ++seq, t: Math.round(now() * 1000) / 1000, ...body };
+    // Observers see what passed; what leaves for a file or a viewer is made safe first.
+    outputs.write(line);
+    for (const observer of observers) observer(line);
+    return line.seq;
+  };
+  return {
+    inspect: inspectorOf({ actors: new KnownActors(), omitted: new Set(options.omits), record }),
+    record,
+    observe(observer) {
+      observers.add(observer);
+      return () => observers.delete(observer);
+    },
+    close: () => outputs.close(),
+  };
+}
+
+function inspectorOf(recording: Recording): (event: InspectionEvent) => void {
+  const ends = new EndRecords();
+  const inspect = (event: InspectionEvent): void => {
+    const ref = event.actorRef as AnyActorRef;
+    switch (event.type) {
+      case '@xstate.actor':
+        recordSpawn(recording, ref);
+        break;
+      case '@xstate.event': {
+        const { type } = event.event;
+        const from = event.sourceRef as AnyActorRef | undefined;
+        // What a promise tells itself; its parent hears of it by xstate.done.actor.
+        if (type.startsWith('xstate.promise.')) break;
+        // XState tells of the end of an actor only when its parent has reacted to it: told here, the end comes before that.
+        if (from !== undefined && isEnd(type) && !recording.omitted.has(type))
+          ends.record(recording, from, from.getSnapshot());
+        recordDelivery(recording, ref, from, event.event as TracedEvent);
+        break;
+      }
+      case '@xstate.microstep':
+        recordStep(recording, ref, event.snapshot as MachineState, event.event.type, event._transitions);
+        break;
+      case '@xstate.action':
+        recordAction(recording, ref, event.action);
+        break;
+      case '@xstate.snapshot':
+        recordStep(recording, ref, event.snapshot as MachineState, event.event.type, []);
+        doneWith(recording.actors.of(ref), event.event);
+        ends.record(recording, ref, event.snapshot);
+        break;
+    }
+  };
+  return (event) => {
+    // A throw in here would come out of somebody's actor.send().
+    try {
+      inspect(event);
+    } catch (error) {
+      process.emitWarning(`trace: ${messageOf(error)}`);
+    }
+  };
+}
+
+function isEnd(type: string): boolean {
+  return /^xstate\.(done|error)\.actor\./.test(type);
+}
+
+function monotonic(): MonotonicClock {
+  const origin = performance.now();
+  return () => performance.now() - origin;
+}

@@ -1,0 +1,41 @@
+import type { AnyActorRef } from 'xstate';
+import { timerName } from '../statechart.ts';
+import type { TracedEvent } from '../trace.ts';
+import type { Recording } from './recording.ts';
+
+/** An event has come into an actor's inbox, or a timer of its own has gone off. */
+export function recordDelivery(
+  { actors, omitted, record }: Recording,
+  to: AnyActorRef,
+  from: AnyActorRef | undefined,
+  event: TracedEvent,
+): void {
+  const receiver = actors.of(to);
+  if (event.type === 'xstate.init') {
+    // Its parent may have sent it something before it began; it begins first.
+    if (receiver.machine !== undefined) receiver.inbox.unshift({ event, seq: receiver.spawned });
+    return;
+  }
+  if (omitted.has(event.type)) {
+    if (receiver.machine !== undefined) receiver.inbox.push({ event, seq: 0 });
+    return;
+  }
+  const timer = timerName(event.type);
+  if (timer !== undefined) {
+    receiver.inbox.push({ event, seq: record({ kind: 'timer', actor: receiver.name, timer }) });
+    return;
+  }
+  const delivered = record({
+    kind: 'event',
+    from: from === undefined ? 'outside' : actors.of(from).name,
+    to: receiver.name,
+    event: plain(event),
+    ...actors.causeOf(from),
+  });
+  if (receiver.machine !== undefined) receiver.inbox.push({ event, seq: delivered });
+}
+
+/** An error in an event is an Error object, which JSON shows as `{}`: keep its message. */
+function plain(event: TracedEvent): TracedEvent {
+  return event.error instanceof Error ? { ...event, error: event.error.message } : event;
+}

@@ -1,0 +1,48 @@
+import type { AnyActorRef } from 'xstate';
+import type { KnownActor } from '../known-actors.ts';
+import { timerName } from '../statechart.ts';
+import type { Recording } from './recording.ts';
+
+/** A chart's action: what it has done outside, a timer that it has started, a child that it stops. */
+export function recordAction(
+  recording: Recording,
+  ref: AnyActorRef,
+  { type, params }: { type: string; params?: unknown },
+): void {
+  const { actors, record } = recording;
+  if (!type.startsWith('xstate.')) {
+    record({
+      kind: 'effect',
+      actor: actors.of(ref).name,
+      effect: type,
+      ...(params !== undefined && { params }),
+      ...actors.causeOf(ref),
+    });
+    return;
+  }
+  if (type === 'xstate.stopChild' && params !== undefined) noteStopOrder(recording, params as AnyActorRef, ref);
+  if (type === 'xstate.raise') recordTimer(recording, ref, params as Raised);
+}
+
+interface Raised {
+  readonly event: { readonly type: string };
+  /** Milliseconds. */
+  readonly delay?: number;
+}
+
+function recordTimer({ actors, record }: Recording, ref: AnyActorRef, { event, delay }: Raised): void {
+  const timer = timerName(event.type);
+  if (timer === undefined || delay === undefined) return;
+  const actor = actors.of(ref);
+  // xstate.after.<delay>.<the state's id>
+  const stateId = event.type.slice(`xstate.after.${timer}.`.length);
+  const state = actor.machine?.getStateNodeById(stateId).path.join('.') ?? '';
+  record({ kind: 'timer-started', actor: actor.name, timer, state, ms: delay, ...actors.causeOf(ref) });
+}
+
+/** The stop itself is recorded when it has happened. */
+function noteStopOrder({ actors }: Recording, child: AnyActorRef, by: AnyActorRef): void {
+  const stopped: KnownActor = actors.of(child);
+  const during = stopped.inbox[0]?.seq ?? 0;
+  stopped.stoppedFor = { ...actors.causeOf(by), ...(during > 0 && { during }) };
+}

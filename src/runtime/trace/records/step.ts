@@ -1,0 +1,60 @@
+import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition, StateValue } from 'xstate';
+import { stateName, transitionNumbers } from '../statechart.ts';
+import { changesOf } from '../trace-state.ts';
+import type { Recording } from './recording.ts';
+
+/** What a step changes. */
+export interface MachineState {
+  readonly value?: StateValue;
+  readonly context?: unknown;
+}
+
+/** A chart has taken transitions, has another state or another context; one that is as it was is not recorded. */
+export function recordStep(
+  { actors, omitted, record }: Recording,
+  ref: AnyActorRef,
+  snapshot: MachineState,
+  on: string,
+  transitions: readonly AnyTransitionDefinition[],
+): void {
+  const actor = actors.of(ref);
+  if (actor.machine === undefined) return;
+  const sameStates = isSameValue(snapshot.value, actor.value);
+  if (sameStates && (snapshot.context === actor.context || omitted.has(on)) && transitions.length === 0) return;
+  const to = sameStates ? actor.state : stateName(snapshot.value);
+  const from = actor.state;
+  actor.value = snapshot.value;
+  if (to === from && omitted.has(on)) return;
+  const change = changesOf(actor.context, snapshot.context);
+  const taken = takenNumbers(actor.machine, transitions);
+  if (to === from && change.length === 0 && taken.length === 0) return;
+  actor.state = to;
+  actor.context = snapshot.context;
+  const step = {
+    actor: actor.name,
+    on,
+    ...actors.causeOf(ref),
+    ...(taken.length > 0 && { taken }),
+    ...(change.length > 0 && { change }),
+  };
+  record(to === from ? { kind: 'step', ...step } : { kind: 'transition', from, to, ...step });
+}
+
+/** XState makes a new value for each step: most are the same. */
+function isSameValue(a: StateValue | undefined, b: StateValue | undefined): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object') return false;
+  // A state has its regions, or one of its states: as many keys, or others.
+  for (const state in a) if (!isSameValue(a[state], b[state])) return false;
+  return true;
+}
+
+/** Transitions that do something: what a chart says that it ignores is none. */
+function takenNumbers(machine: AnyStateMachine, transitions: readonly AnyTransitionDefinition[]): number[] {
+  if (transitions.length === 0) return [];
+  const numbers = transitionNumbers(machine);
+  return transitions.flatMap((transition) => {
+    if (transition.target === undefined && transition.actions.length === 0) return [];
+    return numbers.get(transition) ?? [];
+  });
+}
