@@ -258,6 +258,8 @@ export type EnvoyAnswered = {
 };
 /** status → status/http. The answer to a readiness call. */
 export type ReadinessAnswer = { type: 'readiness.answer'; request: number; ready: boolean; reason: string };
+/** Within status. The call that was open is answered. */
+export type ReadinessSettled = { type: 'readiness.settled' };
 
 /** What an epoch tells its supervisor. */
 export type EpochReport =

@@ -37,8 +37,6 @@ export interface StatusServerEnvironment {
 
 type Report = HttpListening | HttpFailed | ReadinessAsked | EnvoyAnswered | QuitRequested;
 
-/** A readiness call that the status actor does not answer in this time is answered "not ready". */
-const answerLimitMs = 5_000;
 /** Between two lines of the log that say the same of readiness: anybody may ask as often as they like. */
 const sayAgainMs = 10_000;
 const textFormat = 'text/plain; version=0.0.4; charset=utf-8';
@@ -69,9 +67,7 @@ class StatusEndpoint {
   /** Connections that end with this server; those of debuggers last as long as the program. */
   readonly #sockets = new Set<Socket>();
   /** Readiness calls that wait for the status actor's word: who asks meanwhile waits for the same one. */
-  #waiting:
-    | { readonly request: number; readonly responses: ServerResponse[]; readonly limit: NodeJS.Timeout }
-    | undefined;
+  #waiting: { readonly request: number; readonly responses: ServerResponse[] } | undefined;
   /** Envoy's metrics, while they are being asked for. */
   #scraping: Promise<Buffer> | undefined;
   /** That of the serving epoch. */
@@ -133,8 +129,7 @@ class StatusEndpoint {
   }
 
   #answerWaiting(status: number): void {
-    const { responses = [], limit } = this.#waiting ?? {};
-    clearTimeout(limit);
+    const { responses = [] } = this.#waiting ?? {};
     this.#waiting = undefined;
     for (const response of responses) send(response, status, '');
   }
@@ -191,12 +186,7 @@ class StatusEndpoint {
       return;
     }
     const request = ++this.#requests;
-    const limit = setTimeout(
-      () =>
-        this.answer({ type: 'readiness.answer', request, ready: false, reason: `no answer in ${answerLimitMs} ms` }),
-      answerLimitMs,
-    );
-    this.#waiting = { request, responses: [response], limit };
+    this.#waiting = { request, responses: [response] };
     this.#report({ type: 'readiness.asked', request });
   }
 

@@ -44,8 +44,10 @@ test('an answer of the admin port that comes during a hand-over is the child’s
   const world = await AgentWorld.serving();
   world.answersLate = true;
   world.envoyLive = false;
+  world.changeFiles('digest-1');
+  await world.pass(9_000);
   await world.ask();
-  await world.certificate('digest-1');
+  await world.pass(1_000);
   world.answer();
   expect(world.readiness).toEqual([]);
   world.answer();
@@ -96,6 +98,36 @@ test('an answer of an Envoy that has ended meanwhile does not count', async () =
   await ends(world, world.newest(), crashed);
   world.answer();
   expect(world.readiness).toEqual([{ ready: false, reason: 'Envoy ended' }]);
+});
+
+test('an Envoy that says nothing for five seconds is not ready, and its word counts no more when it comes', async () => {
+  const world = await AgentWorld.serving();
+  world.answersLate = true;
+  await world.ask();
+  const late = world.answer;
+  await world.pass(4_999);
+  expect(world.readiness).toEqual([]);
+  await world.pass(1);
+  const silent = { ready: false, reason: 'no answer in 5000 ms' };
+  expect(world.readiness).toEqual([silent]);
+  await world.ask();
+  late();
+  expect(world.readiness).toEqual([silent]);
+  world.answer();
+  expect(world.readiness).toEqual([silent, ready]);
+});
+
+test('the five seconds go on when another Envoy serves meanwhile', async () => {
+  const world = await AgentWorld.serving();
+  world.answersLate = true;
+  world.changeFiles('digest-1');
+  await world.pass(7_000);
+  await world.ask();
+  await world.pass(4_999);
+  expect(world.events('handover.began')).toHaveLength(1);
+  expect(world.readiness).toEqual([]);
+  await world.pass(1);
+  expect(world.readiness).toEqual([{ ready: false, reason: 'no answer in 5000 ms' }]);
 });
 
 test('an answer that comes when the agent stops does not count', async () => {
