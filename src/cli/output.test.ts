@@ -47,6 +47,12 @@ function manyMistakes(count: number): string {
   return path;
 }
 
+function folderWith(text: string): string {
+  const path = folder();
+  writeFileSync(join(path, 'mesh.yaml'), text);
+  return path;
+}
+
 async function serverOf(answer: string): Promise<number> {
   const server = createServer((_, response) => response.end(answer)).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -119,6 +125,21 @@ describe.each(programs)('%s', (program) => {
     closeSync(full);
     expect(status).toBe(run(['ignore', 'ignore', 'ignore'], 'no-such-command', '--nonsense').status);
   });
+});
+
+test.each([
+  ['what is wrong', [manyMistakes, 1]],
+  ['more than fits into a pipe', [manyMistakes, 3_000]],
+  ['that all is well', [() => folderWith('kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n'), 0]],
+] as const)('validate that cannot write %s does not say that there are mistakes', (_, [mesh, count]) => {
+  const full = openSync('/dev/full', 'w');
+  const { stderr, status } = spawnSync(bin('pilot-discovery'), ['validate', '--format', 'json', mesh(count)], {
+    stdio: ['ignore', full, 'pipe'],
+    encoding: 'utf8',
+  });
+  closeSync(full);
+  expect(stderr).toMatch(/^standard output cannot be written: ENOSPC.*\n$/);
+  expect(status).toBe(3);
 });
 
 test('the rest of a long answer is not computed for a reader that has what it wanted', () => {

@@ -6,7 +6,15 @@ import { openFile, openStandardStream } from './outlet.ts';
 /** For a log or a report whose reader is slow. Answers are waited for as long as somebody reads. */
 const lastWordsMs = 1_000;
 /** An answer could not be given. */
-const unanswered = 1;
+let unanswered: number | undefined;
+
+/**
+ * Gives a command whose code 1 has a meaning of its own another one for an answer that could not be written, whatever the
+ * answer was.
+ */
+export function exitUnansweredWith(code: number): void {
+  unanswered = code;
+}
 
 const living = new Set<LineSink>();
 
@@ -35,7 +43,7 @@ export function appendTo(path: string): LineSink {
 function endUnanswered(error: unknown): never {
   if (!isWithoutReader(error)) {
     standardError.write(`standard output cannot be written: ${messageOf(error)}\n`);
-    process.exitCode ||= unanswered;
+    process.exitCode = unanswered ?? (process.exitCode || 1);
   }
   process.exit();
 }

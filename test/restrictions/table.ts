@@ -200,6 +200,16 @@ const policyRows: readonly Row[] = [
       { lets: [{ path: '/a' }], keepsOut: [{ path: '/a/../secret' }, { path: '/secret' }] },
     ],
     ['without a slash', rule(to({ paths: ['a'] })), nobody('begin with /')],
+    [
+      'without a slash, denied',
+      { action: 'DENY', ...rule(to({ paths: ['admin'] })) },
+      { lets: [everything, { path: '/admin' }], keepsOut: [], warned: 'begin with /' },
+    ],
+    [
+      'with a query in it, denied',
+      { action: 'DENY', ...rule(to({ paths: ['/a?b=c'] })) },
+      { lets: [{ path: '/a?b=c' }, { path: '/a' }], keepsOut: [], warned: 'without the query' },
+    ],
     ['none of', rule(to({ notPaths: ['/a'] })), { lets: [{ path: '/b' }], keepsOut: [{ path: '/a' }] }],
   ),
   ...ofPolicy(
@@ -216,6 +226,11 @@ const policyRows: readonly Row[] = [
       { lets: [{ host: 'a.shop.test' }], keepsOut: [everything, { host: 'Shop.Test' }] },
     ],
   ),
+  ...ofPolicy('hosts', [
+    'denied, with its scheme',
+    { action: 'DENY', ...rule(to({ hosts: ['http://shop.test'] })) },
+    { ...everybody, warned: 'is no host' },
+  ]),
   ...ofPolicy(
     'ipBlocks',
     ['all addresses', rule(from({ ipBlocks: ['0.0.0.0/0'] })), everybody],
@@ -236,9 +251,33 @@ const policyRows: readonly Row[] = [
     // Nobody has shown a certificate: any is not none.
     ['any, in plaintext', rule(from({ principals: ['*'] })), nobody()],
     ['none of any, in plaintext', rule(from({ notPrincipals: ['*'] })), everybody],
+    // Silence would be taken for a match: a rule that denies keeps nobody out by it.
+    [
+      'denied, with its scheme',
+      { action: 'DENY', ...rule(from({ principals: ['spiffe://cluster.local/ns/shop/sa/web'] })) },
+      { ...everybody, warned: 'without spiffe://' },
+    ],
+    [
+      'denied, without a path',
+      { action: 'DENY', ...rule(from({ principals: ['web'] })) },
+      { ...everybody, warned: 'is no identity' },
+    ],
+    [
+      'denied, with its scheme, as a condition',
+      { action: 'DENY', ...rule(when({ key: 'source.principal', values: ['spiffe://cluster.local/ns/a/sa/b'] })) },
+      { ...everybody, warned: 'without spiffe://' },
+    ],
     ['denied any, in plaintext', { action: 'DENY', ...rule(from({ principals: ['*'] })) }, everybody],
   ),
-  ...ofPolicy('namespaces', ['any, in plaintext', rule(from({ namespaces: ['*'] })), nobody()]),
+  ...ofPolicy(
+    'namespaces',
+    ['any, in plaintext', rule(from({ namespaces: ['*'] })), nobody()],
+    [
+      'denied, with a capital letter',
+      { action: 'DENY', ...rule(from({ namespaces: ['Shop'] })) },
+      { ...everybody, warned: 'is no namespace' },
+    ],
+  ),
   ...ofPolicy('requestPrincipals', ['any, without a token', rule(from({ requestPrincipals: ['*'] })), nobody()]),
   ...ofPolicy(
     'selector',

@@ -7,7 +7,7 @@ import { type Validation, validateFiles } from '../../discovery/config/validate-
 import { type Problem, problemText } from '../../model/config/problem.ts';
 import { readMeshConfig } from '../../model/mesh/mesh-config.decode.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { standardError, standardOutput } from '../../runtime/standard-streams.ts';
+import { exitUnansweredWith, standardError, standardOutput } from '../../runtime/standard-streams.ts';
 
 interface ValidateFlags {
   readonly meshConfig?: string;
@@ -16,6 +16,8 @@ interface ValidateFlags {
 }
 
 const standardInput = '-';
+/** 1 says that objects are not valid. */
+const unwritten = 3;
 
 export interface CommandStreams {
   readonly out: (text: string) => void;
@@ -29,7 +31,8 @@ export function validateCommand(streams: CommandStreams = processStreams): Comma
     .description(
       'Says everything that is wrong with configuration files, as the control plane would find it: FILE:LINE:COLUMN, the ' +
         'object, its field, and what must be there. Warnings are about what is taken and has no effect.\n\n' +
-        'Exit code: 0 valid, 1 an object is not valid (with --strict: or there is a warning), 2 a file cannot be read.',
+        'Exit code: 0 valid, 1 an object is not valid (with --strict: or there is a warning), 2 a file cannot be read, ' +
+        '3 what is wrong cannot be written.',
     )
     .argument('<path...>', 'files, and directories of *.yaml at any depth; - is standard input')
     .option('--meshConfig <file>', 'a mesh configuration, checked too')
@@ -40,6 +43,7 @@ export function validateCommand(streams: CommandStreams = processStreams): Comma
       '\nExample:\n  pilot-discovery validate mesh/\n  kubectl get vs -o yaml | pilot-discovery validate -',
     )
     .action(async (paths: string[], flags: ValidateFlags) => {
+      exitUnansweredWith(unwritten);
       process.exitCode = await validate(paths, flags, streams);
     });
 }

@@ -114,28 +114,95 @@ const methods: ReadonlySet<string> = new Set([
   'TRACE',
 ]);
 
+type Suspicion = (value: string) => string | undefined;
+
+/** Identities are `TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT`; the scheme is put before them (principals.ts). */
+const ofPrincipal: Suspicion = (value) => {
+  if (value.startsWith('*')) return undefined;
+  if (/^spiffe:/i.test(value)) {
+    return `is no identity: write it without spiffe://, as ${JSON.stringify(value.replace(/^spiffe:\/*/i, ''))}`;
+  }
+  return value.includes('/') || value.endsWith('*')
+    ? undefined
+    : `is no identity: they are TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT, ${JSON.stringify(value)} is not`;
+};
+
+/** Kubernetes has no other namespaces (RFC 1123 labels). */
+const ofNamespace: Suspicion = (value) =>
+  /^[-a-z0-9*]+$/.test(value) ? undefined : 'is no namespace: they have lower-case letters, digits and "-" only';
+
+/** The part of an identity before its first slash, after the scheme. */
+const ofTrustDomain: Suspicion = (value) =>
+  value.includes('/') ? `is no trust domain: it has no slash, ${JSON.stringify(value)} does` : undefined;
+
+const ofMethod: Suspicion = (value) =>
+  !methods.has(value) && methods.has(value.toUpperCase())
+    ? `is no method: methods are written ${value.toUpperCase()}`
+    : undefined;
+
+/** Compared without what comes after them (spec/discovery.md §8.10). */
+const ofPath: Suspicion = (value) => {
+  if (!value.startsWith('/') && !value.startsWith('*')) {
+    return `is no path: all of them begin with /, ${JSON.stringify(value)} does not`;
+  }
+  return /[?#]/.test(value) ? 'is no path: they are compared without the query, and without ? and #' : undefined;
+};
+
+const ofHost: Suspicion = (value) =>
+  value.includes('/') ? `is no host: it has no scheme and no path, ${JSON.stringify(value)} has` : undefined;
+
+const ofSources: readonly (readonly [keyof AuthorizationSource, Suspicion])[] = [
+  ['principals', ofPrincipal],
+  ['notPrincipals', ofPrincipal],
+  ['namespaces', ofNamespace],
+  ['notNamespaces', ofNamespace],
+  ['trustDomains', ofTrustDomain],
+  ['notTrustDomains', ofTrustDomain],
+];
+
+const ofOperations: readonly (readonly [keyof AuthorizationOperation, Suspicion])[] = [
+  ['methods', ofMethod],
+  ['notMethods', ofMethod],
+  ['paths', ofPath],
+  ['notPaths', ofPath],
+  ['hosts', ofHost],
+  ['notHosts', ofHost],
+];
+
+const ofConditions: ReadonlyMap<string, Suspicion> = new Map([
+  ['source.principal', ofPrincipal],
+  ['source.namespace', ofNamespace],
+  ['source.trustDomain', ofTrustDomain],
+]);
+
 /** Values that no request has: a rule that allows lets nobody in by them, and one that denies keeps nobody out. */
-function unheardWarnings(operation: AuthorizationOperation, path: string): FieldError[] {
-  const valuesOf = (field: keyof AuthorizationOperation): { value: string; at: string }[] =>
-    (operation[field] ?? []).map((value, index) => ({ value, at: `${path}.${field}[${index}]` }));
-  return [
-    ...[...valuesOf('methods'), ...valuesOf('notMethods')]
-      .filter(({ value }) => !methods.has(value) && methods.has(value.toUpperCase()))
-      .map(({ value, at }) => ({ path: at, message: `is no method: methods are written ${value.toUpperCase()}` })),
-    ...[...valuesOf('paths'), ...valuesOf('notPaths')]
-      .filter(({ value }) => !value.startsWith('/') && !value.startsWith('*'))
-      .map(({ value, at }) => ({
-        path: at,
-        message: `is no path: all of them begin with /, ${JSON.stringify(value)} does not`,
-      })),
-  ];
+function unheardWarnings<T extends object>(
+  value: T,
+  path: string,
+  suspicions: readonly (readonly [keyof T & string, Suspicion])[],
+): FieldError[] {
+  return suspicions.flatMap(([field, suspicion]) =>
+    ((value[field] ?? []) as readonly string[]).flatMap((text, index) => {
+      const message = suspicion(text);
+      return message === undefined ? [] : [{ path: `${path}.${field}[${index}]`, message }];
+    }),
+  );
 }
 
 /** What is allowed and probably not meant. */
 export function authorizationPolicyWarnings(policy: AuthorizationPolicy): FieldError[] {
-  const unheard = policy.rules.flatMap(({ to = [] }, index) =>
-    to.flatMap((operation, at) => unheardWarnings(operation, `rules[${index}].to[${at}].operation`)),
-  );
+  const unheard = policy.rules.flatMap(({ from = [], to = [], when = [] }, index) => [
+    ...from.flatMap((source, at) => unheardWarnings(source, `rules[${index}].from[${at}].source`, ofSources)),
+    ...to.flatMap((operation, at) => unheardWarnings(operation, `rules[${index}].to[${at}].operation`, ofOperations)),
+    ...when.flatMap((condition, at) => {
+      const suspicion = ofConditions.get(condition.key);
+      if (suspicion === undefined) return [];
+      return unheardWarnings(condition, `rules[${index}].when[${at}]`, [
+        ['values', suspicion],
+        ['notValues', suspicion],
+      ]);
+    }),
+  ]);
   return [...unheard, ...reachWarnings(policy)];
 }
 

@@ -20,6 +20,11 @@ export function lineMistake(value: string): string | undefined {
   return /[\u0000\n\r]/.test(value) ? 'must be one line' : undefined;
 }
 
+/** The name of a file: none has a NUL (POSIX, Pathname), and what is before it would be another file's. */
+export const fileName: Decoder<string> = refine(name, (value, path) =>
+  mistakeAt(path, value.includes('\0') ? 'must be the name of a file, in which there is no NUL character' : undefined),
+);
+
 /** One mistake at a field, when there is one. */
 export function mistakeAt(path: string, message: string | undefined): FieldError[] {
   return message === undefined ? [] : [{ path, message }];

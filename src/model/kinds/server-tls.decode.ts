@@ -15,15 +15,15 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { checksClients, clientAuthority } from './client-authority.ts';
-import { mistakeAt, repetitions } from './field-rules.ts';
+import { fileName, mistakeAt, repetitions } from './field-rules.ts';
 import type { ServerTlsSettings, TlsCertificate } from './gateway.ts';
 
 const tlsVersions = ['TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'] as const;
 
 const certificate = struct<TlsCertificate>({
-  serverCertificate: required(name),
-  privateKey: required(name),
-  caCertificates: optional(name),
+  serverCertificate: required(fileName),
+  privateKey: required(fileName),
+  caCertificates: optional(fileName),
 });
 
 export const serverTls: Decoder<ServerTlsSettings> = refine(
@@ -33,10 +33,10 @@ export const serverTls: Decoder<ServerTlsSettings> = refine(
       'PASSTHROUGH',
     ),
     httpsRedirect: optional(boolean),
-    serverCertificate: optional(name),
-    privateKey: optional(name),
-    caCertificates: optional(name),
-    caCrl: optional(name),
+    serverCertificate: optional(fileName),
+    privateKey: optional(fileName),
+    caCertificates: optional(fileName),
+    caCrl: optional(fileName),
     credentialName: optional(name),
     credentialNames: optional(list(name)),
     caCertCredentialName: optional(name),

@@ -30,6 +30,15 @@ describe.each(places)('of a %s', (kind, at, spec) => {
     return found.map(({ path, message }) => `${path}: ${message}`);
   };
 
+  it('names of files have no NUL, before which another name would be read', () => {
+    const odd = String.raw`tlsCertificates: [{serverCertificate: "/c\0.pem", privateKey: /k}]`;
+    expect(mistakes(`mode: SIMPLE, ${odd}`).join()).toContain('in which there is no NUL');
+    expect(mistakes(String.raw`mode: MUTUAL, caCertificates: "/ca\0", ${pair}`).join()).toContain('no NUL');
+    expect(mistakes(`mode: SIMPLE, tlsCertificates: [{serverCertificate: "/a certificate", privateKey: /k}]`)).toEqual(
+      [],
+    );
+  });
+
   describe.each(['MUTUAL', 'OPTIONAL_MUTUAL'])('%s', (mode) => {
     it.each([
       ['certificates of files', pair],

@@ -25,7 +25,7 @@ import {
   text,
 } from '../fields/decode.ts';
 import { isIpAddress } from '../fields/names.ts';
-import { mistakeAt, repetitions } from './field-rules.ts';
+import { fileName, mistakeAt, repetitions } from './field-rules.ts';
 import { localityMistakes } from './locality-rules.ts';
 import type * as T from './traffic-policy.ts';
 import type { PortSelector } from './virtual-service.ts';
@@ -247,13 +247,13 @@ const outlierDetection = refine(writtenOutlierDetection, (outlier, path) =>
 export const clientTls: Decoder<T.ClientTlsSettings> = refine(
   struct<T.ClientTlsSettings>({
     mode: required(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'])),
-    clientCertificate: optional(name),
-    privateKey: optional(name),
-    ...restrictions({ caCertificates: optional(name), subjectAltNames: optional(list(name)) }),
+    clientCertificate: optional(fileName),
+    privateKey: optional(fileName),
+    ...restrictions({ caCertificates: optional(fileName), subjectAltNames: optional(list(name)) }),
     credentialName: optional(name),
     sni: optional(text),
     insecureSkipVerify: optional(boolean),
-    caCrl: optional(name),
+    caCrl: optional(fileName),
   }),
   clientTlsMistakes,
 );
