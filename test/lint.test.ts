@@ -10,7 +10,10 @@ import { packageRoot } from '../src/runtime/package-root.ts';
 function lint(file: string, text: string): { refused: boolean; output: string } {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-lint-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  for (const rules of ['biome.json', 'machines/no-randomness.grit', 'src/runtime/output-through-sinks.grit']) {
+  for (const rules of [
+    ...['biome.json', 'machines/no-randomness.grit'],
+    ...['src/runtime/output-through-sinks.grit', 'src/runtime/maps-for-foreign-keys.grit'],
+  ]) {
     cpSync(join(packageRoot(), rules), join(folder, rules), { recursive: true });
   }
   mkdirSync(dirname(join(folder, file)), { recursive: true });
@@ -51,6 +54,39 @@ describe('a machine', () => {
     ].join('\n');
     const { refused, output } = lint('machines/agent/new.machine.ts', text);
     expect(refused, output).toBe(false);
+  });
+});
+
+describe('keys that a stranger chose', () => {
+  test.each([
+    [
+      'a literal',
+      'export function f(key: string) {\n  const seen: Record<string, number> = {};\n  seen[key] = 1;\n  return seen;\n}\n',
+    ],
+    [
+      'a nested one',
+      'export function f() {\n  let seen: Record<string, Record<string, object>> = {};\n  seen = {};\n  return seen;\n}\n',
+    ],
+  ])('are not put into an object: %s', (_, text) => {
+    for (const file of ['src/discovery/new.ts', 'src/agent/new.ts', 'src/runtime/new.ts']) {
+      const { refused, output } = lint(file, text);
+      expect(refused, output).toBe(true);
+      expect(output).toContain('keys that a stranger chose go into a Map');
+    }
+  });
+
+  test('are in a Map; names of our own may be in an object', () => {
+    const text = [
+      'export const byName = new Map<string, number>();',
+      'export const table: Record<string, number> = { one: 1 };',
+      "export const known: Partial<Record<'a' | 'b', number>> = {};",
+      '',
+    ].join('\n');
+    expect(lint('src/discovery/new.ts', text).output).not.toContain('a stranger chose');
+    // What a test makes up is no stranger's.
+    expect(lint('src/discovery/new.test.ts', 'export const seen: Record<string, number> = {};\n').output).not.toContain(
+      'a stranger chose',
+    );
   });
 });
 

@@ -233,22 +233,22 @@ function switchOf(flag: string, value: string | boolean | undefined, byDefault: 
 
 /** `alias1=cluster1,alias2=cluster2`. */
 function parseAliases(text: string): Record<string, string> {
-  const aliases: Record<string, string> = {};
+  const aliases = new Map<string, string>();
   for (const item of text.split(',').filter(Boolean)) {
     const [alias = '', cluster = '', ...rest] = item.split('=');
     if (alias === '' || cluster === '' || rest.length > 0) {
       throw new ChartpilotError('FLAG_INVALID', `--clusterAliases: ${JSON.stringify(item)} is not ALIAS=CLUSTER`);
     }
-    const other = Object.entries(aliases).find(([, known]) => known === cluster)?.[0];
+    const other = [...aliases].find(([, known]) => known === cluster)?.[0];
     if (other !== undefined) {
       throw new ChartpilotError(
         'FLAG_INVALID',
         `--clusterAliases: cluster ${cluster} has two aliases, ${other} and ${alias}`,
       );
     }
-    aliases[alias] = cluster;
+    aliases.set(alias, cluster);
   }
-  return aliases;
+  return Object.fromEntries(aliases);
 }
 
 function duration(flag: string, text: string | undefined, defaultMs: number): number {

@@ -87,12 +87,12 @@ function collectFromEnvironment({ config, env }: NodeFacts): {
   labels: Record<string, string> | undefined;
   warnings: string[];
 } {
-  const values: Record<string, unknown> = {};
+  const values = new Map<string, unknown>();
   const warnings: string[] = [];
   let labels: Record<string, string> | undefined;
   for (const variables of [config.proxyMetadata, env]) {
     for (const [name, value] of Object.entries(variables)) {
-      if (name.startsWith(metaPrefix)) values[name.slice(metaPrefix.length)] = value;
+      if (name.startsWith(metaPrefix)) values.set(name.slice(metaPrefix.length), value);
     }
   }
   for (const [name, value] of Object.entries(env)) {
@@ -100,9 +100,9 @@ function collectFromEnvironment({ config, env }: NodeFacts): {
     const object = parseObject(value);
     if (typeof object === 'string') warnings.push(`${name} is left out: ${object}`);
     else if (name === `${jsonPrefix}LABELS`) labels = object as Record<string, string>;
-    else Object.assign(values, object);
+    else for (const [key, element] of Object.entries(object)) values.set(key, element);
   }
-  return { values, labels, warnings };
+  return { values: Object.fromEntries(values), labels, warnings };
 }
 
 function parseObject(text: string): Record<string, unknown> | string {

@@ -84,16 +84,15 @@ function readIfThere(path: string): string {
 }
 
 function flagLayer(flags: ProxyFlags, mistakes: Mistakes): Partial<ProxyConfig> {
-  const said: Record<string, unknown> = {};
-  for (const flag of configFlags) {
+  const said = configFlags.flatMap((flag): [string, unknown][] => {
     const value = flags[flag];
-    if (value === undefined) continue;
+    if (value === undefined) return [];
     // A text that is no number stays one: the decoder then says what is wrong with it.
-    said[flag] = numericFlags.has(flag) && /^\d+$/.test(value) ? Number(value) : value;
-  }
-  // 0 is the default and says nothing (§1.2).
-  if (said.concurrency === 0) delete said.concurrency;
-  const decoded = decodeProxyConfig(said, '');
+    const read = numericFlags.has(flag) && /^\d+$/.test(value) ? Number(value) : value;
+    // 0 is the default and says nothing (§1.2).
+    return flag === 'concurrency' && read === 0 ? [] : [[flag, read]];
+  });
+  const decoded = decodeProxyConfig(Object.fromEntries(said), '');
   if (E.isRight(decoded)) return decoded.right;
   for (const { path, message } of decoded.left) mistakes.flag(`--${path} ${message}`);
   return {};

@@ -51,12 +51,12 @@ export const meshPages: readonly DebugPage[] = [
 ];
 
 function endpointShards({ state }: DebugSources): object {
-  const hosts: Record<string, Record<string, object>> = {};
+  const hosts = new Map<string, Map<string, object>>();
   for (const { hostname, namespace, shards, serviceAccounts } of state.registries.shards()) {
-    hosts[hostname] ??= {};
-    hosts[hostname][namespace] = { Shards: shards, ServiceAccounts: serviceAccounts };
+    const namespaces = hosts.get(hostname) ?? new Map<string, object>();
+    hosts.set(hostname, namespaces.set(namespace, { Shards: shards, ServiceAccounts: serviceAccounts }));
   }
-  return hosts;
+  return Object.fromEntries([...hosts].map(([host, namespaces]) => [host, Object.fromEntries(namespaces)]));
 }
 
 /** This control plane's own cluster has no Secret that says how to reach it. */

@@ -121,15 +121,16 @@ function syncStatus({ connections, resources }: DebugSources, namespace: string)
 }
 
 function noncesOf({ watches }: ConnectionView): Record<string, string | number> {
-  const nonces: Record<string, string | number> = {};
-  for (const [name, typeUrl] of syncedTypes) {
+  const nonces = syncedTypes.flatMap(([name, typeUrl]): [string, string | number][] => {
     const watch = watches.find((candidate) => candidate.typeUrl === typeUrl);
-    nonces[`${name}_sent`] = watch?.nonceSent ?? '';
-    nonces[`${name}_acked`] = watch?.nonceAcked ?? '';
-    // A response has all endpoints or those that changed: the proxy has taken over all of them, or it has not.
-    if (name === 'endpoint') nonces.endpoint_percent = percentOf(watch);
-  }
-  return nonces;
+    return [
+      [`${name}_sent`, watch?.nonceSent ?? ''],
+      [`${name}_acked`, watch?.nonceAcked ?? ''],
+      // A response has all endpoints or those that changed: the proxy has taken over all of them, or it has not.
+      ...(name === 'endpoint' ? ([['endpoint_percent', percentOf(watch)]] as [string, number][]) : []),
+    ];
+  });
+  return Object.fromEntries(nonces);
 }
 
 function percentOf(watch: WatchView | undefined): number {
