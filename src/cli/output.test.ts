@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { eventually } from '../../test/harness/eventually.ts';
 import { NamedPipe } from '../../test/harness/named-pipe.ts';
 import { packageRoot } from '../runtime/package-root.ts';
 
@@ -167,12 +168,22 @@ test('validate reads standard input to its end, however long whoever writes it t
   expect([(await ended)[0], told]).toEqual([0, expect.stringMatching(/1 valid object/)]);
 });
 
-test('a log that cannot be written is told where it can be', () => {
+test('a log that cannot be written is told where it can be', async () => {
   const quiet = ['--registries=', '--grpcAddr', '127.0.0.1:0', '--httpAddr', '127.0.0.1:0', '--monitoringAddr='];
-  const { stderr } = spawnSync(bin('pilot-discovery'), ['discovery', ...quiet, '--log_target', '/dev/full'], {
-    encoding: 'utf8',
+  const child = spawn(bin('pilot-discovery'), ['discovery', ...quiet, '--log_target', '/dev/full'], {
     cwd: folder(),
-    timeout: 4_000,
+    stdio: ['ignore', 'ignore', 'pipe'],
   });
-  expect(stderr.match(/the log cannot be written to \/dev\/full: ENOSPC/g)).toHaveLength(1);
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let told = '';
+  child.stderr.on('data', (chunk) => {
+    told += String(chunk);
+  });
+  const times = (): number => told.match(/the log cannot be written to \/dev\/full: ENOSPC/g)?.length ?? 0;
+  await eventually('it is told', () => times() > 0, { deadlineMs: 30_000 });
+  // What it logs at the end is not told once more.
+  const ended = once(child, 'close');
+  child.kill('SIGTERM');
+  await ended;
+  expect(times()).toBe(1);
 });

@@ -4,6 +4,7 @@ import type { PushContext } from '../../src/model/push-context/push-context.ts';
 import { buildClusters, buildEndpoints, buildListeners, buildRoutes } from '../../src/networking/index.ts';
 import { outboundClusterName } from '../../src/networking/traffic/resource-names.ts';
 import { givenMesh, givenShape } from '../fixtures/given-mesh.ts';
+import { cpuMs } from '../harness/cpu-time.ts';
 
 const serviceCount = 1000;
 const endpointsEach = 10;
@@ -21,9 +22,10 @@ describe(`for one sidecar of a mesh of ${serviceCount} services with ${endpoints
     ['routes', ({ shape, push }: Mesh) => buildRoutes(shape, push, ['80']), 1],
   ] as const)('%s are made in under a second', (type, build, atLeast) => {
     build(warmUp);
-    const start = performance.now();
-    const resources = build(mesh);
-    const tookMs = performance.now() - start;
+    let resources: ReturnType<typeof build> = [];
+    const tookMs = cpuMs(() => {
+      resources = build(mesh);
+    });
     console.log(`${resources.length} ${type} in ${tookMs.toFixed(0)} ms`);
     expect(resources.length).toBeGreaterThanOrEqual(atLeast);
     expect(tookMs).toBeLessThan(limitMs);

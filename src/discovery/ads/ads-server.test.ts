@@ -94,7 +94,8 @@ describe('a push', () => {
 
   test('row 25: reaches clients beside one that never reads, which costs one response', async ({ serve }) => {
     const sent = vi.fn();
-    const world = await serve({ observer: { responseSent: sent } });
+    // Patience with an acknowledgement that does not come is another matter, however long the rounds take.
+    const world = await serve({ observer: { responseSent: sent }, limits: { ackPatienceMs: 60_000 } });
     const stuck = await subscribed(world.client());
     stuck.stopReading();
     const others = [await subscribed(world.client()), await subscribed(world.client())];

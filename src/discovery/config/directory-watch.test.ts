@@ -99,8 +99,8 @@ describe('a change of a file', () => {
       took.push(await until(() => address() === `10.0.0.${i}`));
       expect(new Set(told)).toEqual(new Set([join(root, 'a.yaml')]));
     }
-    // 20 ms are the coalescing; the rest is what a loaded machine takes.
-    expect(took.sort((a, b) => a - b)[5]).toBeLessThan(60);
+    // 20 ms are the coalescing. A machine that does other things as well is slow at times; what waits does so each time.
+    expect(took.sort((a, b) => a - b)[1]).toBeLessThan(60);
   });
 
   it('is not lost when another comes soon after', async () => {

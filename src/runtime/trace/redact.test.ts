@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { cpuMs } from '../../../test/harness/cpu-time.ts';
 import { recordRedactor, redactor } from './redact.ts';
 import { secretsIn } from './secret-texts.ts';
 import type { TraceRecord } from './trace.ts';
@@ -77,9 +78,10 @@ describe('a text', () => {
       'basic aaaaaaaaa'.repeat(20_000),
       `Basic ${'a'.repeat(200_000)}`,
     ];
-    const start = performance.now();
-    for (const text of nasty) redactor({ full: true })(text);
-    expect(performance.now() - start).toBeLessThan(2_000);
+    const tookMs = cpuMs(() => {
+      for (const text of nasty) redactor({ full: true })(text);
+    });
+    expect(tookMs).toBeLessThan(2_000);
   });
 });
 
