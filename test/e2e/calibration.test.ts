@@ -14,6 +14,11 @@ import { leftovers } from '../harness/host-processes.ts';
 
 /** Most of them mostly wait. */
 const sideBySide = 8;
+/**
+ * Scenarios say what happens within which times: on a machine that does other things as well, an Envoy is late at times. One
+ * that departs is looked at again, by itself; where the model is wrong, it departs each time.
+ */
+const looksAgain = 2;
 
 const testRun = randomUUID();
 const seenOnEnvoy = new Map<Scenario, readonly Observation[] | Error>();
@@ -22,16 +27,29 @@ beforeAll(async () => {
   const waiting = scenarios.values();
   const runInTurn = async (): Promise<void> => {
     for (const scenario of waiting) {
-      const run = runOnRealEnvoys(scenario, testRun).catch((error: unknown) => error as Error);
-      seenOnEnvoy.set(scenario, await run);
+      seenOnEnvoy.set(scenario, await runOnEnvoy(scenario));
     }
   };
   await Promise.all(Array.from({ length: sideBySide }, runInTurn));
+  for (let again = 0; again < looksAgain; again++) {
+    for (const scenario of scenarios.filter(departs)) {
+      console.log(`once more: ${scenario.name}`);
+      seenOnEnvoy.set(scenario, await runOnEnvoy(scenario));
+    }
+  }
 });
 
 afterAll(() => {
   expect(leftovers(testRun, new Set())).toEqual([]);
 });
+
+function runOnEnvoy(scenario: Scenario): Promise<readonly Observation[] | Error> {
+  return runOnRealEnvoys(scenario, testRun).catch((error: unknown) => error as Error);
+}
+
+function departs(scenario: Scenario): boolean {
+  return seenOnEnvoy.get(scenario) instanceof Error || departuresIn(scenario).length > 0;
+}
 
 /** How the model departs from what the real Envoy did in this scenario. */
 function departuresIn(scenario: Scenario, envoy = envoyOnHost): string[] {

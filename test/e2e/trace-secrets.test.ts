@@ -12,6 +12,7 @@ import { readDebuggerToken } from '../../src/runtime/trace/debugger-access.ts';
 import type { TraceLine, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { createAuthority } from '../certs/authority.ts';
 import { replaceFiles } from '../certs/certificate-directory.ts';
+import { bestOf } from '../harness/best-of.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type Mesh, sampleHost, startMesh } from '../harness/mesh.ts';
 import { probe } from '../harness/probe.ts';
@@ -214,8 +215,8 @@ describe('the stream of a live agent', () => {
     const stuck = await Promise.all(Array.from({ length: 3 }, () => stuckViewer(port, authorization)));
     const viewer = await Viewer.attach(port);
     expect((await answerTo(port, { authorization }))[0]).toBe(503);
-    const watched = await readinessMs(port, 400);
-    // A ratio, with room for what else the machine does.
+    // A ratio, and the best of some tries: what else the machine does makes some of them slow, an unread stream all.
+    const watched = await bestOf(3, 2 * alone + 2, () => readinessMs(port, 400));
     expect(watched).toBeLessThan(2 * alone + 2);
 
     await eventually(

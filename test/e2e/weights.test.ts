@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
 import { type Mesh, startMesh } from '../harness/mesh.ts';
 import { conclude } from './conclude.ts';
 
@@ -19,9 +20,12 @@ describe.each([
     const load = await mesh.startLoad({
       target: mesh.httpTarget,
       clients: [{ kind: 'ka', count: 4 }],
-      maxDurationMs: 30_000,
+      maxDurationMs: 60_000,
     });
     await sleep(1_500);
+    await eventually('there are enough requests to judge shares by', async () => (await load.report()).total > 300, {
+      deadlineMs: 20_000,
+    });
     const editedAt = mesh.directory.setWeights({ v1: 20, v2: 80 });
     await sleep(3_000);
     const report = await load.stop();
