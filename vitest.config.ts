@@ -1,12 +1,12 @@
 import { defineConfig } from 'vitest/config';
-import type { Reporter, TestModule } from 'vitest/node';
+import { BaseSequencer, type Reporter, type TestModule, type TestSpecification } from 'vitest/node';
 
 /** The last line of a run, alone on its line: what .ci/run ends with. */
 const closingLine: Reporter = {
   onTestRunEnd(modules: readonly TestModule[]) {
     const count = { passed: 0, failed: 0, skipped: 0 };
     for (const module of modules) {
-      // A file that does not load has no tests to fail.
+      // A file that does not load, or whose last check fails, has no test to fail for it.
       if (module.state() === 'failed' && module.errors().length > 0) count.failed++;
       for (const test of module.children.allTests()) {
         const state = test.result().state;
@@ -17,31 +17,95 @@ const closingLine: Reporter = {
   },
 };
 
-const measured = ['test/e2e/debugger-large.test.ts', 'test/e2e/debugger-live.test.ts'];
+/** A file that begins last and takes a minute is waited for alone; a clone knows of no earlier run. */
+const longest = [
+  'test/e2e/generated',
+  'test/e2e/churn',
+  'test/e2e/hostile-sinks',
+  'test/e2e/trace-secrets',
+  'test/e2e/calibration',
+  'test/e2e/mistakes',
+  'test/e2e/stand-in',
+  'test/e2e/hot-restart',
+  'test/e2e/crash',
+  'test/e2e/second-base-id',
+  'test/e2e/fuzz',
+  'test/e2e/random-config',
+  'test/model/explore',
+  'test/model/random-faults',
+  'src/agent/agent-system',
+];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification): number => {
+      const found = longest.findIndex((name) => moduleId.includes(`/${name}.`));
+      return found < 0 ? longest.length : found;
+    };
+    // Projects keep their order: what is not to run beside others does not.
+    const sorted = await super.sort(files);
+    const projects = [...new Set(sorted.map(({ project }) => project))];
+    return projects.flatMap((project) =>
+      sorted.filter((file) => file.project === project).sort((one, other) => place(one) - place(other)),
+    );
+  }
+}
+
+/** A file says in its name what it asks of its surroundings (test/README.md); the others share a process. */
+const alone = '**/*.alone.test.ts';
+const measured = '**/*.measured.test.ts';
+const lint = 'test/clean-tree.test.ts';
+const withEnvoy = { testTimeout: 180_000, hookTimeout: 120_000 };
 
 export default defineConfig({
   // XState's development build warns of events sent to stopped actors and of mistakes in a machine's configuration.
   ssr: { resolve: { conditions: ['development'] } },
   test: {
     reporters: ['default', closingLine],
-    testTimeout: 20_000,
+    // For machines that do other things as well: none takes a tenth of that alone.
+    testTimeout: 60_000,
+    setupFiles: ['test/harness/setup-cpu.ts'],
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: ['{machines,src,test,visualize}/**/*.test.ts'], exclude: ['test/e2e/**'] },
+        test: {
+          name: 'lint',
+          include: [lint],
+          maxWorkers: 2,
+          testTimeout: 300_000,
+          sequence: { groupOrder: 1 },
+        },
       },
       {
         extends: true,
-        // Real Envoys measure time: two files at once at the most, after everything else. Ports, folders and base ids are
-        // each test's own.
+        test: { name: 'alone', include: [alone], maxWorkers: 2, sequence: { groupOrder: 1 } },
+      },
+      {
+        extends: true,
+        // Two processes take all files: to begin one for each file took as long as the tests. A file leaves everything as
+        // it found it, which `setup-shared.ts` watches.
+        test: {
+          name: 'unit',
+          include: ['{machines,src,test,visualize}/**/*.test.ts'],
+          exclude: ['test/e2e/**', alone, measured, lint],
+          isolate: false,
+          setupFiles: ['test/harness/setup-shared.ts'],
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        // Real Envoys, which mostly wait: more files at once than there are cores. Ports, folders and base ids are each
+        // test's own.
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
-          exclude: measured,
-          maxWorkers: 2,
-          testTimeout: 180_000,
-          hookTimeout: 120_000,
-          sequence: { groupOrder: 1 },
+          exclude: [alone, measured],
+          maxWorkers: 4,
+          ...withEnvoy,
+          sequence: { groupOrder: 2 },
         },
       },
       {
@@ -49,11 +113,10 @@ export default defineConfig({
         // What a person sees has its time in milliseconds: nothing else runs meanwhile.
         test: {
           name: 'measured',
-          include: measured,
+          include: [measured],
           maxWorkers: 1,
-          testTimeout: 180_000,
-          hookTimeout: 120_000,
-          sequence: { groupOrder: 2 },
+          ...withEnvoy,
+          sequence: { groupOrder: 3 },
         },
       },
     ],

@@ -3,10 +3,16 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { Program } from '../harness/program.ts';
+import { sized } from '../harness/size-of-run.ts';
 
-test('half a minute of churn: no update is missed, nobody is sent what does not concern it', async () => {
+const minutes = sized({ short: '0.2', full: '0.4' });
+
+test('churn of some seconds: no update is missed, nobody is sent what does not concern it', async () => {
   const churn = Program.run('churn', process.execPath, {
-    args: [join(packageRoot(), 'test/churn/churn.ts'), ...['--minutes', '0.4', '--services', '200', '--proxies', '50']],
+    args: [
+      join(packageRoot(), 'test/churn/churn.ts'),
+      ...['--minutes', minutes, '--services', '200', '--proxies', '50'],
+    ],
     env: process.env,
     cwd: packageRoot(),
   });

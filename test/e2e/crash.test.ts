@@ -4,10 +4,13 @@ import { eventually } from '../harness/eventually.ts';
 import { hostProcesses } from '../harness/host-processes.ts';
 import { type AgentProgram, type Mesh, startMesh } from '../harness/mesh.ts';
 import { probe } from '../harness/probe.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { formatReport } from '../load/report.ts';
 import { conclude } from './conclude.ts';
 
 let mesh: Mesh;
+
+const crashes = sized({ short: 5, full: 10 });
 
 beforeAll(async () => {
   mesh = await startMesh({ drainMs: 1_000, parentShutdownMs: 2_000, terminationDrainMs: 5_000, sidecar: false });
@@ -25,9 +28,9 @@ async function soleEnvoy(agent: AgentProgram): Promise<number> {
   return envoy.pid;
 }
 
-test('kill -9 of the only Envoy: serving again in under a second, median of ten', async () => {
+test(`kill -9 of the only Envoy: serving again in under a second, median of ${crashes}`, async () => {
   const downMs: number[] = [];
-  for (let crash = 0; crash < 10; crash++) {
+  for (let crash = 0; crash < crashes; crash++) {
     // A new certificate renews the retry budget: each crash is met with a full one.
     const serial = mesh.renewCertificate();
     await eventually('the new certificate is served', async () => {

@@ -16,8 +16,11 @@ beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
 
+/** Each test has base ids, ports and a folder of its own, and mostly waits for its processes. */
+const sideBySide = 6;
+
 async function show(machine: 'epoch' | 'supervisor', driver: Driver, atLeast: number): Promise<void> {
-  const report = await runSuite(await suiteOf(machine), driver);
+  const report = await runSuite(await suiteOf(machine), driver, sideBySide);
   console.log(formatSuiteReport(report));
   expect(report.departures).toEqual([]);
   expect(report.shown.length).toBeGreaterThanOrEqual(atLeast);

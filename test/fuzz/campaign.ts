@@ -17,6 +17,8 @@ export interface Finding {
 export interface CampaignOptions {
   readonly seed: number;
   readonly forMs: number;
+  /** The time is not over before each edge was attacked. */
+  readonly reachesAll?: boolean;
   /** Names of edges; all unless given. */
   readonly only?: readonly string[];
   /** At most so many attacks in all. */
@@ -54,10 +56,12 @@ class Campaign implements CampaignResult {
   }
 
   async run(): Promise<void> {
-    const { forMs, seed, attacks = Number.POSITIVE_INFINITY, maxFindings = 20 } = this.#options;
+    const { forMs, seed, attacks = Number.POSITIVE_INFINITY, maxFindings = 20, reachesAll = false } = this.#options;
     const deadline = performance.now() + forMs;
+    const isOver = (): boolean =>
+      performance.now() >= deadline && !(reachesAll && this.#maker.edges.some((name) => !this.attacks.has(name)));
     try {
-      for (let done = 0; done < attacks && performance.now() < deadline && this.findings.length < maxFindings; ) {
+      for (let done = 0; done < attacks && !isOver() && this.findings.length < maxFindings; ) {
         this.#subject ??= await this.#maker.open();
         const subject = this.#subject;
         const edges = subject.edges.filter(({ name }) => this.#options.only?.includes(name) ?? true);

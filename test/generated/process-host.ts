@@ -34,7 +34,7 @@ interface Kind {
 const standInParentShutdownMs = 60_000;
 const complaintMs = 60;
 /** A process starts in half a second, on a busy machine in two; an admin interface that does not answer is given 5 s. */
-const patienceMs = { obedient: 3_000, real: 6_500 };
+const patienceMs = { obedient: 6_000, real: 8_000 };
 const never = 3_600_000;
 
 const patienceOf = ({ obeys }: Kind): number => (obeys ? patienceMs.obedient : patienceMs.real);

@@ -1,6 +1,6 @@
 /** The control plane's statecharts, with scripted effects under a virtual clock (spec/discovery.md §2, §3.1, §4.3, §5.5). */
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { configControllerMachine } from '../../machines/discovery/config-controller.machine.ts';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
@@ -21,9 +21,14 @@ const serving = 'at work.operating.serving';
 const change = { key: 'VirtualService/shop/cart', event: 'update' } as const;
 const serviceChange = { key: 'ServiceEntry/shop/cart', event: 'update' } as const;
 
+/** Another file's worlds are not this one's to judge. */
+beforeAll(() => {
+  DiscoveryWorld.made.splice(0);
+});
+
 afterAll(() => {
   const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
-  for (const world of DiscoveryWorld.made) {
+  for (const world of DiscoveryWorld.made.splice(0)) {
     expect(world.failed).toBeUndefined();
     const checker = new TraceChecker(diagrams);
     for (const record of world.records) checker.feed(record);

@@ -1,6 +1,6 @@
 /** Keys of issuers of tokens, as the statecharts have them fetched (machines/discovery/{jwks,key-set}.machine.ts). */
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import type { KeySource } from '../../machines/discovery/jwks.machine.ts';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
@@ -18,10 +18,15 @@ const google: KeySource = { source: 'https://google.test/keys', timeoutMs: 5_000
 const azure: KeySource = { source: 'https://azure.test/keys', timeoutMs: 5_000, users: [shop, other] };
 const changed = (key: string) => readingOf([{ key, event: 'update' }]);
 
+/** Another file's worlds are not this one's to judge. */
+beforeAll(() => {
+  DiscoveryWorld.made.splice(0);
+});
+
 afterAll(() => {
   const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
   const begun = new Map<string, number>();
-  for (const world of DiscoveryWorld.made) {
+  for (const world of DiscoveryWorld.made.splice(0)) {
     expect(world.failed).toBeUndefined();
     const checker = new TraceChecker(diagrams);
     for (const record of world.records) checker.feed(record);

@@ -23,6 +23,7 @@ import {
   servingIsKept,
 } from '../../src/simulation/agent/invariants/keeping.ts';
 import { noDrainCutByStart, noGap } from '../../src/simulation/agent/invariants/starting.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { randomAgent } from '../simulation/random-effects.ts';
 import { run } from '../simulation/random-run.ts';
 import { schedules } from '../simulation/random-schedule.ts';
@@ -49,16 +50,19 @@ function told(finding: Finding | undefined): string {
   return formatFinding(finding, path);
 }
 
-describe('10,000 schedules of faults and triggers', () => {
+const seeds = sized({ short: [1], full: [1, 2, 3, 4] });
+const schedulesEach = 2_500;
+
+describe('thousands of schedules of faults and triggers', () => {
   const thread = new SearchThread();
   afterAll(() => thread.end());
 
-  test.each([1, 2, 3, 4])(
+  test.each(seeds)(
     'break no invariant, and the agent recovers or ends as told (seed %i)',
     async (seed) => {
-      const { figures, finding } = await thread.search({ seed, runs: 2_500 });
+      const { figures, finding } = await thread.search({ seed, runs: schedulesEach });
       expect(told(finding)).toBe('');
-      expect(figures.schedules).toBe(2_500);
+      expect(figures.schedules).toBe(schedulesEach);
       expect(figures.checked).toBeGreaterThan(200);
       expect(figures.spawned).toBeGreaterThan(5_000);
     },
@@ -156,9 +160,11 @@ describe('caught by a short schedule:', () => {
     '%s',
     (_, { finds, steps, machines }) => {
       const agent = randomAgent(machines);
-      const { finding } = search({ seed: 1, runs: 3_000, agent, invariants: [finds], checkEvery: 0 });
+      const { figures, finding } = search({ seed: 1, runs: 3_000, agent, invariants: [finds], checkEvery: 0 });
       expect(finding?.violations[0]?.invariant).toBe(finds.name);
       expect(finding?.schedule.steps.length).toBeLessThanOrEqual(steps);
+      // As few as are drawn above find it several times.
+      expect(figures.schedules).toBeLessThan(schedulesEach / 5);
     },
     60_000,
   );
