@@ -11,7 +11,7 @@ import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
 import { narrate } from '../runtime/actors/narrate.ts';
-import { ChartpilotError, explainError, messageOf } from '../runtime/errors.ts';
+import { ChartpilotError, explainInOneLine, messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import { chooseRunDir } from '../runtime/run-dir.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
@@ -338,6 +338,6 @@ async function inOneLine<A>(deed: () => Promise<A>): Promise<A> {
     return await deed();
   } catch (error) {
     if (!(error instanceof ChartpilotError)) throw error;
-    throw new Error(explainError(error).replaceAll(/\s*\n\s*/g, ' '), { cause: error });
+    throw new Error(explainInOneLine(error), { cause: error });
   }
 }

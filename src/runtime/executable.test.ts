@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { isExecutable } from './executable.ts';
+import { isExecutable, whyNotExecutable } from './executable.ts';
 
 test('a program is a file that may be run: no other file, no folder, and nothing that is not there', () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-executable-'));
@@ -16,5 +16,11 @@ test('a program is a file that may be run: no other file, no folder, and nothing
     false,
     false,
     false,
+  ]);
+  expect(['program', 'text', 'folder', 'absent'].map((name) => whyNotExecutable(path(name)))).toEqual([
+    undefined,
+    'is not an executable file',
+    'is not an executable file',
+    'does not exist',
   ]);
 });

@@ -1,9 +1,10 @@
 /** How the control plane proves who it is (spec/agent.md §1.6, §7.5). */
+
 import { existsSync } from 'node:fs';
-import { isIP } from 'node:net';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { isLoopback } from '../../runtime/loopback.ts';
 
 export interface ControlPlaneTls {
   /** Authorities that sign the control plane's certificate. */
@@ -56,9 +57,5 @@ function chooseRoot(env: NodeJS.ProcessEnv, exists: (path: string) => boolean): 
 function serverName(discoveryAddress: string, env: NodeJS.ProcessEnv): string {
   if (env.ISTIOD_SAN) return env.ISTIOD_SAN;
   const host = parseHostAndPort(discoveryAddress)?.host ?? discoveryAddress;
-  return host === 'localhost' || (isIP(host) !== 0 && isLoopback(host)) ? 'istiod.istio-system.svc' : host;
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || address.startsWith('127.');
+  return host === 'localhost' || isLoopback(host) ? 'istiod.istio-system.svc' : host;
 }

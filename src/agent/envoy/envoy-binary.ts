@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { execa } from 'execa';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import { isExecutable } from '../../runtime/executable.ts';
+import { isExecutable, whyNotExecutable } from '../../runtime/executable.ts';
 
 export const envoyVersion = '1.40.0';
 
@@ -44,8 +44,8 @@ export function findEnvoy({ binaryPath, env, home }: EnvoySearch): FoundEnvoy | 
 }
 
 function named(path: string, by: string): FoundEnvoy {
-  if (isExecutable(path)) return { path: resolve(path), by };
-  const why = existsSync(path) ? 'is not an executable file' : 'does not exist';
+  const why = whyNotExecutable(path);
+  if (why === undefined) return { path: resolve(path), by };
   throw new ChartpilotError('ENVOY_NOT_FOUND', `${path}, named by ${by}, ${why}`, {
     remedy: `Name an Envoy ${envoyVersion} binary there, or name none: it is then looked for, and installed.`,
   });

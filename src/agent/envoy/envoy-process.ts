@@ -1,10 +1,11 @@
 /** The process effect of an epoch: one Envoy, from its spawn to its exit. */
-import { accessSync, constants } from 'node:fs';
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { type AnyActorRef, fromCallback } from 'xstate';
 import type { ProcessExited, ProcessFailed, ProcessSignal, ProcessSpawned } from '../../../machines/agent/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { whyNotExecutable } from '../../runtime/executable.ts';
 import type { LineSink } from '../../runtime/line-sink.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { standardOutput } from '../../runtime/standard-streams.ts';
@@ -166,8 +167,9 @@ function byWhom(before: number | undefined, now: number | undefined): { lastWord
 
 /** The outputs of an Envoy that may be started now, or why it cannot be. */
 function channelsFor(binary: string, scratch: readonly ScratchParent[]): OutputChannels | { problem: string } {
+  const why = whyNotExecutable(binary);
+  if (why !== undefined) return { problem: `Envoy cannot be started: ${binary} ${why}` };
   try {
-    accessSync(binary, constants.X_OK);
     return openOutputChannels(scratch);
   } catch (error) {
     return { problem: `Envoy cannot be started: ${messageOf(error)}` };

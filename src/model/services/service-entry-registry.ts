@@ -3,6 +3,7 @@
  * (spec/discovery.md §5.5). No I/O: what it knows was handed to it.
  */
 
+import { isLoopback } from '../../runtime/loopback.ts';
 import { byAge, type Config } from '../config/config.ts';
 import type { ServiceEntry } from '../kinds/service-entry.ts';
 import type { WorkloadEntry } from '../kinds/workload-entry.ts';
@@ -245,10 +246,6 @@ class ServiceEntryLookup implements ProxyLookup {
  */
 function knownBy({ type, ipAddresses }: LookedUp): readonly string[] {
   return type === 'router' ? ipAddresses.filter((address) => !isLoopback(address)) : ipAddresses;
-}
-
-function isLoopback(address: string): boolean {
-  return address.startsWith('127.') || address === '::1';
 }
 
 function targetsOfEntry({ namespace, spec }: Config<ServiceEntry>): TargetRef[] {

@@ -2,6 +2,7 @@
  * Which filter chain a connection meets (Envoy's docs: config.listener.v3.FilterChainMatch). Criteria are looked at in one
  * order; at each, the most specific of what is there decides, and nothing that was left aside is come back to.
  */
+
 import { BlockList, isIP } from 'node:net';
 import type { CidrRange } from '../../gen/envoy/config/core/v3/address_pb.ts';
 import {
@@ -9,6 +10,7 @@ import {
   FilterChainMatch_ConnectionSourceType as SourceType,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { isLoopback } from '../../runtime/loopback.ts';
 import type { Inspected } from './inspected.ts';
 import type { Question } from './question.ts';
 
@@ -47,8 +49,7 @@ function suffixes({ serverName }: Inspected): readonly string[] {
 
 function sourceTypes({ source, destination }: Question): readonly string[] {
   if (source === undefined) return [];
-  const isLocal =
-    source.address === destination.address || source.address.startsWith('127.') || source.address === '::1';
+  const isLocal = source.address === destination.address || isLoopback(source.address);
   return [String(isLocal ? SourceType.SAME_IP_OR_LOOPBACK : SourceType.EXTERNAL)];
 }
 

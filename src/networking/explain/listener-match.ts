@@ -1,7 +1,9 @@
 /** Which listener takes a connection. */
+
 import type { Address } from '../../gen/envoy/config/core/v3/address_pb.ts';
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { isLoopback } from '../../runtime/loopback.ts';
 import type { Question } from './question.ts';
 
 export interface FoundListener {
@@ -51,7 +53,7 @@ function atDestination(
     at((place) => place.address === address) ??
     at((place) => isWildcard(place.address)) ??
     // Nobody said which address: the proxy binds services at loopback.
-    (address === undefined ? at((place) => place.address.startsWith('127.')) : undefined)
+    (address === undefined ? at((place) => isLoopback(place.address)) : undefined)
   );
 }
 

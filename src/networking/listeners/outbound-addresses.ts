@@ -1,11 +1,13 @@
 /** Where the connections of a sidecar's applications to a service arrive (spec/discovery.md §8.4). */
+
 import { isHttp, type Protocol } from '../../model/fields/protocol.ts';
 import { isHeadless, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { virtualAddresses } from '../../model/proxy/service-addresses.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { EgressListenerScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';
-import { isCidr, isLoopback, loopbackAddress, wildcardAddress } from '../messages/address.ts';
+import { isLoopback } from '../../runtime/loopback.ts';
+import { isCidr, loopbackAddress, wildcardAddress } from '../messages/address.ts';
 
 export interface ServiceAddress {
   readonly bind: string;
@@ -31,8 +33,9 @@ export function addressesOf(
   if (egress.bind !== undefined) return [at(egress.bind)];
   const own = virtualAddresses(service, shape, push.features);
   if (bound) {
-    // Virtual addresses belong to no interface; those of the loopback network can be bound all the same.
-    const bindable = isHttp(protocol) ? [] : own.filter(isLoopback);
+    // Virtual addresses belong to no interface; those of the loopback network can be bound all the same, but not as IPv6
+    // writes them: Envoy's sockets are of one family.
+    const bindable = isHttp(protocol) ? [] : own.filter((address) => isLoopback(address) && !isMapped(address));
     return bindable.length > 0 ? bindable.map(at) : [at(loopbackAddress(shape.ipFamily))];
   }
   if (isHttp(protocol)) return [wildcard];
@@ -40,6 +43,10 @@ export function addressesOf(
   const subnets = own.filter(isCidr);
   const single = own.filter((address) => !isCidr(address)).map(at);
   return subnets.length === 0 ? single : [...single, { ...wildcard, subnets }];
+}
+
+function isMapped(address: string): boolean {
+  return /^[0:]*:ffff:/i.test(address);
 }
 
 function at(bind: string): ServiceAddress {

@@ -1,5 +1,5 @@
 /** IP addresses, CIDRs and Envoy's Address. */
-import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { isIP, isIPv6 } from 'node:net';
 import { create } from '@bufbuild/protobuf';
 import {
   type Address,
@@ -44,10 +44,6 @@ export function cidrRange(text: string): CidrRange | undefined {
     addressPrefix: address,
     prefixLen: length === undefined ? (family === 4 ? 32 : 128) : Number(length),
   });
-}
-
-export function isLoopback(address: string): boolean {
-  return address === '::1' || (isIPv4(address) && address.startsWith('127.'));
 }
 
 export function isWildcardAddress(address: string): boolean {

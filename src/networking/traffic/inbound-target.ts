@@ -11,8 +11,9 @@ import { type IpFamily, ipFamilyOf, type ProxyShape } from '../../model/proxy/pr
 import { type PeerMode, type PeerModes, peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Port, Service, ServiceTarget } from '../../model/services/service.ts';
+import { isLoopback } from '../../runtime/loopback.ts';
 import { type Origin, serviceOrigin, sidecarOrigin } from '../inputs/message-origin.ts';
-import { isLoopback, isUnixSocket, isWildcardAddress, loopbackAddress, wildcardAddress } from '../messages/address.ts';
+import { isUnixSocket, isWildcardAddress, loopbackAddress, wildcardAddress } from '../messages/address.ts';
 import { peerModesInForce } from './peer-mode.ts';
 import { effectivePolicy } from './traffic-policy.ts';
 
