@@ -178,3 +178,16 @@ describe('a trace file', () => {
     expect((await refusal(folder)).code).toBe('FILE_UNREADABLE');
   });
 });
+
+test.each([
+  ['lists', (depth: number) => '['.repeat(depth) + ']'.repeat(depth)],
+  ['objects', (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`],
+])('a record of %s that no program nests so deeply is refused, before anything walks through it', async (_, nested) => {
+  const record = (depth: number): string =>
+    `{"seq":1,"t":1,"kind":"event","from":"a","to":"b","event":{"type":"a.b","x":${nested(depth)}}}`;
+  const path = file('deep.trace', `${headerLine}\n${record(20_000)}\n`.replaceAll('\n\n', '\n'));
+  await expect(read(path)).rejects.toThrow(/deep\.trace:2: the record is nested deeper than 500 levels/);
+  expect(await read(file('flat.trace', `${headerLine}\n${record(400)}\n`.replaceAll('\n\n', '\n')))).toMatchObject({
+    seqs: [1],
+  });
+});
