@@ -105,7 +105,7 @@ const answeredAlready = { guard: not('isOpen') } as const;
 export const statusMachine = statusSetup.createMachine({
   id: 'status',
   description: 'Readiness of this proxy.',
-  context: ({ input }) => ({ ...input, reason: 'Envoy has not been started', question: null }),
+  context: ({ input }) => ({ ...input, reason: 'no Envoy has served yet', question: null }),
   initial: 'idle',
   on: {
     // Nobody asks while the port is not open, so nothing needs remembering then.

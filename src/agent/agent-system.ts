@@ -42,7 +42,7 @@ import { localAddresses } from './options/addresses.ts';
 import type { ProxyOptions } from './options/options.ts';
 import { requireFlags, requireFolders } from './options/requirements.ts';
 import { SignalInbox, signals, startedByLauncher } from './signals.ts';
-import { AgentMetrics, type LostLines } from './status/agent-metrics.ts';
+import { AgentMetrics, type UnwrittenLines } from './status/agent-metrics.ts';
 import { tellRestart } from './status/restart-narration.ts';
 import { statusServer } from './status/status-server.ts';
 
@@ -54,8 +54,8 @@ export interface AgentProgram {
   readonly recorder: Recorder;
   /** Offered at the status port; absent: not at all. Who made it ends it. */
   readonly trace?: TraceEndpoint;
-  /** What the log and the trace lost so far. */
-  readonly lostLines?: () => LostLines;
+  /** What of the log and the trace is not out. */
+  readonly unwrittenLines?: () => UnwrittenLines;
 }
 
 /**
@@ -71,7 +71,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const configPath = config.customConfigFile ? undefined : config.configPath;
   requireFolders({ runDir: chooseRunDir(options.runDir), configPath, hotRestart });
   const net = new SafetyNet(options.env);
-  const metrics = new AgentMetrics(undefined, program.lostLines);
+  const metrics = new AgentMetrics(undefined, program.unwrittenLines);
   const openFence = lastFence(log, metrics);
   const stopNarrating = narrate(recorder, log.scope('agent'), {
     quiet: (actor) => actor === 'start-limiter',
@@ -175,6 +175,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
             admins,
             metrics,
             ports: servingPorts(options, net.table),
+            table: net.table,
             log: log.scope('status'),
             ...(trace && { trace }),
           }),

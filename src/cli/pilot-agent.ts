@@ -115,7 +115,7 @@ const rareFlags = [
 async function proxy(args: readonly string[], flags: CommandFlags): Promise<number> {
   const role = roleAmong(args);
   const options = resolveProxyOptions({ role, flags, env: process.env });
-  const { log, lost } = loggerFromFlags(flags, envoyScopeLevel(options));
+  const { log, unwritten } = loggerFromFlags(flags, envoyScopeLevel(options));
   logWarnings(log);
   log.info(`pilot-agent ${versionLine()}`, { role, pid: process.pid });
   log.info('flags', flags);
@@ -131,8 +131,8 @@ async function proxy(args: readonly string[], flags: CommandFlags): Promise<numb
   const { runDir } = options;
   const recording = openRecording({ program: 'pilot-agent', machines: [agentMachine], flags, runDir, log });
   try {
-    const lostLines = () => ({ log: lost(), trace: recording.lostRecords() });
-    return await run({ options, binary: envoy.path, log, lostLines, ...recording }, flags.trace);
+    const unwrittenLines = () => ({ log: unwritten(), trace: recording.unwritten() });
+    return await run({ options, binary: envoy.path, log, unwrittenLines, ...recording }, flags.trace);
   } finally {
     await recording.close();
   }

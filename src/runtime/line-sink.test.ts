@@ -57,6 +57,20 @@ test('lines wait for a reader that makes no room, up to a bound; the others are 
   expect(outlets.files[0]!.endsWith('after\n')).toBe(true);
 });
 
+test('lines that wait are counted as such as long as they do: a full disk is seen long before anything is lost', () => {
+  const outlets = new FaultyOutlets();
+  const { sink } = sinkTo(outlets);
+  sink.write('out\n');
+  expect(sink.lines).toEqual({ lost: 0, waiting: 0 });
+  outlets.writeFaults = many(full);
+  sink.write('one\n');
+  sink.write('two\nthree\n');
+  expect(sink.lines).toEqual({ lost: 0, waiting: 3 });
+  outlets.writeFaults = [];
+  vi.advanceTimersByTime(1_000);
+  expect(sink.lines).toEqual({ lost: 0, waiting: 0 });
+});
+
 test('a reader that makes room within one turn of the event loop loses nothing', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);

@@ -18,6 +18,14 @@ export interface Loss {
   readonly why: string;
 }
 
+/** What has become of the lines that are not out. */
+export interface SinkLines {
+  /** Lost so far. */
+  readonly lost: number;
+  /** Written when there is room again; lost if the program ends before. */
+  readonly waiting: number;
+}
+
 export interface LineSinkOptions {
   /** @throws while it cannot be had */
   readonly open: () => Outlet;
@@ -89,6 +97,13 @@ export class LineSink {
   /** Lines that were lost so far. */
   get lost(): number {
     return this.#lost;
+  }
+
+  /** Counted when it is asked for: of what waits, which is bounded. */
+  get lines(): SinkLines {
+    const current = this.#current?.bytes.subarray(this.#offset);
+    const waiting = [...(current === undefined ? [] : [current]), ...this.#waiting.map(({ bytes }) => bytes)];
+    return { lost: this.#lost, waiting: waiting.reduce((sum, bytes) => sum + linesIn(bytes), 0) };
   }
 
   /** Bytes that wait to be written. */

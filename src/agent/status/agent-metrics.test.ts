@@ -84,3 +84,21 @@ test('the epoch that serves is named, and the one that did when none does', asyn
   serving(ended, 0);
   expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch="epoch-0b"} 0']);
 });
+
+test('lines that wait to be written are told beside those that are lost: a log of a full disk is not taken for a good one', async () => {
+  const log = { lost: 0, waiting: 12 };
+  const agent = new AgentMetrics(undefined, () => ({ log, trace: { lost: 3, waiting: 0 } }));
+  const lines = async () =>
+    (await agent.text())
+      .split('\n')
+      .filter((line) => /_(lost|waiting)_lines/.test(line) && !line.startsWith('#'))
+      .sort();
+  expect(await lines()).toEqual([
+    'istio_agent_lost_lines_total{of="log"} 0',
+    'istio_agent_lost_lines_total{of="trace"} 3',
+    'istio_agent_waiting_lines{of="log"} 12',
+    'istio_agent_waiting_lines{of="trace"} 0',
+  ]);
+  log.waiting = 0;
+  expect(await lines()).toContain('istio_agent_waiting_lines{of="log"} 0');
+});

@@ -1,15 +1,18 @@
 /** What the agent counts about itself (spec/agent.md §6.5). */
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { RestartEnded, ServingReport } from '../../../machines/agent/protocol.ts';
+import type { SinkLines } from '../../runtime/line-sink.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { UncaughtOrigin } from '../../runtime/uncaught.ts';
 import { restartIn } from './restart-narration.ts';
 
-/** What a log and a trace could not take. */
-export interface LostLines {
-  readonly log: number;
-  readonly trace: number;
+/** What a log and a trace could not take, or cannot take now. */
+export interface UnwrittenLines {
+  readonly log: SinkLines;
+  readonly trace: SinkLines;
 }
+
+const noLines: SinkLines = { lost: 0, waiting: 0 };
 
 /** Plain numbers until somebody asks: most agents are scraped rarely, and the metrics library costs memory. */
 export class AgentMetrics {
@@ -31,16 +34,19 @@ export class AgentMetrics {
   #idleSince: { t: number; now: number } | undefined;
   readonly #uncaught = new Map<UncaughtOrigin, number>();
   readonly #now: () => number;
-  readonly #lostLines: () => LostLines;
+  readonly #unwritten: () => UnwrittenLines;
   #exposition: Promise<Exposition> | undefined;
 
   /**
    * @param now monotonic milliseconds, of any origin
-   * @param lostLines so far
+   * @param unwritten at this moment
    */
-  constructor(now: () => number = () => performance.now(), lostLines: () => LostLines = () => ({ log: 0, trace: 0 })) {
+  constructor(
+    now: () => number = () => performance.now(),
+    unwritten: () => UnwrittenLines = () => ({ log: noLines, trace: noLines }),
+  ) {
     this.#now = now;
-    this.#lostLines = lostLines;
+    this.#unwritten = unwritten;
   }
 
   /** How long the agent took from its start to its first readiness. Later calls count for nothing. */
@@ -93,15 +99,18 @@ export class AgentMetrics {
   /** Everything in Prometheus' text format. */
   async text(): Promise<string> {
     this.#exposition ??= createExposition();
-    const { registry, startup, scrapes, scrapeFailures, epochs, uncaught, lostLines, ...envoy } =
+    const { registry, startup, scrapes, scrapeFailures, epochs, uncaught, lostLines, waitingLines, ...envoy } =
       await this.#exposition;
-    for (const metric of [scrapes, scrapeFailures, epochs, uncaught, lostLines]) metric.reset();
+    for (const metric of [scrapes, scrapeFailures, epochs, uncaught, lostLines, waitingLines]) metric.reset();
     if (this.#startupSeconds !== undefined) startup.set(this.#startupSeconds);
     scrapes.inc(this.#scrapes);
     for (const [type, count] of Object.entries(this.#scrapeFailures)) scrapeFailures.inc({ type }, count);
     for (const [event, count] of this.#epochs) epochs.inc({ event }, count);
     for (const [origin, count] of this.#uncaught) uncaught.inc({ origin }, count);
-    for (const [of, count] of Object.entries(this.#lostLines())) lostLines.inc({ of }, count);
+    for (const [of, { lost, waiting }] of Object.entries(this.#unwritten())) {
+      lostLines.inc({ of }, lost);
+      waitingLines.set({ of }, waiting);
+    }
     this.#exposeEnvoy(envoy);
     return registry.metrics();
   }
@@ -136,6 +145,7 @@ interface Exposition extends EnvoyExposition {
   readonly epochs: Counter;
   readonly uncaught: Counter;
   readonly lostLines: Counter;
+  readonly waitingLines: Gauge;
 }
 
 /** Seconds: an Envoy on an idle machine is live in some 0.2, one that is not live in 20 is given up beside a serving one. */
@@ -175,6 +185,12 @@ async function createExposition(): Promise<Exposition> {
       name: 'istio_agent_uncaught_errors_total',
       help: 'Errors that nobody caught: bugs, after which the agent went on.',
       labelNames: ['origin'],
+      registers,
+    }),
+    waitingLines: new client.Gauge({
+      name: 'istio_agent_waiting_lines',
+      help: 'Lines of the log and records of the trace that cannot be written now. Lost if there is no room before too many wait, or before the agent ends.',
+      labelNames: ['of'],
       registers,
     }),
     lostLines: new client.Counter({

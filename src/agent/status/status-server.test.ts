@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { createServer as createHttpServer, request } from 'node:http';
 import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,13 +25,16 @@ async function serving(options: {
   host?: string;
   admins?: AdminInterfaces;
   trace?: TraceEndpoint;
+  table?: ProcessTable;
 }): Promise<{ url: string; told: Told[]; log: string[]; order: (order: AdminUse) => void; stop: () => void }> {
   const told: Told[] = [];
   const log: string[] = [];
+  const { table = new ProcessTable() } = options;
   const http = statusServer({
     admins: options.admins ?? adminInterfaces(await freePort()),
     metrics: new AgentMetrics(),
-    ports: { host: '127.0.0.1', port: undefined, table: new ProcessTable() },
+    ports: { host: '127.0.0.1', port: undefined, table },
+    table,
     log: createLogger({ write: (line) => log.push(line) }).scope('status'),
     host: options.host ?? '127.0.0.1',
     ...(options.trace && { trace: options.trace }),
@@ -318,4 +321,17 @@ test('what is no request is answered or cut off, and the port goes on', async ()
     expect(said, target).toMatch(/^HTTP\/1.1 (400|404) /);
   }
   expect((await fetch(`${url}/healthz/ready`)).status).toBe(200);
+});
+
+test('before an Envoy has served it says whether one is on its way', async () => {
+  const table = new ProcessTable();
+  const { url, log } = await serving({
+    table,
+    answer: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no Envoy has served yet' })),
+  });
+  await fetch(`${url}/healthz/ready`);
+  expect(log.join('')).toContain('not ready  reason="no Envoy has served yet: none runs"');
+  table.add(Object.assign(new EventEmitter(), { pid: 7, kill: () => true }) as never, { epoch: 0, baseId: 3 });
+  await fetch(`${url}/healthz/ready`);
+  expect(log.join('')).toContain('not ready  reason="no Envoy has served yet: epoch-0 is initializing"');
 });

@@ -20,6 +20,7 @@ import { type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoin
 import type { AdminClient } from '../admin/admin-client.ts';
 import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
 import { LackingListeners } from '../admin/refused-listeners.ts';
+import type { ProcessTable } from '../envoy/process-table.ts';
 import { askServingEnvoy, type EnvoyRun, type ServingPorts } from '../envoy/serving-envoy.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
 
@@ -28,6 +29,8 @@ export interface StatusServerEnvironment {
   readonly metrics: AgentMetrics;
   /** Where else than at its admin interface the serving Envoy can be asked. */
   readonly ports: ServingPorts;
+  /** The Envoys that run. */
+  readonly table: Pick<ProcessTable, 'list'>;
   readonly log: Logger;
   /** Absent: the trace is not offered. */
   readonly trace?: TraceEndpoint;
@@ -119,7 +122,7 @@ class StatusEndpoint {
   answer({ request, ready, reason }: ReadinessAnswer): void {
     if (this.#waiting?.request !== request) return;
     const { log, metrics } = this.#environment;
-    if (!ready) this.#sayNotReady(reason);
+    if (!ready) this.#sayNotReady(this.#serving === undefined ? `${reason}: ${this.#underWay()}` : reason);
     else if (this.#wasReady !== true) {
       log.info('ready');
       metrics.ready(performance.now());
@@ -132,6 +135,12 @@ class StatusEndpoint {
     const { responses = [] } = this.#waiting ?? {};
     this.#waiting = undefined;
     for (const response of responses) send(response, status, '');
+  }
+
+  /** Before one has served. The chart is told of an Envoy when it serves; whether one is on its way the process table knows. */
+  #underWay(): string {
+    const newest = this.#environment.table.list().at(-1);
+    return newest === undefined ? 'none runs' : `epoch-${newest.epoch} is initializing`;
   }
 
   #sayNotReady(reason: string): void {

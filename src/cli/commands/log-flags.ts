@@ -1,7 +1,7 @@
 /** The log flags of both programs (spec/discovery.md §1.2). */
 import { type Command, Option } from 'commander';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import type { LineSink } from '../../runtime/line-sink.ts';
+import type { LineSink, SinkLines } from '../../runtime/line-sink.ts';
 import { createLogger, type Logger } from '../../runtime/log.ts';
 import { mistakeInPath } from '../../runtime/outlet.ts';
 import { appendTo, standardError, standardOutput } from '../../runtime/standard-streams.ts';
@@ -24,8 +24,8 @@ export function addLogFlags(command: Command): Command {
 
 export interface ProgramLog {
   readonly log: Logger;
-  /** Lines that it and standard output lost so far. */
-  lost(): number;
+  /** Lines of it and of standard output that are not out. */
+  unwritten(): SinkLines;
 }
 
 /**
@@ -38,7 +38,13 @@ export function loggerFromFlags(flags: LogFlags, quieter = ''): ProgramLog {
   tellLosses(sink, 'log lines', log);
   // Access logs of an Envoy go there, wherever the log is.
   if (sink !== standardOutput) tellLosses(standardOutput, 'lines of standard output', log);
-  return { log, lost: () => sink.lost + (sink === standardOutput ? 0 : standardOutput.lost) };
+  return { log, unwritten: () => sumOf(sink === standardOutput ? [sink] : [sink, standardOutput]) };
+}
+
+function sumOf(sinks: readonly LineSink[]): SinkLines {
+  const lines = sinks.map((sink) => sink.lines);
+  const sum = (key: keyof SinkLines): number => lines.reduce((all, each) => all + each[key], 0);
+  return { lost: sum('lost'), waiting: sum('waiting') };
 }
 
 function tellLosses(sink: LineSink, what: string, log: Logger): void {

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import type { SinkListener } from '../../runtime/line-sink.ts';
+import type { SinkLines, SinkListener } from '../../runtime/line-sink.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { chooseRunDir } from '../../runtime/run-dir.ts';
 import { type DebuggerMode, debuggerModes } from '../../runtime/trace/debugger-access.ts';
@@ -29,8 +29,8 @@ export interface Recording {
   readonly recorder: Recorder;
   /** Absent with `--debugger off`. */
   readonly trace?: TraceEndpoint;
-  /** Records that the trace file could not take, so far. */
-  lostRecords(): number;
+  /** Records that are not in the trace file. */
+  unwritten(): SinkLines;
   /** The program is over. Whoever watches gets the rest. */
   close(): Promise<void>;
 }
@@ -55,11 +55,11 @@ export function openRecording(options: {
   const mode: DebuggerMode = oneOf(debuggerModes, '--debugger', flags.debugger ?? 'on');
   const file = flags.trace ? openTraceFile(flags.trace, log) : undefined;
   const sinks: TraceSink[] = file === undefined ? [] : [file];
-  const lostRecords = (): number => file?.lost ?? 0;
+  const unwritten = (): SinkLines => file?.lines ?? { lost: 0, waiting: 0 };
   const settings = { program, machines, level, omits: level === 'full' ? [] : (options.routine ?? []) };
   if (mode === 'off') {
     const recorder = createRecorder({ ...settings, sinks });
-    return { recorder, lostRecords, close: async () => recorder.close() };
+    return { recorder, unwritten, close: async () => recorder.close() };
   }
   const ring = new TraceRing(recordsKept);
   const recorder = createRecorder({ ...settings, sinks: [...sinks, ring] });
@@ -67,7 +67,7 @@ export function openRecording(options: {
   return {
     recorder,
     trace,
-    lostRecords,
+    unwritten,
     async close() {
       await trace.end();
       recorder.close();

@@ -1,12 +1,12 @@
 import { renameSync, truncateSync } from 'node:fs';
-import { LineSink, type SinkListener } from '../line-sink.ts';
+import { LineSink, type SinkLines, type SinkListener } from '../line-sink.ts';
 import { mistakeInPath, openFile } from '../outlet.ts';
 import { formatTraceLine, type TraceHeader, type TraceLine, type TraceRecord, type TraceSink } from './trace.ts';
 import { TraceState } from './trace-state.ts';
 
 export interface TraceFile extends TraceSink {
-  /** Records that could not be written so far. */
-  readonly lost: number;
+  /** Records that are not written: each is a line. */
+  readonly lines: SinkLines;
 }
 
 export interface TraceFileOptions {
@@ -69,8 +69,8 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
     sink.renew();
   };
   return {
-    get lost() {
-      return sink.lost;
+    get lines() {
+      return sink.lines;
     },
     write(line: TraceLine) {
       if (line.kind === 'header') {

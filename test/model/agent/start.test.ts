@@ -23,7 +23,7 @@ test('an Envoy that waits for the control plane while nobody serves is left wait
   expect(world.events('epoch.waiting')).toEqual([
     { type: 'epoch.waiting', name: 'epoch-0', epoch: 0, reason: 'no xDS stream is open' },
   ]);
-  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy has not been started' });
+  expect(await world.ask()).toEqual({ ready: false, reason: 'no Envoy has served yet' });
 });
 
 test('a refused bootstrap is tried again, and never becomes a process', async () => {

@@ -10,7 +10,7 @@ const ready = { ready: true, reason: '' };
 test('not ready before an Envoy serves, ready when its admin interface says so', async () => {
   const world = new AgentWorld();
   await world.settle();
-  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy has not been started' });
+  expect(await world.ask()).toEqual({ ready: false, reason: 'no Envoy has served yet' });
   await goesLive(world);
   expect(await world.ask()).toEqual(ready);
   world.envoyLive = false;
