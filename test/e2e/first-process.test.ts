@@ -44,6 +44,16 @@ describe('SIGTERM', () => {
   });
 });
 
+test('without /proc no Envoy could run: it says so and ends, whatever signals come', async () => {
+  const agent = await startAgent([], { prepare: ['mount -t tmpfs none /proc'] });
+  expect(await endOf(agent, 8_000)).toEqual({ code: 255, signal: null });
+  const { lines } = agent.container.program;
+  expect(lines.filter((line) => line.includes('/proc'))).toEqual([
+    expect.stringMatching(/^pilot-agent: .*\/proc\/net\/unix/),
+    expect.stringContaining('Mount /proc'),
+  ]);
+});
+
 describe('other signals', () => {
   test.each(['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)('%s does no harm, however early it comes', async (signal) => {
     const agent = await startAgent();

@@ -1,5 +1,5 @@
 /** What has to be there before anything is started: folders, shared memory, an Envoy that takes its command line. */
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { execa } from 'execa';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
@@ -18,6 +18,7 @@ export interface Requirements {
 
 /** @throws ChartpilotError FILE_UNREADABLE, FILE_UNWRITABLE, SHARED_MEMORY_UNUSABLE: each with what to do */
 export function requireFolders({ runDir, configPath, hotRestart, sharedMemoryDir = '/dev/shm' }: Requirements): void {
+  requireProc();
   ensureRunDir(runDir);
   inScratchFolder([{ path: runDir, flag: '--runDir' }], () => {});
   if (configPath !== undefined) requireConfigPath(resolve(configPath));
@@ -54,6 +55,22 @@ function requireSharedMemory(directory: string): void {
     );
   } finally {
     removeQuietly(file);
+  }
+}
+
+/**
+ * It tells who lives and which base ids Envoys have; mkfifo needs it for the pipes to an Envoy, and bin/pilot-agent to pass
+ * signals on. Without it no Envoy would ever run.
+ */
+function requireProc(): void {
+  try {
+    readFileSync('/proc/net/unix');
+    readFileSync('/proc/self/stat');
+  } catch (error) {
+    throw new ChartpilotError('FILE_UNREADABLE', messageOf(error), {
+      remedy: 'Mount /proc: the agent and Envoy need it.',
+      cause: error,
+    });
   }
 }
 
