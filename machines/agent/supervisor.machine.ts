@@ -5,8 +5,6 @@ import { servingLost, starting } from './supervisor.starting.ts';
 
 export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor.setup.ts';
 
-const noEpochYet = { 'epoch.exited': {}, 'epoch.failed': {} };
-
 /**
  * Owns what should run (*desired*), what runs (*epochs*) and when to act next. A restart is decided in `deciding`.
  * Semantics: spec/agent.md §2, the facts about Envoy: spec/envoy-hot-restart.md §9.
@@ -39,18 +37,6 @@ export const supervisorMachine = supervisorSetup.createMachine({
         params: ({ event }: { event: ErrorActorEvent }) => ({ actor: event.actorId, error: event.error }),
       },
     },
-    // Ignored wherever no state has a use for them: they are in the trace, and so in the log.
-    'epoch.started': {},
-    'epoch.waiting': {},
-    'epoch.not-live': {},
-    'epoch.live': {},
-    'epoch.healthy': {},
-    'epoch.drained': {},
-    'epoch.drain-failed': {},
-    'epoch.overdue': {},
-    'epoch.unkillable': {},
-    'start.granted': {},
-    'config.rejected': {},
   },
   states: {
     idle: {
@@ -61,9 +47,6 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'supervisor.start': 'waiting for configuration',
         'supervisor.stop': 'stopped',
         'supervisor.stop-now': 'stopped',
-        'supervisor.restart': {},
-        'config.changed': {},
-        ...noEpochYet,
       },
     },
     'waiting for configuration': {
@@ -76,7 +59,6 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'supervisor.stop-now': 'stopped',
         // What is to be restarted has not been started.
         'supervisor.restart': {},
-        ...noEpochYet,
       },
     },
     running: {
@@ -86,9 +68,13 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'supervisor.stop': 'stopping',
         'supervisor.stop-now': 'stopping.killing',
         // One slot for triggers: the newest wins, and it is looked at when the state at hand is over.
-        'config.changed': { guard: 'isNews', actions: ['desire', 'renewBudget'] },
+        'config.changed': [{ guard: 'isNews', actions: ['desire', 'renewBudget'] }, {}],
         'supervisor.restart': { actions: ['demandRestart', 'renewBudget'] },
-        'epoch.healthy': { guard: 'ofServing', actions: 'renewBudget' },
+        'epoch.healthy': [{ guard: 'ofServing', actions: 'renewBudget' }, {}],
+        // Told for people: they are in the trace, and so in the log.
+        'config.rejected': {},
+        'epoch.drained': {},
+        'epoch.drain-failed': {},
         // It has had its time.
         'epoch.overdue': { actions: 'abortOverdue' },
         'epoch.unkillable': { actions: 'giveUpProcess' },
@@ -344,10 +330,11 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'epoch.failed': { actions: 'forgetEpoch' },
         'epoch.unkillable': { actions: 'giveUpProcess' },
         'supervisor.stop-now': '.killing',
-        // Too late for these.
-        'supervisor.stop': {},
-        'supervisor.restart': {},
-        'config.changed': {},
+        // Told for people.
+        'epoch.drained': {},
+        'epoch.drain-failed': {},
+        // It goes with all others.
+        'epoch.overdue': {},
       },
     },
     stopped: {

@@ -135,6 +135,11 @@ export const starting = supervisorSetup.createStateConfig({
     },
   },
   on: {
+    // Told for people: they are in the trace, and so in the log.
+    'epoch.started': {},
+    'epoch.waiting': {},
+    // Nobody waits for it any more, or yet.
+    'epoch.not-live': {},
     'epoch.live': {
       guard: 'ofNewest',
       target: 'deciding',

@@ -21,6 +21,7 @@ export class ConformingWorld implements World {
   /** Of the run that the world has behind it, whatever was recorded of others. */
   #seq = 0;
   #departures: readonly Departure[] = [];
+  #unexpected: readonly string[] = [];
 
   /** @param begin makes the world, which tells the recorder of all that happens */
   constructor(begin: (recorder: Recorder) => World, diagrams: readonly Diagram[], options: ConformanceOptions = {}) {
@@ -29,6 +30,8 @@ export class ConformingWorld implements World {
     this.#checker = new TraceChecker(diagrams);
     const recorder = createRecorder({ program: 'pilot-agent', now: () => 0 });
     recorder.observe((record) => {
+      if (record.kind === 'unexpected')
+        this.#unexpected = [...this.#unexpected, `${record.actor}: ${record.on} in ${record.state}`];
       const departures = this.#checker.feed({ ...record, seq: ++this.#seq });
       if (departures.length > 0) this.#departures = [...this.#departures, ...departures];
     });
@@ -36,7 +39,7 @@ export class ConformingWorld implements World {
   }
 
   choices(): readonly Choice[] {
-    return this.#departures.length > 0 ? [] : this.#world.choices();
+    return this.violations.length > 0 ? [] : this.#world.choices();
   }
 
   apply(choice: string): void {
@@ -52,7 +55,11 @@ export class ConformingWorld implements World {
       invariant: 'every run conforms to the sequence diagrams',
       detail: formatDeparture(departure, this.#diagrams),
     }));
-    return [...this.#world.violations, ...departures];
+    const unexpected = this.#unexpected.map((detail) => ({
+      invariant: 'no event comes that its chart does not expect',
+      detail,
+    }));
+    return [...this.#world.violations, ...departures, ...unexpected];
   }
 
   get spawned(): number {
@@ -72,11 +79,13 @@ export class ConformingWorld implements World {
     const checker = this.#checker.save();
     const seq = this.#seq;
     const departures = this.#departures;
+    const unexpected = this.#unexpected;
     return () => {
       world();
       checker();
       this.#seq = seq;
       this.#departures = departures;
+      this.#unexpected = unexpected;
     };
   }
 }

@@ -9,33 +9,14 @@ import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { startLimiterMachine } from '../../machines/agent/start-limiter.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
-import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { leaves, spokenOf } from './chart.ts';
 
-/** What peers may send at any time. An effect's reports are left out: it lives only in the states that invoke it. */
+/**
+ * What peers may send at any time; for the supervisor it is its table (docs/state-tables.md) and the explorer. An effect's reports are left out: it
+ * lives only in the states that invoke it.
+ */
 const peers: [AnyStateMachine, string[]][] = [
   [agentMachine, ['signal.received', 'status.failed', 'quit.requested', 'restart.decided', 'restart.ended']],
-  [
-    supervisorMachine,
-    [
-      'supervisor.stop',
-      'supervisor.stop-now',
-      'supervisor.restart',
-      'logs.reopen',
-      'config.changed',
-      'config.rejected',
-      'start.granted',
-      'epoch.started',
-      'epoch.live',
-      'epoch.waiting',
-      'epoch.healthy',
-      'epoch.drained',
-      'epoch.drain-failed',
-      'epoch.overdue',
-      'epoch.exited',
-      'epoch.failed',
-    ],
-  ],
   [
     epochMachine,
     [

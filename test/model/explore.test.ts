@@ -411,6 +411,25 @@ describe('caught by a shortest run:', () => {
     expect(found?.violations[0]?.invariant).toBe('no livelock');
   });
 
+  test('an epoch that tells its supervisor what nobody expects there', () => {
+    const early = epoch({
+      actions: {
+        reportHealthy: sendParent(({ context: { name, epoch } }) => ({
+          type: 'epoch.not-live',
+          name,
+          epoch,
+          reason: '',
+        })),
+      },
+    });
+    const agent = exploreAgent(bounds(0, 0, 0), early);
+    const { found } = findShortest(() => agent.beginChecked());
+    expect(found?.violations).toContainEqual({
+      invariant: 'no event comes that its chart does not expect',
+      detail: 'supervisor: epoch.not-live in running.settled',
+    });
+  });
+
   test('an epoch that does not report its start departs from the sequence diagrams', () => {
     const agent = exploreAgent(bounds(0, 0, 0), epoch({ actions: { reportStarted: () => {} } }));
     const { runs } = explore(() => agent.begin());

@@ -3,7 +3,7 @@ import type { Departure } from '../../src/debugger/check/check.ts';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { firstAfter } from './sorted.ts';
 import { StateTags } from './state-tags.ts';
-import { departureInOneLine } from './words.ts';
+import { departureInOneLine, happeningInWords } from './words.ts';
 
 export type Phase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending' | 'building';
 
@@ -107,6 +107,9 @@ export class Lanes {
         break;
       case 'stop':
         this.#ended(record, index);
+        break;
+      case 'unexpected':
+        this.#mark(this.#happenings, record.t, index, 'failure', `${record.actor} ${happeningInWords(record)}`);
         break;
       case 'timer':
         if (record.actor === 'supervisor' && record.timer === 'backoff') {

@@ -74,6 +74,8 @@ export function happeningInWords(record: TraceRecord): string {
       return `performs ${record.effect}`;
     case 'stop':
       return record.status === 'error' ? `breaks: ${record.error ?? 'no reason is told'}` : endings[record.status];
+    case 'unexpected':
+      return `did not expect ${eventInWords(record.on)} in ${stateInWords(record.state)}`;
     case 'log':
       return record.text;
   }

@@ -56,7 +56,7 @@ export class SequenceIndex {
     if (message !== undefined) {
       const { from, to } = message;
       this.#add(index, record.kind === 'stop' ? 'done' : (record.kind as 'event' | 'spawn' | 'timer'), from, to);
-    } else if (record.kind === 'transition') {
+    } else if (record.kind === 'transition' || record.kind === 'unexpected') {
       this.#add(index, 'state', record.actor, record.actor);
     } else if (record.kind === 'effect') {
       this.#add(index, 'effect', record.actor, record.actor);

@@ -74,7 +74,7 @@ export function sentenceOf(entry: Entry, record: TraceRecord): string {
   const payload = kind === 'spawn' ? '' : payloadOf(record);
   const what = payload === '' ? label : `${label}, ${payload}`;
   const stamp = `${record.seq}, ${clockText(record.t)}`;
-  if (kind === 'state') return `${stamp}: ${fromActor} is now ${label}`;
+  if (kind === 'state' && record.kind === 'transition') return `${stamp}: ${fromActor} is now ${label}`;
   return fromActor === toActor ? `${stamp}: ${fromActor}: ${what}` : `${stamp}: ${fromActor} to ${toActor}: ${what}`;
 }
 

@@ -28,6 +28,7 @@ const comparedFields = {
   step: ['actor', 'on', 'change'],
   effect: ['actor', 'effect', 'params'],
   stop: ['actor', 'status', 'output', 'error'],
+  unexpected: ['actor', 'on', 'state'],
   log: [],
 } as const satisfies Record<TraceRecord['kind'], readonly string[]>;
 

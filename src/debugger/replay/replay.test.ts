@@ -77,7 +77,7 @@ function shop({ delay = 100, step = 1, orders = true, answers = false }: Variant
     on: {
       fact: { actions: 'add' },
       end: '.closed',
-      ...(answers && { ask: { actions: sendTo('supplier', { type: 'order', n: 3 } as never) } }),
+      ask: answers ? { actions: sendTo('supplier', { type: 'order', n: 3 } as never) } : {},
     },
     initial: 'open',
     states: {

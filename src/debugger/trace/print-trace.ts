@@ -77,6 +77,8 @@ function happening(record: TraceRecord): string {
       return `${record.actor}: [${record.from}] → [${record.to}] on ${trigger(record.on)}${changes(record.change)}`;
     case 'step':
       return `${record.actor}: stays, on ${trigger(record.on)}${changes(record.change)}`;
+    case 'unexpected':
+      return `${record.actor}: did not expect ${trigger(record.on)} in [${record.state}]`;
     case 'log':
       return `${record.actor} wrote ${record.level === 'info' ? '' : `(${record.level}) `}│ ${record.text}`;
     case 'effect':

@@ -39,6 +39,7 @@ const machine = record({
       type: text,
       initial: optional(number),
       description: optional(text),
+      tags: optional(list(text)),
       entry: optional(list(text)),
       exit: optional(list(text)),
       invoke: optional(list(record({ id: text, src: text }))),
@@ -102,5 +103,6 @@ export const formOf: Readonly<Record<TraceLine['kind'], Fields>> = {
     error: optional(text),
     during: optional(number),
   },
+  unexpected: { ...caused, actor: text, on: text, state: text },
   log: { ...stamp, actor: text, level: text, component: optional(text), text },
 };

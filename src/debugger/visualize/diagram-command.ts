@@ -3,6 +3,8 @@ import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts
 import { formatTraceLine, traceVersion } from '../../runtime/trace/trace.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { chartOf } from '../statechart/charts.ts';
+
+import { formatEventTable } from '../statechart/event-table.ts';
 import { formatMermaid } from '../statechart/mermaid.ts';
 import { findMachine, namedMachines } from '../statechart/named-machines.ts';
 import { openTrace } from '../trace/read-trace.ts';
@@ -11,7 +13,7 @@ import { memorySource } from './memory-source.ts';
 import { type ServePageOptions, servePage } from './serve-page.ts';
 
 export interface DiagramCommandOptions extends Pick<ServePageOptions, 'enough'> {
-  readonly format: 'mermaid' | 'svg' | 'json';
+  readonly format: 'mermaid' | 'svg' | 'json' | 'table';
   readonly export?: string;
   /** Trace whose machines are drawn. */
   readonly from?: string;
@@ -83,6 +85,7 @@ function listOwn(): string {
 
 async function textOf(chart: Statechart, format: DiagramCommandOptions['format']): Promise<string> {
   if (format === 'svg') return chartOf(chart);
+  if (format === 'table') return formatEventTable(chart);
   return format === 'json' ? `${JSON.stringify(chart, undefined, 2)}\n` : formatMermaid(chart);
 }
 

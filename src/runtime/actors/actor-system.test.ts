@@ -271,3 +271,26 @@ test('a sink that throws costs neither the actors nor the other sinks anything, 
   process.off('warning', warned);
   expect(warnings).toEqual(['trace: no room']);
 });
+
+test('an event that a chart has no word for in its state is told; one that it ignores, or takes only on a condition, is not', () => {
+  const valve = setup({ guards: { never: () => false } }).createMachine({
+    id: 'valve',
+    initial: 'shut',
+    on: { 'gauge.*': {} },
+    states: {
+      shut: { on: { 'valve.open': 'open', 'valve.shut': {} } },
+      open: { on: { 'valve.shut': { guard: 'never' } } },
+    },
+  });
+  const records: TraceRecord[] = [];
+  const recorder = createRecorder({ program: 'test', now: () => 0 });
+  recorder.observe((record) => records.push(record));
+  const actor = startRoot(valve, { id: 'valve', input: undefined, recorder, onError: () => {} });
+  for (const type of ['valve.shut', 'gauge.read', 'valve.open', 'valve.shut', 'valve.open', 'valve.burst']) {
+    actor.send({ type } as never);
+  }
+  expect(records.filter(({ kind }) => kind === 'unexpected')).toEqual([
+    { seq: expect.any(Number), t: 0, kind: 'unexpected', actor: 'valve', on: 'valve.open', state: 'open', cause: 8 },
+    { seq: expect.any(Number), t: 0, kind: 'unexpected', actor: 'valve', on: 'valve.burst', state: 'open', cause: 10 },
+  ]);
+});

@@ -66,6 +66,9 @@ function troubleIn(record: TraceRecord): Trouble | undefined {
   if (record.kind === 'stop' && record.status === 'error') {
     return { who: record.actor, what: 'failed', reason: record.error ?? 'no reason given' };
   }
+  if (record.kind === 'unexpected') {
+    return { who: record.actor, what: `${record.on} was not expected in ${record.state}`, reason: 'a bug in a chart' };
+  }
   if (record.kind !== 'event') return undefined;
   const { type, reason, error } = record.event;
   if (type.startsWith('xstate.error.actor.')) {

@@ -8,6 +8,7 @@ import { EndRecords } from './records/end.ts';
 import type { Recording } from './records/recording.ts';
 import { recordSpawn } from './records/spawn.ts';
 import { type MachineState, recordStep } from './records/step.ts';
+import { recordUnexpected } from './records/unexpected.ts';
 import type { TraceBody, TracedEvent, TraceRecord } from './trace.ts';
 import { TraceOutputs, type TraceOutputsOptions } from './trace-outputs.ts';
 
@@ -73,6 +74,7 @@ function inspectorOf(recording: Recording): (event: InspectionEvent) => void {
       }
       case '@xstate.microstep':
         recordStep(recording, ref, event.snapshot as MachineState, event.event.type, event._transitions);
+        if (event._transitions.length === 0) recordUnexpected(recording, ref, event.snapshot, event.event.type);
         break;
       case '@xstate.action':
         recordAction(recording, ref, event.action);

@@ -111,6 +111,8 @@ export type TraceBody =
       cause?: number;
       during?: number;
     }
+  /** A diagnostic: an event came that the chart has no word for in `state`. It is lost, and the actor goes on as it was. */
+  | { kind: 'unexpected'; actor: string; on: string; state: string; cause?: number }
   /** A process that the actor runs wrote a line; `component`: the part of it that speaks. */
   | { kind: 'log'; actor: string; level: 'debug' | 'info' | 'warn' | 'error'; component?: string; text: string };
 

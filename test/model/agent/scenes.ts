@@ -21,6 +21,7 @@ export function checkEveryWorld(): void {
   afterEach(() => {
     for (const world of AgentWorld.made.splice(0)) {
       expect(world.failed).toBeUndefined();
+      expect(world.records.filter(({ kind }) => kind === 'unexpected')).toEqual([]);
       const report = checkTrace(diagrams, world.records);
       if (report.departures.length > 0) expect.fail(formatReport(report, diagrams));
       expect(replayDifference(world.records, agentMachine)).toBe('');

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { createMachine } from 'xstate';
+import { statechartOf } from '../../runtime/trace/statechart.ts';
+import { eventTableOf, formatEventTable } from './event-table.ts';
+
+const door = statechartOf(
+  createMachine({
+    id: 'door',
+    initial: 'open',
+    on: { 'bell.rung': { actions: 'bark' } },
+    states: {
+      open: { on: { 'door.shut': { guard: 'isFree', target: 'shut' }, 'key.turned': {} } },
+      shut: {
+        initial: 'choosing',
+        on: { 'key.turned': { target: '.locked', description: 'from inside' } },
+        states: {
+          choosing: { always: 'unlocked' },
+          unlocked: { on: { 'door.opened': '#door.open' } },
+          locked: { on: { 'key.turned': [{ guard: 'isRight', target: 'unlocked' }, {}], 'bell.rung': {} } },
+        },
+      },
+      gone: { type: 'final' },
+    },
+  }),
+);
+
+test('rows are the states that a chart can rest in, columns the events that it speaks of', () => {
+  const { events, states } = eventTableOf(door);
+  expect(events).toEqual(['bell.rung', 'door.opened', 'door.shut', 'key.turned']);
+  expect(states.map(({ path }) => path)).toEqual(['open', 'shut.unlocked', 'shut.locked']);
+});
+
+test('each cell says what follows: elsewhere, acted on, ignored on purpose, on a condition, or not expected', () => {
+  const [head, , ...rows] = formatEventTable(door).split('\n');
+  expect(head).toBe('|  | `bell.rung` | `door.opened` | `door.shut` | `key.turned` |');
+  expect(rows.slice(0, 3)).toEqual([
+    '| `open` | • | × | (→) | – |',
+    '| `shut.unlocked` | • | → | × | → |',
+    '| `shut.locked` | – | × | × | (→) |',
+  ]);
+});
+
+test('and below it stands what is tried, the state’s own before what holds around it, up to what has no condition', () => {
+  const text = formatEventTable(door);
+  expect(text).toContain('- **shut.unlocked**\n  - `bell.rung`: bark\n  - `door.opened`: → open\n');
+  expect(text).toContain('  - `key.turned`: → shut.locked (from inside)\n');
+  expect(text).toContain('- **shut.locked**\n  - `key.turned`: if isRight: → shut.unlocked; ignored\n');
+});
+
+test('a chart that nobody sends anything has no table', () => {
+  expect(formatEventTable(statechartOf(createMachine({ id: 'rock' })))).toBe('No other actor sends it anything.\n');
+});

@@ -1,0 +1,90 @@
+/**
+ * A statechart as a full table, state by event: what follows, what is ignored on purpose, and what is not expected at all. The
+ * last is lost, and a diagnostic in the trace (`unexpected`).
+ */
+import type { Statechart, StatechartTransition } from '../../runtime/trace/statechart.ts';
+import { isIgnored } from './chart-text.ts';
+import { ancestorsOf } from './connections.ts';
+
+/** What comes of one event in one state. */
+export interface Cell {
+  /** In the order in which they are tried: the state's own, then those of the states around it. None: not expected. */
+  readonly tried: readonly StatechartTransition[];
+}
+
+export interface EventTable {
+  readonly events: readonly string[];
+  /** Those that a chart can rest in, by path. */
+  readonly states: readonly { readonly path: string; readonly cells: readonly Cell[] }[];
+}
+
+/** Also what XState tells a chart of its actors: not part of the table, since an effect lives in the states that need it only. */
+const isMessage = ({ kind, on }: StatechartTransition): boolean => kind === 'event' && on !== '*';
+
+export function eventTableOf(chart: Statechart): EventTable {
+  const events = [...new Set(chart.transitions.filter(isMessage).map(({ on }) => on))].sort();
+  const rests = chart.states.flatMap((_, number) => (canRest(chart, number) ? [number] : []));
+  return {
+    events,
+    states: rests.map((number) => ({
+      path: chart.states[number]!.path || chart.id,
+      cells: events.map((event) => ({ tried: triedIn(chart, number, event) })),
+    })),
+  };
+}
+
+/** A leaf that is not left in the step in which it is entered. */
+function canRest(chart: Statechart, number: number): boolean {
+  const { type } = chart.states[number]!;
+  if (type === 'final' || type === 'history') return false;
+  if (chart.states.some(({ parent }) => parent === number)) return false;
+  return !chart.transitions.some(
+    ({ source, kind, guard }) => source === number && kind === 'always' && guard === undefined,
+  );
+}
+
+function triedIn(chart: Statechart, number: number, event: string): StatechartTransition[] {
+  const tried: StatechartTransition[] = [];
+  for (const state of [number, ...ancestorsOf(chart, number)]) {
+    for (const transition of chart.transitions) {
+      if (transition.source !== state || transition.on !== event || !isMessage(transition)) continue;
+      tried.push(transition);
+      if (transition.guard === undefined) return tried;
+    }
+  }
+  return tried;
+}
+
+const unexpected = '×';
+
+/** One section of Markdown: rows are states, columns are events; below it what stands behind each that is more than a sign. */
+export function formatEventTable(chart: Statechart): string {
+  const { events, states } = eventTableOf(chart);
+  if (events.length === 0) return 'No other actor sends it anything.\n';
+  const rows = states.map(({ path, cells }) => [`\`${path}\``, ...cells.map(signOf)]);
+  const table = [['', ...events.map((event) => `\`${event}\``)], ['---', ...events.map(() => ':-:')], ...rows];
+  const lines = table.map((cells) => `| ${cells.join(' | ')} |`);
+  const details = states.flatMap(({ path, cells }) => {
+    const told = cells.flatMap(({ tried }, index) =>
+      tried.some((transition) => !isIgnored(transition))
+        ? [`  - \`${events[index]}\`: ${tried.map((transition) => inWords(chart, transition)).join('; ')}`]
+        : [],
+    );
+    return told.length === 0 ? [] : [`- **${path}**`, ...told];
+  });
+  return `${[...lines, '', ...details].join('\n')}\n`;
+}
+
+/** `→` leads elsewhere, `•` is acted on, `–` is ignored on purpose; in brackets, where that hangs on a condition. */
+function signOf({ tried }: Cell): string {
+  if (tried.length === 0) return unexpected;
+  const sign = tried.some(({ targets }) => targets.length > 0) ? '→' : tried.every(isIgnored) ? '–' : '•';
+  return tried.some(({ guard }) => guard !== undefined) ? `(${sign})` : sign;
+}
+
+function inWords(chart: Statechart, { targets, guard, actions = [], description }: StatechartTransition): string {
+  const to = targets.map((number) => `→ ${chart.states[number]!.path || chart.id}`).join(', ');
+  const deed = [to, actions.join(', ')].filter((part) => part !== '').join(', ') || 'ignored';
+  const why = description === undefined ? '' : ` (${description})`;
+  return `${guard === undefined ? '' : `if ${guard}: `}${deed}${why}`;
+}
