@@ -38,6 +38,7 @@ describe('a machine', () => {
     ['randomness', 'export const chance = Math.random();\n'],
     ['a timer', 'export const timer = setTimeout(() => {}, 1);\n'],
     ['the process', 'export const pid = process.pid;\n'],
+    ['what XState keeps of a parent', 'export const parentOf = ({ self }) => self._parent;\n'],
   ])('may not use %s', (_, text) => {
     const { refused, output } = lint('machines/agent/new.machine.ts', text);
     expect(refused, output).toBe(true);

@@ -1,5 +1,6 @@
 import { and, assign, sendTo, setup, stateIn } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
+import { peer } from './peers.ts';
 import type { ConfigChanged, ConfigRejected, FilesChanged, WatchStart } from './protocol.ts';
 import type { AgentSettings } from './settings.ts';
 
@@ -61,7 +62,7 @@ export const certWatcherMachine = setup({
   },
   actions: {
     sendConfig: sendTo(
-      ({ system }) => system.get('supervisor'),
+      peer('supervisor'),
       (_, params: Reading): ConfigChanged => ({
         type: 'config.changed',
         digest: params.digest,
@@ -70,21 +71,21 @@ export const certWatcherMachine = setup({
     ),
     putInForce: assign({ filesInForce: (_, params: Reading) => params.files.length }),
     rejectFiles: sendTo(
-      ({ system }) => system.get('supervisor'),
+      peer('supervisor'),
       (_, { problems }: Reading): ConfigRejected => ({
         type: 'config.rejected',
         reason: problems.length > 0 ? problems.join('; ') : 'every certificate file is gone',
       }),
     ),
     tellNotJudged: sendTo(
-      ({ system }) => system.get('supervisor'),
+      peer('supervisor'),
       (_, params: { reason: string }): ConfigRejected => ({
         type: 'config.rejected',
         reason: `Envoy could not be asked whether it takes the certificates: ${params.reason}`,
       }),
     ),
     tellOutdated: sendTo(
-      ({ system }) => system.get('supervisor'),
+      peer('supervisor'),
       (): ConfigRejected => ({
         type: 'config.rejected',
         reason: `the certificate files changed during each of ${outdatedReadingsTold} readings; they are taken when they rest`,
@@ -94,7 +95,7 @@ export const certWatcherMachine = setup({
     forgetOutdated: assign({ outdatedReadings: 0 }),
     /** What cannot be read at all counts as empty: Envoy is started anyway, and the next change brings another look. */
     sendEmptyConfig: sendTo(
-      ({ system }) => system.get('supervisor'),
+      peer('supervisor'),
       (): ConfigChanged => ({ type: 'config.changed', digest: '', files: 0 }),
     ),
   },

@@ -1,5 +1,6 @@
-import { type AnyActorRef, assign, enqueueActions, raise, sendParent, setup } from 'xstate';
+import { assign, enqueueActions, raise, sendParent, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
+import { peer } from './peers.ts';
 import type {
   ConfigChange,
   ConfigProblem,
@@ -112,10 +113,10 @@ export const configControllerMachine = setup({
     reportProblems: enqueueActions(({ enqueue }, params: { reading: DirectoryReading }) => {
       const { reading } = params;
       if (reading.problems.length > 0) {
-        enqueue.sendTo(parentOf, { type: 'config.rejected', problems: reading.problems } satisfies ConfigRejected);
+        enqueue.sendParent({ type: 'config.rejected', problems: reading.problems } satisfies ConfigRejected);
       }
       if (reading.outcome === 'read' && reading.recovered.length > 0) {
-        enqueue.sendTo(parentOf, { type: 'config.recovered', files: reading.recovered } satisfies ConfigRecovered);
+        enqueue.sendParent({ type: 'config.recovered', files: reading.recovered } satisfies ConfigRecovered);
       }
     }),
     reportBroken: sendParent(
@@ -140,21 +141,21 @@ export const configControllerMachine = setup({
       const forKeys = changes.filter(({ key }) => keyKinds.includes(kindOf(key)));
       const forProxies = changes.filter(({ key }) => ![...serviceKinds, ...keyKinds].includes(kindOf(key)));
       if (forServices.length > 0) {
-        enqueue.sendTo(serviceRegistryOf, {
+        enqueue.sendTo(peer('service-registry'), {
           type: 'configs.changed',
           version: context.version,
           changes: forServices,
         } satisfies ConfigsChanged);
       }
       if (forKeys.length > 0) {
-        enqueue.sendTo(jwksOf, {
+        enqueue.sendTo(peer('jwks'), {
           type: 'configs.changed',
           version: context.version,
           changes: forKeys,
         } satisfies ConfigsChanged);
       }
       if (forProxies.length > 0) {
-        enqueue.sendTo(pushOf, {
+        enqueue.sendTo(peer('push'), {
           type: 'push.request',
           configs: forProxies.map(({ key }) => key),
           forced: false,
@@ -300,22 +301,6 @@ export const configControllerMachine = setup({
     },
   },
 });
-
-function serviceRegistryOf({ system }: { system: { get(id: string): unknown } }): AnyActorRef {
-  return system.get('service-registry') as AnyActorRef;
-}
-
-function jwksOf({ system }: { system: { get(id: string): unknown } }): AnyActorRef {
-  return system.get('jwks') as AnyActorRef;
-}
-
-function pushOf({ system }: { system: { get(id: string): unknown } }): AnyActorRef {
-  return system.get('push') as AnyActorRef;
-}
-
-function parentOf({ self }: { self: { _parent?: AnyActorRef } }): AnyActorRef {
-  return self._parent!;
-}
 
 function kindOf(key: string): string {
   return key.slice(0, key.indexOf('/'));

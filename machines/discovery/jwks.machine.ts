@@ -1,6 +1,7 @@
 import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import { promiseEffect } from '../effect.ts';
 import { keySetMachine } from './key-set.machine.ts';
+import { peer } from './peers.ts';
 import type {
   ConfigKeyText,
   ConfigsChanged,
@@ -116,7 +117,7 @@ export const jwksMachine = setup({
       }),
     ),
     requestPush: sendTo(
-      ({ system }) => system.get('push'),
+      peer('push'),
       ({ context }): PushRequest => ({
         type: 'push.request',
         configs: context.due,

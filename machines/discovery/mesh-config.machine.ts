@@ -1,5 +1,6 @@
 import { assign, raise, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
+import { peer } from './peers.ts';
 import type {
   ConfigProblem,
   FilesChanged,
@@ -86,7 +87,7 @@ export const meshConfigMachine = setup({
     ),
     /** Everything may depend on these settings: everyone is brought up to date. */
     requestPush: sendTo(
-      ({ system }) => system.get('push'),
+      peer('push'),
       ({ context }): PushRequest => ({
         type: 'push.request',
         configs: [],

@@ -1,4 +1,5 @@
 import { assign, enqueueActions, not, sendTo, setup } from 'xstate';
+import { peer } from './peers.ts';
 import type {
   ClientsPush,
   ClientsServed,
@@ -57,7 +58,7 @@ export const pushQueueMachine = setup({
     endTurns: assign({
       line: ({ context }, params: { connections: number[] }) => withServed(context.line, params.connections),
     }),
-    reportServed: sendTo(({ system }) => system.get('push'), { type: 'clients.served' } satisfies ClientsServed),
+    reportServed: sendTo(peer('push'), { type: 'clients.served' } satisfies ClientsServed),
     /** As many as may be served at a time. */
     giveTurns: enqueueActions(({ context, enqueue }) => {
       const { line, batches } = withTurns(context.line, context.throttle);
@@ -65,7 +66,7 @@ export const pushQueueMachine = setup({
       enqueue.assign({ line });
       for (const batch of batches) {
         const order: ProxiesServe = { type: 'proxies.serve', ...batch };
-        enqueue.sendTo(({ system }) => system.get('ads-server'), order);
+        enqueue.sendTo(peer('ads-server'), order);
       }
     }),
   },

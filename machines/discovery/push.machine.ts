@@ -1,5 +1,6 @@
 import { assign, not, or, sendParent, sendTo, setup, stateIn } from 'xstate';
 import { promiseEffect, reasonOf } from '../effect.ts';
+import { peer } from './peers.ts';
 import type {
   ClientsPush,
   ClientsServed,
@@ -117,7 +118,7 @@ export const pushMachine = setup({
     }),
     forgetFailures: assign({ failures: 0 }),
     pushToClients: sendTo(
-      ({ system }) => system.get('push-queue'),
+      peer('push-queue'),
       ({ context }, { version, publishedAt }: PublishedContext): ClientsPush => ({
         type: 'clients.push',
         version,
@@ -127,7 +128,7 @@ export const pushMachine = setup({
       }),
     ),
     pushUrgentToClients: sendTo(
-      ({ system }) => system.get('push-queue'),
+      peer('push-queue'),
       ({ context }, { version, publishedAt }: PublishedContext): ClientsPush => ({
         type: 'clients.push',
         version,

@@ -1,5 +1,6 @@
-import { type AnyActorRef, assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
+import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
+import { peer } from './peers.ts';
 import type {
   ConfigChange,
   ConfigsChanged,
@@ -160,7 +161,7 @@ export const serviceRegistryMachine = setup({
     reportAwaited: enqueueActions(({ context, enqueue }) => {
       const registries = unsyncedOf(context);
       if (registries.length === 0) return;
-      enqueue.sendTo(parentOf, { type: 'services.awaited', registries } satisfies ServicesAwaited);
+      enqueue.sendParent({ type: 'services.awaited', registries } satisfies ServicesAwaited);
     }),
     reportRegistryFailed: sendParent(
       (_, { registry, reason }: { registry: string; reason: string }): RegistryFailed => ({
@@ -187,7 +188,7 @@ export const serviceRegistryMachine = setup({
       (_, params: { error: unknown }): ServicesFailed => ({ type: 'services.failed', reason: reasonOf(params.error) }),
     ),
     requestFullPush: sendTo(
-      ({ system }) => system.get('push'),
+      peer('push'),
       (_, { reasons = { cluster: 1 } }: ServicesReading): PushRequest => ({
         type: 'push.request',
         configs: [],
@@ -196,7 +197,7 @@ export const serviceRegistryMachine = setup({
       }),
     ),
     requestServicePush: sendTo(
-      ({ system }) => system.get('push'),
+      peer('push'),
       (_, params: ServicesReading): PushRequest => ({
         type: 'push.request',
         configs: [...params.changedServices, ...params.changedEndpoints, ...(params.changedProxies ?? [])],
@@ -205,7 +206,7 @@ export const serviceRegistryMachine = setup({
       }),
     ),
     requestEndpointPush: sendTo(
-      ({ system }) => system.get('push'),
+      peer('push'),
       (_, params: ServicesReading): PushRequest => ({
         type: 'push.request',
         configs: params.changedEndpoints,
@@ -379,10 +380,6 @@ function orderOf({ underWay, registries }: ServiceRegistryContext): ServicesOrde
 
 function idOf({ registry, revision }: ListedRegistry): string {
   return `${registry} ${revision}`;
-}
-
-function parentOf({ self }: { self: { _parent?: AnyActorRef } }): AnyActorRef {
-  return self._parent!;
 }
 
 function countsOf({ changedServices, changedEndpoints, changedProxies = [] }: ServicesReading): PushOrder['reasons'] {

@@ -1,0 +1,29 @@
+/** An actor that is spoken to by name takes what is declared for it; anything else does not compile. */
+import { expect, test } from 'vitest';
+import { createActor, sendTo, setup } from 'xstate';
+import { peersOf } from '../../machines/peers.ts';
+
+type Asked = { type: 'readiness.asked' };
+type Told = { type: 'config.changed'; digest: string };
+
+const peer = peersOf<{ status: Asked; supervisor: Told }>();
+
+test('an event goes to the actor that has the name in the same system', () => {
+  const seen: string[] = [];
+  const status = setup({ types: { events: {} as Asked } }).createMachine({
+    on: { 'readiness.asked': { actions: ({ event }) => seen.push(event.type) } },
+  });
+  const system = setup({ actors: { status } }).createMachine({
+    invoke: { src: 'status', systemId: 'status' },
+    on: { ask: { actions: sendTo(peer('status'), { type: 'readiness.asked' }) } },
+  });
+  createActor(system).start().send({ type: 'ask' });
+  expect(seen).toEqual(['readiness.asked']);
+});
+
+test('neither another actor’s event nor a name that nobody has compiles', () => {
+  // @ts-expect-error `status` is not told of configuration
+  expect(sendTo(peer('status'), { type: 'config.changed', digest: '' })).toBeTypeOf('function');
+  // @ts-expect-error there is no such actor
+  expect(peer('statuss')).toBeTypeOf('function');
+});
