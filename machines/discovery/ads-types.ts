@@ -7,8 +7,9 @@ export const endpointType = `${prefix}envoy.config.endpoint.v3.ClusterLoadAssign
 export const listenerType = `${prefix}envoy.config.listener.v3.Listener`;
 export const routeType = `${prefix}envoy.config.route.v3.RouteConfiguration`;
 export const secretType = `${prefix}envoy.extensions.transport_sockets.tls.v3.Secret`;
-export const extensionConfigType = `${prefix}envoy.config.core.v3.TypedExtensionConfig`;
-const nameTableType = `${prefix}istio.networking.nds.v1.NameTable`;
+export const extensionType = `${prefix}envoy.config.core.v3.TypedExtensionConfig`;
+export const nameTableType = `${prefix}istio.networking.nds.v1.NameTable`;
+export const proxyConfigType = `${prefix}istio.mesh.v1alpha1.ProxyConfig`;
 /** A client reports with it how it is; it is never answered (spec/discovery.md §7.1). */
 export const healthType = `${prefix}istio.v1.HealthInformation`;
 
@@ -22,7 +23,7 @@ export function isAskedOnce(typeUrl: string): boolean {
 /** Make before break: what others refer to goes first (§6.6). Types that are not in it come after, in any order. */
 const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType];
 
-const watched: ReadonlySet<string> = new Set([...pushOrder, extensionConfigType, nameTableType]);
+const watched: ReadonlySet<string> = new Set([...pushOrder, extensionType, nameTableType]);
 
 /**
  * Whether a client can watch the type at all. What it says of any other is not kept: a client's text never becomes the key
@@ -32,7 +33,7 @@ export function isWatchable(typeUrl: string): boolean {
   return watched.has(typeUrl);
 }
 
-const subscribedByName: ReadonlySet<string> = new Set([endpointType, routeType, secretType, extensionConfigType]);
+const subscribedByName: ReadonlySet<string> = new Set([endpointType, routeType, secretType, extensionType]);
 
 /**
  * Whether a client must name what it wants of this type, and a response may carry some of it. The other types can be

@@ -1,4 +1,13 @@
 /** The generators of the control plane, by the type URL of what they make. */
+import {
+  clusterType,
+  endpointType,
+  extensionType,
+  listenerType,
+  nameTableType,
+  routeType,
+  secretType,
+} from '../../machines/discovery/ads-types.ts';
 import type { ConfigKey } from '../model/config/config.ts';
 import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../model/push-context/push-context.ts';
@@ -22,21 +31,20 @@ export {
   buildNameTable,
   buildRoutes,
   buildSecrets,
+  clusterType,
+  endpointType,
+  extensionType,
+  listenerType,
   type Memory,
+  nameTableType,
   noMemory,
   patchStatus,
   policiesWithoutProvider,
   type RememberedType,
   Resource,
+  routeType,
+  secretType,
 };
-
-export const clusterType = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
-export const endpointType = 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment';
-export const listenerType = 'type.googleapis.com/envoy.config.listener.v3.Listener';
-export const routeType = 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration';
-export const nameTableType = 'type.googleapis.com/istio.networking.nds.v1.NameTable';
-export const extensionType = 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig';
-export const secretType = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret';
 
 /** Which of the asked names a change can be about: those of the changed object's subject. */
 export interface Narrowing {

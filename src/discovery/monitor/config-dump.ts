@@ -1,6 +1,8 @@
 /** What a proxy was given, in the form of Envoy's own `/config_dump` (spec/discovery.md §9.1). */
+
 import { create, toJson } from '@bufbuild/protobuf';
 import { type Any, AnySchema, anyPack, anyUnpack, type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { extensionType, secretType } from '../../../machines/discovery/ads-types.ts';
 import {
   BootstrapConfigDumpSchema,
   ConfigDumpSchema,
@@ -26,9 +28,6 @@ import {
 import type { ConnectionView } from '../ads/ads-observer.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
 import { typeRegistry } from './type-registry.ts';
-
-const secretType = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret';
-const extensionType = 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig';
 
 /** Names of types in `?types=`. */
 const shortNames: Readonly<Record<string, string>> = {

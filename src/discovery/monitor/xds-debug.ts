@@ -2,7 +2,9 @@
  * Debug pages over xDS (spec/discovery.md §7.1, §9.1): what `istioctl proxy-status` and `istioctl proxy-config` ask for
  * where they reach the control plane by xDS alone. Answered once, nothing is watched.
  */
+
 import { create, type JsonObject, toBinary } from '@bufbuild/protobuf';
+import { extensionType } from '../../../machines/discovery/ads-types.ts';
 import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { ClientConfigSchema, ConfigStatus } from '../../gen/envoy/service/status/v3/csds_pb.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
@@ -43,7 +45,6 @@ export interface XdsDebugOptions {
 }
 
 const clientConfigType = 'type.googleapis.com/envoy.service.status.v3.ClientConfig';
-const extensionType = 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig';
 /** In the order in which tools list them. */
 const reportedTypes = [listenerType, routeType, endpointType, clusterType, extensionType];
 

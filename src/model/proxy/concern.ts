@@ -1,4 +1,14 @@
 /** Whether a change matters to a proxy, and for which kinds of resources (spec/discovery.md §6.5). */
+import {
+  clusterType,
+  endpointType,
+  extensionType,
+  listenerType,
+  nameTableType,
+  proxyConfigType,
+  routeType,
+  secretType,
+} from '../../../machines/discovery/ads-types.ts';
 import { type ConfigKey, configKeyText } from '../config/config.ts';
 import type { NodeType } from '../node/proxy.ts';
 import type { PushContext } from '../push-context/push-context.ts';
@@ -21,14 +31,14 @@ export const everyType: ReadonlySet<PushedType> = new Set(allTypes);
 
 /** By type URL, which a client may have chosen. */
 const byTypeUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
-  ['type.googleapis.com/envoy.config.cluster.v3.Cluster', 'CDS'],
-  ['type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment', 'EDS'],
-  ['type.googleapis.com/envoy.config.listener.v3.Listener', 'LDS'],
-  ['type.googleapis.com/envoy.config.route.v3.RouteConfiguration', 'RDS'],
-  ['type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret', 'SDS'],
-  ['type.googleapis.com/istio.networking.nds.v1.NameTable', 'NDS'],
-  ['type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig', 'ECDS'],
-  ['type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig', 'PCDS'],
+  [clusterType, 'CDS'],
+  [endpointType, 'EDS'],
+  [listenerType, 'LDS'],
+  [routeType, 'RDS'],
+  [secretType, 'SDS'],
+  [nameTableType, 'NDS'],
+  [extensionType, 'ECDS'],
+  [proxyConfigType, 'PCDS'],
 ]);
 
 /** Undefined for types that no rule speaks of: those are always concerned. */

@@ -1,5 +1,7 @@
 /** Pages about what one proxy was given, and why. */
+
 import { toJson } from '@bufbuild/protobuf';
+import { extensionType } from '../../../../machines/discovery/ads-types.ts';
 import { type NameTable, NameTableSchema } from '../../../gen/istio/networking/nds/v1/nds_pb.ts';
 import type { Config } from '../../../model/config/config.ts';
 import type { WorkloadPolicies } from '../../../model/push-context/workload-policies.ts';
@@ -10,8 +12,6 @@ import { type DebugPage, type DebugSources, ok, text, withProxy } from './debug-
 import { asKubernetesObject } from './kubernetes-object.ts';
 
 type PolicyList = Exclude<keyof WorkloadPolicies, 'id'>;
-
-const extensionType = 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig';
 
 export const proxyConfigPages: readonly DebugPage[] = [
   {

@@ -1,15 +1,22 @@
 /** How far a proxy is with one type of resource, in words of Envoy's status service. */
+import {
+  clusterType,
+  endpointType,
+  extensionType,
+  listenerType,
+  routeType,
+} from '../../../../machines/discovery/ads-types.ts';
 import type { WatchView } from '../../ads/ads-observer.ts';
 
 export type SyncState = 'SYNCED' | 'STALE' | 'NOT_SENT' | 'ERROR';
 
 /** Types whose state tools ask for, with their names in `/debug/syncz`. */
 export const syncedTypes: readonly (readonly [name: string, typeUrl: string])[] = [
-  ['cluster', 'type.googleapis.com/envoy.config.cluster.v3.Cluster'],
-  ['listener', 'type.googleapis.com/envoy.config.listener.v3.Listener'],
-  ['route', 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration'],
-  ['endpoint', 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment'],
-  ['extensionconfig', 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig'],
+  ['cluster', clusterType],
+  ['listener', listenerType],
+  ['route', routeType],
+  ['endpoint', endpointType],
+  ['extensionconfig', extensionType],
 ];
 
 /** STALE: it has not answered the last response. ERROR: it rejected that, or the one before and has not answered since. */

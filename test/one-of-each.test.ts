@@ -1,0 +1,47 @@
+/** What was once written in several places, with several answers, stands in one. */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { packageRoot } from '../src/runtime/package-root.ts';
+
+const root = packageRoot();
+const files = globSync('{machines,src,visualize}/**/*.{ts,tsx}', { cwd: root }).filter(
+  (file) => !/^src\/gen\/|\.test\.tsx?$/.test(file),
+);
+
+/** Comments are left out. */
+function filesWith(pattern: RegExp): string[] {
+  const codeOf = (file: string): string =>
+    readFileSync(join(root, file), 'utf8').replaceAll(/^\s*(\*|\/[/*]).*$/gm, '');
+  return files.filter((file) => pattern.test(codeOf(file))).sort();
+}
+
+const resourceTypes = [
+  ...['envoy.config.cluster.v3.Cluster', 'envoy.config.endpoint.v3.ClusterLoadAssignment'],
+  ...['envoy.config.listener.v3.Listener', 'envoy.config.route.v3.RouteConfiguration'],
+  ...['envoy.extensions.transport_sockets.tls.v3.Secret', 'envoy.config.core.v3.TypedExtensionConfig'],
+  ...['istio.networking.nds.v1.NameTable', 'istio.mesh.v1alpha1.ProxyConfig', 'istio.v1.HealthInformation'],
+];
+
+test.each([
+  {
+    what: 'the URL of a type of resource',
+    pattern: new RegExp(
+      `['"\`](type\\.googleapis\\.com/|\\$\\{\\w+\\})(${resourceTypes.join('|').replaceAll('.', '\\.')})['"\`]`,
+    ),
+    where: ['machines/discovery/ads-types.ts'],
+  },
+  {
+    what: 'whether an address is loopback',
+    pattern: /function isLoopback|startsWith\('127\.'\)/,
+    where: ['src/runtime/loopback.ts'],
+  },
+  { what: 'whether a program can be run', pattern: /\bX_OK\b/, where: ['src/runtime/executable.ts'] },
+  {
+    what: 'an error in one line',
+    pattern: /explainError\([^)]*\)\.replace/,
+    where: ['src/runtime/errors.ts'],
+  },
+])('$what', ({ pattern, where }) => {
+  expect(filesWith(pattern)).toEqual(where);
+});
