@@ -10,7 +10,9 @@ export interface TakeOverEnvironment {
   readonly sharedMemoryDir?: string;
 }
 
-/** Whoever serves answers in a few milliseconds; nothing waits for longer than this for a parent that hangs. */
+/** Whoever serves answers in a few milliseconds, on a busy machine later; a child needs longer than that to attach. */
+const askFirstLimitMs = 2_000;
+/** Once more when it is gone: its exit waits for the answer, also that of a parent that hangs. */
 const askLimitMs = 500;
 
 /**
@@ -26,7 +28,7 @@ export function watchTakeOver(
 ): () => Promise<boolean> {
   if (epoch === 0) return () => Promise.resolve(false);
   const admin = admins.of(baseId);
-  const before = admin.state(askLimitMs);
+  const before = admin.state(askFirstLimitMs);
   return async () => {
     if (isMarkedInitializing(baseId, sharedMemoryDir) !== false || !(await before).answered) return false;
     return (await admin.isClosed(askLimitMs)) && isMarkedInitializing(baseId, sharedMemoryDir) === false;
