@@ -308,6 +308,7 @@ export class ControlPlane {
       secretsOnPlaintext: options.secretsOnPlaintext,
       oneShot: (question) => debug.answer(question),
       limits: {
+        ...options.clientLimits,
         streamsPerSecond: options.streamsPerSecond,
         maxRequestBytes: options.maxRequestBytes,
         maxConcurrentStreams: options.maxConcurrentStreams,

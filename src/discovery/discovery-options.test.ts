@@ -61,6 +61,30 @@ describe('resolveDiscoveryOptions', () => {
     expect(resolve({}, { PILOT_MAX_REQUESTS_PER_SECOND: '7' }).streamsPerSecond).toBe(7);
   });
 
+  it('bounds what clients take of it as it is told, and never to nothing', () => {
+    expect(resolve().clientLimits).toEqual({
+      maxNames: 200_000,
+      strangers: { maxInWhole: 60_000, maxPerAddress: 10_000, maxIdlePerAddress: 512 },
+      addressPace: { perSecond: 200, most: 2_000 },
+    });
+    const told = resolve(
+      {},
+      {
+        PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS: '20000',
+        PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS: '500',
+        PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS: '0',
+        PILOT_XDS_MAX_NAMES_PER_STREAM: '1e400',
+        PILOT_XDS_MAX_CONNECTIONS: '-1',
+      },
+    );
+    expect(told.clientLimits).toMatchObject({
+      maxNames: 200_000,
+      strangers: { maxInWhole: 60_000, maxPerAddress: 20_000, maxIdlePerAddress: 512 },
+      addressPace: { perSecond: 500, most: 5_000 },
+    });
+    expect(told.warnings).toHaveLength(3);
+  });
+
   it('warns of a registry that is named twice', () => {
     const { registries, warnings } = resolve({ registries: 'Memory, Kubernetes,Memory' });
     expect(registries).toEqual(['Memory', 'Kubernetes']);

@@ -2,11 +2,15 @@
  * Everything that `pilot-discovery discovery` was told, by flags and environment (spec/discovery.md §1.2, §1.4). A flag
  * that makes no sense ends the program; an environment variable that makes none has its default, with a warning.
  */
+
 import { availableParallelism } from 'node:os';
 import { durationMsOf } from '../model/fields/duration.ts';
 import { defaultFeatures, type Features } from '../model/mesh/features.ts';
 import type { RegistryOptions } from '../model/services/service-registry.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
+import { addressPaceLimits } from './ads/address-pace.ts';
+import { type AdsLimits, defaultMaxNames } from './ads/ads-limits.ts';
+import { strangerLimits } from './ads/strangers.ts';
 import { booleanOf, Environment, variablesWithoutEffect } from './environment.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';
 import { registryNames } from './registry-names.ts';
@@ -77,6 +81,8 @@ export interface DiscoveryOptions {
   readonly streamsPerSecond: number;
   readonly maxConcurrentStreams: number;
   readonly maxRequestBytes: number;
+  /** What one stream, one address and all of them may take of the server. */
+  readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'strangers' | 'addressPace'>;
   /** 0: nothing is kept. */
   readonly cacheEntries: number;
   /** Clusters and routes may be left out of what is kept. */
@@ -163,6 +169,7 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
     streamsPerSecond: from.number('PILOT_MAX_REQUESTS_PER_SECOND', 0) || byProcessors(),
     maxConcurrentStreams: from.number('ISTIO_GPRC_MAXSTREAMS', 100_000),
     maxRequestBytes: from.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024),
+    clientLimits: clientLimitsOf(from),
     cacheEntries: from.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
     keepsClusters: from.boolean('PILOT_ENABLE_CDS_CACHE', true),
     keepsRoutes: from.boolean('PILOT_ENABLE_RDS_CACHE', true),
@@ -181,6 +188,24 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
     warnings,
   };
 }
+
+/** A limit of none would be a server that serves nobody. */
+function clientLimitsOf(from: Environment): DiscoveryOptions['clientLimits'] {
+  const { maxInWhole, maxPerAddress, maxIdlePerAddress } = strangerLimits;
+  const perSecond = from.number('PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS', addressPaceLimits.perSecond, 1);
+  return {
+    maxNames: from.number('PILOT_XDS_MAX_NAMES_PER_STREAM', defaultMaxNames, 1),
+    strangers: {
+      maxInWhole: from.number('PILOT_XDS_MAX_CONNECTIONS', maxInWhole, 1),
+      maxPerAddress: from.number('PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS', maxPerAddress, 1),
+      maxIdlePerAddress: from.number('PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS', maxIdlePerAddress, 1),
+    },
+    addressPace: { perSecond, most: perSecond * secondsAtOnce },
+  };
+}
+
+/** What an address may use up at once, in seconds of what comes back to it. */
+const secondsAtOnce = addressPaceLimits.most / addressPaceLimits.perSecond;
 
 function featuresOf(from: Environment): Features {
   const byDefault = defaultFeatures;

@@ -32,9 +32,9 @@ export class Environment {
   }
 
   /** A whole number, not negative. */
-  number(name: string, byDefault: number): number {
+  number(name: string, byDefault: number, least = 0): number {
     const value = Number(this.#env[name]);
-    return this.#orDefault(name, Number.isInteger(value) && value >= 0 ? value : undefined, byDefault);
+    return this.#orDefault(name, Number.isSafeInteger(value) && value >= least ? value : undefined, byDefault);
   }
 
   /** From 0 to 100. */

@@ -85,7 +85,18 @@ export function discoveryCommand(): Command {
     .usage('[flags]')
     .addHelpText(
       'after',
-      '\nExample:\n  pilot-discovery discovery --registries= --configDir mesh --grpcAddr 127.0.0.1:15010',
+      `
+Limits for xDS clients (environment; a client that has said by an acknowledged
+response which node it is counts as identified):
+  PILOT_MAX_REQUESTS_PER_SECOND                 new streams a second, default by processors
+  ISTIO_GPRC_MAXSTREAMS                         streams of one connection, default 100000
+  ISTIO_GPRC_MAXRECVMSGSIZE                     bytes of a request, default 4194304
+  PILOT_XDS_MAX_CONNECTIONS                     default 60000
+  PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS         default 10000; raise it where more proxies share an address (NAT)
+  PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS        connections that have not said who they are, default 512
+  PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS       streams a second that come to nothing, ten times as many at once, default 200
+  PILOT_XDS_MAX_NAMES_PER_STREAM                resource names subscribed to, default 200000
+` + '\nExample:\n  pilot-discovery discovery --registries= --configDir mesh --grpcAddr 127.0.0.1:15010',
     )
     .action(async (flags: CommandFlags) => {
       process.exitCode = await discovery(command.args, flags);

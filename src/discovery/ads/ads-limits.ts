@@ -30,12 +30,14 @@ export interface AdsLimits {
   readonly maxConnectionAgeGraceMs?: number;
 }
 
+export const defaultMaxNames = 200_000;
+
 /** What each stream is held to, in the words of its chart. */
 export function streamLimits(limits: AdsLimits) {
   return {
     patienceMs: limits.ackPatienceMs ?? 10_000,
     congestionMs: limits.congestionMs ?? 120_000,
-    maxNames: limits.maxNames ?? 200_000,
+    maxNames: limits.maxNames ?? defaultMaxNames,
     maxNameChars: limits.maxNameChars ?? 16 * 1024 * 1024,
   };
 }

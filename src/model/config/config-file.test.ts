@@ -168,12 +168,29 @@ spec:
     ['networking.k8s.io/v1', 'VirtualService', 'is of networking.istio.io/v1, not networking.k8s.io/v1'],
     ['networking.istio.io/v1', 'VirtualServise', 'did you mean VirtualService?'],
     ['example.com/v1', 'Pizza', 'is not a known kind'],
+    // Another project's, which restricts what that project does.
+    ['policy.linkerd.io/v1alpha1', 'AuthorizationPolicy', 'is of security.istio.io/v1'],
   ])('skips %s %s with a warning', (apiVersion, kind, fragment) => {
     const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
     expect(file.problems).toEqual([
       expect.objectContaining({ severity: 'warning', message: expect.stringContaining(fragment) }),
     ]);
     expect(file.configs).toEqual([]);
+  });
+
+  it.each([
+    ['security.istio.io/v1', 'AuthorizationPolcy', 'did you mean AuthorizationPolicy?'],
+    ['security.istio.io/v1', 'NetworkPolicy', 'is not a known kind'],
+    ['networking.istio.io/v1', 'AuthorizationPolicy', 'is of security.istio.io/v1, not networking.istio.io/v1'],
+    ['istio.io/v1', 'PeerAuthentification', 'did you mean PeerAuthentication?'],
+  ])('refuses %s %s: it was meant to restrict, and would restrict nothing', (apiVersion, kind, fragment) => {
+    const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
+    expect(file.problems).toEqual([
+      expect.objectContaining({
+        severity: 'error',
+        message: expect.stringMatching(`${fragment.replaceAll(/[?.]/g, '\\$&')}.*restricts nothing`),
+      }),
+    ]);
   });
 
   it.each([

@@ -124,7 +124,7 @@ class DocumentReader {
     }
     const envelope = readEnvelope(value);
     const before = this.problems.length;
-    if (envelope._tag === 'skipped') this.reportAt('warning', path, 'kind', envelope.reason);
+    if (envelope._tag === 'skipped') this.reportAt(envelope.severity, path, 'kind', envelope.reason);
     else if (envelope._tag === 'bad') {
       this.reportAll(envelope.errors, path, '', envelope.key);
       this.refuseSpec(envelope, path);

@@ -34,8 +34,13 @@ export interface BadEnvelope {
 /** No object of ours, with the reason. */
 export interface Skipped {
   readonly _tag: 'skipped';
+  /** An error where it seems to be meant to restrict access: nothing else would say that it does not. */
+  readonly severity: 'error' | 'warning';
   readonly reason: string;
 }
+
+/** Whoever writes one means that somebody is kept out. */
+const restrictions: readonly string[] = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'];
 
 /** Kinds that exist but are not read yet, by group. */
 const notYet: Readonly<Record<string, readonly string[]>> = {
@@ -77,7 +82,7 @@ export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
   const slash = apiVersion.lastIndexOf('/');
   const [group, version] = [apiVersion.slice(0, Math.max(slash, 0)), apiVersion.slice(slash + 1)];
   const known = kindOf(group, kind);
-  if (known === undefined) return { _tag: 'skipped', reason: reasonToSkip(group, kind, apiVersion) };
+  if (known === undefined) return skipped(group, kind, apiVersion);
   const errors: FieldError[] = [];
   if (!known.versions.includes(version)) {
     errors.push({
@@ -213,6 +218,17 @@ function timeOf(value: unknown, errors: FieldError[]): number | undefined {
     message: `must be a time such as 2024-05-01T12:00:00Z, not ${JSON.stringify(value)}`,
   });
   return undefined;
+}
+
+function skipped(group: string, kind: string, apiVersion: string): Skipped {
+  const isIstios = /(^|\.)istio\.io$/.test(group) && !retiredGroups.has(group);
+  const isNamedSo = restrictions.includes(kind) || nearestName(kind, restrictions) !== undefined;
+  const seemsToRestrict = isIstios && (group === 'security.istio.io' || isNamedSo);
+  return {
+    _tag: 'skipped',
+    severity: seemsToRestrict ? 'error' : 'warning',
+    reason: `${reasonToSkip(group, kind, apiVersion)}${seemsToRestrict ? ', and restricts nothing' : ''}`,
+  };
 }
 
 function reasonToSkip(group: string, kind: string, apiVersion: string): string {
