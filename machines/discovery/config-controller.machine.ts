@@ -1,53 +1,66 @@
-import { assign, enqueueActions, raise, sendParent, setup } from 'xstate';
-import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
+import { assign, enqueueActions, sendParent, setup } from 'xstate';
+import { promiseEffect, reasonOf } from '../effect.ts';
+import { configSourceMachine } from './config-source.machine.ts';
 import { peer } from './peers.ts';
 import type {
   ConfigChange,
   ConfigProblem,
   ConfigRecovered,
   ConfigRejected,
+  ConfigsAwaited,
   ConfigsChanged,
   ConfigsFailed,
   ConfigsLoad,
   ConfigsSynced,
-  FilesChanged,
   PushRequest,
+  SourceFailed,
+  SourceMissing,
+  SourceRead,
 } from './protocol.ts';
 import { failedOnceMore, retryDelayMs } from './retry-delay.ts';
 
 export interface ConfigControllerInput {
-  /** From the first event of a batch to the reading (spec/discovery.md §4.3: 20 ms). */
+  /** From the first event of a batch in a source to its reading (spec/discovery.md §4.3: 20 ms). */
   coalesceMs: number;
+}
+
+/** One that there is. */
+interface KnownSource {
+  /** Its address. */
+  source: string;
+  /** Of its actor. */
+  name: string;
+  /** All that it has was read once. */
+  read: boolean;
 }
 
 interface ConfigControllerContext extends ConfigControllerInput {
   /** The first that has an object counts. None: nothing is configured. */
-  directories: string[];
-  /** Version of the objects in force. */
+  sources: KnownSource[];
+  /** How many actors there were, for the name of the next. */
+  started: number;
+  /** Version of the objects in force; empty until there are any. */
   version: string;
-  /** Where something happened since the last reading began, each place once; too many to be told apart: the directories. */
-  changedPaths: string[];
-  /** Readings that broke off since the last one that did not. */
+  /** A source was read since the objects of all were last put together. */
+  outdated: boolean;
+  /** Attempts to put them together that failed since the last one that did not. */
   failures: number;
 }
 
-/** So many places are looked at one by one; of more, all are. */
-const mostPaths = 256;
-
-/** What reading the directories brought. The objects themselves are in the store of the effect's side. */
-export type DirectoryReading =
+/** What all sources together have come to. The objects themselves are in the store of the effect's side. */
+export type ConfigReading =
   | {
       outcome: 'read';
       version: string;
       /** Objects in force, the last good ones of rejected ones included. */
       objects: number;
-      /** Since the last reading, by key. */
+      /** Since the last time, by key. */
       changes: ConfigChange[];
-      /** Those that were not there at the last reading. */
+      /** Those that were not there the last time. */
       problems: ConfigProblem[];
       /** How many there are in all. */
       problemCount: number;
-      /** Files whose problems are gone. */
+      /** Places whose problems are gone. */
       recovered: string[];
     }
   | { outcome: 'missing'; problems: ConfigProblem[] };
@@ -61,81 +74,93 @@ const serviceKinds = [
 /** Kinds that name keys by their address: they go to the proxies when the keys are there. */
 const keyKinds = ['RequestAuthentication'];
 
-const remembered = {
-  type: 'rememberPath',
-  params: ({ event }: { event: FilesChanged }) => ({ path: event.path }),
-} as const;
-
 /**
- * Keeps the objects of a configuration directory in force and tells who is concerned by a change. A bad object or file
- * leaves the last good one in force; a directory that is gone leaves everything in force.
+ * Keeps the objects of all sources of configuration in force and tells who is concerned by a change. Each source is an actor
+ * of its own; here what they have is put together, the first source that has an object before the others. A bad object
+ * leaves the last good one in force; a source that is gone leaves everything in force until it is listed no more.
  */
 export const configControllerMachine = setup({
   types: {
     context: {} as ConfigControllerContext,
     input: {} as ConfigControllerInput,
-    events: {} as ConfigsLoad | FilesChanged,
-    children: {} as { files: 'watchDirectory'; reading: 'readDirectory' },
+    events: {} as ConfigsLoad | SourceRead | SourceMissing | SourceFailed,
+    children: {} as { joining: 'joinSources' } & Record<`config-source-${number}`, 'configSource'>,
   },
   actors: {
-    /** Watches directories and all below them, also those that do not exist yet. */
-    watchDirectory: callbackEffect<{ type: never }, { directories: string[] }>('watchDirectory'),
-    /** Brings the store up to what the directories say. Looks only at the paths, or everywhere when there are none. */
-    readDirectory: promiseEffect<DirectoryReading, { directories: string[]; paths: string[] }>('readDirectory'),
+    configSource: configSourceMachine,
+    /** Brings the store up to what these sources have read, and no others. */
+    joinSources: promiseEffect<ConfigReading, { sources: string[] }>('joinSources'),
   },
-  delays: {
-    coalescing: ({ context }) => context.coalesceMs,
-    retryDelay: ({ context }) => retryDelayMs(context.failures),
-  },
+  delays: { retryDelay: ({ context }) => retryDelayMs(context.failures) },
   guards: {
-    hasNoDirectory: ({ event }) => event.type === 'configs.load' && event.directories.length === 0,
-    isMissing: (_, params: { reading: DirectoryReading }) => params.reading.outcome === 'missing',
+    namesNoSource: ({ event }) => event.type === 'configs.load' && event.sources.length === 0,
+    allAreRead: ({ context }) => unreadOf(context).length === 0,
+    nothingIsInForce: ({ context }) => context.version === '',
+    somethingWasRead: ({ context }) => context.outdated,
   },
   actions: {
+    /** Sources that came get an actor each; the actors of those that went are stopped. */
+    follow: enqueueActions(({ context, enqueue }, params: { sources: string[] }) => {
+      let { started } = context;
+      const sources = params.sources.map((source): KnownSource => {
+        const known = context.sources.find((one) => one.source === source);
+        if (known !== undefined) return known;
+        const name = `config-source-${++started}` as const;
+        enqueue.spawnChild('configSource', { id: name, input: { source, coalesceMs: context.coalesceMs } });
+        return { source, name, read: false };
+      });
+      const names = new Set(sources.map(({ name }) => name));
+      for (const { name } of context.sources) if (!names.has(name)) enqueue.stopChild(name);
+      enqueue.assign({ sources, started, outdated: true });
+    }),
+    noteRead: assign({
+      sources: ({ context }, { source }: { source: string }) =>
+        context.sources.map((one) => (one.source === source ? { ...one, read: true } : one)),
+      outdated: true,
+    }),
+    takeReadings: assign({ outdated: false }),
+    /** Who asks whether this is ready is told what is missing. */
+    reportAwaited: enqueueActions(({ context, enqueue }) => {
+      const sources = unreadOf(context);
+      if (sources.length > 0) {
+        enqueue.sendParent({ type: 'configs.awaited', sources } satisfies ConfigsAwaited);
+      }
+    }),
     rememberVersion: assign({
-      version: ({ context }, params: { reading: DirectoryReading }) =>
+      version: ({ context }, params: { reading: ConfigReading }) =>
         params.reading.outcome === 'read' ? params.reading.version : context.version,
     }),
+    reportNone: sendParent((): ConfigsSynced => ({ type: 'configs.synced', version: '', objects: 0, problems: 0 })),
     reportSynced: sendParent(
-      ({ context }, params: { reading: DirectoryReading }): ConfigsSynced => ({
-        type: 'configs.synced',
-        version: context.version,
-        objects: params.reading.outcome === 'read' ? params.reading.objects : 0,
-        problems: params.reading.outcome === 'read' ? params.reading.problemCount : 0,
-      }),
+      (_, { reading }: { reading: ConfigReading }): ConfigsSynced =>
+        reading.outcome === 'read'
+          ? {
+              type: 'configs.synced',
+              version: reading.version,
+              objects: reading.objects,
+              problems: reading.problemCount,
+            }
+          : { type: 'configs.synced', version: '', objects: 0, problems: reading.problems.length },
     ),
     reportFailed: sendParent(
-      (_, params: { reading: DirectoryReading }): ConfigsFailed => ({
-        type: 'configs.failed',
-        reason: params.reading.problems.map(({ file, message }) => `${file}: ${message}`).join('; '),
-      }),
+      (_, { reason }: { reason: string }): ConfigsFailed => ({ type: 'configs.failed', reason }),
     ),
-    reportProblems: enqueueActions(({ enqueue }, params: { reading: DirectoryReading }) => {
-      const { reading } = params;
+    reportProblems: enqueueActions(({ enqueue }, { reading }: { reading: ConfigReading }) => {
       if (reading.problems.length > 0) {
         enqueue.sendParent({ type: 'config.rejected', problems: reading.problems } satisfies ConfigRejected);
       }
       if (reading.outcome === 'read' && reading.recovered.length > 0) {
-        enqueue.sendParent({ type: 'config.recovered', files: reading.recovered } satisfies ConfigRecovered);
+        enqueue.sendParent({ type: 'config.recovered', places: reading.recovered } satisfies ConfigRecovered);
       }
     }),
     reportBroken: sendParent(
-      ({ context }, params: { error: unknown }): ConfigRejected => ({
+      (_, { source, reason }: { source: string; reason: string }): ConfigRejected => ({
         type: 'config.rejected',
-        problems: [
-          {
-            severity: 'error',
-            file: context.directories.join(', '),
-            line: 0,
-            object: '',
-            field: '',
-            message: reasonOf(params.error),
-          },
-        ],
+        problems: [{ severity: 'error', place: { source }, object: '', field: '', message: reason }],
       }),
     ),
     /** Services first: the registry's request for a push then joins the one that is asked for here. */
-    announceChanges: enqueueActions(({ context, enqueue }, params: { reading: DirectoryReading }) => {
+    announceChanges: enqueueActions(({ context, enqueue }, params: { reading: ConfigReading }) => {
       const changes = params.reading.outcome === 'read' ? params.reading.changes : [];
       const forServices = changes.filter(({ key }) => serviceKinds.includes(kindOf(key)));
       const forKeys = changes.filter(({ key }) => keyKinds.includes(kindOf(key)));
@@ -163,144 +188,142 @@ export const configControllerMachine = setup({
         } satisfies PushRequest);
       }
     }),
-    rememberPath: assign({
-      changedPaths: ({ context: { changedPaths, directories } }, params: { path: string }) => {
-        if (changedPaths.includes(params.path)) return changedPaths;
-        return changedPaths.length < mostPaths ? [...changedPaths, params.path] : directories;
-      },
-    }),
-    forgetPaths: assign({ changedPaths: [] }),
-    /** What broke a reading off may have kept it from more than these. */
-    suspectEverything: assign({ changedPaths: ({ context }) => context.directories }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
     forgetFailures: assign({ failures: 0 }),
-    /** What happened during a reading is read next. */
-    lookAgain: raise(({ context }) => ({ type: 'files.changed', path: context.changedPaths.at(-1) ?? '' })),
   },
 }).createMachine({
   id: 'config-controller',
-  description: 'The directories of configuration.',
-  context: ({ input }) => ({ ...input, directories: [], version: '', changedPaths: [], failures: 0 }),
+  description: 'The sources of configuration.',
+  context: ({ input }) => ({ ...input, sources: [], started: 0, version: '', outdated: false, failures: 0 }),
   initial: 'idle',
+  on: {
+    'configs.load': {
+      description: 'Others than before: what those have that went goes when those that came have been read.',
+      target: '.awaiting first lists',
+      actions: { type: 'follow', params: ({ event }) => event },
+    },
+    'source.read': { actions: { type: 'noteRead', params: ({ event }) => event } },
+    'source.missing': {
+      description: 'What it had stays in force; it is told what is wrong.',
+      actions: { type: 'noteRead', params: ({ event }) => event },
+    },
+    'source.failed': {
+      description: 'What it had stays in force; it is tried again.',
+      actions: { type: 'reportBroken', params: ({ event }) => event },
+    },
+  },
   states: {
     idle: {
       description: 'Not asked for yet.',
       meta: { waitsFor: 'configs.load, which the start sends' },
       on: {
         'configs.load': [
-          { guard: 'hasNoDirectory', target: 'without configuration' },
-          { target: 'watching', actions: assign({ directories: ({ event }) => event.directories }) },
+          { guard: 'namesNoSource', target: 'without configuration' },
+          { target: 'awaiting first lists', actions: { type: 'follow', params: ({ event }) => event } },
         ],
       },
     },
     'without configuration': {
-      description: 'No directory was named: there is nothing to read and nothing to watch.',
+      description: 'No source was named: there is nothing to read and nothing to watch.',
       meta: { waitsFor: 'nothing' },
-      entry: { type: 'reportSynced', params: { reading: { outcome: 'missing', problems: [] } } },
-      on: { 'configs.load': {} },
+      entry: 'reportNone',
     },
-    watching: {
-      description: 'The directory is watched from before its first reading, so that no change is missed.',
-      invoke: {
-        id: 'files',
-        src: 'watchDirectory',
-        input: ({ context }) => ({ directories: context.directories }),
-        onError: {
-          description: 'The directory cannot be watched; what is in force stays in force.',
-          actions: { type: 'reportBroken', params: ({ event }) => ({ error: event.error }) },
-        },
+    'awaiting first lists': {
+      description:
+        'A source has not been read. Proxies would take what is missing for gone: nothing is told of any before that.',
+      meta: { waitsFor: 'the first reading of each source; /ready names those that are missing' },
+      entry: 'reportAwaited',
+      always: { guard: 'allAreRead', target: 'joining' },
+      on: {
+        'source.read': { actions: [{ type: 'noteRead', params: ({ event }) => event }, 'reportAwaited'] },
+        'source.missing': [
+          {
+            guard: 'nothingIsInForce',
+            target: 'nothing in force',
+            actions: { type: 'reportFailed', params: ({ event }) => event },
+          },
+          { actions: [{ type: 'noteRead', params: ({ event }) => event }, 'reportAwaited'] },
+        ],
       },
-      on: { 'configs.load': { description: 'It is being watched already.' } },
-      initial: 'loading',
-      states: {
-        loading: {
-          description: 'The directory is read for the first time.',
-          meta: { waitsFor: 'the reading of the directory; /ready says so' },
-          invoke: {
-            id: 'reading',
-            src: 'readDirectory',
-            input: ({ context }) => ({ directories: context.directories, paths: [] }),
-            onDone: [
-              {
-                guard: { type: 'isMissing', params: ({ event }) => ({ reading: event.output }) },
-                target: 'missing',
-                actions: { type: 'reportFailed', params: ({ event }) => ({ reading: event.output }) },
-              },
-              {
-                target: 'current',
-                actions: [
-                  { type: 'rememberVersion', params: ({ event }) => ({ reading: event.output }) },
-                  { type: 'reportProblems', params: ({ event }) => ({ reading: event.output }) },
-                  { type: 'reportSynced', params: ({ event }) => ({ reading: event.output }) },
-                ],
-              },
+    },
+    'nothing in force': {
+      description: 'Nobody knows what to serve: an empty configuration would take everything from everyone.',
+      meta: { waitsFor: 'the end of the program' },
+      on: { 'configs.load': { description: 'The program is about to end.' } },
+    },
+    joining: {
+      description: 'What the sources have is put together. What was put together before is in force.',
+      meta: { waitsFor: 'a computation of ours; the last objects are in force' },
+      entry: 'takeReadings',
+      invoke: {
+        id: 'joining',
+        src: 'joinSources',
+        input: ({ context }) => ({ sources: context.sources.map(({ source }) => source) }),
+        onDone: [
+          {
+            guard: 'nothingIsInForce',
+            target: 'current',
+            actions: [
+              'forgetFailures',
+              { type: 'rememberVersion', params: ({ event }) => ({ reading: event.output }) },
+              { type: 'reportProblems', params: ({ event }) => ({ reading: event.output }) },
+              { type: 'reportSynced', params: ({ event }) => ({ reading: event.output }) },
             ],
           },
-          initial: 'undisturbed',
-          states: {
-            undisturbed: { on: { 'files.changed': { target: 'outdated', actions: remembered } } },
-            outdated: {
-              on: { 'files.changed': { actions: remembered } },
-              description: 'Files changed while they were read: what was read counts, and is read again.',
-              exit: 'lookAgain',
-            },
+          {
+            target: 'current',
+            actions: [
+              'forgetFailures',
+              { type: 'rememberVersion', params: ({ event }) => ({ reading: event.output }) },
+              { type: 'reportProblems', params: ({ event }) => ({ reading: event.output }) },
+              { type: 'announceChanges', params: ({ event }) => ({ reading: event.output }) },
+            ],
           },
-        },
-        missing: {
-          description: 'Nobody knows what to serve: an empty configuration would take everything from everyone.',
-          meta: { waitsFor: 'the end of the program' },
-          on: { 'files.changed': { description: 'The program is about to end.' } },
-        },
-        current: {
-          description: 'What is in force is what the directory says.',
-          meta: { waitsFor: 'a change of the files: this is the work' },
-          on: { 'files.changed': { target: 'coalescing', actions: remembered } },
-        },
-        coalescing: {
-          description: 'Files are changing; the delay counts from the first.',
-          after: { coalescing: 'reading' },
-          on: { 'files.changed': { description: 'The reading to come sees it.', actions: remembered } },
-        },
-        reading: {
-          description: 'Changed files are read again. The last good objects are in force.',
-          meta: { waitsFor: 'the reading of files; the last good objects are in force' },
-          invoke: {
-            id: 'reading',
-            src: 'readDirectory',
-            input: ({ context }) => ({ directories: context.directories, paths: context.changedPaths }),
-            onDone: {
-              target: 'current',
-              actions: [
-                'forgetFailures',
-                { type: 'rememberVersion', params: ({ event }) => ({ reading: event.output }) },
-                { type: 'reportProblems', params: ({ event }) => ({ reading: event.output }) },
-                { type: 'announceChanges', params: ({ event }) => ({ reading: event.output }) },
-              ],
-            },
-            onError: {
-              target: 'backing off',
-              actions: [
-                { type: 'reportBroken', params: ({ event }) => ({ error: event.error }) },
-                'suspectEverything',
-                'countFailure',
-              ],
-            },
+        ],
+        onError: [
+          {
+            description: 'A fault of ours, before there is anything to go on with.',
+            guard: 'nothingIsInForce',
+            target: 'nothing in force',
+            actions: { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
           },
-          initial: 'undisturbed',
-          states: {
-            undisturbed: { entry: 'forgetPaths', on: { 'files.changed': { target: 'outdated', actions: remembered } } },
-            outdated: { exit: 'lookAgain', on: { 'files.changed': { actions: remembered } } },
+          {
+            target: 'backing off',
+            actions: [
+              {
+                type: 'reportBroken',
+                params: ({ context, event }) => ({ source: namesOf(context), reason: reasonOf(event.error) }),
+              },
+              'countFailure',
+            ],
           },
-        },
-        'backing off': {
-          description: 'The last reading broke off: all is read again, later each time, and when something changes.',
-          after: { retryDelay: 'reading' },
-          on: { 'files.changed': { target: 'coalescing', actions: remembered } },
-        },
+        ],
+      },
+    },
+    current: {
+      description: 'What is in force is what the sources say.',
+      meta: { waitsFor: 'a change of a source: this is the work' },
+      always: { guard: 'somethingWasRead', target: 'joining' },
+    },
+    'backing off': {
+      description:
+        'What the sources have could not be put together. It is tried again, later each time, and with the next change.',
+      after: { retryDelay: 'joining' },
+      on: {
+        'source.read': { target: 'joining', actions: { type: 'noteRead', params: ({ event }) => event } },
+        'source.missing': { target: 'joining', actions: { type: 'noteRead', params: ({ event }) => event } },
       },
     },
   },
 });
+
+function unreadOf({ sources }: ConfigControllerContext): string[] {
+  return sources.filter(({ read }) => !read).map(({ source }) => source);
+}
+
+function namesOf({ sources }: ConfigControllerContext): string {
+  return sources.map(({ source }) => source).join(', ');
+}
 
 function kindOf(key: string): string {
   return key.slice(0, key.indexOf('/'));

@@ -11,7 +11,7 @@ export type { DiscoveryInput, DiscoveryOutput, Preparation } from './discovery.s
 export const discoveryMachine = discoverySetup.createMachine({
   id: 'discovery',
   description: 'The control plane.',
-  context: ({ input }) => ({ ...input, directories: [], trouble: [] }),
+  context: ({ input }) => ({ ...input, sources: [], trouble: [] }),
   invoke: { id: 'signals', src: 'signals' },
   initial: 'preparing environment',
   states: {
@@ -108,6 +108,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'settings.loaded': {},
             'http.listening': {},
             'http.closed': {},
+            'configs.awaited': { description: 'For the record: /ready says so.' },
             'configs.synced': {},
             'configs.failed': {},
             'services.awaited': { description: 'For the record: /ready says so.' },
@@ -146,7 +147,7 @@ export const discoveryMachine = discoverySetup.createMachine({
                   unprepared('configuration sources'),
                   {
                     target: 'making service controllers',
-                    actions: assign({ directories: ({ event }) => event.output.directories ?? [] }),
+                    actions: assign({ sources: ({ event }) => event.output.sources ?? [] }),
                   },
                 ],
                 onError: brokenDown('configuration sources'),
@@ -191,7 +192,10 @@ export const discoveryMachine = discoverySetup.createMachine({
             },
             'syncing configuration': {
               description: 'Everything is made; now it runs. All configuration objects are read.',
-              meta: { waitsFor: 'the first reading of the directories, tried again while it fails; /ready says so' },
+              meta: {
+                waitsFor:
+                  'the first reading of each source, tried again while it fails; /ready names those that are missing',
+              },
               entry: 'loadConfigs',
               on: { 'configs.synced': 'syncing registries', 'configs.failed': failed('configuration') },
             },

@@ -22,8 +22,8 @@ export interface DiscoveryInput {
 }
 
 interface DiscoveryContext extends DiscoveryInput {
-  /** Directories of configuration; none before the stage that finds them. */
-  directories: string[];
+  /** Sources of configuration, by their addresses; none before the stage that finds them. */
+  sources: string[];
   /** Why the control plane ends other than by order; empty while there is no such reason. */
   trouble: string[];
 }
@@ -39,8 +39,8 @@ export interface DiscoveryOutput {
 export interface Preparation {
   /** Why it failed; absent: it did not. */
   failure?: string;
-  /** Of the stage `config-sources`: what is to be read. */
-  directories?: string[];
+  /** Of the stage `config-sources`: addresses of what is to be read. */
+  sources?: string[];
 }
 
 /** The words that the chart of `discovery` is written in: its types, actors, delays, guards and actions. */
@@ -103,7 +103,7 @@ export const discoverySetup = setup({
     openHttp: sendTo('http', { type: 'http.open' }),
     loadConfigs: sendTo(
       'config-controller',
-      ({ context }): ConfigsLoad => ({ type: 'configs.load', directories: context.directories }),
+      ({ context }): ConfigsLoad => ({ type: 'configs.load', sources: context.sources }),
     ),
     loadKeys: sendTo('jwks', { type: 'jwks.load' }),
     loadServices: sendTo('service-registry', { type: 'services.load' }),

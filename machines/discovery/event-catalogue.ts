@@ -13,6 +13,7 @@ export interface CatalogueRow {
     | 'ads'
     | 'settings'
     | 'configuration'
+    | 'config-source'
     | 'jwks'
     | 'key-set'
     | 'registries'
@@ -120,13 +121,24 @@ const ownCatalogue = [
   { type: 'configs.failed', from: 'config-controller', to: 'discovery', diagram: 'shutdown', seeds: [] },
   { type: 'config.rejected', from: 'config-controller', to: 'discovery', diagram: 'configuration', seeds: [] },
   { type: 'config.recovered', from: 'config-controller', to: 'discovery', diagram: 'configuration', seeds: [] },
+  { type: 'configs.awaited', from: 'config-controller', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: 'config-controller', to: 'config-source-N', diagram: 'config-source', seeds: [] },
+  { type: 'spawn', from: 'config-source-N', to: 'config-source-N/watch', diagram: 'config-source', seeds: [] },
+  { type: 'spawn', from: 'config-source-N', to: 'config-source-N/reading', diagram: 'config-source', seeds: [] },
   {
-    type: 'files.changed',
-    from: 'config-controller/files',
-    to: 'config-controller',
-    diagram: 'configuration',
+    type: 'source.moved',
+    from: 'config-source-N/watch',
+    to: 'config-source-N',
+    diagram: 'config-source',
     seeds: ['13.2 #16'],
   },
+  { type: 'timer coalescing', from: 'config-source-N', to: 'config-source-N', diagram: 'config-source', seeds: [] },
+  { type: 'timer retryDelay', from: 'config-source-N', to: 'config-source-N', diagram: 'config-source', seeds: [] },
+  { type: 'source.read', from: 'config-source-N', to: 'config-controller', diagram: 'config-source', seeds: [] },
+  { type: 'source.missing', from: 'config-source-N', to: 'config-controller', diagram: 'config-source', seeds: [] },
+  { type: 'source.failed', from: 'config-source-N', to: 'config-controller', diagram: 'config-source', seeds: [] },
+  { type: 'spawn', from: 'config-controller', to: 'config-controller/joining', diagram: 'configuration', seeds: [] },
+  { type: 'timer retryDelay', from: 'config-controller', to: 'config-controller', diagram: 'configuration', seeds: [] },
   {
     type: 'configs.changed',
     from: 'config-controller',

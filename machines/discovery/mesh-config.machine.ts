@@ -241,5 +241,5 @@ function problemsOf(reading: SettingsReading): ConfigProblem[] {
 }
 
 function problem(file: string, error: unknown): ConfigProblem {
-  return { severity: 'error', file, line: 0, object: '', field: '', message: reasonOf(error) };
+  return { severity: 'error', place: { file, line: 0 }, object: '', field: '', message: reasonOf(error) };
 }

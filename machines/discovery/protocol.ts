@@ -16,14 +16,18 @@ export type ConfigEventKind = 'add' | 'update' | 'delete';
 /** One object that is not what it was. */
 export type ConfigChange = { key: ConfigKeyText; event: ConfigEventKind };
 
+/**
+ * Where a person corrects it: in a line of a file (1-based; 0 when the whole file is meant), or in a source whose objects
+ * have no files, as a cluster's: then the problem's object and field say where in it.
+ */
+export type ConfigPlace = { file: string; line: number } | { source: string };
+
 /** What a person must correct: where, and what is wrong. */
 export type ConfigProblem = {
   /** An error keeps the object out of force, a warning does not. */
   severity: 'error' | 'warning';
-  file: string;
-  /** 1-based; 0 when the whole file is meant. */
-  line: number;
-  /** `VirtualService shop/web`, empty when the file cannot even be parsed. */
+  place: ConfigPlace;
+  /** `VirtualService shop/web`, empty when what is there cannot even be parsed. */
   object: string;
   /** Path within the object, `spec.http[0].route`; empty when the object as a whole is meant. */
   field: string;
@@ -99,16 +103,32 @@ export type HttpClosed = { type: 'http.closed' };
 
 // ---- discovery ↔ config-controller
 
-/** discovery → config-controller. Watch the sources and read them. The first directory that has an object counts. */
-export type ConfigsLoad = { type: 'configs.load'; directories: string[] };
+/** discovery → config-controller. Watch these sources (`fs:///etc/mesh`) and read them. The first that has an object counts. */
+export type ConfigsLoad = { type: 'configs.load'; sources: string[] };
+/** config-controller → discovery. These have not been read: nothing is known of what to serve. */
+export type ConfigsAwaited = { type: 'configs.awaited'; sources: string[] };
 /** config-controller → discovery. The sources were read once, whatever was wrong in them. */
 export type ConfigsSynced = { type: 'configs.synced'; version: string; objects: number; problems: number };
-/** config-controller → discovery. There is no directory to read: what to serve is unknown. */
+/** config-controller → discovery. A source is not there to be read: what to serve is unknown. */
 export type ConfigsFailed = { type: 'configs.failed'; reason: string };
 /** config-controller → discovery. Objects or files are no good; the last good objects stay in force. */
 export type ConfigRejected = { type: 'config.rejected'; problems: ConfigProblem[] };
 /** config-controller → discovery. What was complained about is in order again. */
-export type ConfigRecovered = { type: 'config.recovered'; files: string[] };
+export type ConfigRecovered = { type: 'config.recovered'; places: string[] };
+
+// ---- config-source-N → config-controller
+
+/** config-source-N → config-controller. It was read; the first time, or with something that is not what it was. */
+export type SourceRead = { type: 'source.read'; source: string; objects: number; problems: number };
+/** config-source-N → config-controller. There is nothing to read where it should be; what it had stays in force. */
+export type SourceMissing = { type: 'source.missing'; source: string; reason: string };
+/** config-source-N → config-controller. It could not be read or watched; what it had stays in force, and it is tried again. */
+export type SourceFailed = { type: 'source.failed'; source: string; reason: string };
+
+// ---- config-source-N/watch → config-source-N
+
+/** config-source-N/watch → config-source-N. Something happened: in a directory, the path of it. */
+export type SourceMoved = { type: 'source.moved'; place: string };
 
 // ---- config-controller → service-registry, jwks
 
@@ -253,7 +273,7 @@ export type AdsDrained = { type: 'ads.drained' };
 
 // ---- machines ↔ their file effects
 
-/** mesh-config/files, mesh-networks/files, config-controller/files → their machine. Something happened to a watched file. */
+/** mesh-config/files, mesh-networks/files → their machine. Something happened to a watched file. */
 export type FilesChanged = { type: 'files.changed'; path: string };
 
 /** What `discovery` orders its HTTP server to do. */
@@ -275,6 +295,7 @@ export type StageReport =
   | HttpFailed
   | HttpClosed
   | PushWanted
+  | ConfigsAwaited
   | ConfigsSynced
   | ConfigsFailed
   | ConfigRejected

@@ -1,7 +1,8 @@
 /** What the control plane consists of: its statecharts with their effects, and what these work on. */
 import { hostname } from 'node:os';
 import { fromCallback, fromPromise } from 'xstate';
-import { configControllerMachine, type DirectoryReading } from '../../machines/discovery/config-controller.machine.ts';
+import { type ConfigReading, configControllerMachine } from '../../machines/discovery/config-controller.machine.ts';
+import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config-source.machine.ts';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { jwksMachine, type KeySource } from '../../machines/discovery/jwks.machine.ts';
 import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/key-set.machine.ts';
@@ -23,8 +24,8 @@ import { faultLog } from '../runtime/uncaught.ts';
 import { adsEffect } from './ads/ads-effect.ts';
 import type { AdsServer } from './ads/ads-server.ts';
 import type { Authenticator } from './ads/authentication.ts';
+import type { SourceAdapters } from './config/config-source.ts';
 import { type ConfigSources, configSources } from './config/config-sources.ts';
-import { watchDirectories } from './config/directory-watch.ts';
 import { watchFile } from './config/file-watch.ts';
 import { MeshConfigs } from './config/mesh-configs.ts';
 import { SettingsFiles } from './config/settings-files.ts';
@@ -57,6 +58,8 @@ export interface DiscoveryProgram {
   readonly trace?: TraceEndpoint;
   /** Registries beside those that `--registries` names; they may change by themselves, come and go. */
   readonly registries?: RegistryOffers;
+  /** Sources of configuration beside directories, by the scheme of their addresses. */
+  readonly sources?: SourceAdapters;
   /** The source of signals; the process itself unless a test says otherwise. */
   readonly signals?: Pick<NodeJS.Process, 'on' | 'off'>;
 }
@@ -95,7 +98,11 @@ export class ControlPlane {
     this.#program = { ...program, log };
     const settings = new SettingsFiles((problem) => log.scope('mesh-config').warn(problemText(problem)));
     const { domain, clusterId } = options;
-    this.#configs = new MeshConfigs({ mesh: () => settings.mesh, domain });
+    this.#configs = new MeshConfigs({
+      mesh: () => settings.mesh,
+      domain,
+      ...(program.sources && { adapters: program.sources }),
+    });
     this.#state = new MeshState({
       settings,
       domain,
@@ -134,6 +141,7 @@ export class ControlPlane {
       actors: {
         watchFile: watchEffect<{ file: string }>(
           ({ file }, handlers) => watchFile(file, handlers),
+          'files.changed',
           this.#log('mesh-config'),
         ),
         readSettings: fromPromise<SettingsReading, { what: SettingsName; file: string }>(async ({ input }) =>
@@ -146,12 +154,20 @@ export class ControlPlane {
     });
     const configController = configControllerMachine.provide({
       actors: {
-        watchDirectory: watchEffect<{ directories: string[] }>(
-          ({ directories }, handlers) => watchDirectories(directories, handlers),
-          this.#log('config-controller'),
-        ),
-        readDirectory: fromPromise<DirectoryReading, { directories: string[]; paths: string[] }>(async ({ input }) =>
-          this.#configs.read(input.directories, input.paths),
+        configSource: configSourceMachine.provide({
+          actors: {
+            watchSource: watchEffect<{ source: string }>(
+              ({ source }, handlers) => this.#configs.watch(source, handlers),
+              'source.moved',
+              this.#log('config-controller'),
+            ),
+            readSource: fromPromise<SourceSummary, { source: string; places: string[] }>(async ({ input }) =>
+              this.#configs.readSource(input.source, input.places),
+            ),
+          },
+        }),
+        joinSources: fromPromise<ConfigReading, { sources: string[] }>(async ({ input }) =>
+          this.#configs.join(input.sources),
         ),
       },
     });
@@ -209,9 +225,9 @@ export class ControlPlane {
     return {
       environment: () => prepareEnvironment(options, log),
       'config-sources': () => {
-        this.#sources = configSources(options, this.#state.mesh);
+        this.#sources = configSources(options, this.#state.mesh, this.#program.sources);
         for (const warning of this.#sources.warnings) log.warn(warning);
-        return [...this.#sources.directories];
+        return [...this.#sources.sources];
       },
       registries: () => {
         supportedRegistries(options.registries);

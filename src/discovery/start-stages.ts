@@ -9,14 +9,14 @@ import type { DiscoveryOptions } from './discovery-options.ts';
 
 /** What each stage does; what it throws is the reason for which the start fails. */
 export type StartStages = Readonly<Record<Exclude<PreparedStage, 'config-sources'>, () => void>> & {
-  /** Answers the directories to read. */
+  /** Answers the addresses of the sources to read. */
   readonly 'config-sources': () => string[];
 };
 
 export function prepareEffect(stages: StartStages) {
   return fromPromise<Preparation, { stage: PreparedStage }>(async ({ input: { stage } }) => {
     try {
-      if (stage === 'config-sources') return { directories: stages[stage]() };
+      if (stage === 'config-sources') return { sources: stages[stage]() };
       stages[stage]();
       return {};
     } catch (error) {

@@ -1,119 +1,95 @@
-/** What is read when files change (machines/discovery/config-controller.machine.ts). */
-import { expect, it } from 'vitest';
-import { createActor, fromCallback, fromPromise, SimulatedClock, sendTo, setup } from 'xstate';
-import { configControllerMachine, type DirectoryReading } from '../../machines/discovery/config-controller.machine.ts';
+/** Several sources of configuration beneath one controller (machines/discovery/config-controller.machine.ts). */
+import { describe, expect, it } from 'vitest';
+import type { ConfigChange } from '../../machines/discovery/protocol.ts';
+import { DiscoveryWorld, readingOf } from '../simulation/discovery-world.ts';
 
-const nothingNew: DirectoryReading = {
-  outcome: 'read',
-  version: '1',
-  objects: 0,
-  changes: [],
-  problems: [],
-  problemCount: 0,
-  recovered: [],
-};
+const [files, cluster] = ['fs://config', 'k8s://east'];
+const waiting = 'at work.operating.syncing configuration';
+const serving = 'at work.operating.serving';
+const change: ConfigChange = { key: 'VirtualService/shop/cart', event: 'update' };
 
-/** A controller with a scripted watch and readings that end when the test says so. */
-class World {
-  readonly asked: string[][] = [];
-  readonly clock = new SimulatedClock();
-  #changed: (path: string) => void = () => {};
-  #end: (outcome: DirectoryReading | Error) => void = () => {};
-  readonly #root;
-
-  constructor() {
-    const controller = configControllerMachine.provide({
-      actors: {
-        watchDirectory: fromCallback(({ sendBack }) => {
-          this.#changed = (path) => sendBack({ type: 'files.changed', path });
-        }),
-        readDirectory: fromPromise<DirectoryReading, { directories: string[]; paths: string[] }>(({ input }) => {
-          this.asked.push(input.paths);
-          return new Promise((resolve, reject) => {
-            this.#end = (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome));
-          });
-        }),
-      },
-    });
-    const root = setup({ actors: { controller } }).createMachine({
-      invoke: { id: 'controller', src: 'controller', input: { coalesceMs: 20 } },
-      entry: sendTo('controller', { type: 'configs.load', directories: ['/one', '/two'] }),
-    });
-    this.#root = createActor(root, { clock: this.clock }).start();
-  }
-
-  change(...paths: string[]): void {
-    for (const path of paths) this.#changed(path);
-  }
-
-  async end(outcome: DirectoryReading | Error = nothingNew): Promise<void> {
-    this.#end(outcome);
-    for (let turn = 0; turn < 5; turn++) await Promise.resolve();
-  }
-
-  get reading(): unknown {
-    return this.#root.getSnapshot().children.controller?.getSnapshot().value;
-  }
+/** A control plane with a directory, and a cluster that has not been read. */
+async function withSlowCluster(): Promise<DiscoveryWorld> {
+  const world = new DiscoveryWorld({}, { sources: [files, cluster], unread: [cluster] });
+  await world.pass(60_000);
+  return world;
 }
 
-it('reads everything first, then what changed within the delay, each path once', async () => {
-  const world = new World();
-  await world.end();
-  world.change('/one/a.yaml', '/one/a.yaml', '/two/b.yaml');
-  world.clock.increment(19);
-  expect(world.asked).toEqual([[]]);
-  world.change('/one/c.yaml');
-  world.clock.increment(1);
-  expect(world.asked).toEqual([[], ['/one/a.yaml', '/two/b.yaml', '/one/c.yaml']]);
-  expect(world.reading).toEqual({ watching: { reading: 'undisturbed' } });
-});
+describe('config-controller', () => {
+  it('waits for the first reading of every source, and says for which', async () => {
+    const world = await withSlowCluster();
+    expect(world.state()).toBe(waiting);
+    expect(world.events('configs.awaited').map(({ sources }) => sources)).toEqual([[files, cluster], [cluster]]);
+    expect([world.joins, world.events('configs.synced')]).toEqual([[], []]);
+    await world.read(cluster);
+    expect(world.state()).toBe(serving);
+    expect(world.joins).toEqual([[files, cluster]]);
+  });
 
-it('reads what changed during a reading afterwards, and only that', async () => {
-  const world = new World();
-  world.change('/one/early.yaml');
-  await world.end();
-  world.clock.increment(20);
-  expect(world.asked).toEqual([[], ['/one/early.yaml']]);
-  world.change('/one/late.yaml', '/one/later.yaml');
-  await world.end();
-  world.clock.increment(20);
-  expect(world.asked.at(-1)).toEqual(['/one/late.yaml', '/one/later.yaml']);
-  await world.end();
-  world.clock.increment(1_000);
-  expect(world.asked).toHaveLength(3);
-});
+  it('has an actor for each source, and puts all together when one of them changes', async () => {
+    const world = new DiscoveryWorld({}, { sources: [files, cluster] });
+    await world.settle();
+    expect(world.running()).toEqual(expect.arrayContaining(['config-source-1/watch', 'config-source-2/watch']));
+    world.directory = readingOf([change]);
+    world.from('config-source-2/watch', { type: 'source.moved', place: 'VirtualService/shop/cart' });
+    await world.pass(20);
+    expect(world.joins).toEqual([
+      [files, cluster],
+      [files, cluster],
+    ]);
+    expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
+  });
 
-it('looks everywhere after a reading that broke off', async () => {
-  const world = new World();
-  await world.end();
-  world.change('/one/a.yaml');
-  world.clock.increment(20);
-  await world.end(new Error('a bug'));
-  world.change('/one/b.yaml');
-  world.clock.increment(20);
-  expect(world.asked.at(-1)).toEqual(['/one', '/two', '/one/b.yaml']);
-});
+  it('is not held up by one source while another cannot be read, and names it', async () => {
+    const world = new DiscoveryWorld({}, { sources: [files, cluster] });
+    await world.settle();
+    world.joined = readingOf([change]);
+    world.directory = new Error('connection refused');
+    world.from('config-source-2/watch', { type: 'source.moved', place: '' });
+    await world.pass(20);
+    expect(world.events('config.rejected')).toMatchObject([
+      { problems: [{ place: { source: cluster }, message: 'connection refused' }] },
+    ]);
+    expect(world.joins).toHaveLength(1);
+    world.directory = readingOf([change]);
+    world.from('config-source-1/watch', { type: 'source.moved', place: 'routes.yaml' });
+    await world.pass(20);
+    expect(world.events('push.request')).toHaveLength(1);
+  });
 
-it('reads again by itself after a reading that broke off, later each time', async () => {
-  const world = new World();
-  await world.end();
-  world.change('/one/a.yaml');
-  world.clock.increment(20);
-  for (const wait of [1_000, 2_000, 4_000]) {
-    await world.end(new Error('too many open files'));
-    world.clock.increment(wait - 1);
-    const before = world.asked.length;
-    world.clock.increment(1);
-    expect(world.asked.slice(before)).toEqual([['/one', '/two']]);
-  }
-  await world.end();
-  expect(world.reading).toEqual({ watching: 'current' });
-});
+  it('tries again by itself what could not be put together, later each time, and says what is wrong', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.joined = new Error('a bug of a translation');
+    await world.changeDirectory(readingOf([change]));
+    await world.pass(6_999);
+    expect(world.joins).toHaveLength(1 + 3);
+    expect(world.events('config.rejected').at(-1)).toMatchObject({ problems: [{ message: 'a bug of a translation' }] });
+    world.joined = undefined;
+    await world.pass(1);
+    expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
+  });
 
-it('looks everywhere when too much changed to be told apart', async () => {
-  const world = new World();
-  await world.end();
-  world.change(...Array.from({ length: 400 }, (_, index) => `/one/${index}.yaml`));
-  world.clock.increment(20);
-  expect(world.asked.at(-1)?.slice(0, 2)).toEqual(['/one', '/two']);
+  it('follows other sources while it runs: nothing of those that went is left once those that came are read', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.unread = [cluster];
+    world.order('config-controller', { type: 'configs.load', sources: [cluster] });
+    await world.settle();
+    expect(world.running()).not.toContain('config-source-1/watch');
+    expect(world.joins).toEqual([[files]]);
+    world.directory = readingOf([{ key: change.key, event: 'delete' }]);
+    await world.read(cluster);
+    expect(world.joins).toEqual([[files], [cluster]]);
+    expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
+    expect(world.state()).toBe(serving);
+  });
+
+  it('ends the start when a source is not there, and only the start', async () => {
+    const gone = { outcome: 'missing', problems: [] } as const;
+    const world = new DiscoveryWorld({}, { directory: { ...gone, problems: [] } });
+    await world.settle();
+    expect(world.output()?.exitCode).toBe(1);
+    const running = await DiscoveryWorld.serving();
+    await running.changeDirectory({ ...gone, problems: [] });
+    expect(running.state()).toBe(serving);
+  });
 });

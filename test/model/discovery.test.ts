@@ -137,9 +137,20 @@ describe('the start', () => {
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['configuration: routes.yaml: no such directory'] });
   });
 
+  it('tries a source again whose first reading breaks off, and says so', async () => {
+    const world = new DiscoveryWorld({}, { directory: new Error('connection refused') });
+    await world.pass(6_999);
+    expect(world.state()).toBe('at work.operating.syncing configuration');
+    expect(world.events('config.rejected')).toHaveLength(3);
+    expect(world.events('config.rejected')[0]).toMatchObject({ problems: [{ message: 'connection refused' }] });
+    world.directory = readingOf();
+    await world.pass(1);
+    expect(world.state()).toBe(serving);
+  });
+
   it('needs no configuration directory', async () => {
     const world = new DiscoveryWorld();
-    world.directories = [];
+    world.sources = [];
     await world.settle();
     expect(world.state()).toBe(serving);
   });
@@ -162,7 +173,7 @@ describe('the start', () => {
     ['an HTTP port', { http: { type: 'http.failed', reason: '127.0.0.1:8080 is in use' } }, /HTTP server: .* in use/],
     ['the xDS port', { ads: { type: 'ads.failed', reason: '127.0.0.1:15010 is in use' } }, /xDS server: .* in use/],
     ['the services', { services: new Error('a bug') }, /services: a bug/],
-    ['the configuration', { directory: new Error('a bug') }, /configuration: a bug/],
+    ['the configuration', { joined: new Error('a bug') }, /configuration: a bug/],
   ] as const)('ends with a reason when %s cannot be had', async (_, script, reason) => {
     const world = new DiscoveryWorld({}, script as Partial<DiscoveryWorld>);
     await world.settle();
@@ -302,7 +313,7 @@ describe('the configuration', () => {
     const world = await DiscoveryWorld.serving();
     world.directory = readingOf([change]);
     for (let ms = 0; ms < 20; ms += 5) {
-      world.from('config-controller/files', { type: 'files.changed', path: `${ms}.yaml` });
+      world.from('config-source-1/watch', { type: 'source.moved', place: `${ms}.yaml` });
       await world.pass(5);
     }
     expect(world.events('push.request')).toMatchObject([{ configs: [change.key], reasons: { config: 1 } }]);
@@ -312,7 +323,7 @@ describe('the configuration', () => {
     const world = new DiscoveryWorld();
     // The first reading is under way: its promise has not been answered yet.
     while (world.state() !== 'at work.operating.syncing configuration') await Promise.resolve();
-    world.from('config-controller/files', { type: 'files.changed', path: 'late.yaml' });
+    world.from('config-source-1/watch', { type: 'source.moved', place: 'late.yaml' });
     await world.settle();
     expect(world.state()).toBe(serving);
     world.directory = readingOf([change]);
@@ -332,7 +343,7 @@ describe('the configuration', () => {
     await world.changeDirectory(readingOf([], [problem('unknown field')]));
     expect(world.events('config.rejected')).toMatchObject([{ problems: [{ message: 'unknown field' }] }]);
     await world.changeDirectory({ ...readingOf(), outcome: 'read', recovered: ['routes.yaml'] } as never);
-    expect(world.events('config.recovered')).toMatchObject([{ files: ['routes.yaml'] }]);
+    expect(world.events('config.recovered')).toMatchObject([{ places: ['routes.yaml'] }]);
     expect(world.events('push.request')).toEqual([]);
     expect(world.state()).toBe(serving);
   });
@@ -452,7 +463,7 @@ describe('the stop', () => {
     world.drains = false;
     world.signal();
     await world.settle();
-    expect(() => world.from('config-controller/files', { type: 'files.changed', path: 'x' })).toThrow('is not running');
+    expect(() => world.from('config-source-1/watch', { type: 'source.moved', place: 'x' })).toThrow('is not running');
   });
 });
 

@@ -2,8 +2,9 @@
  * The control plane's real statecharts with scripted effects, under a virtual clock. A test plays the file system, the
  * network and the proxies: it says what files hold, which ports open, and when a context is built.
  */
-import { type Actor, type AnyEventObject, type EventObject, fromCallback, fromPromise } from 'xstate';
-import { configControllerMachine, type DirectoryReading } from '../../machines/discovery/config-controller.machine.ts';
+import { type Actor, type AnyActorRef, type AnyEventObject, type EventObject, fromCallback, fromPromise } from 'xstate';
+import { type ConfigReading, configControllerMachine } from '../../machines/discovery/config-controller.machine.ts';
+import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config-source.machine.ts';
 import {
   type DiscoveryOutput,
   discoveryMachine,
@@ -30,7 +31,9 @@ import {
   serviceRegistryMachine,
 } from '../../machines/discovery/service-registry.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
+import { whereabouts } from '../../src/discovery/config/config-problem.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { relay } from '../../src/runtime/actors/relay.ts';
 import { actorName } from '../../src/runtime/trace/known-actors.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import { stateName } from '../../src/runtime/trace/statechart.ts';
@@ -65,15 +68,14 @@ export interface ScriptedBuild {
 export function problem(message: string): ConfigProblem {
   return {
     severity: 'error',
-    file: 'routes.yaml',
-    line: 3,
+    place: { file: 'routes.yaml', line: 3 },
     object: 'VirtualService/shop/cart',
     field: 'spec.http',
     message,
   };
 }
 
-export function readingOf(changes: ConfigChange[] = [], problems: ConfigProblem[] = []): DirectoryReading {
+export function readingOf(changes: ConfigChange[] = [], problems: ConfigProblem[] = []): ConfigReading {
   return {
     outcome: 'read',
     version: `v${changes.length}`,
@@ -98,7 +100,13 @@ export class DiscoveryWorld {
     mesh: { outcome: 'absent', defaults: 'built-in' },
     networks: { outcome: 'absent', defaults: 'built-in' },
   };
-  directory: DirectoryReading | Error = readingOf();
+  directory: ConfigReading | Error = readingOf();
+  /** What putting the sources together brings; absent: what {@link directory} says. An error: the effect has a bug. */
+  joined: ConfigReading | Error | undefined;
+  /** Addresses of sources that are not read before the test says so, with {@link read}. */
+  unread: string[] = [];
+  /** Which sources were put together, each time. */
+  readonly joins: string[][] = [];
   /** `Provider/cluster`; with `@revision` where that is not the first. */
   registries: readonly string[] = ['External/c1'];
   /** Which registries there are is not known at the start. */
@@ -127,12 +135,13 @@ export class DiscoveryWorld {
   readonly prepared: PreparedStage[] = [];
   unprepared: Partial<Record<PreparedStage, string | Error>> = {};
   /** Those of configuration. */
-  directories = ['config'];
+  sources = ['fs://config'];
   readonly adopted: string[] = [];
   readonly orders: AnyEventObject[] = [];
   failed: unknown;
   readonly discovery: Actor<typeof discoveryMachine>;
   readonly #sends = new Map<string, Send>();
+  readonly #held = new Map<string, () => void>();
 
   constructor(settings: Partial<DiscoverySettings> = {}, script: Partial<DiscoveryWorld> = {}) {
     Object.assign(this, script);
@@ -186,6 +195,11 @@ export class DiscoveryWorld {
     send(event);
   }
 
+  /** What `discovery` would order one of its actors. */
+  order(actor: string, event: AnyEventObject): void {
+    relay(this.discovery, this.discovery.system.get(actor) as AnyActorRef, event);
+  }
+
   /** The registry says something of itself. */
   fromRegistry(registry: string, type: 'synced' | 'changed' | 'failed', reason = 'connection lost'): void {
     const event = { type: `registry.${type}`, registry, ...(type === 'failed' && { reason }) };
@@ -202,9 +216,9 @@ export class DiscoveryWorld {
   }
 
   /** A file of the configuration directory changes; the next reading brings this. */
-  async changeDirectory(reading: DirectoryReading | Error): Promise<void> {
+  async changeDirectory(reading: ConfigReading | Error): Promise<void> {
     this.directory = reading;
-    this.from('config-controller/files', { type: 'files.changed', path: 'routes.yaml' });
+    this.from('config-source-1/watch', { type: 'source.moved', place: 'routes.yaml' });
     await this.pass(20);
   }
 
@@ -245,10 +259,18 @@ export class DiscoveryWorld {
     });
     const configController = configControllerMachine.provide({
       actors: {
-        watchDirectory: this.#effect(),
-        readDirectory: fromPromise<DirectoryReading, { directories: string[]; paths: string[] }>(async () =>
-          orThrow(this.directory),
-        ),
+        configSource: configSourceMachine.provide({
+          actors: {
+            watchSource: this.#effect(),
+            readSource: fromPromise<SourceSummary, { source: string; places: string[] }>(({ input }) =>
+              this.#readSource(input.source),
+            ),
+          },
+        }),
+        joinSources: fromPromise<ConfigReading, { sources: string[] }>(async ({ input }) => {
+          this.joins.push(input.sources);
+          return orThrow(this.joined ?? this.directory);
+        }),
       },
     });
     const serviceRegistry = serviceRegistryMachine.provide({
@@ -292,7 +314,7 @@ export class DiscoveryWorld {
           this.prepared.push(stage);
           const outcome = this.unprepared[stage];
           if (outcome !== undefined) return { failure: orThrow(outcome) };
-          return stage === 'config-sources' ? { directories: this.directories } : {};
+          return stage === 'config-sources' ? { sources: this.sources } : {};
         }),
         http: this.#server<HttpOrder>('http', 'http.open', () => this.http, { 'http.close': 'http.closed' }),
         adsServer: this.#server<AdsOrder>('ads-server', 'ads.listen', () => this.ads, { 'ads.drain': 'ads.drained' }),
@@ -303,6 +325,24 @@ export class DiscoveryWorld {
         push,
       },
     });
+  }
+
+  /** The first reading of a source that was held back is over. */
+  async read(source: string): Promise<void> {
+    this.unread = this.unread.filter((one) => one !== source);
+    this.#held.get(source)?.();
+    await this.settle();
+  }
+
+  async #readSource(source: string): Promise<SourceSummary> {
+    if (this.unread.includes(source)) await new Promise<void>((resolve) => this.#held.set(source, resolve));
+    const reading = orThrow(this.directory);
+    return reading.outcome === 'read'
+      ? { outcome: 'read', objects: reading.objects, problems: reading.problemCount, changed: true }
+      : {
+          outcome: 'missing',
+          reason: reading.problems.map(({ place, message }) => `${whereabouts(place)}: ${message}`).join('; '),
+        };
   }
 
   #registries() {

@@ -31,6 +31,11 @@ export const namedMachines: readonly NamedMachine[] = [
       (await import('../../../machines/discovery/config-controller.machine.ts')).configControllerMachine,
   },
   {
+    name: 'config-source',
+    file: 'machines/discovery/config-source.machine.ts',
+    load: async () => (await import('../../../machines/discovery/config-source.machine.ts')).configSourceMachine,
+  },
+  {
     name: 'service-registry',
     file: 'machines/discovery/service-registry.machine.ts',
     load: async () => (await import('../../../machines/discovery/service-registry.machine.ts')).serviceRegistryMachine,

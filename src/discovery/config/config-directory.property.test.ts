@@ -17,6 +17,7 @@ import { type Config, configKeyOf, configKeyText } from '../../model/config/conf
 import { readConfigFile, withoutRepetitions } from '../../model/config/config-file.ts';
 import { problemText } from '../../model/config/problem.ts';
 import { ConfigDirectory } from './config-directory.ts';
+import { fullProblemText } from './config-problem.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
 import { walk } from './directory-walk.ts';
 
@@ -194,9 +195,7 @@ it('reads single files to the same end as everything', async () => {
           expect(reading.changes).toEqual(expected.changes);
           expect(reading.problemCount).toBe(expected.problemCount);
           expect(reading.recovered).toEqual(expected.recovered);
-          const told = reading.problems.map(({ object, field, ...rest }) =>
-            problemText({ ...rest, ...(object && { object }), ...(field && { field }) }).replace(/:\d+:\d+: /, ': '),
-          );
+          const told = reading.problems.map(fullProblemText);
           const withoutColumn = expected.problems.map((one) => one.replace(/:(\d+):\d+: /, ':$1: '));
           expect(told.map((one) => one.replace(/:(\d+): /, ': ')).sort()).toEqual(
             withoutColumn.map((one) => one.replace(/:(\d+): /, ': ')).sort(),

@@ -2,8 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
-import { ConfigDirectory } from './config-directory.ts';
+import { ConfigDirectory, type DirectoryReading } from './config-directory.ts';
 
 let root: string;
 let directory: ConfigDirectory;
@@ -94,7 +93,11 @@ describe('ConfigDirectory', () => {
     const reading = await read();
     expect(reading.changes).toEqual([{ key: 'VirtualService/shop/b', event: 'update' }]);
     expect(reading.problems).toMatchObject([
-      { file: join(root, 'a.yaml'), object: 'VirtualService shop/a', field: expect.stringContaining('roote') },
+      {
+        place: { file: join(root, 'a.yaml') },
+        object: 'VirtualService shop/a',
+        field: expect.stringContaining('roote'),
+      },
       { object: 'VirtualService shop/a', field: 'spec.http[0]' },
     ]);
     expect([hostOf('a'), hostOf('b')]).toEqual(['x.com', 'y.com']);
@@ -106,7 +109,7 @@ describe('ConfigDirectory', () => {
     write('a.yaml', 'spec: {hosts: [');
     const reading = await read();
     expect(reading.changes).toEqual([]);
-    expect(reading.problems[0]).toMatchObject({ file: join(root, 'a.yaml'), line: 1 });
+    expect(reading.problems[0]).toMatchObject({ place: { file: join(root, 'a.yaml'), line: 1 } });
     expect(keys()).toEqual(['VirtualService/shop/a', 'VirtualService/shop/b']);
   });
 
@@ -132,7 +135,7 @@ describe('ConfigDirectory', () => {
     write('a.yaml', route('a', 'x.com'));
     write('b.yaml', route('a', 'y.com'));
     expect((await read()).problems).toMatchObject([
-      { file: join(root, 'b.yaml'), message: expect.stringContaining(`${join(root, 'a.yaml')}:1`) },
+      { place: { file: join(root, 'b.yaml') }, message: expect.stringContaining(`${join(root, 'a.yaml')}:1`) },
     ]);
     expect(hostOf('a')).toBe('x.com');
     rmSync(join(root, 'a.yaml'));
@@ -146,7 +149,7 @@ describe('ConfigDirectory', () => {
     rmSync(root, { recursive: true });
     expect(await directory.read()).toMatchObject({
       outcome: 'missing',
-      problems: [{ file: root, message: 'the configuration directory does not exist' }],
+      problems: [{ place: { file: root }, message: 'the configuration directory does not exist' }],
     });
     expect(keys()).toEqual(['VirtualService/shop/a']);
   });

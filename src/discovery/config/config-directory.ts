@@ -1,7 +1,7 @@
 /** A directory of YAML files as a source of configuration (spec/discovery.md §4.3). */
 import { lstatSync, readFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
+import type { ConfigReading } from '../../../machines/discovery/config-controller.machine.ts';
 import { compareText } from '../../model/config/config.ts';
 import { type ConfigFile, readConfigFile } from '../../model/config/config-file.ts';
 import { type Problem, problemText } from '../../model/config/problem.ts';
@@ -9,7 +9,15 @@ import { messageOf } from '../../runtime/errors.ts';
 import { ConfigDefinitions } from './config-definitions.ts';
 import { toConfigProblem } from './config-problem.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { ConfigSource, SourceReading } from './config-source.ts';
 import { fingerprintOf, isGone, isHidden, isYaml, Slices, walk } from './directory-walk.ts';
+import { watchDirectory } from './directory-watch.ts';
+import type { StopWatching, WatchHandlers } from './file-watch.ts';
+
+/** What a reading brought, with what became of each object. */
+export type DirectoryReading =
+  | (Extract<ConfigReading, { outcome: 'read' }> & Extract<SourceReading, { outcome: 'read' }>)
+  | Extract<ConfigReading, { outcome: 'missing' }>;
 
 /** A file as it was read, and how to tell whether it is still the same. */
 interface KnownFile {
@@ -31,7 +39,7 @@ const mostSingleFiles = 256;
  * any more the last good one. Only files that are said to have changed are looked at; all are, where that could miss
  * something. A file that did not change is not opened again.
  */
-export class ConfigDirectory {
+export class ConfigDirectory implements ConfigSource {
   readonly path: string;
   readonly #files = new Map<string, KnownFile>();
   readonly #definitions = new ConfigDefinitions();
@@ -44,7 +52,6 @@ export class ConfigDirectory {
   /** Text of each known problem → its file. */
   #problems: ReadonlyMap<string, string> = new Map();
   #lastProblems: readonly Problem[] = [];
-  #touched: ReadonlySet<string> = new Set();
 
   constructor(path: string) {
     this.path = resolve(path);
@@ -53,11 +60,6 @@ export class ConfigDirectory {
   /** The objects in force. */
   get snapshot(): ConfigSnapshot {
     return this.#definitions.snapshot;
-  }
-
-  /** Keys of all objects that the last reading may have changed. */
-  get touched(): ReadonlySet<string> {
-    return this.#touched;
   }
 
   /** Files with something in them that nobody can tell what it is, each with the first reason. */
@@ -73,6 +75,10 @@ export class ConfigDirectory {
     return this.#definitions.problems.length;
   }
 
+  watch(handlers: WatchHandlers): StopWatching {
+    return watchDirectory(this.path, handlers);
+  }
+
   /**
    * Brings the snapshot up to date. Not to be called again before it has answered.
    *
@@ -82,7 +88,6 @@ export class ConfigDirectory {
     const singly = this.#filesToRead(paths);
     const before = this.snapshot;
     this.#isComplete = false;
-    this.#touched = new Set();
     if (singly === undefined) {
       const missing = await this.#readAll();
       if (missing !== undefined) return missing;
@@ -186,7 +191,7 @@ export class ConfigDirectory {
   }
 
   #conclude(before: ConfigSnapshot): DirectoryReading {
-    this.#touched = this.#definitions.conclude();
+    const touched = this.#definitions.conclude();
     const { snapshot, problems } = this.#definitions;
     const known = this.#problems;
     const isNew = problems !== this.#lastProblems;
@@ -197,7 +202,8 @@ export class ConfigDirectory {
       outcome: 'read',
       version: snapshot.version,
       objects: snapshot.byKey.size,
-      changes: snapshot.changesSince(before, this.#touched),
+      changes: snapshot.changesSince(before, touched),
+      touched,
       problems: isNew
         ? problems
             .filter((problem) => !known.has(problemText(problem)))

@@ -1,9 +1,9 @@
-import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
+import type { ConfigPlace, ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { Config } from '../../model/config/config.ts';
 import type { Problem } from '../../model/config/problem.ts';
 
 /**
- * A problem as events carry it.
+ * A problem of a file as events carry it.
  *
  * @param inForce by key; absent: nothing stands in for an object that is refused
  */
@@ -12,7 +12,18 @@ export function toConfigProblem(
   inForce?: ReadonlyMap<string, Config>,
 ): ConfigProblem {
   const closed = inForce?.get(standIn)?.standsFor?.effect;
-  return { severity, file, line, object, field, message, ...(closed !== undefined && { closed }) };
+  return { severity, place: { file, line }, object, field, message, ...(closed !== undefined && { closed }) };
+}
+
+/** `mesh/web.yaml:12`; of an object without a file its source, `k8s://east`. */
+export function placeText(place: ConfigPlace): string {
+  if ('source' in place) return place.source;
+  return place.line > 0 ? `${place.file}:${place.line}` : place.file;
+}
+
+/** The file or the source that a place is in. */
+export function whereabouts(place: ConfigPlace): string {
+  return 'source' in place ? place.source : place.file;
 }
 
 const mostInOneLine = 5;
@@ -25,13 +36,23 @@ const mostInOneLine = 5;
 export function describeProblems(problems: readonly ConfigProblem[]): string {
   const [first, ...others] = problems;
   if (first === undefined) return '';
-  const place = first.line > 0 ? `${first.file}:${first.line}` : first.file;
-  const shown = others.slice(0, mostInOneLine - 1).map((other) => `line ${other.line}: ${mistake(other)}`);
+  const shown = others.slice(0, mostInOneLine - 1).map(({ place, ...other }) => {
+    return 'line' in place ? `line ${place.line}: ${mistake(other)}` : mistake(other);
+  });
   const rest = others.length - shown.length;
-  const start = [place, first.object, mistake(first)].filter((part) => part !== '').join(': ');
-  return [start, ...shown, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
+  return [problemLine(first), ...shown, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
 }
 
-function mistake({ field, message }: ConfigProblem): string {
+/** `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration`. */
+export function problemLine({ place, object, ...what }: ConfigProblem): string {
+  return [placeText(place), object, mistake(what)].filter((part) => part !== '').join(': ');
+}
+
+/** The same with how bad it is: `mesh/web.yaml:12: warning: …`. */
+export function fullProblemText({ severity, place, object, field, message }: ConfigProblem): string {
+  return [placeText(place), severity, object, field, message].filter((part) => part !== '').join(': ');
+}
+
+function mistake({ field, message }: Pick<ConfigProblem, 'field' | 'message'>): string {
   return field === '' ? message : `${field}: ${message}`;
 }

@@ -6,24 +6,24 @@ const sources = (configDir: string, registries: string[], ...addresses: string[]
 
 it("are the flag's directory, then the mesh's, each once", () => {
   expect(sources('/mesh', [], 'fs:///more', 'fs:///mesh', 'fs://relative/dir')).toEqual({
-    directories: ['/mesh', '/more', 'relative/dir'],
+    sources: ['fs:///mesh', 'fs:///more', 'fs://relative/dir'],
     warnings: [],
   });
 });
 
 it('are none when nobody names one and no registry is asked for', () => {
-  expect(sources('', []).directories).toEqual([]);
+  expect(sources('', []).sources).toEqual([]);
 });
 
 it('must be some when the services of a cluster are asked for, which cannot be read', () => {
   expect(() => sources('', ['Kubernetes'])).toThrow('a cluster cannot be read yet');
   expect(() => sources('', ['Kubernetes'], 'k8s://')).toThrow('a cluster cannot be read yet');
-  expect(sources('/mesh', ['Kubernetes']).directories).toEqual(['/mesh']);
+  expect(sources('/mesh', ['Kubernetes']).sources).toEqual(['fs:///mesh']);
 });
 
 it('are passed over, with a warning, when they are not supported yet or nobody knows what they are', () => {
-  const { directories, warnings } = sources('', [], 'xds://istiod:15010', 'ftp://host/dir', 'fs:///mesh');
-  expect(directories).toEqual(['/mesh']);
+  const { sources: found, warnings } = sources('', [], 'xds://istiod:15010', 'ftp://host/dir', 'fs:///mesh');
+  expect(found).toEqual(['fs:///mesh']);
   expect(warnings).toEqual([
     'configSources: xds://istiod:15010 is passed over: xds:// is not supported yet',
     'configSources: ftp://host/dir is passed over: nobody knows ftp://',

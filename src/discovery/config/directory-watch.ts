@@ -21,14 +21,6 @@ export function watchDirectory(directory: string, handlers: WatchHandlers): Stop
   return () => tree.close();
 }
 
-/** Watches several directories. */
-export function watchDirectories(directories: readonly string[], handlers: WatchHandlers): StopWatching {
-  const stops = directories.map((directory) => watchDirectory(directory, handlers));
-  return () => {
-    for (const stop of stops) stop();
-  };
-}
-
 interface Watched {
   readonly watcher: FSWatcher;
   /** Which directory or file it is, whatever its name is now. */

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
+import type { ConfigReading } from '../../../machines/discovery/config-controller.machine.ts';
 import { document, service } from '../../../test/fixtures/given-objects.ts';
 import { MeshConfigs } from './mesh-configs.ts';
 
@@ -18,7 +18,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-async function write(name: string, text: string): Promise<Extract<DirectoryReading, { outcome: 'read' }>> {
+async function write(name: string, text: string): Promise<Extract<ConfigReading, { outcome: 'read' }>> {
   writeFileSync(join(root, name), text);
   const reading = await configs.read([root], [join(root, name)]);
   if (reading.outcome !== 'read') throw new Error(`the directory is ${reading.outcome}`);

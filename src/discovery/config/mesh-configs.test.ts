@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
+import type { ConfigReading } from '../../../machines/discovery/config-controller.machine.ts';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
 import type { IngressSettings } from '../../model/translation/ingress.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
@@ -28,7 +28,7 @@ function write(path: string, text: string): string {
   return join(root, path);
 }
 
-async function read(...paths: string[]): Promise<Extract<DirectoryReading, { outcome: 'read' }>> {
+async function read(...paths: string[]): Promise<Extract<ConfigReading, { outcome: 'read' }>> {
   const reading = await configs.read(directories(), paths);
   if (reading.outcome !== 'read') throw new Error(`the directories are ${reading.outcome}`);
   return reading;

@@ -1,9 +1,10 @@
 /**
- * All configuration in force: that of several directories as one, and what is made of Ingresses and of the Gateway API's
+ * All configuration in force: that of several sources as one, and what is made of Ingresses and of the Gateway API's
  * objects (spec/discovery.md §4.3, §4.4).
  */
 import { resolve } from 'node:path';
-import type { DirectoryReading } from '../../../machines/discovery/config-controller.machine.ts';
+import type { ConfigReading } from '../../../machines/discovery/config-controller.machine.ts';
+import type { SourceSummary } from '../../../machines/discovery/config-source.machine.ts';
 import type { ConfigChange, ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { Config } from '../../model/config/config.ts';
 import {
@@ -13,29 +14,43 @@ import {
   translationMayDiffer,
 } from '../../model/translation/gateway-api/translate.ts';
 import { type IngressSettings, ingressesMayDiffer, translateIngresses } from '../../model/translation/ingress.ts';
+import { messageOf } from '../../runtime/errors.ts';
 import { ConfigDirectory } from './config-directory.ts';
-import { toConfigProblem } from './config-problem.ts';
+import { problemLine, toConfigProblem } from './config-problem.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
+import { type ConfigSource, type SourceAdapters, type SourceReading, schemeOf } from './config-source.ts';
+import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
-type Read = Extract<DirectoryReading, { outcome: 'read' }>;
+/** Where sources beside directories come from is the program's to say. */
+const ofFiles: SourceAdapters = { fs: (address) => new ConfigDirectory(address.slice('fs://'.length)) };
 
 export interface MeshConfigsOptions {
   /** The mesh settings of the moment; those that translation depends on are looked up whenever the snapshot is. */
   readonly mesh: () => IngressSettings;
   /** `--domain`. */
   readonly domain: string;
+  /** Of sources beside directories. */
+  readonly adapters?: SourceAdapters;
 }
 
 /**
- * The first directory that has an object wins; objects made of others come last. A change of one file costs what it
- * changes, whatever the number of directories.
+ * The first source that has an object wins; objects made of others come last. A change of one file costs what it
+ * changes, whatever the number of sources.
  */
 export class MeshConfigs {
   readonly #mesh: () => IngressSettings;
   readonly #domain: string;
   readonly #listeners: ((changes: readonly ConfigChange[]) => void)[] = [];
-  #directories: readonly ConfigDirectory[] = [];
-  /** Of all directories. */
+  readonly #adapters: SourceAdapters;
+  /** Every source that somebody reads or watches, by its address. */
+  readonly #opened = new Map<string, ConfigSource>();
+  /** Those that were put together, in the order in which they count. */
+  #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
+  /** What was read since all were put together. */
+  #readings: SourceReading[] = [];
+  /** Addresses of sources that were read once. */
+  readonly #read = new Set<string>();
+  /** Of all sources. */
   #written = ConfigSnapshot.empty;
   /** With what is made of others. */
   #snapshot = ConfigSnapshot.empty;
@@ -46,7 +61,8 @@ export class MeshConfigs {
   /** What single readings touched since the last time that all were put together. */
   readonly #touched = new Set<string>();
 
-  constructor({ mesh, domain }: MeshConfigsOptions) {
+  constructor({ mesh, domain, adapters = {} }: MeshConfigsOptions) {
+    this.#adapters = { ...ofFiles, ...adapters };
     this.#mesh = mesh;
     this.#domain = domain;
   }
@@ -62,41 +78,81 @@ export class MeshConfigs {
 
   /** Files with something in them that nobody can tell what it is, each with a reason: what restricts may be in them. */
   get unreadable(): ReadonlyMap<string, string> {
-    return new Map(this.#directories.flatMap(({ unreadable }) => [...unreadable]));
+    return new Map(this.#sources.flatMap(([, { unreadable = [] }]) => [...unreadable]));
   }
 
-  /** Called after each reading with what became of each object. */
+  /** Called with what became of each object, whenever that is known. */
   onChanges(listener: (changes: readonly ConfigChange[]) => void): void {
     this.#listeners.push(listener);
   }
 
+  /** Tells where something happens in a source. */
+  watch(address: string, handlers: WatchHandlers): StopWatching {
+    return this.#open(address).watch(handlers);
+  }
+
   /**
-   * Brings the snapshot up to date. Not to be called again before it has answered.
+   * Has a source read. What it has is in force with the next {@link join}. Not to be called again for the same source
+   * before it has answered.
+   *
+   * @param places where something happened; none: everywhere
+   */
+  async readSource(address: string, places: readonly string[]): Promise<SourceSummary> {
+    try {
+      return await this.#readSource(address, places);
+    } catch (error) {
+      return { outcome: 'failed', reason: messageOf(error) };
+    }
+  }
+
+  async #readSource(address: string, places: readonly string[]): Promise<SourceSummary> {
+    const source = this.#open(address);
+    const reading = await source.read(places);
+    this.#readings.push(reading);
+    if (reading.outcome === 'missing')
+      return { outcome: 'missing', reason: reading.problems.map(problemLine).join('; ') };
+    for (const key of reading.touched) this.#touched.add(key);
+    const { touched, problems, recovered } = reading;
+    const isFirst = !this.#read.has(address);
+    this.#read.add(address);
+    const changed = isFirst || touched.size + problems.length + recovered.length > 0;
+    return { outcome: 'read', objects: source.snapshot.byKey.size, problems: source.problemCount, changed };
+  }
+
+  /**
+   * Reads directories and puts together what they have.
    *
    * @param directories the first that has an object wins
    * @param paths where something happened; none: everywhere
    */
-  async read(directories: readonly string[], paths: readonly string[] = []): Promise<DirectoryReading> {
-    this.#directories = directories.map(
-      (path) => this.#directories.find((known) => known.path === resolve(path)) ?? new ConfigDirectory(path),
-    );
+  async read(directories: readonly string[], paths: readonly string[] = []): Promise<ConfigReading> {
+    const addresses = directories.map((path) => `fs://${resolve(path)}`);
+    for (const address of addresses) {
+      const directory = address.slice('fs://'.length);
+      const own = paths.filter((path) => concerns(directory, path));
+      if (paths.length === 0 || own.length > 0) await this.#readSource(address, own);
+    }
+    return this.join(addresses);
+  }
+
+  /**
+   * Brings the snapshot up to what these sources have read, and no others.
+   *
+   * @param addresses the first that has an object wins
+   */
+  join(addresses: readonly string[]): ConfigReading {
+    this.#use(addresses);
     const before = this.snapshot;
     const told = this.#gatewayApi.problems;
-    const readings: Read[] = [];
-    const missing: DirectoryReading[] = [];
-    for (const directory of this.#directories) {
-      const own = paths.filter((path) => concerns(directory.path, path));
-      if (paths.length > 0 && own.length === 0) continue;
-      const reading = await directory.read(own);
-      for (const key of directory.touched) this.#touched.add(key);
-      if (reading.outcome === 'read') readings.push(reading);
-      else missing.push(reading);
-    }
+    const all = this.#readings;
+    this.#readings = [];
+    const readings = all.filter((reading) => reading.outcome === 'read');
+    const missing = all.filter((reading) => reading.outcome === 'missing');
     const problems = [...missing, ...readings].flatMap((reading) => reading.problems);
     // What is in force stays in force; at the start nobody knows what to serve.
-    if (missing.length > 0 && (readings.length === 0 || before === ConfigSnapshot.empty))
-      return { outcome: 'missing', problems };
-    const touched = this.#merge(readings);
+    const isNothing = readings.length === 0 && this.#touched.size === 0;
+    if (missing.length > 0 && (isNothing || before === ConfigSnapshot.empty)) return { outcome: 'missing', problems };
+    const touched = this.#merge();
     const changes = this.#snapshot.changesSince(before, touched);
     for (const listener of this.#listeners) listener(changes);
     // What is told of an object is told again when the object is another.
@@ -110,36 +166,62 @@ export class MeshConfigs {
         ...problems.map((problem) => this.#asInForce(problem)),
         ...found.map(([, problem]) => toConfigProblem(problem)),
       ],
-      problemCount: this.#directories.reduce(
-        (sum, { problemCount }) => sum + problemCount,
+      problemCount: this.#sources.reduce(
+        (sum, [, { problemCount }]) => sum + problemCount,
         this.#gatewayApi.problems.size,
       ),
       recovered: readings.flatMap(({ recovered }) => recovered),
     };
   }
 
-  /** What one directory has to close for want of an object, another may have in order. */
+  /** What one source has to close for want of an object, another may have in order. */
   #asInForce(problem: ConfigProblem): ConfigProblem {
-    if (problem.closed === undefined || this.#directories.length === 1) return problem;
+    if (problem.closed === undefined || this.#sources.length === 1) return problem;
     if (this.#written.standIns.some(({ standsFor }) => standsFor!.effect === problem.closed)) return problem;
     const { closed: _, ...rest } = problem;
     return rest;
   }
 
+  #open(address: string): ConfigSource {
+    const known = this.#opened.get(address);
+    if (known !== undefined) return known;
+    const scheme = schemeOf(address);
+    if (scheme === undefined || !Object.hasOwn(this.#adapters, scheme)) throw new Error(`nobody can read ${address}`);
+    const source = this.#adapters[scheme]!(address);
+    this.#opened.set(address, source);
+    return source;
+  }
+
+  /** Of others nothing is left. */
+  #use(addresses: readonly string[]): void {
+    const before = this.#sources;
+    if (before.map(([address]) => address).join('\n') === addresses.join('\n')) return;
+    this.#sources = addresses.map((address) => [address, this.#open(address)]);
+    for (const address of [...this.#opened.keys()].filter((one) => !addresses.includes(one))) {
+      this.#opened.delete(address);
+      this.#read.delete(address);
+    }
+    // Which of two counts may be another for any object.
+    for (const [, { snapshot }] of before) for (const key of snapshot.byKey.keys()) this.#touched.add(key);
+    if (before.length > 0) {
+      for (const [, { snapshot }] of this.#sources) for (const key of snapshot.byKey.keys()) this.#touched.add(key);
+    }
+  }
+
   /** Answers the keys of all objects that may be others. */
-  #merge(readings: readonly Read[]): ReadonlySet<string> {
+  #merge(): ReadonlySet<string> {
     const written = this.#written;
     const touched = new Set(this.#touched);
     this.#touched.clear();
-    if (this.#directories.length === 1) this.#written = this.#directories[0]!.snapshot;
+    const isOther = touched.size > 0;
+    if (this.#sources.length === 1) this.#written = this.#sources[0]![1].snapshot;
     else {
       const edits = new Map([...touched].map((key) => [key, this.#firstOf(key)]));
       this.#written = this.#written.edited(edits);
     }
-    const isRead = readings.length > 0;
     const made = [
-      ...(isRead && ingressesMayDiffer(written.set, this.#written.set) ? this.#translateIngresses() : []),
-      ...(isRead && translationMayDiffer(this.#gatewayApi, touched) ? this.#translateGatewayApi() : []),
+      ...(isOther && ingressesMayDiffer(written.set, this.#written.set) ? this.#translateIngresses() : []),
+      ...(isOther && translationMayDiffer(this.#gatewayApi, touched) ? this.#translateGatewayApi() : []),
     ];
     for (const key of made) touched.add(key);
     if (this.#made.size + this.#gatewayApi.objects.size === 0) this.#snapshot = this.#written;
@@ -153,7 +235,7 @@ export class MeshConfigs {
   }
 
   #firstOf(key: string): Config | undefined {
-    const all = this.#directories.flatMap(({ snapshot }) => snapshot.byKey.get(key) ?? []);
+    const all = this.#sources.flatMap(([, { snapshot }]) => snapshot.byKey.get(key) ?? []);
     // What stands in for an object that is refused in one place is not needed where another has it in order.
     return all.find(({ standsFor }) => standsFor === undefined) ?? all[0];
   }

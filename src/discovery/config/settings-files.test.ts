@@ -49,10 +49,10 @@ it('gives an empty file the version of the defaults', () => {
 it('says what is wrong, and where', () => {
   expect(readText('connectTimeout: 3s\nprotocolDetectionTimeout: soon')).toMatchObject({
     outcome: 'invalid',
-    problems: [{ file, line: 2, field: 'protocolDetectionTimeout' }],
+    problems: [{ place: { file, line: 2 }, field: 'protocolDetectionTimeout' }],
   });
-  expect(readText('connectTimeout: [')).toMatchObject({ outcome: 'invalid', problems: [{ file }] });
-  expect(files.read('mesh', root)).toMatchObject({ outcome: 'invalid', problems: [{ file: root }] });
+  expect(readText('connectTimeout: [')).toMatchObject({ outcome: 'invalid', problems: [{ place: { file } }] });
+  expect(files.read('mesh', root)).toMatchObject({ outcome: 'invalid', problems: [{ place: { file: root } }] });
 });
 
 it('warns once of a field that has no effect', () => {

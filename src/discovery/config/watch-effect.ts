@@ -4,12 +4,19 @@ import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
+/** Of the events that tell where something happened. */
+type Moved = 'files.changed' | 'source.moved';
+
 /** Passes on what a watch sees. That it cannot watch is told in the log: what was read stays good. */
-export function watchEffect<Input>(begin: (input: Input, handlers: WatchHandlers) => StopWatching, log: Logger) {
+export function watchEffect<Input>(
+  begin: (input: Input, handlers: WatchHandlers) => StopWatching,
+  type: Moved,
+  log: Logger,
+) {
   return fromCallback<{ type: never }, Input>(({ input, sendBack }) =>
     begin(input, {
-      changed: (path) => sendBack({ type: 'files.changed', path }),
-      failed: (error) => log.error('files cannot be watched: changes may go unnoticed', { reason: messageOf(error) }),
+      changed: (path) => sendBack(type === 'source.moved' ? { type, place: path } : { type, path }),
+      failed: (error) => log.error('it cannot be watched: changes may go unnoticed', { reason: messageOf(error) }),
     }),
   );
 }

@@ -1,10 +1,11 @@
 /** The mesh that some files describe, read as the control plane reads it, without serving anything. */
 import type { Config } from '../../model/config/config.ts';
 import { configKeyOf, configKeyText } from '../../model/config/config.ts';
-import { type Problem, problemText } from '../../model/config/problem.ts';
+import { problemText } from '../../model/config/problem.ts';
 import { standInText } from '../../model/config/refused.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { fullProblemText } from '../config/config-problem.ts';
 import { MeshConfigs } from '../config/mesh-configs.ts';
 import { SettingsFiles } from '../config/settings-files.ts';
 import type { DiscoveryOptions } from '../discovery-options.ts';
@@ -44,7 +45,7 @@ export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
       `${files.configDir}: ${reading.problems[0]?.message ?? 'cannot be read'}`,
     );
   }
-  warnings.push(...reading.problems.map((problem) => problemText(problem as Problem)));
+  warnings.push(...reading.problems.map(fullProblemText));
   const { domain, clusterId, registries, registryOptions, features } = files;
   const state = new MeshState({ settings, directory, domain, clusterId, registries, registryOptions, features });
   state.computeServices();
@@ -58,9 +59,6 @@ function adopt(settings: SettingsFiles, what: 'mesh' | 'networks', file: string)
   const reading = settings.read(what, file);
   if (reading.outcome === 'valid') settings.adopt(what, reading.version);
   else if (reading.outcome === 'invalid') {
-    throw new ChartpilotError(
-      'CONFIG_INVALID',
-      reading.problems.map((problem) => problemText(problem as Problem)).join('\n'),
-    );
+    throw new ChartpilotError('CONFIG_INVALID', reading.problems.map(fullProblemText).join('\n'));
   }
 }

@@ -4,10 +4,11 @@ import { createLogger } from '../../runtime/log.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { logEvents } from './event-log.ts';
 
+const at = (line: number): ConfigProblem['place'] => ({ file: 'mesh/web.yaml', line });
+
 const problem = (about: Partial<ConfigProblem>): ConfigProblem => ({
   severity: 'error',
-  file: 'mesh/web.yaml',
-  line: 12,
+  place: at(12),
   object: 'VirtualService shop/web',
   field: 'spec.http[0].timeout',
   message: 'must be a duration',
@@ -33,7 +34,7 @@ function told(type: string, fields: object): string[] {
 
 describe('the log', () => {
   it('says in one line what is wrong with an object, and where', () => {
-    const second = problem({ line: 14, field: 'spec.hosts', message: 'is required' });
+    const second = problem({ place: at(14), field: 'spec.hosts', message: 'is required' });
     expect(told('config.rejected', { problems: [problem({}), second] })).toEqual([
       'error config-controller mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; ' +
         'line 14: spec.hosts: is required (the last good state stays in force)',
@@ -41,11 +42,25 @@ describe('the log', () => {
   });
 
   it('says each object by itself, and does not go on for ever', () => {
-    const many = Array.from({ length: 9 }, (_, i) => problem({ line: i + 1, object: '', field: '', message: 'YAML' }));
+    const many = Array.from({ length: 9 }, (_, i) =>
+      problem({ place: at(i + 1), object: '', field: '', message: 'YAML' }),
+    );
     const lines = told('config.rejected', { problems: [problem({}), ...many] });
     expect(lines).toHaveLength(2);
     expect(lines[1]).toContain('mesh/web.yaml:1: YAML; line 2: YAML');
     expect(lines[1]).toContain('and 4 more');
+  });
+
+  it('says of an object without a file which source it is in', () => {
+    const place = { source: 'k8s://east' };
+    const second = problem({ place, field: 'spec.hosts', message: 'is required' });
+    expect(told('config.rejected', { problems: [problem({ place }), second] })).toEqual([
+      'error config-controller k8s://east: VirtualService shop/web: spec.http[0].timeout: must be a duration; ' +
+        'spec.hosts: is required (the last good state stays in force)',
+    ]);
+    expect(told('config.rejected', { problems: [problem({ place: { source: '' } })] })[0]).toMatch(
+      /^error config-controller VirtualService shop\/web: spec/,
+    );
   });
 
   it('tells a warning as one', () => {

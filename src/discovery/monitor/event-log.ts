@@ -3,7 +3,7 @@ import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TracedEvent } from '../../runtime/trace/trace.ts';
-import { describeProblems } from '../config/config-problem.ts';
+import { describeProblems, whereabouts } from '../config/config-problem.ts';
 
 type Tell = (event: TracedEvent, log: Logger) => void;
 
@@ -13,7 +13,7 @@ const tellings: Readonly<Record<string, Tell>> = {
   'settings.changed': ({ what, version }, log) => log.info(`${nameOf(what)} changed`, { version }),
   'settings.rejected': ({ problems }, log) => tellProblems(problems as ConfigProblem[], log),
   'config.rejected': ({ problems }, log) => tellProblems(problems as ConfigProblem[], log),
-  'config.recovered': ({ files }, log) => log.info(`in order again: ${(files as string[]).join(', ')}`),
+  'config.recovered': ({ places }, log) => log.info(`in order again: ${(places as string[]).join(', ')}`),
   'configs.synced': ({ objects, version }, log) => log.info(`${objects} configuration objects`, { version }),
   'key-set.fetched': ({ source, version }, log) => log.info(`keys of ${source}`, { version }),
   'key-set.failed': ({ source, version, reason }, log) => {
@@ -59,7 +59,7 @@ export function logEvents(recorder: Recorder, log: Logger): () => void {
 
 /** One line for each object, or for each file that cannot be parsed, with all that is wrong in it. */
 function tellProblems(problems: readonly ConfigProblem[], log: Logger): void {
-  const groups = Map.groupBy(problems, ({ severity, file, object }) => `${severity} ${file} ${object}`);
+  const groups = Map.groupBy(problems, ({ severity, place, object }) => `${severity} ${whereabouts(place)} ${object}`);
   for (const group of groups.values()) {
     const { severity } = group[0]!;
     const closed = group.find((problem) => problem.closed !== undefined)?.closed;

@@ -5,14 +5,13 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 /** Follows the chart of `discovery`: the name of its state is what it waits for. */
 export class StartProgress {
   #state = '';
-  #registries: readonly string[] = [];
+  /** What the state waits for, by name. */
+  #awaited = '';
 
   /** One line; empty when nothing is known. */
   get text(): string {
     if (this.#state === '') return '';
-    const awaited =
-      this.#registries.length > 0 ? `, waiting for the first list of registry ${this.#registries.join(', ')}` : '';
-    return `not ready: ${this.#state}${awaited}\n`;
+    return `not ready: ${this.#state}${this.#awaited}\n`;
   }
 
   /** @returns how to stop */
@@ -23,9 +22,16 @@ export class StartProgress {
   #note(record: TraceRecord): void {
     if (record.kind === 'transition' && record.actor === 'discovery') {
       this.#state = record.to.slice(record.to.lastIndexOf('.') + 1);
-      this.#registries = [];
-    } else if (record.kind === 'event' && record.to === 'discovery' && record.event.type === 'services.awaited') {
-      this.#registries = record.event.registries as string[];
+      this.#awaited = '';
+    } else if (record.kind === 'event' && record.to === 'discovery') {
+      const { type, registries, sources } = record.event;
+      if (type === 'services.awaited')
+        this.#awaited = `, waiting for the first list of registry ${namesOf(registries)}`;
+      if (type === 'configs.awaited') this.#awaited = `, waiting for the first reading of ${namesOf(sources)}`;
     }
   }
+}
+
+function namesOf(names: unknown): string {
+  return (names as string[]).join(', ');
 }

@@ -1,0 +1,193 @@
+/**
+ * A new source of configuration, made as README.md of this folder says: somebody else's store of objects, which tells when
+ * they change. It stands beside a directory, beneath the same controller.
+ */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
+import { typeUrls } from '../../../test/ads-client.ts';
+import { ControlPlane, cartCluster, serviceEntry, stopControlPlanes } from '../../../test/harness/control-plane.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { readConfigFile } from '../../model/config/config-file.ts';
+import { ConfigSnapshot } from './config-snapshot.ts';
+import type { ConfigSource, SourceReading } from './config-source.ts';
+import type { StopWatching, WatchHandlers } from './file-watch.ts';
+
+afterEach(stopControlPlanes);
+
+/** The store: somebody else's program. Objects by name, each as text. */
+class Store {
+  readonly listeners = new Set<(name: string) => void>();
+  readonly objects = new Map<string, string>();
+  /** Settles when all that it has can be read. */
+  readonly listed = Promise.withResolvers<void>();
+  isBroken = false;
+
+  put(name: string, text: string | undefined): void {
+    if (text === undefined) this.objects.delete(name);
+    else this.objects.set(name, text);
+    for (const listener of this.listeners) listener(name);
+  }
+}
+
+// ---- the adapter: all that a new source is
+
+class ToySource implements ConfigSource {
+  readonly #address: string;
+  readonly #store: Store;
+  readonly #keys = new Map<string, string>();
+  readonly #problems = new Map<string, readonly ConfigProblem[]>();
+  #snapshot = ConfigSnapshot.empty;
+
+  constructor(address: string, store: Store) {
+    this.#address = address;
+    this.#store = store;
+  }
+
+  get snapshot(): ConfigSnapshot {
+    return this.#snapshot;
+  }
+
+  get problemCount(): number {
+    return [...this.#problems.values()].flat().length;
+  }
+
+  watch({ changed }: WatchHandlers): StopWatching {
+    this.#store.listeners.add(changed);
+    return () => this.#store.listeners.delete(changed);
+  }
+
+  async read(names: readonly string[]): Promise<SourceReading> {
+    await this.#store.listed.promise;
+    if (this.#store.isBroken) throw new Error('connection reset');
+    const edits = new Map<string, Config | undefined>();
+    const problems: ConfigProblem[] = [];
+    const recovered: string[] = [];
+    for (const name of names.length > 0 ? names : [...this.#keys.keys(), ...this.#store.objects.keys()]) {
+      const text = this.#store.objects.get(name);
+      const { configs, problems: found } = readConfigFile(name, text ?? '', { creationTimestamp: 0 });
+      const key = this.#keys.get(name);
+      if (found.length === 0) {
+        if (key !== undefined) edits.set(key, undefined);
+        for (const config of configs) edits.set(configKeyText(configKeyOf(config)), config);
+        for (const config of configs) this.#keys.set(name, configKeyText(configKeyOf(config)));
+        if (this.#problems.delete(name)) recovered.push(`toy ${name}`);
+        continue;
+      }
+      // What is wrong leaves the last good one in force.
+      const told = found.map(({ severity, object = '', field = '', message }): ConfigProblem => {
+        return { severity, place: { source: this.#address }, object, field, message };
+      });
+      this.#problems.set(name, told);
+      problems.push(...told);
+    }
+    this.#snapshot = this.#snapshot.edited(edits);
+    return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
+  }
+}
+
+// ---- what becomes of it
+
+const toyCluster = 'outbound|80||toy.example.com';
+const toyEntry = (port = 80): string => serviceEntry(['10.7.7.7'], port).replaceAll('cart', 'toy');
+
+/** A control plane that reads a directory, and the store. */
+function given(store: Store): ControlPlane {
+  const mesh = `configSources: [{address: "toy://store"}]\n`;
+  const plane = new ControlPlane(
+    {},
+    { 'cart.yaml': serviceEntry() },
+    ({ root }) => writeFileSync(join(root, 'mesh'), mesh),
+    {},
+    { sources: { toy: (address) => new ToySource(address, store) } },
+  );
+  return plane;
+}
+
+const clustersOf = async (plane: ControlPlane): Promise<string[]> => (await plane.subscribe()).clusters;
+
+test('the start waits until it has been read, and says so; then its objects are served beside those of the files', async () => {
+  const store = new Store();
+  store.put('toy', toyEntry());
+  const plane = given(store);
+  const waits = 'not ready: syncing configuration, waiting for the first reading of toy://store\n';
+  await eventually('it says what it waits for', async () => {
+    return (await plane.get('/ready').catch(() => ({ text: '' }))).text === waits;
+  });
+  store.listed.resolve();
+  await plane.ready();
+  expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cartCluster, toyCluster]));
+  expect(plane.departures()).toEqual([]);
+});
+
+test('a change in it is pushed, and so is a change of a file beside it', async () => {
+  const store = new Store();
+  store.put('toy', toyEntry());
+  store.listed.resolve();
+  const plane = given(store);
+  await plane.ready();
+  const { stream, clusters } = await plane.subscribe();
+  stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
+  store.put('other', toyEntry().replaceAll('toy', 'other'));
+  const pushed = await stream.next();
+  expect(pushed.resources.length).toBe(clusters.length + 1);
+  stream.send({ typeUrl: typeUrls.CDS, responseNonce: pushed.nonce });
+  plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 81));
+  await stream.next();
+  store.put('other', undefined);
+  await eventually('it is gone', async () => !(await clustersOf(plane)).includes('outbound|80||other.example.com'));
+  expect(await clustersOf(plane)).toEqual(expect.arrayContaining(['outbound|81||cart.example.com', toyCluster]));
+  expect(plane.departures()).toEqual([]);
+});
+
+test('a mistake in it is told with its object and field, leaves the last good one in force, and is told when it is mended', async () => {
+  const store = new Store();
+  store.put('toy', toyEntry());
+  store.listed.resolve();
+  const plane = given(store);
+  await plane.ready();
+  store.put('toy', toyEntry().replace('resolution: STATIC', 'resolution: SOMETIMES'));
+  await eventually('it is told', () =>
+    plane.troubles().some((line) => /toy:\/\/store: ServiceEntry shop\/toy: spec\.resolution: /.test(line)),
+  );
+  expect(await clustersOf(plane)).toContain(toyCluster);
+  store.put('toy', toyEntry(81));
+  await eventually('it is in order', () => plane.lines.some((line) => /in order again: toy toy/.test(line)));
+  await eventually('it is served', async () => (await clustersOf(plane)).includes('outbound|81||toy.example.com'));
+  expect(plane.departures()).toEqual([]);
+});
+
+test('one that breaks takes nothing away, and is read again when it works', async () => {
+  const store = new Store();
+  store.put('toy', toyEntry());
+  store.listed.resolve();
+  const plane = given(store);
+  await plane.ready();
+  store.isBroken = true;
+  store.put('toy', toyEntry(81));
+  await eventually('it is told', () => plane.troubles().some((line) => /toy:\/\/store: connection reset/.test(line)));
+  expect(await clustersOf(plane)).toContain(toyCluster);
+  plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 81));
+  await eventually('files count meanwhile', async () =>
+    (await clustersOf(plane)).includes('outbound|81||cart.example.com'),
+  );
+  store.isBroken = false;
+  await eventually('it is read', async () => (await clustersOf(plane)).includes('outbound|81||toy.example.com'));
+  expect(plane.departures()).toEqual([]);
+});
+
+test('of an object that both have the first source counts', async () => {
+  const store = new Store();
+  store.put('cart', serviceEntry(['10.7.7.7'], 99));
+  store.listed.resolve();
+  const plane = given(store);
+  await plane.ready();
+  expect(await clustersOf(plane)).not.toContain('outbound|99||cart.example.com');
+  rmSync(join(plane.root, 'config', 'cart.yaml'));
+  await eventually("the second's is in force", async () =>
+    (await clustersOf(plane)).includes('outbound|99||cart.example.com'),
+  );
+  expect(plane.departures()).toEqual([]);
+});

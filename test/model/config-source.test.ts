@@ -1,0 +1,144 @@
+/** When a source of configuration is read, and where in it (machines/discovery/config-source.machine.ts). */
+import { expect, it } from 'vitest';
+import { type AnyEventObject, createActor, fromCallback, fromPromise, SimulatedClock, setup } from 'xstate';
+import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config-source.machine.ts';
+
+const news: SourceSummary = { outcome: 'read', objects: 3, problems: 0, changed: true };
+const nothingNew: SourceSummary = { ...news, changed: false };
+
+/** A source with a scripted watch and readings that end when the test says so. */
+class World {
+  readonly asked: string[][] = [];
+  readonly told: AnyEventObject[] = [];
+  readonly clock = new SimulatedClock();
+  #moved: (place: string) => void = () => {};
+  #end: (outcome: SourceSummary | Error) => void = () => {};
+  readonly #root;
+
+  constructor() {
+    const source = configSourceMachine.provide({
+      actors: {
+        watchSource: fromCallback(({ sendBack }) => {
+          this.#moved = (place) => sendBack({ type: 'source.moved', place });
+        }),
+        readSource: fromPromise<SourceSummary, { source: string; places: string[] }>(({ input }) => {
+          this.asked.push(input.places);
+          return new Promise((resolve, reject) => {
+            this.#end = (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome));
+          });
+        }),
+      },
+    });
+    const tell = ({ event }: { event: AnyEventObject }): void => void this.told.push(event);
+    const root = setup({ actors: { source } }).createMachine({
+      invoke: { id: 'source', src: 'source', input: { source: 'fs:///mesh', coalesceMs: 20 } },
+      on: { 'source.read': { actions: tell }, 'source.missing': { actions: tell }, 'source.failed': { actions: tell } },
+    });
+    this.#root = createActor(root, { clock: this.clock }).start();
+  }
+
+  move(...places: string[]): void {
+    for (const place of places) this.#moved(place);
+  }
+
+  async end(outcome: SourceSummary | Error = nothingNew): Promise<void> {
+    this.#end(outcome);
+    for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+  }
+
+  get state(): unknown {
+    return this.#root.getSnapshot().children.source?.getSnapshot().value;
+  }
+}
+
+it('is read everywhere first, then where something happened within the delay, each place once', async () => {
+  const world = new World();
+  await world.end();
+  world.move('a.yaml', 'a.yaml', 'b.yaml');
+  world.clock.increment(19);
+  expect(world.asked).toEqual([[]]);
+  world.move('c.yaml');
+  world.clock.increment(1);
+  expect(world.asked).toEqual([[], ['a.yaml', 'b.yaml', 'c.yaml']]);
+  expect(world.state).toEqual({ reading: 'undisturbed' });
+});
+
+it('is read afterwards where something happened during a reading, and only there', async () => {
+  const world = new World();
+  world.move('early.yaml');
+  await world.end(news);
+  world.clock.increment(20);
+  expect(world.asked).toEqual([[], ['early.yaml']]);
+  world.move('late.yaml', 'later.yaml');
+  await world.end();
+  world.clock.increment(20);
+  expect(world.asked.at(-1)).toEqual(['late.yaml', 'later.yaml']);
+  await world.end();
+  world.clock.increment(1_000);
+  expect(world.asked).toHaveLength(3);
+});
+
+it('is read everywhere after a reading that broke off, by itself and later each time', async () => {
+  const world = new World();
+  await world.end(news);
+  world.move('a.yaml');
+  world.clock.increment(20);
+  for (const wait of [1_000, 2_000, 4_000]) {
+    await world.end(new Error('too many open files'));
+    world.clock.increment(wait - 1);
+    const before = world.asked.length;
+    world.clock.increment(1);
+    expect(world.asked.slice(before)).toEqual([[]]);
+  }
+  await world.end(new Error('too many open files'));
+  world.move('b.yaml');
+  world.clock.increment(20);
+  expect(world.asked.at(-1)).toEqual([]);
+  await world.end();
+  expect(world.state).toBe('current');
+  expect(world.told.filter(({ type }) => type === 'source.failed')).toHaveLength(4);
+});
+
+it('is read again when it says that it could not be read', async () => {
+  const world = new World();
+  await world.end({ outcome: 'failed', reason: 'connection refused' });
+  expect(world.told).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
+  world.clock.increment(1_000);
+  expect(world.asked).toEqual([[], []]);
+});
+
+it('is read again when the first reading broke off: it is not known what there is', async () => {
+  const world = new World();
+  await world.end(new Error('connection refused'));
+  expect(world.told).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
+  world.clock.increment(1_000);
+  await world.end(news);
+  expect(world.told.at(-1)).toEqual({ type: 'source.read', source: 'fs:///mesh', objects: 3, problems: 0 });
+});
+
+it('is read everywhere when too much happened to be told apart', async () => {
+  const world = new World();
+  await world.end();
+  world.move(...Array.from({ length: 400 }, (_, index) => `${index}.yaml`));
+  world.clock.increment(20);
+  expect(world.asked.at(-1)).toEqual([]);
+});
+
+it('tells nobody of a reading that brought nothing', async () => {
+  const world = new World();
+  await world.end(news);
+  world.move('a.yaml');
+  world.clock.increment(20);
+  await world.end();
+  expect(world.told).toHaveLength(1);
+});
+
+it('says that it is gone, and is read again when something comes up there', async () => {
+  const world = new World();
+  await world.end({ outcome: 'missing', reason: 'there is no directory' });
+  expect(world.told).toEqual([{ type: 'source.missing', source: 'fs:///mesh', reason: 'there is no directory' }]);
+  world.move('');
+  world.clock.increment(20);
+  await world.end(news);
+  expect([world.state, world.told.at(-1)?.type]).toEqual(['current', 'source.read']);
+});
