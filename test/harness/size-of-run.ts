@@ -1,9 +1,11 @@
 /**
  * How long a test searches at random, repeats or explores. `npm test` does what finds a mistake soon; `npm run test:nightly`
- * sets `CHARTPILOT_TESTS=full` and does the same at length.
+ * sets `CHARTPILOT_TESTS=full` and does the same at length, `npm run test:quick` sets `quick` and leaves the longest part out.
  */
-export const isFullRun = process.env.CHARTPILOT_TESTS === 'full';
+const size = process.env.CHARTPILOT_TESTS;
 
-export function sized<Size>(size: { readonly short: Size; readonly full: Size }): Size {
-  return isFullRun ? size.full : size.short;
+/** @param size.quick the same as `short` unless given */
+export function sized<Size>(sizes: { readonly quick?: Size; readonly short: Size; readonly full: Size }): Size {
+  if (size === 'full') return sizes.full;
+  return size === 'quick' ? (sizes.quick ?? sizes.short) : sizes.short;
 }

@@ -33,6 +33,7 @@ import {
 } from '../../src/simulation/discovery/discovery-invariants.ts';
 import { meshTypes } from '../../src/simulation/discovery/discovery-mesh.ts';
 import { explorePush } from '../../src/simulation/discovery/explore-discovery.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { searchPushes } from '../simulation/discovery-random.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
@@ -61,8 +62,9 @@ describe('the push path', () => {
   test('breaks no invariant and comes to rest, whatever happens to two proxies within two changes or a fault, to one within both', () => {
     expectComplete(exploreAll(bounds(2, 0)), 500);
     expectComplete(exploreAll(bounds(1, 1)), 300);
-    expectComplete(exploreAll(bounds(2, 1), { clients: ['sotw'] }), 1_000);
-    expectComplete(exploreAll(bounds(2, 1), { clients: ['delta'] }), 1_000);
+    for (const client of sized({ quick: [], short: ['sotw', 'delta'], full: ['sotw', 'delta'] } as const)) {
+      expectComplete(exploreAll(bounds(2, 1), { clients: [client] }), 1_000);
+    }
   }, 240_000);
 
   test.each(['sotw', 'delta'] as const)(

@@ -43,6 +43,7 @@ import {
   readyIsSaid,
   readyIsTrue,
 } from '../../src/simulation/agent/invariants/telling.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
@@ -60,9 +61,11 @@ describe('the agent', () => {
     60_000,
   );
 
-  test('and in every run within a trigger, a fault and a stop it conforms to the sequence diagrams, too', () => {
-    expectComplete(explore(() => exploreAgent(bounds(1, 1, 1)).beginChecked()));
-  }, 480_000);
+  test.each(sized({ quick: [bounds(1, 0, 1)], short: [bounds(1, 1, 1)], full: [bounds(1, 1, 1)] }))(
+    'and in every run within $triggers triggers, $faults faults, $stops stops it conforms to the sequence diagrams, too',
+    (within) => expectComplete(explore(() => exploreAgent(within).beginChecked())),
+    480_000,
+  );
 
   test.each([
     ['with one base id', bounds(1, 1, 0), { baseIds: [7] }],
