@@ -14,7 +14,7 @@ export interface AdsConnectionInput {
   /** See Rules of ads-watch.ts. */
   hearsLateNames: boolean;
   /** How long a change waits for the client's word on the response before it. */
-  patienceMs: number;
+  ackTimeoutMs: number;
   /** How long a response may wait until those before it have left: a client that reads nothing is then let go. */
   congestionMs: number;
   /** Names that a stream may be subscribed to, of all types together, and the characters in them. */

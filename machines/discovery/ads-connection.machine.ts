@@ -26,7 +26,7 @@ import type {
   StreamReport,
 } from './ads-protocol.ts';
 import { healthType, isAskedOnce, isWatchable } from './ads-types.ts';
-import { isBehind, isSettled, judge, nextOrders, withChange, withoutPatience } from './ads-watch.ts';
+import { isBehind, isSettled, judge, nextOrders, withChange, withoutAckTimeout } from './ads-watch.ts';
 import { noNames } from './name-lists.ts';
 
 type AdsConnectionEvent = StreamReport | PushToClient | DrainOrder;
@@ -53,7 +53,7 @@ export const adsConnectionMachine = setup({
     stream: callbackEffect<StreamOrder, { connection: number }>('stream'),
   },
   delays: {
-    patience: ({ context }) => context.patienceMs,
+    ackTimeout: ({ context }) => context.ackTimeoutMs,
     congestionTime: ({ context }) => context.congestionMs,
     drainTime: ({ context }) => context.drainMs,
     authenticationTime: authenticationLimitMs,
@@ -117,7 +117,7 @@ export const adsConnectionMachine = setup({
     waitNoLonger: enqueueActions(({ context, enqueue }) => {
       const patient = Object.entries(context.watches);
       const { watches, orders } = nextOrders(
-        Object.fromEntries(patient.map(([type, watch]) => [type, withoutPatience(watch)])),
+        Object.fromEntries(patient.map(([type, watch]) => [type, withoutAckTimeout(watch)])),
       );
       enqueue.assign({ watches });
       if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
@@ -236,7 +236,7 @@ export const adsConnectionMachine = setup({
           description: 'There are changes, and the client has not acknowledged or rejected what it was sent before.',
           always: { guard: not('somethingWaits'), target: 'caught up' },
           after: {
-            patience: {
+            ackTimeout: {
               target: 'caught up',
               actions: 'waitNoLonger',
               description: 'A client that keeps silent, or answers for another type, gets the changes nevertheless.',

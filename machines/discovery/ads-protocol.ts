@@ -182,7 +182,7 @@ export const adsCatalogue = [
     diagram: 'ads',
     seeds: ['6.8 #20', '6.8 #21', '6.8 #22'],
   },
-  { type: 'timer patience', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'timer ackTimeout', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'drain.order', from: 'discovery/ads-server', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'timer drainTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'peer.finished', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },

@@ -252,7 +252,7 @@ export function withNewClusters(watch: Watch): Watch {
 }
 
 /** The client's word on the last response is no longer waited for. */
-export function withoutPatience(watch: Watch): Watch {
+export function withoutAckTimeout(watch: Watch): Watch {
   return isBehind(watch) && isOutstanding(watch) ? { ...watch, nonceOverdue: watch.nonceSent } : watch;
 }
 

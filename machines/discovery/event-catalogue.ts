@@ -150,7 +150,7 @@ const ownCatalogue = [
   { type: 'jwks.load', from: 'discovery', to: 'jwks', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'jwks.synced', from: 'jwks', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'jwks', to: 'jwks/sources', diagram: 'jwks', seeds: [] },
-  { type: 'timer patience', from: 'jwks', to: 'jwks', diagram: 'jwks', seeds: [] },
+  { type: 'timer firstKeysTimeout', from: 'jwks', to: 'jwks', diagram: 'jwks', seeds: [] },
   { type: 'spawn', from: 'jwks', to: 'key-set-N', diagram: 'key-set', seeds: [] },
   { type: 'spawn', from: 'key-set-N', to: 'key-set-N/fetching', diagram: 'key-set', seeds: [] },
   { type: 'key-set.fetched', from: 'key-set-N', to: 'jwks', diagram: 'key-set', seeds: [] },

@@ -16,7 +16,7 @@ export interface JwksInput {
   /** From an issuer's answer to the next question (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
   refreshMs: number;
   /** Longest time that objects wait for the first answer of their issuers. */
-  patienceMs: number;
+  firstKeysTimeoutMs: number;
 }
 
 /** A key set that RequestAuthentications ask for. */
@@ -63,7 +63,7 @@ export const jwksMachine = setup({
     findKeySources: promiseEffect<KeySource[], undefined>('findKeySources'),
     keySet: keySetMachine,
   },
-  delays: { patience: ({ context }) => context.patienceMs },
+  delays: { firstKeysTimeout: ({ context }) => context.firstKeysTimeoutMs },
   guards: {
     somethingChanged: ({ context }) => context.changed.length > 0,
     somethingIsDue: ({ context }) => context.due.length > 0,
@@ -162,7 +162,7 @@ export const jwksMachine = setup({
         },
         'waiting for issuers': {
           always: { guard: 'noneIsAwaited', target: 'loaded' },
-          after: { patience: 'loaded' },
+          after: { firstKeysTimeout: 'loaded' },
         },
         loaded: { type: 'final' },
       },
@@ -197,7 +197,7 @@ export const jwksMachine = setup({
           description: 'Objects that changed wait for keys that nobody has asked for before.',
           always: { guard: 'noneIsAwaited', target: 'current' },
           after: {
-            patience: {
+            firstKeysTimeout: {
               description: 'Tokens of that issuer are refused until it answers.',
               target: 'current',
               actions: 'waitNoLonger',

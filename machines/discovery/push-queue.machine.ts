@@ -43,7 +43,7 @@ export const pushQueueMachine = setup({
   },
   guards: {
     somebodyWaits: ({ context }) => context.line.waiting.length > 0,
-    nobodyIsConcerned: ({ context }) => isAtRest(context.line),
+    nothingToPush: ({ context }) => isAtRest(context.line),
     nobodyIsConnected: ({ context }) => context.line.proxies.length === 0,
   },
   actions: {
@@ -110,7 +110,7 @@ export const pushQueueMachine = setup({
           },
           always: [
             { guard: 'somebodyWaits', target: 'throttled' },
-            { guard: not('nobodyIsConcerned'), target: 'serving' },
+            { guard: not('nothingToPush'), target: 'serving' },
           ],
         },
         serving: {
@@ -118,14 +118,14 @@ export const pushQueueMachine = setup({
           meta: { waitsFor: 'clients, each of which has the limit of its connection' },
           always: [
             { guard: 'somebodyWaits', target: 'throttled' },
-            { guard: 'nobodyIsConcerned', target: 'all served', actions: 'reportServed' },
+            { guard: 'nothingToPush', target: 'all served', actions: 'reportServed' },
           ],
         },
         throttled: {
           description: 'As many proxies as allowed are being brought up to date, and others wait for their turn.',
           meta: { waitsFor: 'clients, each of which has the limit of its connection' },
           always: [
-            { guard: 'nobodyIsConcerned', target: 'all served', actions: 'reportServed' },
+            { guard: 'nothingToPush', target: 'all served', actions: 'reportServed' },
             { guard: not('somebodyWaits'), target: 'serving' },
           ],
         },
@@ -134,7 +134,7 @@ export const pushQueueMachine = setup({
     draining: {
       description: 'The control plane stops. Who is in the line still has its turn; nothing new is taken.',
       meta: { waitsFor: 'clients in the line; the shutdown time is the limit' },
-      always: { guard: 'nobodyIsConcerned', target: 'drained' },
+      always: { guard: 'nothingToPush', target: 'drained' },
       on: {
         'clients.push': { description: 'The next server has it.' },
         'proxy.joined': { description: 'Nothing will be pushed to it.' },

@@ -10,7 +10,7 @@ import { type AgentSettings, defaultSettings } from '../../machines/agent/settin
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
-import { narrate } from '../runtime/actors/narrate.ts';
+import { logRecords } from '../runtime/actors/log-records.ts';
 import { ChartpilotError, explainInOneLine, messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import { chooseRunDir } from '../runtime/run-dir.ts';
@@ -43,7 +43,7 @@ import type { ProxyOptions } from './options/options.ts';
 import { requireFlags, requireFolders } from './options/requirements.ts';
 import { SignalInbox, signals, startedByLauncher } from './signals.ts';
 import { AgentMetrics, type UnwrittenLines } from './status/agent-metrics.ts';
-import { tellRestart } from './status/restart-narration.ts';
+import { restartLogLine } from './status/restart-log.ts';
 import { statusServer } from './status/status-server.ts';
 
 export interface AgentProgram {
@@ -73,9 +73,9 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const net = new SafetyNet(options.env);
   const metrics = new AgentMetrics(undefined, program.unwrittenLines);
   const openFence = lastFence(log, metrics);
-  const stopNarrating = narrate(recorder, log.scope('agent'), {
+  const stopLogging = logRecords(recorder, log.scope('agent'), {
     quiet: (actor) => actor === 'start-limiter',
-    tell: tellRestart,
+    tell: restartLogLine,
   });
   recorder.observe((record) => metrics.observe(record));
   try {
@@ -93,7 +93,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     if (output === undefined) throw new Error('the agent ended without saying how');
     return output;
   } finally {
-    stopNarrating();
+    stopLogging();
     const left = await net.cleanUp();
     for (const { pid, epoch } of left) log.error('an Envoy was left over and has been ended', { pid, epoch });
     openFence();

@@ -2,7 +2,7 @@
 import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
-import { narrate } from '../runtime/actors/narrate.ts';
+import { logRecords } from '../runtime/actors/log-records.ts';
 import { faultOwner } from '../runtime/fault-owner.ts';
 import type { Logger } from '../runtime/log.ts';
 import { catchUncaught, faultLog } from '../runtime/uncaught.ts';
@@ -21,7 +21,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
   for (const note of options.notes) log.info(note);
   const stops = [
     logEvents(recorder, log),
-    narrate(recorder, log.scope('discovery'), { quiet: (actor) => actor !== 'discovery' }),
+    logRecords(recorder, log.scope('discovery'), { quiet: (actor) => actor !== 'discovery' }),
   ];
   const plane = new ControlPlane(program);
   stops.push(plane.metrics.observe(recorder), plane.progress.observe(recorder));
@@ -70,7 +70,7 @@ function settingsOf(options: DiscoveryOptions): DiscoverySettings {
     networks: { file: options.networksConfigFile, settleMs: 100 },
     configs: { coalesceMs: 20 },
     registries: { firstListsMs: options.firstListsMs },
-    jwks: { refreshMs: options.keyRefreshMs, patienceMs: 5_000 },
+    jwks: { refreshMs: options.keyRefreshMs, firstKeysTimeoutMs: 5_000 },
     push: options.push,
     pushQueue: { throttle: options.pushThrottle },
     secure: options.securePort !== undefined,

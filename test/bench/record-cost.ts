@@ -62,7 +62,7 @@ class ManyConnections {
           onlyType: null,
           resendsEndpoints: true,
           hearsLateNames: true,
-          ...streamLimits({ ackPatienceMs: 60_000 }),
+          ...streamLimits({ ackTimeoutMs: 60_000 }),
         },
         ...(recorder !== undefined && { recorder }),
         onError: (error) => {

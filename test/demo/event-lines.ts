@@ -1,4 +1,4 @@
-import { causeInWords } from '../../src/runtime/actors/narrate.ts';
+import { causeInWords } from '../../src/runtime/actors/log-records.ts';
 import type { TraceLine } from '../../src/runtime/trace/trace.ts';
 import { followTrace } from '../harness/follow-trace.ts';
 

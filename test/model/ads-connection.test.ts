@@ -277,7 +277,7 @@ describe('a delta stream', () => {
 });
 
 describe('a client that keeps silent', () => {
-  test('gets changes when patience is at its end, and then waits again', () => {
+  test('gets changes when the ack timeout is over, and then waits again', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.read();

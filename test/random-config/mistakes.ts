@@ -1,4 +1,4 @@
-/** Mistakes that people make in an object that was right. */
+/** OptionErrors that people make in an object that was right. */
 import type { WrittenObject } from './configuration.ts';
 import type { Draw } from './draw.ts';
 

@@ -203,7 +203,7 @@ export class AdsWorld {
   push(...typeUrls: string[]): void {
     const { watches } = this.actor.getSnapshot().context;
     const watched = Object.keys(watches).filter((typeUrl) => isSubscribed(watches[typeUrl]!));
-    const types = this.#stream.concernedTypes(this.source.change(...typeUrls), watched);
+    const types = this.#stream.typesToPush(this.source.change(...typeUrls), watched);
     if (types.length > 0) this.actor.send({ type: 'push.order', version: `${this.source.version}`, types });
   }
 

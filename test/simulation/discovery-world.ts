@@ -47,7 +47,7 @@ export const scriptedSettings: DiscoverySettings = {
   networks: { file: 'meshNetworks', settleMs: 100 },
   configs: { coalesceMs: 20 },
   registries: { firstListsMs: 30_000 },
-  jwks: { refreshMs: 1_200_000, patienceMs: 5_000 },
+  jwks: { refreshMs: 1_200_000, firstKeysTimeoutMs: 5_000 },
   push: { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true },
   pushQueue: { throttle: 25 },
   secure: false,

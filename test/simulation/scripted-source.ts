@@ -47,7 +47,7 @@ export class ScriptedSource implements ResourceSource {
     return {
       resources: {
         get: (typeUrl, names) => this.#get(typeUrl, names),
-        concernedTypes: (change, watched) => {
+        typesToPush: (change, watched) => {
           this.told.push(watched);
           return change.forced ? watched : watched.filter((typeUrl) => change.configs.has(typeUrl));
         },

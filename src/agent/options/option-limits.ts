@@ -1,14 +1,14 @@
 /** What no option may be, alone or together with the others: Envoy would refuse it, or a timer could not be set to it. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
-import type { Mistakes } from './mistakes.ts';
+import type { OptionErrors } from './option-errors.ts';
 import type { ProxyOptions } from './options.ts';
 
 /** Timers of Node count milliseconds in 31 bits: anything longer would be over at once. */
 export const longestMs = 576 * 3_600_000;
 
 /** @param mistakes gets what is wrong, each with its flag or variable */
-export function checkLimits(options: ProxyOptions, mistakes: Mistakes): void {
+export function checkLimits(options: ProxyOptions, mistakes: OptionErrors): void {
   for (const [name, ms] of durationsOf(options)) {
     if (ms > longestMs) mistakes.flag(`${name} must be at most ${longestMs / 3_600_000}h`);
   }

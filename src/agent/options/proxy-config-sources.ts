@@ -10,7 +10,7 @@ import {
   type ProxyConfig,
 } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import type { Mistakes } from './mistakes.ts';
+import type { OptionErrors } from './option-errors.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
 
 const defaultMeshFile = './etc/istio/config/mesh';
@@ -33,7 +33,7 @@ export interface MergedSources {
 /** What somebody said, later sources winning; what nobody said is absent. */
 export function mergeSources(
   { flags, env, podAnnotations, directory }: MergedSources,
-  mistakes: Mistakes,
+  mistakes: OptionErrors,
 ): Partial<ProxyConfig> {
   const meshFile = flags.meshConfig ?? join(directory, defaultMeshFile);
   const layers = [
@@ -52,7 +52,7 @@ export function mergeSources(
   return layers.reduce(mergeProxyConfig, {});
 }
 
-function decodeSource(source: string, path: string, read: () => unknown, mistakes: Mistakes): Partial<ProxyConfig> {
+function decodeSource(source: string, path: string, read: () => unknown, mistakes: OptionErrors): Partial<ProxyConfig> {
   let value: unknown;
   try {
     value = read();
@@ -83,7 +83,7 @@ function readIfThere(path: string): string {
   }
 }
 
-function flagLayer(flags: ProxyFlags, mistakes: Mistakes): Partial<ProxyConfig> {
+function flagLayer(flags: ProxyFlags, mistakes: OptionErrors): Partial<ProxyConfig> {
   const said = configFlags.flatMap((flag): [string, unknown][] => {
     const value = flags[flag];
     if (value === undefined) return [];
@@ -98,7 +98,7 @@ function flagLayer(flags: ProxyFlags, mistakes: Mistakes): Partial<ProxyConfig> 
   return {};
 }
 
-function annotationLayer(annotations: Readonly<Record<string, string>>, mistakes: Mistakes): Partial<ProxyConfig> {
+function annotationLayer(annotations: Readonly<Record<string, string>>, mistakes: OptionErrors): Partial<ProxyConfig> {
   const address = annotations['sidecar.istio.io/discoveryAddress'];
   const port = annotations['status.sidecar.istio.io/port'];
   return decodeSource(
@@ -113,7 +113,7 @@ function annotationLayer(annotations: Readonly<Record<string, string>>, mistakes
 }
 
 /** The older name of terminationDrainDuration; every other source wins. */
-function terminationDrain(env: NodeJS.ProcessEnv, mistakes: Mistakes): Partial<ProxyConfig> {
+function terminationDrain(env: NodeJS.ProcessEnv, mistakes: OptionErrors): Partial<ProxyConfig> {
   const text = env.TERMINATION_DRAIN_DURATION_SECONDS;
   if (text === undefined || text === '') return {};
   const seconds = Number(text);

@@ -1,6 +1,6 @@
 /**
  * Everything that `pilot-agent proxy` was told, in one place: flags, environment, mesh file and annotations, merged in
- * the order of spec/agent.md §1.5. Mistakes of all sources are told together, each with the source's name.
+ * the order of spec/agent.md §1.5. OptionErrors of all sources are told together, each with the source's name.
  */
 
 import { existsSync, readFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { envoyLogLevels, type ProxyLogLevel, parseProxyLogLevel } from '../envoy/envoy-args.ts';
 import { proxyAddresses } from './addresses.ts';
 import { readDownwardFile } from './downward-file.ts';
-import { Mistakes } from './mistakes.ts';
+import { OptionErrors } from './option-errors.ts';
 import { checkLimits } from './option-limits.ts';
 import type { ProxyOptions, ProxyRole } from './options.ts';
 import { mergeSources } from './proxy-config-sources.ts';
@@ -34,7 +34,7 @@ const podDirectory = './etc/istio/pod';
  * @throws ChartpilotError FLAG_INVALID or CONFIG_INVALID with all mistakes, FILE_UNREADABLE
  */
 export function resolveProxyOptions({ role, flags, env, directory = '.' }: OptionSources): ProxyOptions {
-  const mistakes = new Mistakes();
+  const mistakes = new OptionErrors();
   if (role !== 'sidecar' && role !== 'router') {
     throw new ChartpilotError('FLAG_INVALID', `Invalid proxy Type: ${role}`, { remedy: 'Say sidecar or router.' });
   }
@@ -89,7 +89,7 @@ function withServiceCluster(config: ProxyConfig, said: Partial<ProxyConfig>, fla
   return { ...config, serviceCluster: flags.serviceCluster };
 }
 
-function envoyLogLevel(flags: ProxyFlags, mistakes: Mistakes, warnings: string[]): ProxyLogLevel {
+function envoyLogLevel(flags: ProxyFlags, mistakes: OptionErrors, warnings: string[]): ProxyLogLevel {
   const parsed = parseProxyLogLevel(flags.proxyLogLevel ?? 'warning', flags.proxyComponentLogLevel ?? '');
   if (!(envoyLogLevels as readonly string[]).includes(parsed.level)) {
     mistakes.flag(`--proxyLogLevel must be one of ${envoyLogLevels.join(', ')}, not ${JSON.stringify(parsed.level)}`);
@@ -102,7 +102,7 @@ function watchOptions(
   role: ProxyRole,
   flags: ProxyFlags,
   config: ProxyConfig,
-  mistakes: Mistakes,
+  mistakes: OptionErrors,
 ): ProxyOptions['watch'] {
   const requiredFiles = tlsFiles(config);
   const directories = [
@@ -128,7 +128,7 @@ function tlsFiles(config: ProxyConfig): string[] {
   return [...new Set(files.filter((file): file is string => typeof file === 'string' && file !== ''))];
 }
 
-function duration(flag: string, text: string, mistakes: Mistakes): number {
+function duration(flag: string, text: string, mistakes: OptionErrors): number {
   const ms = durationMsOf(text);
   if (ms !== undefined && ms >= 0) return ms;
   mistakes.flag(`${flag} must be a duration such as 500ms or 10s, not ${JSON.stringify(text)}`);
@@ -140,14 +140,14 @@ function choice<Word extends string>(
   flag: string,
   words: readonly [Word, ...Word[]],
   said: string | undefined,
-  mistakes: Mistakes,
+  mistakes: OptionErrors,
 ): Word {
   const word = words.find((known) => known === (said ?? words[0]));
   if (word === undefined) mistakes.flag(`${flag} must be ${words.join(' or ')}, not ${JSON.stringify(said)}`);
   return word ?? words[0];
 }
 
-function switchOf(variable: string, env: NodeJS.ProcessEnv, mistakes: Mistakes): boolean {
+function switchOf(variable: string, env: NodeJS.ProcessEnv, mistakes: OptionErrors): boolean {
   const text = env[variable] || 'false';
   if (text !== 'true' && text !== 'false') {
     mistakes.flag(`${variable} must be true or false, not ${JSON.stringify(text)}`);
@@ -155,7 +155,7 @@ function switchOf(variable: string, env: NodeJS.ProcessEnv, mistakes: Mistakes):
   return text === 'true';
 }
 
-function spareAdminPort({ spareAdminPort: text }: ProxyFlags, mistakes: Mistakes): number {
+function spareAdminPort({ spareAdminPort: text }: ProxyFlags, mistakes: OptionErrors): number {
   if (text === undefined) return 0;
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > 65535) {
@@ -164,7 +164,7 @@ function spareAdminPort({ spareAdminPort: text }: ProxyFlags, mistakes: Mistakes
   return port;
 }
 
-function portOrOff(variable: string, env: NodeJS.ProcessEnv, byDefault: number, mistakes: Mistakes): number {
+function portOrOff(variable: string, env: NodeJS.ProcessEnv, byDefault: number, mistakes: OptionErrors): number {
   const text = env[variable];
   if (text === undefined || text === '') return byDefault;
   const port = Number(text);
@@ -173,7 +173,7 @@ function portOrOff(variable: string, env: NodeJS.ProcessEnv, byDefault: number, 
   return byDefault;
 }
 
-function baseIdOf(flags: ProxyFlags, mistakes: Mistakes): number | undefined {
+function baseIdOf(flags: ProxyFlags, mistakes: OptionErrors): number | undefined {
   if (flags.baseId === undefined) return undefined;
   const baseId = Number(flags.baseId);
   // Envoy multiplies it by 10 and keeps it in 32 bits.
@@ -188,7 +188,7 @@ function positiveInteger(text: string | undefined): number | undefined {
 }
 
 /** An override that cannot be read does not keep Envoy from starting (§4.2); one that Envoy cannot read would, each time. */
-function readOverride(path: string | undefined, mistakes: Mistakes, warnings: string[]): string {
+function readOverride(path: string | undefined, mistakes: OptionErrors, warnings: string[]): string {
   if (path === undefined || path === '') return '';
   let content: string;
   try {

@@ -4,7 +4,7 @@ import type { RestartEnded, ServingReport } from '../../../machines/agent/protoc
 import type { SinkLines } from '../../runtime/line-sink.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { UncaughtOrigin } from '../../runtime/uncaught.ts';
-import { restartIn } from './restart-narration.ts';
+import { restartIn } from './restart-log.ts';
 
 /** What a log and a trace could not take, or cannot take now. */
 export interface UnwrittenLines {

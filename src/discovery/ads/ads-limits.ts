@@ -17,7 +17,7 @@ export interface AdsLimits {
   /** How long a response may wait until those before it have left. Default 2 min. */
   readonly congestionMs?: number;
   /** How long a change waits for a client's word on the response before it. Default 10 s. */
-  readonly ackPatienceMs?: number;
+  readonly ackTimeoutMs?: number;
   /** What connections by which nobody has said who is there are held to; each has a default. */
   readonly strangers?: Partial<StrangerLimits>;
   /** What an address may use up without anything coming of it; each has a default. */
@@ -35,7 +35,7 @@ export const defaultMaxNames = 200_000;
 /** What each stream is held to, in the words of its chart. */
 export function streamLimits(limits: AdsLimits) {
   return {
-    patienceMs: limits.ackPatienceMs ?? 10_000,
+    ackTimeoutMs: limits.ackTimeoutMs ?? 10_000,
     congestionMs: limits.congestionMs ?? 120_000,
     maxNames: limits.maxNames ?? defaultMaxNames,
     maxNameChars: limits.maxNameChars ?? 16 * 1024 * 1024,

@@ -95,7 +95,7 @@ describe('a push', () => {
   test('row 25: reaches clients beside one that never reads, which costs one response', async ({ serve }) => {
     const sent = vi.fn();
     // Patience with an acknowledgement that does not come is another matter, however long the rounds take.
-    const world = await serve({ observer: { responseSent: sent }, limits: { ackPatienceMs: 60_000 } });
+    const world = await serve({ observer: { responseSent: sent }, limits: { ackTimeoutMs: 60_000 } });
     const stuck = await subscribed(world.client());
     stuck.stopReading();
     const others = [await subscribed(world.client()), await subscribed(world.client())];

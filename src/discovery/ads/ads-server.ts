@@ -329,7 +329,7 @@ class GrpcAdsServer implements AdsServer {
   #deliver({ stream, actor }: Connection, change: ResourceChange): boolean {
     const { watches } = actor.getSnapshot().context;
     const watched = Object.keys(watches).filter((typeUrl) => isSubscribed(watches[typeUrl]!));
-    const types = stream.concernedTypes(change, watched);
+    const types = stream.typesToPush(change, watched);
     if (types.length === 0) return false;
     actor.send({ type: 'push.order', version: change.version, types } satisfies PushToClient);
     return true;

@@ -129,11 +129,11 @@ export class AdsStream {
   }
 
   /** Which of the watched types a change concerns. */
-  concernedTypes(change: ResourceChange, watched: readonly string[]): string[] {
+  typesToPush(change: ResourceChange, watched: readonly string[]): string[] {
     // A node that watches nothing goes on to the present context as well: what it asks for next is answered from it.
     if (this.#resources === undefined) return [];
     try {
-      return [...this.#resources.concernedTypes(change, watched)];
+      return [...this.#resources.typesToPush(change, watched)];
     } catch (error) {
       this.#sourceFailed(error);
       return [];

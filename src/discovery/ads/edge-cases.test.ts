@@ -38,7 +38,7 @@ for (const protocol of protocols) {
       for (const name of ['80', '81']) source.set(routeType, name);
       source.set(listenerType, 'l');
       const observer = { responseRejected: vi.fn(), nonceExpired: vi.fn(), responseSent: vi.fn() };
-      const server = createAdsServer({ source, observer, logger: silentLogger, limits: { ackPatienceMs: 60_000 } });
+      const server = createAdsServer({ source, observer, logger: silentLogger, limits: { ackTimeoutMs: 60_000 } });
       const { port } = await server.listen('127.0.0.1:0');
       endings.push(() => server.close());
       const push = (...typeUrls: string[]): void => server.push(source.change(...typeUrls));

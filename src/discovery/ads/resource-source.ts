@@ -78,7 +78,7 @@ export interface NodeResources {
    */
   prepare?(typeUrl: string, names: readonly string[] | '*'): Preparation | undefined;
   /** Which of the watched types may differ for this node after the change; empty: do not push (§6.5). */
-  concernedTypes(change: ResourceChange, watched: readonly string[]): readonly string[];
+  typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[];
   /** The stream is gone. */
   close(): void;
 }

@@ -70,7 +70,7 @@ export class ConfigDirectory implements ConfigSource {
     return new Map(unknown.map(({ file, message }): [string, string] => [file, message]).reverse());
   }
 
-  /** Mistakes and warnings in all. */
+  /** OptionErrors and warnings in all. */
   get problemCount(): number {
     return this.#definitions.problems.length;
   }

@@ -126,7 +126,7 @@ export class ConformanceCache implements ResourceSource {
     return {
       resources: {
         get: (typeUrl, names) => this.#get(node.id, typeUrl, names),
-        concernedTypes: (change, watched) =>
+        typesToPush: (change, watched) =>
           watched.filter((typeUrl) => change.forced || change.configs.has(changeKey(node.id, typeUrl))),
         close: () => {},
       },

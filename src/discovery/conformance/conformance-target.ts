@@ -39,7 +39,7 @@ export async function startConformanceTarget(options: ConformanceTargetOptions):
     logger,
     resendsEndpoints: false,
     hearsLateNames: false,
-    limits: { ackPatienceMs: 500 },
+    limits: { ackTimeoutMs: 500 },
     ...(recorder !== undefined && { recorder }),
   });
   const adapter = createConformanceAdapter(cache);

@@ -8,7 +8,7 @@ import { describeProblems, whereabouts } from '../config/config-problem.ts';
 type Tell = (event: TracedEvent, log: Logger) => void;
 
 /** By the event's type, as it comes to its receiver. */
-const tellings: Readonly<Record<string, Tell>> = {
+const logLines: Readonly<Record<string, Tell>> = {
   'settings.loaded': ({ what, origin, version }, log) => log.info(`${nameOf(what)} from ${origin}`, { version }),
   'settings.changed': ({ what, version }, log) => log.info(`${nameOf(what)} changed`, { version }),
   'settings.rejected': ({ problems }, log) => tellProblems(problems as ConfigProblem[], log),
@@ -53,7 +53,7 @@ const tellings: Readonly<Record<string, Tell>> = {
  */
 export function logEvents(recorder: Recorder, log: Logger): () => void {
   return recorder.observe((record) => {
-    if (record.kind === 'event') tellings[record.event.type]?.(record.event, log.scope(record.from));
+    if (record.kind === 'event') logLines[record.event.type]?.(record.event, log.scope(record.from));
   });
 }
 

@@ -118,7 +118,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     });
     let status: PushStatus = {};
     for (const [index, name] of pushStatusMetrics.entries()) {
-      this.#gaugeOf(name, 'Oddities of the last push, see /debug/push_status', () => {
+      this.#gaugeOf(name, 'Diagnostics of the last push, see /debug/push_status', () => {
         // They are read together, in this order.
         if (index === 0) {
           status = statusOf(state, nodes());

@@ -5,15 +5,15 @@ import { standInText } from '../../model/config/refused.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { MeshState } from '../push/mesh-state.ts';
-import type { Find, ServedProxy, StatusSources } from './find-odd.ts';
-import { findRejectedServers, findUnservedCredentials } from './gateway-oddities.ts';
+import type { FindDiagnostics, ServedProxy, StatusSources } from './find-diagnostics.ts';
+import { findRejectedServers, findUnservedCredentials } from './gateway-diagnostics.ts';
 import { patchReports } from './patch-status.ts';
 import { findUnheldPolicies } from './unheld-policies.ts';
 
 /** By the name of the metric that counts it and by what it is about. */
-export type PushStatus = Readonly<Record<string, Readonly<Record<string, Oddity>>>>;
+export type PushStatus = Readonly<Record<string, Readonly<Record<string, Diagnostic>>>>;
 
-interface Oddity {
+interface Diagnostic {
   /** The proxy that it is about; absent: not only one. */
   readonly proxy?: string;
   readonly message: string;
@@ -22,7 +22,7 @@ interface Oddity {
 /** Kinds of what stands in force for objects that are refused. */
 const closedKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication', 'DestinationRule'] as const;
 
-const finders: Readonly<Record<string, Find>> = {
+const finders: Readonly<Record<string, FindDiagnostics>> = {
   pilot_eds_no_instances: ({ context }, note) => {
     for (const service of withoutEndpoints(context, ['ClientSideLB'])) noteService(service, 'has no endpoints', note);
   },
@@ -101,8 +101,8 @@ const finders: Readonly<Record<string, Find>> = {
   },
 };
 
-/** Metrics that the page shows the oddities of, and whose values come from elsewhere. */
-const labelledMetrics: Readonly<Record<string, Find>> = {
+/** Metrics that the page shows the diagnostics of, and whose values come from elsewhere. */
+const labelledMetrics: Readonly<Record<string, FindDiagnostics>> = {
   pilot_envoy_filter_status: ({ configs }, note) => {
     for (const { name, field, problem } of patchReports(configs.EnvoyFilter)) {
       if (problem !== undefined) note(`${name} ${field}`, problem);
@@ -124,7 +124,7 @@ export function statusOf(
 function pushStatus(sources: StatusSources): PushStatus {
   return Object.fromEntries(
     Object.entries({ ...finders, ...labelledMetrics }).map(([metric, find]) => {
-      const found = new Map<string, Oddity>();
+      const found = new Map<string, Diagnostic>();
       find(sources, (key, message, proxy) => {
         if (!found.has(key)) found.set(key, { ...(proxy !== undefined && { proxy }), message });
       });
@@ -140,12 +140,12 @@ function* withoutEndpoints(context: PushContext, resolutions: readonly string[])
   }
 }
 
-function noteService({ hostname, namespace }: Service, what: string, note: Parameters<Find>[1]): void {
+function noteService({ hostname, namespace }: Service, what: string, note: Parameters<FindDiagnostics>[1]): void {
   note(`${hostname}.${namespace}`, `${namespace}/${hostname} ${what}`);
 }
 
 /** Two virtual services of the mesh for one host, where a client sees both: one of them has no effect there. */
-function findSharedDomains({ context, configs }: StatusSources, note: Parameters<Find>[1]): void {
+function findSharedDomains({ context, configs }: StatusSources, note: Parameters<FindDiagnostics>[1]): void {
   const byHost = new Map<string, ConfigSet['VirtualService'][number][]>();
   for (const config of configs.VirtualService) {
     const { hosts, gateways = ['mesh'] } = config.spec;
@@ -166,7 +166,7 @@ function findSharedDomains({ context, configs }: StatusSources, note: Parameters
   }
 }
 
-function findSharedSubsets({ context, configs }: StatusSources, note: Parameters<Find>[1]): void {
+function findSharedSubsets({ context, configs }: StatusSources, note: Parameters<FindDiagnostics>[1]): void {
   const first = new Map<string, string>();
   for (const { namespace, name, spec } of configs.DestinationRule) {
     if (spec.workloadSelector !== undefined) continue;

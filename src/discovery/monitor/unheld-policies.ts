@@ -2,9 +2,9 @@
 import type { Config } from '../../model/config/config.ts';
 import type { PolicyScope } from '../../model/kinds/policy-target.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
-import { type Find, policyKinds } from './find-odd.ts';
+import { type FindDiagnostics, policyKinds } from './find-diagnostics.ts';
 
-export const findUnheldPolicies: Find = ({ configs, proxies }, note) => {
+export const findUnheldPolicies: FindDiagnostics = ({ configs, proxies }, note) => {
   const held = new Set<Config>();
   const seen = new Set<WorkloadPolicies>();
   for (const { shape, context } of proxies) {

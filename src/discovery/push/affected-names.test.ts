@@ -31,7 +31,7 @@ it('what came into reach has its endpoints, also when endpoints of another servi
   const node = world.connect('10.1.0.1');
   const names = [cluster('far'), cluster('near')];
   expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 0, [cluster('near')]: 1 });
-  node.concernedTypes(world.put(sidecar(['./*', 'b/*']), service('a', 'near', '10.0.0.3')), [endpointType]);
+  node.typesToPush(world.put(sidecar(['./*', 'b/*']), service('a', 'near', '10.0.0.3')), [endpointType]);
   expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 1, [cluster('near')]: 1 });
 });
 
@@ -41,7 +41,7 @@ it('a change of the reach is not forgotten when nobody asked in between', () => 
   const names = [cluster('far'), cluster('near')];
   endpointsOf(node, names);
   world.put(sidecar(['./*', 'b/*']), service('a', 'near', '10.0.0.3'));
-  node.concernedTypes(world.put(service('a', 'near', '10.0.0.4')), [endpointType]);
+  node.typesToPush(world.put(service('a', 'near', '10.0.0.4')), [endpointType]);
   expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 1, [cluster('near')]: 1 });
 });
 
@@ -50,7 +50,7 @@ it('a destination rule concerns the host that it is about, and the one that it w
   const node = world.connect('10.1.0.1');
   const [near, other] = [cluster('near', 'v1'), cluster('other', 'v1')];
   const now = () => endpointsOf(node, [near, other]);
-  const change = (host: string) => node.concernedTypes(world.put(rule(host, {})), [endpointType]);
+  const change = (host: string) => node.typesToPush(world.put(rule(host, {})), [endpointType]);
   expect(now()).toEqual({ [near]: 0, [other]: 0 });
   change('near.example.com');
   expect(now()).toEqual({ [near]: 1, [other]: 0 });

@@ -2,8 +2,8 @@
 
 import { type ConfigKey, configKeyText, parseConfigKey } from '../../model/config/config.ts';
 import type { NodeType } from '../../model/node/proxy.ts';
-import { changesType } from '../../model/proxy/concern.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { changesType } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 import { isAlias } from '../../model/services/service-alias.ts';

@@ -73,7 +73,7 @@ test('a context holds none of those before it, whatever it has taken over from t
       givenObject('PeerAuthentication', 'a', 'strict', { mtls: 'STRICT' }, i),
     ];
     const change = world.put(made[i % made.length]!);
-    node.concernedTypes(change, []);
+    node.typesToPush(change, []);
     node.context.policiesFor(node.shape);
     seen.push(new WeakRef(world.state.context!));
   }

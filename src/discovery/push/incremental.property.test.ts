@@ -540,7 +540,7 @@ describe('contexts and caches that go on from the last ones', () => {
             const change = world.change(edits);
             const fresh = connectAll(worldOf(present.values())).map(stateOf);
             held = nodes.map((node, index) => {
-              const concerned = node.concernedTypes(change, watched);
+              const concerned = node.typesToPush(change, watched);
               const now = stateOf(node);
               expect(now, `node ${index} after ${Object.keys(edits)}`).toEqual(fresh[index]);
               for (const type of watched) {

@@ -100,7 +100,7 @@ describe('MeshResources', () => {
     const { version } = node.get(endpointType, [clusterOf('cart')])!;
     const change = mesh.apply(service('cart', ['10.1.1.1', '10.1.1.2']), service('user', ['10.2.1.1']));
     expect(node.get(endpointType, [clusterOf('cart')])!.version).toBe(version);
-    expect(node.concernedTypes(change, [clusterType, endpointType, listenerType])).toEqual([endpointType]);
+    expect(node.typesToPush(change, [clusterType, endpointType, listenerType])).toEqual([endpointType]);
     const now = node.get(endpointType, [clusterOf('cart')])!;
     expect(now.version).toBe(change.version);
     expect(endpointsIn(now.resources.get(clusterOf('cart')))).toBe(2);
@@ -110,7 +110,7 @@ describe('MeshResources', () => {
     const node = mesh.connect();
     const change: ResourceChange = { version: 'v', forced: false, configs: new Set(['Gateway/shop/front']) };
     mesh.state.publishContext({ forced: false, changed: [...change.configs] });
-    expect(node.concernedTypes(change, [clusterType, endpointType, listenerType])).toEqual([]);
+    expect(node.typesToPush(change, [clusterType, endpointType, listenerType])).toEqual([]);
   });
 
   it('forgets a node whose stream is gone', () => {
@@ -157,7 +157,7 @@ describe('EncodedCache', () => {
     const before = node.get(endpointType, names)!.resources;
     const encodings = mesh.encodings;
     const change = mesh.apply(service('cart', ['10.1.1.1', '10.1.1.2']), service('user', ['10.2.1.1']));
-    node.concernedTypes(change, [endpointType]);
+    node.typesToPush(change, [endpointType]);
     const after = node.get(endpointType, names)!.resources;
     expect(mesh.encodings).toBe(encodings + 1);
     expect(after.get(names[1]!)).toBe(before.get(names[1]!));
@@ -167,7 +167,7 @@ describe('EncodedCache', () => {
   it('keeps the bytes of what is equal again after a change of something else', () => {
     const node = mesh.connect();
     const before = node.get(clusterType, '*')!.resources;
-    node.concernedTypes(mesh.apply(service('cart', ['10.1.1.1'], 81), service('user', ['10.2.1.1'])), [clusterType]);
+    node.typesToPush(mesh.apply(service('cart', ['10.1.1.1'], 81), service('user', ['10.2.1.1'])), [clusterType]);
     const after = node.get(clusterType, '*')!.resources;
     expect(after.get(clusterOf('user'))).toBe(before.get(clusterOf('user')));
     expect(after.has('outbound|81||cart.example.com')).toBe(true);
@@ -182,7 +182,7 @@ describe('EncodedCache', () => {
       service('user', ['10.2.1.1']),
       service('late', ['10.3.1.1']),
     );
-    node.concernedTypes(change, [endpointType]);
+    node.typesToPush(change, [endpointType]);
     expect(endpointsIn(node.get(endpointType, late)!.resources.get(late[0]!))).toBe(1);
   });
 

@@ -2,9 +2,9 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { parseNode } from '../../model/node/parse-node.ts';
 import type { Proxy } from '../../model/node/proxy.ts';
-import { everyType, pushedTypeOf } from '../../model/proxy/concern.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { ShapeTable } from '../../model/proxy/shape-table.ts';
+import { everyType, pushedTypeOf } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { secretType } from '../../networking/index.ts';
 import { unenforced } from '../../networking/traffic/unenforced.ts';
@@ -17,11 +17,11 @@ import type {
   ResourceSet,
   ResourceSource,
 } from '../ads/resource-source.ts';
-import { ConcernMemo } from './concern-memo.ts';
 import { ContextHistory } from './context-history.ts';
 import type { EncodedCache } from './encoded-cache.ts';
 import type { PublishedContext } from './mesh-state.ts';
 import { permittedSecrets } from './permitted-names.ts';
+import { TypesToPushMemo } from './types-to-push-memo.ts';
 
 export interface MeshResourcesOptions {
   /** What proxies are served from now; absent until there is something to serve. */
@@ -37,7 +37,11 @@ export interface MeshResourcesOptions {
 export class MeshResources implements ResourceSource {
   readonly #options: MeshResourcesOptions;
   readonly #nodes = new Set<MeshNode>();
-  readonly #shared: Shared = { shapes: new ShapeTable(), concern: new ConcernMemo(), history: new ContextHistory() };
+  readonly #shared: Shared = {
+    shapes: new ShapeTable(),
+    concern: new TypesToPushMemo(),
+    history: new ContextHistory(),
+  };
 
   constructor(options: MeshResourcesOptions) {
     this.#options = options;
@@ -73,7 +77,7 @@ export class MeshResources implements ResourceSource {
 /** What all nodes share. */
 interface Shared {
   readonly shapes: ShapeTable;
-  readonly concern: ConcernMemo;
+  readonly concern: TypesToPushMemo;
   readonly history: ContextHistory;
 }
 
@@ -149,7 +153,7 @@ export class MeshNode implements NodeResources {
     return permittedSecrets(names, this.#about.secretNamespace, this.proxy.configNamespace);
   }
 
-  concernedTypes(change: ResourceChange, watched: readonly string[]): readonly string[] {
+  typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[] {
     const before = { context: this.#context, shape: this.#shape };
     const context = this.#options.context() ?? before.context;
     if (context === before.context && !change.forced) return [];
@@ -160,7 +164,7 @@ export class MeshNode implements NodeResources {
     // What an order says of changes may be less than what happened until now: the way here says it all.
     const types = change.forced
       ? everyType
-      : this.#shared.concern.concernedTypes({ context, shape }, before, () => {
+      : this.#shared.concern.typesToPush({ context, shape }, before, () => {
           const between = this.#shared.history.between(before.context, context);
           return between ?? { forced: false, changed: change.configs };
         });

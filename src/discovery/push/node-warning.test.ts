@@ -31,13 +31,13 @@ describe('a node that should take mutual TLS alone and has no certificates', () 
 
     const bare = connect('bare', { NAMESPACE: 'a' });
     expect(warnings).toEqual([expect.stringMatching(/bare\.a.*: PeerAuthentication a\/own asks for mutual TLS alone/)]);
-    bare.concernedTypes(forced, []);
+    bare.typesToPush(forced, []);
     expect(warnings).toHaveLength(1);
 
     world.put(lax);
-    bare.concernedTypes(forced, []);
+    bare.typesToPush(forced, []);
     world.put(strict);
-    bare.concernedTypes(forced, []);
+    bare.typesToPush(forced, []);
     expect(warnings).toHaveLength(2);
   });
 });

@@ -66,7 +66,7 @@ function costOf(world: GivenWorld, nodes: readonly MeshNode[], change: () => Res
   const lists = new Set<unknown>();
   const types = new Set<string>();
   for (const node of nodes) {
-    for (const type of node.concernedTypes(told, watched)) {
+    for (const type of node.typesToPush(told, watched)) {
       types.add(type);
       lists.add(node.get(type, wanted(type))!.resources);
     }
@@ -126,13 +126,13 @@ describe(`a push to ${sidecars} sidecars of one shape`, () => {
     const change = world.put(serviceEntry(3, '10.1.1.3'));
     const late = nodes[0]!;
     for (const node of nodes.slice(1)) {
-      node.concernedTypes(change, watched);
+      node.typesToPush(change, watched);
       node.get(endpointType, names);
     }
     const { misses } = world.cache.counts;
     const old = late.get(endpointType, names)!;
     expect(world.cache.counts.misses).toBe(misses);
-    late.concernedTypes(change, watched);
+    late.typesToPush(change, watched);
     expect(late.get(endpointType, names)!.resources).not.toBe(old.resources);
     expect(late.get(endpointType, names)!.resources).toBe(nodes[1]!.get(endpointType, names)!.resources);
   });

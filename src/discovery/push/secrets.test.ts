@@ -56,8 +56,8 @@ describe('a Secret that changes', () => {
     served(shop);
     const made = world.encodings;
     const change = world.put(secret('edge', 'one'));
-    expect(shop.concernedTypes(change, [clusterType, secretType])).toEqual([]);
-    expect(edge.concernedTypes(change, [clusterType, secretType])).toEqual([secretType]);
+    expect(shop.typesToPush(change, [clusterType, secretType])).toEqual([]);
+    expect(edge.typesToPush(change, [clusterType, secretType])).toEqual([secretType]);
     const after = served(edge);
     expect(after.get('kubernetes://one')).not.toBe(before.get('kubernetes://one'));
     expect(after.get('kubernetes://two')).toBe(before.get('kubernetes://two'));
@@ -84,7 +84,7 @@ describe('certificates of authorities', () => {
     const before = names.map((name) => versionOf(node, name));
     const changed = [inConfigMap(second), inSecret('web-cacert', second)];
     const after = changed.map((config, index) => {
-      expect(node.concernedTypes(world.put(config), [secretType])).toEqual([secretType]);
+      expect(node.typesToPush(world.put(config), [secretType])).toEqual([secretType]);
       return versionOf(node, names[index]!);
     });
     const anew = new GivenWorld([inConfigMap(second), inSecret('web', first), inSecret('web-cacert', second)]);
@@ -121,7 +121,7 @@ describe('clusters of a gateway that has only those that are named', () => {
     const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router' });
     expect(clusters(node)).toEqual(['outbound|80||a.test']);
     const change = world.put(virtualService('b.test'));
-    expect(node.concernedTypes(change, [clusterType])).toEqual([clusterType]);
+    expect(node.typesToPush(change, [clusterType])).toEqual([clusterType]);
     expect(clusters(node)).toEqual(['outbound|80||b.test']);
   });
 

@@ -35,7 +35,7 @@ function pushedBeside(resolution: string) {
   const world = new GivenWorld([service, slice(true), other]);
   const node = world.connect('10.9.0.2');
   const before = clustersOf(node);
-  const types = node.concernedTypes(world.put(slice(false)), watched);
+  const types = node.typesToPush(world.put(slice(false)), watched);
   const anew = new GivenWorld([service, slice(false), other]).connect('10.9.0.2');
   return { types, before, now: clustersOf(node), anew: clustersOf(anew) };
 }

@@ -1,4 +1,4 @@
-/** Mistakes that people make, and what they are told: the place and the point (spec/discovery.md §4.5). */
+/** OptionErrors that people make, and what they are told: the place and the point (spec/discovery.md §4.5). */
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';

@@ -1,7 +1,7 @@
 /** Which patches there are, and what they may match (spec/discovery.md §4.5, §8.9). */
 import * as E from 'fp-ts/lib/Either.js';
 import { type FieldError, fieldPath } from '../fields/decode.ts';
-import { deadlyValues } from './envoy-filter.deadly.ts';
+import { crashingValues } from './envoy-filter.crashing.ts';
 import type { EnvoyFilter, EnvoyPatch, PatchOperation, PatchTarget } from './envoy-filter.ts';
 import { deprecatedFields, patchValue } from './envoy-filter.value.ts';
 import { mistakeAt } from './field-rules.ts';
@@ -74,7 +74,7 @@ export function patchMistakes(patch: EnvoyPatch, path: string): FieldError[] {
       decoded && E.isLeft(decoded) ? `is no ${applyTo} as Envoy has it: ${decoded.left}` : undefined,
     ),
     ...(decoded && E.isRight(decoded)
-      ? deadlyValues(decoded.right, { isMerged: merges.includes(operation) }).map((message) => ({
+      ? crashingValues(decoded.right, { isMerged: merges.includes(operation) }).map((message) => ({
           path: `${fieldPath(path, 'patch')}.value`,
           message,
         }))

@@ -65,7 +65,7 @@ describe('policies of a workload', () => {
     const carrying = (namespace: string, about: object = {}) => ({
       namespace,
       labels: {},
-      carriesOut: [{ ...reference, namespace: 'shop', ...about }],
+      targetableAs: [{ ...reference, namespace: 'shop', ...about }],
     });
     expect(places(index.for(carrying('shop')))).toEqual(['istio-system/mesh', 'shop/all', 'shop/attached']);
     expect(places(index.for(carrying('shop', { name: 'other' })))).not.toContain('shop/attached');

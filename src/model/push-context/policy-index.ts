@@ -21,7 +21,7 @@ export interface PolicySubject {
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
   /** Objects that the workload carries out; absent: none. What is attached to one of them holds for the workload. */
-  readonly carriesOut?: readonly ObjectReference[];
+  readonly targetableAs?: readonly ObjectReference[];
 }
 
 /** What of a spec says whom it is for; no labels: everybody in its namespace. */
@@ -83,8 +83,8 @@ export class PolicyIndex<Spec extends object> {
   }
 
   private answerFor(subject: PolicySubject): Answer<Spec> {
-    const { namespace, labels, carriesOut = [] } = subject;
-    if (carriesOut.length > 0) return this.answerOf(subject);
+    const { namespace, labels, targetableAs = [] } = subject;
+    if (targetableAs.length > 0) return this.answerOf(subject);
     const latest = this.latest.get(labels);
     if (latest?.namespace === namespace) return latest.answer;
     const answer = this.answerOf(subject);
@@ -92,14 +92,14 @@ export class PolicyIndex<Spec extends object> {
     return answer;
   }
 
-  private answerOf({ namespace, labels, carriesOut = [] }: PolicySubject): Answer<Spec> {
+  private answerOf({ namespace, labels, targetableAs = [] }: PolicySubject): Answer<Spec> {
     const namespaces = [...new Set([this.rootNamespace, namespace])].filter((one) => this.byNamespace.has(one));
     if (namespaces.length === 0) return this.nothing;
-    const id = JSON.stringify([namespace, Object.entries(labels).sort(), carriesOut.map(textOf).sort()]);
+    const id = JSON.stringify([namespace, Object.entries(labels).sort(), targetableAs.map(textOf).sort()]);
     let answer = this.answers.get(id);
     if (answer === undefined) {
       const all = namespaces.flatMap((one) =>
-        this.byNamespace.get(one)!.filter((policy) => this.holds(policy, labels, carriesOut)),
+        this.byNamespace.get(one)!.filter((policy) => this.holds(policy, labels, targetableAs)),
       );
       answer = { all };
       this.answers.set(id, answer);
@@ -134,14 +134,14 @@ export class PolicyIndex<Spec extends object> {
   private holds(
     { spec, namespace }: Config<Spec>,
     labels: Readonly<Record<string, string>>,
-    carriesOut: readonly ObjectReference[],
+    targetableAs: readonly ObjectReference[],
   ): boolean {
     const { selector, targetRefs = [] } = this.selectorOf(spec);
     if (targetRefs.length === 0) return isEmpty(selector) || isSelected(selector!, labels);
     return targetRefs.some((reference) => {
       const wanted = textOf({ ...reference, namespace: reference.namespace ?? namespace });
       // Nobody reaches into another namespace by naming its objects.
-      return carriesOut.some((object) => object.namespace === namespace && textOf(object) === wanted);
+      return targetableAs.some((object) => object.namespace === namespace && textOf(object) === wanted);
     });
   }
 }

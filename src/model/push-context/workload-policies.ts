@@ -70,8 +70,8 @@ export class WorkloadPolicyIndex {
     let answer = this.answers.get(workload);
     if (answer === undefined) {
       const { configNamespace: namespace, labels } = workload;
-      const carriesOut = workload.type === 'router' ? gatewayReferences(workload, this.gatewaysOf(workload)) : [];
-      answer = theOne(this.listsFor({ namespace, labels, carriesOut }));
+      const targetableAs = workload.type === 'router' ? gatewayReferences(workload, this.gatewaysOf(workload)) : [];
+      answer = theOne(this.listsFor({ namespace, labels, targetableAs }));
       this.answers.set(workload, answer);
     }
     return answer;

@@ -2,7 +2,7 @@
 import type { LocalityLoadBalancerSetting } from '../../model/kinds/traffic-policy.ts';
 import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
 import type { LocalityOrdering } from '../traffic/traffic-policy.ts';
-import { remoteness } from './closeness.ts';
+import { topologyDistance } from './distance.ts';
 
 /** Endpoints of one locality and one priority. */
 export interface LocalityGroup {
@@ -65,7 +65,7 @@ function byCloseness(
   wish: TrafficDistribution,
 ): LocalityGroup[] {
   const client = { network: proxyNetwork, locality: proxyLocality, node: proxyNode };
-  return byPriority(endpoints, (endpoint) => remoteness(endpoint, client, wish));
+  return byPriority(endpoints, (endpoint) => topologyDistance(endpoint, client, wish));
 }
 
 /** Endpoints of one priority after those of another, each by locality. */

@@ -27,7 +27,7 @@ import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
 const mesh: ReadonlySet<string> = new Set(['mesh']);
 
 /** One egress listener and the proxy that it is for. */
-interface Laying {
+interface OutboundInput {
   readonly plan: OutboundPlan;
   readonly shape: ProxyShape;
   readonly push: PushContext;
@@ -54,7 +54,7 @@ export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan
       egress.captureMode === 'NONE' ||
       (egress.captureMode === 'DEFAULT' && shape.interceptionMode === 'NONE') ||
       (egress.bind !== undefined && isUnixSocket(egress.bind));
-    const laying: Laying = {
+    const input: OutboundInput = {
       plan,
       shape,
       push,
@@ -65,25 +65,25 @@ export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan
       ownPorts,
       l4Services: egress.virtualServices.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
     };
-    if (egress.port === undefined) layCatchAll(laying);
-    else layPort(laying, egress.port);
+    if (egress.port === undefined) addCatchAll(input);
+    else addPort(input, egress.port);
   }
   return plan;
 }
 
 /** All services on their own addresses and ports. */
-function layCatchAll(laying: Laying): void {
-  for (const service of laying.egress.services) {
+function addCatchAll(input: OutboundInput): void {
+  for (const service of input.egress.services) {
     for (const port of service.ports) {
       if (port.protocol === 'UDP' || isAlias(service)) continue;
-      layService(laying, service, port, port.protocol, false);
+      addService(input, service, port, port.protocol, false);
     }
   }
 }
 
 /** An egress listener with a port: the protocol that it says, for the services that it shows. */
-function layPort(laying: Laying, port: NonNullable<EgressListenerScope['port']>): void {
-  const { egress, plan, bound, family, scope } = laying;
+function addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['port']>): void {
+  const { egress, plan, bound, family, scope } = input;
   const bind = egress.bind ?? (bound ? loopbackAddress(family) : wildcardAddress(family));
   if (isHttp(port.protocol)) {
     const place = { bind, port: port.number, bindToPort: bound, locked: true };
@@ -99,13 +99,13 @@ function layPort(laying: Laying, port: NonNullable<EgressListenerScope['port']>)
   for (const service of egress.services) {
     if (isAlias(service)) continue;
     const servicePort = isUnixSocket(bind) ? service.ports[0] : service.ports.find((p) => p.number === port.number);
-    if (servicePort !== undefined) layService(laying, service, servicePort, port.protocol, true);
+    if (servicePort !== undefined) addService(input, service, servicePort, port.protocol, true);
   }
 }
 
-function layService(laying: Laying, service: Service, port: Port, protocol: Protocol, locked: boolean): void {
-  const { plan, shape, push, bound, egress, ownPorts } = laying;
-  for (const { bind, subnets } of addressesOf(service, protocol, laying)) {
+function addService(input: OutboundInput, service: Service, port: Port, protocol: Protocol, locked: boolean): void {
+  const { plan, shape, push, bound, egress, ownPorts } = input;
+  for (const { bind, subnets } of addressesOf(service, protocol, input)) {
     const number = egress.port?.number ?? port.number;
     const place = { bind, port: number, bindToPort: bound, locked };
     if (isWildcardAddress(bind) && isReservedPort(number, push.mesh)) continue;
@@ -116,24 +116,24 @@ function layService(laying: Laying, service: Service, port: Port, protocol: Prot
     if (isHttp(protocol)) plan.addHttp(place, { routeName: String(number), grpcWeb }, dependsOn, origins);
     else {
       if (protocol === 'unsupported') {
-        const shared = isWildcardAddress(bind) || bind === loopbackAddress(laying.family);
+        const shared = isWildcardAddress(bind) || bind === loopbackAddress(input.family);
         const routeName = shared ? String(number) : sniffedRouteName(service.hostname, number);
         plan.addHttp(place, { routeName, grpcWeb }, dependsOn, origins);
       }
-      const { chains, dependsOn: routes } = tcpChains(laying, service, port, protocol, { bind, subnets });
+      const { chains, dependsOn: routes } = tcpChains(input, service, port, protocol, { bind, subnets });
       plan.addTcp(place, chains, [...dependsOn, ...routes]);
     }
   }
 }
 
 function tcpChains(
-  laying: Laying,
+  input: OutboundInput,
   service: Service,
   port: Port,
   protocol: Protocol,
   { bind, subnets }: ServiceAddress,
 ): { readonly chains: readonly TcpChainPlan[]; readonly dependsOn: readonly ConfigKey[] } {
-  const { shape, push, l4Services, bound, egress } = laying;
+  const { shape, push, l4Services, bound, egress } = input;
   const reach = reachOf(shape, push);
   const context = { shape, reach, gateways: mesh, port: port.number };
   const isOver = (name: string) => (over: ResolvedVirtualService) =>

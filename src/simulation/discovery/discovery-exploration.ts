@@ -42,13 +42,13 @@ import {
 import {
   type Contents,
   changedContents,
-  concernedTypes,
   firstContents,
   keysOf,
   type MeshContext,
   type MeshEvent,
   type MeshType,
   meshTypes,
+  typesToPush,
   unlistedContents,
 } from './discovery-mesh.ts';
 import type { PushWorldState } from './discovery-state.ts';
@@ -98,8 +98,8 @@ export interface PushWorldOptions {
 
 type ConnectionSnapshot = SnapshotFrom<typeof adsConnectionMachine>;
 
-const patienceMs = 10_000;
-const limits = { patienceMs, congestionMs: 120_000, maxNames: 1_000, maxNameChars: 10_000 };
+const ackTimeoutMs = 10_000;
+const limits = { ackTimeoutMs, congestionMs: 120_000, maxNames: 1_000, maxNameChars: 10_000 };
 /** A client that reads takes each response in this time: all that can wait at once, in less than the server waits. */
 const readingMs = 30_000;
 const everything = '*';
@@ -520,10 +520,10 @@ export class PushWorld implements World, PushEffectWorld {
   #concerned(passed: readonly MeshContext[], order: ProxiesServe): ReadonlySet<string> | typeof everything {
     if (this.#options.trustsOrders === true) {
       if (passed.length === 0 && !order.forced) return new Set();
-      return order.forced ? everything : concernedTypes(order.configs);
+      return order.forced ? everything : typesToPush(order.configs);
     }
     if (order.forced || passed.some(({ forced }) => forced)) return everything;
-    return concernedTypes(passed.flatMap(({ changed }) => [...changed]));
+    return typesToPush(passed.flatMap(({ changed }) => [...changed]));
   }
 
   // ---- streams
@@ -755,7 +755,7 @@ export class PushWorld implements World, PushEffectWorld {
 
   #tick(timer: string): void {
     const [actor = '', delay] = timer.split('.');
-    if (delay === 'patience') {
+    if (delay === 'ackTimeout') {
       const connection = Number(actor.slice('ads-connection-'.length));
       for (const type of meshTypes) {
         if ((this.#state.wires.get(connection)?.[type]?.unanswered.length ?? 0) > 0)

@@ -14,7 +14,7 @@ export interface WireRecord {
   readonly unanswered: readonly WireResponse[];
   /** Names that it has asked for and was not sent since (`*`: all there is): they are sent whatever else is on its way. */
   readonly asks: readonly string[];
-  /** The server need not wait for the word on the last response any more: its patience has run out. */
+  /** The server need not wait for the word on the last response any more: its ackTimeout has run out. */
   readonly overdue: boolean;
   readonly lastNonce: string;
   /** Names that the client wants, as it last said them where they count. */

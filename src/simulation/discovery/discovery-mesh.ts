@@ -73,6 +73,6 @@ const concernedBy: Readonly<Record<string, readonly MeshType[]>> = {
 };
 
 /** Which types a change of these objects concerns. */
-export function concernedTypes(keys: Iterable<string>): Set<string> {
+export function typesToPush(keys: Iterable<string>): Set<string> {
   return new Set([...keys].flatMap((key) => concernedBy[key.slice(0, key.indexOf('/'))] ?? []));
 }

@@ -13,7 +13,7 @@ const constant = [
   'debounceEndpoints',
   'throttle',
   'onlyType',
-  'patienceMs',
+  'ackTimeoutMs',
   'congestionMs',
   'maxNames',
   'maxNameChars',

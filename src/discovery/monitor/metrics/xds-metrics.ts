@@ -2,7 +2,7 @@
 import { status } from '@grpc/grpc-js';
 import { Gauge, type Registry } from 'prom-client';
 import { isAskedOnce, isWatchable } from '../../../../machines/discovery/ads-types.ts';
-import { pushedTypeOf } from '../../../model/proxy/concern.ts';
+import { pushedTypeOf } from '../../../model/proxy/types-to-push.ts';
 import type { AdsObserver } from '../../ads/ads-observer.ts';
 import { Distribution, labelled, Tally } from './cheap-metrics.ts';
 

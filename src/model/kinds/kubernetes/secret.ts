@@ -17,7 +17,7 @@ const base64: Decoder<string> = refine(text, (value, path): FieldError[] => {
   return good ? [] : [{ path, message: 'must be base64; plain text goes under stringData' }];
 });
 
-/** Mistakes of values must not repeat them. */
+/** OptionErrors of values must not repeat them. */
 const hidden = (decoder: Decoder<string>): Decoder<string> => {
   return (value, path) => (typeof value === 'string' ? decoder(value, path) : text(undefined, path));
 };

@@ -1,10 +1,10 @@
 /** What the log says of a start of Envoy: one line when it is decided, one when it is over. Pure. */
 import type { RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
-import type { Telling } from '../../runtime/actors/narrate.ts';
+import type { LogLine } from '../../runtime/actors/log-records.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
 /** @returns undefined for a record that is about something else */
-export function tellRestart(record: TraceRecord): Telling | undefined {
+export function restartLogLine(record: TraceRecord): LogLine | undefined {
   const restart = restartIn(record);
   if (restart === undefined) return undefined;
   const { name, reason, how } = restart;

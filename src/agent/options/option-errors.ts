@@ -1,7 +1,7 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
 
 /** Collects what is wrong with flags and environment, so that a person mends all of it at once. */
-export class Mistakes {
+export class OptionErrors {
   readonly #found: string[] = [];
   #worst: 'FLAG_INVALID' | 'CONFIG_INVALID' = 'FLAG_INVALID';
 

@@ -5,15 +5,15 @@ import type { Recorder } from '../trace/recorder.ts';
 import { redactor } from '../trace/redact.ts';
 import type { TraceRecord } from '../trace/trace.ts';
 
-export interface Narration {
+export interface RecordLogOptions {
   /** Actors whose transitions are told at debug level only: the many that are alike. */
   readonly quiet?: (actor: string) => boolean;
   /** A line of its own for what a program thinks worth telling; undefined: as any other record. */
-  readonly tell?: (record: TraceRecord) => Telling | undefined;
+  readonly tell?: (record: TraceRecord) => LogLine | undefined;
 }
 
 /** One line of the log. */
-export interface Telling {
+export interface LogLine {
   readonly level: 'info' | 'warn';
   readonly line: string;
   readonly fields: object;
@@ -29,7 +29,11 @@ const redact = redactor();
  *
  * @returns how to stop it
  */
-export function narrate(recorder: Recorder, log: Logger, { quiet = () => false, tell }: Narration = {}): () => void {
+export function logRecords(
+  recorder: Recorder,
+  log: Logger,
+  { quiet = () => false, tell }: RecordLogOptions = {},
+): () => void {
   const told = new Map<string, number>();
   let delivered: TraceRecord | undefined;
   return recorder.observe((record) => {

@@ -17,7 +17,7 @@ const levels: Readonly<Record<TrafficDistribution, readonly ((place: Place) => s
 };
 
 /** 0 for the nearest; one more for each level, from the first that differs on. */
-export function remoteness(endpoint: Endpoint, client: Place, wish: TrafficDistribution): number {
+export function topologyDistance(endpoint: Endpoint, client: Place, wish: TrafficDistribution): number {
   const there: Place = { network: endpoint.network, locality: endpoint.locality, node: endpoint.nodeName ?? '' };
   const places = levels[wish];
   const firstMiss = places.findIndex((level) => level(there) !== level(client));

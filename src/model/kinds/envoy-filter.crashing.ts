@@ -1,6 +1,6 @@
 /**
  * Values that Envoy 1.40 does not refuse: its process ends, at once or with the first request. Found by giving some 800
- * odd messages to it; `test/e2e/envoy-deadly-values.test.ts` shows each.
+ * odd messages to it; `test/e2e/envoy-crashing-values.test.ts` shows each.
  *
  * What a Lua script does, and what files on the proxy's disk hold, is not seen from here.
  */
@@ -76,7 +76,7 @@ const credentialsFactories: ReadonlySet<string> = new Set([
 const rulesOf = Map.groupBy(rules, ({ type }) => type);
 
 /** What Envoy would not survive in a value, at any depth, packed messages included. */
-export function deadlyValues(
+export function crashingValues(
   { schema, message }: Pick<ForgivenMessage, 'schema' | 'message'>,
   { isMerged }: { readonly isMerged: boolean },
 ): readonly string[] {

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { createLogger } from '../log.ts';
 import { createRecorder } from '../trace/recorder.ts';
-import { narrate } from './narrate.ts';
+import { logRecords } from './log-records.ts';
 
 function narrated(outputLevel = 'default:info'): { recorder: ReturnType<typeof createRecorder>; lines: string[] } {
   const lines: string[] = [];
   let now = 0;
   const recorder = createRecorder({ program: 'test', now: () => (now += 10) });
   const log = createLogger({ outputLevel, write: (line) => lines.push(line.trimEnd().split('\t').slice(1).join(' ')) });
-  narrate(recorder, log, { quiet: (actor) => actor.startsWith('ads-connection') });
+  logRecords(recorder, log, { quiet: (actor) => actor.startsWith('ads-connection') });
   return { recorder, lines };
 }
 

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type GivenNode, givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
 import { type ConfigKey, parseConfigKey } from '../config/config.ts';
 import type { PushContext } from '../push-context/push-context.ts';
-import { type Change, concernedTypes, pushedTypeOf } from './concern.ts';
 import { ShapeTable } from './shape-table.ts';
+import { type Change, pushedTypeOf, typesToPush } from './types-to-push.ts';
 
 const object = (kind: string, id: string, spec: string): string => {
   const [namespace, name] = id.split('/');
@@ -38,7 +38,7 @@ const shapes = new ShapeTable();
 function concerned(change: Change, node: GivenNode, now: PushContext, before: PushContext | undefined): Set<string> {
   const proxy = givenProxy(node);
   const old = before && { context: before, shape: shapes.shapeOf(proxy, before) };
-  return new Set(concernedTypes(change, { context: now, shape: shapes.shapeOf(proxy, now, old?.shape) }, old));
+  return new Set(typesToPush(change, { context: now, shape: shapes.shapeOf(proxy, now, old?.shape) }, old));
 }
 
 function types(node: GivenNode, ...keys: string[]): string[] {

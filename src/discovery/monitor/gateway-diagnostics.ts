@@ -3,10 +3,10 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { mergeGateways } from '../../networking/gateway/merge.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
 import { credentialsOfServer } from '../../networking/secrets/credential-name.ts';
-import type { Find, ServedProxy } from './find-odd.ts';
+import type { FindDiagnostics, ServedProxy } from './find-diagnostics.ts';
 
 /** Servers that another one stands in the way of, or that the proxy cannot carry out. */
-export const findRejectedServers: Find = ({ proxies }, note) => {
+export const findRejectedServers: FindDiagnostics = ({ proxies }, note) => {
   for (const { proxy, shape, context } of routers(proxies)) {
     for (const rejected of mergeGateways(shape, context).rejected) {
       const colon = rejected.indexOf(': ');
@@ -16,7 +16,7 @@ export const findRejectedServers: Find = ({ proxies }, note) => {
 };
 
 /** Certificates that are asked for by name and that there is none of, or none that Envoy would take. */
-export const findUnservedCredentials: Find = ({ proxies }, note) => {
+export const findUnservedCredentials: FindDiagnostics = ({ proxies }, note) => {
   for (const { proxy, shape, context } of routers(proxies)) {
     const servers = mergeGateways(shape, context).ports.flatMap((port) => port.servers);
     for (const name of new Set(servers.flatMap(({ server: { tls } }) => (tls ? credentialsOfServer(tls) : [])))) {

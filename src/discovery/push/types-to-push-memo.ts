@@ -1,8 +1,8 @@
 /** Whom the changes from one context to another concern, asked once for all proxies of a shape. */
 
 import { type ConfigKey, parseConfigKey } from '../../model/config/config.ts';
-import { concernedTypes, type PushedType, type SeenProxy } from '../../model/proxy/concern.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { type PushedType, type SeenProxy, typesToPush } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ChangesBetween } from './context-history.ts';
 
@@ -18,18 +18,18 @@ interface Asked {
 /** Most proxies come from one context to one other; a few were left behind by earlier pushes. */
 const maxAsked = 4;
 
-export class ConcernMemo {
+export class TypesToPushMemo {
   /** Latest first. */
   #asked: readonly Asked[] = [];
 
   /** @param changesOf what changed in between: asked for when it is not known yet. */
-  concernedTypes(now: SeenProxy, before: SeenProxy, changesOf: () => ChangesBetween): ReadonlySet<PushedType> {
+  typesToPush(now: SeenProxy, before: SeenProxy, changesOf: () => ChangesBetween): ReadonlySet<PushedType> {
     const { changes, keys, answers } = this.#askedFor(now.context, before.context, changesOf);
     const ofShape = answers.get(now.shape) ?? new Map<ProxyShape, ReadonlySet<PushedType>>();
     answers.set(now.shape, ofShape);
     let types = ofShape.get(before.shape);
     if (types === undefined) {
-      types = concernedTypes({ forced: changes.forced, keys }, now, before);
+      types = typesToPush({ forced: changes.forced, keys }, now, before);
       ofShape.set(before.shape, types);
     }
     return types;

@@ -91,7 +91,7 @@ const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS', ReadonlySet<string>>> = {
  * Objects that services, endpoints and rules are made from: what changes by them is named as well (§6.1). What becomes
  * of a proxy's own workload shows in its shape.
  */
-const toldOtherwise: ReadonlySet<string> = new Set([
+const namedOtherwise: ReadonlySet<string> = new Set([
   ...['EndpointSlice', 'Pod', 'Node', 'Namespace', 'Ingress', 'IngressClass', 'Proxy'],
   ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ReferenceGrant'],
 ]);
@@ -121,10 +121,10 @@ export interface SeenProxy {
  * @param before the proxy in the context that it was last served from: what went away was in it. Absent: everything is
  *   new.
  */
-export function concernedTypes(change: Change, now: SeenProxy, before: SeenProxy | undefined): ReadonlySet<PushedType> {
+export function typesToPush(change: Change, now: SeenProxy, before: SeenProxy | undefined): ReadonlySet<PushedType> {
   if (change.forced || before === undefined) return everyType;
   const own = new Set([...keysOfWorkload(now), ...keysOfWorkload(before)]);
-  const kept = change.keys.filter((key) => own.has(configKeyText(key)) || mayConcern(key, now, before));
+  const kept = change.keys.filter((key) => own.has(configKeyText(key)) || mayAffect(key, now, before));
   const { type, configNamespace } = now.shape;
   const inForce = (key: ConfigKey): boolean => key.namespace === configNamespace || isForMesh(key, now.context);
   const types = new Set(
@@ -162,10 +162,10 @@ function keysOfWorkload({ shape, context }: SeenProxy): string[] {
     .map(configKeyText);
 }
 
-function mayConcern(key: ConfigKey, now: SeenProxy, before: SeenProxy): boolean {
+function mayAffect(key: ConfigKey, now: SeenProxy, before: SeenProxy): boolean {
   const { shape } = now;
   const router = shape.type === 'router';
-  if (toldOtherwise.has(key.kind) || key.kind === (router ? 'Sidecar' : 'Gateway')) return false;
+  if (namedOtherwise.has(key.kind) || key.kind === (router ? 'Sidecar' : 'Gateway')) return false;
   if ((router ? scopedForRouters : scopedForSidecars).has(key.kind)) {
     const scopes = [now.context.sidecarScopeFor(shape), before.context.sidecarScopeFor(before.shape)];
     return scopes.some((scope, index) => (index === 0 || scope !== scopes[0]) && scope.dependsOn(key));

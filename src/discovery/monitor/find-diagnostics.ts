@@ -19,7 +19,10 @@ export interface StatusSources {
   readonly unreadable: ReadonlyMap<string, string>;
 }
 
-export type Find = (sources: StatusSources, note: (key: string, message: string, proxy?: string) => void) => void;
+export type FindDiagnostics = (
+  sources: StatusSources,
+  note: (key: string, message: string, proxy?: string) => void,
+) => void;
 
 /** Kinds of what restricts access to workloads. */
 export const policyKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;

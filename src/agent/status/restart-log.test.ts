@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import type { RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
-import { narrate } from '../../runtime/actors/narrate.ts';
+import { logRecords } from '../../runtime/actors/log-records.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
-import { tellRestart } from './restart-narration.ts';
+import { restartLogLine } from './restart-log.ts';
 
 function told(...events: (RestartDecided | RestartEnded)[]): string[] {
   const lines: string[] = [];
   const recorder = createRecorder({ program: 'test' });
-  narrate(recorder, createLogger({ write: (line) => lines.push(line.trimEnd()) }), { tell: tellRestart });
+  logRecords(recorder, createLogger({ write: (line) => lines.push(line.trimEnd()) }), { tell: restartLogLine });
   for (const event of events) recorder.record({ kind: 'event', from: 'supervisor', to: 'agent', event: { ...event } });
   return lines.map((line) => line.split('\t').slice(1).join(' '));
 }
@@ -38,6 +38,6 @@ test('an outcome that nobody wanted is a warning; a start that is called off is 
 
 test('what others say is told as ever', () => {
   const record = { kind: 'event', from: 'a', to: 'b', seq: 1, t: 0, event: { type: 'restart.ended' } } as const;
-  expect(tellRestart(record)).toBeUndefined();
-  expect(tellRestart({ ...record, to: 'agent', event: { type: 'signal.received' } })).toBeUndefined();
+  expect(restartLogLine(record)).toBeUndefined();
+  expect(restartLogLine({ ...record, to: 'agent', event: { type: 'signal.received' } })).toBeUndefined();
 });
