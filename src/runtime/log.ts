@@ -1,4 +1,6 @@
 import { pino } from 'pino';
+import { configure } from 'safe-stable-stringify';
+import { messageOf } from './errors.ts';
 import { standardOutput } from './standard-streams.ts';
 
 /** Levels as Istio's programs know them, least talkative first. */
@@ -56,38 +58,76 @@ export function createLogger(options: LogOptions = {}): Logger {
   const write = options.write ?? ((line: string) => standardOutput.write(line));
   const levelOf = (scope: string): LogLevel =>
     levels.get('all') ?? levels.get(scope) ?? levels.get('default') ?? 'info';
-  const destination = { write: (line: string) => write(options.asJson === true ? line : textLine(line)) };
+  const lines = options.asJson === true ? jsonLines : textLines;
   const make = (scope: string): Logger => {
-    const log = pino(
-      {
-        level: pinoLevel[levelOf(scope)],
-        base: { scope },
-        timestamp: pino.stdTimeFunctions.isoTime,
-        formatters: { level: (label) => ({ level: label }) },
-        messageKey: 'msg',
-      },
-      destination,
-    );
+    const level = levelOf(scope);
+    const say = lines(scope, level, write);
+    const enabled = (one: Said): boolean => logLevels.indexOf(one) <= logLevels.indexOf(level);
     return {
-      debug: (message, fields) => log.debug(fields ?? {}, message),
-      info: (message, fields) => log.info(fields ?? {}, message),
-      warn: (message, fields) => log.warn(fields ?? {}, message),
-      error: (message, fields) => log.error(fields ?? {}, message),
+      debug: say('debug'),
+      info: say('info'),
+      warn: say('warn'),
+      error: say('error'),
       scope: make,
-      enabled: (level) => log.isLevelEnabled(level),
+      enabled,
     };
   };
   return make('default');
 }
 
-function textLine(json: string): string {
-  const { time, level, scope, msg, ...fields } = JSON.parse(json) as Record<string, unknown>;
-  const rest = Object.entries(fields)
-    .filter(([, value]) => value !== undefined)
-    .map(
-      ([key, value]) => `${key}=${typeof value === 'string' && !/[\s"=]/.test(value) ? value : JSON.stringify(value)}`,
-    );
-  return `${time}\t${level}\t${scope}\t${[msg, ...rest].join('  ')}\n`;
+type Said = 'debug' | 'info' | 'warn' | 'error';
+/** How the lines of a scope are made, for each level. */
+type Lines = (
+  scope: string,
+  level: LogLevel,
+  write: (line: string) => void,
+) => (level: Said) => (message: string, fields?: object) => void;
+
+const jsonLines: Lines = (scope, level, write) => {
+  const log = pino(
+    {
+      level: pinoLevel[level],
+      base: { scope },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      messageKey: 'msg',
+    },
+    { write },
+  );
+  return (said) => (message, fields) => log[said](fields ?? {}, message);
+};
+
+/** Without pino, whose lines would have to be read again; what a value may cost is bounded as it bounds it. */
+const textLines: Lines = (scope, level, write) => (said) => {
+  if (logLevels.indexOf(said) > logLevels.indexOf(level)) return () => {};
+  return (message, fields = {}) => {
+    const words = [inOneLine(message), ...Object.entries(fields).flatMap(textOfField)].join('  ');
+    write(`${new Date().toISOString()}\t${said}\t${scope}\t${words}\n`);
+  };
+};
+
+function textOfField([key, value]: [string, unknown]): string[] {
+  if (typeof value === 'string') return [`${key}=${/[\s"=]/.test(value) ? JSON.stringify(value) : value}`];
+  const json = jsonOf(value);
+  if (json === undefined) return [];
+  // What becomes a string, a date, is written as one.
+  return json.startsWith('"') ? textOfField([key, JSON.parse(json)]) : [`${key}=${json}`];
+}
+
+const stringify = configure({ maximumDepth: 5, maximumBreadth: 100 });
+
+/** Undefined for what is nothing in JSON. A log line is written whatever is in it. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return stringify(value);
+  } catch (error) {
+    return JSON.stringify(`cannot be written: ${messageOf(error)}`);
+  }
+}
+
+/** A message with a line break would look like two lines, the second of anybody's making. */
+function inOneLine(message: string): string {
+  return message.replaceAll('\n', '\\n').replaceAll('\r', '\\r');
 }
 
 /** A log that says nothing, for tests and for parts that are used as a library. */
