@@ -1,10 +1,10 @@
 /** `chartpilot`: the debugger's command line. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Command, CommanderError } from 'commander';
-import { ChartpilotError, explainError } from '../runtime/errors.ts';
+import { Command } from 'commander';
+import { ChartpilotError } from '../runtime/errors.ts';
 import { packageRoot } from '../runtime/package-root.ts';
-import { endProgram, standardError, standardOutput } from '../runtime/standard-streams.ts';
+import { standardError, standardOutput } from '../runtime/standard-streams.ts';
 import { checkCommand } from './commands/check.ts';
 import { diagramCommand } from './commands/diagram.ts';
 import { exploreCommand } from './commands/explore.ts';
@@ -12,7 +12,7 @@ import { generateCommand } from './commands/generate.ts';
 import { replayCommand } from './commands/replay.ts';
 import { traceCommand } from './commands/trace.ts';
 import { visualizeCommand } from './commands/visualize.ts';
-import { speakThroughSinks } from './speak-through-sinks.ts';
+import { runProgram } from './run-program.ts';
 
 const output = {
   out: (text: string) => standardOutput.print(text),
@@ -44,18 +44,11 @@ function program(): Command {
     // addCommand does not, unlike command(): a wrong flag would end the process with another exit code.
     chartpilot.addCommand(make(output).copyInheritedSettings(chartpilot));
   }
-  return speakThroughSinks(chartpilot);
+  return chartpilot;
 }
 
-try {
-  await program().parseAsync();
-} catch (error) {
-  if (error instanceof CommanderError) {
-    // Commander has told the person; help and version that were asked for are no error.
-    process.exitCode = error.exitCode === 0 ? 0 : 2;
-  } else {
-    output.error(`chartpilot: ${explainError(error)}\n`);
-    process.exitCode = error instanceof ChartpilotError ? 2 : 70;
-  }
-}
-await endProgram();
+/** A wrong flag, or something that cannot be read. 1 has a meaning of its own: a trace departs, a machine is broken. */
+const misused = 2;
+const bug = 70;
+
+await runProgram(program(), { misused, failed: (error) => (error instanceof ChartpilotError ? misused : bug) });

@@ -1,5 +1,5 @@
 /** `pilot-agent`: the sidecar's entrypoint (spec/agent.md §1). */
-import { Command, CommanderError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import { runAgent } from '../agent/agent-system.ts';
 import { findOrInstallEnvoy } from '../agent/envoy/envoy-binary.ts';
@@ -7,13 +7,12 @@ import type { ProxyOptions } from '../agent/options/options.ts';
 import type { ProxyFlags } from '../agent/options/proxy-flags.ts';
 import { resolveProxyOptions } from '../agent/options/proxy-options.ts';
 import { proxyConfigToJson } from '../model/mesh/proxy-config.ts';
-import { explainError } from '../runtime/errors.ts';
-import { endProgram, standardError } from '../runtime/standard-streams.ts';
+import { standardError } from '../runtime/standard-streams.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './commands/log-flags.ts';
 import { addRecordingFlags, openRecording, type RecordingFlags } from './commands/recording.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand, versionLine } from './commands/version.ts';
-import { speakThroughSinks } from './speak-through-sinks.ts';
+import { runProgram } from './run-program.ts';
 
 /** A set-up that cannot work. The reference's −1. */
 const setUpFailed = 255;
@@ -42,7 +41,7 @@ function pilotAgent(): Command {
     .addCommand(versionCommand('pilot-agent'));
   // A command that is added, not made by its program, takes over nothing of it.
   for (const command of program.commands) command.exitOverride().showHelpAfterError(hint);
-  return speakThroughSinks(program);
+  return program;
 }
 
 function proxyCommand(): Command {
@@ -159,16 +158,4 @@ function envoyScopeLevel({ logLevel }: ProxyOptions): string {
   return /\b(debug|trace)\b/.test(`${logLevel.level},${logLevel.components}`) ? 'envoy:debug' : '';
 }
 
-try {
-  await pilotAgent().parseAsync();
-} catch (error) {
-  if (error instanceof CommanderError) {
-    // Commander has told the person; help that was asked for is no error.
-    process.exitCode = error.exitCode === 0 ? 0 : setUpFailed;
-  } else {
-    standardError.write(`pilot-agent: ${explainError(error)}\n`);
-    process.exitCode = setUpFailed;
-  }
-}
-// Nothing that still has a handle open keeps the container alive.
-await endProgram();
+await runProgram(pilotAgent(), { misused: setUpFailed, failed: () => setUpFailed });

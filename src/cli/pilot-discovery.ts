@@ -1,7 +1,5 @@
 /** `pilot-discovery`: the control plane (spec/discovery.md §1). */
-import { Command, CommanderError } from 'commander';
-import { explainError } from '../runtime/errors.ts';
-import { endProgram, standardError } from '../runtime/standard-streams.ts';
+import { Command } from 'commander';
 import { completionCommand } from './commands/completion.ts';
 import { discoveryCommand, normalizedArguments } from './commands/discovery.ts';
 import { explainCommand } from './commands/explain.ts';
@@ -9,7 +7,7 @@ import { requestCommand } from './commands/request.ts';
 import { validateCommand } from './commands/validate.ts';
 import { versionCommand } from './commands/version.ts';
 import { registerConformanceCommand } from './commands/xds-conformance.ts';
-import { speakThroughSinks } from './speak-through-sinks.ts';
+import { runProgram } from './run-program.ts';
 
 const failed = 1;
 
@@ -34,19 +32,11 @@ function pilotDiscovery(): Command {
     .addCommand(versionCommand('pilot-discovery'))
     .addCommand(completionCommand());
   registerConformanceCommand(program);
-  return speakThroughSinks(program);
+  return program;
 }
 
-try {
-  await pilotDiscovery().parseAsync(normalizedArguments(process.argv.slice(2)), { from: 'user' });
-} catch (error) {
-  if (error instanceof CommanderError) {
-    // Commander has told the person; help that was asked for is no error.
-    process.exitCode = error.exitCode === 0 ? 0 : failed;
-  } else {
-    standardError.write(`pilot-discovery: ${explainError(error)}\n`);
-    process.exitCode = failed;
-  }
-}
-// Nothing that still has a handle open keeps the process alive.
-await endProgram();
+await runProgram(
+  pilotDiscovery(),
+  { misused: failed, failed: () => failed },
+  normalizedArguments(process.argv.slice(2)),
+);
