@@ -2,6 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { errorTable } from '../src/runtime/errors.ts';
 import { packageRoot } from '../src/runtime/package-root.ts';
 
 const root = packageRoot();
@@ -44,4 +45,12 @@ test.each([
   },
 ])('$what', ({ pattern, where }) => {
   expect(filesWith(pattern)).toEqual(where);
+});
+
+test('each code of an error is thrown somewhere', () => {
+  const texts = files
+    .filter((file) => file !== 'src/runtime/errors.ts')
+    .map((file) => readFileSync(join(root, file), 'utf8'));
+  const unused = Object.keys(errorTable).filter((code) => !texts.some((text) => text.includes(`'${code}'`)));
+  expect(unused).toEqual([]);
 });

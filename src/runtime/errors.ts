@@ -5,7 +5,6 @@
 export const errorTable = {
   ENVOY_NOT_FOUND: 'no Envoy binary was found',
   ENVOY_INSTALL_FAILED: 'Envoy could not be installed',
-  ENVOY_SPAWN_FAILED: 'Envoy could not be started',
   BOOTSTRAP_INVALID: 'the Envoy bootstrap cannot be made',
   CERTIFICATES_CHANGED: 'the certificate files are not those that were found good',
   CONTROL_PLANE_UNREACHABLE: 'the control plane cannot be reached',
@@ -21,8 +20,6 @@ export const errorTable = {
   TRACE_INVALID: 'a trace file is not readable',
   MACHINE_INVALID: 'tests cannot be made of a machine',
   DIAGRAM_INVALID: 'a sequence diagram is not readable',
-  DEPARTURE: 'a trace departs from the sequence diagrams',
-  RETRY_BUDGET_EXHAUSTED: 'Envoy could not be kept running',
   REQUEST_FAILED: 'a request failed',
 } as const;
 
