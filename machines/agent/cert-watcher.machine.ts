@@ -40,8 +40,8 @@ export const certWatcherMachine = setup({
     children: {} as { wait: 'waitForFiles'; files: 'watchFiles'; digest: 'digestFiles' },
   },
   actors: {
-    /** Resolves when every file is there; waits as long as it takes. */
-    waitForFiles: promiseEffect<{ missing: string[] }, { files: string[]; limitMs: number }>('waitForFiles'),
+    /** Resolves when every file is there, but for those that can never be seen; waits as long as it takes. */
+    waitForFiles: promiseEffect<{ missing: string[] }, { files: string[] }>('waitForFiles'),
     /** Watches directories, also those that do not exist yet. */
     watchFiles: callbackEffect<{ type: never }, { directories: string[] }>('watchFiles'),
     /**
@@ -50,7 +50,11 @@ export const certWatcherMachine = setup({
      */
     digestFiles: promiseEffect<Reading, { directories: string[]; judge: boolean }>('digestFiles'),
   },
-  delays: { watchDelay: ({ context }) => context.delayMs, askAgain: askAgainMs },
+  delays: {
+    requiredFilesLimit: ({ context }) => context.requiredFilesLimitMs,
+    watchDelay: ({ context }) => context.delayMs,
+    askAgain: askAgainMs,
+  },
   guards: {
     isOutdated: stateIn({ watching: { reading: 'outdated' } }),
     someAreInForce: ({ context }) => context.filesInForce !== null,
@@ -112,12 +116,17 @@ export const certWatcherMachine = setup({
       on: { 'watch.start': 'waiting for files' },
     },
     'waiting for files': {
-      meta: { waitsFor: 'files that Envoy needs at its start, for as long as it is told to' },
       description: 'Files that Envoy needs at its start may still be on their way.',
+      after: {
+        requiredFilesLimit: {
+          target: 'watching',
+          description: 'Envoy is started without them: the next change brings them.',
+        },
+      },
       invoke: {
         id: 'wait',
         src: 'waitForFiles',
-        input: ({ context }) => ({ files: context.requiredFiles, limitMs: context.requiredFilesLimitMs }),
+        input: ({ context }) => ({ files: context.requiredFiles }),
         onDone: 'watching',
         onError: 'watching',
       },

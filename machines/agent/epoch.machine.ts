@@ -40,7 +40,11 @@ interface EpochContext extends EpochInput {
 export type EpochPhase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending' | 'gone';
 
 /** What is to be prepared, and how carefully. */
-export type PrepareOrder = EpochRun & Pick<EpochInput, 'validate' | 'certificates'>;
+export type PrepareOrder = EpochRun &
+  Pick<EpochInput, 'validate' | 'certificates'> & {
+    /** The control plane must be within reach, and has so long to show it; null: nobody needs it. */
+    controlPlaneLimitMs: number | null;
+  };
 
 /** What became of the preparation: a bootstrap file; or, for a child of an Envoy that serves, why it would never be live. */
 export type Prepared = { configFile: string } | { unreachable: string };
@@ -56,6 +60,13 @@ interface EpochRun {
  * and a busy host lets us see late that its child is live.
  */
 const earlyToleranceMs = ({ parentShutdownMs }: EpochInput): number => Math.max(1_000, parentShutdownMs / 10);
+
+/**
+ * A child that waits for its control plane never takes over, and ending it harms its parent (spec/envoy-hot-restart.md fact 1):
+ * it is not started without one. An epoch that needs nobody waits for it as long as it takes.
+ */
+const controlPlaneLimitMs = 2_000;
+const controlPlaneLimitOf = ({ epoch }: EpochRun): number | null => (epoch > 0 ? controlPlaneLimitMs : null);
 
 /** How long the kernel may take to end a process that was killed. */
 const reapLimitMs = 10_000;
@@ -81,7 +92,7 @@ export const epochMachine = setup({
   },
   actors: {
     /**
-     * Writes the bootstrap file; with `validate` Envoy checks it. Asks whether a child's control plane can be reached.
+     * Writes the bootstrap file; with `validate` Envoy checks it. Where it is told to, it asks whether the control plane is there.
      * Rejects with what was wrong with the bootstrap, and where.
      */
     prepare: promiseEffect<Prepared, PrepareOrder>('prepare'),
@@ -181,12 +192,17 @@ export const epochMachine = setup({
   states: {
     preparing: {
       tags: 'starting',
-      meta: { waitsFor: 'the check of the bootstrap: 30 s at most, and 2 s for the control plane' },
+      meta: { waitsFor: 'the check of the bootstrap: 30 s at most; a child for its control plane, too: 2 s' },
       description: 'The bootstrap is written and, where it is not known to be good, checked by Envoy. No process yet.',
       invoke: {
         id: 'prepare',
         src: 'prepare',
-        input: ({ context: { validate, certificates, ...run } }) => ({ ...runOf(run), validate, certificates }),
+        input: ({ context: { validate, certificates, ...run } }) => ({
+          ...runOf(run),
+          validate,
+          certificates,
+          controlPlaneLimitMs: controlPlaneLimitOf(run),
+        }),
         onDone: [
           {
             guard: { type: 'isUnreachable', params: ({ event }) => ({ prepared: event.output }) },

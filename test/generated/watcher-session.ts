@@ -60,7 +60,7 @@ export const watcherWithRealFiles = driver('real files', async () => {
   return {
     machine: certWatcherMachine.provide({
       actors: {
-        waitForFiles: fromPromise<{ missing: string[] }, { files: string[]; limitMs: number }>(async () => {
+        waitForFiles: fromPromise<{ missing: string[] }, { files: string[] }>(async () => {
           await word();
           return { missing: [] };
         }),

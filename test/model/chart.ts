@@ -1,4 +1,4 @@
-import type { AnyStateNode } from 'xstate';
+import { type AnyStateMachine, type AnyStateNode, StateMachine } from 'xstate';
 
 /** The states that a chart can rest in: final ones receive nothing any more. */
 export function leaves(node: AnyStateNode): AnyStateNode[] {
@@ -11,4 +11,34 @@ export function leaves(node: AnyStateNode): AnyStateNode[] {
 export function spokenOf(node: AnyStateNode): Set<string> {
   const own = Object.keys((node.config as { on?: object }).on ?? {});
   return new Set([...own, ...(node.parent === undefined ? [] : spokenOf(node.parent))]);
+}
+
+/** A state's part of a chart's definition. */
+interface Part {
+  readonly states?: Readonly<Record<string, Part>>;
+  readonly on?: object;
+  readonly after?: object;
+}
+
+/** A definition without what happens in a state at this event, or after this delay. */
+function without(part: Part, [state, ...deeper]: readonly string[], at: 'on' | 'after', what: string): Part {
+  if (state !== undefined) {
+    return { ...part, states: { ...part.states, [state]: without(part.states![state]!, deeper, at, what) } };
+  }
+  const rest = { ...part[at] } as Record<string, unknown>;
+  if (!(what in rest)) throw new Error(`nothing happens there at ${what}`);
+  delete rest[what];
+  return { ...part, [at]: rest };
+}
+
+/** A state by its path, `streaming.congested`, and what happens there no more: at this event, or after this delay. */
+export type Without = readonly [state: string, at: 'on' | 'after', what: string];
+
+/** A machine that is broken on purpose: a part of its handling is taken out. */
+export function chartWithout<Machine extends AnyStateMachine>(
+  machine: Machine,
+  ...[state, at, what]: Without
+): Machine {
+  const { config, implementations } = machine;
+  return new StateMachine(without(config as Part, state.split('.'), at, what) as never, implementations) as Machine;
 }

@@ -3,7 +3,7 @@
  * round: for each invariant something that is broken on purpose, which must be caught.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { type AnyActorRef, assign, enqueueActions, StateMachine } from 'xstate';
+import { type AnyActorRef, assign, enqueueActions } from 'xstate';
 import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
 import type { ResponseOrder } from '../../machines/discovery/ads-protocol.ts';
 import { clusterType } from '../../machines/discovery/ads-types.ts';
@@ -35,6 +35,7 @@ import { meshTypes } from '../../src/simulation/discovery/discovery-mesh.ts';
 import { explorePush } from '../../src/simulation/discovery/explore-discovery.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { searchPushes } from '../simulation/discovery-random.ts';
+import { chartWithout, type Without } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
@@ -185,29 +186,9 @@ const registry = (mutant: Parameters<typeof serviceRegistryMachine.provide>[0]) 
   registry: serviceRegistryMachine.provide(mutant),
 });
 
-/** A state's part of a chart's definition. */
-interface Part {
-  readonly states?: Readonly<Record<string, Part>>;
-  readonly on?: object;
-  readonly after?: object;
-}
-
-/** A definition without what happens in a state at this event, or after this delay. */
-function without(part: Part, [state, ...deeper]: readonly string[], at: 'on' | 'after', what: string): Part {
-  if (state !== undefined) {
-    return { ...part, states: { ...part.states, [state]: without(part.states![state]!, deeper, at, what) } };
-  }
-  const rest = { ...part[at] } as Record<string, unknown>;
-  if (!(what in rest)) throw new Error(`nothing happens there at ${what}`);
-  delete rest[what];
-  return { ...part, [at]: rest };
-}
-
-function connectionWithout(state: string, at: 'on' | 'after', what: string): Partial<PushMachines> {
-  const { config, implementations } = adsConnectionMachine;
-  const broken = without(config as Part, state.split('.'), at, what) as typeof config;
-  return { connection: new StateMachine(broken, implementations) as typeof adsConnectionMachine };
-}
+const connectionWithout = (...what: Without): Partial<PushMachines> => ({
+  connection: chartWithout(adsConnectionMachine, ...what),
+});
 
 /** One response is under way to it, and the next one waits. */
 const unread = { faults: ['stall'], clients: ['sotw'] } as const;

@@ -4,6 +4,7 @@
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { assign, enqueueActions, sendParent, sendTo } from 'xstate';
+import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { newestOf } from '../../machines/agent/epoch-record.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
@@ -44,6 +45,7 @@ import {
   readyIsTrue,
 } from '../../src/simulation/agent/invariants/telling.ts';
 import { sized } from '../harness/size-of-run.ts';
+import { chartWithout } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 /** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
@@ -90,6 +92,22 @@ describe('the agent', () => {
 
   test('conforms in every run also where runs that lead to the same state are told apart', () => {
     expectComplete(explore(() => exploreAgent(bounds(1, 0, 1)).beginChecked({ everyRun: true })));
+  });
+});
+
+describe('files that the first start needs', () => {
+  const late = { filesLate: true } as const;
+
+  test('may come late or never: Envoy is started without them, and nothing else goes wrong', () => {
+    expectComplete(explore(() => exploreAgent(bounds(1, 0, 1), late).beginChecked()));
+    expectComplete(explore(() => exploreAgent(bounds(0, 2, 1), late).begin()));
+  }, 120_000);
+
+  test('and would be waited for for ever by a watcher without a limit: what is wanted is out of reach', () => {
+    const certWatcher = chartWithout(certWatcherMachine, 'waiting for files', 'after', 'requiredFilesLimit');
+    const agent = exploreAgent(bounds(0, 0, 0), { ...late, machines: { certWatcher }, invariants: [] });
+    const { found } = findShortest(() => agent.begin());
+    expect(found).toMatchObject({ path: [], violations: [{ invariant: whatIsWantedIsReached }] });
   });
 });
 

@@ -322,13 +322,13 @@ export class AgentWorld {
         process,
         probe,
         prepare: fromPromise<Prepared, PrepareOrder>(async ({ input }) => {
-          const { certificates, ...rest } = input;
+          const { certificates, controlPlaneLimitMs, ...rest } = input;
           this.prepared.push(rest);
           if (this.looksAtCertificates && certificates !== null && certificates !== this.digest) {
             throw new Error('the certificate files are not those that were found good');
           }
           if (this.rejectBootstrap !== undefined) throw new Error(this.rejectBootstrap);
-          if (this.unreachable !== undefined) return { unreachable: this.unreachable };
+          if (this.unreachable !== undefined && controlPlaneLimitMs !== null) return { unreachable: this.unreachable };
           return { configFile: `envoy-rev${input.epoch}.json` };
         }),
         drainListeners: fromPromise<void, EpochRun & { replaced: boolean }>(async ({ input }) => {
@@ -339,7 +339,7 @@ export class AgentWorld {
     });
     const certWatcher = certWatcherMachine.provide({
       actors: {
-        waitForFiles: fromPromise<{ missing: string[] }, { files: string[]; limitMs: number }>(async () => {
+        waitForFiles: fromPromise<{ missing: string[] }, { files: string[] }>(async () => {
           if (this.filesMissing) await new Promise(() => {});
           return { missing: [] };
         }),

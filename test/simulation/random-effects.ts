@@ -34,7 +34,7 @@ export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgen
       ),
       certWatcher: certWatcher.provide({
         actors: {
-          waitForFiles: scriptedPromise<{ missing: string[] }, { files: string[]; limitMs: number }>(
+          waitForFiles: scriptedPromise<{ missing: string[] }, { files: string[] }>(
             (call) => world(call).waitingForFiles(call.self, true),
             (call) => world(call).waitingForFiles(call.self, false),
           ),

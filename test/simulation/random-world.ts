@@ -218,8 +218,8 @@ export class RandomWorld implements RandomEffectWorld {
   waitingForFiles(call: AnyActorRef, on: boolean): void {
     this.#waiting = on ? call : undefined;
     if (!on) this.#calls.forget(call);
+    // Else they are waited for until the chart has waited long enough.
     else if (this.#files.state !== 'missing') this.#calls.answer(call, { value: { missing: [] } });
-    else this.#calls.answer(call, { value: { missing: ['tls.crt'] } }, this.#settings.watch.requiredFilesLimitMs);
   }
 
   readFiles(): string {

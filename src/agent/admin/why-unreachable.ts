@@ -5,12 +5,16 @@ import { connectionProblem } from './admin-client.ts';
 
 const connectLimitMs = 2_000;
 
-/** Undefined when somebody accepts connections there. */
-export function whyUnreachable(address: string): Promise<string | undefined> {
+/**
+ * Undefined when somebody accepts connections there.
+ *
+ * @param limitMs until silence counts as an answer
+ */
+export function whyUnreachable(address: string, limitMs = connectLimitMs): Promise<string | undefined> {
   const target = parseHostAndPort(address);
   if (target === undefined) return Promise.resolve('not an address');
   return new Promise((resolve) => {
-    const socket = connect({ ...target, timeout: connectLimitMs });
+    const socket = connect({ ...target, timeout: limitMs });
     const settle = (problem: string | undefined): void => {
       socket.destroy();
       resolve(problem);

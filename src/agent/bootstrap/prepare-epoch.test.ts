@@ -26,7 +26,13 @@ function folder(): string {
 
 function prepare(
   environment: Partial<PrepareEnvironment>,
-  input: { epoch: number; baseId?: number; validate: boolean; certificates?: string },
+  input: {
+    epoch: number;
+    baseId?: number;
+    validate: boolean;
+    certificates?: string;
+    controlPlaneLimitMs?: number | null;
+  },
 ): Promise<Prepared> {
   const logic = prepareEpoch({
     binary: envoyBinary(),
@@ -40,7 +46,9 @@ function prepare(
     certificates: [],
     ...environment,
   });
-  return toPromise(createActor(logic, { input: { baseId: 1, certificates: null, ...input } }).start());
+  return toPromise(
+    createActor(logic, { input: { baseId: 1, certificates: null, controlPlaneLimitMs: null, ...input } }).start(),
+  );
 }
 
 async function fileOf(...what: Parameters<typeof prepare>): Promise<string> {
@@ -134,10 +142,11 @@ test('where Envoy cannot be asked, its bootstrap is not called refused', async (
   );
 });
 
-test('a child is not started beside a serving epoch while the control plane is away; a first epoch is', async () => {
+test('the control plane is asked where the order says so, whatever the epoch; silence counts when its limit is over', async () => {
   const discoveryAddress = `127.0.0.1:${await freePort()}`;
-  await expect(prepare({ discoveryAddress }, { epoch: 0, validate: false })).resolves.toBeDefined();
-  expect(await prepare({ discoveryAddress }, { epoch: 1, validate: false })).toEqual({
+  const unasked = await prepare({ discoveryAddress }, { epoch: 1, validate: false, controlPlaneLimitMs: null });
+  expect(unasked).toHaveProperty('configFile');
+  expect(await prepare({ discoveryAddress }, { epoch: 0, validate: false, controlPlaneLimitMs: 2_000 })).toEqual({
     unreachable: `the control plane cannot be reached: ${discoveryAddress} (connection refused): Envoy is not restarted`,
   });
 });

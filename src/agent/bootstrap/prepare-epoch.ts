@@ -24,7 +24,7 @@ export interface PrepareEnvironment {
   readonly admins: AdminInterfaces;
   /** The content of a bootstrap, or a file of the user's that is used as it is. */
   readonly source: { readonly bootstrap: (adminPort: number) => object } | { readonly customConfigFile: string };
-  /** Asked for before a child starts beside a serving epoch; undefined when the bootstrap is the user's own. */
+  /** Asked where an order says so; undefined when the bootstrap is the user's own. */
   readonly discoveryAddress: string | undefined;
   /** The watched directories. */
   readonly certificates: readonly string[];
@@ -35,9 +35,7 @@ export function prepareEpoch(environment: PrepareEnvironment) {
     await requireCertificates(environment, input);
     const configFile = await writeBootstrap(environment, input);
     if (input.validate) await validateBootstrap(environment, configFile, signal);
-    // A child that waits for the control plane never takes over, and ending it harms its parent
-    // (spec/envoy-hot-restart.md fact 1): better not to start it.
-    const unreachable = input.epoch > 0 ? await whyNotStarted(environment) : undefined;
+    const unreachable = await whyNotStarted(environment, input);
     return unreachable === undefined ? { configFile } : { unreachable };
   });
 }
@@ -90,9 +88,12 @@ async function validateBootstrap(
   throw new ChartpilotError('BOOTSTRAP_INVALID', `${what} ${configFile}: ${verdict.why}`);
 }
 
-async function whyNotStarted({ discoveryAddress }: PrepareEnvironment): Promise<string | undefined> {
-  if (discoveryAddress === undefined) return undefined;
-  const problem = await whyUnreachable(discoveryAddress);
+async function whyNotStarted(
+  { discoveryAddress }: PrepareEnvironment,
+  { controlPlaneLimitMs }: PrepareOrder,
+): Promise<string | undefined> {
+  if (controlPlaneLimitMs === null || discoveryAddress === undefined) return undefined;
+  const problem = await whyUnreachable(discoveryAddress, controlPlaneLimitMs);
   if (problem === undefined) return undefined;
   const detail = `${discoveryAddress} (${problem}): Envoy is not restarted`;
   return new ChartpilotError('CONTROL_PLANE_UNREACHABLE', detail).message;

@@ -164,34 +164,35 @@ const plain = (why: string): string => why.replace(/^error initializing configur
 const pollMs = 100;
 const firstNoticeMs = 1_000;
 
-/** The wait effect of the cert-watcher: all files at the same time. Files that do not come in time are told, no error. */
+/** The wait effect of the cert-watcher: all files at the same time. Files that can never be seen are told, no error. */
 export function waitForFiles(log: Logger) {
-  return fromPromise<{ missing: string[] }, { files: string[]; limitMs: number }>(async ({ input, signal }) => {
-    const came = await Promise.all(input.files.map((file) => waitForFile(file, input.limitMs, signal, log)));
+  return fromPromise<{ missing: string[] }, { files: string[] }>(async ({ input, signal }) => {
+    const came = await Promise.all(input.files.map((file) => waitForFile(file, signal, log)));
     return { missing: input.files.filter((_, index) => !came[index]) };
   });
 }
 
-/** Notices after 1 s, 3 s, 7 s, …: the pause between them doubles. */
-async function waitForFile(file: string, limitMs: number, stopped: AbortSignal, log: Logger): Promise<boolean> {
+/** Notices after 1 s, 3 s, 7 s, …: the pause between them doubles. The chart says when it is over. */
+async function waitForFile(file: string, stopped: AbortSignal, log: Logger): Promise<boolean> {
   const startedAt = performance.now();
+  const waitedMs = (): number => Math.round(performance.now() - startedAt);
   let pauseMs = firstNoticeMs;
   let noticeAtMs = firstNoticeMs;
   while (!stopped.aborted) {
     const problem = await whyUnreadable(file);
     if (problem === undefined) return true;
-    const waitedMs = performance.now() - startedAt;
-    if (problem !== 'missing' || waitedMs >= limitMs) {
-      log.warn(`${file} is not there: Envoy is started without it`, { problem, waitedMs: Math.round(waitedMs) });
+    if (problem !== 'missing') {
+      log.warn(`${file} is not there: Envoy is started without it`, { problem, waitedMs: waitedMs() });
       return false;
     }
-    if (waitedMs >= noticeAtMs) {
-      log.info(`waiting for ${file}`, { waitedMs: Math.round(waitedMs) });
+    if (waitedMs() >= noticeAtMs) {
+      log.info(`waiting for ${file}`, { waitedMs: waitedMs() });
       pauseMs *= 2;
       noticeAtMs += pauseMs;
     }
     await sleep(pollMs, undefined, { signal: stopped }).catch(() => {});
   }
+  log.warn(`${file} is not there: it is waited for no longer`, { problem: 'missing', waitedMs: waitedMs() });
   return false;
 }
 

@@ -25,6 +25,8 @@ export interface ExplorationOptions {
   readonly faults?: readonly string[];
   /** Two states whose deadlines lie at other distances are two, though their order may be the same. */
   readonly exactTimes?: boolean;
+  /** Files that the first start needs come late, or never. */
+  readonly filesLate?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;
   /** Keeps count of the time that must have passed: for traces. */
   readonly timed?: boolean;

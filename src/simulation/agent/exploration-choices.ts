@@ -26,6 +26,8 @@ export function* choicesIn({ state: s, host, zone, agentEnds }: Situation): Gene
     if (s.faults > 0 && s.watch !== undefined && !s.spoiled) yield bounded('spoil');
   }
   if (s.stops > 0) yield bounded('term');
+  // They may as well never come.
+  if (s.waiting !== undefined) yield { name: 'came', free: true, fair: false };
   for (const epoch of s.preparing.keys()) {
     yield free(`prepared:${epoch}`);
     if (s.faults > 0) {

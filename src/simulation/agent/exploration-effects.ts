@@ -25,6 +25,8 @@ type EpochRun = { epoch: number; baseId: number };
 /** What the effects ask of the world that they are in. */
 export interface EffectWorld {
   listening(effect: 'signals' | 'files', self: AnyActorRef | undefined): void;
+  /** Files that the first start needs are waited for, or no more. Absent: they are there. */
+  waitingForFiles?(call: AnyActorRef, on: boolean): void;
   /** What the watched files hash to. */
   readFiles(): string;
   /** Why Envoy could not use them. */
@@ -115,8 +117,13 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
 function scriptedWatcher(certWatcher: typeof certWatcherMachine): typeof certWatcherMachine {
   return certWatcher.provide({
     actors: {
-      waitForFiles: scriptedPromise<{ missing: string[] }, { files: string[]; limitMs: number }>(({ self }) =>
-        settle(self, { value: { missing: [] } }),
+      waitForFiles: scriptedPromise<{ missing: string[] }, { files: string[] }>(
+        (call) => {
+          const around = world(call);
+          if (around.waitingForFiles === undefined) settle(call.self, { value: { missing: [] } });
+          else around.waitingForFiles(call.self, true);
+        },
+        (call) => world(call).waitingForFiles?.(call.self, false),
       ),
       watchFiles: scriptedCallback<{ type: never }, { directories: string[] }>({
         start: (effect) => world(effect).listening('files', effect.self),

@@ -37,6 +37,7 @@ export class ExplorationWorld implements World, EffectWorld {
   readonly #firstBaseId: number | undefined;
   readonly #exactTimes: boolean;
   readonly #faults: readonly string[] | undefined;
+  readonly #filesLate: boolean;
   readonly #mostFailures: number;
   #state: WorldState;
   readonly #asked = new Set<string>();
@@ -46,6 +47,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { settings = explorationSettings, baseIds = explorationBaseIds, inspect } = options;
     this.#exactTimes = options.exactTimes ?? false;
     this.#faults = options.faults;
+    this.#filesLate = options.filesLate ?? false;
     this.#firstBaseId = baseIds[0];
     this.#mostFailures = settings.retry.budget + 1;
     this.#state = firstState(bounds);
@@ -130,6 +132,12 @@ export class ExplorationWorld implements World, EffectWorld {
 
   listening(effect: 'signals' | 'files', self: AnyActorRef | undefined): void {
     this.#set(effect === 'signals' ? { signals: self } : { watch: self });
+  }
+
+  waitingForFiles(call: AnyActorRef, on: boolean): void {
+    if (!on) this.#set({ waiting: undefined });
+    else if (this.#filesLate) this.#set({ waiting: call });
+    else settle(call, { value: { missing: [] } });
   }
 
   readFiles(): string {
@@ -248,6 +256,9 @@ export class ExplorationWorld implements World, EffectWorld {
         this.#oversight.orderStop();
         this.#raise('SIGTERM');
         return;
+      case 'came':
+        this.#filesCame();
+        return;
       case 'prepared':
       case 'unspawnable':
         this.#prepared(subject, kind === 'unspawnable');
@@ -344,6 +355,12 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ unspawnable });
     settle(this.#takeCall(name), { value: { configFile: `envoy-rev${name}.json` } });
     this.#set({ unspawnable: false });
+  }
+
+  #filesCame(): void {
+    const { waiting } = this.#state;
+    this.#set({ waiting: undefined });
+    if (waiting !== undefined) settle(waiting, { value: { missing: [] } });
   }
 
   #repaired(wanted: boolean): void {

@@ -189,3 +189,15 @@ function changeDuringNextReading(world: AgentWorld, digest: string): void {
     world.changeFiles(digest);
   };
 }
+
+test('files that do not come are waited for until their time is over, and Envoy is started without them', async () => {
+  const world = new AgentWorld();
+  world.filesMissing = true;
+  await world.pass(119_999);
+  expect(epochsStarted(world)).toEqual([]);
+  await world.pass(1);
+  expect(epochsStarted(world)).toEqual([0]);
+  await goesLive(world);
+  await world.certificate('digest-1');
+  expect(epochsStarted(world)).toEqual([0, 1]);
+});

@@ -157,6 +157,17 @@ describe('what came of it', () => {
     expect((await world.ask()).ready).toBe(true);
   });
 
+  test('the control plane could not be reached: asked only for an Envoy that would wait for it beside its parent', async () => {
+    const world = new AgentWorld();
+    world.unreachable = 'istiod:15010 (connection refused)';
+    await world.settle();
+    await goesLive(world);
+    expect((await world.ask()).ready).toBe(true);
+    expect(world.events('epoch.failed')).toEqual([]);
+    await world.certificate('digest-1');
+    expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'control plane unreachable' });
+  });
+
   test('the parent refused it', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
