@@ -6,6 +6,14 @@ const merged = (root: HttpMatchRequest, leaf: HttpMatchRequest): readonly HttpMa
   mergeDelegateRoutes({ match: [root] }, [{ match: [leaf] }])[0]?.route.match;
 
 describe('the routes of a delegate', () => {
+  it('have what the root says and they do not, also in a field that came later', () => {
+    const root = { match: [{}], delegate: { name: 'leaf' }, timeoutMs: 5, later: 'root' } as HttpRoute;
+    const merge = (leaf: object): HttpRoute | undefined =>
+      mergeDelegateRoutes(root, [{ match: [{}], ...leaf }])[0]?.route;
+    expect(merge({})).toEqual({ match: [{}], timeoutMs: 5, later: 'root' });
+    expect(merge({ timeoutMs: 7, later: 'leaf' })).toEqual({ match: [{}], timeoutMs: 7, later: 'leaf' });
+  });
+
   it.each<[string, HttpMatchRequest, HttpMatchRequest, HttpMatchRequest | undefined]>([
     ['a longer prefix', { uri: { prefix: '/a' } }, { uri: { prefix: '/a/b' } }, { uri: { prefix: '/a/b' } }],
     ['a path under the prefix', { uri: { prefix: '/a' } }, { uri: { exact: '/a/b' } }, { uri: { exact: '/a/b' } }],

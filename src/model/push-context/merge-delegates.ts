@@ -99,23 +99,16 @@ function startOf(match: StringMatch): string | undefined {
   return 'exact' in match ? match.exact : 'prefix' in match ? match.prefix : undefined;
 }
 
-/** What the delegate's route does not say, the root's route says. */
+/** What the delegate's route does not say, the root's route says: all but which requests these are, and where they go. */
 function withRootActions(root: HttpRoute, route: HttpRoute, match: readonly HttpMatchRequest[]): HttpRoute {
-  const { rewrite, directResponse, timeoutMs, retries, fault, corsPolicy, headers, mirror, mirrors, mirrorPercentage } =
-    root;
+  const { mirror, mirrors, ...others } = root;
+  const { match: _, delegate, route: destinations, redirect, missingDestinationStatus, ...actions } = others;
   const ownMirrors = route.mirror !== undefined || (route.mirrors?.length ?? 0) > 0;
   const name = joinedName(root.name, route.name);
   return {
-    ...(rewrite && { rewrite }),
-    ...(directResponse && { directResponse }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(retries && { retries }),
-    ...(fault && { fault }),
-    ...(corsPolicy && { corsPolicy }),
-    ...(headers && { headers }),
+    ...actions,
     ...(!ownMirrors && mirror && { mirror }),
     ...(!ownMirrors && mirrors && { mirrors }),
-    ...(mirrorPercentage && { mirrorPercentage }),
     ...route,
     match,
     ...(name !== undefined && { name }),
