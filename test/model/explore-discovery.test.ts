@@ -11,6 +11,7 @@ import { isSettled, judge, nextOrders, type Watches, withChange } from '../../ma
 import { pushMachine } from '../../machines/discovery/push.machine.ts';
 import { emptyLine, withServed, withTurns } from '../../machines/discovery/push-line.ts';
 import { pushQueueMachine } from '../../machines/discovery/push-queue.machine.ts';
+import { registryMachine } from '../../machines/discovery/registry.machine.ts';
 import { serviceRegistryMachine } from '../../machines/discovery/service-registry.machine.ts';
 import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
@@ -99,6 +100,12 @@ describe('the push path', () => {
     const moving = { events: ['endpoint'], moves: ['cluster'], clients: ['sotw'] } as const;
     expectComplete(exploreAll(bounds(2, 0), moving), 200);
     expectComplete(exploreAll(bounds(2, 1), moving), 1_000);
+  }, 60_000);
+
+  test('nor when a registry is lost, changes meanwhile, and comes back', () => {
+    const lost = { registryFails: true, moves: ['cluster'], clients: ['sotw'] } as const;
+    expectComplete(exploreAll(bounds(1, 1), { ...lost, events: [] }), 100);
+    expectComplete(exploreAll(bounds(1, 1), { ...lost, events: ['endpoint'], listsLate: true, settled: false }), 200);
   }, 60_000);
 
   test('nor when the first list of a registry comes late, or never', () => {
@@ -256,6 +263,27 @@ const broken: Record<string, Broken> = {
     within: bounds(1, 0),
     machines: registry({ guards: { somethingIsPending: () => false } }),
     options: { clients: ['sotw'], moves: ['cluster'], events: [] },
+  },
+  'a registry that does not pass on that it changed': {
+    finds: wanted,
+    within: bounds(1, 0),
+    machines: { member: registryMachine.provide({ actions: { reportChanged: () => {} } }) },
+    options: { clients: ['sotw'], moves: ['cluster'], events: [] },
+  },
+  'a registry that says nothing of itself once it was lost': {
+    finds: wanted,
+    within: bounds(1, 1),
+    machines: {
+      member: registryMachine.provide({
+        actions: {
+          forgetFailures: () => {},
+          reportSynced: enqueueActions(({ context: { failures, registry }, enqueue }) => {
+            if (failures === 0) enqueue.sendParent({ type: 'registry.synced', registry });
+          }),
+        },
+      }),
+    },
+    options: { registryFails: true, clients: ['sotw'], moves: ['cluster'], events: [] },
   },
   'a registry that takes a list that has not come for an empty one': {
     finds: listsFirst,

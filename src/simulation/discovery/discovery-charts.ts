@@ -52,6 +52,8 @@ export interface PushMachines {
   queue: typeof pushQueueMachine;
   connection: typeof adsConnectionMachine;
   registry: typeof serviceRegistryMachine;
+  /** Of one registry. */
+  member: typeof registryMachine;
 }
 
 export const pushMachines: PushMachines = {
@@ -59,6 +61,7 @@ export const pushMachines: PushMachines = {
   queue: pushQueueMachine,
   connection: adsConnectionMachine,
   registry: serviceRegistryMachine,
+  member: registryMachine,
 };
 
 export const debounce = { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true };
@@ -69,7 +72,7 @@ export const firstLists = { firstListsMs: 30_000 };
  * `push`, `push-queue`, `service-registry` and the server beside each other, as under `discovery`, whose start is that there
  * are services before the first context; and a connection's chart.
  */
-export function scriptedCharts({ push, queue, connection, registry }: PushMachines) {
+export function scriptedCharts({ push, queue, connection, registry, member }: PushMachines) {
   const scriptedPush = push.provide({
     actors: { buildContext: scriptedPromise<PublishedContext, BuildInput>((call) => world(call).building(call)) },
   });
@@ -86,7 +89,7 @@ export function scriptedCharts({ push, queue, connection, registry }: PushMachin
       listRegistries: scriptedCallback<{ type: never }, undefined>({
         start: (effect) => world(effect).registriesListed(effect.self),
       }),
-      registry: registryMachine.provide({
+      registry: member.provide({
         actors: {
           runRegistry: scriptedCallback<{ type: never }, ListedRegistry>({
             start: (effect) => world(effect).registryRuns(effect.self),

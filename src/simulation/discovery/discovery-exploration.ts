@@ -4,7 +4,8 @@
  * a context is built (`built`), when the next proxy has its turn (`turn`), what clients do in their own time (`read:0`,
  * `accept:0`), what goes wrong (`reject:0`, `reset:1`, `unbuilt`: a context cannot be built), and which deadline is next
  * (`tick:push.quietTime`). A registry may change by itself (`move:cluster`); its services are then made (`computed`), or
- * cannot be (`uncomputed`). Where its first list comes late (`listed`), it may as well never come. A client may join and
+ * cannot be (`uncomputed`). Where its first list comes late (`listed`), it may as well never come. It may
+ * be lost (`lost`), and is tried again. A client may join and
  * watch nothing until it asks (`ask:0`); it may stop reading (`stall:0`), and read again (`resume:0`) or never.
  */
 
@@ -78,6 +79,8 @@ export interface PushWorldOptions {
   readonly moves?: readonly MeshEvent[];
   /** The first list of a registry comes late, if at all: clients are not there before. Not together with `settled`. */
   readonly listsLate?: boolean;
+  /** The registry may be lost (`lost`), a fault: it is tried again, and then tells all that it has (`listed`). */
+  readonly registryFails?: boolean;
   /** A client joins and watches nothing until it asks, in its own time. */
   readonly asksLate?: boolean;
   /** A stream that watches nothing is passed over by a push, and stays with its context. Broken on purpose. */
@@ -125,6 +128,7 @@ export class PushWorld implements World, PushEffectWorld {
       made: listsLate ? unlistedContents : firstContents,
       moved: [],
       isListed: !listsLate,
+      isInStep: false,
       isLate: false,
       computing: undefined,
       registries: undefined,
@@ -150,7 +154,7 @@ export class PushWorld implements World, PushEffectWorld {
       created: (root) => pushWorldOf.set(root.system, this),
     });
     report(this.#state.registries!, { type: 'registries.listed', registries: [slow] });
-    if (!listsLate) this.#tellOfRegistry('registry.synced');
+    if (!listsLate) this.#list();
     this.#settle();
     if (!listsLate) {
       this.apply('computed');
@@ -259,7 +263,7 @@ export class PushWorld implements World, PushEffectWorld {
   }
 
   registryRuns(feed: AnyActorRef): void {
-    this.#set({ feed });
+    this.#set({ feed, isInStep: false });
   }
 
   serverStarted(server: AnyActorRef): void {
@@ -290,10 +294,11 @@ export class PushWorld implements World, PushEffectWorld {
   // ---- what may happen
 
   *#possible(): Generator<Choice> {
-    const { build, orders, changes, faults, computing, isListed } = this.#state;
+    const { build, orders, changes, faults, computing, isListed, isInStep, feed } = this.#state;
     if (build !== undefined) yield { name: 'built', free: true };
     if (computing !== undefined) yield { name: 'computed', free: true };
-    if (!isListed) yield { name: 'listed', free: true, fair: false };
+    // The first list may never come; one that was there is there again.
+    if (!isInStep && feed !== undefined) yield { name: 'listed', free: true, ...(!isListed && { fair: false }) };
     if (orders.length > 0) yield { name: 'turn', free: true };
     for (const [index, client] of this.#state.clients.entries()) yield* this.#choicesOf(index, client);
     for (const timer of this.#system.zone.firable()) yield { name: `tick:${timer}`, free: true };
@@ -304,6 +309,7 @@ export class PushWorld implements World, PushEffectWorld {
     if (this.#state.contexts.length === 0) return;
     if (build !== undefined) yield { name: 'unbuilt', free: false };
     if (computing !== undefined) yield { name: 'uncomputed', free: false };
+    if (this.#options.registryFails === true && isInStep) yield { name: 'lost', free: false };
   }
 
   *#choicesOf(index: number, { connection, hands, nonces, stalled }: ClientState): Generator<Choice> {
@@ -360,8 +366,12 @@ export class PushWorld implements World, PushEffectWorld {
         this.#moveRegistry(subject as MeshEvent);
         return;
       case 'listed':
-        this.#set({ isListed: true, moved: [...this.#state.moved, 'cluster'] });
-        this.#tellOfRegistry('registry.synced');
+        if (!this.#state.isListed) this.#set({ moved: [...this.#state.moved, 'cluster'] });
+        this.#list();
+        return;
+      case 'lost':
+        this.#spendFault();
+        this.#lose();
         return;
       case 'computed':
         this.#computed();
@@ -439,7 +449,19 @@ export class PushWorld implements World, PushEffectWorld {
       contents: changedContents(contents, event, changed + 1),
       moved: [...moved.filter((one) => one !== event), event],
     });
-    this.#tellOfRegistry('registry.changed');
+    if (this.#state.isInStep) this.#tellOfRegistry('registry.changed');
+  }
+
+  #list(): void {
+    this.#set({ isListed: true, isInStep: true });
+    this.#tellOfRegistry('registry.synced');
+  }
+
+  /** What it handed over stays; what becomes of it from now on nobody is told. */
+  #lose(): void {
+    const { feed } = this.#state;
+    this.#set({ feed: undefined, isInStep: false });
+    report(feed!, { type: 'registry.failed', registry: slow.registry, reason: 'connection lost' });
   }
 
   #tellOfRegistry(type: 'registry.synced' | 'registry.changed'): void {
@@ -447,15 +469,16 @@ export class PushWorld implements World, PushEffectWorld {
   }
 
   #computed(): void {
-    const { moved, isListed, contents, made } = this.#state;
-    const keys = moved.flatMap((event) => keysOf[event]);
+    const { moved, isInStep, contents } = this.#state;
+    const handedOver = isInStep ? moved : [];
+    const keys = handedOver.flatMap((event) => keysOf[event]);
     const reading: ServicesReading = {
       services: 1,
       endpoints: 1,
       changedServices: keys.filter((key) => !key.startsWith('Endpoints/')),
       changedEndpoints: keys.filter((key) => key.startsWith('Endpoints/')),
     };
-    this.#set({ moved: [], made: isListed ? contents : made });
+    if (isInStep) this.#set({ moved: [], made: contents });
     settle(this.#takeComputing(), { value: reading });
   }
 

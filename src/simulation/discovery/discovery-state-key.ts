@@ -29,6 +29,8 @@ export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): strin
     made,
     moved,
     isListed,
+    isInStep,
+    feed,
     isLate,
     computing,
     contexts,
@@ -40,8 +42,8 @@ export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): strin
     owed,
   } = state;
   let key = `${changes} ${faults} ${JSON.stringify(contents)}|`;
-  if (moved.length > 0 || !isListed) key += JSON.stringify(made);
-  key += `${moved.join()} ${isListed} ${isLate} ${computing !== undefined}|`;
+  if (moved.length > 0 || !isInStep) key += JSON.stringify(made);
+  key += `${moved.join()} ${isListed} ${isInStep} ${feed !== undefined} ${isLate} ${computing !== undefined}|`;
   const oldest = Math.min(contexts.length, ...[...streams.values()].map(({ context }) => context));
   key += contexts
     .slice(Math.max(0, oldest - 1))

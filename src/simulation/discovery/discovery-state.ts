@@ -22,6 +22,8 @@ export interface PushWorldState {
   readonly moved: readonly MeshEvent[];
   /** The registry has told its first list. */
   readonly isListed: boolean;
+  /** It runs, and has told all that it has since. */
+  readonly isInStep: boolean;
   /** Its time is over. */
   readonly isLate: boolean;
   /** Services that are being made. */
