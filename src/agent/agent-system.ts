@@ -29,7 +29,7 @@ import { type PrepareEnvironment, prepareEpoch } from './bootstrap/prepare-epoch
 import { readCertificates, waitForFiles } from './certificates/certificate-files.ts';
 import { certificateJudge } from './certificates/certificate-verdict.ts';
 import { watchDirectories } from './certificates/certificate-watch.ts';
-import { type ClaimedBaseIds, claimBaseIds } from './envoy/base-ids.ts';
+import { BaseIdTable } from './envoy/base-id-table.ts';
 import type { EnvoyFlags } from './envoy/envoy-args.ts';
 import { envoyProcess } from './envoy/envoy-process.ts';
 import { outOfMemoryCounter } from './envoy/out-of-memory.ts';
@@ -116,12 +116,12 @@ function lastFence(log: Logger, metrics: AgentMetrics): () => void {
  */
 class SafetyNet {
   readonly table = new ProcessTable();
+  readonly baseIds = new BaseIdTable();
   /** Open from before the charts until the process is over: no signal cuts a clean-up short, or changes the exit code. */
   readonly signals: SignalInbox;
-  claim: ClaimedBaseIds | undefined;
   readonly #onExit = (): void => {
     this.table.killAll();
-    this.claim?.release();
+    this.baseIds.releaseAll();
   };
 
   constructor(env: NodeJS.ProcessEnv) {
@@ -132,7 +132,7 @@ class SafetyNet {
   async cleanUp(): Promise<ReturnType<ProcessTable['list']>> {
     // The charts have given them their time.
     const left = await this.table.endAll(lastLimitMs);
-    this.claim?.release();
+    this.baseIds.releaseAll();
     process.off('exit', this.#onExit);
     return left;
   }
@@ -159,15 +159,14 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         inOneLine(async () => {
           const { baseId, hotRestart } = options;
           const withSpare = hotRestart && !config.customConfigFile;
-          net.claim = await claimBaseIds({ runDir, withSpare, ...(baseId !== undefined && { baseId }) });
-          const { baseIds, sweptFiles } = net.claim;
-          admins.spareIs(baseIds[1]);
-          return { baseIds: [...baseIds], sweptFiles };
+          const claimed = await net.baseIds.claim({ runDir, withSpare, ...(baseId !== undefined && { baseId }) });
+          admins.spareIs(claimed.baseIds[1]);
+          return claimed;
         }),
       ),
-      releaseBaseIds: fromPromise<void, { baseIds: number[] }>(async () => {
+      releaseBaseIds: fromPromise<void, { baseIds: number[] }>(async ({ input }) => {
         await net.table.endAll();
-        net.claim?.release();
+        net.baseIds.release(input.baseIds);
       }),
       status: statusMachine.provide({
         actors: {

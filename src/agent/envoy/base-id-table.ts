@@ -1,0 +1,33 @@
+/**
+ * The base ids that this process has: outside the charts, as the process table is, so that whatever ends the agent gives them
+ * back. A chart says which to give back, by their numbers.
+ */
+import { type BaseIdOptions, type ClaimedBaseIds, claimBaseIds } from './base-ids.ts';
+
+export class BaseIdTable {
+  readonly #claims = new Set<ClaimedBaseIds>();
+
+  /** @throws ChartpilotError as `claimBaseIds` */
+  async claim(
+    options: BaseIdOptions & { readonly withSpare: boolean },
+  ): Promise<{ baseIds: number[]; sweptFiles: string[] }> {
+    const claim = await claimBaseIds(options);
+    this.#claims.add(claim);
+    return { baseIds: [...claim.baseIds], sweptFiles: [...claim.sweptFiles] };
+  }
+
+  /** Gives back what was claimed together with any of these. Never throws. */
+  release(baseIds: readonly number[]): void {
+    for (const claim of this.#claims) if (claim.baseIds.some((baseId) => baseIds.includes(baseId))) this.#end(claim);
+  }
+
+  /** Never throws. */
+  releaseAll(): void {
+    for (const claim of this.#claims) this.#end(claim);
+  }
+
+  #end(claim: ClaimedBaseIds): void {
+    this.#claims.delete(claim);
+    claim.release();
+  }
+}
