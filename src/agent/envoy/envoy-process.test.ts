@@ -47,6 +47,7 @@ async function run(
   options: {
     binary?: string;
     configFile?: string;
+    guard?: readonly string[];
     outOfMemoryKills?: OutOfMemoryCounter;
     scratch?: readonly ScratchParent[];
     /** It is this one's child. */
@@ -68,7 +69,7 @@ async function run(
     flags: testFlags,
     table,
     admins: adminInterfaces(adminPort),
-    guard,
+    guard: options.guard ?? guard,
     scratch: options.scratch ?? temporaryScratch(),
     recorder: { record: (body) => records.push(body) },
     outOfMemoryKills: options.outOfMemoryKills ?? (() => undefined),
@@ -263,6 +264,11 @@ describe('of a child that is killed', () => {
     process.kill(await pidOf(envoy), 'SIGKILL');
     expect(await envoy.event('process.exited')).not.toHaveProperty('tookOverWithinMs');
   });
+});
+
+test('arguments that no process can be started with are a failure, not an exception', async () => {
+  const envoy = await run({ guard: ['/bin/sh', '-c', 'exit 0', 'x'.repeat(200_000)] });
+  expect(await envoy.event('process.failed')).toMatchObject({ reason: expect.stringContaining('E2BIG') });
 });
 
 test('a binary that is missing is a failure with its name', async () => {

@@ -1,7 +1,6 @@
 /** The process effect of an epoch: one Envoy, from its spawn to its exit. */
-
+import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { execa } from 'execa';
 import { type AnyActorRef, fromCallback } from 'xstate';
 import type { ProcessExited, ProcessFailed, ProcessSignal, ProcessSpawned } from '../../../machines/agent/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -92,22 +91,16 @@ function runEnvoy(
   }
   const [file, ...args] = [...guard, binary, ...envoyArguments(flags, run)];
   const killsBefore = outOfMemoryKills();
-  // A group of its own: Ctrl-C at a terminal is for the agent, which then drains. Envoy's kernel tie to the thread that
-  // spawned it holds all the same. Output goes past execa's buffers: it must be read as long as Envoy lives.
-  const subprocess = execa(file!, args, {
-    stdin: 'ignore',
-    stdout: channels.stdout.childEnd,
-    stderr: channels.stderr.childEnd,
-    buffer: false,
-    reject: false,
-    cleanup: false,
-    forceKillAfterDelay: false,
-    detached: true,
-  });
+  const child = startedBy(() =>
+    // A group of its own: Ctrl-C at a terminal is for the agent, which then drains. Envoy's kernel tie to the thread that
+    // spawned it holds all the same. Not execa: its time-outs, buffers and clean-up are what an Envoy must not have.
+    spawn(file!, args, { stdio: ['ignore', channels.stdout.childEnd, channels.stderr.childEnd], detached: true }),
+  );
   channels.release();
-  // Settles with the process; what is to be told comes from the events below.
-  subprocess.catch(() => {});
-  const child = subprocess.nodeChildProcess;
+  if ('problem' in child) {
+    report({ type: 'process.failed', reason: `${binary}: ${child.problem}` });
+    return { kill: () => {} };
+  }
   table.add(child, run);
   const startedAt = performance.now();
   const hadTakenOver = watchTakeOver({ admins }, run);
@@ -163,6 +156,15 @@ function byWhom(before: number | undefined, now: number | undefined): { lastWord
     ? `out of memory: the kernel's oom_kill counter went from ${before} to ${now}`
     : 'killed, not by this agent; the kernel counts no out-of-memory kill';
   return { lastWords, outOfMemory };
+}
+
+/** Most of what can go wrong is told by an event; arguments that are too long for the system are thrown. */
+function startedBy(start: () => ChildProcess): ChildProcess | { problem: string } {
+  try {
+    return start();
+  } catch (error) {
+    return { problem: messageOf(error) };
+  }
 }
 
 /** The outputs of an Envoy that may be started now, or why it cannot be. */
