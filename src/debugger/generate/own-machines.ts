@@ -112,6 +112,14 @@ const epochSamples: Samples = {
     'process.exited': [
       { code: null, signal: 'SIGSEGV', lastWords: '', refusedByParent: false, outOfMemory: false },
       { code: 0, signal: null, lastWords: '', refusedByParent: false, outOfMemory: false },
+      {
+        code: null,
+        signal: 'SIGSEGV',
+        lastWords: '',
+        refusedByParent: false,
+        outOfMemory: false,
+        tookOverWithinMs: 300,
+      },
     ],
     'process.failed': [{ reason: 'spawn ENOENT' }],
     'probe.passed': [{ timeToLiveMs: 300 }],
