@@ -46,8 +46,12 @@ export type PrepareOrder = EpochRun &
     controlPlaneLimitMs: number | null;
   };
 
-/** What became of the preparation: a bootstrap file; or, for a child of an Envoy that serves, why it would never be live. */
-export type Prepared = { configFile: string } | { unreachable: string };
+/**
+ * What became of the preparation: a bootstrap file; or why there is none, in words: it is not the bootstrap's fault.
+ * `outdated`: the certificates are not those that were found good. `unwritable`: there is no room for files. `unreachable`:
+ * as the child of an Envoy that serves it would never be live, because it needs the control plane.
+ */
+export type Prepared = { configFile: string } | { outdated: string } | { unwritable: string } | { unreachable: string };
 
 /** Which Envoy an effect is about. */
 interface EpochRun {
@@ -92,7 +96,8 @@ export const epochMachine = setup({
   },
   actors: {
     /**
-     * Writes the bootstrap file; with `validate` Envoy checks it. Where it is told to, it asks whether the control plane is there.
+     * Reads the certificates once more and writes the bootstrap file; with `validate` Envoy checks it. Where it is told to, it
+     * asks whether the control plane is there.
      * Rejects with what was wrong with the bootstrap, and where.
      */
     prepare: promiseEffect<Prepared, PrepareOrder>('prepare'),
@@ -112,7 +117,9 @@ export const epochMachine = setup({
     reapLimit: reapLimitMs,
   },
   guards: {
-    isUnreachable: (_, params: { prepared: Prepared }) => 'unreachable' in params.prepared,
+    isOutdated: (_, prepared: Prepared) => 'outdated' in prepared,
+    isUnwritable: (_, prepared: Prepared) => 'unwritable' in prepared,
+    isUnreachable: (_, prepared: Prepared) => 'unreachable' in prepared,
     hadTakenOver: ({ event }) => event.type === 'process.exited' && event.tookOverWithinMs !== undefined,
     wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0,
   },
@@ -205,12 +212,19 @@ export const epochMachine = setup({
         }),
         onDone: [
           {
-            guard: { type: 'isUnreachable', params: ({ event }) => ({ prepared: event.output }) },
+            guard: { type: 'isOutdated', params: ({ event }) => event.output },
             target: 'over',
-            actions: {
-              type: 'reportFailed',
-              params: ({ event }) => failure('reaching the control plane', { reason: unreachableOf(event.output) }),
-            },
+            actions: { type: 'reportFailed', params: ({ event }) => whyNotPrepared(event.output) },
+          },
+          {
+            guard: { type: 'isUnwritable', params: ({ event }) => event.output },
+            target: 'over',
+            actions: { type: 'reportFailed', params: ({ event }) => whyNotPrepared(event.output) },
+          },
+          {
+            guard: { type: 'isUnreachable', params: ({ event }) => event.output },
+            target: 'over',
+            actions: { type: 'reportFailed', params: ({ event }) => whyNotPrepared(event.output) },
           },
           {
             target: 'running',
@@ -457,9 +471,14 @@ const idOf = ({ name, epoch }: EpochContext): { name: string; epoch: number } =>
 const runOf = ({ epoch, baseId }: EpochRun): EpochRun => ({ epoch, baseId });
 
 const configFileOf = (prepared: Prepared): string => ('configFile' in prepared ? prepared.configFile : '');
-const unreachableOf = (prepared: Prepared): string => ('unreachable' in prepared ? prepared.unreachable : '');
 
 type Failure = Omit<EpochFailed, 'type' | 'name' | 'epoch'>;
+
+function whyNotPrepared(prepared: Prepared): Failure {
+  if ('outdated' in prepared) return failure('reading the certificates', { reason: prepared.outdated });
+  if ('unwritable' in prepared) return failure('writing the bootstrap', { reason: prepared.unwritable });
+  return failure('reaching the control plane', { reason: 'unreachable' in prepared ? prepared.unreachable : '' });
+}
 
 function failure(during: Failure['during'], end: { reason: string } | ProcessExited): Failure {
   const nothing = { code: null, signal: null, refusedByParent: false, outOfMemory: false };

@@ -76,6 +76,8 @@ export type RestartKind = 'cold start' | 'hot restart' | 'replacement';
 export type RestartOutcome =
   | 'live'
   | 'bootstrap refused'
+  | 'certificates changed'
+  | 'folder not writable'
   | 'control plane unreachable'
   | 'refused by the parent'
   | 'died'
@@ -173,7 +175,15 @@ export type EpochFailed = {
   name: string;
   epoch: number;
   /** What it was doing. */
-  during: 'preparing' | 'reaching the control plane' | 'starting' | 'initializing' | 'serving' | 'draining';
+  during:
+    | 'preparing'
+    | 'reading the certificates'
+    | 'writing the bootstrap'
+    | 'reaching the control plane'
+    | 'starting'
+    | 'initializing'
+    | 'serving'
+    | 'draining';
   code: number | null;
   signal: string | null;
   /** For people: Envoy's last words, or what the operating system said. */

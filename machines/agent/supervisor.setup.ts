@@ -18,6 +18,7 @@ import {
 import type {
   ConfigChanged,
   ConfigRejected,
+  EpochFailed,
   EpochReport,
   LogsReopen,
   RestartDecided,
@@ -438,8 +439,7 @@ function outcomeOf(event: SupervisorEvent, { epochs }: SupervisorContext, name: 
     case 'epoch.failed':
       if (event.name !== name) return 'parent lost';
       if (event.refusedByParent) return 'refused by the parent';
-      if (event.during === 'reaching the control plane') return 'control plane unreachable';
-      return event.during === 'preparing' ? 'bootstrap refused' : 'died';
+      return outcomeOfPreparing[event.during] ?? 'died';
     case 'supervisor.stop':
     case 'supervisor.stop-now':
       return 'called off';
@@ -449,6 +449,14 @@ function outcomeOf(event: SupervisorEvent, { epochs }: SupervisorContext, name: 
       return newestOf(epochs)?.epoch === 0 ? 'called off' : 'parent lost';
   }
 }
+
+/** Nothing has died then: there was no process yet. */
+const outcomeOfPreparing: { readonly [During in EpochFailed['during']]?: RestartOutcome } = {
+  preparing: 'bootstrap refused',
+  'reading the certificates': 'certificates changed',
+  'writing the bootstrap': 'folder not writable',
+  'reaching the control plane': 'control plane unreachable',
+};
 
 const lossOf = ({ name, baseId }: EpochRecord): string =>
   `${name}: SIGKILL does not end it, so no other Envoy can have base id ${baseId}`;

@@ -1,9 +1,10 @@
 /** The epoch's machine in company: its effects are a host's, its orders come as from its supervisor. */
+import type { AnyEventObject } from 'xstate';
 import { type EpochPhase, epochMachine, type Prepared } from '../../machines/agent/epoch.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
-import type { End, Host, HostKind } from './host.ts';
+import type { End, Host, HostKind, HostPlan } from './host.ts';
 import { Company, sessionOf, type Ways } from './session.ts';
 
 const name = 'epoch-0';
@@ -24,14 +25,20 @@ export function epochDriver(
       const labels = labelsOf(test);
       const refused = labels[0] === 'prepare fails';
       const host = await kind.open({
-        bootstrap: refused ? 'refused' : isUnreachable(test.steps[0]?.do) ? 'unreachable' : 'good',
+        bootstrap: refused ? 'refused' : bootstrapOf(test.steps[0]?.do),
         spawns: !labels.includes('process.failed'),
         live: labels.includes('probe.passed'),
         complains: labels.includes('probe.waiting'),
       });
       const machine = epoch.provide({ actors: host.epochEffects });
       // Envoy checks a bootstrap in a process of its own: only where it is to find something.
-      const epochInput = { ...(input as object), baseId: host.baseIds[0], validate: refused };
+
+      const epochInput = {
+        ...(input as object),
+        baseId: host.baseIds[0],
+        validate: refused,
+        certificates: host.certificates,
+      };
       const company = new Company(machine, name, epochInput);
       return sessionOf(company, test, {
         ...waysOf(company, host),
@@ -42,8 +49,11 @@ export function epochDriver(
   };
 }
 
-function isUnreachable(step: Step | undefined): boolean {
-  return step?.kind === 'done' && step.effect === 'prepare' && 'unreachable' in (step.output as Prepared);
+/** What the first step says of the preparation. */
+function bootstrapOf(step: Step | undefined): HostPlan['bootstrap'] {
+  if (step?.kind !== 'done' || step.effect !== 'prepare') return 'good';
+  const [answer] = Object.keys(step.output as Prepared);
+  return answer === 'outdated' || answer === 'unwritable' || answer === 'unreachable' ? answer : 'good';
 }
 
 const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((each) => stepLabel(each.do));
@@ -76,7 +86,7 @@ function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
         case 'process.failed':
           return;
         case 'process.exited':
-          return host.end(name, endOf(company, step.event.code === 0));
+          return host.end(name, endOf(company, step.event));
         case 'probe.passed':
           return host.live(name);
         case 'probe.waiting':
@@ -104,11 +114,13 @@ const isLive = ({ machine }: Company): boolean =>
   (machine.getSnapshot() as { hasTag(tag: EpochPhase): boolean }).hasTag('live');
 
 /** Whoever was told to end does; a parent that its child sends away may also die of something else. */
-function endOf({ machine }: Company, withCode0: boolean): End {
+function endOf({ machine }: Company, { code, tookOverWithinMs }: AnyEventObject): End {
   const snapshot = machine.getSnapshot() as { matches(state: unknown): boolean };
   if (snapshot.matches({ running: 'ending' }) || snapshot.matches({ running: { retiring: 'told to end' } })) {
     return 'as told';
   }
-  if (!withCode0) return 'by a signal';
+  // Whoever was seen to be live has taken over, and nobody has to find out afterwards.
+  if (tookOverWithinMs !== undefined && snapshot.matches({ running: 'initializing' })) return 'after it took over';
+  if (code !== 0) return 'by a signal';
   return snapshot.matches({ running: 'draining parent' }) ? 'as told' : 'with code 0';
 }

@@ -11,13 +11,16 @@ type EffectsOf<Machine> = Machine extends { provide(implementations: { actors?: 
 export type EpochEffects = EffectsOf<typeof epochMachine>;
 export type SupervisorEffects = EffectsOf<typeof supervisorMachine>;
 
-/** It goes the way it was sent, or by itself: with code 0, or by a signal of its own. */
-export type End = 'as told' | 'with code 0' | 'by a signal';
+/** It goes the way it was sent, or by itself: with code 0, or by a signal of its own; that one also after it took over unseen. */
+export type End = 'as told' | 'with code 0' | 'by a signal' | 'after it took over';
 
 /** What a test says beforehand about its Envoys. */
 export interface HostPlan {
-  /** The bootstrap is one that Envoy takes; `unreachable`: but a child's control plane is away. */
-  readonly bootstrap: 'good' | 'refused' | 'unreachable';
+  /**
+   * The bootstrap is one that Envoy takes; `outdated`: but the certificates have changed; `unwritable`: but there is no room
+   * for it; `unreachable`: but a child's control plane is away.
+   */
+  readonly bootstrap: 'good' | 'refused' | 'outdated' | 'unwritable' | 'unreachable';
   /** There is a binary. */
   readonly spawns: boolean;
   /** An Envoy is to be live at some time. */
@@ -29,6 +32,8 @@ export interface HostPlan {
 export interface Host {
   /** The first, and the spare one. */
   readonly baseIds: readonly number[];
+  /** What the certificates were when they were found good; null where there are none. */
+  readonly certificates: string | null;
   readonly epochEffects: EpochEffects;
   readonly supervisorEffects: SupervisorEffects;
   /** Lets what is held before there is a process go on. */

@@ -48,6 +48,7 @@ function hostKind(kind: Kind): HostKind {
 
 class ProcessHost implements Host {
   readonly baseIds: readonly number[];
+  readonly certificates: string | null;
   readonly epochEffects: Host['epochEffects'];
   readonly supervisorEffects: Host['supervisorEffects'];
   readonly #kind: Kind;
@@ -98,6 +99,8 @@ class ProcessHost implements Host {
     this.#silentServer = has.silentServer;
     this.#release = has.release;
     this.baseIds = has.claim.baseIds;
+    // Of other files than those that lie there: of none.
+    this.certificates = plan.bootstrap === 'outdated' ? 'digest-1' : null;
     this.#flags = { ...testFlags, ...(kind.obeys && { parentShutdownMs: standInParentShutdownMs }) };
     const mayPrepare = new Promise<void>((resolve) => {
       this.#prepared = resolve;
@@ -119,10 +122,11 @@ class ProcessHost implements Host {
         // A bootstrap is checked by a process of its own: only where that is to find something.
         binary: plan.bootstrap === 'good' ? '/bin/true' : binary,
         admins,
-        configPath: join(has.folder, 'etc'),
+        // A folder cannot be made where a device is: for root neither.
+        configPath: plan.bootstrap === 'unwritable' ? '/dev/null/etc' : join(has.folder, 'etc'),
         source: { bootstrap: (port) => this.#bootstrap(port) },
         discoveryAddress: undefined,
-        certificates: [],
+        certificates: plan.bootstrap === 'outdated' ? [has.folder] : [],
       }),
       process: envoyProcess({
         ...common,
@@ -159,6 +163,7 @@ class ProcessHost implements Host {
   waits(): void {}
 
   async end(name: string, how: End): Promise<void> {
+    if (how === 'after it took over') throw new NotShown('an Envoy that is nobody’s child takes over from nobody');
     if (this.#kind.obeys) return this.#orderEnd(name, how);
     if (how === 'as told' && !this.#isRunning(name)) return;
     const pid = await this.#pid(name);

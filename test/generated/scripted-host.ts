@@ -31,7 +31,11 @@ function open(plan: HostPlan): Host {
 
   const probe = (name: string): Promise<AnyActorRef> =>
     awaited('probe of that epoch', () => probes.get(name), patienceMs);
-  const end = (name: string, how: { code: number | null; signal: string | null }, refusedByParent = false): void => {
+  const end = (
+    name: string,
+    how: { code: number | null; signal: string | null; tookOverWithinMs?: number },
+    refusedByParent = false,
+  ): void => {
     const process = processes.get(name);
     if (process === undefined) throw new NotShown('there is no process of that epoch');
     report(process, { type: 'process.exited', ...how, lastWords: '', refusedByParent, outOfMemory: false });
@@ -59,12 +63,15 @@ function open(plan: HostPlan): Host {
   });
   return {
     baseIds,
+    certificates: null,
     epochEffects: {
       process,
       probe: probing,
       prepare: fromPromise<Prepared, PrepareOrder>(async () => {
         await mayPrepare;
         if (plan.bootstrap === 'refused') throw new Error('no such field: bogus');
+        if (plan.bootstrap === 'outdated') return { outdated: 'other certificates' };
+        if (plan.bootstrap === 'unwritable') return { unwritable: 'read-only file system' };
         if (plan.bootstrap === 'unreachable') return { unreachable: 'nobody listens' };
         return { configFile: 'envoy-rev0.json' };
       }),
@@ -85,8 +92,11 @@ function open(plan: HostPlan): Host {
     prepare: () => prepared(),
     live: async (name) => report(await probe(name), { type: 'probe.passed', timeToLiveMs: 300 }),
     waits: async (name) => report(await probe(name), { type: 'probe.waiting', reason: '503 INITIALIZING' }),
-    end: (name, how) =>
-      end(name, how === 'by a signal' ? { code: null, signal: 'SIGSEGV' } : { code: 0, signal: null }),
+    end: (name, how) => {
+      if (how === 'as told' || how === 'with code 0') return end(name, { code: 0, signal: null });
+      const takeOver = how === 'after it took over' ? { tookOverWithinMs: 300 } : {};
+      end(name, { code: null, signal: 'SIGSEGV', ...takeOver });
+    },
     attachChild: () => {},
     drain: (_, meets) => {
       drains = meets;

@@ -80,6 +80,10 @@ export class AgentWorld {
   rejectBootstrap: string | undefined;
   /** Why nobody accepts connections at the control plane's address. */
   unreachable: string | undefined;
+  /** What is wrong with the certificates that lie there now. */
+  outdated: string | undefined;
+  /** Why the bootstrap cannot be written. */
+  unwritable: string | undefined;
   drainAnswer: string | undefined;
   /** What a probe finds that is told to look. */
   onLook: 'live' | 'not live' | 'no answer' = 'not live';
@@ -325,9 +329,11 @@ export class AgentWorld {
           const { certificates, controlPlaneLimitMs, ...rest } = input;
           this.prepared.push(rest);
           if (this.looksAtCertificates && certificates !== null && certificates !== this.digest) {
-            throw new Error('the certificate files are not those that were found good');
+            return { outdated: 'the certificate files are not those that were found good' };
           }
           if (this.rejectBootstrap !== undefined) throw new Error(this.rejectBootstrap);
+          if (this.outdated !== undefined) return { outdated: this.outdated };
+          if (this.unwritable !== undefined) return { unwritable: this.unwritable };
           if (this.unreachable !== undefined && controlPlaneLimitMs !== null) return { unreachable: this.unreachable };
           return { configFile: `envoy-rev${input.epoch}.json` };
         }),

@@ -108,17 +108,17 @@ test('a file of the user’s own is used as it is', async () => {
 
 test('a directory that cannot be written is told with its name', async () => {
   const configPath = join(writeAdminOnlyBootstrap(folder(), 0), 'below-a-file');
-  await expect(prepare({ configPath }, { epoch: 0, validate: false })).rejects.toThrow(
-    `a folder cannot be written: ${configPath}/envoy-rev0.json: ENOTDIR: not a directory; name another folder with --configPath`,
-  );
+  expect(await prepare({ configPath }, { epoch: 0, validate: false })).toEqual({
+    unwritable: `a folder cannot be written: ${configPath}/envoy-rev0.json: ENOTDIR: not a directory; name another folder with --configPath`,
+  });
 });
 
 test('a full disk is told as such, and half a bootstrap is not left on it', async () => {
   const configPath = folder();
   symlinkSync('/dev/full', join(configPath, 'envoy-rev0.json.new'));
-  await expect(prepare({ configPath }, { epoch: 0, validate: false })).rejects.toThrow(
-    `a folder cannot be written: ${configPath}/envoy-rev0.json: ENOSPC: no space left on device; name another folder with --configPath`,
-  );
+  expect(await prepare({ configPath }, { epoch: 0, validate: false })).toEqual({
+    unwritable: `a folder cannot be written: ${configPath}/envoy-rev0.json: ENOSPC: no space left on device; name another folder with --configPath`,
+  });
   expect(readdirSync(configPath)).toEqual([]);
 });
 
@@ -132,9 +132,10 @@ test('a directory that has vanished is made again', async () => {
 
 test('where Envoy cannot be asked, its bootstrap is not called refused', async () => {
   const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
-  await expect(prepare({ scratch }, { epoch: 0, validate: true })).rejects.toThrow(
-    'a folder cannot be written: /dev/null/below: ENOTDIR: not a directory; name another folder with --runDir',
-  );
+  expect(await prepare({ scratch }, { epoch: 0, validate: true })).toEqual({
+    unwritable:
+      'a folder cannot be written: /dev/null/below: ENOTDIR: not a directory; name another folder with --runDir',
+  });
   const binary = join(folder(), 'envoy');
   writeFileSync(binary, '#!/bin/sh\nkill -9 $$\n', { mode: 0o700 });
   await expect(prepare({ binary }, { epoch: 0, validate: true })).rejects.toThrow(
@@ -167,13 +168,15 @@ test('a child is not started with other certificates than those that were found 
   const child = { epoch: 1, validate: false, certificates: digest };
   await expect(prepare({ certificates: [directory] }, child)).resolves.toBeDefined();
   writeFileSync(file, 'garbage');
-  await expect(prepare({ certificates: [directory] }, child)).rejects.toThrow(
-    `the certificate files are not those that were found good: ${directory}: ca.crt: holds neither`,
-  );
+  expect(await prepare({ certificates: [directory] }, child)).toEqual({
+    outdated: expect.stringContaining(
+      `the certificate files are not those that were found good: ${directory}: ca.crt: holds neither`,
+    ),
+  });
   writeFileSync(file, createAuthority().certificate);
-  await expect(prepare({ certificates: [directory] }, child)).rejects.toThrow(
-    'they have not been looked at yet, or Envoy refused them',
-  );
+  expect(await prepare({ certificates: [directory] }, child)).toEqual({
+    outdated: expect.stringContaining('they have not been looked at yet, or Envoy refused them'),
+  });
   // Nobody serves: whatever is there is better than nothing.
   await expect(prepare({ certificates: [directory] }, { epoch: 0, validate: false })).resolves.toBeDefined();
 });

@@ -32,11 +32,17 @@ export interface PrepareEnvironment {
 
 export function prepareEpoch(environment: PrepareEnvironment) {
   return fromPromise<Prepared, PrepareOrder>(async ({ input, signal }) => {
-    await requireCertificates(environment, input);
-    const configFile = await writeBootstrap(environment, input);
-    if (input.validate) await validateBootstrap(environment, configFile, signal);
-    const unreachable = await whyNotStarted(environment, input);
-    return unreachable === undefined ? { configFile } : { unreachable };
+    const outdated = await whyOutdated(environment, input);
+    if (outdated !== undefined) return { outdated };
+    try {
+      const configFile = await writeBootstrap(environment, input);
+      if (input.validate) await validateBootstrap(environment, configFile, signal);
+      const unreachable = await whyNotStarted(environment, input);
+      return unreachable === undefined ? { configFile } : { unreachable };
+    } catch (error) {
+      if (error instanceof ChartpilotError && error.code === 'FILE_UNWRITABLE') return { unwritable: error.message };
+      throw error;
+    }
   });
 }
 
@@ -44,12 +50,15 @@ export function prepareEpoch(environment: PrepareEnvironment) {
  * What was found good some time ago may have become something else since: the cert-watcher will tell what it is. Not asked of
  * an agent that could not read the files when it started.
  */
-async function requireCertificates(environment: PrepareEnvironment, { certificates }: PrepareOrder): Promise<void> {
-  if (certificates === null || certificates === '' || environment.certificates.length === 0) return;
+async function whyOutdated(
+  environment: PrepareEnvironment,
+  { certificates }: PrepareOrder,
+): Promise<string | undefined> {
+  if (certificates === null || certificates === '' || environment.certificates.length === 0) return undefined;
   const { digest, problems } = await digestDirectories(environment.certificates);
-  if (digest === certificates) return;
+  if (digest === certificates) return undefined;
   const what = problems.length === 0 ? 'they have not been looked at yet, or Envoy refused them' : problems.join('; ');
-  throw new ChartpilotError('CERTIFICATES_CHANGED', `${what}: Envoy is not restarted`);
+  return new ChartpilotError('CERTIFICATES_CHANGED', `${what}: Envoy is not restarted`).message;
 }
 
 /** Whole or not at all: another Envoy may read the file of the same name at this moment. */

@@ -129,6 +129,8 @@ const epochSamples: Samples = {
   outcomes: {
     prepare: [
       { output: { configFile: 'envoy-rev0.json' } },
+      { output: { outdated: 'the certificate files are not those that were found good' } },
+      { output: { unwritable: '/etc/istio/proxy: EROFS: read-only file system' } },
       { output: { unreachable: '127.0.0.1:15010 (connection refused)' } },
       { error: 'Envoy refuses envoy-rev0.json' },
     ],

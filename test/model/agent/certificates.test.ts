@@ -116,7 +116,7 @@ test('an ordered restart waits while what lies there was not found good: the Env
   await world.pass(60_000);
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.events('epoch.failed').at(-1)).toMatchObject({
-    during: 'preparing',
+    during: 'reading the certificates',
     reason: 'the certificate files are not those that were found good',
   });
   expect((await world.ask()).ready).toBe(true);

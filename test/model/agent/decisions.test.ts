@@ -168,6 +168,32 @@ describe('what came of it', () => {
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'control plane unreachable' });
   });
 
+  test('the certificates had changed meanwhile', async () => {
+    const world = await AgentWorld.serving();
+    world.outdated = 'the certificate files are not those that were found good';
+    await world.certificate('digest-1');
+    expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'certificates changed' });
+    expect(world.events('epoch.failed')).toMatchObject([
+      { during: 'reading the certificates', reason: 'the certificate files are not those that were found good' },
+    ]);
+    expect((await world.ask()).ready).toBe(true);
+  });
+
+  test('the folder of its bootstrap could not be written', async () => {
+    const world = await AgentWorld.serving();
+    world.unwritable = '/etc/istio/proxy: EROFS: read-only file system';
+    await world.certificate('digest-1');
+    expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'folder not writable' });
+    expect(world.events('epoch.failed')).toMatchObject([
+      { during: 'writing the bootstrap', reason: '/etc/istio/proxy: EROFS: read-only file system' },
+    ]);
+    expect((await world.ask()).ready).toBe(true);
+    world.unwritable = undefined;
+    await world.pass(200);
+    expect(lastDecided(world)).toMatchObject({ name: 'epoch-1', attempt: 2 });
+    expect(world.supervisorIs()).toEqual(['beside the serving epoch', 'starting']);
+  });
+
   test('the parent refused it', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
