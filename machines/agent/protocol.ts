@@ -194,6 +194,41 @@ export type EpochFailed = {
   refusedByParent: boolean;
 };
 
+// ---- supervisor ↔ restart: one Envoy on its way to live
+
+/** supervisor → restart. It was asked once more, and is not live. */
+export type ChildNotLive = { type: 'child.not-live' };
+/** supervisor → restart. Its process is gone, or nothing ends it. */
+export type ChildGone = { type: 'child.gone' };
+/** supervisor → restart. The epoch that served is gone. */
+export type ServingLost = { type: 'serving.lost' };
+/** supervisor → restart. Its parent is gone, and nobody else serves. */
+export type ParentLost = { type: 'parent.lost' };
+/** supervisor → restart. Its parent should have left long ago, and nobody else serves. */
+export type ParentOverdue = { type: 'parent.overdue' };
+/** supervisor → restart. `isOutdated`: other than what it was started for, and nobody would miss it. */
+export type WantedChanged = { type: 'wanted.changed'; isOutdated: boolean };
+/** restart → supervisor. Ask it once more whether it is live. */
+export type ChildLook = { type: 'child.look' };
+/** restart → supervisor. It is given up: end it. */
+export type ChildAbort = {
+  type: 'child.abort';
+  why: 'not live in time' | 'something newer is wanted' | 'its parent hangs' | 'its parent is gone';
+};
+
+// ---- supervisor ↔ shutdown: the end of every Envoy
+
+/** supervisor → shutdown. Who is left: `baseId` is that of the Envoy whose requests count. */
+export type EpochsChanged = { type: 'epochs.changed'; nothingToDrain: boolean; baseId: number };
+/** supervisor → shutdown. No more waiting for requests. */
+export type StopHurry = { type: 'stop.now' };
+/** shutdown → supervisor. What serves is to let its requests finish, what is not live yet is to go. */
+export type EpochsDrain = { type: 'epochs.drain' };
+/** shutdown → supervisor. SIGTERM to the newest epoch of each base id. */
+export type EpochsEnd = { type: 'epochs.end' };
+/** shutdown → supervisor. SIGKILL to whoever is left. */
+export type EpochsKill = { type: 'epochs.kill' };
+
 // ---- supervisor → status
 
 /** An epoch serves; its admin interface is that of its base id. */
@@ -296,6 +331,12 @@ export type EpochOrder =
   | EpochAbort
   | LogsReopen;
 
+/** What a supervisor tells the chart of a restart. */
+export type RestartFact = ChildNotLive | ChildGone | ServingLost | ParentLost | ParentOverdue | WantedChanged;
+
+/** What the charts of a restart and of the end ask their supervisor to do. */
+export type PhaseOrder = ChildLook | ChildAbort | EpochsDrain | EpochsEnd | EpochsKill;
+
 /** What a supervisor tells the status actor. */
 export type ServingReport = ServingBegan | ServingEnded | HandoverBegan | HandoverEnded;
 
@@ -325,7 +366,7 @@ export const seedMessages = [
   { row: '17', event: 'epoch.exited', from: 'epoch-N', to: 'supervisor', diagram: 'restart' },
   { row: '18', event: 'signal.received', from: 'agent/signals', to: 'agent', diagram: 'signals' },
   { row: '19', event: 'epoch.drain', from: 'supervisor', to: 'epoch-N', diagram: 'shutdown' },
-  { row: '20', event: 'timer terminationDrain', from: 'supervisor', to: 'supervisor', diagram: 'shutdown' },
+  { row: '20', event: 'timer terminationDrain', from: 'shutdown', to: 'shutdown', diagram: 'shutdown' },
   { row: '21', event: 'epoch.abort', from: 'supervisor', to: 'epoch-N', diagram: 'shutdown' },
   { row: '22', event: 'done', from: 'supervisor', to: 'agent', diagram: 'shutdown' },
 ] as const;

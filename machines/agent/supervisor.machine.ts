@@ -1,9 +1,28 @@
-import { and, type ErrorActorEvent } from 'xstate';
-import { newestOf, servingOf } from './epoch-record.ts';
-import { supervisorSetup } from './supervisor.setup.ts';
-import { servingLost, starting } from './supervisor.starting.ts';
+import { and, type ErrorActorEvent, not } from 'xstate';
+import { servingOf } from './epoch-record.ts';
+import { restartInputOf, shutdownInputOf, supervisorSetup } from './supervisor.setup.ts';
 
 export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor.setup.ts';
+
+/** The epoch that served is gone. */
+const servingLost = [
+  'forgiveTries',
+  'countFailure',
+  'noteEnd',
+  'forgetEpoch',
+  { type: 'tellNotServing', params: { reason: 'Envoy ended' } },
+] as const;
+
+/** Its parent goes on serving. */
+const newcomerLost = ['countFailure', 'forgetEpoch', 'tellHandoverEnded'] as const;
+
+const childGone = { type: 'tellRestart', params: { fact: 'child.gone' } } as const;
+const parentLost = [
+  'reportRestart',
+  'countFailure',
+  'forgetEpoch',
+  { type: 'tellRestart', params: { fact: 'parent.lost' } },
+] as const;
 
 /**
  * Owns what should run (*desired*), what runs (*epochs*) and when to act next. A restart is decided in `deciding`.
@@ -22,7 +41,6 @@ export const supervisorMachine = supervisorSetup.createMachine({
     provenDigest: '',
     reason: 'first start',
     restart: undefined,
-    miscounts: 0,
     calledOff: 0,
   }),
   invoke: { id: 'start-limiter', src: 'startLimiter', input: ({ context }) => context.settings.starts },
@@ -66,7 +84,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
       initial: 'deciding',
       on: {
         'supervisor.stop': 'stopping',
-        'supervisor.stop-now': 'stopping.killing',
+        'supervisor.stop-now': 'stopping',
         // One slot for triggers: the newest wins, and it is looked at when the state at hand is over.
         'config.changed': [{ guard: 'isNews', actions: ['desire', 'renewBudget'] }, {}],
         'supervisor.restart': { actions: ['demandRestart', 'renewBudget'] },
@@ -132,11 +150,14 @@ export const supervisorMachine = supervisorSetup.createMachine({
           description: 'Starts are paced.',
           entry: 'requestStart',
           on: {
-            'start.granted': { target: 'starting', actions: 'startEpoch' },
+            'start.granted': [
+              { guard: 'someEpochServes', target: 'restarting', actions: ['startEpoch', 'tellHandover'] },
+              { target: 'restarting', actions: 'startEpoch' },
+            ],
             // Its base id may have been the one to start with.
             'epoch.unkillable': { target: 'deciding', actions: ['withdrawRequest', 'giveUpProcess'] },
             'supervisor.stop': { target: '#supervisor.stopping', actions: 'withdrawRequest' },
-            'supervisor.stop-now': { target: '#supervisor.stopping.killing', actions: 'withdrawRequest' },
+            'supervisor.stop-now': { target: '#supervisor.stopping', actions: 'withdrawRequest' },
             'epoch.failed': [
               {
                 guard: 'ofServing',
@@ -147,45 +168,90 @@ export const supervisorMachine = supervisorSetup.createMachine({
             ],
           },
         },
-        starting,
-        aborting: {
-          tags: 'aborting',
-          meta: { waitsFor: 'its exit, or its report that SIGKILL does not end it: 10 s at most' },
-          description: 'A child that will not become live is being killed.',
-          entry: 'abortNewest',
-          on: {
-            'epoch.exited': [
-              { guard: 'ofNewest', target: 'backing off', actions: ['forgetEpoch', 'tellHandoverEnded'] },
-              { actions: 'forgetEpoch' },
-            ],
-            'epoch.failed': [
-              { guard: 'ofNewest', target: 'backing off', actions: ['forgetEpoch', 'tellHandoverEnded'] },
-              { guard: 'ofServing', actions: servingLost },
-              { actions: 'forgetEpoch' },
-            ],
-            'epoch.unkillable': [
-              { guard: 'ofNewest', target: 'backing off', actions: ['giveUpProcess', 'tellHandoverEnded'] },
-              { actions: 'giveUpProcess' },
+        restarting: {
+          meta: { waitsFor: 'what comes of it: live, or its end; the chart of the restart has the limits' },
+          description: 'An Envoy is on its way to live, or is being ended because it will not be.',
+          invoke: {
+            id: 'restart',
+            src: 'restart',
+            input: ({ context }) => restartInputOf(context),
+            onDone: [
+              {
+                guard: { type: 'wasCalledOff', params: ({ event }) => event.output },
+                target: 'deciding',
+              },
+              { target: 'backing off', actions: 'tellHandoverEnded' },
             ],
           },
-        },
-        'calling off': {
-          tags: 'aborting',
-          meta: { waitsFor: 'its exit, or its report that SIGKILL does not end it: 10 s at most' },
-          description: 'What it was started with is no longer wanted, and nobody needs it: it is being killed.',
-          entry: ['abortNewest', 'countCalledOff'],
+          exit: 'reportRestart',
           on: {
+            'config.changed': [{ guard: 'isNews', actions: ['desire', 'renewBudget', 'tellWhatIsWanted'] }, {}],
+            'supervisor.restart': { actions: ['demandRestart', 'renewBudget', 'tellWhatIsWanted'] },
+            'child.look': { actions: 'lookOnceMore' },
+            'child.abort': [
+              { guard: 'isTooLate', actions: ['reportRestart', 'countStartLimit', 'abortNewest'] },
+              { guard: 'isNoLongerWanted', actions: ['reportRestart', 'abortNewest', 'countCalledOff'] },
+              // Both go: neither may live on without the other.
+              { guard: 'hasParentThatHangs', actions: ['reportRestart', 'abortParentOfNewest', 'abortNewest'] },
+              { actions: 'abortNewest' },
+            ],
+            // Told for people: they are in the trace, and so in the log.
+            'epoch.started': {},
+            'epoch.waiting': {},
+            'epoch.not-live': [
+              {
+                guard: and(['isUnderWay', 'ofNewest']),
+                actions: { type: 'tellRestart', params: { fact: 'child.not-live' } },
+              },
+              {},
+            ],
+            'epoch.live': {
+              guard: and(['isUnderWay', 'ofNewest']),
+              target: 'deciding',
+              actions: ['supersedeOthers', 'markLive', 'tellServing'],
+            },
+            'epoch.overdue': [
+              { guard: 'isLastHope', actions: { type: 'tellRestart', params: { fact: 'parent.overdue' } } },
+              { actions: 'abortOverdue' },
+            ],
+            'epoch.unkillable': [
+              { guard: 'ofGivenUp', actions: ['giveUpProcess', childGone] },
+              { actions: 'giveUpProcess' },
+            ],
             'epoch.exited': [
-              { guard: 'ofNewest', target: 'deciding', actions: 'forgetEpoch' },
+              { guard: 'ofGivenUp', actions: ['forgetEpoch', childGone] },
+              { guard: 'isLastHope', actions: parentLost },
               { actions: 'forgetEpoch' },
             ],
             'epoch.failed': [
-              { guard: 'ofNewest', target: 'deciding', actions: 'forgetEpoch' },
-              { actions: 'forgetEpoch' },
-            ],
-            'epoch.unkillable': [
-              { guard: 'ofNewest', target: 'deciding', actions: 'giveUpProcess' },
-              { actions: 'giveUpProcess' },
+              { guard: 'ofGivenUp', actions: ['forgetEpoch', childGone] },
+              {
+                guard: and(['ofNewest', 'someEpochServes', 'takesNoChild', 'hadProcess']),
+                target: 'recycling',
+                actions: newcomerLost,
+              },
+              {
+                guard: and(['ofNewest', 'someEpochServes', 'refusedByParent', 'repairWasTried']),
+                target: 'backing off',
+                actions: [...newcomerLost, 'giveUpHotRestart'],
+              },
+              {
+                guard: and(['ofNewest', 'someEpochServes', 'refusedByParent']),
+                target: 'repairing',
+                actions: newcomerLost,
+              },
+              { guard: and(['ofNewest', 'someEpochServes']), target: 'backing off', actions: newcomerLost },
+              { guard: 'ofNewest', target: 'backing off', actions: ['countFailure', 'forgetEpoch'] },
+              {
+                guard: and(['ofServing', 'newestNeedsNobody']),
+                actions: [...servingLost, { type: 'tellRestart', params: { fact: 'serving.lost' } }],
+              },
+              {
+                guard: 'ofServing',
+                actions: ['reportRestart', ...servingLost, { type: 'tellRestart', params: { fact: 'serving.lost' } }],
+              },
+              { guard: 'isLastHope', actions: parentLost },
+              { guard: not('isUnderWay'), actions: 'forgetEpoch' },
             ],
           },
         },
@@ -267,69 +333,23 @@ export const supervisorMachine = supervisorSetup.createMachine({
     },
     stopping: {
       tags: 'stopping',
+      meta: { waitsFor: 'the exit of every Envoy; the chart of the shutdown has the limits' },
       description: 'Told to end: drain, end the newest epoch, and wait until every process is gone.',
-      initial: 'draining',
-      states: {
-        draining: {
-          tags: 'draining',
-          description: 'Requests finish; no new Envoy is started.',
-          entry: 'drainServing',
-          always: { guard: 'nothingToDrain', target: 'ending' },
-          initial: 'choosing',
-          states: {
-            choosing: {
-              always: [{ guard: 'waitsForRequests', target: 'for a while at least' }, { target: 'for a fixed time' }],
-            },
-            'for a fixed time': { after: { terminationDrain: '#supervisor.stopping.ending' } },
-            'for a while at least': {
-              description: 'Who was not told yet that this proxy leaves may still send something.',
-              after: { minimumDrain: 'counting' },
-            },
-            counting: {
-              meta: { waitsFor: 'the answer of the admin interface: 5 s at most' },
-              description: 'Requests in flight decide, not connections: idle ones may stay open for hours.',
-              invoke: {
-                id: 'count',
-                src: 'countRequests',
-                // A child that was killed when the drain began may not be gone yet.
-                input: ({ context }) => ({
-                  baseId: (servingOf(context.epochs) ?? newestOf(context.epochs))?.baseId ?? 0,
-                }),
-                onDone: [
-                  {
-                    guard: { type: 'nothingInFlight', params: ({ event }) => ({ requests: event.output }) },
-                    target: '#supervisor.stopping.ending',
-                  },
-                  { target: 'until requests are over', actions: 'forgetMiscounts' },
-                ],
-                onError: [
-                  { guard: 'miscountedTooOften', target: '#supervisor.stopping.ending' },
-                  { target: 'until requests are over', actions: 'countMiscount' },
-                ],
-              },
-            },
-            'until requests are over': { after: { idlePoll: 'counting' } },
-          },
-        },
-        ending: {
-          tags: 'ending',
-          description: 'SIGTERM to the newest epoch of each base id; it takes its parent along.',
-          entry: 'terminateAll',
-          after: { stopLimit: 'killing' },
-        },
-        killing: {
-          tags: 'killing',
-          description: 'SIGKILL to whatever is left.',
-          entry: 'abortAll',
-          after: { reapLimit: '#supervisor.stopped' },
-        },
+      invoke: {
+        id: 'shutdown',
+        src: 'shutdown',
+        input: ({ context, event }) => shutdownInputOf(context, event.type === 'supervisor.stop-now'),
+        onDone: 'stopped',
       },
       always: { guard: 'noEpochLeft', target: 'stopped' },
       on: {
-        'epoch.exited': { actions: 'forgetEpoch' },
-        'epoch.failed': { actions: 'forgetEpoch' },
-        'epoch.unkillable': { actions: 'giveUpProcess' },
-        'supervisor.stop-now': '.killing',
+        'epochs.drain': { actions: 'drainServing' },
+        'epochs.end': { actions: 'terminateAll' },
+        'epochs.kill': { actions: 'abortAll' },
+        'supervisor.stop-now': { actions: 'hurry' },
+        'epoch.exited': { actions: ['forgetEpoch', 'tellWhoIsLeft'] },
+        'epoch.failed': { actions: ['forgetEpoch', 'tellWhoIsLeft'] },
+        'epoch.unkillable': { actions: ['giveUpProcess', 'tellWhoIsLeft'] },
         // Told for people.
         'epoch.drained': {},
         'epoch.drain-failed': {},

@@ -21,8 +21,10 @@ import type {
   EpochFailed,
   EpochReport,
   LogsReopen,
+  PhaseOrder,
   RestartDecided,
   RestartEnded,
+  RestartFact,
   RestartOutcome,
   RestartReason,
   ServingReport,
@@ -32,7 +34,9 @@ import type {
   SupervisorStop,
   SupervisorStopNow,
 } from './protocol.ts';
+import { type RestartInput, type RestartOutput, restartMachine } from './restart.machine.ts';
 import type { AgentSettings } from './settings.ts';
+import { type ShutdownInput, shutdownMachine } from './shutdown.machine.ts';
 import { startLimiterMachine } from './start-limiter.machine.ts';
 
 export interface SupervisorInput {
@@ -55,8 +59,6 @@ export interface SupervisorContext extends SupervisorInput {
   restart: Omit<RestartDecided, 'type'> | undefined;
   /** Starts that were called off since an Envoy was live, because what was wanted had changed. */
   calledOff: number;
-  /** Tries to count requests in flight that failed one after the other. */
-  miscounts: number;
   /** Digest of the last configuration that an Envoy went live with: it need not be checked again before a cold start. */
   provenDigest: string;
 }
@@ -74,19 +76,13 @@ export type SupervisorTag =
   | 'settled'
   | 'waiting for the parent'
   | 'waiting for a start'
-  | 'starting'
-  | 'beside the serving epoch'
-  | 'with nobody serving'
-  | 'outdated'
-  | 'aborting'
   | 'repairing'
   | 'restarting in full'
+  | 'draining'
+  | 'killing'
   | 'backing off'
   | 'given up'
-  | 'stopping'
-  | 'draining'
-  | 'ending'
-  | 'killing';
+  | 'stopping';
 
 type SupervisorEvent =
   | SupervisorStart
@@ -97,22 +93,16 @@ type SupervisorEvent =
   | ConfigChanged
   | ConfigRejected
   | StartGranted
+  | PhaseOrder
   | EpochReport;
 
 /** A doomed child has this long before its main thread blocks on its dead parent (spec/envoy-hot-restart.md fact 4). */
 const longestRecyclingDrainMs = 4_500;
 /** Blocked, its workers serve on for 10 s, then it aborts. It is killed before that. */
 const longestDoomedLingerMs = 8_500;
-/** spec/agent.md §2.5. */
-const idlePollMs = 1_000;
-const miscountsAllowed = 4;
-/** How long the operating system may take to reap a killed process. */
-const reapLimitMs = 10_000;
 const attemptsKept = 20;
 /** A repair writes 8 bytes, and asks Envoy's binary for its version first. */
 const repairLimitMs = 20_000;
-/** An Envoy is asked once more: it answers within milliseconds, or its main thread is busy with something else. */
-const lookLimitMs = 1_000;
 /** An Envoy that has all that it waits for is live in a third of this (spec/envoy-hot-restart.md §1). */
 const firstPatienceMs = 5_000;
 
@@ -130,9 +120,37 @@ const baseIdLeft = (context: SupervisorContext): number | undefined =>
   baseIdOfNext(context.epochs, context.baseIds, mustBeReplaced(context));
 
 /** What the newest epoch was started for is what is wanted now. */
-const isCurrent = ({ epochs, desired }: SupervisorContext, digest = desired.digest): boolean => {
+const isCurrent = ({ epochs, desired }: SupervisorContext): boolean => {
   const newest = newestOf(epochs);
-  return newest?.digest === digest && newest.orders === desired.orders;
+  return newest?.digest === desired.digest && newest.orders === desired.orders;
+};
+
+/** Another start would be for something newer, and nobody would miss this one. */
+const isOutdated = (context: SupervisorContext): boolean =>
+  newestOf(context.epochs)?.epoch === 0 && !isCurrent(context);
+
+export const restartInputOf = (context: SupervisorContext): RestartInput => {
+  const { epochs, settings, calledOff } = context;
+  return {
+    beside: servingOf(epochs) !== undefined,
+    needsNobody: newestOf(epochs)?.epoch === 0,
+    isOutdated: isOutdated(context),
+    startLimitMs: settings.startLimitMs,
+    // Longer each time: where news never cease, an Envoy that is slow to start becomes live at last.
+    patienceMs: Math.min(settings.retry.maxDelayMs, firstPatienceMs * 2 ** calledOff),
+  };
+};
+
+const leftOf = ({ epochs }: SupervisorContext): Pick<ShutdownInput, 'nothingToDrain' | 'baseId'> => ({
+  nothingToDrain: epochs.filter(isOfUse).every((e) => e.phase === 'starting'),
+  // A child that was killed when the drain began may not be gone yet.
+  baseId: (servingOf(epochs) ?? newestOf(epochs))?.baseId ?? 0,
+});
+
+export const shutdownInputOf = (context: SupervisorContext, now: boolean): ShutdownInput => {
+  const { exitOnZeroActiveConnections, terminationDrainMs, minimumDrainMs, stopLimitMs } = context.settings;
+  const waitsForRequests = exitOnZeroActiveConnections;
+  return { ...leftOf(context), now, waitsForRequests, terminationDrainMs, minimumDrainMs, stopLimitMs };
 };
 
 const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEvent, { name: string }> => 'name' in event;
@@ -151,26 +169,17 @@ export const supervisorSetup = setup({
     startLimiter: startLimiterMachine,
     /** Clears the mark of an initializing epoch from shared memory while there is none. Rejects where that is not safe. */
     repair: promiseEffect<void, { baseId: number }>('repair'),
-    /** Counts the requests in flight of the Envoy with that base id; -1 where Envoy does not say. Rejects without an answer. */
-    countRequests: promiseEffect<number, { baseId: number }>('countRequests'),
+    restart: restartMachine,
+    shutdown: shutdownMachine,
   },
   delays: {
-    startLimit: ({ context }) => context.settings.startLimitMs,
     backoff: ({ context }) => {
       const { firstDelayMs, maxDelayMs } = context.settings.retry;
       return Math.min(maxDelayMs, firstDelayMs * 2 ** Math.max(0, context.failures - 1));
     },
     recyclingDrain: ({ context }) => Math.min(longestRecyclingDrainMs, context.settings.terminationDrainMs),
-    terminationDrain: ({ context }) => context.settings.terminationDrainMs,
     healthy: ({ context }) => context.settings.healthyMs,
-    minimumDrain: ({ context }) => context.settings.minimumDrainMs,
-    idlePoll: idlePollMs,
-    stopLimit: ({ context }) => context.settings.stopLimitMs,
-    reapLimit: reapLimitMs,
     repairLimit: repairLimitMs,
-    lookLimit: lookLimitMs,
-    /** Longer each time: where news never cease, an Envoy that is slow to start becomes live at last. */
-    patience: ({ context }) => Math.min(context.settings.retry.maxDelayMs, firstPatienceMs * 2 ** context.calledOff),
   },
   guards: {
     isNews: ({ context, event }) => event.type === 'config.changed' && event.digest !== context.desired.digest,
@@ -182,20 +191,26 @@ export const supervisorSetup = setup({
       newestOf(context.epochs)?.phase === 'live' && context.epochs.filter(isOfUse).length > 1,
     someEpochServes: ({ context }) => servingOf(context.epochs) !== undefined,
     noEpochLeft: ({ context }) => !context.epochs.some(isOfUse),
-    nothingToDrain: ({ context }) => context.epochs.filter(isOfUse).every((e) => e.phase === 'starting'),
-    waitsForRequests: ({ context }) => context.settings.exitOnZeroActiveConnections,
     lastEpochLeaves: ({ context, event }) => isNamed(event) && !without(context.epochs, event).some(isOfUse),
     ofNewest: ({ context, event }) => isNamed(event) && event.name === newestOf(context.epochs)?.name,
     ofServing: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
     ofParentOfServing: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
-    ofParentOfNewest: ({ context, event }) =>
-      isNamed(event) && parentOf(context.epochs, newestOf(context.epochs))?.name === event.name,
+    /** The start has not been told as over: the newcomer may still become live. */
+    isUnderWay: ({ context }) => context.restart !== undefined,
+    ofGivenUp: ({ context, event }) =>
+      context.restart === undefined && isNamed(event) && event.name === newestOf(context.epochs)?.name,
+    /** Of the parent of a newcomer that needs it: nobody serves. */
+    isLastHope: ({ context, event }) =>
+      context.restart !== undefined &&
+      servingOf(context.epochs) === undefined &&
+      isNamed(event) &&
+      parentOf(context.epochs, newestOf(context.epochs))?.name === event.name,
+    isTooLate: ({ event }) => event.type === 'child.abort' && event.why === 'not live in time',
+    isNoLongerWanted: ({ event }) => event.type === 'child.abort' && event.why === 'something newer is wanted',
+    hasParentThatHangs: ({ event }) => event.type === 'child.abort' && event.why === 'its parent hangs',
+    wasCalledOff: (_, { end }: RestartOutput) => end === 'called off',
     newestNeedsNobody: ({ context }) => newestOf(context.epochs)?.epoch === 0,
-    /** Another start would be for something newer, and nobody would miss this one. */
-    newestIsOutdated: ({ context }) => newestOf(context.epochs)?.epoch === 0 && !isCurrent(context),
-    /** What is wanted now is what the newest epoch was started for, after all. */
-    bringsBack: ({ context, event }) => event.type === 'config.changed' && isCurrent(context, event.digest),
     /** Its parent drains, so a new child finds all that it needs, and until then connections are refused. */
     leavesParentBehind: ({ context }) =>
       context.settings.restartPolicy === 'retry' &&
@@ -218,8 +233,6 @@ export const supervisorSetup = setup({
     /** No process to be had says nothing of base ids. */
     hadProcess: ({ event }) => event.type === 'epoch.failed' && event.during === 'initializing',
     repairWasTried: ({ context }) => context.remedy !== 'none',
-    nothingInFlight: (_, params: { requests: number }) => params.requests <= 0,
-    miscountedTooOften: ({ context }) => context.miscounts >= miscountsAllowed,
   },
   actions: {
     desire: assign({
@@ -343,6 +356,15 @@ export const supervisorSetup = setup({
       enqueue.stopChild(event.name);
       enqueue.assign({ epochs: without(context.epochs, event) });
     }),
+    tellRestart: sendTo('restart', (_, { fact }: { fact: Exclude<RestartFact['type'], 'wanted.changed'> }) => ({
+      type: fact,
+    })),
+    tellWhatIsWanted: sendTo(
+      'restart',
+      ({ context }): RestartFact => ({ type: 'wanted.changed', isOutdated: isOutdated(context) }),
+    ),
+    tellWhoIsLeft: sendTo('shutdown', ({ context }) => ({ type: 'epochs.changed' as const, ...leftOf(context) })),
+    hurry: sendTo('shutdown', { type: 'stop.now' }),
     abortNewest: enqueueActions(({ context, enqueue }) => {
       const newest = newestOf(context.epochs);
       if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });
@@ -399,8 +421,6 @@ export const supervisorSetup = setup({
       ({ system }) => system.get('status'),
       (): ServingReport => ({ type: 'handover.ended' }),
     ),
-    countMiscount: assign({ miscounts: ({ context }) => context.miscounts + 1 }),
-    forgetMiscounts: assign({ miscounts: 0 }),
   },
 });
 

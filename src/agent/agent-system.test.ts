@@ -198,7 +198,7 @@ test('two signals end the agent at once, however long it was to drain', async ()
   const agent = await startAgent({ flags: ['--terminationDrainDuration', '60s'] });
   await until('the agent is ready', () => agent.ready());
   agent.process.kill('SIGINT');
-  await until('it drains', () => agent.output().includes('stopping.draining'));
+  await until('it drains', () => agent.output().includes('shutdown: draining'));
   agent.process.kill('SIGINT');
   expect(await agent.exit()).toEqual({ code: 0, signal: null });
   expect(sharedMemory(agent)).toEqual([]);

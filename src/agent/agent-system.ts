@@ -7,6 +7,7 @@ import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machi
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
+import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
@@ -184,7 +185,9 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
         actors: {
           epoch: epochWithEffects(program, net.table, admins, { guard, scratch: scratchFolders(runDir, config) }),
           repair: repairSharedMemory({ binary: program.binary }),
-          countRequests: countRequests({ admins, ownPorts: [envoyStatusPort, envoyPrometheusPort] }),
+          shutdown: shutdownMachine.provide({
+            actors: { countRequests: countRequests({ admins, ownPorts: [envoyStatusPort, envoyPrometheusPort] }) },
+          }),
         },
       }),
       certWatcher: certWatcherMachine.provide({

@@ -1,6 +1,7 @@
 /** Where a session's Envoys are: scripted, or processes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import type { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import type { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { NotShown } from './driver.ts';
 
@@ -10,6 +11,7 @@ type EffectsOf<Machine> = Machine extends { provide(implementations: { actors?: 
 
 export type EpochEffects = EffectsOf<typeof epochMachine>;
 export type SupervisorEffects = EffectsOf<typeof supervisorMachine>;
+export type ShutdownEffects = EffectsOf<typeof shutdownMachine>;
 
 /** It goes the way it was sent, or by itself: with code 0, or by a signal of its own; that one also after it took over unseen. */
 export type End = 'as told' | 'with code 0' | 'by a signal' | 'after it took over';
@@ -36,6 +38,7 @@ export interface Host {
   readonly certificates: string | null;
   readonly epochEffects: EpochEffects;
   readonly supervisorEffects: SupervisorEffects;
+  readonly shutdownEffects: ShutdownEffects;
   /** Lets what is held before there is a process go on. */
   prepare(): void | Promise<void>;
   /** Epochs are known by their actors' names. */

@@ -51,6 +51,7 @@ class ProcessHost implements Host {
   readonly certificates: string | null;
   readonly epochEffects: Host['epochEffects'];
   readonly supervisorEffects: Host['supervisorEffects'];
+  readonly shutdownEffects: Host['shutdownEffects'];
   readonly #kind: Kind;
   readonly #plan: HostPlan;
   readonly #control: Control | undefined;
@@ -147,8 +148,8 @@ class ProcessHost implements Host {
     };
     this.supervisorEffects = {
       repair: repairSharedMemory({ binary }),
-      countRequests: countRequests({ admins, ownPorts: [] }),
     };
+    this.shutdownEffects = { countRequests: countRequests({ admins, ownPorts: [] }) };
   }
 
   prepare(): void {

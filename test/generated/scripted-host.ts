@@ -84,6 +84,8 @@ function open(plan: HostPlan): Host {
       repair: fromPromise<void, { baseId: number }>(async () => {
         if (!repairable) throw new Error('its layout is not known');
       }),
+    },
+    shutdownEffects: {
       countRequests: fromPromise<number, { baseId: number }>(async () => {
         if (inFlight === undefined) throw new Error('no answer');
         return inFlight;

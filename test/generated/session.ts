@@ -1,4 +1,5 @@
 /** Takes the steps of a test on a machine that runs in company. */
+import { isDeepStrictEqual } from 'node:util';
 import { type AnyActorRef, type AnyStateMachine, setup } from 'xstate';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
@@ -118,9 +119,10 @@ function isStep(step: Step, { type, event }: Occurrence): boolean {
 
 /** What decides what the supervisor does about a failure. */
 function tellsTheSame(step: Step, { event }: Occurrence): boolean {
-  return (
-    step.kind !== 'event' || step.event.type !== 'epoch.failed' || step.event.refusedByParent === event?.refusedByParent
-  );
+  if (step.kind === 'done') return step.output === undefined || isDeepStrictEqual(step.output, event?.output);
+  if (step.kind !== 'event') return true;
+  if (step.event.type === 'child.abort') return step.event.why === event?.why;
+  return step.event.type !== 'epoch.failed' || step.event.refusedByParent === event?.refusedByParent;
 }
 
 const nothingCame = (step: Step): NotShown => new NotShown(`nothing brings ${wordsOfStep(step)}`);

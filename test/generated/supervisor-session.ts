@@ -1,5 +1,6 @@
 /** The supervisor's machine in company: its epochs are real machines, their effects a host's; the others' messages are sent. */
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import type { SupervisorContext, SupervisorInput } from '../../machines/agent/supervisor.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
@@ -22,6 +23,7 @@ export function supervisorDriver(kind: HostKind, cannot: (test: GeneratedTest) =
       const machine = supervisorMachine.provide({
         actors: {
           ...host.supervisorEffects,
+          shutdown: shutdownMachine.provide({ actors: host.shutdownEffects }),
           epoch: epochMachine.provide({ actors: host.epochEffects }),
         },
       });
@@ -68,11 +70,10 @@ function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
     const repair = rest.find((step) => 'effect' in step && step.effect === 'repair');
     await host.refuseNext(serving, repair?.kind !== 'error');
   };
-  /** What a count of requests will find, said before it is asked. */
-  const count = async ([next]: readonly Step[]): Promise<void> => {
-    const serving = context().epochs.findLast(({ phase }) => phase === 'live')?.name;
-    if (next === undefined || !('effect' in next) || next.effect !== 'count' || serving === undefined) return;
-    await host.requests(serving, next.kind === 'done' ? (next.output as number) : undefined);
+  /** A restart that was given up is over when its Envoy is gone. */
+  const endNewest = async (): Promise<void> => {
+    const newest = context().epochs.at(-1);
+    if (newest !== undefined) await host.end(newest.name, 'as told');
   };
   const aboutEpoch = async ({ event }: EpochEvent): Promise<void> => {
     const name = event.name as string;
@@ -95,18 +96,27 @@ function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
   };
   return {
     async bring(step, rest) {
-      await count(rest);
       if (step.kind === 'delay') return company.pass(step.ms);
+      if (step.kind === 'done' && step.effect === 'restart') return endNewest();
       if (step.kind !== 'event') return;
       const { type } = step.event;
       if (type === 'start.granted') return;
+      // The charts of a restart and of the end ask for it in their own time.
+      if (/^(child|epochs)\./.test(type)) {
+        await company.pass(2 * healthyMs);
+        // One more look comes before an abort, an order to end before a kill.
+        if (type === 'child.abort' || type === 'epochs.kill') await company.pass(2 * healthyMs);
+        return;
+      }
       if (type.startsWith('epoch.')) return aboutEpoch(step);
       if (rest[0] !== undefined && stepLabel(rest[0]) === 'start.granted') await fate(rest);
       company.machine.send(step.event);
     },
     // What epochs tell beside what the test is about, and the end of their machines.
-    ignores: ({ type }) =>
-      /^epoch\.(started|waiting|drained|drain-failed)$/.test(type) ||
+    ignores: ({ type }, step) =>
+      (type === 'epoch.exited' && step.kind === 'done') ||
+      /^(epoch\.(started|waiting|drained|drain-failed|not-live)|child\.look|epochs\.(drain|end|kill))$/.test(type) ||
+      /^xstate\.done\.actor\.(restart|shutdown)$/.test(type) ||
       /^xstate\.(done|snapshot)\.actor\.epoch-/.test(type),
   };
 }

@@ -7,6 +7,8 @@ import { assign, enqueueActions, sendParent, sendTo } from 'xstate';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { newestOf } from '../../machines/agent/epoch-record.ts';
+import { restartMachine } from '../../machines/agent/restart.machine.ts';
+import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
@@ -134,10 +136,10 @@ test.each([
     'a stop during a restart in full',
     'prepared:0 hup admin:0 live:0 seen:0 prepared:1 crash:1 tick:start-limiter.refill tick:supervisor.backoff prepared:1 exit:1 term',
   ],
-  ['a crash during the drain of a stop', `${handedOver} term crash:1 ${refills} tick:supervisor.terminationDrain`],
+  ['a crash during the drain of a stop', `${handedOver} term crash:1 ${refills} tick:shutdown.terminationDrain`],
   [
     'a parent that hangs when its child has ended',
-    `${handedOver} term ${refills} tick:supervisor.terminationDrain hang:0 exit:1 tick:epoch-0.parentOverdue`,
+    `${handedOver} term ${refills} tick:shutdown.terminationDrain hang:0 exit:1 tick:epoch-0.parentOverdue`,
   ],
   [
     'a parent that is overdue while a second child takes over',
@@ -288,7 +290,7 @@ const broken: Record<string, Broken> = {
     finds: nobodyLeftBehind,
     within: bounds(0, 0, 2),
     machines: {
-      ...supervisor({ delays: { reapLimit: 0 } }),
+      machines: { shutdown: shutdownMachine.provide({ delays: { reapLimit: 0 } }) },
       change: (agent) =>
         agent.provide({
           actors: { releaseBaseIds: scriptedPromise(({ self }) => settle(self, { value: undefined })) },
@@ -367,7 +369,11 @@ describe('caught by a shortest run:', () => {
   test.each<[string, Broken['machines'], Bounds, string]>([
     [
       'C14: a supervisor to which news are no reason to replace an Envoy that nobody needs',
-      supervisor({ guards: { newestIsOutdated: () => false } }),
+      {
+        machines: {
+          restart: restartMachine.provide({ guards: { isOutdated: () => false, becomesOutdated: () => false } }),
+        },
+      },
       bounds(1, 1, 0),
       'starve:0',
     ],

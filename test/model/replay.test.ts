@@ -93,7 +93,7 @@ describe('a supervisor that skips an epoch number', () => {
       /^departure 1 of \d+: record \d+ came out of order \(machines\/agent\/sequences\/numbers\.mmd:/m,
     );
     expect(text).toMatch(
-      /supervisor → epoch-3: spawn\n +► record \d+ at 25506 ms: supervisor → agent: restart\.decided/,
+      /supervisor → epoch-3: spawn\n +record \d+ at 25506 ms: supervisor → restart: spawn\n +► record \d+ at 25506 ms: supervisor → agent: restart\.decided/,
     );
     expect(text).toMatch(/allowed next:\n +► \d+: supervisor->>child: spawn {3}\(supervisor → epoch-2: spawn\)/);
   });

@@ -2,12 +2,13 @@
  * The agent's real statecharts with scripted effects, under a virtual clock. A test plays the operating system: it says
  * when a file changes, when an Envoy is live, and how it ends.
  */
-import { type Actor, type AnyEventObject, fromCallback, fromPromise } from 'xstate';
+import { type Actor, type AnyEventObject, type AnyStateMachine, fromCallback, fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/cert-watcher.machine.ts';
 import { epochMachine, type Prepared, type PrepareOrder } from '../../machines/agent/epoch.machine.ts';
 import type { EnvoyAnswered, EnvoyAsk, ProbeLook, ProcessSignal, Signal } from '../../machines/agent/protocol.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
+import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
@@ -236,7 +237,10 @@ export class AgentWorld {
   /** What the supervisor is at, by the tags of its states; `gone` when it has ended. */
   supervisorIs(): string[] {
     const supervisor = this.#snapshot('supervisor');
-    return supervisor === undefined ? ['gone'] : [...supervisor.tags].sort();
+    if (supervisor === undefined) return ['gone'];
+    const { restart, shutdown } = supervisor.children as Record<string, Actor<AnyStateMachine> | undefined>;
+    const charts = [supervisor, ...[restart, shutdown].flatMap((child) => child?.getSnapshot() ?? [])];
+    return charts.flatMap(({ tags }) => [...tags] as string[]).sort();
   }
 
   /** Names of the epochs that are actors: also of those that are over, until they are forgotten. */
@@ -409,10 +413,14 @@ export class AgentWorld {
               if (this.repairAnswer !== undefined) throw new Error(this.repairAnswer);
               this.repaired.push(input.baseId);
             }),
-            countRequests: fromPromise<number, { baseId: number }>(async ({ input }) => {
-              this.counted.push(input.baseId);
-              if (this.requestsInFlight === undefined) throw new Error('connection refused');
-              return this.requestsInFlight;
+            shutdown: shutdownMachine.provide({
+              actors: {
+                countRequests: fromPromise<number, { baseId: number }>(async ({ input }) => {
+                  this.counted.push(input.baseId);
+                  if (this.requestsInFlight === undefined) throw new Error('connection refused');
+                  return this.requestsInFlight;
+                }),
+              },
             }),
           },
         }),

@@ -13,6 +13,7 @@ export interface OwnMachine {
 }
 
 interface EpochSeen {
+  readonly phase: string;
   readonly name: string;
   readonly epoch: number;
   readonly baseId?: number;
@@ -59,6 +60,16 @@ const supervisorSamples: Samples = {
     'config.rejected': [{ reason: 'tls.key is not the key of tls.crt' }],
     'supervisor.restart': [{ reason: 'SIGHUP' }],
     'supervisor.stop': [{ reason: 'SIGTERM' }],
+    'child.abort': ({ context }) => {
+      const epochs = context.epochs as readonly EpochSeen[];
+      if (epochs.some(({ phase }) => phase === 'live')) return [{ why: 'not live in time' }];
+      if (epochs.some(({ phase }) => phase === 'leaving'))
+        return [{ why: 'its parent hangs' }, { why: 'its parent is gone' }];
+      // What it was started for is what is wanted, or something newer is.
+      const { digest, orders } = context.desired as Desired;
+      const isCurrent = epochs.at(-1)?.digest === digest && epochs.at(-1)?.orders === orders;
+      return isCurrent ? [] : [{ why: 'something newer is wanted' }];
+    },
     'epoch.started': ofEachEpoch({ pid: 100 }),
     'epoch.live': ofEachEpoch({ timeToLiveMs: 300 }),
     'epoch.waiting': ofEachEpoch({ reason: '503 INITIALIZING' }),
@@ -76,10 +87,12 @@ const supervisorSamples: Samples = {
   },
   outcomes: {
     'start-limiter': [],
-    count: [{ output: 0 }, { output: 3 }, { error: 'the admin interface does not answer' }],
+    // Not before it was given up: until then the supervisor ends it.
+    restart: ({ context }) =>
+      context.restart === undefined ? [{ output: { end: 'failed' } }, { output: { end: 'called off' } }] : [],
   },
   // Epochs are known by their place and not by their number, configurations by whether they are the one that is wanted.
-  relevant: ({ epochs, desired, failures, remedy, miscounts, baseIds }) => [
+  relevant: ({ epochs, desired, failures, remedy, restart, baseIds }) => [
     (epochs as readonly EpochSeen[]).map(({ name, epoch, baseId, digest, orders, ...rest }) => ({
       ...rest,
       second: baseId === (baseIds as readonly number[])[1],
@@ -88,8 +101,46 @@ const supervisorSamples: Samples = {
     (desired as Desired).digest === '',
     failures,
     remedy,
-    miscounts,
+    restart !== undefined,
   ],
+};
+
+const restartInput = { beside: true, needsNobody: false, isOutdated: false, startLimitMs: 20_000, patienceMs: 5_000 };
+
+const restartSamples: Samples = {
+  inputs: [
+    restartInput,
+    { ...restartInput, needsNobody: true },
+    { ...restartInput, beside: false, needsNobody: true },
+    { ...restartInput, beside: false, needsNobody: true, isOutdated: true },
+  ],
+  events: { 'wanted.changed': [{ isOutdated: true }, { isOutdated: false }] },
+};
+
+const shutdownInput = {
+  now: false,
+  nothingToDrain: false,
+  baseId: 7,
+  waitsForRequests: false,
+  terminationDrainMs: 5_000,
+  minimumDrainMs: 5_000,
+  stopLimitMs: 12_000,
+};
+
+const shutdownSamples: Samples = {
+  inputs: [
+    shutdownInput,
+    { ...shutdownInput, waitsForRequests: true },
+    { ...shutdownInput, nothingToDrain: true },
+    { ...shutdownInput, now: true },
+  ],
+  events: {
+    'epochs.changed': [
+      { nothingToDrain: false, baseId: 8 },
+      { nothingToDrain: true, baseId: 0 },
+    ],
+  },
+  outcomes: { count: [{ output: 0 }, { output: 3 }, { error: 'the admin interface does not answer' }] },
 };
 
 const epochSamples: Samples = {
@@ -205,6 +256,20 @@ export const ownMachines: readonly OwnMachine[] = [
     export: 'supervisorMachine',
     samples: supervisorSamples,
     load: async () => (await import('../../../machines/agent/supervisor.machine.ts')).supervisorMachine,
+  },
+  {
+    name: 'restart',
+    file: 'machines/agent/restart.machine.ts',
+    export: 'restartMachine',
+    samples: restartSamples,
+    load: async () => (await import('../../../machines/agent/restart.machine.ts')).restartMachine,
+  },
+  {
+    name: 'shutdown',
+    file: 'machines/agent/shutdown.machine.ts',
+    export: 'shutdownMachine',
+    samples: shutdownSamples,
+    load: async () => (await import('../../../machines/agent/shutdown.machine.ts')).shutdownMachine,
   },
   {
     name: 'epoch',

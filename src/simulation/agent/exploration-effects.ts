@@ -10,6 +10,8 @@ import type {
   ProcessSignal,
   ReadinessAnswer,
 } from '../../../machines/agent/protocol.ts';
+import { restartMachine } from '../../../machines/agent/restart.machine.ts';
+import { shutdownMachine } from '../../../machines/agent/shutdown.machine.ts';
 import { statusMachine } from '../../../machines/agent/status.machine.ts';
 import { supervisorMachine } from '../../../machines/agent/supervisor.machine.ts';
 import {
@@ -66,6 +68,8 @@ export interface AgentMachines {
   epoch: typeof epochMachine;
   certWatcher: typeof certWatcherMachine;
   status: typeof statusMachine;
+  restart: typeof restartMachine;
+  shutdown: typeof shutdownMachine;
 }
 
 export const agentMachines: AgentMachines = {
@@ -74,6 +78,8 @@ export const agentMachines: AgentMachines = {
   epoch: epochMachine,
   certWatcher: certWatcherMachine,
   status: statusMachine,
+  restart: restartMachine,
+  shutdown: shutdownMachine,
 };
 
 export type ScriptedAgent = typeof agentMachine;
@@ -107,7 +113,12 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
         actors: {
           epoch: scriptedEpoch(machines.epoch),
           repair: scriptedPromise<void, { baseId: number }>((call) => world(call).repair(call)),
-          countRequests: scriptedPromise<number, { baseId: number }>((call) => settle(call.self, { value: 0 })),
+          restart: machines.restart,
+          shutdown: machines.shutdown.provide({
+            actors: {
+              countRequests: scriptedPromise<number, { baseId: number }>((call) => settle(call.self, { value: 0 })),
+            },
+          }),
         },
       }),
     },

@@ -103,10 +103,18 @@ export function keyOfState(s: WorldState, mostFailures: number): string {
 /** What is constant, or says only how things came to be. */
 const settled = ['settings', 'baseIds', 'parentShutdownMs', 'parentGraceMs', 'healthyMs', 'drainMs', 'validate'];
 const watched = ['directories', 'delayMs', 'requiredFiles', 'requiredFilesLimitMs', 'port', 'burst', 'refillMs'];
+const limits = [
+  'startLimitMs',
+  'patienceMs',
+  'terminationDrainMs',
+  'minimumDrainMs',
+  'stopLimitMs',
+  'waitsForRequests',
+];
 const told = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
 /** And what decides on starts only: there are none after an order to stop. */
 const deciding = ['desired', 'failures', 'remedy', 'provenDigest', 'digest', 'orders', 'miscounts'];
-const history = new Set([...settled, ...watched, ...told]);
+const history = new Set([...settled, ...watched, ...limits, ...told]);
 const historyAfterStop = new Set([...history, ...deciding]);
 const keys = new WeakMap<object, string>();
 const keysAfterStop = new WeakMap<object, string>();
