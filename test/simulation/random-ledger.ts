@@ -41,6 +41,10 @@ export class Ledger {
 
   /** The start that the supervisor has told of as decided and not as over. */
   #restart: string | undefined;
+  /** It was told to end when it had nothing left to do but to wait for processes that are killed. */
+  #hurried = false;
+  /** Why a start had no room for its files, until that is told. */
+  #untold: string | undefined;
 
   constructor(options: LedgerOptions, judged: () => Judged) {
     this.#options = options;
@@ -62,6 +66,7 @@ export class Ledger {
 
   /** The agent was told to end, or something happened that it has to end of. */
   orderStop(): void {
+    this.#hurried = this.#agentEnds;
     if (this.stop !== 'not ordered') {
       this.stop = 'deadline passed';
       return;
@@ -113,6 +118,17 @@ export class Ledger {
     };
   }
 
+  /** A start has just failed of this. */
+  expectTold(reason: string): void {
+    this.#untold = reason;
+  }
+
+  /** An epoch tells its supervisor, and so the log and the trace, why it failed. */
+  hearFailure({ type, during, reason }: AnyEventObject): void {
+    const isTold = during === 'writing the bootstrap' || during === 'starting';
+    if (type === 'epoch.failed' && isTold && reason === this.#untold) this.#untold = undefined;
+  }
+
   /** The supervisor tells of its decisions. */
   readonly hear = ({ type, name }: AnyEventObject): void => {
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
@@ -146,6 +162,10 @@ export class Ledger {
     this.#patience.set(pid, timer);
   }
 
+  get #agentEnds(): boolean {
+    return this.#judged().agent?.hasTag('leaving') === true;
+  }
+
   #observed(): Observed {
     const { host, agent, failures } = this.#judged();
     const { settings, baseIds } = this.#options;
@@ -157,11 +177,13 @@ export class Ledger {
       stopOrdered: this.stop !== 'not ordered',
       stopDeadlinePassed: this.stop === 'deadline passed',
       isOverdue: (parent) => this.#overdue.has(parent.pid),
-      agentEnds: agent?.hasTag('leaving') === true,
+      agentEnds: this.#agentEnds,
+      hurried: this.#hurried,
       agentExitCode: agent?.status === 'done' ? agent.output?.exitCode : undefined,
       failures,
       restartsInFull: !settings.hotRestart || baseIds.length < 2,
       restart: this.#restart,
+      untold: this.#untold,
     };
   }
 }

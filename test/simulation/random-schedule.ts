@@ -23,8 +23,12 @@ export type Whom = 'newest' | 'oldest' | 'serving' | 'starting';
 
 /** A fault that lasts. */
 export type Lasting =
-  /** Nothing can be written: no bootstrap. */
-  | 'disk full'
+  /** No bootstrap can be written, and no pipe to an Envoy has a name: the folder of such files is like that until it is back. */
+  | 'folder full'
+  | 'folder read-only'
+  | 'folder gone'
+  /** There is a bootstrap, the user's own; but no pipe to an Envoy has a name. */
+  | 'no room for pipes'
   /** Control plane and certificate source: an Envoy that starts has to wait for them. */
   | 'sources away'
   /** No drain order reaches Envoy. */
@@ -74,7 +78,10 @@ const plain = <What extends string>(...whats: What[]) => fc.constantFrom(...what
 
 const lasting = fc.record({
   what: fc.constantFrom<Lasting>(
-    'disk full',
+    'folder full',
+    'folder read-only',
+    'folder gone',
+    'no room for pipes',
     'sources away',
     'admin unheard',
     'no repair',
@@ -95,7 +102,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 6, arbitrary: plain('certificate reverted', 'certificate half written', 'certificate missing') },
   { weight: 3, arbitrary: plain('SIGUSR1', 'ready?') },
   { weight: 26, arbitrary: death },
-  { weight: 12, arbitrary: lasting },
+  { weight: 14, arbitrary: lasting },
   {
     weight: 6,
     arbitrary: fc.record({ what: fc.constant('slow start' as const), ms: fc.integer({ min: 0, max: 90_000 }) }),

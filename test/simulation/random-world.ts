@@ -4,7 +4,7 @@
  * outside.
  */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import type { PrepareOrder } from '../../machines/agent/epoch.machine.ts';
+import type { Prepared, PrepareOrder } from '../../machines/agent/epoch.machine.ts';
 import type { EnvoyAsk, ProcessSignal } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
@@ -31,6 +31,14 @@ type Run = { epoch: number; baseId: number };
 
 /** What the real effects take. */
 const longest = { claimMs: 50, readMs: 50, repairMs: 20, prepareMs: 900 };
+/** What is said of a folder that takes no file. */
+const noRoom = {
+  'folder full': 'ENOSPC: no space left on device',
+  'folder read-only': 'EROFS: read-only file system',
+  'folder gone': 'ENOENT: no such file or directory',
+  'no room for pipes': 'EACCES: permission denied',
+} satisfies Partial<Record<Lasting, string>>;
+const noRoomForAny = ['folder full', 'folder read-only', 'folder gone'] as const;
 /** src/agent/admin/live-probe.ts */
 const complaintMs = { first: 5_000, next: 30_000 };
 
@@ -94,7 +102,7 @@ export class RandomWorld implements RandomEffectWorld {
     this.#agent = this.#agents.start(agent, {
       id: 'agent',
       input: { settings },
-      inspect,
+      inspect: this.#meetsNoRoom ? this.#hearing(inspect) : inspect,
       overhear: this.ledger.hear,
       created: (root) => worldOf.set(root.system, this),
     });
@@ -103,6 +111,18 @@ export class RandomWorld implements RandomEffectWorld {
 
   get #baseIds(): number[] {
     return this.schedule.beginning === 'one base id' ? [7] : [7, 8];
+  }
+
+  get #meetsNoRoom(): boolean {
+    return this.schedule.steps.some(({ happens }) => happens.what in noRoom);
+  }
+
+  /** Why an epoch failed passes between two actors within the agent. */
+  #hearing(inspect: RandomWorldOptions['inspect']): (event: InspectionEvent) => void {
+    return (event) => {
+      inspect?.(event);
+      if (event.type === '@xstate.event') this.ledger.hearFailure(event.event);
+    };
   }
 
   get agent(): AgentSnapshot {
@@ -247,7 +267,7 @@ export class RandomWorld implements RandomEffectWorld {
     this.ledger.tries++;
     this.#calls.later(self, 3 + this.#nature.upTo(longest.prepareMs, this.#occasion('prepare')), () => {
       this.#preparing.delete(self);
-      settle(self, others ? { error: new Error('other certificates') } : this.#bootstrap());
+      settle(self, others ? { value: { outdated: 'other certificates' } } : this.#bootstrap(input));
     });
   }
 
@@ -257,6 +277,12 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   spawn({ input: { epoch, baseId }, self }: Running<Run>): void {
+    const noRoom = this.#whyNoRoom('no room for pipes');
+    if (noRoom !== undefined) {
+      this.ledger.expectTold(noRoom);
+      report(self, { type: 'process.failed', reason: noRoom });
+      return;
+    }
     if (this.#lasting.has('no processes')) {
       report(self, { type: 'process.failed', reason: 'spawn EAGAIN' });
       return;
@@ -320,11 +346,22 @@ export class RandomWorld implements RandomEffectWorld {
 
   // ---- how it goes on
 
-  #bootstrap(): { value: unknown } | { error: Error } {
-    if (this.#lasting.has('disk full')) return { error: new Error('ENOSPC: no space left on device') };
+  #bootstrap({ validate }: PrepareOrder): { value: Prepared } | { error: Error } {
+    // The Envoy that checks needs a pipe, too.
+    const unwritable = this.#whyNoRoom(...(validate ? (['no room for pipes'] as const) : []));
+    if (unwritable !== undefined) {
+      this.ledger.expectTold(unwritable);
+      return { value: { unwritable } };
+    }
     if (this.refusals === 0) return { value: { configFile: 'envoy.json' } };
     this.refusals--;
     return { error: new Error('no such field: bogus') };
+  }
+
+  /** What the operating system says of the folder, or of the one for pipes where that is asked for. */
+  #whyNoRoom(...faults: readonly (keyof typeof noRoom)[]): string | undefined {
+    const lasting = [...noRoomForAny, ...faults].find((fault) => this.#lasting.has(fault));
+    return lasting === undefined ? undefined : noRoom[lasting];
   }
 
   #settle(): void {

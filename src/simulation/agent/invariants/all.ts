@@ -11,7 +11,7 @@ import {
   servingIsKept,
 } from './keeping.ts';
 import { fewProcesses, noDrainCutByStart, noGap, noSecondBeginning, oneNotLive } from './starting.ts';
-import { eachStartIsToldOnce, readyHasItsListeners, readyIsSaid, readyIsTrue } from './telling.ts';
+import { eachStartIsToldOnce, noRoomIsTold, readyHasItsListeners, readyIsSaid, readyIsTrue } from './telling.ts';
 
 /** What holds of the agent whatever happens (issue: exploration; spec/envoy-hot-restart.md §9). */
 export const invariants: readonly Invariant[] = [
@@ -33,6 +33,7 @@ export const invariants: readonly Invariant[] = [
   triggersAreApplied,
   liveIsNotKilled,
   eachStartIsToldOnce,
+  noRoomIsTold,
   readyIsTrue,
   readyHasItsListeners,
   readyIsSaid,

@@ -22,3 +22,16 @@ export const triggersAreApplied: Invariant = {
     return `certificate ${wanted.files} and restart order ${wanted.orders} are not applied; serving: ${listOf(serving)}`;
   },
 };
+
+/**
+ * Whoever gave up while an Envoy serves tries again some time: what was wanted then is wanted still, and what stood in the way
+ * (a folder, a control plane) may be well by now. To be asked when every fault is over.
+ */
+export const givingUpPasses: Invariant = {
+  name: 'what was given up on is tried again when the faults are over',
+  atRest(observed) {
+    const { host } = observed;
+    if (!host.processes.some((process) => host.isServing(process))) return undefined;
+    return triggersAreApplied.atRest?.({ ...observed, triesSinceTrigger: 0 });
+  },
+};

@@ -33,6 +33,8 @@ export interface Observed {
   readonly policy?: Pick<AgentSettings, 'hotRestart' | 'restartPolicy'>;
   /** The start that the supervisor has told of as decided and not as over. */
   readonly restart?: string | undefined;
+  /** Why a start had no room for its files, which nobody was told. */
+  readonly untold?: string | undefined;
 }
 
 /** One thing that must never be. Each function answers what is wrong, in words, or nothing. */

@@ -41,3 +41,11 @@ export const eachStartIsToldOnce: Invariant = {
     return `the agent has ended, and ${restart} was never told as over`;
   },
 };
+
+/** Only a person can make room. */
+export const noRoomIsTold: Invariant = {
+  name: 'a start that has no room for its files is told with the reason',
+  always({ untold }) {
+    return untold === undefined ? undefined : `nobody was told: ${untold}`;
+  },
+};
