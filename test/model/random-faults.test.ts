@@ -93,6 +93,35 @@ test('a trace that fails at random changes nothing of what the agent does', () =
   );
 }, 60_000);
 
+test('a trace that fails for a while is told with its reason, lacks what came then, and goes on', () => {
+  const agent = randomAgent();
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  const stretch = fc.record({ first: fc.integer({ min: 1, max: 60 }), length: fc.integer({ min: 1, max: 200 }) });
+  fc.assert(
+    fc.property(schedules, stretch, (schedule, { first, length }) => {
+      warn.mockClear();
+      const whole: number[] = [];
+      const written: number[] = [];
+      const fails = (seq: number): boolean => seq >= first && seq < first + length;
+      const sinkTo = (seqs: number[], lacks: (seq: number) => boolean): TraceSink => ({
+        write: (line) => {
+          if (!('seq' in line)) return;
+          if (lacks(line.seq)) throw new Error('ENOSPC: no space left on device');
+          seqs.push(line.seq);
+        },
+        flush() {},
+        close() {},
+      });
+      const result = run(schedule, { agent, sink: sinkTo(written, fails) });
+      expect(result).toEqual(run(schedule, { agent, sink: sinkTo(whole, () => false) }));
+      expect(written).toEqual(whole.filter((seq) => !fails(seq)));
+      const told = whole.some(fails) ? [['trace: ENOSPC: no space left on device']] : [];
+      expect(warn.mock.calls).toEqual(told);
+    }),
+    { numRuns: 40 },
+  );
+}, 60_000);
+
 interface Broken {
   machines: Partial<AgentMachines>;
   finds: Invariant;
