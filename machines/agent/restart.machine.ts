@@ -27,6 +27,7 @@ const lookLimitMs = 1_000;
 const giveUp = (why: ChildAbort['why']) => ({ type: 'orderAbort', params: { why } }) as const;
 const notInTime = { target: '#restart.aborting', actions: giveUp('not live in time') } as const;
 const withItsParent = { target: '#restart.aborting', actions: giveUp('its parent hangs') } as const;
+const orphaned = { target: '#restart.aborting', actions: giveUp('its parent is gone') } as const;
 const calledOff = { target: '#restart.calling off', actions: giveUp('something newer is wanted') } as const;
 
 /**
@@ -90,11 +91,18 @@ export const restartMachine = setup({
               after: { lookLimit: notInTime },
               on: { 'child.not-live': notInTime },
             },
+            'its parent is gone': {
+              description:
+                'Since the last look it may have become live: then its parent had closed its listeners for it, and nobody else serves.',
+              entry: 'orderLook',
+              after: { lookLimit: orphaned },
+              on: { 'child.not-live': orphaned },
+            },
           },
           on: {
             'serving.lost': [
               { guard: 'needsNobody', target: 'with nobody serving', actions: 'noteLoss' },
-              { target: '#restart.aborting', actions: ['noteLoss', giveUp('its parent is gone')] },
+              { target: '.its parent is gone', actions: 'noteLoss' },
             ],
           },
         },

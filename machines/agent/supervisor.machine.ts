@@ -193,7 +193,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
               { guard: 'isNoLongerWanted', actions: ['reportRestart', 'abortNewest', 'countCalledOff'] },
               // Both go: neither may live on without the other.
               { guard: 'hasParentThatHangs', actions: ['reportRestart', 'abortParentOfNewest', 'abortNewest'] },
-              { actions: 'abortNewest' },
+              { actions: ['reportRestart', 'abortNewest'] },
             ],
             // Told for people: they are in the trace, and so in the log.
             'epoch.started': {},
@@ -205,11 +205,19 @@ export const supervisorMachine = supervisorSetup.createMachine({
               },
               {},
             ],
-            'epoch.live': {
-              guard: and(['isUnderWay', 'ofNewest']),
-              target: 'deciding',
-              actions: ['supersedeOthers', 'markLive', 'tellServing'],
-            },
+            'epoch.live': [
+              {
+                // It was live when its parent died, and serves; not for long (fact 4).
+                guard: and(['isUnderWay', 'ofNewest', 'isOrphan']),
+                target: 'deciding',
+                actions: ['markLive', 'doomServing', 'tellServing'],
+              },
+              {
+                guard: and(['isUnderWay', 'ofNewest']),
+                target: 'deciding',
+                actions: ['supersedeOthers', 'markLive', 'tellServing'],
+              },
+            ],
             'epoch.overdue': [
               { guard: 'isLastHope', actions: { type: 'tellRestart', params: { fact: 'parent.overdue' } } },
               { actions: 'abortOverdue' },
@@ -243,12 +251,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
               { guard: and(['ofNewest', 'someEpochServes']), target: 'backing off', actions: newcomerLost },
               { guard: 'ofNewest', target: 'backing off', actions: ['countFailure', 'forgetEpoch'] },
               {
-                guard: and(['ofServing', 'newestNeedsNobody']),
-                actions: [...servingLost, { type: 'tellRestart', params: { fact: 'serving.lost' } }],
-              },
-              {
                 guard: 'ofServing',
-                actions: ['reportRestart', ...servingLost, { type: 'tellRestart', params: { fact: 'serving.lost' } }],
+                actions: [...servingLost, { type: 'tellRestart', params: { fact: 'serving.lost' } }],
               },
               { guard: 'isLastHope', actions: parentLost },
               { guard: not('isUnderWay'), actions: 'forgetEpoch' },

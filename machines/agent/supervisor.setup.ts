@@ -210,7 +210,12 @@ export const supervisorSetup = setup({
     isNoLongerWanted: ({ event }) => event.type === 'child.abort' && event.why === 'something newer is wanted',
     hasParentThatHangs: ({ event }) => event.type === 'child.abort' && event.why === 'its parent hangs',
     wasCalledOff: (_, { end }: RestartOutput) => end === 'called off',
-    newestNeedsNobody: ({ context }) => newestOf(context.epochs)?.epoch === 0,
+    /** The newest is a child, and the epoch that it was to take over from is gone. */
+    isOrphan: ({ context: { epochs } }) => {
+      const newest = newestOf(epochs);
+      const isChild = newest !== undefined && newest.epoch > 0;
+      return isChild && servingOf(epochs) === undefined && parentOf(epochs, newest) === undefined;
+    },
     /** Its parent drains, so a new child finds all that it needs, and until then connections are refused. */
     leavesParentBehind: ({ context }) =>
       context.settings.restartPolicy === 'retry' &&

@@ -87,6 +87,20 @@ describe('a child that was live before a probe saw it', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
   });
 
+  test('and whose parent is killed serves, until its replacement does', async () => {
+    const world = await AgentWorld.serving({}, [7, 8]);
+    world.onLook = 'live';
+    await world.certificate('digest-1');
+    await ends(world, world.process('epoch-0'), killed);
+    expect(world.looks).toEqual(['1@7']);
+    // Its next message to the dead parent would block it: another one is started at once.
+    expect(world.newest()).toMatchObject({ epoch: 0, baseId: 8 });
+    expect(world.process('epoch-1').signals).toEqual([]);
+    expect(world.events('restart.ended').map(({ outcome }) => outcome)).toEqual(['live', 'live']);
+    await goesLive(world);
+    expect(world.supervisorIs()).toEqual(['settled']);
+  });
+
   test('and is killed as the agent is told to stop is not followed by another', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
