@@ -69,7 +69,7 @@ export function isUnfit({ files, orders }: Generation, { unfit }: Pick<WorldStat
 }
 
 /** Whoever has the admin port answers, or nobody does; one whose main thread is blocked leaves the call open. */
-function answers(name: string, host: SimulatedHost): boolean {
+export function answers(name: string, host: SimulatedHost): boolean {
   const process = host.processes.find(({ label }) => label === name);
   return process === undefined || host.isResponsive(process);
 }

@@ -10,7 +10,7 @@ import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import { type Bounds, type ExplorationOptions, explorationBaseIds, explorationSettings } from './exploration-bounds.ts';
-import { choicesIn, happenings, isSeen, isTrigger, natureNames } from './exploration-choices.ts';
+import { answers, choicesIn, happenings, isSeen, isTrigger, natureNames } from './exploration-choices.ts';
 import { type EffectWorld, type ScriptedAgent, worldOf } from './exploration-effects.ts';
 import { type AgentSnapshot, Oversight } from './exploration-oversight.ts';
 import { byRank, filesThatAreRead, firstState, keyOfActor, keyOfState, type WorldState } from './exploration-state.ts';
@@ -422,7 +422,7 @@ export class ExplorationWorld implements World, EffectWorld {
       if (nature?.withinMs !== undefined) due.set(`${natureNames[nature.event]} of ${process.label}`, nature.withinMs);
       if (isSeen(process, this.#state, this.#host)) due.set(`probe of ${process.label}`, probeMs);
     }
-    for (const name of this.#state.looking.keys()) due.set(`look at ${name}`, lookMs);
+    for (const name of this.#state.looking.keys()) if (answers(name, this.#host)) due.set(`look at ${name}`, lookMs);
     for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
     for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
   }
