@@ -85,6 +85,15 @@ describe('resolveDiscoveryOptions', () => {
     expect(told.warnings).toHaveLength(3);
   });
 
+  it('serves clients also where a limit of theirs is 0, which would be nobody', () => {
+    const { maxConcurrentStreams, maxRequestBytes, warnings } = resolve(
+      {},
+      { ISTIO_GPRC_MAXSTREAMS: '0', ISTIO_GPRC_MAXRECVMSGSIZE: '0' },
+    );
+    expect([maxConcurrentStreams, maxRequestBytes]).toEqual([100_000, 4 * 1024 * 1024]);
+    expect(warnings).toHaveLength(2);
+  });
+
   it('warns of a registry that is named twice', () => {
     const { registries, warnings } = resolve({ registries: 'Memory, Kubernetes,Memory' });
     expect(registries).toEqual(['Memory', 'Kubernetes']);
