@@ -1,6 +1,8 @@
 /** What the agent counts about itself (spec/agent.md §6.5). */
+
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { RestartEnded, ServingReport } from '../../../machines/agent/protocol.ts';
+import { labelValue } from '../../runtime/label-value.ts';
 import type { SinkLines } from '../../runtime/line-sink.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { UncaughtOrigin } from '../../runtime/uncaught.ts';
@@ -79,7 +81,7 @@ export class AgentMetrics {
   }
 
   #restarted({ reason, how, outcome, timeToLiveMs }: RestartEnded): void {
-    const labels = { reason: labelOf(reason), how: labelOf(how), outcome: labelOf(outcome) };
+    const labels = { reason: labelValue(reason), how: labelValue(how), outcome: labelValue(outcome) };
     const key = Object.values(labels).join('|');
     this.#restarts.set(key, { labels, count: (this.#restarts.get(key)?.count ?? 0) + 1 });
     if (timeToLiveMs !== undefined) this.#timesToLive.push(timeToLiveMs / 1000);
@@ -123,11 +125,6 @@ export class AgentMetrics {
     notServing.inc(this.#notServingSeconds + idleMs / 1000);
     serving.set({ epoch: this.#epoch }, this.#epoch === '' || this.#idleSince !== undefined ? 0 : 1);
   }
-}
-
-/** `not live in time` → `not_live_in_time`: queries and alerts are written with tokens, as Prometheus' own labels are. */
-function labelOf(words: string): string {
-  return words.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_');
 }
 
 interface EnvoyExposition {

@@ -118,6 +118,16 @@ describe('metrics of xDS', () => {
     );
   });
 
+  it('count connections that were refused by why, in the style of labels', async () => {
+    const { metrics } = given();
+    metrics.connectionRefused('address held off');
+    metrics.addressHeldOff();
+    expect(await lines(metrics, /^pilot_xds_(refused|held)/)).toEqual([
+      'pilot_xds_refused_connections_total{reason="address_held_off"} 1',
+      'pilot_xds_held_off_total 1',
+    ]);
+  });
+
   it('forget the rejections of a proxy that is gone, and keep only its last of a type', async () => {
     const { metrics } = given();
     metrics.responseRejected(clusterType, 'web', 'one');

@@ -1,8 +1,10 @@
 /** What is counted of xDS streams and pushes (spec/discovery.md §9.2). */
+
 import { status } from '@grpc/grpc-js';
 import { Gauge, type Registry } from 'prom-client';
 import { isAskedOnce, isWatchable } from '../../../../machines/discovery/ads-types.ts';
 import { pushedTypeOf } from '../../../model/proxy/types-to-push.ts';
+import { labelValue } from '../../../runtime/label-value.ts';
 import type { AdsObserver } from '../../ads/ads-observer.ts';
 import { Distribution, labelled, Tally } from './cheap-metrics.ts';
 
@@ -117,7 +119,7 @@ export class XdsMetrics implements AdsObserver {
   }
 
   connectionRefused(why: string): void {
-    this.#refused.add(why);
+    this.#refused.add(labelValue(why));
   }
 
   addressHeldOff(): void {
