@@ -239,6 +239,14 @@ describe('what says TLS, and is refused at the first reading', () => {
     expect(closed(await read({ 'a.yaml': sidecar({}) }))).toEqual([]);
   });
 
+  it.each(['istio-system', 'shop', 'Shop'])('a Sidecar of namespace %s closes no gateway', async (namespace) => {
+    const spec = { ingress: [{ port: { number: 0 }, tls: { mode: 'MUTUAL' } }] };
+    const context = await read({ 'a.yaml': object('Sidecar', spec, { namespace }, 'networking') });
+    expect(closed(context)).toContain('shop/cart');
+    const router = { type: 'router', configNamespace: 'shop', labels: { app: 'cart' } };
+    expect(context.policiesFor(router as never).authorizationPolicies).toEqual([]);
+  });
+
   const rule = (spec: object): string => object('DestinationRule', { host: 'db.test', ...spec }, {}, 'networking');
   const policyOf = async (spec: object): Promise<unknown> =>
     (await read({ 'a.yaml': rule(spec) })) && directory.snapshot.byKey.get('DestinationRule/shop/odd')?.spec;

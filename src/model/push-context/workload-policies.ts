@@ -71,7 +71,8 @@ export class WorkloadPolicyIndex {
     if (answer === undefined) {
       const { configNamespace: namespace, labels } = workload;
       const targetableAs = workload.type === 'router' ? gatewayReferences(workload, this.gatewaysOf(workload)) : [];
-      answer = theOne(this.listsFor({ namespace, labels, targetableAs }));
+      const lists = this.listsFor({ namespace, labels, targetableAs });
+      answer = theOne(workload.type === 'router' ? ofRouter(lists) : lists);
       this.answers.set(workload, answer);
     }
     return answer;
@@ -114,6 +115,17 @@ function gatewayReferences(
 }
 
 type Lists = Omit<WorkloadPolicies, 'id'>;
+
+/** A Sidecar never holds for a router, and so does not what stands in for one that is refused. */
+function ofRouter(lists: Lists): Lists {
+  const { authorizationPolicies: all } = lists;
+  if (!all.some(isOfSidecar)) return lists;
+  return { ...lists, authorizationPolicies: all.filter((policy) => !isOfSidecar(policy)) };
+}
+
+function isOfSidecar({ standsFor }: Config): boolean {
+  return standsFor?.kind === 'Sidecar';
+}
 
 /** Answers that somebody holds, by the objects in them. */
 const known = new WeakValues<WorkloadPolicies>();
