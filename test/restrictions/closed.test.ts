@@ -116,6 +116,35 @@ describe('an AuthorizationPolicy that is refused at the first reading', () => {
     ],
     ['its namespace is no text', policy(wrong, { namespace: 5 }), all],
     ['its namespace is no name', policy(wrong, { namespace: 'Shop' }), all],
+    ['its metadata are a list', policy(wrong).replace(/metadata:\n.*\n.*\n/, 'metadata: [name, odd]\n'), all],
+    ['its metadata are not indented', policy(wrong).replace(/metadata:\n *(.*)\n *(.*)\n/, 'metadata:\n$1\n$2\n'), all],
+    ['its metadata are misspelt', policy(wrong).replace('metadata', 'metdata'), ofShop],
+    ['it has no apiVersion', policy({ ...cart, rules: [{}] }).replace(/apiVersion: .*\n/, ''), ['shop/cart']],
+    [
+      'its apiVersion is no text',
+      policy({ ...cart, rules: [{}] }).replace(/(apiVersion:) .*\n/, '$1 1\n'),
+      ['shop/cart'],
+    ],
+    ['its apiVersion has no version', policy({ ...cart, rules: [{}] }).replace('/v1', ''), ['shop/cart']],
+    ['its apiVersion has no group', policy({ ...cart, rules: [{}] }).replace('security.istio.io/', ''), ['shop/cart']],
+    ['its group is misspelt', policy({ ...cart, rules: [{}] }).replace('istio', 'istoi'), ['shop/cart']],
+    ['its group is short', policy({ ...cart, rules: [{}] }).replace('security.', ''), ['shop/cart']],
+    ['its group is in capitals', policy({ ...cart, rules: [{}] }).replace('istio', 'Istio'), ['shop/cart']],
+    [
+      'its group is of another company',
+      policy({ ...cart, rules: [{}] }).replace('istio.io', 'istio.com'),
+      ['shop/cart'],
+    ],
+    ['its group is another one of Istio', object('AuthorizationPolicy', { rules: [{}] }, {}, 'networking'), ofShop],
+    ['its kind is in the wrong case', policy({ ...cart, rules: [{}] }).replace('nPolicy', 'npolicy'), ['shop/cart']],
+    ['its kind is misspelt', policy({ ...cart, rules: [{}] }).replace('Policy', 'Polcy'), ['shop/cart']],
+    [
+      'its kind and its group are',
+      policy({ rules: [{}] })
+        .replace('Policy', 'Polcy')
+        .replace('istio', 'isto'),
+      ofShop,
+    ],
     ['its namespace is that of nobody', policy(wrong, { namespace: undefined }), []],
     [
       'it is in a List',
@@ -141,6 +170,12 @@ describe('an AuthorizationPolicy that is refused at the first reading', () => {
     ['it only tells, misspelt', policy({ ...wrong, action: 'audit' }), []],
     ['it is a trial', policy(wrong, { annotations: { 'istio.io/dry-run': 'true' } }), []],
     ['it is of another product', policy(wrong).replace('security.istio.io', 'policy.linkerd.io'), []],
+    [
+      'it is of another, and no YAML',
+      `${policy(wrong).replace('security.istio.io', 'policy.linkerd.io')}  a: b: c\n`,
+      [],
+    ],
+    ['it is of an old Istio', policy(wrong).replace('security.istio.io', 'rbac.istio.io'), []],
   ])('closes whom it is for: %s', async (_, text, expected) => {
     expect(closed(await read({ 'a.yaml': text }))).toEqual(expected);
   });
@@ -247,6 +282,14 @@ describe('what says TLS, and is refused at the first reading', () => {
     expect(context.policiesFor(router as never).authorizationPolicies).toEqual([]);
   });
 
+  it.each([
+    ['the field', { ingress: [{ port: { number: 80 }, tsl: { mode: 'MUTUAL' } }] }],
+    ['the list', { ingres: [{ port: { number: 80 }, tls: { mode: 'MUTUAL' } }] }],
+    ['the list, and the case of the field', { ingresses: { TLS: null } }],
+  ])('a Sidecar whose TLS is misspelt closes its workloads: %s', async (_, spec) => {
+    expect(closed(await read({ 'a.yaml': object('Sidecar', spec, {}, 'networking') }))).toEqual(ofShop);
+  });
+
   const rule = (spec: object): string => object('DestinationRule', { host: 'db.test', ...spec }, {}, 'networking');
   const policyOf = async (spec: object): Promise<unknown> =>
     (await read({ 'a.yaml': rule(spec) })) && directory.snapshot.byKey.get('DestinationRule/shop/odd')?.spec;
@@ -281,13 +324,63 @@ describe('what says TLS, and is refused at the first reading', () => {
       { subsets: [{ name: 'v1', labels: { v: '1' }, trafficPolicy: { tls: { mode: 'MUTUAL' } } }] },
       { subsets: [{ name: 'v1', labels: { v: '1' }, trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } }] },
     ],
+    [
+      'the field around it is misspelt',
+      { trafficPolicyy: { tls: { mode: 'SIMPLE', sni: 'db.test' } } },
+      { trafficPolicy: { tls: { mode: 'SIMPLE', sni: 'db.test' } } },
+    ],
+    [
+      'nobody knows the field around it',
+      { novelties: [{ tls: { mode: 'SIMPLE' } }], trafficPolicy: { tls: { mode: 'DISABLE' } }, subsets: 5 },
+      { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
+    ],
+    [
+      'the list of subsets is misspelt',
+      { subset: [{ name: 'v1', trafficPolicy: { tls: { mode: 'SIMPLE' } } }] },
+      { subsets: [{ name: 'v1', labels: {}, trafficPolicy: { tls: { mode: 'SIMPLE' } } }] },
+    ],
+    [
+      'the list of ports is misspelt',
+      { trafficPolicy: { portLevelSetings: [{ port: { number: 443 }, tls: {} }], tls: { mode: 'DISABLE' } } },
+      { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
+    ],
+    [
+      'the host is misspelt',
+      { host: undefined, hots: 'db.test', trafficPolicy: { tls: { mode: 'SIMPLE' } } },
+      { trafficPolicy: { tls: { mode: 'SIMPLE' } } },
+    ],
     ['there is none', { trafficPolicy: { connectionPool: 5 } }, undefined],
+    ['there is to be none, misspelt', { trafficPolicyy: { tls: { mode: 'DISABLE' } } }, undefined],
     ['there is to be none', { trafficPolicy: { tls: { mode: 'DISABLE' }, connectionPool: 5 } }, undefined],
   ])('a DestinationRule leaves no plaintext: %s', async (_, spec, expected) => {
     expect(await policyOf(spec)).toEqual(
       expected === undefined ? undefined : { host: 'db.test', ...(expected as object) },
     );
   });
+});
+
+it('a DestinationRule of no namespace that can be read secures connections from everywhere', async () => {
+  const host = 'db.test';
+  const entry = {
+    ...{ hosts: [host], location: 'MESH_EXTERNAL', resolution: 'DNS' },
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+  };
+  const tls = { mode: 'SIMPLE', sni: host };
+  const rule = (metadata: object): string =>
+    object(
+      'DestinationRule',
+      { host, exportTo: ['.'], workloadSelector: { matchLabels: { app: 'cart' } }, trafficPolicy: { tls } },
+      metadata,
+      'networking',
+    );
+  const modes = async (text: string): Promise<unknown[]> => {
+    const context = await read({ 'a.yaml': `${object('ServiceEntry', entry, {}, 'networking')}---\n${text}` });
+    return all.map((workload) => {
+      const scope = context.sidecarScopeFor({ type: 'sidecar', ...workloads[workload] } as never);
+      return scope.destinationRuleFor(scope.serviceByHostname(host)!)?.config.spec.trafficPolicy?.tls?.mode;
+    });
+  };
+  expect(await modes(rule({ namespace: 'Shop' }))).toEqual(['SIMPLE', 'SIMPLE', 'SIMPLE']);
 });
 
 describe('what is closed', () => {
@@ -313,6 +406,10 @@ describe('what is closed', () => {
     ['without a name', nameless],
     ['of no namespace that there is', good.replace('namespace: shop', 'namespace: Shop')],
     ['nothing at all', '{{ .Values.policy }'],
+    ['without an apiVersion', good.replace(/apiVersion: .*\n/, '')],
+    ['of a misspelt group', good.replace('istio', 'istoi')],
+    ['of a kind in the wrong case', good.replace('nPolicy', 'npolicy')],
+    ['of metadata that are a list', good.replace(/metadata:\n.*\n.*\n/, 'metadata: [name, odd]\n')],
   ])('is nothing where an earlier version is in force: %s', async (_, text) => {
     await read({ 'a.yaml': good });
     const context = await read({ 'a.yaml': text });

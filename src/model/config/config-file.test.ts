@@ -179,17 +179,27 @@ spec:
   });
 
   it.each([
-    ['security.istio.io/v1', 'AuthorizationPolcy', 'did you mean AuthorizationPolicy?'],
-    ['security.istio.io/v1', 'NetworkPolicy', 'is not a known kind'],
+    ['security.istio.io/v1', 'AuthorizationPolcy', 'did you mean AuthorizationPolicy of security.istio.io/v1?'],
+    ['security.istoi.io/v1', 'AuthorizationPolicy', 'is of security.istio.io/v1, not security.istoi.io/v1'],
     ['networking.istio.io/v1', 'AuthorizationPolicy', 'is of security.istio.io/v1, not networking.istio.io/v1'],
-    ['istio.io/v1', 'PeerAuthentification', 'did you mean PeerAuthentication?'],
-  ])('refuses %s %s: it was meant to restrict, and would restrict nothing', (apiVersion, kind, fragment) => {
+    ['istio.io/v1', 'PeerAuthentification', 'did you mean PeerAuthentication of security.istio.io/v1?'],
+    ['security.istio.io', 'requestauthentication', 'did you mean RequestAuthentication of security.istio.io/v1?'],
+  ])('refuses %s %s as what it was meant to be', (apiVersion, kind, fragment) => {
     const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
     expect(file.problems).toEqual([
       expect.objectContaining({
         severity: 'error',
-        message: expect.stringMatching(`${fragment.replaceAll(/[?.]/g, '\\$&')}.*restricts nothing`),
+        key: expect.objectContaining({ namespace: 'default', name: 'x' }),
+        message: expect.stringContaining(fragment),
       }),
+    ]);
+    expect(file.standIns).toHaveLength(1);
+  });
+
+  it('refuses what nobody knows in the group of what restricts', () => {
+    const text = 'apiVersion: security.istio.io/v1\nkind: NetworkPolicy\nmetadata: {name: x}\n';
+    expect(problemsOf(text)).toEqual([
+      expect.stringMatching('error: kind: NetworkPolicy .* is not a known kind; .*, and restricts nothing'),
     ]);
   });
 

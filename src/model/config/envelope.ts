@@ -40,7 +40,9 @@ export interface Skipped {
 }
 
 /** Whoever writes one means that somebody is kept out. */
-const restrictions: readonly string[] = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'];
+const restrictions = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
+
+const istiosGroups: readonly string[] = ['security.istio.io', 'networking.istio.io'];
 
 /** Kinds that exist but are not read yet, by group. */
 const notYet: Readonly<Record<string, readonly string[]>> = {
@@ -64,8 +66,35 @@ function kindOf(group: string, kind: string) {
 
 /** What an object's kind is called here; as written when it is none that is read. */
 export function kindNamed(apiVersion: unknown, kind: string): string {
-  const text = typeof apiVersion === 'string' ? apiVersion : '';
-  return kindOf(text.slice(0, Math.max(text.lastIndexOf('/'), 0)), kind)?.kind ?? kind;
+  return kindMeant(apiVersion, kind) ?? kind;
+}
+
+/**
+ * The kind that an object is of, or is meant to be of where that would restrict access: of a group that is nearly Istio's,
+ * of none, or of a kind that is nearly one of those. Undefined: none that is read.
+ */
+export function kindMeant(apiVersion: unknown, kind: string): KindName | undefined {
+  const written = typeof apiVersion === 'string' ? apiVersion : undefined;
+  const group = groupOf(written ?? '');
+  const known = kindOf(group, kind)?.kind;
+  if (known !== undefined) return known;
+  // Of which group it is nobody says: those of Istio with a name of their own.
+  if (written === undefined && (kind === 'Sidecar' || kind === 'DestinationRule')) return kind;
+  if (!isNearlyIstios(group)) return undefined;
+  return nearestName(kind, restrictions);
+}
+
+function groupOf(apiVersion: string): string {
+  return apiVersion.slice(0, Math.max(apiVersion.lastIndexOf('/'), 0));
+}
+
+/** None at all, too: no other project's object is without one. */
+function isNearlyIstios(group: string): boolean {
+  const written = group.trim().toLowerCase();
+  if (retiredGroups.has(written)) return false;
+  if (written === '' || /(^|\.)istio\.io$/.test(written)) return true;
+  const domain = written.split('.').slice(-2).join('.');
+  return nearestName(written, istiosGroups) !== undefined || nearestName(domain, ['istio.io']) !== undefined;
 }
 
 export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
@@ -75,14 +104,17 @@ export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
   const missing = ['apiVersion', 'kind'].filter((field) => typeof value[field] !== 'string');
   if (typeof apiVersion !== 'string' || typeof kind !== 'string') {
     return bad(
-      undefined,
+      typeof kind === 'string' ? keyMeant(value, kind) : undefined,
       missing.map((field) => ({ path: field, message: 'is required, and must be a text' })),
     );
   }
-  const slash = apiVersion.lastIndexOf('/');
-  const [group, version] = [apiVersion.slice(0, Math.max(slash, 0)), apiVersion.slice(slash + 1)];
+  const [group, version] = [groupOf(apiVersion), apiVersion.slice(apiVersion.lastIndexOf('/') + 1)];
   const known = kindOf(group, kind);
-  if (known === undefined) return skipped(group, kind, apiVersion);
+  if (known === undefined) {
+    const meant = kindMeant(apiVersion, kind);
+    if (meant === undefined) return skipped(group, kind, apiVersion);
+    return bad(keyMeant(value, kind), [{ path: 'kind', message: mistakenFor(meant, kind, apiVersion) }]);
+  }
   const errors: FieldError[] = [];
   if (!known.versions.includes(version)) {
     errors.push({
@@ -220,10 +252,24 @@ function timeOf(value: unknown, errors: FieldError[]): number | undefined {
   return undefined;
 }
 
+/** Of an object that is not of the kind that it is meant to be of. */
+function keyMeant(value: Readonly<Record<string, unknown>>, written: string): ConfigKey | undefined {
+  const kind = kindMeant(value.apiVersion, written);
+  if (kind === undefined || !isObject(value.metadata)) return undefined;
+  const { name, namespace = 'default' } = value.metadata;
+  return typeof name === 'string' && typeof namespace === 'string' ? { kind, namespace, name } : undefined;
+}
+
+function mistakenFor(meant: KindName, kind: string, apiVersion: string): string {
+  const { group, versions } = kinds[meant];
+  const right = `${group}/${versions[0]}`;
+  return kind === meant
+    ? `${kind} is of ${right}, not ${apiVersion}; it is refused`
+    : `${kind} (${apiVersion}) is not a known kind; it is refused (did you mean ${meant} of ${right}?)`;
+}
+
 function skipped(group: string, kind: string, apiVersion: string): Skipped {
-  const isIstios = /(^|\.)istio\.io$/.test(group) && !retiredGroups.has(group);
-  const isNamedSo = restrictions.includes(kind) || nearestName(kind, restrictions) !== undefined;
-  const seemsToRestrict = isIstios && (group === 'security.istio.io' || isNamedSo);
+  const seemsToRestrict = group === 'security.istio.io';
   return {
     _tag: 'skipped',
     severity: seemsToRestrict ? 'error' : 'warning',

@@ -8,9 +8,10 @@
 import { hash } from 'node:crypto';
 import { isObject } from '../fields/decode.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
+import { nearestName } from '../fields/nearest-name.ts';
 import { closings } from '../kinds/closed.ts';
 import type { Config, ConfigKey, StandsFor } from './config.ts';
-import { kindNamed } from './envelope.ts';
+import { kindMeant } from './envelope.ts';
 
 interface Place {
   readonly file: string;
@@ -28,13 +29,16 @@ export function standInFor(
   place: Place,
   { isBroken = false, createdAt }: { readonly isBroken?: boolean; readonly createdAt: number },
 ): Config | undefined {
-  if (!isObject(value) || typeof value.kind !== 'string' || typeof value.apiVersion !== 'string') return undefined;
-  const kind = kindNamed(value.apiVersion, value.kind);
-  const close = closings.get(kind);
-  if (close === undefined) return undefined;
-  const metadata = isObject(value.metadata) ? value.metadata : {};
-  const key = identityOf(kind, metadata, isBroken);
-  const namespace = key?.namespace ?? namespaceOf(metadata, isBroken);
+  if (!isObject(value) || typeof value.kind !== 'string') return undefined;
+  const kind = kindMeant(value.apiVersion, value.kind);
+  const close = kind && closings.get(kind);
+  if (kind === undefined || close === undefined) return undefined;
+  const found = metadataOf(value);
+  const metadata = found ?? {};
+  // Where metadata cannot be read a namespace may be in them.
+  const isPartial = isBroken || found === undefined;
+  const key = identityOf(kind, metadata, isPartial);
+  const namespace = key?.namespace ?? namespaceOf(metadata, isPartial);
   const annotations = isObject(metadata.annotations) ? metadata.annotations : {};
   const closed = close({ spec: value.spec, isBroken, namespace, annotations });
   if (closed === undefined) return undefined;
@@ -64,6 +68,15 @@ export function standInFor(
     source: place,
     standsFor,
   });
+}
+
+/** Under a name that is nearly theirs, too. */
+function metadataOf(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> | undefined {
+  if (isObject(value.metadata)) return value.metadata;
+  const near = Object.keys(value).find(
+    (field) => nearestName(field, ['metadata']) !== undefined && isObject(value[field]),
+  );
+  return near === undefined ? undefined : (value[near] as Readonly<Record<string, unknown>>);
 }
 
 /** The key of an object, where name and namespace are those that an object may have. */

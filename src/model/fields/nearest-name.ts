@@ -1,6 +1,6 @@
 /** The name that a person probably meant, or undefined when none is near: at most two edits, and fewer than half the letters. */
-export function nearestName(written: string, names: Iterable<string>): string | undefined {
-  let best: string | undefined;
+export function nearestName<Name extends string>(written: string, names: Iterable<Name>): Name | undefined {
+  let best: Name | undefined;
   let bestDistance = Math.min(2, Math.floor(written.length / 2)) + 1;
   for (const name of names) {
     if (Math.abs(name.length - written.length) >= bestDistance) continue;

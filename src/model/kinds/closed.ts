@@ -6,6 +6,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { type Decoder, isObject, port as portNumber } from '../fields/decode.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import { isDnsLabel } from '../fields/names.ts';
+import { nearestName } from '../fields/nearest-name.ts';
 import type { AuthorizationPolicy } from './authorization-policy.ts';
 import type { DestinationRule } from './destination-rule.ts';
 import { exportTo, selectorLabels } from './field-rules.ts';
@@ -161,7 +162,8 @@ function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: 
  * take none.
  */
 function closedIngress(refused: Refused): Closed | undefined {
-  const { ingress, workloadSelector } = fieldsOf(refused.spec);
+  // Of the others none has TLS: what is misspelt may be the ingress.
+  const { workloadSelector, egress: _e, outboundTrafficPolicy: _o, ...ingress } = fieldsOf(refused.spec);
   if (!mentions(ingress, 'tls')) return undefined;
   const labels = read(selectorLabels, fieldsOf(workloadSelector).labels);
   const isKnown = !refused.isBroken && (workloadSelector === undefined || labels !== undefined);
@@ -174,14 +176,15 @@ function closedIngress(refused: Refused): Closed | undefined {
  * goes out in plaintext that was to be encrypted, and nobody answers who cannot show an identity of the mesh.
  */
 function closedUpstream(refused: Refused): Closed | undefined {
-  const rule = fieldsOf(refused.spec);
-  if (!mentions([rule.trafficPolicy, rule.subsets], 'tls') || typeof rule.host !== 'string') return undefined;
-  // Where nobody can tell whose rule it is, there is nobody whom it could be for.
-  if (refused.namespace === undefined || rule.host === '') return undefined;
-  const to = read(exportTo, rule.exportTo);
-  const labels = read(selectorLabels, fieldsOf(rule.workloadSelector).matchLabels);
+  const { rule, unknown } = upstreamFields(fieldsOf(refused.spec));
+  if (!mentions([rule.trafficPolicy, rule.subsets, unknown], 'tls')) return undefined;
+  if (typeof rule.host !== 'string' || rule.host === '') return undefined;
+  const isMeshWide = refused.namespace === undefined;
+  const to = isMeshWide ? ['*'] : read(exportTo, rule.exportTo);
+  const labels = isMeshWide ? undefined : read(selectorLabels, fieldsOf(rule.workloadSelector).matchLabels);
   const subsets = Array.isArray(rule.subsets) ? rule.subsets.flatMap(closedSubset) : [];
-  const trafficPolicy = closedTraffic(rule.trafficPolicy);
+  const own = closedTraffic(rule.trafficPolicy);
+  const trafficPolicy = mentions(unknown, 'tls') ? { ...own, tls: strictest } : own;
   const secured = [trafficPolicy, ...subsets.map((subset) => subset.trafficPolicy)].flatMap((policy) => [
     policy?.tls,
     ...(policy?.portLevelSettings ?? []).map((port) => port.tls),
@@ -200,6 +203,25 @@ function closedUpstream(refused: Refused): Closed | undefined {
   };
 }
 
+const upstreamNames = ['host', 'trafficPolicy', 'subsets', 'exportTo', 'workloadSelector'] as const;
+
+/** Each field under its name, if that is right or nearly so; those that are right come first. */
+function upstreamFields(written: Fields): {
+  readonly rule: Partial<Record<(typeof upstreamNames)[number], unknown>>;
+  readonly unknown: Fields;
+} {
+  const rule: Record<string, unknown> = {};
+  const unknown: Record<string, unknown> = {};
+  for (const name of upstreamNames) if (Object.hasOwn(written, name)) rule[name] = written[name];
+  for (const [field, value] of Object.entries(written)) {
+    if (upstreamNames.some((name) => name === field)) continue;
+    const near = nearestName(field, upstreamNames);
+    if (near === undefined || Object.hasOwn(rule, near)) unknown[field] = value;
+    else rule[near] = value;
+  }
+  return { rule, unknown };
+}
+
 function closedSubset(value: unknown): NonNullable<DestinationRule['subsets']> {
   const { name, labels = {}, trafficPolicy } = fieldsOf(value);
   if (typeof name !== 'string' || !isDnsLabel(name) || !isObject(labels)) return [];
@@ -211,11 +233,12 @@ function closedSubset(value: unknown): NonNullable<DestinationRule['subsets']> {
 /** Undefined when it says nothing of TLS. */
 function closedTraffic(value: unknown): TrafficPolicy | undefined {
   if (!mentions(value, 'tls')) return undefined;
-  const { portLevelSettings, ...own } = fieldsOf(value);
+  const { portLevelSettings, tls: written, ...others } = fieldsOf(value);
   const settings: readonly unknown[] = Array.isArray(portLevelSettings) ? portLevelSettings : [];
   const ports = settings.map(closedPort);
   const areRead = portLevelSettings === undefined || (Array.isArray(portLevelSettings) && !ports.includes('unknown'));
-  const tls = areRead ? (mentions(own, 'tls') ? tlsOf(own.tls) : undefined) : strictest;
+  const isRead = areRead && !mentions(others, 'tls');
+  const tls = isRead ? (written === undefined ? undefined : tlsOf(written)) : strictest;
   const known = ports.filter((one) => one !== 'unknown' && one !== undefined) as PortTrafficPolicy[];
   return { ...(tls && { tls }), ...(known.length > 0 && { portLevelSettings: known }) };
 }
@@ -262,11 +285,11 @@ function workloads({ selector = {}, targetRefs = [] }: PolicyScope, namespace: s
   return `the workloads of ${where}${labels.length > 0 ? ` with ${labels.join(', ')}` : ''}`;
 }
 
-/** Whether a field of the name is somewhere in a value, in any case. */
+/** Whether a field of the name, or nearly so, is somewhere in a value. */
 function mentions(value: unknown, field: string): boolean {
   if (Array.isArray(value)) return value.some((item) => mentions(item, field));
   return Object.entries(fieldsOf(value)).some(
-    ([key, element]) => key.toLowerCase() === field || mentions(element, field),
+    ([key, element]) => nearestName(key, [field]) !== undefined || mentions(element, field),
   );
 }
 

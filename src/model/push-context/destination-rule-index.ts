@@ -64,8 +64,8 @@ export class DestinationRuleIndex {
     this.bySource = bySource;
     const of = (rules: Iterable<Exported>, chosen: boolean): Exported[] =>
       [...rules].filter(({ config }) => (config.spec.workloadSelector !== undefined) === chosen);
-    this.general = changedRules(previous?.general, of(removed, false), of(added, false));
-    this.selective = changedRules(previous?.selective, of(removed, true), of(added, true));
+    this.general = changedRules(previous?.general, of(removed, false), of(added, false), about);
+    this.selective = changedRules(previous?.selective, of(removed, true), of(added, true), about);
   }
 
   /**
@@ -178,11 +178,17 @@ function withQualifiedHost(config: Config<DestinationRule>, hostNames: HostNames
 }
 
 /** Copies what holds a changed rule, and nothing else. */
-function changedRules(before: Rules | undefined, removed: readonly Exported[], added: readonly Exported[]): Rules {
+function changedRules(
+  before: Rules | undefined,
+  removed: readonly Exported[],
+  added: readonly Exported[],
+  { rootNamespace }: Pick<About, 'rootNamespace'>,
+): Rules {
   if (before !== undefined && removed.length + added.length === 0) return before;
   const rules = new Map(before);
   const gone = new Set(removed);
-  const namespaceOf = ({ config }: Exported): string => config.namespace;
+  // What stands in for an object whose namespace cannot be read holds for the mesh.
+  const namespaceOf = ({ config }: Exported): string => config.namespace || rootNamespace;
   const hostOf = ({ config }: Exported): string => config.spec.host;
   for (const [namespace, changes] of Map.groupBy([...removed, ...added], namespaceOf)) {
     const byHost = new Map(rules.get(namespace));
