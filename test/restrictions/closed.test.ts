@@ -1,5 +1,5 @@
 /** What restricts and is refused at the first reading closes what it is for; nothing else, and not longer than it is refused. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -7,6 +7,7 @@ import { stringify } from 'yaml';
 import { MeshConfigs } from '../../src/discovery/config/mesh-configs.ts';
 import { SettingsFiles } from '../../src/discovery/config/settings-files.ts';
 import { MeshState } from '../../src/discovery/push/mesh-state.ts';
+import { readConfigFile } from '../../src/model/config/config-file.ts';
 import { peerModes } from '../../src/model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../src/model/push-context/push-context.ts';
 
@@ -423,15 +424,34 @@ describe('what is closed', () => {
     expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
   });
 
-  it('is nothing where the object is in order in another file, or another directory', async () => {
+  it('is nothing where the object is in order in another file', async () => {
     expect(closed(await read({ 'a.yaml': bad, 'b.yaml': good }))).toEqual([]);
-    const second = mkdtempSync(join(tmpdir(), 'chartpilot-closed-'));
-    writeFileSync(join(second, 'a.yaml'), good);
-    rmSync(join(root, 'b.yaml'));
-    const reading = await directory.read([root, second]);
-    rmSync(second, { recursive: true });
+  });
+
+  it.each([
+    ['closed where a later one has it in order', [bad, good], ['shop/cart']],
+    ['open where an earlier one has', [good, bad], []],
+  ] as const)('counts as an object of its source: %s', async (_, texts, expected) => {
+    const [first, second] = [join(root, 'first'), join(root, 'second')];
+    for (const [index, path] of [first, second].entries()) {
+      mkdirSync(path);
+      writeFileSync(join(path, 'a.yaml'), texts[index]!);
+    }
+    await directory.read([first, second]);
+    state.computeServices();
+    expect(closed(state.publishContext({ forced: true, changed: [] }))).toEqual(expected);
+    // One that was in order in the first source stays.
+    writeFileSync(join(first, 'a.yaml'), good);
+    await directory.read([first, second]);
+    writeFileSync(join(first, 'a.yaml'), bad);
+    await directory.read([first, second]);
     expect(directory.snapshot.standIns).toEqual([]);
-    expect(reading).toMatchObject({ objects: 1 });
+  });
+
+  it('is told to be of the whole mesh in the root namespace', () => {
+    const text = object('AuthorizationPolicy', wrong, { namespace: 'istio-system' });
+    const [standIn] = readConfigFile('a.yaml', text, { creationTimestamp: 0 }).standIns;
+    expect(standIn?.standsFor?.effect).toMatch(/^every request to the workloads of the whole mesh /);
   });
 
   it('does not reach out of its namespace, whatever is in the object', async () => {

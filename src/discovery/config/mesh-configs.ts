@@ -235,9 +235,12 @@ export class MeshConfigs {
   }
 
   #firstOf(key: string): Config | undefined {
-    const all = this.#sources.flatMap(([, { snapshot }]) => snapshot.byKey.get(key) ?? []);
-    // What stands in for an object that is refused in one place is not needed where another has it in order.
-    return all.find(({ standsFor }) => standsFor === undefined) ?? all[0];
+    // What stands in for an object that is refused counts, too: a later source does not open what an earlier one restricts.
+    for (const [, { snapshot }] of this.#sources) {
+      const config = snapshot.byKey.get(key);
+      if (config !== undefined) return config;
+    }
+    return undefined;
   }
 
   #inForce(key: string): Config | undefined {

@@ -37,7 +37,7 @@ describe('the log', () => {
     const second = problem({ place: at(14), field: 'spec.hosts', message: 'is required' });
     expect(told('config.rejected', { problems: [problem({}), second] })).toEqual([
       'error config-controller mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; ' +
-        'line 14: spec.hosts: is required (the last good state stays in force)',
+        'line 14: spec.hosts: is required (an earlier version that was good, if there is one, stays in force)',
     ]);
   });
 
@@ -56,7 +56,7 @@ describe('the log', () => {
     const second = problem({ place, field: 'spec.hosts', message: 'is required' });
     expect(told('config.rejected', { problems: [problem({ place }), second] })).toEqual([
       'error config-controller k8s://east: VirtualService shop/web: spec.http[0].timeout: must be a duration; ' +
-        'spec.hosts: is required (the last good state stays in force)',
+        'spec.hosts: is required (an earlier version that was good, if there is one, stays in force)',
     ]);
     expect(told('config.rejected', { problems: [problem({ place: { source: '' } })] })[0]).toMatch(
       /^error config-controller VirtualService shop\/web: spec/,

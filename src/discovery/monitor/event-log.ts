@@ -63,7 +63,8 @@ function tellProblems(problems: readonly ConfigProblem[], log: Logger): void {
   for (const group of groups.values()) {
     const { severity } = group[0]!;
     const closed = group.find((problem) => problem.closed !== undefined)?.closed;
-    const meanwhile = closed === undefined ? 'the last good state stays in force' : `until it is mended ${closed}`;
+    const earlier = 'an earlier version that was good, if there is one, stays in force';
+    const meanwhile = closed === undefined ? earlier : `until it is mended ${closed}`;
     if (severity === 'error') log.error(`${describeProblems(group)} (${meanwhile})`);
     else log.warn(describeProblems(group));
   }

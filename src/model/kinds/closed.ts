@@ -279,10 +279,18 @@ function scopeOf({ spec, isBroken, namespace }: Refused): ReadScope {
 }
 
 function workloads({ selector = {}, targetRefs = [] }: PolicyScope, namespace: string | undefined): string {
-  const where = namespace === undefined ? 'the mesh (its namespace cannot be read)' : `namespace ${namespace}`;
+  const where = placeOf(namespace);
   const labels = Object.entries(selector).map(([key, value]) => `${key}=${value}`);
   if (targetRefs.length > 0) return targetRefs.map(({ kind, name }) => `${kind} ${name} of ${where}`).join(', ');
   return `the workloads of ${where}${labels.length > 0 ? ` with ${labels.join(', ')}` : ''}`;
+}
+
+/** The mesh's settings may call another namespace its root. */
+function placeOf(namespace: string | undefined): string {
+  if (namespace === undefined) return 'the mesh (its namespace cannot be read)';
+  if (namespace === 'istio-system')
+    return 'the whole mesh (where istio-system is its root namespace, else of that namespace)';
+  return `namespace ${namespace}`;
 }
 
 /** Whether a field of the name, or nearly so, is somewhere in a value. */
