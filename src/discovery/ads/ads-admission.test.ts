@@ -17,7 +17,7 @@ function given(perSecond: number) {
   const told: string[] = [];
   const admission = createAdmission(perSecond, () => performance.now());
   const at = (): number => Math.round(performance.now() - origin);
-  const ask = (name: string, peer = me): void =>
+  const ask = (name: string, peer = me): (() => void) =>
     admission.ask(
       peer,
       () => void told.push(`${name} at ${at()}`),
@@ -120,6 +120,43 @@ test('a crowd that says nothing leaves places for nodes that come back to its ad
   // Nobody was served at that other address.
   for (let i = 0; i < 1_001; i++) ask(`crowd ${i}`, `10.0.0.7:${1_000 + i}`);
   expect(told.at(-1)).toContain('refused');
+});
+
+/** As many as 45 a second for eight seconds, each by a connection of its own. */
+function neighbour(ask: (name: string, peer: string) => () => void, goneAfterMs: number): void {
+  for (let i = 0; i < 360; i++) {
+    setTimeout(() => setTimeout(ask(`useless ${i}`, `10.0.0.1:${50_000 + i}`), goneAfterMs), i * (1_000 / 45));
+  }
+}
+
+test('a stream that is gone has no turn any more: those after it come the sooner', () => {
+  const { ask, told } = given(25);
+  neighbour(ask, 300);
+  for (let i = 0; i < 8; i++) {
+    vi.advanceTimersByTime(1_000);
+    ask(`known ${i}`, `10.0.0.1:${40_000 + i}`);
+  }
+  vi.advanceTimersByTime(3_000);
+  const known = told.filter((line) => line.startsWith('known')).map((line) => Number(line.split(' at ')[1]));
+  expect(told.filter((line) => line.includes('refused'))).toEqual([]);
+  expect(known).toHaveLength(8);
+  expect(Math.max(...known.map((at, i) => at - (i + 1) * 1_000))).toBeLessThan(500);
+});
+
+test('a connection that was refused, and asks again, comes before those of its address that came later', () => {
+  const { ask, told } = given(25);
+  neighbour(ask, 60_000);
+  vi.advanceTimersByTime(4_030);
+  ask('known', '10.0.0.1:40000');
+  expect(told.at(-1)).toBe('known refused at 4030');
+  vi.advanceTimersByTime(1_000);
+  ask('known', '10.0.0.1:40000');
+  vi.advanceTimersByTime(100);
+  expect(told.filter((line) => line.startsWith('known at'))).toHaveLength(1);
+  // Once: what it opens next is one of many again.
+  for (const name of ['known 2', 'known 3']) ask(name, '10.0.0.1:40000');
+  vi.advanceTimersByTime(100);
+  expect(told.filter((line) => /^known \d at/.test(line))).toEqual([]);
 });
 
 test('who waits when it ends is refused', () => {

@@ -5,7 +5,9 @@
  * Streams are spaced evenly. When more come than may begin, addresses have their turn one after the other, those of nodes
  * that were served before first; a stream waits for a second at the most, and then is refused. Streams that have not said
  * who they are have a bound by address. Within an address, connections have their turn one after the other: a crowd of
- * streams by one connection keeps nobody waiting who comes by another.
+ * streams by one connection keeps nobody waiting who comes by another. A connection that was refused, and asks again, has
+ * its turn before those that came after it: who keeps asking gets in, however many come. A stream that is gone waits no
+ * more.
  */
 import { addressGroup } from '../../runtime/connection-bounds.ts';
 
@@ -18,10 +20,18 @@ const mostSilent = 1_000;
 const reservedForFirst = 200;
 /** Streams that wait for their turn, of all addresses. */
 const mostWaiting = 10_000;
+/** Connections of which it is remembered that they were refused. */
+const mostRefused = 10_000;
+/** No turn is waited for. */
+const nothingToLeave = (): void => {};
 
 export interface Admission {
-  /** Calls one of both: at once, or within a second. `peer` is `host:port`. */
-  ask(peer: string, begin: () => void, refuse: () => void): void;
+  /**
+   * Calls one of both: at once, or within a second; neither once the stream is gone. `peer` is `host:port`.
+   *
+   * @returns to be called when the stream is gone
+   */
+  ask(peer: string, begin: () => void, refuse: () => void): () => void;
   /** A stream that was begun has said who it is. */
   introduced(peer: string): void;
   /** A stream that was begun, and has not said who it is, is gone. */
@@ -35,6 +45,8 @@ interface Asking {
   readonly peer: string;
   /** How many streams of its connection came before it and wait. */
   readonly round: number;
+  /** Since when its connection has been asking. */
+  readonly since: number;
   readonly until: number;
   readonly begin: () => void;
   readonly refuse: () => void;
@@ -61,6 +73,8 @@ class FairAdmission implements Admission {
   readonly #silent = new Map<string, number>();
   /** The same by connection. */
   readonly #silentOf = new Map<string, number>();
+  /** When connections that were refused asked first: until one of their streams begins. */
+  readonly #refused = new Map<string, number>();
   #next = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -69,7 +83,7 @@ class FairAdmission implements Admission {
     this.#now = now;
   }
 
-  ask(peer: string, begin: () => void, refuse: () => void): void {
+  ask(peer: string, begin: () => void, refuse: () => void): () => void {
     const group = groupOf(peer);
     const line = this.#waiting[this.#sortOf(group)];
     const before = line.get(group) ?? [];
@@ -77,17 +91,20 @@ class FairAdmission implements Admission {
     const round = before.filter((other) => other.peer === peer).length;
     const isFirst = round === 0 && !this.#silentOf.has(peer);
     const most = mostSilent + (isFirst && this.#known.has(group) ? reservedForFirst : 0);
-    if ((this.#silent.get(group) ?? 0) + before.length >= most) refuse();
-    else if (this.#line.length === 0 && time >= this.#next) this.#begin({ group, peer, begin });
-    else if (this.#line.length >= mostWaiting || !this.#makesRoom(before, round)) refuse();
+    const since = round === 0 ? (this.#refused.get(peer) ?? time) : time;
+    const asking = { group, peer, round, since, until: time + longestWaitMs, begin, refuse, isOver: false };
+    if ((this.#silent.get(group) ?? 0) + before.length >= most) this.#refuse(asking);
+    else if (this.#line.length === 0 && time >= this.#next) this.#begin(asking);
+    else if (this.#line.length >= mostWaiting || !this.#makesRoom(before, asking)) this.#refuse(asking);
     else {
-      const asking = { group, peer, round, until: time + longestWaitMs, begin, refuse, isOver: false };
       const others = before.filter(({ isOver }) => !isOver);
-      const at = others.findIndex((other) => other.round > round);
+      const at = others.findIndex((other) => isBefore(asking, other));
       line.set(group, others.toSpliced(at < 0 ? others.length : at, 0, asking));
       this.#line.push(asking);
       this.#wake();
+      return () => this.#leave(asking);
     }
+    return nothingToLeave;
   }
 
   introduced(peer: string): void {
@@ -95,10 +112,7 @@ class FairAdmission implements Admission {
     this.left(peer);
     this.#known.delete(group);
     this.#known.set(group, true);
-    if (this.#known.size > mostKnown) {
-      const [oldest] = this.#known.keys();
-      this.#known.delete(oldest!);
-    }
+    dropOldest(this.#known, mostKnown);
   }
 
   left(peer: string): void {
@@ -118,14 +132,32 @@ class FairAdmission implements Admission {
     return this.#known.has(group) ? 'known' : 'strange';
   }
 
-  /** The last of a line that would take longer than a stream may wait gives way to one of an earlier round. */
-  #makesRoom(line: readonly Asking[], round: number): boolean {
+  /** The last of a line that would take longer than a stream may wait gives way to one that comes before it. */
+  #makesRoom(line: readonly Asking[], asking: Asking): boolean {
     if (line.length * this.#spacingMs < longestWaitMs) return true;
     const last = line.at(-1)!;
-    if (last.round <= round) return false;
-    last.isOver = true;
-    last.refuse();
+    if (!isBefore(asking, last)) return false;
+    this.#refuse(last);
     return true;
+  }
+
+  #refuse(asking: Asking): void {
+    const { peer, round, since } = asking;
+    asking.isOver = true;
+    if (round === 0) {
+      this.#refused.set(peer, since);
+      dropOldest(this.#refused, mostRefused);
+    }
+    asking.refuse();
+  }
+
+  #leave(asking: Asking): void {
+    asking.isOver = true;
+    for (const line of Object.values(this.#waiting)) {
+      const left = line.get(asking.group)?.filter((other) => other !== asking) ?? [];
+      if (left.length > 0) line.set(asking.group, left);
+      else line.delete(asking.group);
+    }
   }
 
   #begin(
@@ -133,6 +165,7 @@ class FairAdmission implements Admission {
     turn = Math.max(this.#next, this.#now()),
   ): void {
     this.#next = turn + this.#spacingMs;
+    this.#refused.delete(peer);
     this.#silentOf.set(peer, (this.#silentOf.get(peer) ?? 0) + 1);
     this.#silent.set(group, (this.#silent.get(group) ?? 0) + 1);
     begin();
@@ -161,15 +194,15 @@ class FairAdmission implements Admission {
     for (const asking of this.#line) {
       if (asking.until >= time) return;
       if (asking.isOver) continue;
-      asking.isOver = true;
-      for (const line of Object.values(this.#waiting)) {
-        const left = line.get(asking.group)?.filter((other) => other !== asking) ?? [];
-        if (left.length > 0) line.set(asking.group, left);
-        else line.delete(asking.group);
-      }
-      asking.refuse();
+      this.#leave(asking);
+      this.#refuse(asking);
     }
   }
+}
+
+/** Of the same address. */
+function isBefore(one: Asking, other: Asking): boolean {
+  return one.round < other.round || (one.round === other.round && one.since < other.since);
 }
 
 /** The address that has had its turn goes to the end of the line. */
@@ -180,6 +213,12 @@ function takeFirst(line: Map<string, Asking[]>): Asking | undefined {
     return first;
   }
   return undefined;
+}
+
+function dropOldest(map: Map<string, unknown>, most: number): void {
+  if (map.size <= most) return;
+  const [oldest] = map.keys();
+  map.delete(oldest!);
 }
 
 function countDown(counts: Map<string, number>, key: string): void {

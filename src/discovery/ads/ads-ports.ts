@@ -102,6 +102,11 @@ export class AdsPorts {
     this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.excuse(peer);
   }
 
+  /** A stream waits for its turn. @returns to be called when it does not any more: again is as good as once */
+  keepWaiting({ isSecure }: StreamSecurity, peer: string): () => void {
+    return this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.keepWaiting(peer);
+  }
+
   /** A node that was introduced has taken what it was sent. */
   acknowledged({ isSecure }: StreamSecurity, peer: string): void {
     this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.acknowledged(peer);

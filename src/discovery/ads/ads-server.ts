@@ -19,7 +19,7 @@ import { AdsPorts } from './ads-ports.ts';
 import { SharedBodies } from './ads-response.ts';
 import type { AdsServerOptions } from './ads-server-options.ts';
 import { AdsStream, type StreamKind, type StreamSecurity } from './ads-stream.ts';
-import type { AdsCall } from './ads-transport.ts';
+import { type AdsCall, endOpenSide } from './ads-transport.ts';
 import { viewConnection } from './ads-view.ts';
 import { shortened } from './client-text.ts';
 import { PushRounds } from './push-rounds.ts';
@@ -215,7 +215,9 @@ class GrpcAdsServer implements AdsServer {
       return;
     }
     const peer = call.getPeer();
+    const goOn = this.#ports.keepWaiting(security, peer);
     const connect = (): void => {
+      goOn();
       try {
         if (!this.#connect(call, kind, security)) this.#admission.left(peer);
       } catch (error) {
@@ -224,11 +226,18 @@ class GrpcAdsServer implements AdsServer {
         refuse(call, status.UNAVAILABLE, 'internal error');
       }
     };
-    this.#admission.ask(
+    const leave = this.#admission.ask(
       peer,
       () => this.#comings.run(connect, 0),
-      () => refuse(call, status.RESOURCE_EXHAUSTED, 'request rate limit exceeded: too many new streams'),
+      () => {
+        goOn();
+        refuse(call, status.RESOURCE_EXHAUSTED, 'request rate limit exceeded: too many new streams');
+      },
     );
+    call.once('cancelled', () => {
+      goOn();
+      leave();
+    });
   }
 
   /** @returns whether there is a connection now */
@@ -354,6 +363,7 @@ class GrpcAdsServer implements AdsServer {
 
 function refuse(call: AdsCall, code: status, details: string): void {
   call.emit('error', Object.assign(new Error(details), { code, details }));
+  endOpenSide(call);
 }
 
 /** What comes to a connection from no actor comes from the ADS server: the trace shows it so. */

@@ -97,6 +97,11 @@ function writeAll(stream: Http2Stream, parts: readonly Uint8Array[], flushed: (e
   stream.uncork();
 }
 
+/** Ends a stream that was answered in full, and that its client may leave open: nothing of it would be read. */
+export function endOpenSide(call: AdsCall): void {
+  http2StreamOf(call)?.close(constants.NGHTTP2_NO_ERROR);
+}
+
 /** What the client shows of itself. A certificate counts only when TLS has verified it. */
 export function peerOf(call: AdsCall): Peer {
   return {

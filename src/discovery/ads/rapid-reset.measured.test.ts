@@ -118,6 +118,38 @@ test('nodes behind the same address keep their streams, and come back within a s
   await attack;
 });
 
+test('beside 45 useless streams a second a known node is served in time, and everybody after that', async ({
+  start,
+}) => {
+  const { port, client, server } = await start({ limits: { streamsPerSecond: 25 } });
+  await subscribed(client());
+  await vi.waitFor(() => expect(server.connections()[0]?.watches[0]?.nonceAcked).not.toBe(''));
+  let isOver = false;
+  const useless = async (): Promise<void> => {
+    const connection = new RawHttp2(port);
+    await connection.begin();
+    await connection.flush(frame('headers', flags.endHeaders, 1, requestHeaders(adsPath)));
+    await sleep(300);
+    connection.close();
+  };
+  const attack = (async () => {
+    const all: Promise<void>[] = [];
+    for (; !isOver; await sleep(20)) all.push(useless());
+    await Promise.all(all);
+  })();
+  await sleep(2_000);
+  for (let i = 0; i < 8; i++) {
+    const begun = performance.now();
+    await subscribed(client());
+    expect(performance.now() - begun).toBeLessThan(2_000);
+  }
+  isOver = true;
+  await attack;
+  const begun = performance.now();
+  await Promise.all(Array.from({ length: 20 }, () => subscribed(client())));
+  expect(performance.now() - begun).toBeLessThan(2_000);
+});
+
 test('a node that names itself and acknowledges nothing makes its address no better', async ({ start }) => {
   const { heldOff, options } = witness();
   const { port, client } = await start({ ...options, limits: { addressPace: { most: 100, firstHoldMs: 5_000 } } });

@@ -5,8 +5,9 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { test as base, expect, onTestFinished } from 'vitest';
+import { clusterType } from '../../../machines/discovery/ads-types.ts';
 import { createAuthority } from '../../../test/certs/authority.ts';
-import { type GiveServer, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
+import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 
@@ -99,6 +100,32 @@ test('connections of one address have a bound, and another address gets in', asy
   await sleep(100);
   expect(crowd.filter(({ destroyed }) => !destroyed)).toHaveLength(20);
   await subscribed(client());
+});
+
+test('the time for which a connection is kept waiting here is not its silence', async ({ start }) => {
+  const { port, client } = await start({ limits: { strangers, streamsPerSecond: 2 } });
+  const crowd = await http2(port);
+  silentStream(crowd);
+  await sleep(20);
+  const stream = client().sotw();
+  const begin = performance.now();
+  stream.send({ node: givenNode, typeUrl: clusterType });
+  await stream.next();
+  // It waited for longer than the limit.
+  expect(performance.now() - begin).toBeGreaterThan(300);
+});
+
+test('a stream that is refused at the door is over, for a client that leaves its side open too', async ({ start }) => {
+  const { port } = await start({ limits: { streamsPerSecond: 1 } });
+  const session = await http2(port);
+  silentStream(session);
+  const streams = [session.request(headers), session.request(headers)];
+  for (const stream of streams) stream.on('error', () => {}).resume();
+  for (const stream of streams) stream.write(Buffer.from([0, 0, 0, 0, 2, 0x22, 0]));
+  const refused = await Promise.race(streams.map(async (stream) => ({ stream, told: await once(stream, 'response') })));
+  expect(refused.told[0]['grpc-status']).toBe('8');
+  if (!refused.stream.closed) await Promise.race([once(refused.stream, 'close'), sleep(1_000)]);
+  expect([refused.stream.closed, refused.stream.rstCode]).toEqual([true, constants.NGHTTP2_NO_ERROR]);
 });
 
 test('two thousand streams that say nothing do not keep out a client of another address', async ({ start }) => {

@@ -74,6 +74,9 @@ interface Held {
   /** When it was one of a stranger last, and what it had sent then. */
   since: number;
   bytes: number;
+  /** Its streams that are kept waiting here, and since when there has been one. */
+  kept: number;
+  keptSince: number;
   /** What it cost its address until it was introduced, and the bytes that this is for. */
   paid: number;
   paidBytes: number;
@@ -142,6 +145,22 @@ export class Strangers {
     this.#calmIfBusy(held);
   }
 
+  /**
+   * A stream of it waits for its turn here: that time does not count as the client's silence.
+   *
+   * @returns to be called when it does not wait any more: again is as good as once
+   */
+  keepWaiting(peer: string): () => void {
+    const held = this.#held.get(peer);
+    if (held === undefined) return () => {};
+    if (held.kept++ === 0) held.keptSince = performance.now();
+    let isWaiting = true;
+    return () => {
+      if (isWaiting && --held.kept === 0) held.since += performance.now() - held.keptSince;
+      isWaiting = false;
+    };
+  }
+
   /** A stream came to nothing for reasons of ours. */
   excuse(peer: string): void {
     const held = this.#held.get(peer);
@@ -208,7 +227,7 @@ export class Strangers {
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
     const since = performance.now();
     const held: Held = {
-      ...{ socket, group, streams: 0, wasIntroduced: false, since, bytes: 0 },
+      ...{ socket, group, streams: 0, wasIntroduced: false, since, bytes: 0, kept: 0, keptSince: 0 },
       ...{ paid: 0, paidBytes: 0, session: undefined, allowance: undefined, wasted: 0 },
     };
     this.#held.set(peer, held);
@@ -266,10 +285,10 @@ export class Strangers {
     const latest = performance.now() - silentMs;
     for (const held of this.#held.values()) {
       held.wasted = Math.floor(held.wasted * wasteKept);
-      const { socket, streams, since, bytes } = held;
+      const { socket, streams, since, bytes, kept } = held;
       if (streams > 0) continue;
       this.#payForBytes(held);
-      if (since <= latest || socket.bytesRead - bytes > maxSilentBytes) socket.destroy();
+      if ((since <= latest && kept === 0) || socket.bytesRead - bytes > maxSilentBytes) socket.destroy();
     }
   }
 }
