@@ -25,6 +25,8 @@ const tooShort = [
   // Between SIGKILL and the end.
   'envoy.killed: signal.sent → stays',
   'envoy.killed: envoy.crashed → stays',
+  // What keeps an Envoy that lacks a listener from being told as live is its probe's, not its own.
+  'envoy: hold-back.over → stays',
 ];
 
 const everyReception: Record<Reception, true> = {

@@ -1,6 +1,7 @@
 /** Takes the steps of a test on a machine that runs in company. */
 import { isDeepStrictEqual } from 'node:util';
 import { type AnyActorRef, type AnyStateMachine, setup } from 'xstate';
+import type { Prepared } from '../../machines/agent/epoch.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import { eventTypeOf } from '../../src/debugger/generate/walk.ts';
@@ -119,10 +120,16 @@ function isStep(step: Step, { type, event }: Occurrence): boolean {
 
 /** What decides what the supervisor does about a failure. */
 function tellsTheSame(step: Step, { event }: Occurrence): boolean {
-  if (step.kind === 'done') return step.output === undefined || isDeepStrictEqual(step.output, event?.output);
+  if (step.kind === 'done') return step.output === undefined || answersTheSame(step.effect, step.output, event?.output);
   if (step.kind !== 'event') return true;
   if (step.event.type === 'child.abort') return step.event.why === event?.why;
   return step.event.type !== 'epoch.failed' || step.event.refusedByParent === event?.refusedByParent;
+}
+
+/** Where a bootstrap lies is another place each time; that there is one, or what there is instead, is the answer. */
+function answersTheSame(effect: string, wanted: unknown, given: unknown): boolean {
+  if (effect !== 'prepare') return isDeepStrictEqual(wanted, given);
+  return isDeepStrictEqual(Object.keys(wanted as Prepared), Object.keys((given ?? {}) as Prepared));
 }
 
 const nothingCame = (step: Step): NotShown => new NotShown(`nothing brings ${wordsOfStep(step)}`);
