@@ -45,12 +45,12 @@ describe('with a stand-in process', () => {
   test('an epoch does what its generated tests expect', () => show('epoch', epochDriver(standInHost), 30));
 
   test('the supervisor does what its generated tests expect', () =>
-    show('supervisor', supervisorDriver(standInHost, withoutProcess), 20));
+    show('supervisor', supervisorDriver(standInHost, withoutProcess), 17));
 });
 
 describe('with the real Envoy', () => {
   test('an epoch does what its generated tests expect', () => show('epoch', epochDriver(realHost, beyondEnvoy), 30));
 
   test('the supervisor does what its generated tests expect', () =>
-    show('supervisor', supervisorDriver(realHost, withoutProcess), 20));
+    show('supervisor', supervisorDriver(realHost, withoutProcess), 16));
 });
