@@ -1,7 +1,7 @@
 import { peersOf } from '../peers.ts';
 import type { ConfigChanged, ConfigRejected, ServingReport } from './protocol.ts';
 
-/** Who in the agent is spoken to by name. */
+/** The actors of the agent that are spoken to by name. */
 export const peer = peersOf<{
   supervisor: ConfigChanged | ConfigRejected;
   status: ServingReport;

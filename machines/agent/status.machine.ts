@@ -31,7 +31,7 @@ interface StatusContext extends StatusInput {
   question: number | null;
 }
 
-/** Whoever asks for readiness hears "not ready" when Envoy says nothing for so long. */
+/** The answer to a readiness call is "not ready" when Envoy says nothing for so long. */
 const answerLimitMs = 5_000;
 
 const statusSetup = setup({

@@ -119,7 +119,7 @@ export const configControllerMachine = setup({
       outdated: true,
     }),
     takeReadings: assign({ outdated: false }),
-    /** Who asks whether this is ready is told what is missing. */
+    /** `/ready` says what is missing. */
     reportAwaited: enqueueActions(({ context, enqueue }) => {
       const sources = unreadOf(context);
       if (sources.length > 0) {

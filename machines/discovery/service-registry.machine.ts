@@ -157,7 +157,7 @@ export const serviceRegistryMachine = setup({
       registries: ({ context }, { registry }: { registry: string }) =>
         context.registries?.map((one) => (one.registry === registry ? { ...one, synced: true } : one)) ?? null,
     }),
-    /** Who asks whether this is ready is told what is missing. */
+    /** `/ready` says what is missing. */
     reportAwaited: enqueueActions(({ context, enqueue }) => {
       const registries = unsyncedOf(context);
       if (registries.length === 0) return;

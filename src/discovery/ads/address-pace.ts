@@ -6,6 +6,7 @@
  * second, for twice as long when it goes on: see Strangers for what this means to it. Clients behind one address (NAT, the
  * pods of a node through one gateway) share its account; that nodes live there is remembered.
  */
+import { dropOldest } from './drop-oldest.ts';
 
 export interface AddressPaceLimits {
   /** Used up at once, and again each second. A stream costs 1. Default 2000 and 200. */
@@ -97,9 +98,5 @@ export class AddressPace {
 function keepLast<V>(map: Map<string, V>, key: string, value: V): void {
   map.delete(key);
   map.set(key, value);
-  if (map.size <= mostAddresses) return;
-  for (const oldest of map.keys()) {
-    map.delete(oldest);
-    return;
-  }
+  dropOldest(map, mostAddresses);
 }

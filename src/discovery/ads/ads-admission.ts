@@ -9,7 +9,9 @@
  * its turn before those that came after it: who keeps asking gets in, however many come. A stream that is gone waits no
  * more.
  */
+
 import { addressGroup } from '../../runtime/connection-bounds.ts';
+import { dropOldest } from './drop-oldest.ts';
 
 const longestWaitMs = 1_000;
 /** Addresses of which it is remembered that a node was there. */
@@ -213,12 +215,6 @@ function takeFirst(line: Map<string, Asking[]>): Asking | undefined {
     return first;
   }
   return undefined;
-}
-
-function dropOldest(map: Map<string, unknown>, most: number): void {
-  if (map.size <= most) return;
-  const [oldest] = map.keys();
-  map.delete(oldest!);
 }
 
 function countDown(counts: Map<string, number>, key: string): void {
