@@ -9,6 +9,7 @@ import type {
   JwksSynced,
   KeySetFailed,
   KeySetFetched,
+  KeySetLate,
   PushRequest,
 } from './protocol.ts';
 
@@ -32,15 +33,18 @@ export interface KeySource {
 interface KnownSource extends KeySource {
   /** Of its actor. */
   name: string;
-  /** Its issuer has not answered yet, neither with keys nor by failing, and objects wait for that. */
-  awaited: boolean;
+  /**
+   * What became of the first question. While it is `awaited` the objects that ask for it are held back; `late`: no longer,
+   * although the issuer has neither answered nor failed.
+   */
+  firstAnswer: 'awaited' | 'late' | 'settled';
 }
 
 interface JwksContext extends JwksInput {
   sources: KnownSource[];
   /** Objects that changed, and that nobody has looked at. */
   changed: ConfigKeyText[];
-  /** Objects that proxies are to be brought up to date with. */
+  /** Objects that proxies are to be brought up to date with, once no first answer is awaited for them. */
   due: ConfigKeyText[];
   /** How many actors there were, for the name of the next. */
   started: number;
@@ -48,14 +52,14 @@ interface JwksContext extends JwksInput {
 
 /**
  * Has the keys of issuers that RequestAuthentications name by an address (spec/discovery.md §8.10). An object that is new
- * or changed goes to the proxies when its issuers have answered, so that tokens are not refused for want of keys that are
- * on their way; but it does not wait for ever.
+ * or changed goes to the proxies when its own issuers have answered, so that tokens are not refused for want of keys that
+ * are on their way. It does not wait for ever, nor for the issuers of other objects.
  */
 export const jwksMachine = setup({
   types: {
     context: {} as JwksContext,
     input: {} as JwksInput,
-    events: {} as JwksLoad | ConfigsChanged | KeySetFetched | KeySetFailed,
+    events: {} as JwksLoad | ConfigsChanged | KeySetFetched | KeySetFailed | KeySetLate,
     children: {} as { sources: 'findKeySources' } & Record<`key-set-${number}`, 'keySet'>,
   },
   actors: {
@@ -63,11 +67,10 @@ export const jwksMachine = setup({
     findKeySources: promiseEffect<KeySource[], undefined>('findKeySources'),
     keySet: keySetMachine,
   },
-  delays: { firstKeysTimeout: ({ context }) => context.firstKeysTimeoutMs },
   guards: {
     somethingChanged: ({ context }) => context.changed.length > 0,
-    somethingIsDue: ({ context }) => context.due.length > 0,
-    noneIsAwaited: ({ context }) => !context.sources.some(({ awaited }) => awaited),
+    somethingIsReady: ({ context }) => readyOf(context).length > 0,
+    noneIsAwaited: ({ context }) => !context.sources.some(isAwaited),
   },
   actions: {
     rememberChanges: assign({
@@ -88,9 +91,10 @@ export const jwksMachine = setup({
         const before = known.get(idOf(one));
         if (before !== undefined) return { ...before, ...one };
         const name = `key-set-${++started}` as const;
+        const { refreshMs, firstKeysTimeoutMs } = context;
         const { source, timeoutMs } = one;
-        enqueue.spawnChild('keySet', { id: name, input: { source, timeoutMs, refreshMs: context.refreshMs } });
-        return { ...one, name, awaited: true };
+        enqueue.spawnChild('keySet', { id: name, input: { source, timeoutMs, refreshMs, firstKeysTimeoutMs } });
+        return { ...one, name, firstAnswer: 'awaited' };
       });
       const names = new Set(sources.map(({ name }) => name));
       for (const { name } of context.sources) if (!names.has(name)) enqueue.stopChild(name);
@@ -102,29 +106,30 @@ export const jwksMachine = setup({
       const of = context.sources.find(({ source }) => source === event.source);
       if (of === undefined) return {};
       return {
-        sources: context.sources.map((one) => (one === of ? { ...one, awaited: false } : one)),
+        sources: context.sources.map((one): KnownSource => (one === of ? { ...one, firstAnswer: 'settled' } : one)),
         due: event.type === 'key-set.fetched' ? union(context.due, of.users) : context.due,
       };
     }),
-    /** Objects that change later do not wait for the same issuers again. */
-    waitNoLonger: assign({ sources: ({ context }) => context.sources.map((one) => ({ ...one, awaited: false })) }),
-    forgetDue: assign({ due: [] }),
+    /** Objects that change later do not wait for it either. */
+    waitNoLonger: assign(({ context, event }) => {
+      if (event.type !== 'key-set.late') return {};
+      const isLate = (one: KnownSource): boolean => one.source === event.source && isAwaited(one);
+      return {
+        sources: context.sources.map((one): KnownSource => (isLate(one) ? { ...one, firstAnswer: 'late' } : one)),
+      };
+    }),
+    forgetReady: assign({ due: ({ context }) => difference(context.due, readyOf(context)) }),
     reportSynced: sendParent(
       ({ context }): JwksSynced => ({
         type: 'jwks.synced',
         sources: context.sources.length,
-        unanswered: context.sources.filter(({ awaited }) => awaited).length,
+        unanswered: context.sources.filter(({ firstAnswer }) => firstAnswer === 'late').length,
       }),
     ),
-    requestPush: sendTo(
-      peer('push'),
-      ({ context }): PushRequest => ({
-        type: 'push.request',
-        configs: context.due,
-        forced: false,
-        reasons: { config: context.due.length },
-      }),
-    ),
+    requestPush: sendTo(peer('push'), ({ context }): PushRequest => {
+      const configs = readyOf(context);
+      return { type: 'push.request', configs, forced: false, reasons: { config: configs.length } };
+    }),
   },
 }).createMachine({
   id: 'jwks',
@@ -135,6 +140,7 @@ export const jwksMachine = setup({
     'configs.changed': { actions: 'rememberChanges' },
     'key-set.fetched': { actions: 'noteAnswer' },
     'key-set.failed': { description: 'What was fetched before stays in force.', actions: 'noteAnswer' },
+    'key-set.late': { description: 'Tokens of that issuer are refused until it answers.', actions: 'waitNoLonger' },
     'jwks.load': { description: 'They are being fetched already.' },
   },
   states: {
@@ -146,7 +152,7 @@ export const jwksMachine = setup({
     loading: {
       description: 'Nobody is served yet: the first proxies find the keys there.',
       initial: 'looking',
-      onDone: { target: 'following', actions: ['reportSynced', 'waitNoLonger', 'forgetDue'] },
+      onDone: { target: 'following', actions: ['reportSynced', 'forgetReady'] },
       states: {
         looking: {
           meta: { waitsFor: 'a look at the objects in force' },
@@ -161,8 +167,8 @@ export const jwksMachine = setup({
           },
         },
         'waiting for issuers': {
+          meta: { waitsFor: 'the first answer of each issuer, or that it is late' },
           always: { guard: 'noneIsAwaited', target: 'loaded' },
-          after: { firstKeysTimeout: 'loaded' },
         },
         loaded: { type: 'final' },
       },
@@ -172,10 +178,10 @@ export const jwksMachine = setup({
       initial: 'current',
       states: {
         current: {
-          description: 'Proxies have been told of everything.',
+          description: 'Proxies have been told of everything but objects whose issuers are asked for the first time.',
           meta: { waitsFor: 'a change of objects or of keys: this is the work' },
           always: [
-            { guard: 'somethingIsDue', actions: ['requestPush', 'forgetDue'] },
+            { guard: 'somethingIsReady', actions: ['requestPush', 'forgetReady'] },
             { guard: 'somethingChanged', target: 'looking' },
           ],
         },
@@ -187,21 +193,10 @@ export const jwksMachine = setup({
             id: 'sources',
             src: 'findKeySources',
             onDone: {
-              target: 'waiting for issuers',
+              target: 'current',
               actions: { type: 'follow', params: ({ event }) => ({ found: event.output }) },
             },
             onError: { target: 'current', description: 'A fault of ours. The next change brings another look.' },
-          },
-        },
-        'waiting for issuers': {
-          description: 'Objects that changed wait for keys that nobody has asked for before.',
-          always: { guard: 'noneIsAwaited', target: 'current' },
-          after: {
-            firstKeysTimeout: {
-              description: 'Tokens of that issuer are refused until it answers.',
-              target: 'current',
-              actions: 'waitNoLonger',
-            },
           },
         },
       },
@@ -212,6 +207,23 @@ export const jwksMachine = setup({
 /** Of those that are found each source is there once; with another time limit it is asked by another actor. */
 function idOf({ source, timeoutMs }: KeySource): string {
   return `${source} ${timeoutMs}`;
+}
+
+function isAwaited({ firstAnswer }: KnownSource): boolean {
+  return firstAnswer === 'awaited';
+}
+
+/** The objects that are due and whose issuers have answered, or are late. */
+function readyOf({ due, sources }: JwksContext): ConfigKeyText[] {
+  return difference(
+    due,
+    sources.filter(isAwaited).flatMap(({ users }) => users),
+  );
+}
+
+function difference(of: readonly ConfigKeyText[], without: readonly ConfigKeyText[]): ConfigKeyText[] {
+  const gone = new Set(without);
+  return of.filter((key) => !gone.has(key));
 }
 
 function union(a: readonly ConfigKeyText[], b: readonly ConfigKeyText[]): ConfigKeyText[] {

@@ -1,6 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect, reasonOf } from '../effect.ts';
-import type { KeySetFailed, KeySetFetched } from './protocol.ts';
+import type { KeySetFailed, KeySetFetched, KeySetLate } from './protocol.ts';
 
 export interface KeySetInput {
   /** Which key set: its address, without what would be secret in it. */
@@ -9,11 +9,15 @@ export interface KeySetInput {
   timeoutMs: number;
   /** From an answer to the next question (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
   refreshMs: number;
+  /** Longest time that objects wait for the first answer. */
+  firstKeysTimeoutMs: number;
 }
 
 interface KeySetContext extends KeySetInput {
   /** Of the key set in force; empty while there is none. */
   version: string;
+  /** The issuer has answered, or the last of several questions failed. */
+  hasSettled: boolean;
   /** Questions without an answer since the last rest. */
   attempts: number;
   /** Rests since the last answer. */
@@ -41,11 +45,13 @@ export const keySetMachine = setup({
     fetchKeySet: promiseEffect<IssuerAnswer, { source: string; timeoutMs: number }>('fetchKeySet'),
   },
   delays: {
+    firstKeysTimeout: ({ context }) => context.firstKeysTimeoutMs,
     retryDelay: retryMs,
     refreshInterval: ({ context }) => context.refreshMs,
     rest: ({ context }) => Math.min(shortestRestMs * 2 ** (context.failures - 1), longestRestMs),
   },
   guards: {
+    isUnsettled: ({ context }) => !context.hasSettled,
     isNew: ({ context }, params: IssuerAnswer) => params.outcome === 'fetched' && params.version !== context.version,
     isFetched: (_, params: IssuerAnswer) => params.outcome === 'fetched',
     mayAskAgain: ({ context }) => context.attempts + 1 < attemptsInARow,
@@ -55,12 +61,14 @@ export const keySetMachine = setup({
       version: ({ context }, params: IssuerAnswer) => (params.outcome === 'fetched' ? params.version : context.version),
       attempts: 0,
       failures: 0,
+      hasSettled: true,
     }),
     countAttempt: assign({ attempts: ({ context }) => context.attempts + 1 }),
-    countFailure: assign({ attempts: 0, failures: ({ context }) => context.failures + 1 }),
+    countFailure: assign({ attempts: 0, failures: ({ context }) => context.failures + 1, hasSettled: true }),
     reportFetched: sendParent(
       ({ context }): KeySetFetched => ({ type: 'key-set.fetched', source: context.source, version: context.version }),
     ),
+    reportLate: sendParent(({ context }): KeySetLate => ({ type: 'key-set.late', source: context.source })),
     reportFailed: sendParent(
       ({ context }, params: { reason: string }): KeySetFailed => ({
         type: 'key-set.failed',
@@ -73,8 +81,9 @@ export const keySetMachine = setup({
 }).createMachine({
   id: 'key-set',
   description: 'The keys of one issuer of tokens.',
-  context: ({ input }) => ({ ...input, version: '', attempts: 0, failures: 0 }),
+  context: ({ input }) => ({ ...input, version: '', attempts: 0, failures: 0, hasSettled: false }),
   initial: 'fetching',
+  after: { firstKeysTimeout: { guard: 'isUnsettled', actions: 'reportLate' } },
   states: {
     fetching: {
       description: 'The issuer is asked. What was fetched before is in force.',

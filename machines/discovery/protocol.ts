@@ -152,6 +152,8 @@ export type JwksSynced = { type: 'jwks.synced'; sources: number; unanswered: num
 export type KeySetFetched = { type: 'key-set.fetched'; source: string; version: string };
 /** key-set-N → jwks. The issuer was asked in vain. What was fetched before stays in force: `version`, empty for nothing. */
 export type KeySetFailed = { type: 'key-set.failed'; source: string; version: string; reason: string };
+/** key-set-N → jwks. The issuer has neither answered nor failed, and objects are not to wait for it any longer. */
+export type KeySetLate = { type: 'key-set.late'; source: string };
 
 // ---- service-registry/registries → service-registry
 

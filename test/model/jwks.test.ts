@@ -168,13 +168,48 @@ describe('while serving', () => {
     expect(askedAt(world, google.source)).toHaveLength(2);
   });
 
-  it('what changes while objects are looked at, or waited for, is looked at next', async () => {
+  it('an object does not wait for the issuers of others', async () => {
+    const world = await withGoogle();
+    const mine = { ...azure, users: [other] };
+    world.keySources = [google, mine];
+    await world.changeDirectory(
+      readingOf([
+        { key: other, event: 'update' },
+        { key: shop, event: 'update' },
+      ]),
+    );
+    expect(pushed(world)).toEqual([[shop]]);
+    // Nor one that changes meanwhile, and asks for nobody.
+    const third = 'RequestAuthentication/third/jwt';
+    await world.changeDirectory(changed(third));
+    expect(pushed(world)).toEqual([[shop], [third]]);
+    await world.pass(5_000);
+    expect(pushed(world)).toEqual([[shop], [third], [other]]);
+  });
+
+  it('what changes all the time does not make others wait longer', async () => {
+    const world = await withGoogle();
+    world.keySources = [google, { ...azure, users: [other] }];
+    await world.changeDirectory(changed(other));
+    for (let second = 0; second < 4; second++) {
+      await world.pass(1_000);
+      await world.changeDirectory(changed(shop));
+    }
+    expect(pushed(world)).not.toContainEqual([other]);
+    await world.pass(1_000);
+    expect(pushed(world).at(-1)).toEqual([other]);
+  });
+
+  it('what changes while an issuer is waited for waits no longer than what changed first', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
     await world.changeDirectory(changed(other));
     await world.changeDirectory(changed(shop));
-    await world.pass(5_000);
-    expect(pushed(world)).toEqual([[other], [shop]]);
+    await world.pass(4_000);
+    expect(pushed(world)).toEqual([]);
+    await world.pass(1_000);
+    // Both ask the issuer that keeps silent.
+    expect(pushed(world)).toEqual([[other, shop]]);
   });
 
   it('a look that fails costs nothing: the objects go to the proxies', async () => {
