@@ -27,6 +27,79 @@ describe('cutting a stream into documents', () => {
   });
 });
 
+/** Milliseconds of this thread on a processor. */
+function cpuMs(work: () => void): number {
+  const begun = process.threadCpuUsage();
+  work();
+  const { user, system } = process.threadCpuUsage(begun);
+  return (user + system) / 1_000;
+}
+
+describe('documents that are made to keep a reader busy', () => {
+  const levels = 200_000;
+  const many = (count: number, line: (index: number) => string): string =>
+    Array.from({ length: count }, (_, i) => line(i)).join('');
+
+  it.each([
+    ['lists in one line', `a: 1\nb: ${'['.repeat(levels)}${']'.repeat(levels)}\n`, 2],
+    ['lists that are not closed', `a: 1\nb: ${'['.repeat(levels)}`, 2],
+    ['lists in lists', `a:\n ${'- '.repeat(levels)}1\n`, 2],
+    ['maps in lines of their own', many(2_000, (level) => `${' '.repeat(level)}a:\n`), 100],
+    ['lists in a document with a tab', `a: 1\t# x\nb: ${'['.repeat(levels)}${']'.repeat(levels)}\n`, 2],
+  ])('are told by their depth: %s', (_, text, line) => {
+    expect(parseYamlDocument({ text, line: 1 }).mistakes).toMatchObject([
+      { line, message: 'nested deeper than 100 levels' },
+    ]);
+  });
+
+  it('a document that is too deep still tells which object it is', () => {
+    const text = `kind: AuthorizationPolicy\nmetadata: {name: a}\nspec:\n  a: ${'['.repeat(levels)}`;
+    expect(parseYamlDocument({ text, line: 1 }).value).toMatchObject({
+      kind: 'AuthorizationPolicy',
+      metadata: { name: 'a' },
+    });
+  });
+
+  it('are refused when aliases grow in aliases', () => {
+    const text = `a0: &a0 [x, x]\n${many(40, (i) => `a${i + 1}: &a${i + 1} [${`*a${i},`.repeat(9)}]\n`)}`;
+    expect(parseYamlDocument({ text, line: 1 }).mistakes).toMatchObject([
+      { message: expect.stringContaining('alias') },
+    ]);
+  });
+
+  it('are refused when each of many aliases would be looked for among many anchors', () => {
+    const text = many(2_000, (i) => `k${i}: &a${i} 1\n`) + many(2_000, (i) => `l${i}: *a${i}\n`);
+    const message = 'more than 1000 aliases in one document';
+    expect(parseYamlDocument({ text, line: 1 }).mistakes).toMatchObject([{ message }]);
+    expect(parseYamlDocument({ text: `${text}x: [`, line: 1 }).mistakes).toMatchObject([{ message }]);
+  });
+
+  it('are read to the end by the quick parser alone when they are long: the other is not asked', () => {
+    const item = '- {a: "b", c: [1, 2, 3]}\n';
+    const text = `kind: List\nitems:\n${item.repeat(8_000)}`;
+    const document = parseYamlDocument({ text: `# \t\n${text}`, line: 1 });
+    expect(document.mistakes).toEqual([]);
+    expect(document.positionOf('items[7999].c[2]')).toEqual({ line: 8_003, column: 22 });
+    expect(parseYamlDocument({ text: `${text}- &a x\n`, line: 1 }).mistakes).toMatchObject([
+      { message: expect.stringMatching(/must be plain, and this one has an anchor or a tag; split it with --- lines/) },
+    ]);
+    expect(parseYamlDocument({ text: `${text}- {\n- x\n`, line: 1 })).toMatchObject({
+      value: { kind: 'List' },
+      mistakes: [{ line: 8_004 }],
+    });
+  });
+
+  it('tell the first mistakes when there are very many', () => {
+    const text = many(500, (i) => `a: ${i}\n`);
+    expect(parseYamlDocument({ text, line: 1 }).mistakes).toHaveLength(50);
+  });
+
+  it('cost nothing by blank lines before their first marker', () => {
+    const text = `${'\n'.repeat(28)}a: 1\n---\nb: 1\n`;
+    expect(cpuMs(() => expect(splitDocuments(text)).toHaveLength(2))).toBeLessThan(1_000);
+  });
+});
+
 describe('a YAML document', () => {
   const document = parseYamlDocument({ text: 'a:\n  b:\n  - c: 1\n    "x.y": {d: 2}\n', line: 10 });
 

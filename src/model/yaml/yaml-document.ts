@@ -3,8 +3,8 @@
  * with its core schema and merge keys: `yes`, `no`, `on` and `off` are texts (where a field wants true or false, its
  * decoder says so), and numbers have no sexagesimals.
  */
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
-import { type PlainDocument, parsePlainDocument } from './yaml-fast.ts';
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
+import { deepestNesting, type NotPlain, type PlainDocument, readPlainDocument } from './yaml-fast.ts';
 
 export interface Position {
   /** 1-based. */
@@ -30,51 +30,119 @@ export interface TextPart {
 
 /** Cuts a stream at its `---` lines, which can stand nowhere else in YAML (YAML 1.2.2 §9.1.2). */
 export function splitDocuments(text: string): readonly TextPart[] {
-  const parts: TextPart[] = [];
-  let start = 0;
+  return [...documentsOf(text)];
+}
+
+/** The same, one after the other. */
+export function* documentsOf(text: string): Generator<TextPart, void> {
   let line = 1;
-  let partLine = 1;
-  for (let end = text.indexOf('\n'); ; end = text.indexOf('\n', end + 1)) {
-    const next = end < 0 ? text.length : end + 1;
-    const lineStart = end < 0 ? text.length : next;
-    const cut = end < 0 || /^---(?:\s|$)/.test(text.slice(lineStart, lineStart + 4));
-    if (end >= 0) line++;
-    if (!cut) continue;
-    const part = text.slice(start, next);
+  let start = 0;
+  let from = 0;
+  for (;;) {
+    const marker = nextMarker(text, from);
+    const end = marker ?? text.length;
     // Directives and comments before the first marker belong to what follows it.
-    if (end < 0 || !/^(?:\s*(?:[#%].*)?(?:\r?\n|$))*$/.test(part)) {
-      parts.push({ text: part, line: partLine });
-      [start, partLine] = [next, line];
+    if (marker === undefined || !isOnlyComments(text, start, end)) {
+      const part = text.slice(start, end);
+      yield { text: part, line };
+      line += linesIn(part);
+      start = end;
     }
-    if (end < 0) return parts;
+    if (marker === undefined) return;
+    from = end;
   }
 }
 
+/** Offset of the next line, behind a line's end, that is a marker. */
+function nextMarker(text: string, from: number): number | undefined {
+  for (let at = text.indexOf('\n---', from); at >= 0; at = text.indexOf('\n---', at + 1)) {
+    const behind = text.charAt(at + 4);
+    if (behind === '' || /\s/.test(behind)) return at + 1;
+  }
+  return undefined;
+}
+
+/** Lines that are blank, comments or directives. */
+function isOnlyComments(text: string, start: number, end: number): boolean {
+  for (let at = start; at < end; ) {
+    const lineEnd = text.indexOf('\n', at);
+    const stop = lineEnd < 0 || lineEnd > end ? end : lineEnd;
+    const first = text.slice(at, stop).trimStart().charAt(0);
+    if (first !== '' && first !== '#' && first !== '%') return false;
+    at = stop + 1;
+  }
+  return true;
+}
+
+function linesIn(text: string): number {
+  let lines = 0;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines++;
+  return lines;
+}
+
+/**
+ * The parser that knows every position and mistake works for a quarter of a second on so many characters. Of more, what is
+ * not plain is refused.
+ */
+const mostExplained = 128 * 1024;
+
+/** Of one document: for each alias that parser goes through all anchors. */
+const mostAliases = 1_000;
+
+/** Of one document; those behind the first few mostly follow from them. */
+const mostMistakes = 50;
+
 /** Reads one document. Never throws. The parser that knows every position is asked only when it is needed. */
 export function parseYamlDocument(part: TextPart): YamlDocument {
-  const plain = parsePlainDocument(part.text);
-  return plain === undefined ? explainYamlDocument(part) : plainYamlDocument(part, plain);
+  const isLong = part.text.length > mostExplained;
+  const read = readPlainDocument(part.text, { takesTabs: isLong });
+  if (!('why' in read)) return plainYamlDocument(part, read);
+  if (read.why === 'too deep') return refusedDocument(part, `nested deeper than ${deepestNesting} levels`, read.offset);
+  if (isLong) return refusedDocument(part, whyNotExplained(read), read.why === 'odd' ? 0 : read.offset);
+  const aliases = read.why === 'odd' ? read.aliases : part.text.match(seemingAlias)?.length;
+  if ((aliases ?? 0) > mostAliases) return refusedDocument(part, `more than ${mostAliases} aliases in one document`, 0);
+  return explainYamlDocument(part);
+}
+
+/** In a document that is no YAML. */
+const seemingAlias = /(?<![^\s,[{])\*[^\s,[\]{}]/g;
+
+function whyNotExplained(read: NotPlain): string {
+  if (read.why === 'broken') return read.message;
+  const what = `a document of more than ${mostExplained} characters must be plain, and this one has ${read.message}`;
+  return `${what}; split it with --- lines`;
+}
+
+/** What is before the mistake may tell which object it was. */
+function refusedDocument(part: TextPart, message: string, offset: number): YamlDocument {
+  const { text } = part;
+  const head = text.slice(0, Math.min(offset === 0 ? text.length : offset, mostExplained));
+  const isSafe = (head.match(seemingAlias)?.length ?? 0) <= mostAliases;
+  const read = isSafe ? explainYamlDocument({ ...part, text: head }) : undefined;
+  const place = new LineStarts(part).positionOf(offset);
+  return {
+    value: read?.value,
+    mistakes: [{ ...place, message }],
+    positionOf: (path) => read?.positionOf(path) ?? place,
+  };
 }
 
 function plainYamlDocument(part: TextPart, plain: PlainDocument): YamlDocument {
   const lineStarts = new LineStarts(part);
-  let items: readonly (number | undefined)[] | undefined;
   let explained: YamlDocument | undefined;
-  const startOf = (path: string): number | undefined => {
-    if (path === '') return plain.start;
-    const index = /^items\[(\d+)\]$/.exec(path)?.[1];
-    if (index === undefined) return undefined;
-    items ??= plain.itemStarts();
-    return items[Number(index)];
-  };
   return {
     value: plain.value,
     mistakes: [],
     positionOf: (path) => {
-      const start = startOf(path);
-      if (start !== undefined) return lineStarts.positionOf(start);
-      explained ??= explainYamlDocument(part);
-      return explained.positionOf(path);
+      const keys = pathKeys(path);
+      for (let length = keys.length; length >= 0; length--) {
+        const offset = plain.offsetOf(keys.slice(0, length));
+        if (offset !== undefined) return lineStarts.positionOf(offset);
+        if (part.text.length > mostExplained) continue;
+        explained ??= explainYamlDocument(part);
+        return explained.positionOf(path);
+      }
+      return lineStarts.positionOf(0);
     },
   };
 }
@@ -109,20 +177,53 @@ function lineStartsOf(text: string): number[] {
 /** Reads one document with every position and mistake; much slower. Never throws. */
 export function explainYamlDocument(part: TextPart): YamlDocument {
   const lineCounter = new LineCounter();
-  const document = parseDocument(part.text, { lineCounter, prettyErrors: false, merge: true, logLevel: 'error' });
   const at = (offset: number): Position => {
     const { line, col } = lineCounter.linePos(Math.min(offset, part.text.length));
     return { line: part.line + Math.max(line, 1) - 1, column: Math.max(col, 1) };
   };
-  const mistakes = document.errors.map((error) => ({ ...at(error.pos[0]), message: error.message }));
-  let value: unknown;
+  const mistakes: (Position & { message: string })[] = [];
   try {
-    value = document.toJS();
+    // Of each key the library would look at all keys before it.
+    const options = { lineCounter, prettyErrors: false, merge: true, logLevel: 'error', uniqueKeys: false } as const;
+    const document = parseDocument(part.text, options);
+    for (const { pos, message } of [...document.errors, ...repeatedKeys(document)].sort(
+      (a, b) => a.pos[0] - b.pos[0],
+    )) {
+      if (mistakes.length < mostMistakes) mistakes.push({ ...at(pos[0]), message: depthTold(message) });
+    }
+    const positionOf = (path: string): Position => at(offsetOf(document, path));
+    try {
+      return { value: document.toJS(), mistakes, positionOf };
+    } catch (error) {
+      // An alias without its anchor, or too many of them.
+      mistakes.push({ ...at(0), message: depthTold(error instanceof Error ? error.message : String(error)) });
+      return { value: undefined, mistakes, positionOf };
+    }
   } catch (error) {
-    // An alias without its anchor, or too many of them.
-    mistakes.push({ ...at(0), message: error instanceof Error ? error.message : String(error) });
+    const place: Position = { line: part.line, column: 1 };
+    const message = depthTold(error instanceof Error ? error.message : String(error));
+    return { value: undefined, mistakes: [{ ...place, message }], positionOf: () => place };
   }
-  return { value, mistakes, positionOf: (path) => at(offsetOf(document, path)) };
+}
+
+/** What a library says of its own stack means nothing to who wrote the file. */
+function depthTold(message: string): string {
+  return message.includes('call stack') ? `nested deeper than ${deepestNesting} levels` : message;
+}
+
+function repeatedKeys(document: Document): { pos: readonly [number]; message: string }[] {
+  const repeated: { pos: readonly [number]; message: string }[] = [];
+  visit(document, {
+    Map: (_, map) => {
+      const known = new Set<unknown>();
+      for (const { key } of map.items) {
+        if (!isScalar(key)) continue;
+        if (known.has(key.value)) repeated.push({ pos: [rangeStart(key) ?? 0], message: 'Map keys must be unique' });
+        known.add(key.value);
+      }
+    },
+  });
+  return repeated;
 }
 
 function offsetOf(document: Document, path: string): number {

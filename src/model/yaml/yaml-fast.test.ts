@@ -158,6 +158,16 @@ function holdsAgainstTheOther(text: string): void {
   expect(parseYamlDocument({ text, line: 7 }).positionOf('').line, text).toBe(explained.positionOf('').line + 6);
 }
 
+/** Of all fields whose path can be written, and of one in each that is not there. */
+function pathsOf(content: unknown, path = ''): string[] {
+  if (typeof content !== 'object' || content === null) return [path];
+  const below = Object.entries(content).flatMap(([key, part]) => {
+    const step = Array.isArray(content) ? `[${key}]` : `[${JSON.stringify(key)}]`;
+    return /["\\]/.test(key) ? [] : pathsOf(part, path + step);
+  });
+  return [path, `${path}["not there"]`, ...below];
+}
+
 describe('the fast parser', () => {
   it('reads plain documents', () => {
     const text = `# a route
@@ -207,7 +217,7 @@ spec:
       'kind: List\nother: [{a: 1}]\nitems:\n- a: 1\n  items: [{x: 1}]\n- {b: 2}\n-\n  c: 3\n- text\nlast: {a: 1}\n';
     const explained = explainYamlDocument({ text, line: 5 });
     const document = parseYamlDocument({ text, line: 5 });
-    expect(parsePlainDocument(text)?.itemStarts()).toHaveLength(4);
+    expect(parsePlainDocument(text)?.value).toBeDefined();
     for (const path of [
       '',
       'items[0]',
@@ -220,6 +230,17 @@ spec:
     ]) {
       expect(document.positionOf(path), path).toEqual(explained.positionOf(path));
     }
+  });
+
+  it('knows where each field is, as the other does', () => {
+    const positions = (text: string): void => {
+      const plain = parsePlainDocument(text);
+      if (plain === undefined) return;
+      const [document, explained] = [parseYamlDocument({ text, line: 3 }), explainYamlDocument({ text, line: 3 })];
+      for (const path of pathsOf(plain.value))
+        expect(document.positionOf(path), `${path} of ${text}`).toEqual(explained.positionOf(path));
+    };
+    fc.assert(fc.property(fc.oneof(written, damaged, handwritten), positions), { numRuns: 500 });
   });
 
   it.each([

@@ -12,31 +12,71 @@ import {
   parseEvents,
   SCALAR_STYLE,
   type ScalarEvent,
+  YAMLException,
 } from 'js-yaml';
 
 export interface PlainDocument {
   readonly value: unknown;
-  /** Offset of the map that the document is. */
-  readonly start: number;
-  /** Offsets of the elements of the list `items` at the top; undefined for each that is no map. */
-  itemStarts(): readonly (number | undefined)[];
+  /**
+   * Offset of a field, or of the deepest part of its path that is there; undefined where only the other parser knows it.
+   *
+   * @param path names and indices from the document's root down
+   */
+  offsetOf(path: readonly (string | number)[]): number | undefined;
 }
 
-/** A byte order mark, tabs, a document's end in so many dots, and numbers that no number can hold. */
-const oddText = /[\uFEFF\t]|^\.\.\.|\d[eE]\+?\d{3}|\d{300}/m;
+/** Why a document is left to the other parser. */
+export type NotPlain =
+  /** It is YAML of a kind that is not read here. */
+  | { readonly why: 'odd'; readonly message: string; readonly aliases: number }
+  /** It is no YAML, or no single document. */
+  | { readonly why: 'broken' | 'too deep'; readonly message: string; readonly offset: number };
+
+/** Lists and maps in one another. Envoy reads no message that has more than 100 in one another either. */
+export const deepestNesting = 100;
+
+/** A byte order mark, a document's end in so many dots, and numbers that no number can hold. */
+const oddText = /\uFEFF|^\.\.\.|\d[eE]\+?\d{3}|\d{300}/m;
 
 /** Reads one document; undefined when it is no map, odd or no YAML. */
 export function parsePlainDocument(text: string): PlainDocument | undefined {
-  if (oddText.test(text)) return undefined;
+  const read = readPlainDocument(text);
+  return 'why' in read ? undefined : read;
+}
+
+/**
+ * Reads one document, or says why it is not read here.
+ *
+ * @param takesTabs the other parser is not to be asked: nobody will see where the two differ in what they take for a tab
+ */
+export function readPlainDocument(text: string, { takesTabs = false } = {}): PlainDocument | NotPlain {
+  let events: readonly Event[];
   try {
-    const events = parseEvents(text, {});
-    const root = events[1];
-    if (root?.type !== EVENT_ID.MAPPING) return undefined;
+    events = parseEvents(text, { maxDepth: deepestNesting });
+  } catch (error) {
+    if (!(error instanceof YAMLException)) return { why: 'broken', message: String(error), offset: 0 };
+    const { reason, mark } = error;
+    const isTooDeep = reason.startsWith('nesting exceeded');
+    return { why: isTooDeep ? 'too deep' : 'broken', message: reason, offset: mark?.position ?? 0 };
+  }
+  const odd = (message: string): NotPlain => {
+    return { why: 'odd', message, aliases: events.filter(({ type }) => type === EVENT_ID.ALIAS).length };
+  };
+  if (!takesTabs && text.includes('\t')) return odd('a tab');
+  if (oddText.test(text)) return odd('a byte order mark, "..." or a giant number');
+  if (events[1]?.type !== EVENT_ID.MAPPING) return odd('no map');
+  try {
     const value = new PlainReader(text, events).read();
-    return { value, start: root.start, itemStarts: () => itemStarts(events, text) };
-  } catch {
-    // The other parser says what is wrong.
-    return undefined;
+    let places: Places | undefined;
+    return {
+      value,
+      offsetOf: (path) => {
+        places ??= new Places(text, events);
+        return places.offsetOf(path);
+      },
+    };
+  } catch (error) {
+    return odd(error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -103,29 +143,83 @@ class PlainReader {
   }
 }
 
-function itemStarts(events: readonly Event[], text: string): readonly (number | undefined)[] {
-  const starts: (number | undefined)[] = [];
-  // Document and map are open at depth 2; a key of the map and its value alternate there.
-  let depth = 0;
-  let isKey = true;
-  let inItems = false;
-  let key = '';
-  for (const event of events) {
-    if (event.type === EVENT_ID.POP) {
-      depth--;
-      if (depth === 2) inItems = false;
-      continue;
-    }
-    if (depth === 2) {
-      if (isKey) key = event.type === EVENT_ID.SCALAR ? text.slice(event.valueStart, event.valueEnd) : '';
-      else inItems = key === 'items' && event.type === EVENT_ID.SEQUENCE;
-      isKey = !isKey;
-    } else if (depth === 3 && inItems) starts.push(startOf(event));
-    if (event.type !== EVENT_ID.SCALAR && event.type !== EVENT_ID.ALIAS) depth++;
+/** Where in a plain document its fields are. */
+class Places {
+  readonly #text: string;
+  readonly #events: readonly Event[];
+  /** By the index of a list's or map's event: the event behind its last. */
+  readonly #ends: Int32Array;
+  /** By the index of a list's event: those of its elements. */
+  readonly #elements = new Map<number, readonly number[]>();
+
+  constructor(text: string, events: readonly Event[]) {
+    this.#text = text;
+    this.#events = events;
+    this.#ends = endsOf(events);
   }
-  return starts;
+
+  offsetOf(path: readonly (string | number)[]): number | undefined {
+    let at = 1;
+    let offset = this.#startOf(at);
+    for (const key of path) {
+      const { type } = this.#events[at]!;
+      let found: number | undefined;
+      if (type === EVENT_ID.MAPPING) {
+        found = this.#keyIn(at, String(key));
+        at = found === undefined ? at : found + 1;
+      } else if (type === EVENT_ID.SEQUENCE && typeof key === 'number') {
+        found = this.#elementsOf(at)[key];
+        at = found ?? at;
+      }
+      if (found === undefined) break;
+      offset = this.#startOf(found);
+    }
+    return offset;
+  }
+
+  /** Index of a key's event. Keys of plain documents are scalars. */
+  #keyIn(map: number, key: string): number | undefined {
+    for (let at = map + 1; this.#events[at]!.type !== EVENT_ID.POP; at = this.#behind(at + 1)) {
+      const event = this.#events[at] as ScalarEvent;
+      const text = getScalarValue(this.#text, event);
+      const isPlain = event.style === SCALAR_STYLE.PLAIN;
+      if (text === key || (isPlain && String(CORE_SCHEMA.resolveImplicitScalarTag(text).value) === key)) return at;
+    }
+    return undefined;
+  }
+
+  #elementsOf(list: number): readonly number[] {
+    let elements = this.#elements.get(list);
+    if (elements === undefined) {
+      const found: number[] = [];
+      for (let at = list + 1; this.#events[at]!.type !== EVENT_ID.POP; at = this.#behind(at)) found.push(at);
+      elements = found;
+      this.#elements.set(list, elements);
+    }
+    return elements;
+  }
+
+  #behind(at: number): number {
+    return this.#ends[at] || at + 1;
+  }
+
+  #startOf(at: number): number | undefined {
+    const event = this.#events[at]!;
+    if (event.type === EVENT_ID.MAPPING || event.type === EVENT_ID.SEQUENCE) return event.start;
+    // A value that is not there, or a text in lines of its own, begins where no event says.
+    if (event.type !== EVENT_ID.SCALAR || event.valueStart < 0) return undefined;
+    if (event.style === SCALAR_STYLE.PLAIN) return event.valueStart;
+    const isQuoted = event.style === SCALAR_STYLE.SINGLE_QUOTED || event.style === SCALAR_STYLE.DOUBLE_QUOTED;
+    return isQuoted ? event.valueStart - 1 : undefined;
+  }
 }
 
-function startOf(event: Event): number | undefined {
-  return event.type === EVENT_ID.MAPPING ? event.start : undefined;
+function endsOf(events: readonly Event[]): Int32Array {
+  const ends = new Int32Array(events.length);
+  const open: number[] = [];
+  for (const [index, { type }] of events.entries()) {
+    if (type === EVENT_ID.POP) ends[open.pop()!] = index + 1;
+    else if (type !== EVENT_ID.SCALAR && type !== EVENT_ID.ALIAS) open.push(index);
+  }
+  return ends;
 }
