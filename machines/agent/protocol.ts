@@ -280,7 +280,10 @@ export type ProbeWaiting = { type: 'probe.waiting'; reason: string };
 export type HttpListening = { type: 'http.listening'; port: number };
 /** status/http → status. */
 export type HttpFailed = { type: 'http.failed'; reason: string };
-/** status → status/http. The Envoy that counts from now on, for readiness and metrics: the serving epoch's. */
+/**
+ * status → status/http. The Envoy that counts from now on, for readiness and metrics: the serving epoch's. What was asked of the
+ * one before it is answered no more.
+ */
 export type AdminUse = { type: 'admin.use'; epoch: number; baseId: number };
 /** status/http → status. Somebody asks /healthz/ready; `request` names the call. */
 export type ReadinessAsked = { type: 'readiness.asked'; request: number };

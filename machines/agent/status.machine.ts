@@ -53,6 +53,7 @@ const statusSetup = setup({
     saidByAdmin: ({ event }) => event.type === 'envoy.answered' && event.by === 'admin',
     /** Nobody has answered that call yet. */
     isOpen: ({ context, event }) => event.type === 'envoy.answered' && event.request === context.question,
+    isAsked: ({ context }) => context.question !== null,
   },
   actions: {
     reportOff: sendParent({ type: 'status.listening', port: 0 }),
@@ -89,6 +90,10 @@ const statusSetup = setup({
     askEnvoy: sendTo(
       'http',
       (_, { request, at }: Omit<EnvoyAsk, 'type'>): HttpOrder => ({ type: 'envoy.ask', request, at }),
+    ),
+    askAnew: sendTo(
+      'http',
+      ({ context }): HttpOrder => ({ type: 'envoy.ask', request: context.question ?? 0, at: 'admin' }),
     ),
   },
 });
@@ -146,10 +151,15 @@ export const statusMachine = statusSetup.createMachine({
               target: '.stopping',
               actions: { type: 'rememberReason', params: { reason: 'the agent is stopping' } },
             },
-            'serving.began': {
-              target: '.serving',
-              actions: { type: 'useAdmin', params: ({ event }) => event },
-            },
+            'serving.began': [
+              {
+                // The one that was asked leaves, and may cut the question off: its word is not this one's.
+                guard: 'isAsked',
+                target: '.serving',
+                actions: [{ type: 'useAdmin', params: ({ event }) => event }, 'askAnew'],
+              },
+              { target: '.serving', actions: { type: 'useAdmin', params: ({ event }) => event } },
+            ],
             'serving.ended': {
               target: '.not serving',
               actions: { type: 'rememberReason', params: ({ event }) => ({ reason: event.reason }) },

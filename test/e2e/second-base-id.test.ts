@@ -56,18 +56,30 @@ async function soleEnvoy(target: Mesh): Promise<EnvoyProcess> {
   );
 }
 
-/** Asks for readiness all the time. @returns how to stop, and what was answered other than 200 */
-function watchReadiness({ statusPort }: AgentProgram): () => Promise<{ asked: number; others: number[] }> {
+interface Readiness {
+  readonly asked: number;
+  /** What was answered other than 200, when, and what the agent's log says of why. */
+  readonly others: readonly string[];
+}
+
+/** Asks for readiness all the time. @returns how to stop, and what was answered */
+function watchReadiness({ program, statusPort }: AgentProgram): () => Promise<Readiness> {
   let watching = true;
+  const fromLine = program.lines.length;
   const answers = (async () => {
-    const statuses: number[] = [];
+    let asked = 0;
+    const others: string[] = [];
     while (watching) {
+      const askedAt = new Date().toISOString();
       const response = await fetch(`http://127.0.0.1:${statusPort}/healthz/ready`);
       await response.arrayBuffer();
-      statuses.push(response.status);
+      asked++;
+      if (response.status !== 200) others.push(`${askedAt} to ${new Date().toISOString()}: ${response.status}`);
       await sleep(20);
     }
-    return { asked: statuses.length, others: statuses.filter((status) => status !== 200) };
+    // The answer has no body: who asks a probe wants no words, and the log has the reason.
+    if (others.length > 0) others.push(...program.lines.slice(fromLine));
+    return { asked, others };
   })();
   return () => {
     watching = false;

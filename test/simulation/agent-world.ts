@@ -106,6 +106,8 @@ export class AgentWorld {
   released: number[] | undefined;
   /** Whose admin interface the status server uses. */
   adminOf: number | undefined;
+  /** How many Envoys have begun to serve: a question to an earlier one is answered no more. */
+  #servings = 0;
   /** Called while the files are read. */
   onReading = (): void => {};
   digest = 'digest-0';
@@ -376,11 +378,17 @@ export class AgentWorld {
           if (this.httpAnswer === undefined) sendBack({ type: 'http.listening', port: input.port });
           else sendBack({ type: 'http.failed', reason: this.httpAnswer });
           receive((order) => {
-            if (order.type === 'admin.use') this.adminOf = order.baseId;
-            else if (order.type === 'readiness.answer') {
+            if (order.type === 'admin.use') {
+              this.#servings++;
+              this.adminOf = order.baseId;
+            } else if (order.type === 'readiness.answer') {
               this.readiness.push({ ready: order.ready, reason: order.reason });
             } else if (order.type === 'envoy.ask') {
-              this.answer = () => sendBack({ type: 'envoy.answered', request: order.request, ...this.#word(order.at) });
+              const asked = this.#servings;
+              this.answer = () => {
+                if (this.#servings !== asked) return;
+                sendBack({ type: 'envoy.answered', request: order.request, ...this.#word(order.at) });
+              };
               if (!this.answersLate) this.answer();
             }
           });

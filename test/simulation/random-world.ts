@@ -71,6 +71,8 @@ export class RandomWorld implements RandomEffectWorld {
   #waiting: AnyActorRef | undefined;
   #releasing: AnyActorRef | undefined;
   #adminOf: number | undefined;
+  /** How many Envoys have begun to serve: a question to an earlier one is answered no more. */
+  #servings = 0;
   /** Bootstraps that will be refused, and by how much the next Envoy is slower. */
   refusals = 0;
   slowerMs = 0;
@@ -222,10 +224,15 @@ export class RandomWorld implements RandomEffectWorld {
     http: AnyActorRef,
     order: { type: string; request?: number; baseId?: number; at?: EnvoyAsk['at'] },
   ): void {
-    if (order.type === 'admin.use') this.#adminOf = order.baseId;
+    if (order.type === 'admin.use') {
+      this.#servings++;
+      this.#adminOf = order.baseId;
+    }
     if (order.type !== 'envoy.ask') return;
     const ms = this.#nature.upTo(20, this.#occasion('ask'));
+    const asked = this.#servings;
     this.clock.setTimeout(() => {
+      if (this.#servings !== asked) return;
       const event = {
         type: 'envoy.answered',
         request: order.request,

@@ -1,12 +1,14 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { EventEmitter, once } from 'node:events';
 import { createServer as createHttpServer, request } from 'node:http';
 import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
 import type { AdminUse, EnvoyAsk, ReadinessAnswer } from '../../../machines/agent/protocol.ts';
 import { header } from '../../../test/fixtures/random-records.ts';
 import { adminInterfaces, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
 import { createLogger, silentLogger } from '../../runtime/log.ts';
 import { readDebuggerToken } from '../../runtime/trace/debugger-access.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
@@ -26,13 +28,20 @@ async function serving(options: {
   admins?: AdminInterfaces;
   trace?: TraceEndpoint;
   table?: ProcessTable;
-}): Promise<{ url: string; told: Told[]; log: string[]; order: (order: AdminUse) => void; stop: () => void }> {
+  metrics?: AgentMetrics;
+}): Promise<{
+  url: string;
+  told: Told[];
+  log: string[];
+  order: (order: AdminUse | EnvoyAsk) => void;
+  stop: () => void;
+}> {
   const told: Told[] = [];
   const log: string[] = [];
   const { table = new ProcessTable() } = options;
   const http = statusServer({
     admins: options.admins ?? adminInterfaces(await freePort()),
-    metrics: new AgentMetrics(),
+    metrics: options.metrics ?? new AgentMetrics(),
     ports: { host: '127.0.0.1', port: undefined, table },
     table,
     log: createLogger({ write: (line) => log.push(line) }).scope('status'),
@@ -128,6 +137,42 @@ test('the admin interface that counts is the first one’s until another is name
   expect(await envoy()).toBe('spare');
   order({ type: 'admin.use', epoch: 0, baseId: 1 });
   expect(await envoy()).toBe('first');
+});
+
+test('what was asked of an Envoy that serves no more is not reported: who serves since is asked', async () => {
+  const [former, latter] = await Promise.all(
+    ['cut off', 'LIVE'].map(async (word) => {
+      const server = createHttpServer((request, response) => {
+        if (word === 'LIVE') response.end(request.url === '/ready' ? 'LIVE\n' : '{}');
+        else if (request.url === '/ready') held.push(() => request.socket.destroy());
+        else response.end('{}');
+      });
+      server.listen(0, '127.0.0.1');
+      onTestFinished(() => void server.close());
+      await once(server, 'listening');
+      return (server.address() as { port: number }).port;
+    }),
+  );
+  const held: (() => void)[] = [];
+  const admins = adminInterfaces(former!, latter);
+  admins.spareIs(2);
+  await admins.portFor({ epoch: 0, baseId: 2 });
+  const { url, order, told } = await serving({
+    admins,
+    answer: (event) => {
+      if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: 1, at: 'admin' };
+      if (event.type !== 'envoy.answered') return undefined as never;
+      return { ...ready(event), ready: event.live as boolean, reason: event.detail as string };
+    },
+  });
+  order({ type: 'admin.use', epoch: 1, baseId: 1 });
+  const answer = fetch(`${url}/healthz/ready`);
+  await eventually('the one that serves is asked', () => held.length === 1);
+  order({ type: 'admin.use', epoch: 0, baseId: 2 });
+  held[0]!();
+  order({ type: 'envoy.ask', request: 1, at: 'admin' });
+  expect((await answer).status).toBe(200);
+  expect(told.filter(({ type }) => type === 'envoy.answered')).toMatchObject([{ live: true, detail: 'LIVE' }]);
 });
 
 test('an Envoy that lives without a listener that it refused is not ready, with the reason, until it has it', async () => {
@@ -280,28 +325,34 @@ test('many who ask at once for readiness are one question', async () => {
   const { url, told, order } = await serving({
     answer: onReadiness((event) => void waiting.push(event) as never),
   });
+  let arrived = 0;
+  const count = (): void => void arrived++;
+  subscribe('http.server.request.start', count);
+  onTestFinished(() => void unsubscribe('http.server.request.start', count));
   const asked = Array.from({ length: 20 }, async () => (await fetch(`${url}/healthz/ready`)).status);
-  while (waiting.length === 0) await sleep(5);
-  await sleep(200);
+  await eventually('all have asked', () => arrived === 20);
   expect(told.filter(({ type }) => type === 'readiness.asked')).toHaveLength(1);
   order(ready(waiting[0]!) as never);
   expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
 });
 
 test('many who scrape at once cost Envoy one scrape', async () => {
-  let scrapes = 0;
+  const scrapes: (() => void)[] = [];
   const admin = createHttpServer((_, response) => {
-    scrapes++;
-    setTimeout(() => response.end('envoy_up 1\n'), 300);
+    scrapes.push(() => response.end('envoy_up 1\n'));
   });
   await new Promise<void>((resolve) => admin.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void admin.close());
   const { port } = admin.address() as { port: number };
-  const { url } = await serving({ admins: adminInterfaces(port) });
+  const metrics = new AgentMetrics();
+  const scraped = vi.spyOn(metrics, 'scraped');
+  const { url } = await serving({ admins: adminInterfaces(port), metrics });
   const scrape = async (): Promise<string> => (await fetch(`${url}/stats/prometheus`)).text();
-  const texts = await Promise.all(Array.from({ length: 30 }, scrape));
-  expect(texts.every((text) => text.endsWith('envoy_up 1\n'))).toBe(true);
-  expect(scrapes).toBe(1);
+  const texts = Promise.all(Array.from({ length: 30 }, scrape));
+  await eventually('all have asked, and Envoy too', () => scraped.mock.calls.length === 30 && scrapes.length > 0);
+  for (const answer of scrapes) answer();
+  expect((await texts).every((text) => text.endsWith('envoy_up 1\n'))).toBe(true);
+  expect(scrapes).toHaveLength(1);
 });
 
 test('what is no request is answered or cut off, and the port goes on', async () => {

@@ -160,11 +160,13 @@ class StatusEndpoint {
   }
 
   async askEnvoy({ request, at }: EnvoyAsk): Promise<void> {
-    const run = this.#serving ?? { epoch: 0, baseId: 0 };
+    const asked = this.#serving;
+    const run = asked ?? { epoch: 0, baseId: 0 };
     const { by, live, detail } = await askServingEnvoy(at, this.#admin, run, this.#environment.ports);
     await this.#firstLook;
     // While the admin port is another one's, what it said before counts.
     const refused = by === 'admin' && live ? await this.#listeners.look(this.#admin) : this.#listeners.problem;
+    if (this.#serving !== asked) return;
     this.#report({ type: 'envoy.answered', request, by, live, detail, refused: refused ?? '' });
   }
 

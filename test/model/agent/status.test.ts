@@ -91,6 +91,24 @@ test('a child that took the admin port with it leaves an epoch that is asked at 
   expect(world.events('envoy.ask').map(({ at }) => at)).toEqual(['admin or port', 'admin or port', 'port', 'admin']);
 });
 
+test('an Envoy that serves since the question was put is asked anew: what the one before it says counts no more', async () => {
+  const world = await tainted();
+  world.answersLate = true;
+  world.portAnswers = false;
+  await world.ask();
+  const former = world.answer;
+  await goesLive(world);
+  // The one before it closes its listeners, and with them the connection of the question.
+  former();
+  expect(world.readiness).toEqual([]);
+  world.answer();
+  expect(world.readiness).toEqual([ready]);
+  expect(world.events('envoy.ask').map(({ request, at }) => [request, at])).toEqual([
+    [0, 'port'],
+    [0, 'admin'],
+  ]);
+});
+
 test('an answer of an Envoy that has ended meanwhile does not count', async () => {
   const world = await AgentWorld.serving();
   world.answersLate = true;
