@@ -36,3 +36,12 @@ export async function eventually<Value>(
   const why = last === undefined ? '' : `: ${messageOf(last)}`;
   throw new Error(`waited ${deadlineMs} ms in vain for: ${what}${why}`, { cause: last });
 }
+
+/** Tries until an assertion does not throw: as {@link eventually}, with a deadline for machines that do other things as well. */
+export async function eventuallyHolds(assertion: () => void): Promise<void> {
+  const holds = (): true => {
+    assertion();
+    return true;
+  };
+  await eventually('what is asserted', holds, { deadlineMs: 20_000, everyMs: 5 });
+}

@@ -3,10 +3,11 @@ import { createHash, type KeyPairKeyObjectResult } from 'node:crypto';
 import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { createLogger, silentLogger } from '../../runtime/log.ts';
 import { type CertificateReading, digestDirectories, readCertificates, waitForFiles } from './certificate-files.ts';
 import type { CertificateJudge } from './certificate-verdict.ts';
@@ -210,7 +211,7 @@ describe('waiting for files', () => {
     expect(waiting.getSnapshot().status).toBe('active');
     waiting.stop();
     const told = (): string[] => lines.filter((line) => line.includes('waited for no longer'));
-    await vi.waitFor(() => expect(told()).toHaveLength(2), { timeout: 2_000 });
+    await eventuallyHolds(() => expect(told()).toHaveLength(2));
   });
 
   test('ends at once for a file that will never be readable', async () => {

@@ -1,9 +1,11 @@
 /** How long connections live, and how they end (spec/discovery.md §7.5, §2.3), with clients of node's own HTTP/2. */
+
 import { connect } from 'node:http2';
 import { createConnection } from 'node:net';
 import { test as base, expect, vi } from 'vitest';
 import { clusterType, listenerType } from '../../../machines/discovery/ads-types.ts';
 import { type GiveServer, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { channelOptions } from './ads-limits.ts';
 
 const test = base.extend<{ start: GiveServer }>({
@@ -95,7 +97,7 @@ test('a drain of 200 connections takes half of its budget, and each client has a
   while (streams.length < 200) {
     streams.push(...(await Promise.all(Array.from({ length: 20 }, () => subscribed(world.client())))));
   }
-  await vi.waitFor(() =>
+  await eventuallyHolds(() =>
     expect(world.server.connections().filter(({ watches }) => watches[0]?.nonceAcked === '')).toEqual([]),
   );
   const started = performance.now();
@@ -117,13 +119,13 @@ test('what joins and what leaves is told, and only those that joined leave', asy
   const stream = await subscribed(world.client());
   expect(told).toEqual(['joined 2']);
   stream.cancel();
-  await vi.waitFor(() => expect(told).toEqual(['joined 2', 'left 2']));
+  await eventuallyHolds(() => expect(told).toEqual(['joined 2', 'left 2']));
 });
 
 test('connections are served by their numbers; those that are gone are passed over', async ({ start }) => {
   const world = await start();
   const [one, other] = [await subscribed(world.client()), await subscribed(world.client())];
-  await vi.waitFor(() =>
+  await eventuallyHolds(() =>
     expect(world.server.connections().every(({ watches }) => watches[0]!.nonceAcked !== '')).toBe(true),
   );
   world.source.set(clusterType, 'b');

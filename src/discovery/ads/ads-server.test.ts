@@ -1,7 +1,9 @@
 /** The ADS server on the wire, with a scripted source. */
+
 import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, endpointType, listenerType } from '../../../machines/discovery/ads-types.ts';
 import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
 import { silentLogger } from '../../runtime/log.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
@@ -114,7 +116,7 @@ describe('a push', () => {
     const world = await serve({ observer: { pushFinished } });
     await subscribed(world.client());
     world.server.push(world.source.change());
-    await vi.waitFor(() => expect(pushFinished).toHaveBeenCalledWith(expect.any(Number), 1));
+    await eventuallyHolds(() => expect(pushFinished).toHaveBeenCalledWith(expect.any(Number), 1));
   });
 });
 
@@ -126,7 +128,7 @@ describe('those who watch the server', () => {
     const { nonce, versionInfo } = await stream.next();
     stream.send({ typeUrl: clusterType, responseNonce: nonce, errorDetail: { code: 3, message: 'no such filter' } });
     stream.send({ typeUrl: endpointType, resourceNames: ['x', 'y'] });
-    await vi.waitFor(() => expect(world.server.connections()[0]?.watches).toHaveLength(2));
+    await eventuallyHolds(() => expect(world.server.connections()[0]?.watches).toHaveLength(2));
     expect(world.server.connections()).toEqual([
       {
         id: `${node.id}-1`,
@@ -172,13 +174,13 @@ describe('those who watch the server', () => {
     const { nonce } = await stream.next();
     stream.send({ typeUrl: clusterType, responseNonce: 'other' });
     stream.send({ typeUrl: clusterType, responseNonce: nonce, errorDetail: { code: 3, message: 'no' } });
-    await vi.waitFor(() => expect(observer.responseRejected).toHaveBeenCalledWith(clusterType, node.id, 'no'));
+    await eventuallyHolds(() => expect(observer.responseRejected).toHaveBeenCalledWith(clusterType, node.id, 'no'));
     expect(observer.nonceExpired).toHaveBeenCalledWith(clusterType, node.id);
     expect(observer.clientConnected).toHaveBeenCalledWith(node.id, 1);
     const response = { cause: 'request', resources: 1, bytes: expect.any(Number) };
     expect(observer.responseSent.mock.calls).toEqual([[clusterType, response]]);
     stream.cancel();
-    await vi.waitFor(() => expect(observer.clientGone).toHaveBeenCalledWith(node.id, 0));
+    await eventuallyHolds(() => expect(observer.clientGone).toHaveBeenCalledWith(node.id, 0));
     expect(world.source.nodes).toEqual([]);
     expect(world.server.connections()).toEqual([]);
   });
@@ -189,7 +191,7 @@ describe('those who watch the server', () => {
     const stream = await subscribed(world.client());
     world.source.fails = new Error('broken');
     world.server.push(world.source.change());
-    await vi.waitFor(() => expect(sourceFailed).toHaveBeenCalledWith(clusterType, node.id, world.source.fails));
+    await eventuallyHolds(() => expect(sourceFailed).toHaveBeenCalledWith(clusterType, node.id, world.source.fails));
     world.source.fails = undefined;
     world.source.set(clusterType, 'b');
     world.server.push(world.source.change());
@@ -202,8 +204,8 @@ describe('the end', () => {
     const world = await serve();
     const client = world.client();
     const streams = [await subscribed(client), await subscribed(client), await subscribed(world.client())];
-    await Promise.all(streams.map((stream) => vi.waitFor(() => expect(stream.requests).toBe(2))));
-    await vi.waitFor(() =>
+    await Promise.all(streams.map((stream) => eventuallyHolds(() => expect(stream.requests).toBe(2))));
+    await eventuallyHolds(() =>
       expect(world.server.connections().every(({ watches }) => watches[0]!.nonceAcked !== '')).toBe(true),
     );
     const started = performance.now();
@@ -219,7 +221,7 @@ describe('the end', () => {
     const stuck = world.client().sotw();
     stuck.stopReading();
     stuck.send({ node, typeUrl: clusterType });
-    await vi.waitFor(() => expect(world.server.connections()).toHaveLength(1));
+    await eventuallyHolds(() => expect(world.server.connections()).toHaveLength(1));
     const started = performance.now();
     await world.server.drain(300);
     expect(performance.now() - started).toBeLessThan(600);
@@ -236,7 +238,7 @@ describe('the end', () => {
     const world = await serve({ limits: { maxConnectionAgeMs: 200, maxConnectionAgeGraceMs: 100 } });
     const stream = await subscribed(world.client());
     expect(await stream.ended).toMatchObject({ code: code.unavailable });
-    await vi.waitFor(() => expect(world.server.connections()).toEqual([]));
+    await eventuallyHolds(() => expect(world.server.connections()).toEqual([]));
   });
 
   test('a port in use is told with its address and what to do', async ({ serve }) => {

@@ -1,9 +1,11 @@
 /** How responses get onto the wire, against a real grpc-js server. */
+
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Client, type ClientDuplexStream, credentials, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import { test as base, describe, expect, vi } from 'vitest';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { rawStream } from './ads-services.ts';
 import { type AdsCall, type AdsTransport, copyingTransport, isClientGone, transportOf } from './ads-transport.ts';
@@ -37,7 +39,7 @@ const test = base.extend<{ world: World }>({
         stream.on('data', (bytes: Buffer) => void received.push(bytes));
         stream.on('error', () => {});
         stream.write(Buffer.from('x'));
-        await vi.waitFor(() => expect(calls).toHaveLength(1));
+        await eventuallyHolds(() => expect(calls).toHaveLength(1));
         const call = calls.shift()!;
         call.on('data', () => {});
         return { call, client: stream, received };
@@ -77,9 +79,9 @@ describe.each([
       expect(transport.send(parts, flushed)).toBe(whole.length);
       return whole;
     });
-    await vi.waitFor(() => expect(received).toHaveLength(expected.length));
+    await eventuallyHolds(() => expect(received).toHaveLength(expected.length));
     expect(received.map((one, i) => one.equals(expected[i]!))).toEqual(expected.map(() => true));
-    await vi.waitFor(() => expect(flushed).toHaveBeenCalledTimes(expected.length));
+    await eventuallyHolds(() => expect(flushed).toHaveBeenCalledTimes(expected.length));
     for (const [error] of flushed.mock.calls) expect(error ?? null).toBeNull();
   });
 
@@ -107,7 +109,7 @@ describe.each([
     await gone;
     if (way === 'copies') return;
     transport.send({ own: bytes(10, 1), shared: [] }, flushed);
-    await vi.waitFor(() => expect(flushed).toHaveBeenCalledTimes(2));
+    await eventuallyHolds(() => expect(flushed).toHaveBeenCalledTimes(2));
     for (const [error] of flushed.mock.calls) expect(isClientGone(error), String(error)).toBe(true);
   });
 });

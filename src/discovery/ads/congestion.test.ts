@@ -1,10 +1,12 @@
 /** A client that asks and does not read: what it asks for stays in the network, and in the end it is let go. */
+
 import { constants } from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { test as base, expect, onTestFinished, vi } from 'vitest';
 import { clusterType, listenerType } from '../../../machines/discovery/ads-types.ts';
 import { type GiveServer, givenNode, giveServers } from '../../../test/fixtures/given-server.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { UnreadStream } from '../../../test/harness/unread-stream.ts';
 import { DiscoveryRequestSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 
@@ -36,7 +38,7 @@ test('what it asks for is not read while a response waits, and all are when the 
   // Both that were answered, and perhaps the one after them.
   expect(requestReceived.mock.calls.length).toBeLessThanOrEqual(3);
   stream.read();
-  await vi.waitFor(() => expect(requestReceived).toHaveBeenCalledTimes(22), { timeout: 5_000 });
+  await eventuallyHolds(() => expect(requestReceived).toHaveBeenCalledTimes(22));
 });
 
 test('a client that reads nothing for long is let go', async ({ start }) => {
@@ -45,8 +47,8 @@ test('a client that reads nothing for long is let go', async ({ start }) => {
   source.set(clusterType, 'a', 3_000_000);
   source.set(listenerType, 'l');
   const stream = unread(port);
-  await vi.waitFor(() => expect(server.connections()[0]?.state).toBe('streaming.congested'), { timeout: 3_000 });
-  await vi.waitFor(() => expect(server.connections()).toEqual([]), { timeout: 8_000 });
+  await eventuallyHolds(() => expect(server.connections()[0]?.state).toBe('streaming.congested'));
+  await eventuallyHolds(() => expect(server.connections()).toEqual([]));
   expect(streamClosed).toHaveBeenCalledWith(expect.anything(), 'RESOURCE_EXHAUSTED');
   // Cut on the wire as well: what was not read is not kept for it.
   expect(await stream.reset).toBe(constants.NGHTTP2_CANCEL);

@@ -2,10 +2,12 @@
  * The rows of spec/discovery.md §7.6 on the wire, for both protocols, with a scripted source. Rows 15 to 20, which are about
  * what a mesh makes of a change, are in mesh-edge-cases.test.ts; 22 to 24, about who may come in, in ads-server.test.ts and ads-security.test.ts.
  */
+
 import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
 import { deltaSidecar, type Sidecar, sotwSidecar } from '../../../test/ads-sidecar.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
 import { silentLogger } from '../../runtime/log.ts';
 import { type AdsServer, createAdsServer } from './ads-server.ts';
@@ -71,8 +73,10 @@ for (const protocol of protocols) {
       const seen = await sidecar.next();
       expect(seen).toMatchObject({ typeUrl: clusterType, names: ['a', 'b', 'c'], nonce: expect.stringMatching(/./) });
       sidecar.ack(seen);
+      await eventuallyHolds(() =>
+        expect(watchOf(world, clusterType)).toMatchObject({ nonceAcked: seen.nonce, versionAcked: seen.version }),
+      );
       expect(await sidecar.unexpected()).toEqual([]);
-      expect(watchOf(world, clusterType)).toMatchObject({ nonceAcked: seen.nonce, versionAcked: seen.version });
     });
 
     test('rows 3 and 4: a rejection is counted and kept, and not answered; the next change is pushed', async ({
@@ -85,14 +89,17 @@ for (const protocol of protocols) {
       world.change([clusterType, 'a']);
       const second = await sidecar.next();
       sidecar.reject(second, 'no such filter');
+      await eventuallyHolds(() =>
+        expect(world.observer.responseRejected.mock.calls).toEqual([[clusterType, node.id, 'no such filter']]),
+      );
       expect(await sidecar.unexpected()).toEqual([]);
-      expect(world.observer.responseRejected.mock.calls).toEqual([[clusterType, node.id, 'no such filter']]);
+      expect(world.observer.responseRejected).toHaveBeenCalledOnce();
       expect(watchOf(world, clusterType)).toMatchObject({ lastError: 'no such filter', nonceAcked: first.nonce });
       world.change([clusterType, 'a']);
       const third = await sidecar.next();
       expect(third.names).toContain('a');
       sidecar.ack(third);
-      await vi.waitFor(() =>
+      await eventuallyHolds(() =>
         expect(watchOf(world, clusterType)).toMatchObject({ lastError: '', nonceAcked: third.nonce }),
       );
     });
@@ -105,8 +112,9 @@ for (const protocol of protocols) {
       world.change([endpointType, 'a']);
       await sidecar.next();
       sidecar.ack(first, ['a']);
+      await eventuallyHolds(() => expect(world.observer.nonceExpired.mock.calls).toEqual([[endpointType, node.id]]));
       expect(await sidecar.unexpected()).toEqual([]);
-      expect(world.observer.nonceExpired.mock.calls).toEqual([[endpointType, node.id]]);
+      expect(world.observer.nonceExpired).toHaveBeenCalledOnce();
       expect(watchOf(world, endpointType)).toMatchObject({ nonceAcked: first.nonce });
     });
 
@@ -124,11 +132,11 @@ for (const protocol of protocols) {
       sidecar.ask(endpointType, ['a', 'b']);
       const { nonce } = await sidecar.next();
       sidecar.drop(endpointType, ['a'], ['b'], nonce);
-      await vi.waitFor(() => expect(watchOf(world, endpointType)?.names).toEqual(['a']));
+      await eventuallyHolds(() => expect(watchOf(world, endpointType)?.names).toEqual(['a']));
       world.change([endpointType, 'b']);
       expect(await sidecar.unexpected()).toEqual([]);
       sidecar.drop(endpointType, [], ['a'], nonce);
-      await vi.waitFor(() => expect(watchOf(world, endpointType)).toBeUndefined());
+      await eventuallyHolds(() => expect(watchOf(world, endpointType)).toBeUndefined());
       world.change([endpointType, 'a']);
       expect(await sidecar.unexpected()).toEqual([]);
     });
@@ -177,7 +185,7 @@ for (const protocol of protocols) {
         sidecar.ask(clusterType, []);
         sidecar.ack(await sidecar.next());
       }
-      await vi.waitFor(() =>
+      await eventuallyHolds(() =>
         expect(world.server.connections().every(({ watches }) => watches[0]?.nonceAcked !== '')).toBe(true),
       );
       world.change([clusterType, 'a']);
@@ -210,7 +218,7 @@ for (const protocol of protocols) {
       const sidecar = world.sidecar();
       sidecar.ask(clusterType, []);
       sidecar.ack(await sidecar.next());
-      await vi.waitFor(() => expect(watchOf(world, clusterType)?.nonceAcked).not.toBe(''));
+      await eventuallyHolds(() => expect(watchOf(world, clusterType)?.nonceAcked).not.toBe(''));
       world.source.remove(clusterType, 'b');
       world.push(clusterType);
       expect(await sidecar.next()).toMatchObject(isDelta ? { names: [], removed: ['b'] } : { names: ['a', 'c'] });

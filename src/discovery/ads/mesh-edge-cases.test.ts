@@ -1,8 +1,10 @@
 /** The rows of spec/discovery.md §7.6 that are about what a mesh makes of a change: the real generators behind real streams. */
-import { test as base, describe, expect, vi } from 'vitest';
+
+import { test as base, describe, expect } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
 import { deltaSidecar, type Seen, type Sidecar, sotwSidecar } from '../../../test/ads-sidecar.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { readConfigFile } from '../../model/config/config-file.ts';
 import { silentLogger } from '../../runtime/log.ts';
 import { ConfigSnapshot } from '../config/config-snapshot.ts';
@@ -101,7 +103,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
           await take(served, endpointType, [cluster('cart'), cluster('user')]);
           await take(served, listenerType, []);
           await take(served, routeType, ['80']);
-          await vi.waitFor(() =>
+          await eventuallyHolds(() =>
             expect(
               server.connections()[0]?.watches.every(({ nonceSent, nonceAcked }) => nonceSent === nonceAcked),
             ).toBe(true),

@@ -1,10 +1,12 @@
 /** Streams that are opened and reset at once, by one connection after the other (CVE-2023-44487). */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { test as base, expect, onTestFinished, vi } from 'vitest';
 import { clusterType } from '../../../machines/discovery/ads-types.ts';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { adsPath, flags, frame, literal, RawHttp2, requestHeaders, uint32 } from '../../../test/harness/raw-http2.ts';
 import { silentLogger } from '../../runtime/log.ts';
 
@@ -98,14 +100,14 @@ test('nodes behind the same address keep their streams, and come back within a s
   const { heldOff, options } = witness();
   const { port, client, server, source } = await start(options);
   const neighbour = await subscribed(client());
-  await vi.waitFor(() => expect(server.connections()[0]?.watches[0]?.nonceAcked).not.toBe(''));
+  await eventuallyHolds(() => expect(server.connections()[0]?.watches[0]?.nonceAcked).not.toBe(''));
   let isOver = false;
   const attack = Promise.all(
     Array.from({ length: 5 }, async () => {
       while (!isOver) await offend(port, { localAddress: '127.0.0.1' });
     }),
   );
-  await vi.waitFor(() => expect(heldOff).toHaveBeenCalled(), { timeout: 5_000 });
+  await eventuallyHolds(() => expect(heldOff).toHaveBeenCalled());
   for (const name of ['b', 'c', 'd']) {
     source.set(clusterType, name);
     server.push(source.change(clusterType));
@@ -123,7 +125,7 @@ test('beside 45 useless streams a second a known node is served in time, and eve
 }) => {
   const { port, client, server } = await start({ limits: { streamsPerSecond: 25 } });
   await subscribed(client());
-  await vi.waitFor(() => expect(server.connections()[0]?.watches[0]?.nonceAcked).not.toBe(''));
+  await eventuallyHolds(() => expect(server.connections()[0]?.watches[0]?.nonceAcked).not.toBe(''));
   let isOver = false;
   const useless = async (): Promise<void> => {
     const connection = new RawHttp2(port);
