@@ -4,21 +4,33 @@ import { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';
 import { http2Client } from './http2-client.ts';
 
-/** In a thread of its own, so that it goes on while the client's thread is busy. Each path does what it says. */
+/**
+ * In a thread of its own, so that it goes on while the client's thread is busy. `/wait` is said to have come, and then waits:
+ * for the order to say GOAWAY, which is on its way when the flag is set, and for the one to be answered.
+ */
 const server = `
   const { createServer, constants } = require('node:http2');
-  const { parentPort } = require('node:worker_threads');
+  const { parentPort, workerData } = require('node:worker_threads');
   const everyStream = 2 ** 31 - 1;
   createServer((request, response) => {
     if (request.url === '/refuse') return response.stream.close(constants.NGHTTP2_REFUSED_STREAM);
-    if (request.url !== '/goaway-soon') return response.end('end');
-    setTimeout(() => response.stream.session.goaway(0, everyStream), 30);
-    setTimeout(() => response.end('end'), 300);
+    if (request.url !== '/wait') return response.end('end');
+    parentPort.on('message', (order) => {
+      if (order === 'answer') return response.end('end');
+      response.stream.session.goaway(0, everyStream);
+      // The frame is written before a timer is looked at again.
+      setTimeout(() => {
+        Atomics.store(workerData, 0, 1);
+        Atomics.notify(workerData, 0);
+      }, 20);
+    });
+    parentPort.postMessage('waits');
   }).listen(0, '127.0.0.1', function () { parentPort.postMessage(this.address().port); });
 `;
 
 async function startClient() {
-  const worker = new Worker(server, { eval: true });
+  const saidGoaway = new Int32Array(new SharedArrayBuffer(4));
+  const worker = new Worker(server, { eval: true, workerData: saidGoaway });
   onTestFinished(() => void worker.terminate());
   const [port] = (await once(worker, 'message')) as [number];
   const seen = { connections: 0, overtaken: 0 };
@@ -32,21 +44,21 @@ async function startClient() {
   });
   onTestFinished(() => client.close());
   const expectation = { timeoutMs: 5_000, bodyEndsWith: 'end', drainDeadline: new AbortController().signal };
-  return { seen, send: (path: string) => client.send(path, expectation) };
-}
-
-function blockThread(durationMs: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs);
+  return { seen, worker, saidGoaway, send: (path: string) => client.send(path, expectation) };
 }
 
 test('a request that a GOAWAY overtakes before it is sent goes out on a new session', async () => {
-  const { seen, send } = await startClient();
-  const inFlight = send('/goaway-soon');
+  const { seen, worker, saidGoaway, send } = await startClient();
+  const arrived = once(worker, 'message');
+  const inFlight = send('/wait');
+  await arrived;
+  // Node looks at sockets after its timers, and writes frames after both.
   await sleep(10);
   const overtaken = send('/');
-  // The request's frame is written when this thread next comes round to it; the GOAWAY is there first.
-  blockThread(100);
+  worker.postMessage('goaway');
+  expect(Atomics.wait(saidGoaway, 0, 0, 20_000)).not.toBe('timed-out');
   expect(await overtaken).toMatchObject({ ok: true });
+  worker.postMessage('answer');
   expect(await inFlight).toMatchObject({ ok: true });
   expect(seen).toEqual({ connections: 2, overtaken: 1 });
 });

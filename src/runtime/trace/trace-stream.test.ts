@@ -71,12 +71,17 @@ type TestProgramOptions = TraceStreamOptions & { capacity?: number; textLength?:
 class View {
   readonly response: IncomingMessage;
   text = '';
+  /** How many lines have come: to read them all takes longer than to send them. */
+  count = 0;
   /** `end` when the answer is whole. */
   over: 'end' | 'broken off' | undefined;
 
   constructor(response: IncomingMessage) {
     this.response = response;
-    response.setEncoding('utf8').on('data', (chunk: string) => (this.text += chunk));
+    response.setEncoding('utf8').on('data', (chunk: string) => {
+      this.text += chunk;
+      for (let at = chunk.indexOf('\n'); at >= 0; at = chunk.indexOf('\n', at + 1)) this.count++;
+    });
     response.on('end', () => (this.over ??= 'end'));
     response.on('error', () => (this.over ??= 'broken off'));
   }
@@ -93,7 +98,7 @@ class View {
   }
 
   has(count: number): Promise<unknown> {
-    return eventually(`${count} lines`, () => this.lines.length >= count);
+    return eventually(`${count} lines`, () => this.count >= count);
   }
 
   ended(): Promise<unknown> {
@@ -273,15 +278,23 @@ test('the end of the program does not wait for a viewer that does not read', asy
 });
 
 test('who leaves the trace unread does not keep the place of somebody who would read it', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
   const program = await Program.start({ maxViewers: 1, unreadLimitMs: 600, textLength: 2_000 });
   const socket = await program.stuck();
   program.record(15_000);
   expect(program.stream.hasRoom).toBe(false);
-  await eventually('there is room', () => program.stream.hasRoom);
+  await eventually('there is room', () => {
+    vi.advanceTimersByTime(600);
+    return program.stream.hasRoom;
+  });
   const reader = await program.view();
-  await sleep(1_000);
+  await reader.has(15_001);
+  await eventually('the last write is over', () => !program.responses[1]!.writableNeedDrain);
   // Who has read everything waits for the next record as long as it likes.
+  vi.advanceTimersByTime(60_000);
   program.record();
-  await eventually('it gets the next one', () => reader.numbers.at(-1) === 15_001);
+  await reader.has(15_002);
+  expect(reader.numbers.at(-1)).toBe(15_001);
   socket.destroy();
 });
