@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -12,11 +15,18 @@ let mesh: Mesh;
 
 const crashes = sized({ short: 5, full: 10 });
 
+/** Any agent with the same folder sweeps what a dead one has left: those of the tests beside this one, too. */
+const runDirectory = mkdtempSync(join(tmpdir(), 'chartpilot-run-'));
+
 beforeAll(async () => {
-  mesh = await startMesh({ drainMs: 1_000, parentShutdownMs: 2_000, terminationDrainMs: 5_000, sidecar: false });
+  const times = { drainMs: 1_000, parentShutdownMs: 2_000, terminationDrainMs: 5_000 };
+  mesh = await startMesh({ ...times, sidecar: false, runDirectory });
 });
 
-afterAll(() => conclude(mesh));
+afterAll(async () => {
+  await conclude(mesh);
+  rmSync(runDirectory, { recursive: true, force: true });
+});
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
