@@ -1,5 +1,6 @@
 /** What DestinationRules say of traffic to a service, seen by requests. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority } from '../../certs/authority.ts';
 import { eventually } from '../../harness/eventually.ts';
@@ -26,6 +27,13 @@ async function backends(...names: string[]): Promise<HttpBackend[]> {
 const withoutRetries = virtualService(host, {
   http: [{ route: [{ destination: { host } }], retries: { attempts: 0 } }],
 });
+
+/** The main thread takes a backend out, and each worker hears of it in its own time: some requests may still go there. */
+async function heardByWorkers(to: { port: number; host: string }, count: number, split: object): Promise<void> {
+  await eventually('the workers have heard of it', async () => {
+    return isDeepStrictEqual(await mesh.split('web', to, count), split);
+  });
+}
 
 test('subsets take requests by their labels, each with a policy of its own', async () => {
   const [v1, v2] = await backends('v1', 'v2');
@@ -99,6 +107,7 @@ ${destinationRule(host, { trafficPolicy: { outlierDetection, loadBalancer: { sim
   // One thread of Envoy counts, another one ejects.
   const ejected = `cluster.outbound|${port}||${host};.outlier_detection.ejections_active`;
   await eventually('it is taken out', async () => (await mesh.envoy('web').stat(ejected)) === 1);
+  await heardByWorkers({ port, host }, 20, { good: 20 });
   expect(await mesh.split('web', { port, host }, 20)).toEqual({ good: 20 });
 });
 
@@ -170,6 +179,7 @@ ${destinationRule(host, { trafficPolicy: { outlierDetection } })}`);
   expect(await mesh.split('web', { port, host }, 10)).toEqual({ near: 10 });
   near!.respond = (_, response) => void response.writeHead(503).end();
   expect((await mesh.request('web', { port, host })).status).toBe(503);
+  await heardByWorkers({ port, host }, 10, { far: 10 });
   expect(await mesh.split('web', { port, host }, 10)).toEqual({ far: 10 });
 });
 
