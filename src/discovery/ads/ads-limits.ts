@@ -1,6 +1,6 @@
 /** What bounds a client's share of the server. */
-import type { AddressPaceLimits } from './address-pace.ts';
-import type { StrangerLimits } from './strangers.ts';
+import type { AddressPaceLimits } from './admission/address-pace.ts';
+import type { StrangerLimits } from './admission/strangers.ts';
 
 /** Times in milliseconds; each limit has the reference's default (spec/discovery.md §7.5). */
 export interface AdsLimits {

@@ -1,6 +1,7 @@
 /** What the ADS server tells those who count (metrics) and those who show (debug pages, status). */
+
+import type { Refusal } from './admission/strangers.ts';
 import type { NodeIdentity } from './resource-source.ts';
-import type { Refusal } from './strangers.ts';
 
 /** Why a response was sent. */
 export type ResponseCause = 'request' | 'push';

@@ -2,15 +2,15 @@
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { parseListenAddress } from '../listen-address.ts';
-import type { AddressPace } from './address-pace.ts';
+import type { AddressPace } from './admission/address-pace.ts';
+import { createInjector, type Injector, type SessionLimits } from './admission/grpc-http2.ts';
+import { firstStreams } from './admission/session-pace.ts';
+import { type Refusal, Strangers, strangerLimits } from './admission/strangers.ts';
 import { type AdsLimits, channelOptions, maxStreamsOf } from './ads-limits.ts';
 import { xdsMethods, xdsService } from './ads-services.ts';
 import { plaintext, type StreamKind, type StreamSecurity } from './ads-stream.ts';
 import type { AdsCall } from './ads-transport.ts';
 import { bindError } from './grpc-bind.ts';
-import { createInjector, type Injector, type SessionLimits } from './grpc-http2.ts';
-import { firstStreams } from './session-pace.ts';
-import { type Refusal, Strangers, strangerLimits } from './strangers.ts';
 
 export type Accept = (call: AdsCall, kind: StreamKind, security: StreamSecurity) => void;
 

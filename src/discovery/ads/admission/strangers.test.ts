@@ -5,9 +5,9 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { test as base, expect, onTestFinished } from 'vitest';
-import { clusterType } from '../../../machines/discovery/ads-types.ts';
-import { createAuthority } from '../../../test/certs/authority.ts';
-import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
+import { clusterType } from '../../../../machines/discovery/ads-types.ts';
+import { createAuthority } from '../../../../test/certs/authority.ts';
+import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 

@@ -10,7 +10,7 @@
  * more.
  */
 
-import { addressGroup } from '../../runtime/connection-bounds.ts';
+import { addressGroup } from '../../../runtime/connection-bounds.ts';
 import { dropOldest } from './drop-oldest.ts';
 
 const longestWaitMs = 1_000;

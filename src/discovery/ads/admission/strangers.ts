@@ -9,7 +9,7 @@
  * instead, and those that are let in may open a few streams until a node has said by them who it is.
  */
 import type { Socket } from 'node:net';
-import { addressGroup, ConnectionBounds } from '../../runtime/connection-bounds.ts';
+import { addressGroup, ConnectionBounds } from '../../../runtime/connection-bounds.ts';
 import { AcceptLine, acceptLineLimits } from './accept-line.ts';
 import type { AddressPace } from './address-pace.ts';
 import { endBusy, keepPace, type PacedSession, StreamAllowance } from './session-pace.ts';

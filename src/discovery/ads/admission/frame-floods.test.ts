@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { test as base, beforeAll, expect } from 'vitest';
-import { type GiveServer, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
+import { type GiveServer, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
 import {
   flags,
   frame,
@@ -12,7 +12,7 @@ import {
   remembered,
   requestHeaders,
   uint32,
-} from '../../../test/harness/raw-http2.ts';
+} from '../../../../test/harness/raw-http2.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 

@@ -3,12 +3,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { test as base, expect, onTestFinished, vi } from 'vitest';
-import { clusterType } from '../../../machines/discovery/ads-types.ts';
-import { createAuthority } from '../../../test/certs/authority.ts';
-import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
-import { eventuallyHolds } from '../../../test/harness/eventually.ts';
-import { adsPath, flags, frame, literal, RawHttp2, requestHeaders, uint32 } from '../../../test/harness/raw-http2.ts';
-import { silentLogger } from '../../runtime/log.ts';
+import { clusterType } from '../../../../machines/discovery/ads-types.ts';
+import { createAuthority } from '../../../../test/certs/authority.ts';
+import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
+import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
+import {
+  adsPath,
+  flags,
+  frame,
+  literal,
+  RawHttp2,
+  requestHeaders,
+  uint32,
+} from '../../../../test/harness/raw-http2.ts';
+import { silentLogger } from '../../../runtime/log.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 
