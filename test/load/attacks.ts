@@ -1,15 +1,19 @@
 /** What strangers do to a control plane: each attack is as heavy as one process can make it, and lasts until it is ended. */
-import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { Client, type ClientDuplexStream, credentials } from '@grpc/grpc-js';
 import {
   DeltaDiscoveryRequestSchema,
   DiscoveryRequestSchema,
+  DiscoveryResponseSchema,
 } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { typeUrls } from '../ads-client.ts';
-import { flags, frame, RawHttp2, requestHeaders, uint32 } from '../harness/raw-http2.ts';
+import { flags, frame, preface, RawHttp2, requestHeaders, uint32 } from '../harness/raw-http2.ts';
 import { UnreadStream } from '../harness/unread-stream.ts';
 
 export type Call = ClientDuplexStream<Buffer, Buffer>;
+
+/** A node that is known, and that others may say that they are. */
+export const attackedNode = 'sidecar~10.66.0.2~known.away~away.svc.cluster.local';
 
 /** One connection of a stranger. */
 export class Stranger {
@@ -251,6 +255,65 @@ const rapidReset: Attack = (stranger, signal) =>
     0,
   );
 
+/** Does something so many times a second. @returns how often */
+async function paced(perSecond: number, signal: AbortSignal, once: (number: number) => void): Promise<number> {
+  const begun = performance.now();
+  let done = 0;
+  for (; !signal.aborted; await pause(5)) {
+    while (done < ((performance.now() - begun) / 1_000) * perSecond) once(done++);
+  }
+  return done;
+}
+
+/** The first words of an xDS client, by a connection of its own; with a node's id it says who it is. */
+function comer(port: number, id?: string): RawHttp2 {
+  const connection = new RawHttp2(port);
+  const message = id === undefined ? Buffer.alloc(0) : sotw({ node: { id }, typeUrl: typeUrls.CDS });
+  const prefix = Buffer.concat([Buffer.from([0]), uint32(message.length)]);
+  connection.send(preface, frame('settings', 0, 0), frame('headers', flags.endHeaders, 1, requestHeaders()));
+  if (id !== undefined) connection.send(frame('data', 0, 1, Buffer.concat([prefix, message])));
+  return connection;
+}
+
+let ids = 0;
+const newId = (): string => `sidecar~10.66.0.1~evil-${ids++}.away~away.svc.cluster.local`;
+
+/** Many node ids, each by a connection of its own, which is gone as soon as the node has acknowledged its clusters. */
+const idStorm: Attack = async ({ port }, signal) => {
+  const acknowledging = paced(40, signal, () => {
+    const one = new Stranger(port);
+    const call = one.open();
+    const end = (): void => one.client.close();
+    call.write(sotw({ node: { id: newId() }, typeUrl: typeUrls.CDS }));
+    call.once('data', (bytes: Buffer) => {
+      const { nonce: responseNonce, typeUrl } = fromBinary(DiscoveryResponseSchema, bytes);
+      call.write(sotw({ typeUrl, responseNonce }));
+      setTimeout(end, 20);
+    });
+    call.on('status', end);
+    setTimeout(end, 1_500);
+  });
+  const introducing = paced(80, signal, () => {
+    const connection = comer(port, newId());
+    setTimeout(() => connection.close(), 1_200);
+  });
+  const [acknowledged, introduced] = await Promise.all([acknowledging, introducing]);
+  return acknowledged + introduced;
+};
+
+/** So many streams a second, each by a connection of its own, that are held open. */
+const held =
+  (perSecond: number, id?: () => string): Attack =>
+  async ({ port }, signal) => {
+    const connections: RawHttp2[] = [];
+    const done = await paced(perSecond, signal, () => void connections.push(comer(port, id?.())));
+    for (const connection of connections) connection.close();
+    return done;
+  };
+
+/** The id of a node that is known: the one that `attackedNode` names. */
+const spoofing = held(45, () => attackedNode);
+
 /** Takes as much of the machine as an attack may, and says nothing: what quiet means on a machine that others use. */
 const elsewhere: Attack = async (_, signal) => {
   let rounds = 0;
@@ -273,6 +336,10 @@ export const attacks = {
   silentStreams,
   withoutReading,
   rapidReset,
+  idStorm,
+  heldStreams: held(45),
+  heldNodes: held(45, newId),
+  spoofing,
 } as const satisfies Record<string, Attack>;
 
 export type AttackName = keyof typeof attacks;

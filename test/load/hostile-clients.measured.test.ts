@@ -4,18 +4,16 @@
  * new connections within a second. How long the server works at a stretch is counted in time of its own thread, which a
  * busy machine does not lengthen.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { packageRoot } from '../../src/runtime/package-root.ts';
 import { AdsTestClient, type SotwStream, typeUrls } from '../ads-client.ts';
 import { cartCluster, serviceEntry, sidecar } from '../harness/control-plane.ts';
-import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
-import { Program } from '../harness/program.ts';
+import type { Program } from '../harness/program.ts';
+import { makeRoot, startAttackedServer } from './attacked-server.ts';
 import type { AttackName } from './attacks.ts';
 import { HostileProcess } from './hostile-process.ts';
 
@@ -127,29 +125,15 @@ class WellBehaved {
 }
 
 async function startServer(): Promise<void> {
-  const node = join(packageRoot(), 'node_modules/.bin/node');
-  const args = ['discovery', '--registries=', '--configDir', join(root, 'config'), '--meshConfig', join(root, 'none')];
-  const ports = ['--grpcAddr', `127.0.0.1:${port}`, '--httpAddr', `127.0.0.1:${http}`, '--monitoringAddr', ''];
-  server = Program.run('pilot-discovery', node, {
-    args: [join(packageRoot(), 'src/cli/pilot-discovery.ts'), ...args, ...ports],
-    env: {
-      ...process.env,
-      PILOT_DEBOUNCE_AFTER: '1ms',
-      PILOT_MAX_REQUESTS_PER_SECOND: '100000',
-      NODE_OPTIONS: `--import=${meter}`,
-    },
-    cwd: root,
-  });
-  await eventually('the control plane is ready', async () => (await fetch(`http://127.0.0.1:${http}/ready`)).ok, {
-    deadlineMs: 20_000,
-    hopeless: () => server.hopeless(),
-  });
+  server = await startAttackedServer(
+    root,
+    { port, http },
+    { PILOT_MAX_REQUESTS_PER_SECOND: '100000', NODE_OPTIONS: `--import=${meter}` },
+  );
 }
 
 beforeAll(async () => {
-  root = mkdtempSync(join(tmpdir(), 'chartpilot-hostile-'));
-  mkdirSync(join(root, 'config'));
-  writeFileSync(join(root, 'config/cart.yaml'), serviceEntry());
+  root = makeRoot();
   [port, http] = (await freePorts(2)) as [number, number];
   [strangers] = await Promise.all([HostileProcess.start(), startServer()]);
 }, 40_000);

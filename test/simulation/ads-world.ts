@@ -12,6 +12,7 @@ import { type AdsLimits, streamLimits } from '../../src/discovery/ads/ads-limits
 import { SharedBodies } from '../../src/discovery/ads/ads-response.ts';
 import { AdsStream } from '../../src/discovery/ads/ads-stream.ts';
 import type { AdsCall } from '../../src/discovery/ads/ads-transport.ts';
+import { RequestIntake } from '../../src/discovery/ads/request-intake.ts';
 import { NameLists } from '../../src/discovery/ads/request-names.ts';
 import { atOnce } from '../../src/discovery/ads/request-turns.ts';
 import { type Node, NodeSchema } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
@@ -131,10 +132,10 @@ export class AdsWorld {
     const { node = 'sidecar~10.0.0.1~a.b~b.svc' } = options;
     this.#delta = delta;
     this.#node = node;
+    const call = this.call as unknown as AdsCall;
     this.#stream = new AdsStream(
       1,
-      this.call as unknown as AdsCall,
-      { path: '/test', delta, onlyType },
+      { call, intake: new RequestIntake(call, atOnce), kind: { path: '/test', delta, onlyType } },
       {
         source: this.source,
         observer: {

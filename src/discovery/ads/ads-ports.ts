@@ -4,6 +4,7 @@ import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { parseListenAddress } from '../listen-address.ts';
 import type { AddressPace } from './admission/address-pace.ts';
 import { createInjector, type Injector, type SessionLimits } from './admission/grpc-http2.ts';
+import type { KnownNodes } from './admission/known-nodes.ts';
 import { firstStreams } from './admission/session-pace.ts';
 import { type Refusal, Strangers, strangerLimits } from './admission/strangers.ts';
 import { type AdsLimits, channelOptions, maxStreamsOf } from './ads-limits.ts';
@@ -48,7 +49,7 @@ export class AdsPorts {
     limits: AdsLimits,
     secure: StreamSecurity,
     accept: Accept,
-    { pace, listener }: { pace: AddressPace; listener: RefusalListener },
+    { pace, known, listener }: { pace: AddressPace; known: KnownNodes; listener: RefusalListener },
   ) {
     this.#maxStreams = maxStreamsOf(limits);
     const newPorts = (security: StreamSecurity): Ports => {
@@ -60,6 +61,7 @@ export class AdsPorts {
       const strangers = new Strangers({
         limits: { ...strangerLimits, ...limits.strangers },
         pace,
+        known,
         isSecure: security.isSecure,
         maxStreams: this.#maxStreams,
         refused: (why) => listener.refused(why),
@@ -105,11 +107,6 @@ export class AdsPorts {
   /** A stream waits for its turn. @returns to be called when it does not any more: again is as good as once */
   keepWaiting({ isSecure }: StreamSecurity, peer: string): () => void {
     return this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.keepWaiting(peer);
-  }
-
-  /** A node that was introduced has taken what it was sent. */
-  acknowledged({ isSecure }: StreamSecurity, peer: string): void {
-    this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.acknowledged(peer);
   }
 
   /** A node has said by a stream who it is. */

@@ -8,7 +8,7 @@ import {
   DeltaDiscoveryRequestSchema,
   DiscoveryRequestSchema,
 } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { RequestReader, readNode } from './ads-request.ts';
+import { nodeIdIn, RequestReader, readNode } from './ads-request.ts';
 import { NameLists } from './request-names.ts';
 
 const newReader = (): RequestReader => new RequestReader(new NameLists());
@@ -145,3 +145,25 @@ describe('the names of a request', () => {
 function namesOf({ request }: ReturnType<RequestReader['sotw']>): readonly string[] {
   return request.protocol === 'sotw' ? request.names : [];
 }
+
+describe("the id of a request's node", () => {
+  const node = { id: 'sidecar~10.0.0.1~a.b~b.svc', cluster: 'a', metadata: { large: 'x'.repeat(10_000) } };
+
+  test('is found in both protocols, whatever else is said', () => {
+    expect(nodeIdIn(sotwBytes({ node, versionInfo: 'v', resourceNames: ['a'], typeUrl: 't' }), false)).toBe(node.id);
+    const request = create(DeltaDiscoveryRequestSchema, { node, typeUrl: 't', resourceNamesSubscribe: ['a'] });
+    expect(nodeIdIn(toBinary(DeltaDiscoveryRequestSchema, request), true)).toBe(node.id);
+  });
+
+  test('is none where there is none, or one that no node has', () => {
+    expect(nodeIdIn(sotwBytes({ typeUrl: 't' }), false)).toBeUndefined();
+    expect(nodeIdIn(sotwBytes({ node: { cluster: 'a' } }), false)).toBeUndefined();
+    expect(nodeIdIn(sotwBytes({ node: { id: 'x'.repeat(1_025) } }), false)).toBeUndefined();
+  });
+
+  test('is looked for at the beginning only: bytes of any kind cost next to nothing', () => {
+    fc.assert(fc.property(fc.uint8Array(), fc.boolean(), (bytes, isDelta) => void nodeIdIn(bytes, isDelta)));
+    const names = sotwBytes({ resourceNames: Array.from({ length: 500_000 }, () => '') });
+    expect(cpuMs(() => void nodeIdIn(names, true))).toBeLessThan(50);
+  });
+});

@@ -8,6 +8,7 @@ import type { AdsRequest, DeltaRequest, SotwRequest } from '../../../machines/di
 import { isWatchable } from '../../../machines/discovery/ads-types.ts';
 import { noNames } from '../../../machines/discovery/name-lists.ts';
 import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
+import { maxNodeIdLength } from './ads-limits.ts';
 import { endOfRun, isRun, type NameLists, type WireNames } from './request-names.ts';
 import type { NodeIdentity } from './resource-source.ts';
 
@@ -130,6 +131,30 @@ export function readNode(bytes: Uint8Array): NodeIdentity {
       locality: { region: locality.region, zone: locality.zone, subZone: locality.subZone },
     }),
   };
+}
+
+/** How far into a message its node is looked for, and into a node its id, in fields: both are written first. */
+const farthestField = 16;
+
+/** The id of a request's node; undefined when there is none to be found at once, or one that is too long. */
+export function nodeIdIn(request: Uint8Array, delta: boolean): string | undefined {
+  try {
+    const node = firstField(request, delta ? nodeOf.delta : nodeOf.sotw);
+    const id = node && firstField(node, 1);
+    return id === undefined || id.length === 0 || id.length > maxNodeIdLength ? undefined : utf8.decode(id);
+  } catch {
+    return undefined;
+  }
+}
+
+function firstField(bytes: Uint8Array, wanted: number): Uint8Array | undefined {
+  const reader = new BinaryReader(bytes);
+  for (let i = 0; i < farthestField && reader.pos < reader.len; i++) {
+    const [field, wireType] = reader.tag();
+    if (field === wanted && wireType === 2) return reader.bytes();
+    reader.skip(wireType, field);
+  }
+  return undefined;
 }
 
 /** Calls `take` with each field and where it starts; it reads the field and answers true, or leaves it alone. */

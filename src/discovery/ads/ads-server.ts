@@ -12,11 +12,13 @@ import { startRoot } from '../../runtime/actors/actor-system.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import { AddressPace, addressPaceLimits } from './admission/address-pace.ts';
-import { type Admission, createAdmission } from './admission/ads-admission.ts';
+import { type Admission, createAdmission, groupOfPeer } from './admission/ads-admission.ts';
+import { KnownNodes } from './admission/known-nodes.ts';
 import type { Refusal } from './admission/strangers.ts';
 import { streamLimits } from './ads-limits.ts';
 import type { ConnectionView } from './ads-observer.ts';
 import { AdsPorts } from './ads-ports.ts';
+import { nodeIdIn } from './ads-request.ts';
 import { SharedBodies } from './ads-response.ts';
 import type { AdsServerOptions } from './ads-server-options.ts';
 import { AdsStream, type StreamKind, type StreamSecurity } from './ads-stream.ts';
@@ -25,6 +27,7 @@ import { viewConnection } from './ads-view.ts';
 import { shortened } from './client-text.ts';
 import { PushRounds } from './push-rounds.ts';
 import { RepeatedLines } from './repeated-lines.ts';
+import { RequestIntake } from './request-intake.ts';
 import { NameLists } from './request-names.ts';
 import { RequestTurns } from './request-turns.ts';
 import type { ResourceChange } from './resource-source.ts';
@@ -81,6 +84,8 @@ export function createAdsServer(options: AdsServerOptions): AdsServer {
 class GrpcAdsServer implements AdsServer {
   readonly #options: AdsServerOptions;
   readonly #around: StreamSurroundings;
+  /** Of all ports together. */
+  readonly #known = new KnownNodes(() => performance.now());
   readonly #admission: Admission;
   readonly #recorder: Recorder | undefined;
   readonly #ports: AdsPorts;
@@ -118,7 +123,7 @@ class GrpcAdsServer implements AdsServer {
       now: Date.now,
       ...(options.oneShot !== undefined && { oneShot: options.oneShot }),
     };
-    this.#admission = createAdmission(options.limits?.streamsPerSecond ?? 0, () => performance.now());
+    this.#admission = createAdmission(options.limits?.streamsPerSecond ?? 0, () => performance.now(), this.#known);
     this.#recorder = attributed(options.recorder, options.sender);
     // Once for all connections: every provide() makes another machine.
     this.#machine = adsConnectionMachine.provide({ actors: { stream: this.#streamLogic() } });
@@ -137,6 +142,7 @@ class GrpcAdsServer implements AdsServer {
     this.#lines = new RepeatedLines(logger, () => performance.now());
     this.#ports = new AdsPorts(options.limits ?? {}, secure, (...stream) => this.#accept(...stream), {
       pace,
+      known: this.#known,
       listener,
     });
   }
@@ -216,10 +222,11 @@ class GrpcAdsServer implements AdsServer {
     }
     const peer = call.getPeer();
     const goOn = this.#ports.keepWaiting(security, peer);
+    const intake = new RequestIntake(call, this.#turns);
     const connect = (): void => {
       goOn();
       try {
-        if (!this.#connect(call, kind, security)) this.#admission.left(peer);
+        if (!this.#connect(call, intake, kind, security)) this.#admission.left(peer);
       } catch (error) {
         this.#admission.left(peer);
         this.#options.logger.error('an xDS stream could not be opened', { error: (error as Error).stack });
@@ -233,6 +240,11 @@ class GrpcAdsServer implements AdsServer {
         goOn();
         refuse(call, status.RESOURCE_EXHAUSTED, 'request rate limit exceeded: too many new streams');
       },
+      (named) =>
+        intake.look((request) => {
+          const node = nodeIdIn(request, kind.delta);
+          if (node !== undefined) named(node);
+        }),
     );
     call.once('cancelled', () => {
       goOn();
@@ -241,14 +253,14 @@ class GrpcAdsServer implements AdsServer {
   }
 
   /** @returns whether there is a connection now */
-  #connect(call: AdsCall, kind: StreamKind, security: StreamSecurity): boolean {
+  #connect(call: AdsCall, intake: RequestIntake, kind: StreamKind, security: StreamSecurity): boolean {
     if (call.cancelled) return false;
     if (this.#isDraining) {
       refuse(call, status.UNAVAILABLE, 'the server is shutting down');
       return false;
     }
     const number = ++this.#count;
-    const stream = new AdsStream(number, call, kind, this.#around, security);
+    const stream = new AdsStream(number, { call, intake, kind }, this.#around, security);
     this.#opening.set(number, stream);
     const actor = startRoot(this.#machine, {
       id: `ads-connection-${number}`,
@@ -306,7 +318,8 @@ class GrpcAdsServer implements AdsServer {
     const watches = connection?.actor.getSnapshot().context.watches ?? {};
     if (connection === undefined || !Object.values(watches).some(({ nonceAcked }) => nonceAcked !== '')) return;
     this.#unproven.delete(number);
-    this.#ports.acknowledged(connection.security, connection.stream.peer);
+    const { peer, identity } = connection.stream;
+    if (identity !== undefined) this.#known.acknowledged(groupOfPeer(peer), identity.id);
   }
 
   #noteHeldOff(address: string, forMs: number): void {
@@ -319,11 +332,12 @@ class GrpcAdsServer implements AdsServer {
     const connection = this.#connections.get(number);
     if (connection === undefined) return;
     this.#connections.delete(number);
-    this.#unproven.delete(number);
+    const wasProven = !this.#unproven.delete(number);
     const { stream, security } = connection;
     if (this.#joined.delete(number)) {
       this.#ports.left(security, stream.peer);
       const node = connection.stream.identity?.id ?? '';
+      if (wasProven) this.#known.gone(groupOfPeer(stream.peer), node);
       this.#around.observer.clientGone?.(node, this.#joined.size);
       this.#options.logger.info('client gone', { node: shortened(node) });
       this.#options.left?.(number);

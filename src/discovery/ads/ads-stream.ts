@@ -12,7 +12,7 @@ import { type Authenticator, authenticate } from './authentication.ts';
 import { authorize } from './authorization.ts';
 import { shortened } from './client-text.ts';
 import { RepeatedLines } from './repeated-lines.ts';
-import { RequestIntake } from './request-intake.ts';
+import type { RequestIntake } from './request-intake.ts';
 import type { NodeIdentity, NodeResources, ResourceChange, ResourceSource } from './resource-source.ts';
 import type { StreamSurroundings } from './stream-surroundings.ts';
 
@@ -34,6 +34,13 @@ export interface StreamKind {
   readonly delta: boolean;
   /** The type of a separate service, for requests that do not say it; null on an aggregated stream. */
   readonly onlyType: string | null;
+}
+
+export interface IncomingStream {
+  readonly call: AdsCall;
+  /** Of its requests, of which the first may have been looked at. */
+  readonly intake: RequestIntake;
+  readonly kind: StreamKind;
 }
 
 export class AdsStream {
@@ -66,7 +73,12 @@ export class AdsStream {
   /** What is done for this stream is done in its name: an error that escapes costs this stream. */
   readonly #owner: FaultOwner;
 
-  constructor(number: number, call: AdsCall, kind: StreamKind, around: StreamSurroundings, security = plaintext) {
+  constructor(
+    number: number,
+    { call, intake, kind }: IncomingStream,
+    around: StreamSurroundings,
+    security: StreamSecurity = plaintext,
+  ) {
     this.number = number;
     this.#owner = { name: `ads-connection-${number}`, fail: (error) => this.#fail(error) };
     this.#call = call;
@@ -74,7 +86,7 @@ export class AdsStream {
     this.#around = around;
     this.#security = security;
     this.#reader = new RequestReader(around.lists);
-    this.#intake = new RequestIntake(call, around.turns, (bytes) => this.#contained(() => this.#take(bytes)));
+    this.#intake = intake;
     this.#lines = new RepeatedLines(around.logger, around.now);
     this.#transport = transportOf(call);
     this.peer = call.getPeer();
@@ -176,7 +188,7 @@ export class AdsStream {
   #admit(identities: readonly string[]): void {
     this.#identities = identities;
     this.#tell({ type: 'peer.authenticated', identities });
-    this.#intake.begin();
+    this.#intake.begin((bytes) => this.#contained(() => this.#take(bytes)));
     this.#call.on('end', () => this.#tell({ type: 'peer.finished' }));
   }
 

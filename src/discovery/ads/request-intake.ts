@@ -1,6 +1,7 @@
 /**
  * Takes the requests of one stream, one at a time. The next one is read when the one before was dealt with and nothing holds
- * the stream; until then HTTP/2's flow control keeps the client from sending more than its window.
+ * the stream; until then HTTP/2's flow control keeps the client from sending more than its window. The first may be looked at
+ * before the stream begins.
  */
 import type { AdsCall } from './ads-transport.ts';
 import type { Turns } from './request-turns.ts';
@@ -8,36 +9,53 @@ import type { Turns } from './request-turns.ts';
 export class RequestIntake {
   readonly #call: AdsCall;
   readonly #turns: Turns;
-  readonly #take: (bytes: Buffer) => void;
   /** Asks grpc-js for the next message; undefined until its stream wants one. */
   #readNext: (() => void) | undefined;
+  /** Looks at the first request when it is there; undefined when nobody wants to see it. */
+  #look: (() => void) | undefined;
+  #isPaced = false;
   #isBusy = false;
   #isHeld = false;
 
-  /** @param take deals with one request. Must not throw. */
-  constructor(call: AdsCall, turns: Turns, take: (bytes: Buffer) => void) {
+  constructor(call: AdsCall, turns: Turns) {
     this.#call = call;
     this.#turns = turns;
-    this.#take = take;
   }
 
-  /** Begins to read. */
-  begin(): void {
+  /** Reads the first request, for one who waits to see it, and leaves it where it is. Once, before {@link begin}. */
+  look(seen: (bytes: Buffer) => void): void {
     const call = this.#call;
-    // The stream's own buffer would ask for sixteen messages ahead, of megabytes each.
-    const read = call._read.bind(call);
-    call._read = (size) => {
-      this.#readNext = () => read(size);
-      this.#readOn();
+    this.#pace();
+    this.#look = () => {
+      // Its end is left for whoever takes the requests.
+      if (call.readableLength === 0) return;
+      this.#isBusy = true;
+      const bytes: Buffer = call.read();
+      call.unshift(bytes);
+      seen(bytes);
     };
+    call.once('readable', this.#look);
+  }
+
+  /**
+   * Begins to take requests.
+   *
+   * @param take deals with one. Must not throw.
+   */
+  begin(take: (bytes: Buffer) => void): void {
+    const call = this.#call;
+    this.#pace();
+    if (this.#look !== undefined) call.off('readable', this.#look);
     call.on('data', (bytes: Buffer) => {
       this.#isBusy = true;
       const next = (): void => {
         this.#isBusy = false;
         this.#readOn();
       };
-      this.#turns.run(() => this.#take(bytes), bytes.length, next);
+      this.#turns.run(() => take(bytes), bytes.length, next);
     });
+    // One that was looked at is not flowing.
+    if (this.#look !== undefined) call.resume();
   }
 
   /** Reads nothing until {@link release}. */
@@ -48,6 +66,18 @@ export class RequestIntake {
   release(): void {
     this.#isHeld = false;
     this.#readOn();
+  }
+
+  /** The stream's own buffer would ask for sixteen messages ahead, of megabytes each. */
+  #pace(): void {
+    if (this.#isPaced) return;
+    this.#isPaced = true;
+    const call = this.#call;
+    const read = call._read.bind(call);
+    call._read = (size) => {
+      this.#readNext = () => read(size);
+      this.#readOn();
+    };
   }
 
   #readOn(): void {

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { AcceptLine } from './accept-line.ts';
+import { AcceptLine, acceptLineLimits } from './accept-line.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -20,8 +20,9 @@ class Connection extends EventEmitter {
 
 /** @param randoms of which the last goes on for ever */
 function given(limits: Partial<ConstructorParameters<typeof AcceptLine>[0]> = {}, randoms = [0]) {
-  const line = new AcceptLine<Connection>({ spacingMs: 20, mostWaiting: 3, mostInWhole: 100, ...limits }, () =>
-    randoms.length > 1 ? randoms.shift()! : randoms[0]!,
+  const line = new AcceptLine<Connection>(
+    { ...acceptLineLimits, spacingMs: 20, mostWaiting: 3, mostInWhole: 100, ...limits },
+    () => (randoms.length > 1 ? randoms.shift()! : randoms[0]!),
   );
   const begun: string[] = [];
   const add = (name: string, group = 'here') => {
@@ -41,6 +42,21 @@ test('one of each address has its turn at a time, the longest waiting first', ()
   expect(begun).toEqual(['a', 'x']);
   vi.advanceTimersByTime(40);
   expect(begun).toEqual(['a', 'x', 'b', 'c']);
+});
+
+test('an address of which one was too busy has a quarter of the turns and of the places, for five seconds', () => {
+  const { line, begun, add } = given({ mostWaiting: 8 });
+  line.slowDown('busy');
+  const busy = Array.from({ length: 4 }, (_, i) => add(`busy ${i}`, 'busy').connection);
+  for (let i = 0; i < 8; i++) add(`quiet ${i}`, 'quiet');
+  expect(busy.filter(({ destroyed }) => !destroyed)).toHaveLength(2);
+  vi.advanceTimersByTime(80);
+  expect(begun.filter((name) => name.startsWith('quiet'))).toHaveLength(4);
+  expect(begun.filter((name) => name.startsWith('busy'))).toHaveLength(1);
+  vi.advanceTimersByTime(5_000);
+  for (let i = 4; i < 8; i++) expect(add(`busy ${i}`, 'busy').hasRoom).toBe(true);
+  vi.advanceTimersByTime(80);
+  expect(begun.filter((name) => name.startsWith('busy'))).toHaveLength(6);
 });
 
 test('who is gone has no turn', () => {

@@ -3,18 +3,35 @@
  * is too busy, and nobody can tell yet which connection is whose. They are let in one at a time, the longest waiting first;
  * nothing was set up for them until then. When more come than can wait, any of them makes room: a crowd does not push out
  * the one among them that is a node with more than its share of chance.
+ *
+ * A connection by which a node says who it is costs little, so many are let in; where one that was let in was busy with
+ * something else, fewer are for a while.
  */
 
+import { dropOldest } from './drop-oldest.ts';
+
 export interface AcceptLineLimits {
-  /** From one to the next of an address. Default 20 ms. */
+  /** From one to the next of an address. Default 5 ms. */
   readonly spacingMs: number;
-  /** Of one address: who is in the line has its turn within a second. Default 48. */
+  /** Of one address: who is in the line has its turn within a second. Default 192. */
   readonly mostWaiting: number;
+  /** How many times as slow an address is that {@link AcceptLine.slowDown} was called for, and for how long. Default 4, 5 s. */
+  readonly slowFactor: number;
+  readonly slowMs: number;
   /** Of all addresses. Default 1024. */
   readonly mostInWhole: number;
 }
 
-export const acceptLineLimits: AcceptLineLimits = { spacingMs: 20, mostWaiting: 48, mostInWhole: 1_024 };
+export const acceptLineLimits: AcceptLineLimits = {
+  spacingMs: 5,
+  mostWaiting: 192,
+  slowFactor: 4,
+  slowMs: 5_000,
+  mostInWhole: 1_024,
+};
+
+/** Addresses that are slow; when there are more, the longest slow one is not any more. */
+const mostSlow = 1_024;
 
 /** What is used of a socket. */
 export interface WaitingConnection {
@@ -32,7 +49,10 @@ export class AcceptLine<C extends WaitingConnection> {
   readonly #limits: AcceptLineLimits;
   readonly #random: () => number;
   readonly #lines = new Map<string, Waiting<C>[]>();
+  /** Until when addresses are slow. */
+  readonly #slow = new Map<string, number>();
   #count = 0;
+  #turns = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param random from 0 to below 1 */
@@ -46,7 +66,8 @@ export class AcceptLine<C extends WaitingConnection> {
    * @returns whether there was room; else it is closed
    */
   add(group: string, connection: C, begin: () => void): boolean {
-    const { mostWaiting, mostInWhole } = this.#limits;
+    const { mostInWhole, slowFactor } = this.#limits;
+    const mostWaiting = this.#limits.mostWaiting / (this.#isSlow(group) ? slowFactor : 1);
     const line = this.#lines.get(group) ?? [];
     if (line.length < mostWaiting && this.#count >= mostInWhole) {
       connection.destroy();
@@ -62,6 +83,13 @@ export class AcceptLine<C extends WaitingConnection> {
     this.#leave(group, unlucky);
     unlucky.destroy();
     return unlucky !== connection;
+  }
+
+  /** One of this address that was let in was too busy. */
+  slowDown(group: string): void {
+    this.#slow.delete(group);
+    this.#slow.set(group, performance.now() + this.#limits.slowMs);
+    dropOldest(this.#slow, mostSlow);
   }
 
   /** Closes all that wait. */
@@ -80,12 +108,21 @@ export class AcceptLine<C extends WaitingConnection> {
   /** One of each address. */
   #turn(): void {
     this.#timer = undefined;
+    const isTurnOfSlow = ++this.#turns % this.#limits.slowFactor === 0;
     for (const [group, [first]] of [...this.#lines]) {
-      if (first === undefined) continue;
+      if (first === undefined || (!isTurnOfSlow && this.#isSlow(group))) continue;
       this.#leave(group, first.connection);
       if (!first.connection.destroyed) first.begin();
     }
     if (this.#count > 0) this.#wake();
+  }
+
+  #isSlow(group: string): boolean {
+    const until = this.#slow.get(group);
+    if (until === undefined) return false;
+    if (performance.now() < until) return true;
+    this.#slow.delete(group);
+    return false;
   }
 
   #leave(group: string, connection: C): void {

@@ -54,10 +54,6 @@ test('while it is held off nothing makes that longer', () => {
 
 test('addresses without end are not kept without end', () => {
   const { pace } = given();
-  for (let i = 0; i < 30_000; i++) {
-    pace.spend(`a${i}`, 101);
-    pace.noteNode(`a${i}`);
-  }
-  expect([pace.isHeldOff('a9999'), pace.hasNodes('a9999')]).toEqual([false, false]);
-  expect([pace.isHeldOff('a10000'), pace.hasNodes('a10000')]).toEqual([true, true]);
+  for (let i = 0; i < 30_000; i++) pace.spend(`a${i}`, 101);
+  expect([pace.isHeldOff('a9999'), pace.isHeldOff('a10000')]).toEqual([false, true]);
 });

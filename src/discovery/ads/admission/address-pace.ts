@@ -4,7 +4,7 @@
  * A connection and a stream cost their address a little until a node has said by them who it is; then they are given back.
  * What is not given back comes back with time. An address that has used up more than that is held off, at first for a
  * second, for twice as long when it goes on: see Strangers for what this means to it. Clients behind one address (NAT, the
- * pods of a node through one gateway) share its account; that nodes live there is remembered.
+ * pods of a node through one gateway) share its account; that nodes live there is remembered elsewhere (see KnownNodes).
  */
 import { dropOldest } from './drop-oldest.ts';
 
@@ -24,7 +24,7 @@ export const addressPaceLimits: AddressPaceLimits = {
   longestHoldMs: 60_000,
 };
 
-/** Addresses that are kept in mind: those that have used something up, and those where nodes live. */
+/** Addresses that are kept in mind because they have used something up. */
 const mostAddresses = 20_000;
 /** An address that has kept quiet for so many times its last hold is held off as if for the first time. */
 const forgivenAfter = 10;
@@ -43,7 +43,6 @@ export class AddressPace {
   readonly #limits: AddressPaceLimits;
   readonly #now: () => number;
   readonly #accounts = new Map<string, Account>();
-  readonly #nodes = new Map<string, true>();
 
   /** @param now monotonic milliseconds */
   constructor(limits: AddressPaceLimits, now: () => number) {
@@ -74,15 +73,6 @@ export class AddressPace {
 
   isHeldOff(group: string): boolean {
     return this.#now() < (this.#accounts.get(group)?.until ?? 0);
-  }
-
-  /** A node that lives there has acknowledged what it was sent. */
-  noteNode(group: string): void {
-    keepLast(this.#nodes, group, true);
-  }
-
-  hasNodes(group: string): boolean {
-    return this.#nodes.has(group);
   }
 
   #account(group: string): Account {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createAdmission } from './ads-admission.ts';
+import { createAdmission, groupOfPeer } from './ads-admission.ts';
+import { KnownNodes } from './known-nodes.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -10,20 +11,30 @@ afterEach(() => {
 });
 
 const me = '10.0.0.1:40000';
+/** From a stream's beginning to its first request. */
+const sayMs = 5;
 
 /** What became of streams, in the order in which it did: `name at ms`. */
 function given(perSecond: number) {
   const origin = performance.now();
   const told: string[] = [];
-  const admission = createAdmission(perSecond, () => performance.now());
+  const known = new KnownNodes(() => performance.now());
+  const admission = createAdmission(perSecond, () => performance.now(), known);
+  /** A node was served there, and is gone. */
+  const served = (peer: string, node = 'a node'): void => {
+    known.acknowledged(groupOfPeer(peer), node);
+    known.gone(groupOfPeer(peer), node);
+  };
   const at = (): number => Math.round(performance.now() - origin);
-  const ask = (name: string, peer = me): (() => void) =>
+  /** @param node what its first request says soon, or not at all */
+  const ask = (name: string, peer = me, node?: string): (() => void) =>
     admission.ask(
       peer,
       () => void told.push(`${name} at ${at()}`),
       () => void told.push(`${name} refused at ${at()}`),
+      (named) => node !== undefined && setTimeout(() => named(node), sayMs),
     );
-  return { admission, told, ask };
+  return { admission, served, told, ask };
 }
 
 test('streams within the rate begin at once', () => {
@@ -43,7 +54,7 @@ test('streams beyond it are spaced, and refused when they would wait for more th
 test('an event loop that is late costs nobody his turn', () => {
   let late = 0;
   const told: string[] = [];
-  const admission = createAdmission(1_000, () => performance.now() + late);
+  const admission = createAdmission(1_000, () => performance.now() + late, new KnownNodes(() => 0));
   for (let i = 0; i < 200; i++) {
     admission.ask(
       me,
@@ -71,9 +82,9 @@ test('addresses have their turn one after the other, however many streams one of
 });
 
 test('addresses of nodes that were served before come before strangers, of whom there may be any number', () => {
-  const { admission, ask, told } = given(10);
+  const { served, ask, told } = given(10);
   ask('first');
-  admission.introduced(me);
+  served(me);
   for (let i = 0; i < 2_000; i++) ask(`stranger ${i}`, `10.1.${i >> 8}.${i & 255}:40000`);
   ask('again');
   vi.advanceTimersByTime(5_000);
@@ -107,9 +118,10 @@ test('within an address connections have their turn one after the other, however
 });
 
 test('a crowd that says nothing leaves places for nodes that come back to its address by connections of their own', () => {
-  const { admission, ask, told } = given(0);
+  const { admission, served, ask, told } = given(0);
   ask('node', '10.0.0.1:40001');
   admission.introduced('10.0.0.1:40001');
+  served('10.0.0.1:40001');
   for (let i = 0; i < 2_000; i++) ask(`crowd ${i}`);
   expect(told.filter((line) => line.includes('refused'))).toHaveLength(1_000);
   ask('again', '10.0.0.1:40002');
@@ -157,6 +169,73 @@ test('a connection that was refused, and asks again, comes before those of its a
   for (const name of ['known 2', 'known 3']) ask(name, '10.0.0.1:40000');
   vi.advanceTimersByTime(100);
   expect(told.filter((line) => /^known \d at/.test(line))).toEqual([]);
+});
+
+/** What became of `node`, which asks each second for eight, each time by a connection of its own: how long it waited. */
+function waitsOf(told: readonly string[], name: string): string[] {
+  return told
+    .filter((line) => line.startsWith(`${name} `))
+    .map((line) =>
+      line.includes('refused') ? 'refused' : Number(line.split(' at ')[1]) % 1_000 < 200 ? 'soon' : 'late',
+    );
+}
+
+const soon = (times: number): string[] => Array.from({ length: times }, () => 'soon');
+
+test('a node that was served before has its turn first, however many new ids come beside it from its address', () => {
+  const { served, ask, told } = given(25);
+  for (let i = 0; i < 2; i++) served(me, 'node');
+  for (let i = 0; i < 8_000; i++) {
+    setTimeout(() => {
+      served(me, `new ${i}`);
+      ask(`new ${i}`, `10.0.0.1:${10_000 + (i % 20_000)}`, `newer ${i}`);
+    }, i);
+  }
+  for (let i = 1; i <= 8; i++) setTimeout(() => ask('node', `10.0.0.1:${40_000 + i}`, 'node'), i * 1_000);
+  vi.advanceTimersByTime(10_000);
+  expect(waitsOf(told, 'node')).toEqual(soon(8));
+});
+
+test('or however many say nothing', () => {
+  const { served, ask, told } = given(25);
+  served(me, 'node');
+  neighbour(ask, 60_000);
+  for (let i = 1; i <= 7; i++) setTimeout(() => ask('node', `10.0.0.1:${40_000 + i}`, 'node'), i * 1_000);
+  vi.advanceTimersByTime(10_000);
+  expect(waitsOf(told, 'node')).toEqual(soon(7));
+});
+
+test('and a node of another address that was served, beside addresses that were as well', () => {
+  const { served, ask, told } = given(25);
+  served(me, 'node');
+  for (let i = 0; i < 100; i++) served(`10.0.1.${i}:1`, 'other');
+  for (let i = 0; i < 8_000; i++) setTimeout(() => ask('other', `10.0.1.${i % 100}:${10_000 + i}`, `new ${i}`), i);
+  for (let i = 1; i <= 7; i++) setTimeout(() => ask('node', `10.0.0.1:${40_000 + i}`, 'node'), i * 1_000);
+  vi.advanceTimersByTime(10_000);
+  expect(waitsOf(told, 'node')).toEqual(soon(7));
+});
+
+test('an id has one place, however many say that it is theirs: other nodes of its address have theirs', () => {
+  const { served, ask, told } = given(25);
+  for (const node of ['node', 'spoofed']) served(me, node);
+  for (let i = 0; i < 8_000; i++) setTimeout(() => ask('spoofer', `10.0.0.1:${10_000 + i}`, 'spoofed'), i);
+  for (let i = 1; i <= 7; i++) setTimeout(() => ask('node', `10.0.0.1:${40_000 + i}`, 'node'), i * 1_000);
+  // A new node beside them: one of many that say the same does not come before it.
+  for (let i = 1; i <= 7; i++) setTimeout(() => ask('new', `10.0.0.1:${50_000 + i}`, `new ${i}`), i * 1_000);
+  // Nor is a stranger elsewhere kept out.
+  for (let i = 1; i <= 7; i++) setTimeout(() => ask('stranger', `10.0.0.2:${i}`), i * 1_000);
+  vi.advanceTimersByTime(10_000);
+  expect(waitsOf(told, 'node')).toEqual(soon(7));
+  expect(waitsOf(told, 'new')).not.toContain('refused');
+  expect(waitsOf(told, 'stranger')).not.toContain('refused');
+});
+
+test('within an address nodes have their turn one after the other, however many connections one of them opens', () => {
+  const { ask, told } = given(10);
+  for (let i = 0; i < 5; i++) ask('first', `10.0.0.1:${1_000 + i}`, 'first');
+  ask('other', '10.0.0.1:2000', 'other');
+  vi.advanceTimersByTime(2_000);
+  expect(told.slice(0, 3)).toEqual(['first at 0', 'first at 100', 'other at 200']);
 });
 
 test('who waits when it ends is refused', () => {

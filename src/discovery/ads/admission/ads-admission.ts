@@ -1,39 +1,54 @@
 /**
  * How many new streams a second are let in (`PILOT_MAX_REQUESTS_PER_SECOND`, spec/discovery.md §6.4), and whose: one address
- * does not use up what is there for all.
+ * does not use up what is there for all, nor does one node or connection what is there for its address.
  *
- * Streams are spaced evenly. When more come than may begin, addresses have their turn one after the other, those of nodes
- * that were served before first; a stream waits for a second at the most, and then is refused. Streams that have not said
- * who they are have a bound by address. Within an address, connections have their turn one after the other: a crowd of
- * streams by one connection keeps nobody waiting who comes by another. A connection that was refused, and asks again, has
- * its turn before those that came after it: who keeps asking gets in, however many come. A stream that is gone waits no
- * more.
+ * Streams are spaced evenly. When more come than may begin, a stream waits for a second at the most, and then is refused.
+ * Of those that wait, nodes that were served before at their address have their turn first (see KnownNodes); then addresses
+ * of such nodes; then all others, who have one turn in four in any case. In each of these, addresses have their turn one
+ * after the other; within an address nodes, then connections.
+ *
+ * A stream tells only by its first request whose it is, so that of the first stream of a connection is looked at while it
+ * waits. What it says is not verified, and a node's id is no secret: it gains one place for each id, and again only after a
+ * while, however many say that they are it.
+ *
+ * Streams that have not said who they are have a bound by address. A connection that was refused, and asks again, has its
+ * turn before those that came after it: who keeps asking gets in, however many come. A stream that is gone waits no more.
  */
 
 import { addressGroup } from '../../../runtime/connection-bounds.ts';
 import { dropOldest } from './drop-oldest.ts';
+import type { KnownNodes } from './known-nodes.ts';
 
 const longestWaitMs = 1_000;
-/** Addresses of which it is remembered that a node was there. */
-const mostKnown = 20_000;
+/** From one turn that an id has as a node that was served before to the next: Envoy tries again after half a second. */
+const placeMs = 250;
+/** One turn in so many is for those that come last otherwise. */
+const turnOfLast = 4;
+/** Streams whose first request is being waited for; when more come, those that have had the most time are not any more. */
+const mostLookedAt = 2_000;
 /** Streams of one address that wait for their turn, or have not said who they are. */
 const mostSilent = 1_000;
 /** More of them, each the only one of its connection, where a node was before: for those that come back beside a crowd. */
 const reservedForFirst = 200;
-/** Streams that wait for their turn, of all addresses. */
+/** Streams that wait for their turn, of all addresses; and more of them, where a node was before. */
 const mostWaiting = 10_000;
+const reservedForKnown = 2_000;
 /** Connections of which it is remembered that they were refused. */
 const mostRefused = 10_000;
 /** No turn is waited for. */
 const nothingToLeave = (): void => {};
 
+/** Calls with the id of a stream's node once it has been said, if ever. */
+export type Look = (named: (node: string) => void) => void;
+
 export interface Admission {
   /**
    * Calls one of both: at once, or within a second; neither once the stream is gone. `peer` is `host:port`.
    *
+   * @param look finds out by the stream's first request which node it says it is
    * @returns to be called when the stream is gone
    */
-  ask(peer: string, begin: () => void, refuse: () => void): () => void;
+  ask(peer: string, begin: () => void, refuse: () => void, look?: Look): () => void;
   /** A stream that was begun has said who it is. */
   introduced(peer: string): void;
   /** A stream that was begun, and has not said who it is, is gone. */
@@ -45,32 +60,47 @@ export interface Admission {
 interface Asking {
   readonly group: string;
   readonly peer: string;
-  /** How many streams of its connection came before it and wait. */
-  readonly round: number;
+  /** How many streams of its connection, or of its node, came before it and wait. */
+  round: number;
   /** Since when its connection has been asking. */
   readonly since: number;
   readonly until: number;
   readonly begin: () => void;
   readonly refuse: () => void;
+  /** Where it waits. */
+  line: Line;
+  /** The id that it says is its node's. */
+  node: string | undefined;
   isOver: boolean;
 }
+
+/** By address, in the order in which they have their turns. */
+type Line = Map<string, Asking[]>;
 
 /**
  * @param perSecond 0 or less: no limit.
  * @param now monotonic milliseconds.
  */
-export function createAdmission(perSecond: number, now: () => number): Admission {
-  return new FairAdmission(perSecond > 0 ? 1_000 / perSecond : 0, now);
+export function createAdmission(perSecond: number, now: () => number, known: KnownNodes): Admission {
+  return new FairAdmission(perSecond > 0 ? 1_000 / perSecond : 0, now, known);
 }
 
 class FairAdmission implements Admission {
   readonly #spacingMs: number;
   readonly #now: () => number;
-  readonly #known = new Map<string, true>();
-  /** By address, in the order in which they have their turns. */
-  readonly #waiting = { known: new Map<string, Asking[]>(), strange: new Map<string, Asking[]>() };
+  readonly #known: KnownNodes;
+  /** Those of known nodes, of addresses where known nodes live, and of others. */
+  readonly #nodes: Line = new Map();
+  readonly #addresses: Line = new Map();
+  readonly #strange: Line = new Map();
   /** All that wait, and some that do not any more, oldest first. */
-  #line: Asking[] = [];
+  #waiting: Asking[] = [];
+  /** Of those, the ones whose first request is being waited for, oldest first. */
+  readonly #lookedAt = new Set<Asking>();
+  /** And those that are next to have the place of a known node, by place. */
+  readonly #claims = new Map<string, Asking>();
+  /** Places of known nodes that are taken, and until when. */
+  readonly #places = new Map<string, number>();
   /** Streams that were begun and have not said who they are, by address. */
   readonly #silent = new Map<string, number>();
   /** The same by connection. */
@@ -78,67 +108,118 @@ class FairAdmission implements Admission {
   /** When connections that were refused asked first: until one of their streams begins. */
   readonly #refused = new Map<string, number>();
   #next = 0;
+  #turns = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(spacingMs: number, now: () => number) {
+  constructor(spacingMs: number, now: () => number, known: KnownNodes) {
     this.#spacingMs = spacingMs;
     this.#now = now;
+    this.#known = known;
   }
 
-  ask(peer: string, begin: () => void, refuse: () => void): () => void {
-    const group = groupOf(peer);
-    const line = this.#waiting[this.#sortOf(group)];
+  ask(peer: string, begin: () => void, refuse: () => void, look?: Look): () => void {
+    const group = groupOfPeer(peer);
+    const isKnown = this.#known.hasAny(group);
+    const line = isKnown ? this.#addresses : this.#strange;
     const before = line.get(group) ?? [];
     const time = this.#now();
     const round = before.filter((other) => other.peer === peer).length;
     const isFirst = round === 0 && !this.#silentOf.has(peer);
-    const most = mostSilent + (isFirst && this.#known.has(group) ? reservedForFirst : 0);
+    const mostOfAddress = mostSilent + (isFirst && isKnown ? reservedForFirst : 0);
+    const mostOfAll = mostWaiting + (isKnown ? reservedForKnown : 0);
     const since = round === 0 ? (this.#refused.get(peer) ?? time) : time;
-    const asking = { group, peer, round, since, until: time + longestWaitMs, begin, refuse, isOver: false };
-    if ((this.#silent.get(group) ?? 0) + before.length >= most) this.#refuse(asking);
-    else if (this.#line.length === 0 && time >= this.#next) this.#begin(asking);
-    else if (this.#line.length >= mostWaiting || !this.#makesRoom(before, asking)) this.#refuse(asking);
+    const until = time + longestWaitMs;
+    const asking: Asking = { group, peer, round, since, until, begin, refuse, line, node: undefined, isOver: false };
+    // Where known nodes live it may be one of them, however long the line is.
+    const mayBeKnown = isKnown && round === 0 && look !== undefined;
+    if ((this.#silent.get(group) ?? 0) + before.length >= mostOfAddress) this.#refuse(asking);
+    else if (this.#waiting.length === 0 && time >= this.#next) this.#begin(asking);
+    else if (this.#waiting.length >= mostOfAll) this.#refuse(asking);
+    else if (!mayBeKnown && !this.#makesRoom(asking)) this.#refuse(asking);
     else {
-      const others = before.filter(({ isOver }) => !isOver);
-      const at = others.findIndex((other) => isBefore(asking, other));
-      line.set(group, others.toSpliced(at < 0 ? others.length : at, 0, asking));
-      this.#line.push(asking);
+      enqueue(asking);
+      this.#waiting.push(asking);
       this.#wake();
+      if (round === 0 && look !== undefined) this.#lookAt(asking, look);
       return () => this.#leave(asking);
     }
     return nothingToLeave;
   }
 
   introduced(peer: string): void {
-    const group = groupOf(peer);
     this.left(peer);
-    this.#known.delete(group);
-    this.#known.set(group, true);
-    dropOldest(this.#known, mostKnown);
   }
 
   left(peer: string): void {
-    const group = groupOf(peer);
-    countDown(this.#silent, group);
+    countDown(this.#silent, groupOfPeer(peer));
     countDown(this.#silentOf, peer);
   }
 
   stop(): void {
     clearTimeout(this.#timer);
-    for (const asking of this.#line.splice(0)) if (!asking.isOver) asking.refuse();
-    this.#waiting.known.clear();
-    this.#waiting.strange.clear();
+    for (const asking of this.#waiting.splice(0)) if (!asking.isOver) asking.refuse();
+    for (const line of [this.#nodes, this.#addresses, this.#strange]) line.clear();
+    this.#lookedAt.clear();
+    this.#claims.clear();
   }
 
-  #sortOf(group: string): 'known' | 'strange' {
-    return this.#known.has(group) ? 'known' : 'strange';
+  // ---- whose a stream is
+
+  #lookAt(asking: Asking, look: Look): void {
+    this.#lookedAt.add(asking);
+    const [oldest] = this.#lookedAt;
+    if (oldest !== undefined && this.#lookedAt.size > mostLookedAt) this.#lookedAt.delete(oldest);
+    look((node) => {
+      if (this.#lookedAt.delete(asking)) this.#named(asking, node);
+    });
   }
+
+  #named(asking: Asking, node: string): void {
+    dequeue(asking);
+    const others = asking.line.get(asking.group) ?? [];
+    asking.node = node;
+    asking.round = Math.max(asking.round, others.filter((other) => other.node === node).length);
+    const isNext = this.#known.has(asking.group, node) && !this.#claims.has(placeOf(asking));
+    if (!isNext && !this.#makesRoom(asking)) {
+      this.#refuse(asking);
+      return;
+    }
+    enqueue(asking);
+    if (!isNext) return;
+    this.#claims.set(placeOf(asking), asking);
+    this.#givePlaces();
+  }
+
+  #givePlaces(): void {
+    const time = this.#now();
+    for (const [place, until] of this.#places) if (until <= time) this.#places.delete(place);
+    for (const [place, asking] of this.#claims) {
+      if (this.#places.has(place)) continue;
+      this.#places.set(place, Number.POSITIVE_INFINITY);
+      this.#claims.delete(place);
+      dequeue(asking);
+      asking.line = this.#nodes;
+      asking.round = 0;
+      enqueue(asking);
+    }
+  }
+
+  #isNext(asking: Asking): boolean {
+    return asking.node !== undefined && this.#claims.get(placeOf(asking)) === asking;
+  }
+
+  // ---- turns
 
   /** The last of a line that would take longer than a stream may wait gives way to one that comes before it. */
-  #makesRoom(line: readonly Asking[], asking: Asking): boolean {
+  #makesRoom(asking: Asking): boolean {
+    const all = asking.line.get(asking.group) ?? [];
+    // Where known nodes live those do not count that may be one of them.
+    const line =
+      asking.line === this.#strange ? all : all.filter((one) => !this.#lookedAt.has(one) && !this.#isNext(one));
     if (line.length * this.#spacingMs < longestWaitMs) return true;
     const last = line.at(-1)!;
     if (!isBefore(asking, last)) return false;
+    this.#leave(last);
     this.#refuse(last);
     return true;
   }
@@ -153,13 +234,14 @@ class FairAdmission implements Admission {
     asking.refuse();
   }
 
+  /** Waits no more. */
   #leave(asking: Asking): void {
+    if (asking.isOver) return;
     asking.isOver = true;
-    for (const line of Object.values(this.#waiting)) {
-      const left = line.get(asking.group)?.filter((other) => other !== asking) ?? [];
-      if (left.length > 0) line.set(asking.group, left);
-      else line.delete(asking.group);
-    }
+    dequeue(asking);
+    this.#lookedAt.delete(asking);
+    if (this.#isNext(asking)) this.#claims.delete(placeOf(asking));
+    if (asking.line === this.#nodes) this.#places.delete(placeOf(asking));
   }
 
   #begin(
@@ -182,18 +264,23 @@ class FairAdmission implements Admission {
     const time = this.#now();
     // A busy event loop comes late: all whose turn it has been meanwhile begin.
     while (time >= this.#next) {
-      const asking = takeFirst(this.#waiting.known) ?? takeFirst(this.#waiting.strange);
+      this.#givePlaces();
+      const order = [this.#nodes, this.#addresses, this.#strange];
+      if (++this.#turns % turnOfLast === 0) order.reverse();
+      const asking = order.map(firstOf).find((first) => first !== undefined);
       if (asking === undefined) break;
-      asking.isOver = true;
+      this.#leave(asking);
+      rotate(asking);
+      if (asking.line === this.#nodes) this.#places.set(placeOf(asking), time + placeMs);
       this.#begin(asking, this.#next);
     }
     this.#refuseLate(time);
-    this.#line = this.#line.slice(this.#line.findIndex(({ isOver }) => !isOver) >>> 0);
-    if (this.#line.length > 0) this.#wake();
+    this.#waiting = this.#waiting.slice(this.#waiting.findIndex(({ isOver }) => !isOver) >>> 0);
+    if (this.#waiting.length > 0) this.#wake();
   }
 
   #refuseLate(time: number): void {
-    for (const asking of this.#line) {
+    for (const asking of this.#waiting) {
       if (asking.until >= time) return;
       if (asking.isOver) continue;
       this.#leave(asking);
@@ -202,19 +289,43 @@ class FairAdmission implements Admission {
   }
 }
 
-/** Of the same address. */
+/** Of the same address: those that have said who they are come before those that have not. */
 function isBefore(one: Asking, other: Asking): boolean {
+  if ((one.node === undefined) !== (other.node === undefined)) return one.node !== undefined;
   return one.round < other.round || (one.round === other.round && one.since < other.since);
 }
 
-/** The address that has had its turn goes to the end of the line. */
-function takeFirst(line: Map<string, Asking[]>): Asking | undefined {
-  for (const [group, [first, ...others]] of line) {
-    line.delete(group);
-    if (others.length > 0) line.set(group, others);
-    return first;
-  }
+/** Behind those of its address that come before it; an address that had nobody in the line comes last. */
+function enqueue(asking: Asking): void {
+  const { line, group } = asking;
+  const others = line.get(group) ?? [];
+  const at = others.findIndex((other) => isBefore(asking, other));
+  line.set(group, others.toSpliced(at < 0 ? others.length : at, 0, asking));
+}
+
+function dequeue(asking: Asking): void {
+  const { line, group } = asking;
+  const left = line.get(group)?.filter((other) => other !== asking) ?? [];
+  if (left.length > 0) line.set(group, left);
+  else line.delete(group);
+}
+
+/** The address whose turn it is. */
+function firstOf(line: Line): Asking | undefined {
+  for (const [first] of line.values()) return first;
   return undefined;
+}
+
+/** The address that has had its turn goes to the end of the line. */
+function rotate({ line, group }: Asking): void {
+  const left = line.get(group);
+  if (left === undefined) return;
+  line.delete(group);
+  line.set(group, left);
+}
+
+function placeOf({ group, node = '' }: Asking): string {
+  return `${group} ${node}`;
 }
 
 function countDown(counts: Map<string, number>, key: string): void {
@@ -223,6 +334,7 @@ function countDown(counts: Map<string, number>, key: string): void {
   else counts.delete(key);
 }
 
-function groupOf(peer: string): string {
+/** Whose connection it is: of `host:port`. */
+export function groupOfPeer(peer: string): string {
   return addressGroup(peer.slice(0, Math.max(0, peer.lastIndexOf(':'))));
 }

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { test as base, expect, onTestFinished } from 'vitest';
-import { clusterType } from '../../../../machines/discovery/ads-types.ts';
+import { clusterType, endpointType } from '../../../../machines/discovery/ads-types.ts';
 import { createAuthority } from '../../../../test/certs/authority.ts';
 import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
 
@@ -113,6 +113,35 @@ test('the time for which a connection is kept waiting here is not its silence', 
   await stream.next();
   // It waited for longer than the limit.
   expect(performance.now() - begin).toBeGreaterThan(300);
+});
+
+test('requests that were looked at while their stream waited are answered, each once and in order', async ({
+  start,
+}) => {
+  const { source, client } = await start({ limits: { streamsPerSecond: 4 } });
+  source.set(endpointType, 'a');
+  client().sotw().send({ node: givenNode, typeUrl: clusterType });
+  // More than HTTP/2 lets through at once.
+  const large = { ...givenNode, metadata: { text: 'x'.repeat(200_000) } };
+  const streams = [1, 2].map(() => client().sotw());
+  for (const stream of streams) {
+    stream.send({ node: large, typeUrl: clusterType });
+    stream.send({ typeUrl: endpointType, resourceNames: ['a'] });
+    stream.halfClose();
+  }
+  for (const stream of streams) {
+    expect([(await stream.next()).typeUrl, (await stream.next()).typeUrl]).toEqual([clusterType, endpointType]);
+    expect((await stream.ended).code).toBe(0);
+    expect(stream.responses).toHaveLength(2);
+  }
+});
+
+test('a stream that is looked at and ends without a word is over', async ({ start }) => {
+  const { client } = await start({ limits: { streamsPerSecond: 4 } });
+  client().sotw().send({ node: givenNode, typeUrl: clusterType });
+  const stream = client().sotw();
+  stream.halfClose();
+  await stream.ended;
 });
 
 test('a stream that is refused at the door is over, for a client that leaves its side open too', async ({ start }) => {

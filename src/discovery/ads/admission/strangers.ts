@@ -12,6 +12,7 @@ import type { Socket } from 'node:net';
 import { addressGroup, ConnectionBounds } from '../../../runtime/connection-bounds.ts';
 import { AcceptLine, acceptLineLimits } from './accept-line.ts';
 import type { AddressPace } from './address-pace.ts';
+import type { KnownNodes } from './known-nodes.ts';
 import { endBusy, keepPace, type PacedSession, StreamAllowance } from './session-pace.ts';
 
 export interface StrangerLimits {
@@ -56,6 +57,7 @@ export type Refusal = 'address held off' | 'too many connections' | 'too busy';
 export interface StrangersOptions {
   readonly limits: StrangerLimits;
   readonly pace: AddressPace;
+  readonly known: KnownNodes;
   /** Whether the port has TLS. */
   readonly isSecure: boolean;
   /** Streams that one connection may have at the same time, once nodes have said by it who they are. */
@@ -108,11 +110,11 @@ export class Strangers {
   admit(socket: Socket, begin: (isSuspect: boolean) => void): void {
     // What breaks is somebody's connection, and nobody's failure.
     socket.on('error', () => socket.destroy());
-    const { pace, refused } = this.#options;
+    const { pace, known, refused } = this.#options;
     const group = addressGroup(socket.remoteAddress);
     if (!pace.isHeldOff(group)) {
       if (this.#take(socket, group)) begin(false);
-    } else if (pace.hasNodes(group)) {
+    } else if (known.hasAny(group)) {
       const turn = (): void => {
         if (this.#take(socket, group)) begin(true);
       };
@@ -132,6 +134,7 @@ export class Strangers {
     held.allowance = new StreamAllowance(session, this.#options.maxStreams);
     keepPace(session, undefined, () => {
       this.#options.refused('too busy');
+      this.#line.slowDown(held.group);
       this.#spend(held.group, busySessionCost);
     });
   }
@@ -180,12 +183,6 @@ export class Strangers {
     held.allowance?.grow(held.streams);
     held.wasIntroduced = true;
     this.#bounds.busy(held.socket);
-  }
-
-  /** A node that had said who it is has taken what it was sent. */
-  acknowledged(peer: string): void {
-    const held = this.#held.get(peer);
-    if (held !== undefined) this.#options.pace.noteNode(held.group);
   }
 
   /** Such a stream is gone. */
@@ -263,6 +260,7 @@ export class Strangers {
     held.wasted = 0;
     held.paid = 0;
     this.#options.refused('too busy');
+    this.#line.slowDown(held.group);
     if (held.session === undefined) held.socket.destroy();
     else endBusy(held.session);
   }
