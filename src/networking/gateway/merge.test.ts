@@ -108,4 +108,19 @@ describe('gateways of one proxy', () => {
     expect(unprivileged.ports).toEqual([]);
     expect(unprivileged.rejected).toHaveLength(1);
   });
+
+  it('are merged once for all who ask, and again when a Gateway changes', () => {
+    const yaml = gateway('a', oneServer);
+    const before = givenMesh(yaml);
+    const shape = givenShape({ type: 'router' });
+    const merged = mergeGateways(shape, before.context);
+    expect(mergeGateways(shape, before.context)).toBe(merged);
+    const route = { kind: 'VirtualService', namespace: 'default', name: 'v' };
+    const later = givenMesh(yaml, { previous: { ...before, changed: [route] } });
+    expect(later.context).not.toBe(before.context);
+    expect(mergeGateways(shape, later.context)).toBe(merged);
+    const gatewayKey = { kind: 'Gateway', namespace: 'default', name: 'b' };
+    const last = givenMesh(yaml + gateway('b', oneServer), { previous: { ...later, changed: [gatewayKey] } });
+    expect(mergeGateways(shape, last.context).routes.get('http.80')).toHaveLength(2);
+  });
 });

@@ -19,6 +19,8 @@ import { unenforceableTls } from '../traffic/unenforceable-tls.ts';
 export interface GatewayServer {
   readonly gateway: Config<Gateway>;
   readonly server: Server;
+  /** Its place in the object. */
+  readonly index: number;
   /** The port that the proxy listens on. */
   readonly port: number;
   /** As written (`namespace/host`), without those that an older TLS server of the port has. */
@@ -53,8 +55,7 @@ export interface MergedGateways {
 }
 
 /** The server as the Gateway object has it, or as it was written where that object was made of another. */
-export function gatewayOrigin({ gateway, server }: GatewayServer): Origin {
-  const index = gateway.spec.servers.indexOf(server);
+export function gatewayOrigin({ gateway, index }: GatewayServer): Origin {
   const made = gateway.madeOf?.[`servers[${index}]`]?.[0];
   return made ?? { key: configKeyOf(gateway), path: ['spec', 'servers', index] };
 }
@@ -64,15 +65,35 @@ export function gatewayName(gateway: Config<Gateway>): string {
   return `${gateway.namespace}/${gateway.name}`;
 }
 
-export function mergeGateways(shape: ProxyShape, push: PushContext): MergedGateways {
-  const ports = new Map<string, GatewayPort & { servers: GatewayServer[] }>();
+/**
+ * Merged once for a shape and the objects that select it: most changes leave both as they are, and each route configuration
+ * asks for it.
+ */
+export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewaysFor'>): MergedGateways {
+  const gateways = push.gatewaysFor(shape);
+  const ofShapes = known.get(gateways) ?? new WeakMap<ProxyShape, MergedGateways>();
+  known.set(gateways, ofShapes);
+  let merged = ofShapes.get(shape);
+  if (merged === undefined) {
+    merged = merge(shape, gateways);
+    ofShapes.set(shape, merged);
+  }
+  return merged;
+}
+
+const known = new WeakMap<readonly Config<Gateway>[], WeakMap<ProxyShape, MergedGateways>>();
+
+function merge(shape: ProxyShape, gateways: readonly Config<Gateway>[]): MergedGateways {
+  const ports = new Map<string, PortInMaking>();
   const rejected: string[] = [];
-  for (const gateway of push.gatewaysFor(shape)) {
-    for (const server of gateway.spec.servers) {
-      for (const port of proxyPorts(server, gateway, shape)) {
+  const targets = Map.groupBy(shape.serviceTargets, ({ port }) => port.number);
+  for (const gateway of gateways) {
+    const named = gatewayServicesOf(gateway);
+    for (const [index, server] of gateway.spec.servers.entries()) {
+      for (const port of proxyPorts(server, gateway, named, targets)) {
         const closed = server.tls && unenforceableTls(server.tls, shape);
         const notThere = isPrivilegedPort(port, shape) ? 'the pod may not bind ports below 1024' : undefined;
-        const reason = notThere ?? add(ports, { gateway, server, port, ...(closed && { closed }) }) ?? closed;
+        const reason = notThere ?? add(ports, { gateway, server, index, port, ...(closed && { closed }) }) ?? closed;
         if (reason)
           rejected.push(`${configKeyText(gateway)} server ${server.port.name || server.port.number}: ${reason}`);
       }
@@ -80,31 +101,41 @@ export function mergeGateways(shape: ProxyShape, push: PushContext): MergedGatew
   }
   const all = [...ports.values()].flatMap((merged) => merged.servers);
   return {
-    ports: [...ports.values()],
+    ports: [...ports.values()].map(({ port, bind, kind, servers }) => ({ port, bind, kind, servers })),
     routes: byRoute(all),
     hasAutoPassthrough: all.some(({ server }) => server.tls?.mode === 'AUTO_PASSTHROUGH'),
     rejected,
   };
 }
 
+interface PortInMaking extends GatewayPort {
+  readonly servers: GatewayServer[];
+  /** Names that its TLS servers have. */
+  readonly hosts: Set<string>;
+  /** Route configurations of its TLS servers. */
+  readonly routeNames: Set<string>;
+}
+
 /** Puts a server on a port, or says why it cannot be there. The first on a port decides what may join it. */
-function add(
-  ports: Map<string, GatewayPort & { servers: GatewayServer[] }>,
-  one: Omit<GatewayServer, 'hosts' | 'routeName'>,
-): string | undefined {
+function add(ports: Map<string, PortInMaking>, one: Omit<GatewayServer, 'hosts' | 'routeName'>): string | undefined {
   const { gateway, server, port, closed } = one;
   const bind = server.bind || undefined;
   const kind = kindOf(server);
   const key = `${bind ?? ''}~${port}`;
-  const merged = ports.get(key) ?? { port, bind, kind, servers: [] };
+  const merged = ports.get(key) ?? { port, bind, kind, servers: [], hosts: new Set(), routeNames: new Set() };
   if (merged.servers.length > 0 && (merged.kind !== kind || kind === 'tcp')) {
     return `port ${port} is taken by a ${merged.kind} server of ${gatewayName(merged.servers[0]!.gateway)}`;
   }
-  const hosts = kind === 'tls' ? hostsLeft(server, merged.servers) : server.hosts;
+  // SNI chooses among the TLS servers of a port, so each host may be there once.
+  const hosts = kind === 'tls' ? server.hosts.filter((host) => !merged.hosts.has(dnsName(host))) : server.hosts;
   if (hosts.length === 0) return `all its hosts are taken on port ${port}`;
   const routeName = closed === undefined ? routeNameOf(server, gateway, port, bind) : undefined;
-  if (kind === 'tls' && routeName !== undefined && merged.servers.some((other) => other.routeName === routeName)) {
-    return `another HTTPS server of the object has the port name ${JSON.stringify(server.port.name)}`;
+  if (kind === 'tls') {
+    if (routeName !== undefined && merged.routeNames.has(routeName)) {
+      return `another HTTPS server of the object has the port name ${JSON.stringify(server.port.name)}`;
+    }
+    if (routeName !== undefined) merged.routeNames.add(routeName);
+    for (const host of hosts) merged.hosts.add(dnsName(host));
   }
   merged.servers.push({ ...one, hosts, ...(routeName !== undefined && { routeName }) });
   ports.set(key, merged);
@@ -133,12 +164,6 @@ export function isPassthrough(server: Server): boolean {
   return server.tls === undefined || server.tls.mode === 'PASSTHROUGH' || server.tls.mode === 'AUTO_PASSTHROUGH';
 }
 
-/** SNI chooses among the TLS servers of a port, so each host may be there once. */
-function hostsLeft(server: Server, others: readonly GatewayServer[]): readonly string[] {
-  const taken = new Set(others.flatMap((other) => other.hosts.map(dnsName)));
-  return server.hosts.filter((host) => !taken.has(dnsName(host)));
-}
-
 /** `shop/reviews.example.com` → `reviews.example.com`. */
 export function dnsName(serverHost: string): string {
   return serverHost.slice(serverHost.indexOf('/') + 1);
@@ -151,18 +176,20 @@ const keepPortLabel = 'experimental.istio.io/disable-gateway-port-translation';
  * The ports of the pod: a server names a port of the gateway's service, which may lead to another one. An object that
  * names its services has no port without one of them; others listen on the port itself where no service leads elsewhere.
  */
-function proxyPorts(server: Server, gateway: Config<Gateway>, shape: ProxyShape): readonly number[] {
+function proxyPorts(
+  server: Server,
+  gateway: Config<Gateway>,
+  named: readonly string[] | undefined,
+  targets: ReadonlyMap<number, readonly ServiceTarget[]>,
+): readonly number[] {
   const { number } = server.port;
   if (server.bind !== undefined && isUnixSocket(server.bind)) return [number];
-  const named = gatewayServicesOf(gateway);
   const leads = (target: ServiceTarget): boolean =>
     named === undefined
       ? booleanOf(target.service.labels[keepPortLabel] ?? '') !== true
       : isGatewayService(target, gateway, named);
-  const targets = shape.serviceTargets
-    .filter((target) => target.port.number === number && leads(target))
-    .map(({ targetPort }) => targetPort);
-  return targets.length === 0 && named === undefined ? [number] : [...new Set(targets)];
+  const ports = (targets.get(number) ?? []).filter(leads).map(({ targetPort }) => targetPort);
+  return ports.length === 0 && named === undefined ? [number] : [...new Set(ports)];
 }
 
 function byRoute(servers: readonly GatewayServer[]): Map<string, GatewayServer[]> {

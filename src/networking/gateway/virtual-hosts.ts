@@ -1,22 +1,54 @@
-/** Which hosts of a virtual service a gateway's server takes (spec/discovery.md §8.7, virtual hosts). */
+/** Which hosts of virtual services a gateway's server takes (spec/discovery.md §8.7, virtual hosts). */
+import { HostIndex } from '../../model/fields/host-index.ts';
 import { hostIntersection } from '../../model/fields/hostname.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import { dnsName, type GatewayServer } from './merge.ts';
 
+/** A virtual service that a server takes hosts of. */
+export interface TakenService {
+  readonly service: ResolvedVirtualService;
+  /** At least one. */
+  readonly hosts: ReadonlySet<string>;
+}
+
 /**
- * The names that both want: the narrower of the two. A server's host may name the namespace that the virtual service
- * must be in (`.` is the gateway's own).
+ * Of the virtual services of a gateway those that share names with the server, in their order, and these names: of two hosts
+ * the narrower one. A server's host may name the namespace that the virtual service must be in (`.` is the gateway's own).
+ *
+ * @param hosts the server's; others when some of them do not count
  */
-export function matchingHosts(server: GatewayServer, { config }: ResolvedVirtualService): readonly string[] {
-  const hosts = new Set<string>();
-  for (const serverHost of server.hosts) {
-    if (!allowsNamespace(serverHost, server.gateway.namespace, config.namespace)) continue;
-    for (const host of config.spec.hosts) {
-      const both = hostIntersection(host, dnsName(serverHost));
-      if (both !== undefined) hosts.add(both);
+export function takenServices(
+  server: GatewayServer,
+  services: readonly ResolvedVirtualService[],
+  hosts: readonly string[] = server.hosts,
+): readonly TakenService[] {
+  const index = indexOf(services);
+  const taken = new Map<ResolvedVirtualService, { place: number; hosts: Set<string> }>();
+  for (const serverHost of hosts) {
+    const name = dnsName(serverHost);
+    for (const { item, host, place } of index.overlapping(name)) {
+      if (!allowsNamespace(serverHost, server.gateway.namespace, item.config.namespace)) continue;
+      const known = taken.get(item);
+      const both = hostIntersection(host, name)!;
+      if (known === undefined) taken.set(item, { place, hosts: new Set([both]) });
+      else known.hosts.add(both);
     }
   }
-  return [...hosts];
+  return [...taken]
+    .sort(([, a], [, b]) => a.place - b.place)
+    .map(([service, { hosts: both }]) => ({ service, hosts: both }));
+}
+
+const indexes = new WeakMap<readonly ResolvedVirtualService[], HostIndex<ResolvedVirtualService>>();
+
+/** Made once for a list: each server of a gateway looks through the same one. */
+function indexOf(services: readonly ResolvedVirtualService[]): HostIndex<ResolvedVirtualService> {
+  let index = indexes.get(services);
+  if (index === undefined) {
+    index = new HostIndex(services, ({ config }) => config.spec.hosts);
+    indexes.set(services, index);
+  }
+  return index;
 }
 
 function allowsNamespace(serverHost: string, gatewayNamespace: string, namespace: string): boolean {

@@ -7,7 +7,7 @@ import {
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { type ConfigKey, configKeyOf } from '../../model/config/config.ts';
-import { isHostWithin } from '../../model/fields/hostname.ts';
+import { HostIndex } from '../../model/fields/host-index.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { Service } from '../../model/services/service.ts';
 import {
@@ -19,7 +19,7 @@ import {
   isPassthrough,
   mergeGateways,
 } from '../gateway/merge.ts';
-import { matchingHosts } from '../gateway/virtual-hosts.ts';
+import { takenServices } from '../gateway/virtual-hosts.ts';
 import type { ConnectionContext, ProxyContext } from '../inputs/connection-context.ts';
 import { type Origin, ruleOrigins, serviceOrigin, withOrigins } from '../inputs/message-origin.ts';
 import { policyKeys } from '../inputs/policies.ts';
@@ -43,6 +43,8 @@ import { downstreamTls, httpAlpn } from './tls-context.ts';
 interface PortContext {
   readonly connection: ConnectionContext;
   readonly reach: Reach;
+  /** What the chains are made from is added to it. */
+  readonly dependsOn: ConfigKey[];
 }
 
 /** A chain before it is known what the older ones of its port leave for it to match. */
@@ -62,7 +64,8 @@ export function gatewayListeners(proxy: ProxyContext): Resource[] {
     const bind = merged.bind ?? wildcardAddress(shape.ipFamily);
     const name = listenerName(bind, port);
     const connection: ConnectionContext = { ...proxy, direction: 'gateway', listener: name, port };
-    const filterChains = chainsOf(merged, { connection, reach });
+    const dependsOn = [...new Set(merged.servers.map(({ gateway }) => gateway))].map(configKeyOf);
+    const filterChains = chainsOf(merged, { connection, reach, dependsOn });
     if (filterChains.length === 0) return [];
     const listener = makeListener({
       name,
@@ -76,7 +79,7 @@ export function gatewayListeners(proxy: ProxyContext): Resource[] {
       accessLog: listenerAccessLogs(connection),
       ...(merged.bind === undefined && { more: atBothFamilies(shape, port) }),
     });
-    return [namedResource(ListenerSchema, listener, [...dependencies(merged, proxy), ...policyKeys(policies)])];
+    return [namedResource(ListenerSchema, listener, [...dependsOn, ...policyKeys(policies)])];
   });
 }
 
@@ -163,22 +166,33 @@ function routeChain(route: L4Route, server: GatewayServer, { connection, reach }
 
 /** Every service port and subset under its SNI name: TLS between networks goes through untouched. */
 function autoPassthrough(server: GatewayServer, { connection, reach }: PortContext): PlannedChain[] {
-  const hosts = server.hosts.map(dnsName);
-  return reach.services
-    .filter((service) => isPassedThrough(service) && hosts.some((host) => isHostWithin(service.hostname, host)))
-    .flatMap((service) => {
-      const rule = reach.destinationRuleFor(service);
-      const subsets = ['', ...(rule?.config.spec.subsets ?? []).map(({ name }) => name)];
-      const origins = [gatewayOrigin(server), ...serviceOrigin(service), ...ruleOrigins(rule)];
-      return service.ports
-        .filter((port) => port.protocol !== 'UDP')
-        .flatMap((port) => subsets.map((subset) => sniName(port.number, subset, service.hostname)))
-        .map((name) => ({
-          match: { serverNames: [name] },
-          filters: tcpFilters(connection, { destinations: [{ cluster: name, weight: 0 }] }),
-          origins,
-        }));
-    });
+  return servicesWithin(server.hosts.map(dnsName), reach.services).flatMap((service) => {
+    const rule = reach.destinationRuleFor(service);
+    const subsets = ['', ...(rule?.config.spec.subsets ?? []).map(({ name }) => name)];
+    const origins = [gatewayOrigin(server), ...serviceOrigin(service), ...ruleOrigins(rule)];
+    return service.ports
+      .filter((port) => port.protocol !== 'UDP')
+      .flatMap((port) => subsets.map((subset) => sniName(port.number, subset, service.hostname)))
+      .map((name) => ({
+        match: { serverNames: [name] },
+        filters: tcpFilters(connection, { destinations: [{ cluster: name, weight: 0 }] }),
+        origins,
+      }));
+  });
+}
+
+const servicesByHost = new WeakMap<readonly Service[], HostIndex<Service>>();
+
+/** Those that may be passed through and have a name of these hosts, in their order. */
+function servicesWithin(hosts: readonly string[], services: readonly Service[]): readonly Service[] {
+  let index = servicesByHost.get(services);
+  if (index === undefined) {
+    index = new HostIndex(services.filter(isPassedThrough), ({ hostname }) => [hostname]);
+    servicesByHost.set(services, index);
+  }
+  // A name is no wildcard: what it shares with a host, it is within.
+  const found = new Map(hosts.flatMap((host) => index.overlapping(host).map(({ item, place }) => [item, place])));
+  return [...found].sort(([, a], [, b]) => a - b).map(([service]) => service);
 }
 
 /** Envoy knows a wildcard at the beginning of a server name alone, and the name of a service is its end. */
@@ -187,17 +201,10 @@ function isPassedThrough({ meshExternal, hostname }: Service): boolean {
 }
 
 /** Virtual services of the server's gateway that share a host with it. */
-function boundServices(server: GatewayServer, { connection }: PortContext): readonly ResolvedVirtualService[] {
+function boundServices(server: GatewayServer, { connection, dependsOn }: PortContext): ResolvedVirtualService[] {
   const { push, shape } = connection;
-  return push
-    .virtualServicesFor(gatewayName(server.gateway), shape.configNamespace)
-    .filter((service) => matchingHosts(server, service).length > 0);
-}
-
-function dependencies(merged: GatewayPort, { shape, push }: ProxyContext): ConfigKey[] {
-  const gateways = [...new Set(merged.servers.map(({ gateway }) => gateway))];
-  const keys = gateways.map(configKeyOf);
-  if (merged.kind === 'http') return keys;
-  const services = gateways.flatMap((gateway) => push.virtualServicesFor(gatewayName(gateway), shape.configNamespace));
-  return [...keys, ...services.flatMap(({ origins }) => origins)];
+  const bound = push.virtualServicesFor(gatewayName(server.gateway), shape.configNamespace);
+  const taken = takenServices(server, bound).map(({ service }) => service);
+  dependsOn.push(...taken.flatMap(({ origins }) => origins));
+  return taken;
 }

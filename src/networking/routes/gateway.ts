@@ -10,7 +10,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import { dnsName, type GatewayServer, gatewayName, gatewayOrigin, type MergedGateways } from '../gateway/merge.ts';
-import { matchingHosts } from '../gateway/virtual-hosts.ts';
+import { takenServices } from '../gateway/virtual-hosts.ts';
 import { type Origin, virtualServiceOrigins, withOrigins } from '../inputs/message-origin.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import type { Reach } from '../traffic/reach.ts';
@@ -36,8 +36,8 @@ export function gatewayRoutes(
 interface HostPlan {
   /** A virtual service with the gateways through which it takes the host. */
   readonly services: Map<ResolvedVirtualService, GatewayServer>;
-  /** The servers that have the host. */
-  readonly servers: GatewayServer[];
+  /** The servers that have the host; at least one. */
+  readonly servers: Set<GatewayServer>;
   httpsRedirect: boolean;
 }
 
@@ -54,7 +54,7 @@ function virtualHosts(
     .map(({ names, plan }) =>
       withOrigins(
         virtualHost(
-          virtualHostName(names[0]!, plan.servers[0]!.server.port.number),
+          virtualHostName(names[0]!, [...plan.servers][0]!.server.port.number),
           names,
           routesOf(plan, shape, push, reach, dependsOn),
           plan.httpsRedirect ? VirtualHost_TlsRequirementType.ALL : undefined,
@@ -70,7 +70,7 @@ function virtualHosts(
 }
 
 function originsOfPlan({ servers, services }: HostPlan): readonly Origin[] {
-  return [...servers.map(gatewayOrigin), ...[...services.keys()].flatMap(virtualServiceOrigins)];
+  return [...[...servers].map(gatewayOrigin), ...[...services.keys()].flatMap(virtualServiceOrigins)];
 }
 
 function planHosts(
@@ -81,29 +81,40 @@ function planHosts(
 ): Map<string, HostPlan> {
   const plans = new Map<string, HostPlan>();
   const planOf = (host: string): HostPlan => {
-    const plan = plans.get(host) ?? { services: new Map(), servers: [], httpsRedirect: false };
+    const plan = plans.get(host) ?? { services: new Map(), servers: new Set(), httpsRedirect: false };
     plans.set(host, plan);
     return plan;
   };
+  const seen = new Set<string>();
   for (const server of servers) {
     dependsOn.push(configKeyOf(server.gateway));
     const redirect = server.server.tls?.httpsRedirect === true;
-    for (const service of push.virtualServicesFor(gatewayName(server.gateway), shape.configNamespace)) {
-      for (const host of matchingHosts(server, service)) {
+    const name = gatewayName(server.gateway);
+    // Where an older server of the object has a host, a younger one has nothing to add.
+    const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${host}`, seen));
+    const services = push.virtualServicesFor(name, shape.configNamespace);
+    for (const taken of takenServices(server, services, hosts)) {
+      for (const host of taken.hosts) {
         const plan = planOf(host);
-        if (!plan.services.has(service)) plan.services.set(service, server);
+        if (!plan.services.has(taken.service)) plan.services.set(taken.service, server);
         plan.httpsRedirect ||= redirect;
-        plan.servers.push(server);
+        plan.servers.add(server);
       }
     }
     if (!redirect) continue;
-    for (const host of server.hosts) {
+    for (const host of hosts) {
       const plan = planOf(dnsName(host));
       plan.httpsRedirect = true;
-      plan.servers.push(server);
+      plan.servers.add(server);
     }
   }
   return plans;
+}
+
+function isNew(text: string, seen: Set<string>): boolean {
+  if (seen.has(text)) return false;
+  seen.add(text);
+  return true;
 }
 
 /** Hosts with the same routes as one, named for the first of them in the alphabet, and for the port as the server has it. */

@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { HostIndex } from './host-index.ts';
+import { hostsOverlap } from './hostname.ts';
+
+const label = fc.constantFrom('a', 'b', 'ab');
+const host = fc
+  .tuple(fc.constantFrom('', '*.', '*', '*'), fc.array(label, { maxLength: 3 }))
+  .map(([start, labels]) => `${start}${labels.join('.')}`)
+  .filter((text) => text !== '' && text !== '*.');
+
+describe('an index of things by their hosts', () => {
+  it('finds whoever shares a name with a host, in their order', () => {
+    const things = fc.array(fc.array(host, { maxLength: 3 }), { maxLength: 12 });
+    fc.assert(
+      fc.property(things, host, (all, wanted) => {
+        const index = new HostIndex(all, (hosts) => hosts);
+        const found = index.overlapping(wanted).map(({ item, host: name }) => [all.indexOf(item), name]);
+        const expected = all.flatMap((hosts, place) =>
+          hosts.filter((name) => hostsOverlap(name, wanted)).map((name) => [place, name]),
+        );
+        expect(found).toEqual(expected);
+      }),
+    );
+  });
+
+  it.each([
+    ['*', ['a.test', '*.test', '*b.test', '*']],
+    ['*.test', ['a.test', '*.test', '*b.test', '*']],
+    ['a.test', ['a.test', '*.test', '*']],
+    ['bb.test', ['*.test', '*b.test', '*']],
+    ['test', ['*']],
+    ['other', ['*']],
+  ])('%s', (wanted, expected) => {
+    const index = new HostIndex([['a.test', '*.test'], ['*b.test'], ['*']], (hosts) => hosts);
+    expect(index.overlapping(wanted).map(({ host: name }) => name)).toEqual(expected);
+  });
+});
