@@ -10,10 +10,11 @@ import { mergeGateways } from '../gateway/merge.ts';
 import { Encodable, Resource, ResourceOfParts } from '../messages/resource.ts';
 import { listsOf } from './in-turn.ts';
 import { kept } from './kept.ts';
+import { KeyedPatches, keyOfFirst } from './keyed-patches.ts';
 import { merged, shallowCopy } from './merge.ts';
-import { type HeldPatch, isForPlace, type PatchSet, routePatches, valueAs } from './patch-set.ts';
+import { type HeldPatch, isForPlace, type PatchSet, type PlaceContext, routePatches, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
-import { addedHosts, isHostMet, patchedHost, UniqueHosts } from './virtual-hosts.ts';
+import { addedHosts, hostKeys, isHostMet, patchedHost, UniqueHosts, wantedHost } from './virtual-hosts.ts';
 
 export function patchedRoutes(
   configurations: Resource[],
@@ -22,14 +23,43 @@ export function patchedRoutes(
   push: PushContext,
 ): Resource[] {
   const place = shape.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND';
-  const possible = routePatches(patches).filter((held) => isForPlace(held, place));
-  if (possible.length === 0) return configurations;
+  const possible = possibleOf(patches, place);
+  if (possible === undefined) return configurations;
+  const factsOf = factsFor(shape, push);
   return configurations.map((resource) => {
-    const facts = factsOf(resource.name, shape, push);
-    const met = possible.filter((held) => isConfigurationMet(held, facts));
+    const facts = factsOf(resource);
+    const met = possible.for(keysOf(facts)).filter((held) => isConfigurationMet(held, facts));
     if (met.length === 0) return resource;
     return kept(resource, patches, met.map(({ index }) => index).join(), () => patchedResource(resource, met, patches));
   });
+}
+
+const possibilities = new WeakMap<PatchSet, Map<PlaceContext, KeyedPatches | undefined>>();
+
+/** Patches of routes for a place; undefined when there are none. */
+function possibleOf(patches: PatchSet, place: PlaceContext): KeyedPatches | undefined {
+  const byPlace = possibilities.get(patches) ?? new Map<PlaceContext, KeyedPatches | undefined>();
+  possibilities.set(patches, byPlace);
+  if (!byPlace.has(place)) {
+    const possible = routePatches(patches).filter((held) => isForPlace(held, place));
+    byPlace.set(place, possible.length === 0 ? undefined : new KeyedPatches(possible, (held) => keyOf(held, place)));
+  }
+  return byPlace.get(place);
+}
+
+/** What a patch looks for. The hosts of a gateway's configurations are at hand; those of a sidecar's would have to be decoded. */
+function keyOf({ patch }: HeldPatch, place: PlaceContext): string | undefined {
+  const { name, portName, gateway, vhost } = patch.match.routeConfiguration ?? {};
+  const isNewHost = patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
+  const host = place === 'GATEWAY' && !isNewHost ? vhost : undefined;
+  return keyOfFirst({ name, portName, gateway, vhost: host?.name, domain: host?.domainName });
+}
+
+function* keysOf({ name, portNames = none, gateways = none, hosts }: RouteFacts): Iterable<string> {
+  yield `name ${name}`;
+  for (const portName of portNames) yield `portName ${portName}`;
+  for (const gateway of gateways) yield `gateway ${gateway}`;
+  for (const host of hosts?.() ?? []) yield* hostKeys(host);
 }
 
 function patchedResource(resource: Resource, met: readonly HeldPatch[], patches: PatchSet): Resource {
@@ -68,7 +98,7 @@ function patchedResource(resource: Resource, met: readonly HeldPatch[], patches:
 /** Routes that lie in a listener of a sidecar. */
 export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonly HeldPatch[]): RouteConfiguration {
   const [, port] = /^inbound\|(\d+)\|/.exec(routes.name) ?? [];
-  const facts: RouteFacts = { name: routes.name, ports: port === undefined ? [] : [Number(port)] };
+  const facts: RouteFacts = { name: routes.name, ports: new Set(port === undefined ? [] : [Number(port)]) };
   const met = patches.filter((held) => isConfigurationMet(held, facts));
   return met.length === 0 ? routes : patchedConfiguration(routes, met, patchedHost);
 }
@@ -89,8 +119,9 @@ function patchedConfiguration(
   const ofHosts = met.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
   const changing = ofHosts.filter(({ patch }) => patch.applyTo !== 'VIRTUAL_HOST' || patch.operation !== 'ADD');
   const unique = new UniqueHosts(whole.virtualHosts);
+  const byHost = new KeyedPatches(changing, wantedHost);
   const hosts = whole.virtualHosts.flatMap((host) => {
-    const held = changing.filter((one) => isHostMet(one, host));
+    const held = byHost.for(hostKeys(host)).filter((one) => isHostMet(one, host));
     if (held.length === 0) return [host];
     return unique.changed(host, patchHost(host, held), held) ?? [];
   });
@@ -113,31 +144,44 @@ function withMerged(routes: RouteConfiguration, held: HeldPatch): RouteConfigura
 /** What a route configuration is for, besides what it says. */
 interface RouteFacts {
   readonly name: string;
-  readonly ports: readonly number[];
-  readonly portNames?: readonly string[];
+  readonly ports: ReadonlySet<number>;
+  readonly portNames?: ReadonlySet<string>;
   /** `namespace/name`. */
-  readonly gateways?: readonly string[];
+  readonly gateways?: ReadonlySet<string>;
+  /** Absent where patches are not found by them. */
+  readonly hosts?: () => readonly VirtualHost[];
 }
 
-function factsOf(name: string, shape: ProxyShape, push: PushContext): RouteFacts {
+const none: ReadonlySet<string> = new Set();
+
+function factsFor(shape: ProxyShape, push: PushContext): (resource: Resource) => RouteFacts {
   if (shape.type === 'sidecar') {
-    const port = Number(name.slice(name.lastIndexOf(':') + 1));
-    return { name, ports: Number.isInteger(port) ? [port] : [] };
+    return ({ name }) => {
+      const port = Number(name.slice(name.lastIndexOf(':') + 1));
+      return { name, ports: new Set(Number.isInteger(port) ? [port] : []) };
+    };
   }
-  const servers = mergeGateways(shape, push).routes.get(name) ?? [];
-  return {
-    name,
-    // The port of the object, and the one that the proxy listens on in its place.
-    ports: servers.flatMap(({ server, port }) => [server.port.number, port]),
-    portNames: servers.map(({ server }) => server.port.name),
-    gateways: servers.map(({ gateway }) => `${gateway.namespace}/${gateway.name}`),
+  const { routes } = mergeGateways(shape, push);
+  return (resource) => {
+    const servers = routes.get(resource.name) ?? [];
+    return {
+      name: resource.name,
+      // The port of the object, and the one that the proxy listens on in its place.
+      ports: new Set(servers.flatMap(({ server, port }) => [server.port.number, port])),
+      portNames: new Set(servers.map(({ server }) => server.port.name)),
+      gateways: new Set(servers.map(({ gateway }) => `${gateway.namespace}/${gateway.name}`)),
+      hosts: () => (resource.message as RouteConfiguration).virtualHosts,
+    };
   };
 }
 
-function isConfigurationMet({ patch }: HeldPatch, { name, ports, portNames = [], gateways = [] }: RouteFacts): boolean {
+function isConfigurationMet(
+  { patch }: HeldPatch,
+  { name, ports, portNames = none, gateways = none }: RouteFacts,
+): boolean {
   const wanted = patch.match.routeConfiguration ?? {};
   if (wanted.name !== undefined && wanted.name !== '' && wanted.name !== name) return false;
-  if (wanted.portNumber !== undefined && !ports.includes(wanted.portNumber)) return false;
-  if (wanted.portName !== undefined && wanted.portName !== '' && !portNames.includes(wanted.portName)) return false;
-  return wanted.gateway === undefined || wanted.gateway === '' || gateways.includes(wanted.gateway);
+  if (wanted.portNumber !== undefined && !ports.has(wanted.portNumber)) return false;
+  if (wanted.portName !== undefined && wanted.portName !== '' && !portNames.has(wanted.portName)) return false;
+  return wanted.gateway === undefined || wanted.gateway === '' || gateways.has(wanted.gateway);
 }

@@ -9,6 +9,7 @@ import {
 import { sameItems } from '../../model/collections/same-items.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
+import { keyOfFirst } from './keyed-patches.ts';
 import { PatchFailure, shallowCopy } from './merge.ts';
 import { type HeldPatch, isMerge, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
@@ -67,6 +68,17 @@ export function isHostMet({ patch }: HeldPatch, host: VirtualHost): boolean {
   return domainName === undefined || domainName === '' || host.domains.includes(domainName);
 }
 
+/** The key of the host that a patch looks for, as {@link hostKeys} has them. */
+export function wantedHost({ patch }: HeldPatch): string | undefined {
+  const { name, domainName } = patch.match.routeConfiguration?.vhost ?? {};
+  return keyOfFirst({ vhost: name, domain: domainName });
+}
+
+export function* hostKeys({ name, domains }: VirtualHost): Iterable<string> {
+  yield `vhost ${name}`;
+  for (const domain of domains) yield `domain ${domain}`;
+}
+
 const actions = { ROUTE: 'route', REDIRECT: 'redirect', DIRECT_RESPONSE: 'directResponse' } as const;
 
 function isRouteMet({ patch }: HeldPatch, route: Route): boolean {
@@ -79,38 +91,68 @@ function isRouteMet({ patch }: HeldPatch, route: Route): boolean {
 export function addedHosts(held: readonly HeldPatch[], present: readonly VirtualHost[]): readonly VirtualHost[] {
   const additions = held.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD');
   if (additions.length === 0) return [];
-  const all = [...present];
+  const names = new TakenNames(present);
+  const added: VirtualHost[] = [];
   for (const one of additions) {
     attempt(one, undefined, () => {
       const host = withOrigins(valueAs(VirtualHostSchema, one), [one.origin]);
-      refuseTaken(host, all);
-      all.push(host);
+      names.refuseTaken(host);
+      names.add(host);
+      added.push(host);
     });
   }
-  return all.slice(present.length);
+  return added;
 }
 
-function refuseTaken(host: VirtualHost, others: Iterable<VirtualHost>): void {
-  for (const other of others) {
-    if (other.name === host.name) throw new PatchFailure(`there is a virtual host ${host.name} already`);
-    const shared = host.domains.find((domain) => other.domains.includes(domain));
-    if (shared !== undefined) throw new PatchFailure(`the domain ${shared} is taken by the virtual host ${other.name}`);
+/** Who has which name and which domain. */
+class TakenNames {
+  readonly #byName = new Map<string, VirtualHost>();
+  readonly #byDomain = new Map<string, VirtualHost>();
+
+  constructor(hosts: readonly VirtualHost[]) {
+    for (const host of hosts) this.add(host);
+  }
+
+  add(host: VirtualHost): void {
+    if (!this.#byName.has(host.name)) this.#byName.set(host.name, host);
+    for (const domain of host.domains) if (!this.#byDomain.has(domain)) this.#byDomain.set(domain, host);
+  }
+
+  delete(host: VirtualHost): void {
+    if (this.#byName.get(host.name) === host) this.#byName.delete(host.name);
+    for (const domain of host.domains) if (this.#byDomain.get(domain) === host) this.#byDomain.delete(domain);
+  }
+
+  /** @throws PatchFailure when another one has the host's name, or a domain of it. */
+  refuseTaken(host: VirtualHost): void {
+    if (this.#byName.has(host.name)) throw new PatchFailure(`there is a virtual host ${host.name} already`);
+    for (const domain of host.domains) {
+      const other = this.#byDomain.get(domain);
+      if (other !== undefined) {
+        throw new PatchFailure(`the domain ${domain} is taken by the virtual host ${other.name}`);
+      }
+    }
   }
 }
 
 /** Watches that no two hosts of a configuration come to have one name or one domain by being patched. */
 export class UniqueHosts {
-  readonly #current: Set<VirtualHost>;
+  readonly #hosts: readonly VirtualHost[];
+  /** What has become of those that were patched. */
+  readonly #patched = new Map<VirtualHost, VirtualHost | undefined>();
+  /** Made when a host is called otherwise: hardly a patch does that. */
+  #names: TakenNames | undefined;
 
   constructor(hosts: readonly VirtualHost[]) {
-    this.#current = new Set(hosts);
+    this.#hosts = hosts;
   }
 
   /** @returns the host as it is after the patches, or as it was before when it would be in the way of another. */
   changed(before: VirtualHost, after: VirtualHost | undefined, held: readonly HeldPatch[]): VirtualHost | undefined {
-    this.#current.delete(before);
     const result = after === undefined ? undefined : this.#fitting(before, after, held);
-    if (result !== undefined) this.#current.add(result);
+    this.#patched.set(before, result);
+    this.#names?.delete(before);
+    if (result !== undefined) this.#names?.add(result);
     return result;
   }
 
@@ -118,8 +160,13 @@ export class UniqueHosts {
     const last = held.findLast(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
     const isCalledAsBefore = after.domains === before.domains && after.name === before.name;
     if (last === undefined || isCalledAsBefore) return after;
+    this.#names ??= new TakenNames(
+      this.#hosts.flatMap((host) => (this.#patched.has(host) ? (this.#patched.get(host) ?? []) : [host])),
+    );
+    const names = this.#names;
+    names.delete(before);
     return attempt(last, before, () => {
-      refuseTaken(after, this.#current);
+      names.refuseTaken(after);
       return after;
     });
   }
