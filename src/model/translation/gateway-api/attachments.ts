@@ -1,10 +1,10 @@
 /** Which HTTPRoutes are at which listeners and Services, and for which hosts (the Gateway API's ParentReference). */
 import type { Config } from '../../config/config.ts';
-import { hostIntersection } from '../../fields/hostname.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
 import type { HttpRouteObject, ParentReference } from '../../kinds/gateway-api/http-route.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import { type HttpListener, isTakenByNarrower, type KnownGateway } from './listeners.ts';
+import { namedListeners } from './named-listeners.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** A route at a listener. */
@@ -70,43 +70,30 @@ function atGateway(
   if (gateway === undefined) warn(`there is no Gateway ${namespace}/${name}`);
   // What is another controller's is its own to tell, and a class that nobody knows was told of.
   if (!gateway?.isOurs) return [];
-  const named = gateway.listeners.filter(
-    ({ listener }) =>
-      (sectionName === undefined || listener.name === sectionName) && (port === undefined || listener.port === port),
-  );
-  const wanted = [sectionName, port !== undefined && `port ${port}`].filter(Boolean).join(' of ');
-  if (named.length === 0) warn(`Gateway ${namespace}/${name} has no HTTP listener ${wanted}`.trimEnd());
-  const open = named.filter(({ listener: { allowedRoutes } }) => {
+  const named = namedListeners(gateway.listeners, sectionName, port);
+  const isOpen = ({ listener: { allowedRoutes } }: HttpListener): boolean => {
     const { namespaces, kinds } = allowedRoutes;
     const takesKind =
       kinds === undefined ||
       kinds.length === 0 ||
       kinds.some((kind) => kind.group === gatewayApiGroup && kind.kind === 'HTTPRoute');
     return takesKind && around.allowsNamespace(namespaces, namespace, route.namespace);
+  };
+  const attachments = named.sharing(route.spec.hostnames).flatMap(({ listener, hosts }): ListenerAttachment[] => {
+    if (!isOpen(listener)) return [];
+    // Without those names by which requests never come to this listener.
+    const own = [...hosts].filter((host) => !isTakenByNarrower(host, listener, gateway.listeners));
+    return own.length === 0 ? [] : [{ route, listener, hosts: own }];
   });
-  if (named.length > 0 && open.length === 0) {
-    warn(`no such listener of Gateway ${namespace}/${name} takes HTTPRoutes of namespace ${route.namespace}`);
-  }
-  const attachments = open.flatMap((listener): ListenerAttachment[] => {
-    const hosts = hostsAt(route, listener, gateway.listeners);
-    return hosts.length === 0 ? [] : [{ route, listener, hosts }];
-  });
-  if (open.length > 0 && attachments.length === 0) {
-    warn(`no such listener of Gateway ${namespace}/${name} has one of the route's hostnames`);
+  if (attachments.length === 0) {
+    const wanted = [sectionName, port !== undefined && `port ${port}`].filter(Boolean).join(' of ');
+    if (named.listeners.length === 0) {
+      warn(`Gateway ${namespace}/${name} has no HTTP listener ${wanted}`.trimEnd());
+    } else if (named.listeners.some(isOpen)) {
+      warn(`no such listener of Gateway ${namespace}/${name} has one of the route's hostnames`);
+    } else warn(`no such listener of Gateway ${namespace}/${name} takes HTTPRoutes of namespace ${route.namespace}`);
   }
   return attachments;
-}
-
-/** Names that both have, without those that requests never come to this listener by. */
-function hostsAt(
-  { spec: { hostnames } }: Config<HttpRouteObject>,
-  listener: HttpListener,
-  all: readonly HttpListener[],
-): string[] {
-  const both =
-    hostnames.length === 0 ? [listener.hostname] : hostnames.map((host) => hostIntersection(host, listener.hostname));
-  const hosts = new Set(both.filter((host) => host !== undefined));
-  return [...hosts].filter((host) => !isTakenByNarrower(host, listener, all));
 }
 
 function overService(

@@ -58,9 +58,10 @@ function tellUnreached(
 ): void {
   const first = matches.findIndex(takesEverything);
   if (first < 0) return;
+  const byName = new Map(routes.map((route) => [`${route.namespace}/${route.name}`, route]));
   for (const { match, routeName, rule, index } of matches.slice(first + 1)) {
     if (match.path.type !== 'RegularExpression') continue;
-    const route = routes.find(({ namespace, name }) => `${namespace}/${name}` === routeName)!;
+    const route = byName.get(routeName)!;
     const { routeName: by, rule: byRule } = matches[first]!;
     around.warn(
       route,

@@ -1,6 +1,6 @@
 /** Listeners of the Gateway API's Gateways as servers of Istio's (spec/discovery.md §4.2, §8.12). */
 import type { Config } from '../../config/config.ts';
-import { isHostWithin, isShortName } from '../../fields/hostname.ts';
+import { isHostWithin, isShortName, keysAround } from '../../fields/hostname.ts';
 import type { Gateway, Server, ServerTlsSettings } from '../../kinds/gateway.ts';
 import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../../kinds/gateway.ts';
 import type { KubernetesGateway, Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
@@ -134,26 +134,35 @@ export function gatewayOf(
   });
 }
 
-/** Others that share its port and protocol. */
-function onPortOf(one: HttpListener, all: readonly HttpListener[]): HttpListener[] {
-  const { port, protocol } = one.listener;
-  return all.filter(
-    (other) =>
-      other !== one &&
-      other.server !== undefined &&
-      other.listener.port === port &&
-      other.listener.protocol === protocol,
-  );
-}
-
 /** Whether requests for a host come to another listener of the port, for its hostname is the narrower one. */
 export function isTakenByNarrower(host: string, one: HttpListener, all: readonly HttpListener[]): boolean {
-  return onPortOf(one, all).some(
-    ({ hostname }) => hostname !== one.hostname && isHostWithin(hostname, one.hostname) && isHostWithin(host, hostname),
-  );
+  for (const hostname of keysAround(host, hostnamesOnPortOf(one, all))) {
+    if (hostname !== one.hostname && isHostWithin(hostname, one.hostname)) return true;
+  }
+  return false;
 }
 
 /** Whether requests that no route of a listener is for would come to another one, whose hostname is wider. */
 export function isWithinWider(one: HttpListener, all: readonly HttpListener[]): boolean {
-  return onPortOf(one, all).some(({ hostname }) => hostname !== one.hostname && isHostWithin(one.hostname, hostname));
+  for (const hostname of keysAround(one.hostname, hostnamesOnPortOf(one, all))) {
+    if (hostname !== one.hostname) return true;
+  }
+  return false;
 }
+
+const hostnames = new WeakMap<readonly HttpListener[], ReadonlyMap<string, ReadonlySet<string>>>();
+
+/** Of the listeners in force with its port and protocol. */
+function hostnamesOnPortOf({ listener }: HttpListener, all: readonly HttpListener[]): ReadonlySet<string> {
+  const portOf = ({ port, protocol }: Listener): string => `${protocol} ${port}`;
+  let onPorts = hostnames.get(all);
+  if (onPorts === undefined) {
+    const inForce = all.filter(({ server }) => server !== undefined);
+    const groups = Map.groupBy(inForce, (one) => portOf(one.listener));
+    onPorts = new Map([...groups].map(([port, those]) => [port, new Set(those.map(({ hostname }) => hostname))]));
+    hostnames.set(all, onPorts);
+  }
+  return onPorts.get(portOf(listener)) ?? noHostnames;
+}
+
+const noHostnames: ReadonlySet<string> = new Set();

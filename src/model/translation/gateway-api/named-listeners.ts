@@ -1,0 +1,69 @@
+/** The listeners that a route may name, found by section, by port and by hostname (the Gateway API's ParentReference). */
+import { HostIndex } from '../../fields/host-index.ts';
+import { hostIntersection } from '../../fields/hostname.ts';
+import type { HttpListener } from './listeners.ts';
+
+export interface SharedHosts {
+  readonly listener: HttpListener;
+  /** Names that the listener and the route both have; at least one. */
+  readonly hosts: ReadonlySet<string>;
+}
+
+export class NamedListeners {
+  readonly listeners: readonly HttpListener[];
+  readonly #byHost: HostIndex<HttpListener>;
+
+  constructor(listeners: readonly HttpListener[]) {
+    this.listeners = listeners;
+    this.#byHost = new HostIndex(listeners, ({ hostname }) => [hostname]);
+  }
+
+  /** Those that have names of these, in their order; all when there are none. */
+  sharing(hostnames: readonly string[]): readonly SharedHosts[] {
+    if (hostnames.length === 0) {
+      return this.listeners.map((listener) => ({ listener, hosts: new Set([listener.hostname]) }));
+    }
+    const shared = new Map<HttpListener, Set<string>>();
+    for (const hostname of hostnames) {
+      for (const { item, host } of this.#byHost.overlapping(hostname)) {
+        const both = hostIntersection(hostname, host)!;
+        const hosts = shared.get(item);
+        if (hosts === undefined) shared.set(item, new Set([both]));
+        else hosts.add(both);
+      }
+    }
+    return [...shared]
+      .map(([listener, hosts]) => ({ listener, hosts }))
+      .sort((a, b) => a.listener.index - b.listener.index);
+  }
+}
+
+interface ListenersOfGateway {
+  readonly bySection: ReadonlyMap<string, readonly HttpListener[]>;
+  readonly named: Map<string, NamedListeners>;
+}
+
+const known = new WeakMap<readonly HttpListener[], ListenersOfGateway>();
+
+/** Found once for all routes that name the same of a Gateway. */
+export function namedListeners(
+  all: readonly HttpListener[],
+  sectionName: string | undefined,
+  port: number | undefined,
+): NamedListeners {
+  const ofGateway = known.get(all) ?? {
+    bySection: Map.groupBy(all, ({ listener }) => listener.name),
+    named: new Map<string, NamedListeners>(),
+  };
+  known.set(all, ofGateway);
+  const key = JSON.stringify([sectionName, port]);
+  let named = ofGateway.named.get(key);
+  if (named === undefined) {
+    const ofSection = sectionName === undefined ? all : (ofGateway.bySection.get(sectionName) ?? []);
+    named = new NamedListeners(
+      port === undefined ? ofSection : ofSection.filter(({ listener }) => listener.port === port),
+    );
+    ofGateway.named.set(key, named);
+  }
+  return named;
+}
