@@ -1,0 +1,339 @@
+/** A gateway of many hosts costs as much for each host as one of few: counted, not timed. */
+import { describe, expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
+import type { Config } from '../../model/config/config.ts';
+import { readConfigFile } from '../../model/config/config-file.ts';
+import { clusterType, listenerType, routeType, secretType } from '../index.ts';
+
+const [few, many] = [100, 400];
+/** Of all that is done. */
+const maxExponent = 1.2;
+
+const times = <T>(size: number, make: (index: number) => T): T[] =>
+  Array.from({ length: size }, (_, index) => make(index));
+const host = (index: number): string => `h${index}.example.com`;
+
+function service(index: number): Config {
+  return givenObject('ServiceEntry', 'edge', `s${index}`, {
+    hosts: [`s${index}.edge.svc.cluster.local`],
+    ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    endpoints: [{ address: `10.1.${index >> 8}.${index & 255}` }],
+  });
+}
+
+const destination = (index: number): object => ({ host: `s${index}.edge.svc.cluster.local`, port: { number: 8080 } });
+
+/** To a gateway of the namespace. */
+function virtualService(
+  index: number,
+  gateways: readonly string[],
+  more: object = {},
+  hosts = [host(index)],
+  to = 0,
+): Config {
+  const http = [{ route: [{ destination: destination(to) }] }];
+  return givenObject('VirtualService', 'edge', `v${index}`, { hosts, gateways, http, ...more }, index);
+}
+
+function gateway(name: string, servers: readonly object[], age = 0): Config {
+  return givenObject('Gateway', 'edge', name, { selector: {}, servers }, age);
+}
+
+function httpsServer(index: number, more: object = {}): object {
+  const tls = { mode: 'SIMPLE', credentialName: `cert-${index}` };
+  return { port: { number: 443, name: `https-${index}`, protocol: 'HTTPS' }, hosts: [host(index)], tls, ...more };
+}
+
+function envoyFilters(name: string, configPatches: readonly object[]): Config {
+  return givenObject('EnvoyFilter', 'edge', name, { workloadSelector: {}, configPatches });
+}
+
+function envoyFilter(name: string, applyTo: string, match: object, patch: object): Config {
+  return envoyFilters(name, [{ applyTo, match: { context: 'GATEWAY', ...match }, ...patch }]);
+}
+
+const patchedRoutes = envoyFilter('routes', 'HTTP_ROUTE', {}, { operation: 'MERGE', value: { name: 'patched' } });
+const patchedHosts = envoyFilter(
+  'hosts',
+  'VIRTUAL_HOST',
+  {},
+  {
+    operation: 'MERGE',
+    value: { include_request_attempt_count: true },
+  },
+);
+
+/** What a gateway asks for: the listeners, and what of other types they name. */
+interface Asked {
+  readonly objects: readonly Config[];
+  readonly routes?: readonly string[];
+  readonly secrets?: readonly string[];
+  readonly labels?: object;
+  /** Changed when all has been sent once. */
+  readonly change?: Config;
+}
+
+/** Everything that it asks for, and again after a change. */
+function serve({ objects, routes = [], secrets = [], labels = {}, change }: Asked): void {
+  const world = new GivenWorld(objects);
+  const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router', secrets: true, labels });
+  const watched = [clusterType, listenerType, routeType, secretType];
+  const take = (types: readonly string[]): number => {
+    const wanted = (type: string) => (type === routeType ? routes : type === secretType ? secrets : '*');
+    return types.reduce((sum, type) => sum + node.get(type, wanted(type))!.resources.size, 0);
+  };
+  expect(take(watched)).toBeGreaterThan(0);
+  if (change !== undefined) take(node.typesToPush(world.put(change), watched));
+}
+
+const httpsRoutes = (size: number, gatewayOf: (index: number) => string = () => 'g'): string[] =>
+  times(size, (i) => `https.443.https-${i}.${gatewayOf(i)}.edge`);
+const secretNames = (size: number): string[] => times(size, (i) => `kubernetes://cert-${i}`);
+const services = (size: number): Config[] => times(size, service);
+
+const filter = {
+  name: 'x',
+  typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.cors.v3.Cors' },
+};
+const addedFilter = envoyFilter(
+  'filter',
+  'HTTP_FILTER',
+  { listener: { filterChain: { filter: { name: 'envoy.filters.network.http_connection_manager' } } } },
+  { operation: 'INSERT_FIRST', value: filter },
+);
+
+const meshes: Readonly<Record<string, (size: number) => Asked>> = {
+  'HTTPS hosts in one object, EnvoyFilters on their routes and chains': (size) => ({
+    objects: [
+      gateway(
+        'g',
+        times(size, (i) => httpsServer(i)),
+      ),
+      ...times(size, (i) => virtualService(i, ['edge/g'], {}, [host(i)], i)),
+      ...services(size),
+      ...[patchedRoutes, patchedHosts, addedFilter],
+    ],
+    routes: httpsRoutes(size),
+    secrets: secretNames(size),
+    change: virtualService(1, ['edge/g'], { http: [{ timeoutMs: 1000, route: [{ destination: destination(1) }] }] }),
+  }),
+  'HTTPS hosts, an object each': (size) => ({
+    objects: [
+      ...times(size, (i) => gateway(`g${i}`, [httpsServer(i)], i)),
+      ...times(size, (i) => virtualService(i, [`edge/g${i}`])),
+      service(0),
+      patchedRoutes,
+    ],
+    routes: httpsRoutes(size, (i) => `g${i}`),
+    change: gateway('g1', [httpsServer(1, { hosts: ['other.example.com'] })], 1),
+  }),
+  'HTTPS servers of which each younger one repeats a host': (size) => ({
+    objects: [
+      gateway(
+        'g',
+        times(size, (i) => httpsServer(i, { hosts: [host(i), host(Math.max(0, i - 1))] })),
+      ),
+      ...times(size, (i) => virtualService(i, ['edge/g'])),
+      service(0),
+    ],
+    routes: httpsRoutes(size),
+  }),
+  'HTTPS servers of wildcards': (size) => ({
+    objects: [
+      gateway(
+        'g',
+        times(size, (i) => httpsServer(i, { hosts: [`edge/*.d${i}.com`] })),
+      ),
+      ...times(size, (i) => virtualService(i, ['edge/g'], {}, [`a.b.d${i}.com`, `*.c.d${i}.com`])),
+      service(0),
+    ],
+    routes: httpsRoutes(size),
+  }),
+  'HTTPS servers under virtual services of wildcards': (size) => ({
+    objects: [
+      gateway(
+        'g',
+        times(size, (i) => httpsServer(i, { hosts: [`a.d${i}.com`] })),
+      ),
+      ...times(size, (i) => virtualService(i, ['edge/g'], {}, [`*.d${i}.com`, `*.e${i}.com`, `*f${i}.com`])),
+      service(0),
+    ],
+    routes: httpsRoutes(size),
+  }),
+  'plain HTTP servers, redirected, with hosts that an EnvoyFilter renames': (size) => ({
+    objects: [
+      gateway(
+        'g',
+        times(size, (i) => ({
+          port: { number: 80, name: `http-${i}`, protocol: 'HTTP' },
+          hosts: [host(i)],
+          ...(i % 2 === 0 && { tls: { mode: 'PASSTHROUGH', httpsRedirect: true } }),
+        })),
+      ),
+      ...times(size, (i) => virtualService(i, ['edge/g'])),
+      service(0),
+      patchedHosts,
+      envoyFilters(
+        'renamed',
+        times(size, (i) => ({
+          applyTo: 'VIRTUAL_HOST',
+          match: { context: 'GATEWAY', routeConfiguration: { vhost: { name: `${host(i)}:80` } } },
+          operation: 'MERGE',
+          value: { domains: [`${host(i)}.alias`] },
+        })),
+      ),
+    ],
+    routes: ['http.80'],
+  }),
+  'one plain HTTP server of all hosts, each host patched and one added for each': (size) => ({
+    objects: [
+      gateway('g', [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }]),
+      ...times(size, (i) => virtualService(i, ['edge/g'])),
+      service(0),
+      envoyFilter('domains', 'VIRTUAL_HOST', {}, { operation: 'MERGE', value: { domains: ['one.for.all'] } }),
+      envoyFilters(
+        'additions',
+        times(size, (i) => ({
+          applyTo: 'VIRTUAL_HOST',
+          match: { context: 'GATEWAY' },
+          operation: 'ADD',
+          value: { name: `added-${i}`, domains: [`added-${i}.com`] },
+        })),
+      ),
+    ],
+    routes: ['http.80'],
+  }),
+  'plain HTTP servers of any host': (size) => ({
+    objects: [
+      gateway(
+        'g',
+        times(size, (i) => ({ port: { number: 80, name: `http-${i}`, protocol: 'HTTP' }, hosts: ['*'] })),
+      ),
+      ...times(size, (i) => virtualService(i, ['edge/g'])),
+      service(0),
+    ],
+    routes: ['http.80'],
+  }),
+  'TLS passed through by SNI': (size) => ({
+    objects: [
+      gateway(
+        'g',
+        times(size, (i) => ({
+          port: { number: 443, name: `tls-${i}`, protocol: 'TLS' },
+          hosts: [host(i)],
+          tls: { mode: 'PASSTHROUGH' },
+        })),
+      ),
+      ...times(size, (i) => {
+        const tls = [{ match: [{ sniHosts: [host(i)] }], route: [{ destination: destination(0) }] }];
+        return virtualService(i, ['edge/g'], { http: undefined, tls });
+      }),
+      service(0),
+      addedFilter,
+    ],
+  }),
+  'TCP on a port each': (size) => ({
+    objects: [
+      gateway(
+        'g',
+        times(size, (i) => ({ port: { number: 2000 + i, name: `tcp-${i}`, protocol: 'TCP' }, hosts: [host(i)] })),
+      ),
+      ...times(size, (i) => {
+        const tcp = [{ match: [{ port: 2000 + i }], route: [{ destination: destination(0) }] }];
+        return virtualService(i, ['edge/g'], { http: undefined, tcp });
+      }),
+      service(0),
+    ],
+  }),
+  'TLS passed through to services by their names': (size) => ({
+    objects: [
+      gateway(
+        'g',
+        times(size, (i) => ({
+          port: { number: 15443, name: `tls-${i}`, protocol: 'TLS' },
+          hosts: [`s${i}.edge.svc.cluster.local`],
+          tls: { mode: 'AUTO_PASSTHROUGH' },
+        })),
+      ),
+      service(0),
+    ],
+  }),
+  'listeners and HTTPRoutes of the Gateway API': (size) => ({
+    objects: [
+      givenObject('KubernetesGateway', 'edge', 'api', {
+        gatewayClassName: 'istio',
+        addresses: [],
+        listeners: times(size, (i) => ({
+          name: `l${i}`,
+          port: 443,
+          protocol: 'HTTPS',
+          hostname: host(i),
+          tls: { certificateRefs: [{ group: '', kind: 'Secret', name: `cert-${i}` }], options: {} },
+          allowedRoutes: { namespaces: { from: 'Same' } },
+        })),
+      }),
+      ...times(size, (i) =>
+        givenObject('HTTPRoute', 'edge', `r${i}`, {
+          parentRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'api' }],
+          hostnames: [host(i)],
+          rules: [
+            {
+              matches: [{ path: { type: 'PathPrefix', value: '/' }, headers: [], queryParams: [] }],
+              filters: [],
+              backendRefs: [{ group: '', kind: 'Service', name: `s${i}`, port: 8080, weight: 1, filters: [] }],
+            },
+          ],
+        }),
+      ),
+      ...times(size, (i) =>
+        givenObject('Service', 'edge', `s${i}`, {
+          spec: {
+            type: 'ClusterIP',
+            clusterIPs: [`10.2.${i >> 8}.${i & 255}`],
+            externalIPs: [],
+            ports: [{ port: 8080, name: 'http', protocol: 'TCP' }],
+          },
+          status: { loadBalancer: { ingress: [] } },
+        }),
+      ),
+    ],
+    labels: { 'gateway.networking.k8s.io/gateway-name': 'api' },
+    routes: times(size, (i) => `https.443.default.api-istio-autogenerated-k8s-gateway-l${i}.edge`),
+  }),
+};
+
+describe('the work for a gateway grows no faster than what it serves', () => {
+  it.each(Object.entries(meshes))('%s', (_, meshOf) => {
+    const work = (size: number) => {
+      const asked = meshOf(size);
+      return countedWork(() => serve(asked));
+    };
+    const { exponent, tooFast } = growthOfWork(work, few, many);
+    expect(tooFast).toEqual([]);
+    expect(exponent).toBeLessThan(maxExponent);
+  });
+
+  it('a file of them is read', () => {
+    const work = (size: number) => {
+      const object = (kind: string, name: string, spec: object): string =>
+        JSON.stringify({ apiVersion: 'networking.istio.io/v1', kind, metadata: { name, namespace: 'edge' }, spec });
+      const text = [
+        object('Gateway', 'g', { selector: {}, servers: times(size, (i) => httpsServer(i)) }),
+        ...times(size, (i) => {
+          const http = [{ route: [{ destination: destination(i) }] }];
+          return object('VirtualService', `v${i}`, { hosts: [host(i)], gateways: ['edge/g'], http });
+        }),
+      ].join('\n---\n');
+      return countedWork(() => {
+        const { configs, problems } = readConfigFile('edge.yaml', text, { creationTimestamp: 0 });
+        expect([configs.length, problems.length]).toEqual([size + 1, 0]);
+      });
+    };
+    const { exponent, tooFast } = growthOfWork(work, few, many);
+    expect(tooFast).toEqual([]);
+    expect(exponent).toBeLessThan(maxExponent);
+  });
+});
