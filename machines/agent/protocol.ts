@@ -1,6 +1,7 @@
 /**
  * Every event that passes between two actors of pilot-agent, declared once: who sends it, who receives it.
- * The order in which they may pass is in sequences/*.mmd.
+ * The order in which they may pass is in sequences/*.mmd; each with its diagram and the seeds' row that it stands for is in
+ * event-catalogue.ts.
  *
  * `noun.happened` is a fact, `noun.order` an order.
  */
@@ -28,7 +29,7 @@ export type StatusDrain = { type: 'status.drain' };
 
 // ---- agent ↔ supervisor
 
-/** agent → supervisor. Begin. */
+/** agent → supervisor. Begin: Envoy is started when it is known what with. */
 export type SupervisorStart = { type: 'supervisor.start' };
 /** agent → supervisor. Restart Envoy although its configuration is the same (SIGHUP). */
 export type SupervisorRestart = { type: 'supervisor.restart'; reason: string };
@@ -53,7 +54,7 @@ export type ConfigChanged = { type: 'config.changed'; digest: string; files: num
 
 /**
  * cert-watcher → supervisor. The files changed, and what they are now would not do: Envoy goes on with what it has.
- * Told for people; the next change brings another look.
+ * For people to read; the next change brings another look.
  */
 export type ConfigRejected = { type: 'config.rejected'; reason: string };
 
@@ -149,7 +150,7 @@ export type EpochStarted = { type: 'epoch.started'; name: string; epoch: number;
 export type EpochLive = { type: 'epoch.live'; name: string; epoch: number; timeToLiveMs: number };
 /** The answer to `epoch.look` of an epoch that is not live. */
 export type EpochNotLive = { type: 'epoch.not-live'; name: string; epoch: number; reason: string };
-/** Still not live, and why: told now and then, for people. */
+/** Still not live, and why: sent now and then, for people. */
 export type EpochWaiting = { type: 'epoch.waiting'; name: string; epoch: number; reason: string };
 /** Live for the time that renews the retry budget. */
 export type EpochHealthy = { type: 'epoch.healthy'; name: string; epoch: number };
@@ -161,7 +162,7 @@ export type EpochDrainFailed = { type: 'epoch.drain-failed'; name: string; epoch
 export type EpochOverdue = { type: 'epoch.overdue'; name: string; epoch: number };
 /** SIGKILL has not ended the process: the kernel is not done with it, and it keeps its names. It may still exit some day. */
 export type EpochUnkillable = { type: 'epoch.unkillable'; name: string; epoch: number; reason: string };
-/** The process is gone, as it was told to or as a parent does. */
+/** The process is gone, as ordered or as a parent leaves. */
 export type EpochExited = {
   type: 'epoch.exited';
   name: string;
@@ -248,12 +249,12 @@ export type HandoverEnded = { type: 'handover.ended' };
 /** cert-watcher/files → cert-watcher. Something happened in a watched directory. */
 export type FilesChanged = { type: 'files.changed'; path: string };
 
-/** epoch-N → epoch-N/process. */
+/** epoch-N → epoch-N/process. Send Envoy this signal. */
 export type ProcessSignal = { type: 'process.signal'; signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' };
-/** epoch-N/process → epoch-N. */
+/** epoch-N/process → epoch-N. Envoy's process exists. */
 export type ProcessSpawned = { type: 'process.spawned'; pid: number };
 /**
- * epoch-N/process → epoch-N. `lastWords` is the last line that Envoy wrote. `tookOverWithinMs`: it was live, and its parent
+ * epoch-N/process → epoch-N. Envoy's process is gone. `lastWords` is the last line that Envoy wrote. `tookOverWithinMs`: it was live, and its parent
  * has closed its listeners for it, at most this long after its start; absent where it did not take over, or nobody can tell.
  */
 export type ProcessExited = {
@@ -276,9 +277,9 @@ export type ProbeFailed = { type: 'probe.failed'; reason: string };
 /** epoch-N/probe → epoch-N. Not live for a while now. */
 export type ProbeWaiting = { type: 'probe.waiting'; reason: string };
 
-/** status/http → status. */
+/** status/http → status. The port is open. */
 export type HttpListening = { type: 'http.listening'; port: number };
-/** status/http → status. */
+/** status/http → status. The port cannot be opened, or its server broke. */
 export type HttpFailed = { type: 'http.failed'; reason: string };
 /**
  * status → status/http. The Envoy that counts from now on, for readiness and metrics: the serving epoch's. What was asked of the
@@ -293,7 +294,7 @@ export type ReadinessAsked = { type: 'readiness.asked'; request: number };
  */
 export type EnvoyAsk = { type: 'envoy.ask'; request: number; at: 'admin' | 'port' | 'admin or port' };
 /**
- * status/http → status. `refused`: the listeners that it refused at its start and does not have, and why; empty where none is
+ * status/http → status. What Envoy answered. `refused`: the listeners that it refused at its start and does not have, and why; empty where none is
  * known of. A port says nothing of them: there it is what the admin interface said last.
  */
 export type EnvoyAnswered = {
@@ -342,34 +343,3 @@ export type PhaseOrder = ChildLook | ChildAbort | EpochsDrain | EpochsEnd | Epoc
 
 /** What a supervisor tells the status actor. */
 export type ServingReport = ServingBegan | ServingEnded | HandoverBegan | HandoverEnded;
-
-/**
- * The messages of the seeds' diagrams (spec/agent.md §12.1: row number → what stands for it here), and in which of our
- * diagrams they appear. `spawn`, `timer` and `done` are what the runtime itself records of an actor's life.
- */
-export const seedMessages = [
-  { row: '1', event: 'spawn', from: 'agent', to: 'status', diagram: 'startup' },
-  { row: '2', event: 'status.start', from: 'agent', to: 'status', diagram: 'startup' },
-  { row: '3', event: 'spawn', from: 'supervisor', to: 'epoch-N', diagram: 'startup' },
-  { row: '4', event: 'spawn', from: 'agent', to: 'supervisor', diagram: 'startup' },
-  { row: '5', event: 'spawn', from: 'agent', to: 'cert-watcher', diagram: 'startup' },
-  { row: '6', event: 'watch.start', from: 'agent', to: 'cert-watcher', diagram: 'startup' },
-  { row: '7', event: 'spawn', from: 'cert-watcher', to: 'cert-watcher/files', diagram: 'startup' },
-  { row: '8', event: 'files.changed', from: 'cert-watcher/files', to: 'cert-watcher', diagram: 'watch' },
-  { row: '9', event: 'timer watchDelay', from: 'cert-watcher', to: 'cert-watcher', diagram: 'watch' },
-  { row: '10', event: 'spawn', from: 'cert-watcher', to: 'cert-watcher/digest', diagram: 'watch' },
-  { row: '11', event: 'config.changed', from: 'cert-watcher', to: 'supervisor', diagram: 'restart' },
-  { row: '12', event: 'supervisor.start', from: 'agent', to: 'supervisor', diagram: 'startup' },
-  { row: '13', event: 'start.request', from: 'supervisor', to: 'start-limiter', diagram: 'restart' },
-  { row: '14a', event: 'config.changed', from: 'cert-watcher', to: 'supervisor', diagram: 'restart' },
-  { row: '14b', event: 'epoch.failed', from: 'epoch-N', to: 'supervisor', diagram: 'retry' },
-  { row: '14c', event: 'timer backoff', from: 'supervisor', to: 'supervisor', diagram: 'retry' },
-  { row: '15', event: 'start.granted', from: 'start-limiter', to: 'supervisor', diagram: 'restart' },
-  { row: '16', event: 'spawn', from: 'supervisor', to: 'epoch-N', diagram: 'restart' },
-  { row: '17', event: 'epoch.exited', from: 'epoch-N', to: 'supervisor', diagram: 'restart' },
-  { row: '18', event: 'signal.received', from: 'agent/signals', to: 'agent', diagram: 'signals' },
-  { row: '19', event: 'epoch.drain', from: 'supervisor', to: 'epoch-N', diagram: 'shutdown' },
-  { row: '20', event: 'timer terminationDrain', from: 'shutdown', to: 'shutdown', diagram: 'shutdown' },
-  { row: '21', event: 'epoch.abort', from: 'supervisor', to: 'epoch-N', diagram: 'shutdown' },
-  { row: '22', event: 'done', from: 'supervisor', to: 'agent', diagram: 'shutdown' },
-] as const;

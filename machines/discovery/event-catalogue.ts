@@ -1,29 +1,24 @@
-/** Every event of pilot-discovery as a table: what protocol.ts and ads-protocol.ts declare, for tests and tools to read. */
+/**
+ * Every event of pilot-discovery as a table: what protocol.ts and ads-protocol.ts declare, for tests and tools
+ * to read. What an event means stands above its type there, and docs/events.md has both together.
+ */
+import type { CatalogueRow } from '../catalogue-row.ts';
 import { adsCatalogue } from './ads-protocol.ts';
 
-/** Who may send what to whom, which diagram shows it, and which messages of the seeds it stands for. */
-export interface CatalogueRow {
-  readonly type: string;
-  readonly from: string;
-  readonly to: string;
-  /** A file of sequences/, without its extension. */
-  readonly diagram:
-    | 'bootstrap'
-    | 'bootstrap-detailed'
-    | 'ads'
-    | 'settings'
-    | 'configuration'
-    | 'config-source'
-    | 'jwks'
-    | 'key-set'
-    | 'registries'
-    | 'registry'
-    | 'push'
-    | 'push-queue'
-    | 'shutdown';
-  /** Rows of the tables of spec/discovery.md: `6.8 #11`, `13.1 #9`. Empty for what the seeds do not draw. */
-  readonly seeds: readonly string[];
-}
+type Diagram =
+  | 'bootstrap'
+  | 'bootstrap-detailed'
+  | 'ads'
+  | 'settings'
+  | 'configuration'
+  | 'config-source'
+  | 'jwks'
+  | 'key-set'
+  | 'registries'
+  | 'registry'
+  | 'push'
+  | 'push-queue'
+  | 'shutdown';
 
 /**
  * `spawn` and `timer …` rows are what the runtime itself records of an actor's life: the seeds draw handlers that are
@@ -61,6 +56,7 @@ const ownCatalogue = [
   { type: 'spawn', from: 'discovery', to: 'discovery/http', diagram: 'bootstrap-detailed', seeds: ['13.2 #26'] },
   { type: 'spawn', from: 'discovery', to: 'discovery/ads-server', diagram: 'bootstrap-detailed', seeds: ['13.2 #27'] },
   { type: 'spawn', from: 'discovery', to: 'push-queue', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: 'discovery', to: 'push', diagram: 'bootstrap', seeds: [] },
   { type: 'signal.received', from: 'discovery/signals', to: 'discovery', diagram: 'shutdown', seeds: [] },
   { type: 'settings.load', from: 'discovery', to: 'mesh-config', diagram: 'bootstrap-detailed', seeds: ['13.2 #2'] },
   { type: 'settings.load', from: 'discovery', to: 'mesh-networks', diagram: 'bootstrap-detailed', seeds: ['13.2 #6'] },
@@ -96,6 +92,10 @@ const ownCatalogue = [
   { type: 'settings.changed', from: 'mesh-networks', to: 'discovery', diagram: 'settings', seeds: [] },
   { type: 'settings.rejected', from: 'mesh-config', to: 'discovery', diagram: 'settings', seeds: [] },
   { type: 'settings.rejected', from: 'mesh-networks', to: 'discovery', diagram: 'settings', seeds: [] },
+  { type: 'timer settleTime', from: 'mesh-config', to: 'mesh-config', diagram: 'settings', seeds: [] },
+  { type: 'timer retryDelay', from: 'mesh-config', to: 'mesh-config', diagram: 'settings', seeds: [] },
+  { type: 'timer settleTime', from: 'mesh-networks', to: 'mesh-networks', diagram: 'settings', seeds: [] },
+  { type: 'timer retryDelay', from: 'mesh-networks', to: 'mesh-networks', diagram: 'settings', seeds: [] },
   {
     type: 'http.open',
     from: 'discovery',
@@ -191,6 +191,14 @@ const ownCatalogue = [
   { type: 'timer retryDelay', from: 'registry-N', to: 'registry-N', diagram: 'registry', seeds: [] },
   { type: 'registry.failed', from: 'service-registry', to: 'discovery', diagram: 'registries', seeds: [] },
   { type: 'services.awaited', from: 'service-registry', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
+  {
+    type: 'timer firstLists',
+    from: 'service-registry',
+    to: 'service-registry',
+    diagram: 'bootstrap-detailed',
+    seeds: [],
+  },
+  { type: 'spawn', from: 'service-registry', to: 'service-registry/computing', diagram: 'configuration', seeds: [] },
   { type: 'timer retryDelay', from: 'service-registry', to: 'service-registry', diagram: 'configuration', seeds: [] },
   { type: 'services.synced', from: 'service-registry', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'services.failed', from: 'service-registry', to: 'discovery', diagram: 'configuration', seeds: [] },
@@ -245,7 +253,8 @@ const ownCatalogue = [
   { type: 'queue.drain', from: 'discovery', to: 'push-queue', diagram: 'shutdown', seeds: [] },
   { type: 'ads.drain', from: 'discovery', to: 'discovery/ads-server', diagram: 'shutdown', seeds: [] },
   { type: 'ads.drained', from: 'discovery/ads-server', to: 'discovery', diagram: 'shutdown', seeds: [] },
-] as const satisfies readonly CatalogueRow[];
+  { type: 'timer shutdownDuration', from: 'discovery', to: 'discovery', diagram: 'shutdown', seeds: [] },
+] as const satisfies readonly CatalogueRow<Diagram>[];
 
 /** Every event of pilot-discovery, machine-readable. */
-export const eventCatalogue: readonly CatalogueRow[] = [...ownCatalogue, ...adsCatalogue];
+export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [...ownCatalogue, ...adsCatalogue];

@@ -1,0 +1,141 @@
+/**
+ * The catalogues of events are whole: what a protocol declares, what a diagram draws and what a catalogue lists is the same.
+ * docs/events.md is made of them.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { eventCatalogue as ofAgent } from '../machines/agent/event-catalogue.ts';
+import type { CatalogueRow } from '../machines/catalogue-row.ts';
+import { eventCatalogue as ofDiscovery } from '../machines/discovery/event-catalogue.ts';
+import { packageRoot } from '../src/runtime/package-root.ts';
+import { arrowsOf } from './harness/diagram-arrows.ts';
+
+const update = process.env.UPDATE_TABLES === '1';
+const file = join(import.meta.dirname, '../docs/events.md');
+
+interface Side {
+  readonly name: string;
+  readonly program: 'agent' | 'discovery';
+  readonly protocols: readonly string[];
+  readonly catalogue: readonly CatalogueRow[];
+  /** What an actor sends itself: nobody else sees it, and no diagram draws it. */
+  readonly inner: readonly string[];
+}
+
+const sides: readonly Side[] = [
+  {
+    name: 'pilot-agent',
+    program: 'agent',
+    protocols: ['protocol.ts'],
+    catalogue: ofAgent,
+    inner: ['readiness.settled'],
+  },
+  {
+    name: 'pilot-discovery',
+    program: 'discovery',
+    protocols: ['protocol.ts', 'ads-protocol.ts'],
+    catalogue: ofDiscovery,
+    inner: [],
+  },
+];
+
+const textOf = ({ type, from, to }: CatalogueRow): string => `${from} → ${to}: ${type}`;
+
+/** Type of each declared event with the comment above it. */
+function declarationsOf({ program, protocols }: Side): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const protocol of protocols) {
+    const text = readFileSync(join(packageRoot(), 'machines', program, protocol), 'utf8');
+    for (const part of text.split(/^(?=\/\*\*)/m)) {
+      const [, comment, declared] = /^\/\*\*(.*?)\*\/\n(export type .*)$/s.exec(part) ?? [];
+      for (const [, type] of (declared ?? '').matchAll(/^export type \w+ =\s*\{\s*type: '([^']+)'/gm)) {
+        found.set(
+          type!,
+          comment!
+            .replace(/\s*\n \* ?/g, ' ')
+            .replace(/ +/g, ' ')
+            .trim(),
+        );
+      }
+    }
+  }
+  return found;
+}
+
+/** Without the names of who sends it to whom. */
+const meaningOf = (comment: string): string => comment.replace(/^[^.]* → [^.]*\. ?/, '');
+
+describe.each(sides)('$name', (side) => {
+  const { catalogue, inner } = side;
+  const diagrams = arrowsOf(side.program);
+  const declared = declarationsOf(side);
+
+  it('lists every event that its protocol declares', () => {
+    const listed = new Set(catalogue.map(({ type }) => type));
+    expect([...declared.keys()].filter((type) => !listed.has(type))).toEqual(inner);
+  });
+
+  it('lists no event that its protocol does not declare', () => {
+    const events = [...new Set(catalogue.map(({ type }) => type))].filter((type) => type.includes('.'));
+    expect(events.filter((type) => !declared.has(type))).toEqual([]);
+  });
+
+  it('lists every message of its diagrams', () => {
+    const listed = new Set(catalogue.map(textOf));
+    const drawn = new Set([...diagrams.values()].flatMap((arrows) => [...arrows]));
+    expect([...drawn].filter((arrow) => !listed.has(arrow))).toEqual([]);
+  });
+
+  it.each(catalogue.map((row) => [textOf(row), row] as const))('%s is in its diagram', (text, { diagram }) => {
+    expect([...(diagrams.get(diagram) ?? [])]).toContain(text);
+  });
+
+  it('lists nothing twice, but what two messages of the seeds stand for', () => {
+    const plain = catalogue.filter(({ seeds }) => seeds.length === 0).map(textOf);
+    expect(plain.filter((text, index) => plain.indexOf(text) !== index)).toEqual([]);
+  });
+});
+
+const introduction = `# Events
+
+Every event that passes between two actors: what it means, who sends it to whom, and the diagram that shows when. Made by
+\`UPDATE_TABLES=1 vitest run test/event-catalogue.test.ts\` of \`machines/*/protocol.ts\` and \`machines/*/event-catalogue.ts\`; a test
+fails when it is out of date. \`N\` stands for a number. A trace also has what the runtime records of an actor's life (\`spawn\`,
+\`done\`, \`timer …\`): the catalogues list these too.
+`;
+
+/** One row for an event: the same one may have several senders and receivers. */
+function tableOf(side: Side): string {
+  const declared = declarationsOf(side);
+  const events = [...new Set(side.catalogue.map(({ type }) => type))].filter((type) => declared.has(type)).sort();
+  const lines = events.map((type) => {
+    const rows = side.catalogue.filter((row) => row.type === type);
+    const ways = [...new Set(rows.map(({ from, to }) => `${from} → ${to}`))].join('<br>');
+    const drawn = [...new Set(rows.map(({ diagram }) => diagram))];
+    const links = drawn
+      .map((diagram) => `[${diagram}](../machines/${side.program}/sequences/${diagram}.mmd)`)
+      .join(', ');
+    return `| \`${type}\` | ${meaningOf(declared.get(type)!).replaceAll('|', '\\|')} | ${ways} | ${links} |`;
+  });
+  return [
+    `## ${side.name}`,
+    '',
+    '| event | what it means | from → to | diagram |',
+    '| --- | --- | --- | --- |',
+    ...lines,
+  ].join('\n');
+}
+
+describe('docs/events.md', () => {
+  it('has the catalogues as they are', () => {
+    const text = `${[introduction, ...sides.map((side) => `${tableOf(side)}\n`)].join('\n')}`;
+    if (update) writeFileSync(file, text);
+    expect(existsSync(file) && readFileSync(file, 'utf8') === text, `${file}: run with UPDATE_TABLES=1`).toBe(true);
+  });
+
+  it.each(sides)('says of each event of $name what it means', (side) => {
+    const silent = [...declarationsOf(side)].filter(([, comment]) => meaningOf(comment).length < 5);
+    expect(silent.map(([type]) => type)).toEqual([]);
+  });
+});

@@ -1,0 +1,33 @@
+import { join } from 'node:path';
+import type { Arrow, Fragment } from '../../src/debugger/diagram/diagram.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+
+/** `from → to: type` of every arrow of each diagram of a program, by the diagram's name. */
+export function arrowsOf(side: 'agent' | 'discovery'): Map<string, Set<string>> {
+  const diagrams = loadDiagrams(join(packageRoot(), 'machines', side, 'sequences'));
+  return new Map(
+    diagrams.map(({ file, body }) => [file.replace(/^.*\/|\.mmd$/g, ''), new Set(arrows(body).map(textOf))]),
+  );
+}
+
+function arrows(fragment: Fragment): Arrow[] {
+  switch (fragment.kind) {
+    case 'arrow':
+      return [fragment];
+    case 'sequence':
+      return fragment.items.flatMap(arrows);
+    case 'alt':
+    case 'par':
+      return fragment.branches.flatMap(arrows);
+    default:
+      return arrows(fragment.body);
+  }
+}
+
+/** `epoch-0`, `epoch-0b` and `epoch-N+1` are one kind of actor. */
+const kindOf = (actor: string): string => actor.replace(/^epoch-(0b?|N\+1)$/, 'epoch-N');
+
+function textOf({ from, to, type }: Arrow): string {
+  return `${kindOf(from.text)} → ${kindOf(to.text)}: ${type}`;
+}
