@@ -1,4 +1,3 @@
-import { assign } from 'xstate';
 import { reasonOf } from '../effect.ts';
 import { discoverySetup, type Preparation } from './discovery.setup.ts';
 
@@ -11,7 +10,7 @@ export type { DiscoveryInput, DiscoveryOutput, Preparation } from './discovery.s
 export const discoveryMachine = discoverySetup.createMachine({
   id: 'discovery',
   description: 'The control plane.',
-  context: ({ input }) => ({ ...input, sources: [], trouble: [] }),
+  context: ({ input }) => ({ ...input, trouble: [] }),
   invoke: { id: 'signals', src: 'signals' },
   initial: 'preparing environment',
   states: {
@@ -109,6 +108,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'http.listening': {},
             'http.closed': {},
             'configs.awaited': { description: 'For the record: /ready says so.' },
+            'sources.awaited': { description: 'For the record: what was in force is in force.' },
             'configs.synced': {},
             'configs.failed': {},
             'services.awaited': { description: 'For the record: /ready says so.' },
@@ -137,19 +137,14 @@ export const discoveryMachine = discoverySetup.createMachine({
               on: { 'settings.loaded': { guard: 'isNetworks', target: 'making config controller' } },
             },
             'making config controller': {
-              description: 'Which sources there are: a directory, those of the mesh configuration.',
+              description:
+                'Whether there can be the sources that are asked for: a directory, those of the mesh configuration.',
               meta: { waitsFor: 'what the flags and the mesh configuration name; /ready says so' },
               invoke: {
                 id: 'config-sources',
                 src: 'prepare',
                 input: { stage: 'config-sources' },
-                onDone: [
-                  unprepared('configuration sources'),
-                  {
-                    target: 'making service controllers',
-                    actions: assign({ sources: ({ event }) => event.output.sources ?? [] }),
-                  },
-                ],
+                onDone: [unprepared('configuration sources'), { target: 'making service controllers' }],
                 onError: brokenDown('configuration sources'),
               },
             },

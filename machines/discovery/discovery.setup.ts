@@ -3,15 +3,7 @@ import { callbackEffect, promiseEffect } from '../effect.ts';
 import { configControllerMachine } from './config-controller.machine.ts';
 import { jwksMachine } from './jwks.machine.ts';
 import { meshConfigMachine } from './mesh-config.machine.ts';
-import type {
-  AdsListen,
-  AdsOrder,
-  ConfigsLoad,
-  HttpOrder,
-  PreparedStage,
-  SignalReceived,
-  StageReport,
-} from './protocol.ts';
+import type { AdsListen, AdsOrder, HttpOrder, PreparedStage, SignalReceived, StageReport } from './protocol.ts';
 import { pushMachine } from './push.machine.ts';
 import { pushQueueMachine } from './push-queue.machine.ts';
 import { serviceRegistryMachine } from './service-registry.machine.ts';
@@ -22,8 +14,6 @@ export interface DiscoveryInput {
 }
 
 interface DiscoveryContext extends DiscoveryInput {
-  /** Sources of configuration, by their addresses; none before the stage that finds them. */
-  sources: string[];
   /** Why the control plane ends other than by order; empty while there is no such reason. */
   trouble: string[];
 }
@@ -39,8 +29,6 @@ export interface DiscoveryOutput {
 export interface Preparation {
   /** Why it failed; absent: it did not. */
   failure?: string;
-  /** Of the stage `config-sources`: addresses of what is to be read. */
-  sources?: string[];
 }
 
 /** The words that the chart of `discovery` is written in: its types, actors, delays, guards and actions. */
@@ -101,10 +89,7 @@ export const discoverySetup = setup({
     loadMesh: sendTo('mesh-config', { type: 'settings.load' }),
     loadNetworks: sendTo('mesh-networks', { type: 'settings.load' }),
     openHttp: sendTo('http', { type: 'http.open' }),
-    loadConfigs: sendTo(
-      'config-controller',
-      ({ context }): ConfigsLoad => ({ type: 'configs.load', sources: context.sources }),
-    ),
+    loadConfigs: sendTo('config-controller', { type: 'configs.load' }),
     loadKeys: sendTo('jwks', { type: 'jwks.load' }),
     loadServices: sendTo('service-registry', { type: 'services.load' }),
     startPush: sendTo('push', { type: 'push.start' }),

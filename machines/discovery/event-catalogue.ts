@@ -12,6 +12,7 @@ type Diagram =
   | 'settings'
   | 'configuration'
   | 'config-source'
+  | 'config-sources'
   | 'jwks'
   | 'key-set'
   | 'registries'
@@ -89,6 +90,7 @@ const ownCatalogue = [
     seeds: ['13.1 #8', '13.2 #7'],
   },
   { type: 'settings.changed', from: 'mesh-config', to: 'discovery', diagram: 'settings', seeds: [] },
+  { type: 'mesh.changed', from: 'mesh-config', to: 'config-controller', diagram: 'config-sources', seeds: [] },
   { type: 'settings.changed', from: 'mesh-networks', to: 'discovery', diagram: 'settings', seeds: [] },
   { type: 'settings.rejected', from: 'mesh-config', to: 'discovery', diagram: 'settings', seeds: [] },
   { type: 'settings.rejected', from: 'mesh-networks', to: 'discovery', diagram: 'settings', seeds: [] },
@@ -122,6 +124,29 @@ const ownCatalogue = [
   { type: 'config.rejected', from: 'config-controller', to: 'discovery', diagram: 'configuration', seeds: [] },
   { type: 'config.recovered', from: 'config-controller', to: 'discovery', diagram: 'configuration', seeds: [] },
   { type: 'configs.awaited', from: 'config-controller', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: 'config-controller', to: 'config-controller/sources', diagram: 'config-sources', seeds: [] },
+  {
+    type: 'sources.list',
+    from: 'config-controller',
+    to: 'config-controller/sources',
+    diagram: 'config-sources',
+    seeds: [],
+  },
+  {
+    type: 'sources.listed',
+    from: 'config-controller/sources',
+    to: 'config-controller',
+    diagram: 'config-sources',
+    seeds: [],
+  },
+  {
+    type: 'sources.refused',
+    from: 'config-controller/sources',
+    to: 'config-controller',
+    diagram: 'config-sources',
+    seeds: [],
+  },
+  { type: 'sources.awaited', from: 'config-controller', to: 'discovery', diagram: 'config-sources', seeds: [] },
   { type: 'spawn', from: 'config-controller', to: 'config-source-N', diagram: 'config-source', seeds: [] },
   { type: 'spawn', from: 'config-source-N', to: 'config-source-N/watch', diagram: 'config-source', seeds: [] },
   { type: 'spawn', from: 'config-source-N', to: 'config-source-N/reading', diagram: 'config-source', seeds: [] },

@@ -1,9 +1,10 @@
-import { assign, raise, sendParent, sendTo, setup } from 'xstate';
+import { assign, enqueueActions, raise, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import { peer } from './peers.ts';
 import type {
   ConfigProblem,
   FilesChanged,
+  MeshChanged,
   PushRequest,
   SettingsChanged,
   SettingsLoad,
@@ -75,9 +76,11 @@ export const meshConfigMachine = setup({
         version: context.version,
       }),
     ),
-    reportChanged: sendParent(
-      ({ context }): SettingsChanged => ({ type: 'settings.changed', what: context.what, version: context.version }),
-    ),
+    /** The mesh configuration names sources, too. */
+    reportChanged: enqueueActions(({ context: { what, version }, enqueue }) => {
+      enqueue.sendParent({ type: 'settings.changed', what, version } satisfies SettingsChanged);
+      if (what === 'mesh') enqueue.sendTo(peer('config-controller'), { type: 'mesh.changed' } satisfies MeshChanged);
+    }),
     reportRejected: sendParent(
       ({ context }, params: { problems: ConfigProblem[] }): SettingsRejected => ({
         type: 'settings.rejected',

@@ -79,6 +79,8 @@ export type SettingsLoaded = {
 };
 /** mesh-config, mesh-networks → discovery. Another value is in force. */
 export type SettingsChanged = { type: 'settings.changed'; what: SettingsName; version: string };
+/** mesh-config → config-controller. Another mesh configuration is in force: it may name other sources. */
+export type MeshChanged = { type: 'mesh.changed' };
 /** mesh-config, mesh-networks → discovery. The file is no good; what was in force stays in force. */
 export type SettingsRejected = { type: 'settings.rejected'; what: SettingsName; problems: ConfigProblem[] };
 
@@ -103,10 +105,12 @@ export type HttpClosed = { type: 'http.closed' };
 
 // ---- discovery ↔ config-controller
 
-/** discovery → config-controller. Watch these sources (`fs:///etc/mesh`) and read them. The first that has an object counts. */
-export type ConfigsLoad = { type: 'configs.load'; sources: string[] };
+/** discovery → config-controller. Find the sources of configuration, watch them and read them. */
+export type ConfigsLoad = { type: 'configs.load' };
 /** config-controller → discovery. These have not been read: nothing is known of what to serve. */
 export type ConfigsAwaited = { type: 'configs.awaited'; sources: string[] };
+/** config-controller → discovery. These were named while the program runs, and have not been read: what is in force stays. */
+export type SourcesAwaited = { type: 'sources.awaited'; sources: string[] };
 /** config-controller → discovery. The sources were read once, whatever was wrong in them. */
 export type ConfigsSynced = { type: 'configs.synced'; version: string; objects: number; problems: number };
 /** config-controller → discovery. A source is not there to be read: what to serve is unknown. */
@@ -115,6 +119,18 @@ export type ConfigsFailed = { type: 'configs.failed'; reason: string };
 export type ConfigRejected = { type: 'config.rejected'; problems: ConfigProblem[] };
 /** config-controller → discovery. What was complained about is in order again. */
 export type ConfigRecovered = { type: 'config.recovered'; places: string[] };
+
+// ---- config-controller ↔ config-controller/sources
+
+/** config-controller → config-controller/sources. Say which sources there are now. */
+export type SourcesList = { type: 'sources.list' };
+/**
+ * config-controller/sources → config-controller. These there are, and no others: addresses (`fs:///etc/mesh`), the first that
+ * has an object counts.
+ */
+export type SourcesListed = { type: 'sources.listed'; sources: string[] };
+/** config-controller/sources → config-controller. What is asked for cannot be sources: an address is none. */
+export type SourcesRefused = { type: 'sources.refused'; reason: string };
 
 // ---- config-source-N → config-controller
 
@@ -298,6 +314,7 @@ export type StageReport =
   | HttpClosed
   | PushWanted
   | ConfigsAwaited
+  | SourcesAwaited
   | ConfigsSynced
   | ConfigsFailed
   | ConfigRejected

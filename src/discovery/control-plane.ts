@@ -7,7 +7,13 @@ import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts'
 import { jwksMachine, type KeySource } from '../../machines/discovery/jwks.machine.ts';
 import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/key-set.machine.ts';
 import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/mesh-config.machine.ts';
-import type { SettingsName, StopSignal } from '../../machines/discovery/protocol.ts';
+import type {
+  SettingsName,
+  SourcesList,
+  SourcesListed,
+  SourcesRefused,
+  StopSignal,
+} from '../../machines/discovery/protocol.ts';
 import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
 import { registryMachine } from '../../machines/discovery/registry.machine.ts';
 import {
@@ -17,6 +23,7 @@ import {
 } from '../../machines/discovery/service-registry.machine.ts';
 import { problemText } from '../model/config/problem.ts';
 import { boundedLogger } from '../runtime/bounded-log.ts';
+import { messageOf } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
@@ -25,7 +32,7 @@ import { adsEffect } from './ads/ads-effect.ts';
 import type { AdsServer } from './ads/ads-server.ts';
 import type { Authenticator } from './ads/authentication.ts';
 import type { SourceAdapters } from './config/config-source.ts';
-import { type ConfigSources, configSources } from './config/config-sources.ts';
+import { configSources } from './config/config-sources.ts';
 import { watchFile } from './config/file-watch.ts';
 import { MeshConfigs } from './config/mesh-configs.ts';
 import { SettingsFiles } from './config/settings-files.ts';
@@ -85,8 +92,8 @@ export class ControlPlane {
   #pushAll = (): void => {};
   /** The xDS server listens. */
   #isGrpcOpen = false;
-  /** Made by a stage of the start. */
-  #sources: ConfigSources | undefined;
+  /** What was said of sources that are passed over. */
+  #passedOver: ReadonlySet<string> = new Set();
   /** Made by a stage of the start, when there is a port with TLS. */
   readonly #authenticators: Authenticator[] = [];
   #credentials: SecurePortCredentials | undefined;
@@ -149,7 +156,7 @@ export class ControlPlane {
         ),
       },
       actions: {
-        adopt: ({ context }, { version }) => this.#adopt(context.what, version),
+        adopt: ({ context }, { version }) => this.#state.settings.adopt(context.what, version),
       },
     });
     const configController = configControllerMachine.provide({
@@ -166,8 +173,11 @@ export class ControlPlane {
             ),
           },
         }),
-        joinSources: fromPromise<ConfigReading, { sources: string[] }>(async ({ input }) =>
-          this.#configs.join(input.sources),
+        listSources: fromCallback<SourcesList, undefined>(({ sendBack, receive }) => {
+          receive(() => sendBack(this.#listSources()));
+        }),
+        joinSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(async ({ input }) =>
+          this.#configs.join(input.sources, input.known),
         ),
       },
     });
@@ -225,9 +235,7 @@ export class ControlPlane {
     return {
       environment: () => prepareEnvironment(options, log),
       'config-sources': () => {
-        this.#sources = configSources(options, this.#state.mesh, this.#program.sources);
-        for (const warning of this.#sources.warnings) log.warn(warning);
-        return [...this.#sources.sources];
+        configSources(options, this.#state.mesh, this.#program.sources);
       },
       registries: () => {
         supportedRegistries(options.registries);
@@ -244,12 +252,15 @@ export class ControlPlane {
     };
   }
 
-  #adopt(what: SettingsName, version: string): void {
-    const before = this.#state.mesh.configSources;
-    this.#state.settings.adopt(what, version);
-    const changed = JSON.stringify(before) !== JSON.stringify(this.#state.mesh.configSources);
-    if (changed && this.#sources !== undefined) {
-      this.#log('mesh-config').warn('configSources changed: that takes effect when the control plane starts again');
+  #listSources(): SourcesListed | SourcesRefused {
+    const { options, log, sources: adapters } = this.#program;
+    try {
+      const { sources, warnings } = configSources(options, this.#state.mesh, adapters);
+      for (const warning of warnings) if (!this.#passedOver.has(warning)) log.warn(warning);
+      this.#passedOver = new Set(warnings);
+      return { type: 'sources.listed', sources: [...sources] };
+    } catch (error) {
+      return { type: 'sources.refused', reason: messageOf(error) };
     }
   }
 

@@ -1,5 +1,5 @@
 /** The whole control plane in this process: files in, gRPC and HTTP out. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -107,12 +107,63 @@ spec:
     });
   });
 
-  it('says of configSources that change that they take effect at the next start, and takes the rest at once', async () => {
-    const plane = await ControlPlane.serving();
-    writeFileSync(join(plane.root, 'mesh'), 'configSources: [{address: "fs:///elsewhere"}]\nrootNamespace: root\n');
-    await eventually('it is told', () => plane.troubles().some((line) => /configSources changed/.test(line)));
-    expect((await plane.get('/debug/mesh')).json()).toMatchObject({ rootNamespace: 'root' });
-    expect((await plane.subscribe()).clusters).toContain(cartCluster);
+  describe('when the mesh configuration names other sources', () => {
+    const moreCluster = 'outbound|80||more.example.com';
+
+    /** A directory beside the one of the flag, with one service. */
+    function directory(plane: ControlPlane, name: string, entry = serviceEntry().replaceAll('cart', name)): string {
+      mkdirSync(join(plane.root, name));
+      writeFileSync(join(plane.root, name, `${name}.yaml`), entry);
+      return join(plane.root, name);
+    }
+
+    const use = (plane: ControlPlane, ...paths: string[]): void => {
+      const addresses = paths.map((path) => `{address: "fs://${path}"}`).join(', ');
+      writeFileSync(join(plane.root, 'mesh'), `configSources: [${addresses}]\n`);
+    };
+
+    const served = async (plane: ControlPlane, cluster: string): Promise<boolean> =>
+      (await plane.subscribe()).clusters.includes(cluster);
+
+    it('takes what comes, follows it, and lets go of what goes, while it runs', async () => {
+      const plane = await ControlPlane.serving();
+      const more = directory(plane, 'more');
+      use(plane, more);
+      await eventually('it is served', () => served(plane, moreCluster));
+      writeFileSync(join(more, 'more.yaml'), serviceEntry(['10.1.1.1'], 81).replaceAll('cart', 'more'));
+      await eventually('its change is served', () => served(plane, 'outbound|81||more.example.com'));
+      const other = directory(plane, 'other');
+      use(plane, other);
+      await eventually('the other is served', () => served(plane, 'outbound|80||other.example.com'));
+      await eventually('it is gone', async () => !(await served(plane, 'outbound|81||more.example.com')));
+      expect((await plane.subscribe()).clusters).toContain(cartCluster);
+      expect(plane.departures()).toEqual([]);
+    });
+
+    it('takes nothing away before what comes in its place has been read', async () => {
+      const plane = await ControlPlane.serving();
+      use(plane, directory(plane, 'more'));
+      await eventually('it is served', () => served(plane, moreCluster));
+      const { stream } = await plane.subscribe();
+      stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
+      const [later, mistyped] = [join(plane.root, 'later'), 'fs://'];
+      use(plane, later);
+      await eventually('it is told that it is not there', () => plane.troubles().some((line) => line.includes(later)));
+      expect(await served(plane, moreCluster)).toBe(true);
+      writeFileSync(join(plane.root, 'mesh'), `rootNamespace: root\nconfigSources: [{address: "${mistyped}"}]\n`);
+      await eventually('it is told that it is none', () =>
+        plane.troubles().some((line) => /configSources: fs:\/\/ names no directory/.test(line)),
+      );
+      expect((await plane.get('/debug/mesh')).json()).toMatchObject({ rootNamespace: 'root' });
+      expect(await served(plane, moreCluster)).toBe(true);
+      use(plane, later);
+      directory(plane, 'later');
+      await eventually('it is served', () => served(plane, 'outbound|80||later.example.com'));
+      await eventually('what it replaces is gone', async () => !(await served(plane, moreCluster)));
+      const sizes = stream.responses.map(({ resources }) => resources.length);
+      expect(Math.min(...sizes)).toBeGreaterThanOrEqual(2);
+      expect(plane.departures()).toEqual([]);
+    });
   });
 
   it('reads the directories of the mesh configuration too', async () => {

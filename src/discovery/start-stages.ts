@@ -8,15 +8,11 @@ import { type Authenticator, clientCertificate } from './ads/authentication.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 
 /** What each stage does; what it throws is the reason for which the start fails. */
-export type StartStages = Readonly<Record<Exclude<PreparedStage, 'config-sources'>, () => void>> & {
-  /** Answers the addresses of the sources to read. */
-  readonly 'config-sources': () => string[];
-};
+export type StartStages = Readonly<Record<PreparedStage, () => void>>;
 
 export function prepareEffect(stages: StartStages) {
   return fromPromise<Preparation, { stage: PreparedStage }>(async ({ input: { stage } }) => {
     try {
-      if (stage === 'config-sources') return { sources: stages[stage]() };
       stages[stage]();
       return {};
     } catch (error) {

@@ -69,20 +69,6 @@ describe('config-controller', () => {
     expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
   });
 
-  it('follows other sources while it runs: nothing of those that went is left once those that came are read', async () => {
-    const world = await DiscoveryWorld.serving();
-    world.unread = [cluster];
-    world.order('config-controller', { type: 'configs.load', sources: [cluster] });
-    await world.settle();
-    expect(world.running()).not.toContain('config-source-1/watch');
-    expect(world.joins).toEqual([[files]]);
-    world.directory = readingOf([{ key: change.key, event: 'delete' }]);
-    await world.read(cluster);
-    expect(world.joins).toEqual([[files], [cluster]]);
-    expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
-    expect(world.state()).toBe(serving);
-  });
-
   it('ends the start when a source is not there, and only the start', async () => {
     const gone = { outcome: 'missing', problems: [] } as const;
     const world = new DiscoveryWorld({}, { directory: { ...gone, problems: [] } });
@@ -91,5 +77,119 @@ describe('config-controller', () => {
     const running = await DiscoveryWorld.serving();
     await running.changeDirectory({ ...gone, problems: [] });
     expect(running.state()).toBe(serving);
+  });
+});
+
+describe('sources that come and go with the mesh configuration', () => {
+  const [other, more] = ['fs://other', 'fs://more'];
+  const inForce = (world: DiscoveryWorld): string[] | undefined => world.joins.at(-1);
+  const moved = (world: DiscoveryWorld, source: number): void =>
+    world.from(`config-source-${source}/watch`, { type: 'source.moved', place: 'x' });
+
+  it('count when they have been read, and those that went until then', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.unread = [cluster];
+    await world.changeSources([cluster]);
+    expect(inForce(world)).toEqual([files]);
+    expect(world.running()).toContain('config-source-1/watch');
+    world.directory = readingOf([{ key: change.key, event: 'delete' }]);
+    await world.read(cluster);
+    expect(inForce(world)).toEqual([cluster]);
+    expect(world.running()).not.toContain('config-source-1/watch');
+    expect(world.events('push.request').at(-1)).toMatchObject({ configs: [change.key] });
+    expect(world.state()).toBe(serving);
+  });
+
+  it('do not hold up the others while they cannot be read: not a new one, not one that is to go', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.unread = [cluster];
+    await world.changeSources([cluster, other]);
+    expect(inForce(world)).toEqual([other, files]);
+    expect(world.events('sources.awaited')).toMatchObject([{ sources: [cluster, other] }]);
+    const before = world.joins.length;
+    moved(world, 1);
+    await world.pass(20);
+    expect(world.joins.slice(before)).toEqual([[other, files]]);
+    await world.pass(3_600_000);
+    expect(inForce(world)).toEqual([other, files]);
+  });
+
+  it('are awaited when nothing is there, which is told, and count as soon as it is', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.missing = [other];
+    await world.changeSources([other]);
+    expect(inForce(world)).toEqual([files]);
+    world.missing = [];
+    moved(world, 2);
+    await world.pass(20);
+    expect(inForce(world)).toEqual([other]);
+  });
+
+  it('may come back before they are gone, and go before they came', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.unread = [cluster];
+    await world.changeSources([cluster]);
+    await world.changeSources([files]);
+    expect(inForce(world)).toEqual([files]);
+    expect(world.known.at(-1)).toEqual([files]);
+    expect(world.running()).toContain('config-source-1/watch');
+    expect(world.running()).not.toContain('config-source-2/watch');
+    await world.read(cluster);
+    expect(inForce(world)).toEqual([files]);
+  });
+
+  it('count in their new order at once, when they only change places', async () => {
+    const world = new DiscoveryWorld({}, { sources: [files, other] });
+    await world.settle();
+    await world.changeSources([other, files, more]);
+    expect(inForce(world)).toEqual([other, files, more]);
+    await world.changeSources([more]);
+    expect(inForce(world)).toEqual([more]);
+    expect(world.running().filter((name) => name.endsWith('/watch'))).toEqual(['config-source-3/watch']);
+  });
+
+  it('stay when an address is none, and when a file that was emptied names none', async () => {
+    const world = await DiscoveryWorld.serving();
+    await world.changeSources('fs:// names no directory');
+    expect(world.events('config.rejected').at(-1)).toMatchObject({
+      problems: [{ message: 'fs:// names no directory' }],
+    });
+    await world.changeSources([]);
+    expect(world.events('config.rejected')).toHaveLength(2);
+    expect([inForce(world), world.running().includes('config-source-1/watch')]).toEqual([[files], true]);
+  });
+
+  it('come to a control plane that had none, and what they have is pushed', async () => {
+    const world = new DiscoveryWorld({}, { sources: [] });
+    await world.settle();
+    expect(world.state()).toBe(serving);
+    world.directory = readingOf([change]);
+    await world.changeSources([files]);
+    expect(inForce(world)).toEqual([files]);
+    expect(world.events('push.request').at(-1)).toMatchObject({ configs: [change.key] });
+  });
+
+  it('may be corrected while the start still waits for one that never comes', async () => {
+    const world = await withSlowCluster();
+    await world.changeSources([files]);
+    expect(world.state()).toBe(serving);
+    expect(world.joins).toEqual([[files]]);
+  });
+
+  it('are put together again when that failed before', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.joined = new Error('a bug of a translation');
+    await world.changeDirectory(readingOf([change]));
+    world.joined = undefined;
+    await world.changeSources([files, other]);
+    expect(inForce(world)).toEqual([files, other]);
+  });
+
+  it('are asked for with the mesh configuration, and not with the networks', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.settings.networks = { outcome: 'valid', version: 'others' };
+    world.from('mesh-networks/files', { type: 'files.changed', path: 'meshNetworks' });
+    await world.pass(100);
+    expect(world.events('sources.list')).toHaveLength(1);
   });
 });

@@ -21,6 +21,7 @@ import type {
   ListedRegistry,
   PreparedStage,
   SettingsName,
+  SourcesList,
   StopSignal,
 } from '../../machines/discovery/protocol.ts';
 import { type PublishedContext, pushMachine } from '../../machines/discovery/push.machine.ts';
@@ -105,8 +106,11 @@ export class DiscoveryWorld {
   joined: ConfigReading | Error | undefined;
   /** Addresses of sources that are not read before the test says so, with {@link read}. */
   unread: string[] = [];
-  /** Which sources were put together, each time. */
+  /** Addresses of sources where nothing is. */
+  missing: string[] = [];
+  /** Which sources were put together, each time; and which there are. */
   readonly joins: string[][] = [];
+  readonly known: string[][] = [];
   /** `Provider/cluster`; with `@revision` where that is not the first. */
   registries: readonly string[] = ['External/c1'];
   /** Which registries there are is not known at the start. */
@@ -134,14 +138,15 @@ export class DiscoveryWorld {
   /** Stages of the start that were prepared, and those that fail with their reason. An error: the effect has a bug. */
   readonly prepared: PreparedStage[] = [];
   unprepared: Partial<Record<PreparedStage, string | Error>> = {};
-  /** Those of configuration. */
-  sources = ['fs://config'];
+  /** Those of configuration. A text: why there can be none. */
+  sources: string[] | string = ['fs://config'];
   readonly adopted: string[] = [];
   readonly orders: AnyEventObject[] = [];
   failed: unknown;
   readonly discovery: Actor<typeof discoveryMachine>;
   readonly #sends = new Map<string, Send>();
   readonly #held = new Map<string, () => void>();
+  #meshes = 0;
 
   constructor(settings: Partial<DiscoverySettings> = {}, script: Partial<DiscoveryWorld> = {}) {
     Object.assign(this, script);
@@ -211,6 +216,14 @@ export class DiscoveryWorld {
     this.from('service-registry/registries', { type: 'registries.listed', registries: registries.map(listed) });
   }
 
+  /** The mesh configuration is another, and names these sources. A text: why there can be none. */
+  async changeSources(sources: string[] | string): Promise<void> {
+    this.sources = sources;
+    this.settings.mesh = { outcome: 'valid', version: `mesh-${++this.#meshes}` };
+    this.from('mesh-config/files', { type: 'files.changed', path: 'mesh' });
+    await this.pass(100);
+  }
+
   signal(signal: StopSignal = 'SIGTERM'): void {
     this.from('discovery/signals', { type: 'signal.received', signal });
   }
@@ -267,8 +280,10 @@ export class DiscoveryWorld {
             ),
           },
         }),
-        joinSources: fromPromise<ConfigReading, { sources: string[] }>(async ({ input }) => {
+        listSources: this.#sources(),
+        joinSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(async ({ input }) => {
           this.joins.push(input.sources);
+          this.known.push(input.known);
           return orThrow(this.joined ?? this.directory);
         }),
       },
@@ -314,7 +329,7 @@ export class DiscoveryWorld {
           this.prepared.push(stage);
           const outcome = this.unprepared[stage];
           if (outcome !== undefined) return { failure: orThrow(outcome) };
-          return stage === 'config-sources' ? { sources: this.sources } : {};
+          return {};
         }),
         http: this.#server<HttpOrder>('http', 'http.open', () => this.http, { 'http.close': 'http.closed' }),
         adsServer: this.#server<AdsOrder>('ads-server', 'ads.listen', () => this.ads, { 'ads.drain': 'ads.drained' }),
@@ -336,6 +351,7 @@ export class DiscoveryWorld {
 
   async #readSource(source: string): Promise<SourceSummary> {
     if (this.unread.includes(source)) await new Promise<void>((resolve) => this.#held.set(source, resolve));
+    if (this.missing.includes(source)) return { outcome: 'missing', reason: `${source}: no such directory` };
     const reading = orThrow(this.directory);
     return reading.outcome === 'read'
       ? { outcome: 'read', objects: reading.objects, problems: reading.problemCount, changed: true }
@@ -343,6 +359,18 @@ export class DiscoveryWorld {
           outcome: 'missing',
           reason: reading.problems.map(({ place, message }) => `${whereabouts(place)}: ${message}`).join('; '),
         };
+  }
+
+  #sources() {
+    return fromCallback<SourcesList, undefined>(({ sendBack, receive }) => {
+      receive(() =>
+        sendBack(
+          typeof this.sources === 'string'
+            ? { type: 'sources.refused', reason: this.sources }
+            : { type: 'sources.listed', sources: this.sources },
+        ),
+      );
+    });
   }
 
   #registries() {

@@ -55,5 +55,5 @@ export function configSources(
 }
 
 function badSource(address: string, what: string): ChartpilotError {
-  return new ChartpilotError('CONFIG_INVALID', `configSources of the mesh configuration: ${address} ${what}`);
+  return new ChartpilotError('CONFIG_INVALID', `configSources: ${address} ${what}`);
 }

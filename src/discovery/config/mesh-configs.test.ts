@@ -174,3 +174,45 @@ describe('Ingresses', () => {
     expect(new ConfigSnapshot([...configs.snapshot.byKey.values()]).version).toBe(configs.snapshot.version);
   });
 });
+
+describe('sources that are not counted yet', () => {
+  const [one, two] = ['one', 'two'] as const;
+  const at = (name: string): string => `fs://${join(root, name)}`;
+
+  it('are read without being in force, and are in force with the next list that names them', async () => {
+    write('one/a.yaml', entry('10.0.0.1'));
+    write('two/a.yaml', entry('10.0.0.2'));
+    await configs.readSource(at(one), []);
+    await configs.readSource(at(two), []);
+    configs.join([at(one)], [at(one), at(two)]);
+    expect(address()).toEqual({ address: '10.0.0.1' });
+    expect(configs.join([at(two)], [at(two)])).toMatchObject({ changes: [{ event: 'update' }] });
+    expect(address()).toEqual({ address: '10.0.0.2' });
+  });
+
+  it('are read anew when they were forgotten meanwhile: also one that is empty says so', async () => {
+    write('one/a.yaml', entry('10.0.0.1'));
+    await configs.readSource(at(one), []);
+    await configs.readSource(at(two), []);
+    configs.join([at(one)]);
+    expect(await configs.readSource(at(two), [])).toMatchObject({ outcome: 'read', changed: true });
+  });
+
+  it('take nothing away while nothing is there, and what is wrong is told', async () => {
+    write('one/a.yaml', entry('10.0.0.1'));
+    await configs.readSource(at(one), []);
+    configs.join([at(one)]);
+    expect(await configs.readSource(at('none'), [])).toMatchObject({ outcome: 'missing' });
+    expect(configs.join([at(one)], [at(one), at('none')]).problems).toHaveLength(1);
+    expect(address()).toEqual({ address: '10.0.0.1' });
+  });
+
+  it('do not keep the first that is there from being in force', async () => {
+    configs.join([]);
+    await configs.readSource(at('none'), []);
+    write('one/a.yaml', entry('10.0.0.1'));
+    await configs.readSource(at(one), []);
+    configs.join([at(one)], [at('none'), at(one)]);
+    expect(address()).toEqual({ address: '10.0.0.1' });
+  });
+});

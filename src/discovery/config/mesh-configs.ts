@@ -47,9 +47,9 @@ export class MeshConfigs {
   /** Those that were put together, in the order in which they count. */
   #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
   /** What was read since all were put together. */
-  #readings: SourceReading[] = [];
-  /** Addresses of sources that were read once. */
-  readonly #read = new Set<string>();
+  #readings: (readonly [address: string, reading: SourceReading])[] = [];
+  /** Sources that were read once. */
+  readonly #read = new WeakSet<ConfigSource>();
   /** Of all sources. */
   #written = ConfigSnapshot.empty;
   /** With what is made of others. */
@@ -108,13 +108,13 @@ export class MeshConfigs {
   async #readSource(address: string, places: readonly string[]): Promise<SourceSummary> {
     const source = this.#open(address);
     const reading = await source.read(places);
-    this.#readings.push(reading);
+    this.#readings.push([address, reading]);
     if (reading.outcome === 'missing')
       return { outcome: 'missing', reason: reading.problems.map(problemLine).join('; ') };
     for (const key of reading.touched) this.#touched.add(key);
     const { touched, problems, recovered } = reading;
-    const isFirst = !this.#read.has(address);
-    this.#read.add(address);
+    const isFirst = !this.#read.has(source);
+    this.#read.add(source);
     const changed = isFirst || touched.size + problems.length + recovered.length > 0;
     return { outcome: 'read', objects: source.snapshot.byKey.size, problems: source.problemCount, changed };
   }
@@ -139,19 +139,22 @@ export class MeshConfigs {
    * Brings the snapshot up to what these sources have read, and no others.
    *
    * @param addresses the first that has an object wins
+   * @param known those, and others that are read and do not count yet: of any other nothing is left
    */
-  join(addresses: readonly string[]): ConfigReading {
-    this.#use(addresses);
+  join(addresses: readonly string[], known = addresses): ConfigReading {
+    this.#use(addresses, known);
     const before = this.snapshot;
     const told = this.#gatewayApi.problems;
-    const all = this.#readings;
+    const all = this.#readings.map(([, reading]) => reading);
+    const lacks = this.#readings.some(([address, { outcome }]) => outcome === 'missing' && addresses.includes(address));
     this.#readings = [];
     const readings = all.filter((reading) => reading.outcome === 'read');
     const missing = all.filter((reading) => reading.outcome === 'missing');
     const problems = [...missing, ...readings].flatMap((reading) => reading.problems);
     // What is in force stays in force; at the start nobody knows what to serve.
     const isNothing = readings.length === 0 && this.#touched.size === 0;
-    if (missing.length > 0 && (isNothing || before === ConfigSnapshot.empty)) return { outcome: 'missing', problems };
+    const hasNothing = isNothing ? missing.length > 0 : lacks && before === ConfigSnapshot.empty;
+    if (hasNothing) return { outcome: 'missing', problems };
     const touched = this.#merge();
     const changes = this.#snapshot.changesSince(before, touched);
     for (const listener of this.#listeners) listener(changes);
@@ -192,15 +195,11 @@ export class MeshConfigs {
     return source;
   }
 
-  /** Of others nothing is left. */
-  #use(addresses: readonly string[]): void {
+  #use(addresses: readonly string[], known: readonly string[]): void {
+    for (const address of this.#opened.keys()) if (!known.includes(address)) this.#opened.delete(address);
     const before = this.#sources;
     if (before.map(([address]) => address).join('\n') === addresses.join('\n')) return;
     this.#sources = addresses.map((address) => [address, this.#open(address)]);
-    for (const address of [...this.#opened.keys()].filter((one) => !addresses.includes(one))) {
-      this.#opened.delete(address);
-      this.#read.delete(address);
-    }
     // Which of two counts may be another for any object.
     for (const [, { snapshot }] of before) for (const key of snapshot.byKey.keys()) this.#touched.add(key);
     if (before.length > 0) {

@@ -14,6 +14,9 @@ const logLines: Readonly<Record<string, Tell>> = {
   'settings.rejected': ({ problems }, log) => tellProblems(problems as ConfigProblem[], log),
   'config.rejected': ({ problems }, log) => tellProblems(problems as ConfigProblem[], log),
   'config.recovered': ({ places }, log) => log.info(`in order again: ${(places as string[]).join(', ')}`),
+  'sources.awaited': ({ sources }, log) => {
+    log.info(`what is in force stays until these have been read: ${namesOf(sources)}`);
+  },
   'configs.synced': ({ objects, version }, log) => log.info(`${objects} configuration objects`, { version }),
   'key-set.fetched': ({ source, version }, log) => log.info(`keys of ${source}`, { version }),
   'key-set.failed': ({ source, version, reason }, log) => {
@@ -70,8 +73,8 @@ function tellProblems(problems: readonly ConfigProblem[], log: Logger): void {
   }
 }
 
-function namesOf(registries: unknown): string {
-  return (registries as string[]).join(', ');
+function namesOf(names: unknown): string {
+  return (names as string[]).join(', ');
 }
 
 const longestList = 3;
