@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createAuthority } from '../../test/certs/authority.ts';
 import { replaceFiles } from '../../test/certs/certificate-directory.ts';
@@ -83,7 +84,7 @@ async function startAgent(
     live: (epoch) =>
       until(
         `epoch ${epoch} is live`,
-        async () => (await admin.state()).live && (await admin.restartEpoch()) === epoch,
+        async () => isDeepStrictEqual(await admin.serverInfo(), { epoch, state: 'LIVE' }),
         () => output,
       ),
     envoys: () => envoysOf(folder),

@@ -77,7 +77,7 @@ async function startAgent(given: {
     expect((await status.get('/healthz/ready')).status).toBe(200);
   };
   const isWell = async (): Promise<void> => {
-    const epoch = await admin.restartEpoch();
+    const { epoch } = await admin.serverInfo();
     child.kill('SIGHUP');
     await live(epoch + 1);
     child.kill('SIGTERM');

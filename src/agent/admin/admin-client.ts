@@ -16,6 +16,12 @@ export interface AdminState {
   readonly answered: boolean;
 }
 
+export interface ServerInfo {
+  readonly epoch: number;
+  /** As {@link AdminState.detail} of one that answers: `LIVE`, `INITIALIZING`, … */
+  readonly state: string;
+}
+
 export interface AdminClient {
   /** `127.0.0.1:15000`. */
   readonly address: string;
@@ -28,8 +34,8 @@ export interface AdminClient {
   state(limitMs?: number): Promise<AdminState>;
   /** Whether the operating system refuses connections there: nobody listens. Never rejects. */
   isClosed(limitMs: number): Promise<boolean>;
-  /** The epoch of the process that answers. Rejects when there is no answer that makes sense. */
-  restartEpoch(): Promise<number>;
+  /** What the process that answers says of itself, in one answer. Rejects when there is none that makes sense. */
+  serverInfo(): Promise<ServerInfo>;
 }
 
 const defaultLimitMs = 5_000;
@@ -91,12 +97,12 @@ export function createAdminClient(host: string, port: number): AdminClient {
         return error instanceof Error && connectionProblem(error.cause) === refused;
       }
     },
-    async restartEpoch() {
+    async serverInfo() {
       const { status, body } = await call('GET', '/server_info', defaultLimitMs);
       if (status !== 200) throw new Error(`the admin interface answers /server_info with ${status}`);
-      const info = JSON.parse(body) as { command_line_options?: { restart_epoch?: number } };
-      // Proto JSON may leave out a zero.
-      return info.command_line_options?.restart_epoch ?? 0;
+      const info = JSON.parse(body) as { state?: string; command_line_options?: { restart_epoch?: number } };
+      // Proto JSON may leave out a zero, which is what LIVE is.
+      return { epoch: info.command_line_options?.restart_epoch ?? 0, state: info.state ?? 'LIVE' };
     },
   };
 }

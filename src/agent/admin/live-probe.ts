@@ -97,14 +97,18 @@ interface Finding {
   readonly detail: string;
 }
 
-/** A 200 alone proves nothing: it may be the parent's, or a stranger's (spec/agent.md §2.6 F13). */
+/**
+ * A 200 alone proves nothing: it may be the parent's, or a stranger's (spec/agent.md §2.6 F13). Nor is it the child's word when
+ * the child answers the next question: the admin port may have come to it in between. Who it is and whether it is live
+ * has to be one answer, which is asked for only then: it is long.
+ */
 async function look(admin: AdminClient, { epoch }: EpochRun): Promise<Finding> {
   const state = await admin.state();
   if (!state.live) return state;
   try {
-    const answering = await admin.restartEpoch();
-    if (answering === epoch) return state;
-    return { live: false, answered: true, detail: `epoch ${answering} answers at ${admin.address}` };
+    const answering = await admin.serverInfo();
+    const detail = answering.epoch === epoch ? answering.state : `epoch ${answering.epoch} answers at ${admin.address}`;
+    return { live: detail === 'LIVE', answered: true, detail };
   } catch (error) {
     return { live: false, answered: false, detail: messageOf(error) };
   }
