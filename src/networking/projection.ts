@@ -5,12 +5,11 @@
 import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
 import { addressingKey } from '../model/proxy/service-addresses.ts';
 import type { PushContext } from '../model/push-context/push-context.ts';
-import type { ResolvedVirtualService } from '../model/push-context/resolved-rules.ts';
 import type { SidecarScope } from '../model/push-context/sidecar-scope.ts';
 import { labelsText } from './inputs/input-text.ts';
 import { type PolicyList, policyText } from './inputs/policies.ts';
 import { countsAttempts } from './routes/attempt-count.ts';
-import { shapeTextFor } from './routes/virtual-service-inputs.ts';
+import { labelsThatCount } from './routes/virtual-service-inputs.ts';
 
 /** Undefined for a shape whose list is its own. */
 export type Projection = (shape: ProxyShape, push: PushContext) => string | undefined;
@@ -27,14 +26,15 @@ export const endpointProjection: Projection = (shape, push) => {
 export const routeProjection: Projection = (shape, push) => {
   if (shape.type === 'router') return undefined;
   const scope = push.sidecarScopeFor(shape);
-  const looksAtLabels = scope.egressListeners.some(({ virtualServices }) => matchesSources(virtualServices, shape));
-  const labels = looksAtLabels ? labelsText(shape.labels) : '';
+  const labels = scope.egressListeners
+    .map((listener) => labelsThatCount(listener.virtualServices, shape))
+    .find(Boolean);
   const filters = `${policyProjection(shape, push, 'envoyFilters')}~${JSON.stringify(shape.askedMetadata)}`;
   return [
     reachText(shape, push, scope),
     shape.dnsDomain,
     addressingKey(shape),
-    labels,
+    labels ?? '',
     filters,
     String(countsAttempts(shape, push)),
   ].join('~');
@@ -51,15 +51,4 @@ export function policyProjection(shape: ProxyShape, push: PushContext, ...lists:
 function reachText({ configNamespace, labels }: ProxyShape, push: PushContext, { sidecar }: SidecarScope): string {
   const rules = push.destinationRulesSelecting(configNamespace, labels);
   return `${configNamespace}~${rules}~${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
-}
-
-const listsThatMatch = new WeakMap<readonly ResolvedVirtualService[], boolean>();
-
-function matchesSources(services: readonly ResolvedVirtualService[], shape: ProxyShape): boolean {
-  let known = listsThatMatch.get(services);
-  if (known === undefined) {
-    known = services.some((service) => shapeTextFor(service, shape) !== '');
-    listsThatMatch.set(services, known);
-  }
-  return known;
 }

@@ -58,10 +58,10 @@ export class ResourceMemory implements Memory {
     type: RememberedType,
     key: string,
     inputs: readonly unknown[],
-    make: () => T,
+    make: (before: T | undefined) => T,
   ): T {
     const { maxEntries, notKept } = this.#options;
-    if (maxEntries === 0 || notKept?.has(type)) return make();
+    if (maxEntries === 0 || notKept?.has(type)) return make(undefined);
     const id = `${type} ${key}`;
     const known = this.#entries.get(id);
     if (known !== undefined && sameInputs(known.inputs, inputs)) {
@@ -70,7 +70,7 @@ export class ResourceMemory implements Memory {
       return known.value as T;
     }
     this.counts.misses++;
-    const value = make();
+    const value = make(known?.value as T | undefined);
     if (known !== undefined) this.#remove(id, known);
     this.#add(id, { inputs, value, dependsOn: value.dependsOn.map(configKeyText), used: false });
     return value;

@@ -22,6 +22,7 @@ import { disables, type PeerModes, peerModes } from './mutual-tls-mode.ts';
 import { envoyFilterIndex, PolicyIndex } from './policy-index.ts';
 import type { PushContext } from './push-context.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
+import type { RuleRevision } from './rule-revision.ts';
 import { SidecarIndex, SidecarScopes } from './sidecar-index.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
 import { VirtualServiceIndex } from './virtual-service-index.ts';
@@ -226,6 +227,10 @@ class IndexedPushContext implements PushContext {
 
   destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string {
     return this.destinationRules.selecting(clientNamespace, labels);
+  }
+
+  get destinationRuleRevision(): RuleRevision {
+    return this.destinationRules.revision;
   }
 
   hostOfRule(key: ConfigKey): string | undefined {

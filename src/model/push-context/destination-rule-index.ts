@@ -10,6 +10,7 @@ import { isSelected } from '../services/label-match.ts';
 import type { Service } from '../services/service.ts';
 import { exportSet, isExportedTo, isPublic } from '../services/visibility.ts';
 import type { MergedDestinationRule } from './resolved-rules.ts';
+import { RuleRevision } from './rule-revision.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -40,6 +41,7 @@ export class DestinationRuleIndex {
   private readonly selective: Rules;
   /** Objects as they were in the index before, whose short host means something else now. */
   readonly renamed: readonly ConfigKey[];
+  readonly revision: RuleRevision;
 
   /**
    * @param configs oldest first
@@ -62,6 +64,8 @@ export class DestinationRuleIndex {
     }));
     for (const [index, source] of diff.added.entries()) bySource.set(source, added[index]!);
     this.bySource = bySource;
+    const hosts = [...removed, ...added].map(({ config }) => config.spec.host);
+    this.revision = (previous?.revision ?? RuleRevision.first()).next(hosts);
     const of = (rules: Iterable<Exported>, chosen: boolean): Exported[] =>
       [...rules].filter(({ config }) => (config.spec.workloadSelector !== undefined) === chosen);
     this.general = changedRules(previous?.general, of(removed, false), of(added, false), about);

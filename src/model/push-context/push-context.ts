@@ -15,6 +15,7 @@ import type { CredentialIndex } from './credential-index.ts';
 import type { GatewaySubject } from './gateway-index.ts';
 import type { PeerModes } from './mutual-tls-mode.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
+import type { RuleRevision } from './rule-revision.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
 import type { WorkloadPolicies, WorkloadSubject } from './workload-policies.ts';
 
@@ -64,6 +65,8 @@ export interface PushContext {
   ): MergedDestinationRule | undefined;
   /** Names of the namespace's rules that hold for chosen workloads, and choose these: what tells workloads apart by rules. */
   destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string;
+  /** Says of which hosts the rules are others than in another context; the same while all rules are. */
+  readonly destinationRuleRevision: RuleRevision;
   /** The host that a DestinationRule object is about, in full; undefined when there is no such object. */
   hostOfRule(key: ConfigKey): string | undefined;
   /** Whether the order of any service's endpoints depends on the labels of the client's workload. */

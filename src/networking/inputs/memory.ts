@@ -10,14 +10,16 @@ export interface Memory {
    * @param key tells apart what is wanted at the same time: names of the thing, what of a shape it depends on.
    * @param inputs everything else that it is made from, compared by identity. So nothing that is out of date is ever
    *   given out, whichever context asks.
+   * @param make is given what there was under the key before, made from other inputs, if it is known: a starting point, of
+   *   which nothing may be taken that the inputs do not say.
    */
   recall<T extends { readonly dependsOn: readonly ConfigKey[] }>(
     type: RememberedType,
     key: string,
     inputs: readonly unknown[],
-    make: () => T,
+    make: (before: T | undefined) => T,
   ): T;
 }
 
 /** For one who asks once. */
-export const noMemory: Memory = { recall: (_type, _key, _inputs, make) => make() };
+export const noMemory: Memory = { recall: (_type, _key, _inputs, make) => make(undefined) };

@@ -3,11 +3,17 @@ import { type DescMessage, fromBinary, type Message } from '@bufbuild/protobuf';
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import { wireForm } from './wire-form.ts';
 
+/** A message within a larger one, and its bytes as they go into that, one after the other. */
+export interface Part {
+  readonly message: Message;
+  readonly chunks: readonly Uint8Array[];
+}
+
 /**
  * A message until its bytes are asked for, its bytes from then on: what is sent to thousands is kept in the form in
  * which it is sent, and in no other.
  */
-export class Encodable {
+export class Encodable implements Part {
   readonly schema: DescMessage;
   #message: Message | undefined;
   #bytes: Uint8Array | undefined;
@@ -33,6 +39,10 @@ export class Encodable {
     return this.#bytes;
   }
 
+  get chunks(): readonly Uint8Array[] {
+    return [this.bytes];
+  }
+
   /** Whoever copied the bytes into something larger says where they are now: they are kept once. */
   moveTo(bytes: Uint8Array): void {
     this.#bytes = bytes;
@@ -44,15 +54,23 @@ export class Encodable {
   }
 }
 
+/** What something was made from; a function where it takes a while to say and hardly anybody asks. */
+export type DependsOn = readonly ConfigKey[] | (() => readonly ConfigKey[]);
+
 export class Resource extends Encodable {
   readonly name: string;
-  /** The objects that it was made from: a change of none of them leaves it as it is. */
-  readonly dependsOn: readonly ConfigKey[];
+  #dependsOn: DependsOn;
 
-  constructor(name: string, schema: DescMessage, message: Message, dependsOn: readonly ConfigKey[] = []) {
+  constructor(name: string, schema: DescMessage, message: Message, dependsOn: DependsOn = []) {
     super(schema, message);
     this.name = name;
-    this.dependsOn = withoutRepetitions(dependsOn);
+    this.#dependsOn = typeof dependsOn === 'function' ? dependsOn : withoutRepetitions(dependsOn);
+  }
+
+  /** The objects that it was made from: a change of none of them leaves it as it is. */
+  get dependsOn(): readonly ConfigKey[] {
+    if (typeof this.#dependsOn === 'function') this.#dependsOn = withoutRepetitions(this.#dependsOn());
+    return this.#dependsOn;
   }
 }
 
@@ -72,13 +90,13 @@ export function namedResource(
 export class ResourceOfParts extends Resource {
   /** The repeated field that the parts are in. */
   readonly fieldNumber: number;
-  readonly parts: readonly Encodable[];
+  readonly parts: readonly Part[];
 
   /** @param message all but the parts. */
   constructor(
-    whole: { name: string; schema: DescMessage; message: Message; dependsOn: readonly ConfigKey[] },
+    whole: { name: string; schema: DescMessage; message: Message; dependsOn: DependsOn },
     fieldNumber: number,
-    parts: readonly Encodable[],
+    parts: readonly Part[],
   ) {
     super(whole.name, whole.schema, whole.message, whole.dependsOn);
     this.fieldNumber = fieldNumber;
@@ -97,9 +115,16 @@ export class ResourceOfParts extends Resource {
   /** Fields may come in any order; here the parts come last. */
   protected override encode(message: Message): Uint8Array {
     const chunks: Uint8Array[] = [wireForm(this.schema, message)];
-    for (const { bytes } of this.parts) chunks.push(lengthDelimited(this.fieldNumber, bytes.length), bytes);
+    for (const part of this.parts) {
+      const pieces = part.chunks;
+      chunks.push(lengthDelimited(this.fieldNumber, totalLength(pieces)), ...pieces);
+    }
     return Buffer.concat(chunks);
   }
+}
+
+function totalLength(pieces: readonly Uint8Array[]): number {
+  return pieces.reduce((sum, { length }) => sum + length, 0);
 }
 
 /** Tag and length of a field that holds a message. */

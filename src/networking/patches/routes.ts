@@ -7,7 +7,7 @@ import { configKeyOf } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { mergeGateways } from '../gateway/merge.ts';
-import { Encodable, Resource, ResourceOfParts } from '../messages/resource.ts';
+import { Encodable, type Part, Resource, ResourceOfParts } from '../messages/resource.ts';
 import { listsOf } from './in-turn.ts';
 import { kept } from './kept.ts';
 import { KeyedPatches, keyOfFirst } from './keyed-patches.ts';
@@ -63,7 +63,7 @@ function* keysOf({ name, portNames = none, gateways = none, hosts }: RouteFacts)
 }
 
 function patchedResource(resource: Resource, met: readonly HeldPatch[], patches: PatchSet): Resource {
-  const dependsOn = [...resource.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
+  const dependsOn = () => [...resource.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
   const { name, schema } = resource;
   const isOfParts = resource instanceof ResourceOfParts;
   const message = resource.message as RouteConfiguration;
@@ -73,7 +73,7 @@ function patchedResource(resource: Resource, met: readonly HeldPatch[], patches:
   }
   // Parts that nothing touches stay what they are, and those that are patched are patched once for all who have them.
   const partOf = new Map(resource.parts.map((part, index) => [message.virtualHosts[index]!, part]));
-  const ofPatched = new Map<VirtualHost, Encodable>();
+  const ofPatched = new Map<VirtualHost, Part>();
   const changed = patchedConfiguration(message, met, (host, held) => {
     const part = partOf.get(host);
     if (part === undefined) return patchedHost(host, held);

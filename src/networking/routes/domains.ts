@@ -44,15 +44,34 @@ function hostForms(hostname: string, absoluteNames: boolean): string[] {
  * client of the namespace `shop`; without the bare name for clients of others.
  */
 export function shortNames(hostname: string, proxyDomain: string): readonly string[] {
-  if (isWildcard(hostname)) return [];
-  const host = hostname.split('.');
-  const domain = proxyDomain.split('.');
-  let shared = 0;
-  while (shared < Math.min(host.length - 1, domain.length) && host.at(-1 - shared) === domain.at(-1 - shared)) shared++;
+  const shared = sharedLabels(hostname, proxyDomain);
   if (shared === 0) return [];
+  const host = hostname.split('.');
   const unique = host.slice(0, host.length - shared);
   const names = [unique.join('.'), host.slice(0, unique.length + 1).join('.')];
   // A Kubernetes name of the client's own namespace: `svc` stands one label further.
   if (host[unique.length + 1] === 'svc') names.push(host.slice(0, unique.length + 2).join('.'));
   return names;
+}
+
+/**
+ * How many labels at their end a name and a client's search domain have in common: all that the client's short names for it
+ * depend on. 0 for a wildcard, which has none.
+ */
+export function sharedLabels(hostname: string, proxyDomain: string): number {
+  if (isWildcard(hostname)) return 0;
+  let shared = 0;
+  // One label of the name is left: a search domain completes something.
+  let [inName, inDomain] = [hostname.length, proxyDomain.length];
+  while (inName > 0 && inDomain > 0) {
+    const [dotInName, dotInDomain] = [
+      hostname.lastIndexOf('.', inName - 1),
+      proxyDomain.lastIndexOf('.', inDomain - 1),
+    ];
+    if (dotInName < 0 || inName - dotInName !== inDomain - dotInDomain) return shared;
+    if (hostname.slice(dotInName + 1, inName) !== proxyDomain.slice(dotInDomain + 1, inDomain)) return shared;
+    shared++;
+    [inName, inDomain] = [dotInName, dotInDomain];
+  }
+  return shared;
 }

@@ -1,21 +1,25 @@
 /** Route configurations of a sidecar's outbound listeners (spec/discovery.md §8.5). */
-import { VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { type ConfigKey, compareText, configKeyOf } from '../../model/config/config.ts';
+import { sameItems } from '../../model/collections/same-items.ts';
+import { WeakValues } from '../../model/collections/weak-values.ts';
+import { type ConfigKey, configKeyOf } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { addressingKey } from '../../model/proxy/service-addresses.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import { type Memory, noMemory } from '../inputs/memory.ts';
-import { sidecarOrigin, withOrigins } from '../inputs/message-origin.ts';
+import { sidecarOrigin } from '../inputs/message-origin.ts';
 import { isUnixSocket, unixSocketPath } from '../messages/address.ts';
-import { Encodable, type Resource, ResourceOfParts } from '../messages/resource.ts';
+import { type Resource, ResourceOfParts } from '../messages/resource.ts';
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
+import { reachOf } from '../traffic/reach.ts';
 import { httpProxyRoute } from '../traffic/resource-names.ts';
 import { routeConfiguration } from './configuration.ts';
 import { fallbackHost } from './fallback.ts';
-import { type MadeVirtualHost, type RouteSelection, sidecarVirtualHosts } from './sidecar-virtual-hosts.ts';
-import { shapeTextFor } from './virtual-service-inputs.ts';
+import { type RoutePlan, routePlan } from './route-plan.ts';
+import type { RouteSelection } from './sidecar-virtual-hosts.ts';
+import { routesPart, VirtualHostPart } from './virtual-host-part.ts';
+import { labelsThatCount } from './virtual-service-inputs.ts';
 
 /** Number of `virtual_hosts` in a RouteConfiguration. */
 const virtualHostsField = 2;
@@ -24,50 +28,107 @@ const virtualHostsField = 2;
 export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource {
   const scope = push.sidecarScopeFor(shape);
   const selection = selectionOf(name, scope);
-  const hosts = selection === undefined ? [] : sidecarVirtualHosts({ selection, shape, push, scope, memory });
-  const made = selection?.host === undefined ? completed(hosts, selection, scope, memory) : hosts;
-  const allPorts = selection !== undefined && selection.port === undefined;
-  // The same virtual hosts make the same configuration, whoever it is for.
-  const client = `${shape.configNamespace} ${shape.dnsDomain} ${addressingKey(shape)}`;
-  const key = `${name} ${allPorts} ${client} ${labelsThatCount(selection, shape)}`;
-  const make = (): Resource => {
-    const dependsOn: ConfigKey[] = scope.sidecar ? [configKeyOf(scope.sidecar)] : [];
-    for (const host of made) dependsOn.push(...host.dependsOn);
-    const message = routeConfiguration(name, [], allPorts);
-    const whole = { name, schema: RouteConfigurationSchema, message, dependsOn };
-    return new ResourceOfParts(
-      whole,
-      virtualHostsField,
-      made.map(({ part }) => part),
-    );
-  };
   // A name under which there is no host is not remembered: there is no end of such names.
-  if (hosts.length === 0) return make();
-  return memory.recall('RDS', key, [scope.sidecar, ...made.map(({ part }) => part)], make);
+  if (selection === undefined) return configurationOf(name, noParts, [], scope, false);
+  const key = clientText(name, selection, shape, scope, push);
+  const plan = routePlan(key, { selection, shape, push, scope, memory, reach: reachOf(shape, push) });
+  const parts = selection.host === undefined ? withFallback(plan, scope, memory) : plan.parts;
+  const allPorts = selection.port === undefined;
+  const make = (): Resource => configurationOf(name, parts, [plan], scope, allPorts);
+  if (plan.parts.length === 0) return make();
+  const inputs = [scope.sidecar, parts];
+  return memory.recall('RDS', key, inputs, () => ({
+    resource: sharedConfiguration(`${name} ${allPorts}`, parts, make),
+    dependsOn: none,
+  })).resource;
 }
 
-/** Sorted, and with one that takes what no other does. */
-function completed(
-  hosts: readonly MadeVirtualHost[],
-  selection: RouteSelection | undefined,
-  scope: SidecarScope,
-  memory: Memory,
-): MadeVirtualHost[] {
-  const sorted = [...hosts].sort((a, b) => compareText(a.name, b.name));
-  if (selection === undefined || hosts.some((host) => host.domains.includes('*'))) return sorted;
+const none: readonly ConfigKey[] = [];
+const noParts: readonly VirtualHostPart[] = [];
+
+/** What of a client tells its configuration from that of others who ask for the same name. */
+function clientText(
+  name: string,
+  { egress, port }: RouteSelection,
+  shape: ProxyShape,
+  { sidecar }: SidecarScope,
+  push: PushContext,
+): string {
+  const { configNamespace, dnsDomain, labels } = shape;
+  const rules = push.destinationRulesSelecting(configNamespace, labels);
+  const own = sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`;
+  const client = `${configNamespace} ${dnsDomain} ${addressingKey(shape)} ${own} ${rules}`;
+  return `${name} ${port === undefined} ${client} ${labelsThatCount(egress.virtualServices, shape)}`;
+}
+
+function configurationOf(
+  name: string,
+  parts: readonly VirtualHostPart[],
+  plans: readonly RoutePlan[],
+  { sidecar }: SidecarScope,
+  allPorts: boolean,
+): Resource {
+  const dependsOn = (): readonly ConfigKey[] => [
+    ...(sidecar ? [configKeyOf(sidecar)] : []),
+    ...plans.flatMap((plan) => plan.routesDependOn()),
+  ];
+  const message = routeConfiguration(name, [], allPorts);
+  const whole = { name, schema: RouteConfigurationSchema, message, dependsOn };
+  return new ResourceOfParts(whole, virtualHostsField, parts);
+}
+
+const withFallbacks = new WeakMap<RoutePlan['parts'], Map<VirtualHostPart, readonly VirtualHostPart[]>>();
+
+/** With one that takes what no other does, unless one does. */
+function withFallback(plan: RoutePlan, scope: SidecarScope, memory: Memory): readonly VirtualHostPart[] {
+  const { parts, takesAll } = plan;
+  if (takesAll) return parts;
   const { mode } = scope.outboundTrafficPolicy;
   const cluster = requestFallbackCluster(scope.outboundTrafficPolicy, scope);
-  const fallback = memory.recall('RDS', `fallback ${mode} ${cluster}`, [], (): MadeVirtualHost => {
-    const host = withOrigins(fallbackHost(scope), sidecarOrigin(scope, 'outboundTrafficPolicy'));
-    return { name: host.name, domains: host.domains, part: new Encodable(VirtualHostSchema, host), dependsOn: [] };
+  const { part: fallback } = memory.recall('RDS', `fallback ${mode} ${cluster}`, [], () => {
+    const { name, domains, routes } = fallbackHost(scope);
+    const rest = routesPart(routes, sidecarOrigin(scope, 'outboundTrafficPolicy'));
+    return { part: new VirtualHostPart(name, domains, rest), dependsOn: none };
   });
-  return [...sorted, fallback];
+  const known = withFallbacks.get(parts) ?? new Map<VirtualHostPart, readonly VirtualHostPart[]>();
+  withFallbacks.set(parts, known);
+  const whole = known.get(fallback) ?? sameParts([...parts, fallback]);
+  if (known.size >= maxFallbacks) known.clear();
+  known.set(fallback, whole);
+  return whole;
 }
 
-/** Labels of the proxy, if any virtual service looks at them. */
-function labelsThatCount(selection: RouteSelection | undefined, shape: ProxyShape): string {
-  return selection?.egress.virtualServices.map((service) => shapeTextFor(service, shape)).find(Boolean) ?? '';
+/** Ways to treat what is not described: a few, and hosts of egress proxies. */
+const maxFallbacks = 16;
+
+const lists = new WeakValues<readonly VirtualHostPart[]>();
+
+/** Of equal lists there is one as long as somebody holds it, whichever namespaces they are for. */
+function sameParts(parts: readonly VirtualHostPart[]): readonly VirtualHostPart[] {
+  const key = `${parts.length} ${parts.reduce((hash, { number }) => (Math.imul(hash, 31) + number) | 0, 0)}`;
+  const known = lists.get(key);
+  if (known !== undefined && sameItems(known, parts)) return known;
+  lists.set(key, parts);
+  return parts;
 }
+
+const configurations = new WeakMap<readonly VirtualHostPart[], Map<string, Resource>>();
+
+/** The same virtual hosts make the same configuration, whoever it is for. */
+function sharedConfiguration(key: string, parts: readonly VirtualHostPart[], make: () => Resource): Resource {
+  const known = configurations.get(parts) ?? new Map<string, Resource>();
+  configurations.set(parts, known);
+  let resource = known.get(key);
+  if (resource === undefined) {
+    resource = make();
+    if (known.size >= maxNames) known.clear();
+    known.set(key, resource);
+  }
+  return resource;
+}
+
+/** Names of the same virtual hosts: clients say them. */
+const maxNames = 16;
 
 /** `80`, `http_proxy`, `/run/egress.sock`, `mongo.example.com:27017`. */
 function selectionOf(name: string, scope: SidecarScope): RouteSelection | undefined {

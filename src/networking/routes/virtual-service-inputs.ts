@@ -7,6 +7,7 @@ import { labelsText } from '../inputs/input-text.ts';
 interface Facts {
   readonly destinations: readonly string[];
   readonly matchesSources: boolean;
+  readonly matchesNamespaces: boolean;
 }
 
 const factsOf = new WeakMap<ResolvedVirtualService, Facts>();
@@ -21,6 +22,23 @@ export function shapeTextFor(service: ResolvedVirtualService | undefined, shape:
   return service !== undefined && facts(service).matchesSources ? labelsText(shape.labels) : '';
 }
 
+/** Equal for namespaces that the routes are equal for; almost always empty. */
+export function namespaceTextFor(service: ResolvedVirtualService | undefined, namespace: string): string {
+  return service !== undefined && facts(service).matchesNamespaces ? namespace : '';
+}
+
+const listsThatMatch = new WeakMap<readonly ResolvedVirtualService[], boolean>();
+
+/** Labels of the shape, if any of the virtual services looks at them. */
+export function labelsThatCount(services: readonly ResolvedVirtualService[], shape: ProxyShape): string {
+  let matches = listsThatMatch.get(services);
+  if (matches === undefined) {
+    matches = services.some((service) => facts(service).matchesSources);
+    listsThatMatch.set(services, matches);
+  }
+  return matches ? labelsText(shape.labels) : '';
+}
+
 function facts(service: ResolvedVirtualService): Facts {
   let known = factsOf.get(service);
   if (known === undefined) {
@@ -29,6 +47,7 @@ function facts(service: ResolvedVirtualService): Facts {
     known = {
       destinations: [...destinationHosts(spec)],
       matchesSources: matches.some(({ sourceLabels }) => Object.keys(sourceLabels ?? {}).length > 0),
+      matchesNamespaces: matches.some(({ sourceNamespace }) => sourceNamespace !== undefined),
     };
     factsOf.set(service, known);
   }

@@ -36,17 +36,21 @@ export function namedBy(hostname: string, reach: Reach): Named {
   return { chain, service: last, clustered: chain.find((one) => one === last || ownRuleOf(one, reach) !== undefined) };
 }
 
-const aliasesOfListener = new WeakMap<EgressListenerScope, ReadonlyMap<string, readonly Service[]>>();
+type AliasesByTarget = ReadonlyMap<string, readonly Service[]>;
+/** By the services of the listener, and those that names mean: contexts share both as long as they are the same. */
+const aliasesOfServices = new WeakMap<readonly Service[], WeakMap<readonly Service[], AliasesByTarget>>();
 
 /** Services of a listener that are another name for a service, by the host name of that. */
 export function aliasesOf(
-  egress: EgressListenerScope,
-  reach: Pick<Reach, 'serviceByHostname'>,
-): ReadonlyMap<string, readonly Service[]> {
-  let known = aliasesOfListener.get(egress);
+  { services }: Pick<EgressListenerScope, 'services'>,
+  reach: Pick<Reach, 'services' | 'serviceByHostname'>,
+): AliasesByTarget {
+  const ofServices = aliasesOfServices.get(services) ?? new WeakMap<readonly Service[], AliasesByTarget>();
+  aliasesOfServices.set(services, ofServices);
+  let known = ofServices.get(reach.services);
   if (known === undefined) {
-    known = aliasesByTarget(egress.services, (host) => reach.serviceByHostname(host));
-    aliasesOfListener.set(egress, known);
+    known = aliasesByTarget(services, (host) => reach.serviceByHostname(host));
+    ofServices.set(reach.services, known);
   }
   return known;
 }

@@ -1,0 +1,125 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import type { Config } from '../../model/config/config.ts';
+import { routeType } from '../../networking/index.ts';
+import type { MeshNode } from './mesh-resources.ts';
+
+const services = 60;
+const few = 5;
+const many = 30;
+
+/** A mesh whose services, rules and sidecars are spread over namespaces: a sidecar in each. */
+class Spread {
+  readonly world: GivenWorld;
+  readonly nodes: readonly MeshNode[];
+  readonly #namespaces: number;
+
+  constructor(namespaces: number) {
+    this.#namespaces = namespaces;
+    const all = Array.from({ length: services }, (_, index) => index);
+    this.world = new GivenWorld(all.flatMap((i) => [this.service(i), this.route(i, 1000), this.rule(i, 10)]));
+    this.nodes = Array.from({ length: namespaces }, (_, index) =>
+      this.world.connect(`10.9.0.${index}`, { namespace: `ns-${index}` }),
+    );
+  }
+
+  #namespaceOf(index: number): string {
+    return `ns-${index % this.#namespaces}`;
+  }
+
+  #hostOf(index: number): string {
+    return `svc-${index}.${this.#namespaceOf(index)}.svc.cluster.local`;
+  }
+
+  service(index: number, resolution = 'STATIC'): Config {
+    return givenObject('ServiceEntry', this.#namespaceOf(index), `s${index}`, {
+      hosts: [this.#hostOf(index)],
+      addresses: [`10.250.0.${index + 1}`],
+      ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+      location: 'MESH_INTERNAL',
+      resolution,
+      endpoints: [{ address: `10.1.0.${index + 1}` }],
+    });
+  }
+
+  route(index: number, timeoutMs: number): Config {
+    const route = [{ destination: { host: this.#hostOf(index) } }];
+    const spec = { hosts: [this.#hostOf(index)], http: [{ timeoutMs, route }] };
+    return givenObject('VirtualService', this.#namespaceOf(index), `v${index}`, spec);
+  }
+
+  rule(index: number, http2MaxRequests: number): Config {
+    const trafficPolicy = { connectionPool: { http: { http2MaxRequests } } };
+    return givenObject('DestinationRule', this.#namespaceOf(index), `d${index}`, {
+      host: this.#hostOf(index),
+      trafficPolicy,
+    });
+  }
+
+  /** What it costs that all sidecars take their routes, in things that are asked for, and in such as are made. */
+  costOf(change: Config | undefined) {
+    const { counts } = this.world.cache;
+    const before = { ...counts, encoded: this.world.encodings };
+    const told = change && this.world.put(change);
+    for (const node of this.nodes) {
+      if (told !== undefined) node.typesToPush(told, [routeType]);
+      node.get(routeType, ['8080']);
+    }
+    const made = counts.misses - before.misses;
+    const asked = counts.hits - before.hits + made;
+    return { asked, made, encoded: this.world.encodings - before.encoded };
+  }
+}
+
+describe('routes of sidecars in many namespaces', () => {
+  let small: Spread;
+  let large: Spread;
+  let atFirst: { readonly small: ReturnType<Spread['costOf']>; readonly large: ReturnType<Spread['costOf']> };
+
+  beforeAll(() => {
+    [small, large] = [new Spread(few), new Spread(many)];
+    atFirst = { small: small.costOf(undefined), large: large.costOf(undefined) };
+  });
+
+  it('are made once for all namespaces: each has its configuration, and what it is put together of is shared', () => {
+    const perNamespace = (atFirst.large.made - atFirst.small.made) / (many - few);
+    expect(perNamespace).toBeLessThanOrEqual(2);
+    expect(atFirst.large.encoded).toBe(many);
+    // A virtual host's routes, and two things a namespace.
+    expect(large.world.cache.size).toBeLessThanOrEqual(services + 2 * many + 1);
+  });
+
+  it.each([
+    ['virtual service', (mesh: Spread) => mesh.route(7, 2000)],
+    ['destination rule', (mesh: Spread) => mesh.rule(7, 20)],
+    ['service', (mesh: Spread) => mesh.service(7, 'DNS')],
+  ])('of a changed %s are made again in one place, and the others are not looked at', (_kind, change) => {
+    const [few_, many_] = [small.costOf(change(small)), large.costOf(change(large))];
+    // One virtual host, and for each namespace what it is put together in.
+    expect(many_.made).toBeLessThanOrEqual(1 + 2 * many);
+    expect((many_.asked - few_.asked) / (many - few)).toBeLessThanOrEqual(5);
+  });
+
+  it('are the bytes that somebody gets who asks for the first time', () => {
+    const fresh = new Spread(many);
+    for (const change of [large.route(3, 1), large.rule(3, 1), large.service(3, 'DNS')]) {
+      large.costOf(change);
+      fresh.world.put(change);
+    }
+    for (const change of [large.route(7, 2000), large.rule(7, 20), large.service(7, 'DNS')]) fresh.world.put(change);
+    const versions = (mesh: Spread) =>
+      mesh.nodes.map((_, index) => {
+        const node = mesh.world.connect(`10.8.0.${index}`, { namespace: `ns-${index}` });
+        return node.get(routeType, ['8080'])!.resources.get('8080')!.version;
+      });
+    expect(versions(large)).toEqual(versions(fresh));
+  });
+
+  it('are one configuration for namespaces of which nobody has a service', () => {
+    const bytes = ['x', 'y'].map((namespace) => {
+      const node = small.world.connect(`10.7.0.1`, { namespace });
+      return node.get(routeType, ['8080'])!.resources.get('8080');
+    });
+    expect(bytes[0]).toBe(bytes[1]);
+  });
+});

@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import { RuleRevision } from './rule-revision.ts';
+
+const hosts = (found: ReadonlySet<string> | undefined) => found && [...found].sort();
+
+describe('revisions of destination rules', () => {
+  it('know the hosts of all steps between two of them', () => {
+    const first = RuleRevision.first();
+    const second = first.next(['a', '*.b', 'a']);
+    const third = second.next(['c']);
+    expect(hosts(third.changedSince(third))).toEqual([]);
+    expect(hosts(third.changedSince(second))).toEqual(['c']);
+    expect(hosts(third.changedSince(first))).toEqual(['*.b', 'a', 'c']);
+  });
+
+  it('are the same when nothing changed', () => {
+    const first = RuleRevision.first();
+    expect(first.next([])).toBe(first);
+  });
+
+  it('know nothing of others, of what comes after them, and of what is long past', () => {
+    const first = RuleRevision.first();
+    const second = first.next(['a']);
+    expect(first.changedSince(second)).toBeUndefined();
+    expect(second.changedSince(RuleRevision.first())).toBeUndefined();
+    const steps = (count: number) => Array.from({ length: count }).reduce<RuleRevision>((r) => r.next(['x']), first);
+    expect(hosts(steps(64).changedSince(first))).toEqual(['x']);
+    expect(steps(65).changedSince(first)).toBeUndefined();
+  });
+
+  it('keep no long list of hosts', () => {
+    const first = RuleRevision.first();
+    const all = first.next(Array.from({ length: 1_000 }, (_, index) => `h${index}`));
+    expect(all.changedSince(first)).toBeUndefined();
+    expect(hosts(all.next(['x']).changedSince(all))).toEqual(['x']);
+  });
+});

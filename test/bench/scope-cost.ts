@@ -1,0 +1,177 @@
+/**
+ * What many namespaces cost, in this process and without a network: counted operations beside processor time.
+ *
+ *   node test/bench/scope-cost.ts routes 1000 50      services, namespaces; 500 sidecars take what they watch
+ *   node test/bench/scope-cost.ts scopes 5000 300     one rule changes, the scopes of all namespaces are asked for
+ */
+import { type Config, configKeyOf, configKeyText } from '../../src/model/config/config.ts';
+import { configSetOf } from '../../src/model/config/config-set.ts';
+import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
+import { buildPushContext } from '../../src/model/push-context/build-push-context.ts';
+import { buildServiceRegistry } from '../../src/model/services/service-registry.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../src/networking/index.ts';
+import { givenShape } from '../fixtures/given-mesh.ts';
+import { GivenWorld, givenObject } from '../fixtures/given-world.ts';
+
+const [what = 'routes', size = '1000', spaces = '50', sidecars = '500'] = process.argv.slice(2);
+const services = Number(size);
+const namespaces = Number(spaces);
+const space = (index: number): string => `ns-${index % namespaces}`;
+const host = (index: number): string => `svc-${index}.${space(index)}.svc.cluster.local`;
+
+const serviceEntry = (index: number, exportTo?: readonly string[]): Config =>
+  givenObject('ServiceEntry', space(index), `se-${index}`, {
+    hosts: [host(index)],
+    addresses: [`10.250.${index >> 8}.${index & 255}`],
+    ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    endpoints: Array.from({ length: 2 }, (_, at) => ({ address: `10.${1 + at}.${index >> 8}.${index & 255}` })),
+    ...(exportTo && { exportTo }),
+  });
+const virtualService = (index: number, timeoutMs = 1000): Config =>
+  givenObject('VirtualService', space(index), `vs-${index}`, {
+    hosts: [host(index)],
+    http: [{ timeoutMs, retries: { attempts: 2 }, route: [{ destination: { host: host(index) } }] }],
+  });
+const destinationRule = (index: number, http2MaxRequests = 10): Config =>
+  givenObject('DestinationRule', space(index), `dr-${index}`, {
+    host: host(index),
+    trafficPolicy: { connectionPool: { http: { http2MaxRequests } } },
+  });
+const sidecar = (index: number): Config =>
+  givenObject('Sidecar', `ns-${index}`, 'default', {
+    egress: [{ hosts: ['./*', 'istio-system/*'], captureMode: 'DEFAULT' }],
+  });
+
+const all = Array.from({ length: services }, (_, index) => index);
+
+function heapMb(): number {
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed / 1e6;
+}
+
+function measured<T>(name: string, work: () => T, more: (result: T) => string = () => ''): T {
+  const before = process.cpuUsage();
+  const result = work();
+  const { user, system } = process.cpuUsage(before);
+  console.log(`${name.padEnd(40)} ${String(Math.round((user + system) / 100) / 10).padStart(9)} ms  ${more(result)}`);
+  return result;
+}
+
+function routes(): void {
+  const objects = all.flatMap((index) => [serviceEntry(index), virtualService(index), destinationRule(index)]);
+  const world = measured('world', () => new GivenWorld(objects));
+  const nodes = Array.from({ length: Number(sidecars) }, (_, index) =>
+    world.connect(`10.9.${index >> 8}.${index & 255}`, { namespace: `ns-${index % namespaces}` }),
+  );
+  const names = all.map((index) => `outbound|8080||${host(index)}`);
+  const watched = [clusterType, endpointType, listenerType, routeType];
+  const wanted = (type: string) => (type === endpointType ? names : type === routeType ? ['8080'] : ('*' as const));
+  const counts = () => ({ ...world.cache.counts, encodings: world.encodings });
+  let last = counts();
+  const spent = () => {
+    const now = counts();
+    const text = `misses ${now.misses - last.misses} encoded ${now.encodings - last.encodings} evicted ${now.evictions - last.evictions} kept ${world.cache.size}`;
+    last = now;
+    return text;
+  };
+  console.log(`heap ${heapMb().toFixed(0)} MB`);
+  for (const type of watched) {
+    measured(`initial ${type.split('.').at(-1)}`, () => nodes.map((node) => node.get(type, wanted(type))), spent);
+  }
+  console.log(`heap ${heapMb().toFixed(0)} MB, rss ${(process.memoryUsage().rss / 1e6).toFixed(0)} MB`);
+  const push = (object: Config) => {
+    const change = world.put(object);
+    for (const node of nodes) for (const type of node.typesToPush(change, watched)) node.get(type, wanted(type));
+  };
+  for (const round of [1, 2, 3]) {
+    measured(`route ${round}`, () => push(virtualService(7, 1000 + round)), spent);
+  }
+  measured('rule', () => push(destinationRule(7, 20)), spent);
+  measured('service', () => push(serviceEntry(7, [...new Set(['*'])])), spent);
+  measured(
+    'endpoint',
+    () =>
+      push({
+        ...serviceEntry(8),
+        spec: { ...(serviceEntry(8).spec as object), endpoints: [{ address: '10.77.0.1' }] },
+        resourceVersion: 'x',
+      }),
+    spent,
+  );
+  console.log(`heap ${heapMb().toFixed(0)} MB, rss ${(process.memoryUsage().rss / 1e6).toFixed(0)} MB`);
+}
+
+function scopes(mesh: 'public' | 'private' | 'sidecars'): void {
+  const objects = new Map(
+    [
+      ...all.flatMap((index) => [
+        serviceEntry(index, mesh === 'private' && index === 3 ? ['.'] : undefined),
+        virtualService(index),
+        destinationRule(index),
+      ]),
+      ...(mesh === 'sidecars' ? Array.from({ length: namespaces }, (_, index) => sidecar(index)) : []),
+    ].map((object) => [configKeyText(configKeyOf(object)), object]),
+  );
+  const registry = buildServiceRegistry(configSetOf([...objects.values()]));
+  const contextOf = (before?: { context: ReturnType<typeof buildPushContext>; changed: Config[] }) =>
+    buildPushContext(
+      {
+        version: '1',
+        mesh: defaultMeshConfig,
+        domain: 'cluster.local',
+        configs: configSetOf([...objects.values()]),
+        ...registry,
+      },
+      before && { context: before.context, changed: before.changed.map(configKeyOf) },
+    );
+  let context = contextOf();
+  const shapes = Array.from({ length: namespaces }, (_, index) => givenShape({ namespace: `ns-${index}` }, context));
+  let seen = 0;
+  const ask = (now: typeof context, before: typeof context | undefined, change: Config | undefined) => {
+    for (const shape of shapes) {
+      const scope = now.sidecarScopeFor(shape);
+      seen += scope.services.length;
+      if (change && before) {
+        for (const one of [now, before]) seen += Number(dependsOn(one, shape, change));
+      }
+    }
+  };
+  measured(`${mesh}: first`, () => ask(context, undefined, undefined));
+  let heap = heapMb();
+  const change = (object: Config) => {
+    objects.set(configKeyText(configKeyOf(object)), object);
+    const set = contextOf;
+    const next = set({ context, changed: [object] });
+    ask(next, context, object);
+    context = next;
+  };
+  const set = configSetOf([...objects.values()]);
+  measured(`${mesh}: (config set alone)`, () => configSetOf([...set.VirtualService]));
+  for (const round of [1, 2, 3]) measured(`${mesh}: virtual service`, () => change(virtualService(7, 2000 + round)));
+  console.log(`  heap ${(heapMb() - heap).toFixed(1)} MB more`);
+  heap = heapMb();
+  for (const round of [1, 2, 3]) measured(`${mesh}: destination rule`, () => change(destinationRule(7, 20 + round)));
+  console.log(`  heap ${(heapMb() - heap).toFixed(1)} MB more`);
+  heap = heapMb();
+  if (process.argv.includes('--long')) {
+    measured(`${mesh}: 200 changes`, () => {
+      for (let index = 0; index < 200; index++)
+        change(index % 2 ? destinationRule(index, 50) : virtualService(index, 9));
+    });
+    console.log(`  heap ${(heapMb() - heap).toFixed(1)} MB more`);
+  }
+  console.log(`  ${seen} seen`);
+}
+
+function dependsOn(
+  context: ReturnType<typeof buildPushContext>,
+  shape: ReturnType<typeof givenShape>,
+  change: Config,
+): boolean {
+  return context.sidecarScopeFor(shape).dependsOn(configKeyOf(change));
+}
+
+if (what === 'routes') routes();
+else for (const mesh of ['public', 'private', 'sidecars'] as const) scopes(mesh);
