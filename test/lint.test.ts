@@ -39,6 +39,8 @@ describe('a machine', () => {
     ['a timer', 'export const timer = setTimeout(() => {}, 1);\n'],
     ['the process', 'export const pid = process.pid;\n'],
     ['what XState keeps of a parent', 'export const parentOf = ({ self }) => self._parent;\n'],
+    ['an actor by a name without a type', "export const status = ({ system }) => system.get('status');\n"],
+    ['one of its own system', "export const status = ({ self }) => self.system.get('status');\n"],
   ])('may not use %s', (_, text) => {
     const { refused, output } = lint('machines/agent/new.machine.ts', text);
     expect(refused, output).toBe(true);

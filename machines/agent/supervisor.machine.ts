@@ -1,6 +1,6 @@
 import { and, type ErrorActorEvent, not } from 'xstate';
 import { servingOf } from './epoch-record.ts';
-import { restartInputOf, shutdownInputOf, supervisorSetup } from './supervisor.setup.ts';
+import { restartInputOf, type Setback, shutdownInputOf, supervisorSetup } from './supervisor.setup.ts';
 
 export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor.setup.ts';
 
@@ -12,6 +12,10 @@ const servingLost = [
   'forgetEpoch',
   { type: 'tellNotServing', params: { reason: 'Envoy ended' } },
 ] as const;
+
+/** What the last try came to: `deciding` has the answer. */
+const setback = (params: { setback: Setback }) => ({ type: 'noteSetback', params }) as const;
+const failed = setback({ setback: 'failed' });
 
 /** Its parent goes on serving. */
 const newcomerLost = ['countFailure', 'forgetEpoch', 'tellHandoverEnded'] as const;
@@ -38,6 +42,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
     failures: 0,
     attempts: [],
     remedy: 'none',
+    setback: 'none',
     provenDigest: '',
     reason: 'first start',
     restart: undefined,
@@ -103,7 +108,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
             target: '.deciding',
             actions: servingLost,
           },
-          { guard: 'ofServing', target: '.backing off', actions: servingLost },
+          { guard: 'ofServing', target: '.deciding', actions: [...servingLost, failed] },
           // A parent that dies before its time dooms its child (fact 4).
           { guard: 'ofParentOfServing', target: '.deciding', actions: ['doomServing', 'forgetEpoch'] },
           { actions: 'forgetEpoch' },
@@ -111,8 +116,18 @@ export const supervisorMachine = supervisorSetup.createMachine({
       },
       states: {
         deciding: {
-          description: 'What runs is compared with what should run.',
+          description: 'What the last try came to is weighed; then what runs is compared with what should run.',
           always: [
+            { guard: 'hasNoRoomBeside', target: 'recycling' },
+            { guard: 'canBeRepaired', target: 'repairing' },
+            { guard: and(['endsWithEnvoy', 'endedByItself']), target: '#supervisor.ended with Envoy' },
+            { guard: 'endsWithEnvoy', target: '#supervisor.failed' },
+            {
+              guard: and(['budgetExhausted', 'someEpochServes']),
+              target: 'given up on the configuration',
+            },
+            { guard: 'budgetExhausted', target: '#supervisor.failed' },
+            { guard: 'tryFailed', target: 'backing off' },
             { guard: 'converged', target: 'settled' },
             { guard: 'mustRestartInFull', target: 'recycling' },
             {
@@ -124,6 +139,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
             { guard: 'parentStillLeaving', target: 'waiting for the parent to leave' },
             { target: 'waiting for a start' },
           ],
+          exit: 'forgetSetback',
         },
         settled: {
           tags: 'settled',
@@ -132,6 +148,31 @@ export const supervisorMachine = supervisorSetup.createMachine({
           on: {
             'config.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
             'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
+          },
+        },
+        'backing off': {
+          tags: 'backing off',
+          description: 'The last try failed; the next comes after a delay that doubles.',
+          after: { backoff: 'deciding' },
+          on: {
+            'config.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
+            'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
+          },
+        },
+        'given up on the configuration': {
+          tags: 'given up',
+          description: 'The old epoch serves. A new configuration, an order, or a minute of health brings new tries.',
+          after: { healthy: { target: 'deciding', actions: 'renewBudget' } },
+          on: {
+            'config.changed': { target: 'deciding', actions: ['desire', 'renewBudget'] },
+            'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
+            'epoch.healthy': { guard: 'ofServing', target: 'deciding', actions: 'renewBudget' },
+            // The tries that failed say nothing of the Envoy that served.
+            'epoch.failed': {
+              guard: 'ofServing',
+              target: 'deciding',
+              actions: ['renewBudget', ...servingLost, failed],
+            },
           },
         },
         'waiting for the parent to leave': {
@@ -161,8 +202,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'epoch.failed': [
               {
                 guard: 'ofServing',
-                target: 'backing off',
-                actions: ['withdrawRequest', ...servingLost],
+                target: 'deciding',
+                actions: ['withdrawRequest', ...servingLost, failed],
               },
               { actions: 'forgetEpoch' },
             ],
@@ -180,7 +221,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
                 guard: { type: 'wasCalledOff', params: ({ event }) => event.output },
                 target: 'deciding',
               },
-              { target: 'backing off', actions: 'tellHandoverEnded' },
+              { target: 'deciding', actions: ['tellHandoverEnded', failed] },
             ],
           },
           exit: 'reportRestart',
@@ -188,19 +229,13 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'config.changed': [{ guard: 'isNews', actions: ['desire', 'renewBudget', 'tellWhatIsWanted'] }, {}],
             'supervisor.restart': { actions: ['demandRestart', 'renewBudget', 'tellWhatIsWanted'] },
             'child.look': { actions: 'lookOnceMore' },
-            'child.abort': [
-              { guard: 'isTooLate', actions: ['reportRestart', 'countStartLimit', 'abortNewest'] },
-              { guard: 'isNoLongerWanted', actions: ['reportRestart', 'abortNewest', 'countCalledOff'] },
-              // Both go: neither may live on without the other.
-              { guard: 'hasParentThatHangs', actions: ['reportRestart', 'abortParentOfNewest', 'abortNewest'] },
-              { actions: ['reportRestart', 'abortNewest'] },
-            ],
+            'child.abort': { actions: ['reportRestart', 'countAbort', 'abortChild'] },
             // Told for people: they are in the trace, and so in the log.
             'epoch.started': {},
             'epoch.waiting': {},
             'epoch.not-live': [
               {
-                guard: and(['isUnderWay', 'ofNewest']),
+                guard: 'ofAwaited',
                 actions: { type: 'tellRestart', params: { fact: 'child.not-live' } },
               },
               {},
@@ -208,48 +243,44 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'epoch.live': [
               {
                 // It was live when its parent died, and serves; not for long (fact 4).
-                guard: and(['isUnderWay', 'ofNewest', 'isOrphan']),
+                guard: 'ofAwaitedOrphan',
                 target: 'deciding',
                 actions: ['markLive', 'doomServing', 'tellServing'],
               },
               {
-                guard: and(['isUnderWay', 'ofNewest']),
+                guard: 'ofAwaited',
                 target: 'deciding',
                 actions: ['supersedeOthers', 'markLive', 'tellServing'],
               },
             ],
-            'epoch.overdue': [
-              { guard: 'isLastHope', actions: { type: 'tellRestart', params: { fact: 'parent.overdue' } } },
-              { actions: 'abortOverdue' },
-            ],
-            'epoch.unkillable': [
-              { guard: 'ofGivenUp', actions: ['giveUpProcess', childGone] },
-              { actions: 'giveUpProcess' },
-            ],
+            'epoch.overdue': {
+              guard: 'isLastHope',
+              actions: { type: 'tellRestart', params: { fact: 'parent.overdue' } },
+            },
+            'epoch.unkillable': { guard: 'ofGivenUp', actions: ['giveUpProcess', childGone] },
             'epoch.exited': [
               { guard: 'ofGivenUp', actions: ['forgetEpoch', childGone] },
               { guard: 'isLastHope', actions: parentLost },
-              { actions: 'forgetEpoch' },
             ],
             'epoch.failed': [
               { guard: 'ofGivenUp', actions: ['forgetEpoch', childGone] },
               {
-                guard: and(['ofNewest', 'someEpochServes', 'takesNoChild', 'hadProcess']),
-                target: 'recycling',
-                actions: newcomerLost,
+                guard: 'leavesNoRoom',
+                target: 'deciding',
+                actions: [...newcomerLost, setback({ setback: 'no room' })],
               },
               {
-                guard: and(['ofNewest', 'someEpochServes', 'refusedByParent', 'repairWasTried']),
-                target: 'backing off',
-                actions: [...newcomerLost, 'giveUpHotRestart'],
+                guard: 'refusedAgain',
+                target: 'deciding',
+                actions: [...newcomerLost, 'giveUpHotRestart', failed],
               },
               {
-                guard: and(['ofNewest', 'someEpochServes', 'refusedByParent']),
-                target: 'repairing',
-                actions: newcomerLost,
+                guard: 'refusedByParent',
+                target: 'deciding',
+                actions: [...newcomerLost, setback({ setback: 'refused' })],
               },
-              { guard: and(['ofNewest', 'someEpochServes']), target: 'backing off', actions: newcomerLost },
-              { guard: 'ofNewest', target: 'backing off', actions: ['countFailure', 'forgetEpoch'] },
+              { guard: 'ofNewcomer', target: 'deciding', actions: [...newcomerLost, failed] },
+              { guard: 'ofNewest', target: 'deciding', actions: ['countFailure', 'forgetEpoch', failed] },
               {
                 guard: 'ofServing',
                 actions: [...servingLost, { type: 'tellRestart', params: { fact: 'serving.lost' } }],
@@ -257,33 +288,6 @@ export const supervisorMachine = supervisorSetup.createMachine({
               { guard: 'isLastHope', actions: parentLost },
               { guard: not('isUnderWay'), actions: 'forgetEpoch' },
             ],
-          },
-        },
-        'backing off': {
-          tags: 'backing off',
-          description: 'The last try failed; the next comes after a delay that doubles.',
-          always: [
-            { guard: and(['endsWithEnvoy', 'endedByItself']), target: '#supervisor.ended with Envoy' },
-            { guard: 'endsWithEnvoy', target: '#supervisor.failed' },
-            { guard: and(['budgetExhausted', 'someEpochServes']), target: 'given up on the configuration' },
-            { guard: 'budgetExhausted', target: '#supervisor.failed' },
-          ],
-          after: { backoff: 'deciding' },
-          on: {
-            'config.changed': { guard: 'isNews', target: 'deciding', actions: ['desire', 'renewBudget'] },
-            'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
-          },
-        },
-        'given up on the configuration': {
-          tags: 'given up',
-          description: 'The old epoch serves. A new configuration, an order, or a minute of health brings new tries.',
-          after: { healthy: { target: 'deciding', actions: 'renewBudget' } },
-          on: {
-            'config.changed': { target: 'deciding', actions: ['desire', 'renewBudget'] },
-            'supervisor.restart': { target: 'deciding', actions: ['demandRestart', 'renewBudget'] },
-            'epoch.healthy': { guard: 'ofServing', target: 'deciding', actions: 'renewBudget' },
-            // The tries that failed say nothing of the Envoy that served.
-            'epoch.failed': { guard: 'ofServing', target: 'backing off', actions: ['renewBudget', ...servingLost] },
           },
         },
         repairing: {
@@ -294,10 +298,10 @@ export const supervisorMachine = supervisorSetup.createMachine({
             id: 'repair',
             src: 'repair',
             input: ({ context }) => ({ baseId: servingOf(context.epochs)?.baseId ?? 0 }),
-            onDone: { target: 'backing off', actions: 'rememberRepair' },
-            onError: { target: 'backing off', actions: 'giveUpHotRestart' },
+            onDone: { target: 'deciding', actions: ['rememberRepair', failed] },
+            onError: { target: 'deciding', actions: ['giveUpHotRestart', failed] },
           },
-          after: { repairLimit: { target: 'backing off', actions: 'giveUpHotRestart' } },
+          after: { repairLimit: { target: 'deciding', actions: ['giveUpHotRestart', failed] } },
         },
         recycling: {
           tags: 'restarting in full',

@@ -15,6 +15,7 @@ import {
   without,
   withPhase,
 } from './epoch-record.ts';
+import { peer } from './peers.ts';
 import type {
   ConfigChanged,
   ConfigRejected,
@@ -53,6 +54,8 @@ export interface SupervisorContext extends SupervisorInput {
   attempts: string[];
   /** What was done, or is to be done, about a parent that refuses its child; forgotten when a child is live. */
   remedy: 'none' | 'repair' | 'replace';
+  /** What the last try came to; `none` as soon as it has been weighed. */
+  setback: Setback | 'none';
   /** Why an Envoy is, or was last, to be started. The first start keeps its reason until one is live. */
   reason: RestartReason;
   /** The start that is under way; undefined between starts. */
@@ -62,6 +65,12 @@ export interface SupervisorContext extends SupervisorInput {
   /** Digest of the last configuration that an Envoy went live with: it need not be checked again before a cold start. */
   provenDigest: string;
 }
+
+/**
+ * `refused`: the parent refuses every child, and has not been repaired. `no room`: neither a child nor a replacement comes up
+ * beside the epoch that serves.
+ */
+export type Setback = 'failed' | 'refused' | 'no room';
 
 export interface SupervisorOutput {
   /** Ended because it was told to, or with an Envoy that ended by itself where that is the policy. */
@@ -155,6 +164,16 @@ export const shutdownInputOf = (context: SupervisorContext, now: boolean): Shutd
 
 const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEvent, { name: string }> => 'name' in event;
 
+const isOfNewest = (event: SupervisorEvent, { epochs }: SupervisorContext): boolean =>
+  isNamed(event) && event.name === newestOf(epochs)?.name;
+
+/** It started beside an epoch that serves, and goes on serving. */
+const isOfNewcomer = (event: SupervisorEvent, context: SupervisorContext): boolean =>
+  isOfNewest(event, context) && servingOf(context.epochs) !== undefined;
+
+const isRefused = (event: SupervisorEvent, context: SupervisorContext): boolean =>
+  event.type === 'epoch.failed' && event.refusedByParent && isOfNewcomer(event, context);
+
 /** The words that the supervisor's chart is written in: its types, actors, delays, guards and actions. */
 export const supervisorSetup = setup({
   types: {
@@ -192,37 +211,48 @@ export const supervisorSetup = setup({
     someEpochServes: ({ context }) => servingOf(context.epochs) !== undefined,
     noEpochLeft: ({ context }) => !context.epochs.some(isOfUse),
     lastEpochLeaves: ({ context, event }) => isNamed(event) && !without(context.epochs, event).some(isOfUse),
-    ofNewest: ({ context, event }) => isNamed(event) && event.name === newestOf(context.epochs)?.name,
+    ofNewest: ({ context, event }) => isOfNewest(event, context),
     ofServing: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
     ofParentOfServing: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
     /** The start has not been told as over: the newcomer may still become live. */
     isUnderWay: ({ context }) => context.restart !== undefined,
-    ofGivenUp: ({ context, event }) =>
-      context.restart === undefined && isNamed(event) && event.name === newestOf(context.epochs)?.name,
+    /** Of the newcomer, while it may still become live. */
+    ofAwaited: ({ context, event }) => context.restart !== undefined && isOfNewest(event, context),
+    /** Likewise, and the epoch that it was to take over from is gone. */
+    ofAwaitedOrphan: ({ context, event }) => {
+      const { restart, epochs } = context;
+      const isChild = (newestOf(epochs)?.epoch ?? 0) > 0;
+      const isAlone = servingOf(epochs) === undefined && parentOf(epochs, newestOf(epochs)) === undefined;
+      return restart !== undefined && isOfNewest(event, context) && isChild && isAlone;
+    },
+    ofNewcomer: ({ context, event }) => isOfNewcomer(event, context),
+    /** The epoch that serves takes no child, and this was its replacement. No process to be had says nothing of base ids. */
+    leavesNoRoom: ({ context, event }) =>
+      isOfNewcomer(event, context) &&
+      takesNoChild(context) &&
+      event.type === 'epoch.failed' &&
+      event.during === 'initializing',
+    refusedByParent: ({ context, event }) => isRefused(event, context),
+    /** A repair was tried, and did not help. */
+    refusedAgain: ({ context, event }) => isRefused(event, context) && context.remedy !== 'none',
+    ofGivenUp: ({ context, event }) => context.restart === undefined && isOfNewest(event, context),
     /** Of the parent of a newcomer that needs it: nobody serves. */
     isLastHope: ({ context, event }) =>
       context.restart !== undefined &&
       servingOf(context.epochs) === undefined &&
       isNamed(event) &&
       parentOf(context.epochs, newestOf(context.epochs))?.name === event.name,
-    isTooLate: ({ event }) => event.type === 'child.abort' && event.why === 'not live in time',
-    isNoLongerWanted: ({ event }) => event.type === 'child.abort' && event.why === 'something newer is wanted',
-    hasParentThatHangs: ({ event }) => event.type === 'child.abort' && event.why === 'its parent hangs',
     wasCalledOff: (_, { end }: RestartOutput) => end === 'called off',
-    /** The newest is a child, and the epoch that it was to take over from is gone. */
-    isOrphan: ({ context: { epochs } }) => {
-      const newest = newestOf(epochs);
-      const isChild = newest !== undefined && newest.epoch > 0;
-      return isChild && servingOf(epochs) === undefined && parentOf(epochs, newest) === undefined;
-    },
     /** Its parent drains, so a new child finds all that it needs, and until then connections are refused. */
     leavesParentBehind: ({ context }) =>
       context.settings.restartPolicy === 'retry' &&
       context.failures === 0 &&
       parentOf(context.epochs, servingOf(context.epochs)) !== undefined,
     endsWithEnvoy: ({ context }) =>
-      context.settings.restartPolicy === 'exit' && servingOf(context.epochs) === undefined,
+      context.setback === 'failed' &&
+      context.settings.restartPolicy === 'exit' &&
+      servingOf(context.epochs) === undefined,
     /** With exit code 0, and it had served: who asked it to end wants no more of it. */
     endedByItself: ({ context }) => context.reason === 'Envoy ended',
     mustRestartInFull: ({ context }) => {
@@ -231,13 +261,11 @@ export const supervisorSetup = setup({
       const nothingElseHelps = takesNoChild(context) && baseIdLeft(context) === undefined;
       return !context.settings.hotRestart || (nothingElseHelps && !isBlocked(context.epochs, serving.baseId));
     },
-    takesNoChild: ({ context }) => takesNoChild(context),
     noBaseIdLeft: ({ context }) => baseIdLeft(context) === undefined,
-    budgetExhausted: ({ context }) => context.failures > context.settings.retry.budget,
-    refusedByParent: ({ event }) => event.type === 'epoch.failed' && event.refusedByParent,
-    /** No process to be had says nothing of base ids. */
-    hadProcess: ({ event }) => event.type === 'epoch.failed' && event.during === 'initializing',
-    repairWasTried: ({ context }) => context.remedy !== 'none',
+    hasNoRoomBeside: ({ context }) => context.setback === 'no room',
+    canBeRepaired: ({ context }) => context.setback === 'refused',
+    tryFailed: ({ context }) => context.setback === 'failed',
+    budgetExhausted: ({ context }) => context.setback === 'failed' && context.failures > context.settings.retry.budget,
   },
   actions: {
     desire: assign({
@@ -261,13 +289,15 @@ export const supervisorSetup = setup({
       failures: ({ context }) => context.failures + 1,
       attempts: ({ context, event }) => [...context.attempts, attemptOf(event, context)].slice(-attemptsKept),
     }),
-    countStartLimit: assign({
-      failures: ({ context }) => context.failures + 1,
-      attempts: ({ context }) =>
-        [
-          ...context.attempts,
-          `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`,
-        ].slice(-attemptsKept),
+    noteSetback: assign({ setback: (_, params: { setback: Setback }) => params.setback }),
+    forgetSetback: assign({ setback: 'none' }),
+    /** Too late is a failure. */
+    countAbort: assign(({ context, event }) => {
+      if (event.type !== 'child.abort') return {};
+      if (event.why === 'something newer is wanted') return { calledOff: context.calledOff + 1 };
+      if (event.why !== 'not live in time') return {};
+      const attempt = `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`;
+      return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-attemptsKept) };
     }),
     /** Not the Envoy's fault, and said so. */
     noteFault: assign({
@@ -276,7 +306,6 @@ export const supervisorSetup = setup({
           -attemptsKept,
         ),
     }),
-    countCalledOff: assign({ calledOff: ({ context }) => context.calledOff + 1 }),
     /** Its base id takes no other Envoy until it is gone after all. */
     giveUpProcess: assign({
       epochs: ({ context, event }) =>
@@ -370,17 +399,17 @@ export const supervisorSetup = setup({
     ),
     tellWhoIsLeft: sendTo('shutdown', ({ context }) => ({ type: 'epochs.changed' as const, ...leftOf(context) })),
     hurry: sendTo('shutdown', { type: 'stop.now' }),
-    abortNewest: enqueueActions(({ context, enqueue }) => {
+    /** With a parent that hangs, if that is why: neither may live on without the other. */
+    abortChild: enqueueActions(({ context, event, enqueue }) => {
       const newest = newestOf(context.epochs);
+      const withParent = event.type === 'child.abort' && event.why === 'its parent hangs';
+      const parent = withParent ? parentOf(context.epochs, newest) : undefined;
+      if (parent !== undefined) enqueue.sendTo(parent.name, { type: 'epoch.abort' });
       if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });
     }),
     lookOnceMore: enqueueActions(({ context, enqueue }) => {
       const newest = newestOf(context.epochs);
       if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.look' });
-    }),
-    abortParentOfNewest: enqueueActions(({ context, enqueue }) => {
-      const parent = parentOf(context.epochs, newestOf(context.epochs));
-      if (parent !== undefined) enqueue.sendTo(parent.name, { type: 'epoch.abort' });
     }),
     abortOverdue: enqueueActions(({ event, enqueue }) => {
       if (event.type === 'epoch.overdue') enqueue.sendTo(event.name, { type: 'epoch.abort' });
@@ -407,25 +436,19 @@ export const supervisorSetup = setup({
     reopenLogs: enqueueActions(({ context, enqueue }) => {
       for (const { name } of context.epochs) enqueue.sendTo(name, { type: 'logs.reopen' });
     }),
-    tellServing: sendTo(
-      ({ system }) => system.get('status'),
-      ({ context }): ServingReport => {
-        const { name = '', epoch = 0, baseId = 0 } = servingOf(context.epochs) ?? {};
-        return { type: 'serving.began', name, epoch, baseId };
-      },
-    ),
+    tellServing: sendTo(peer('status'), ({ context }): ServingReport => {
+      const { name = '', epoch = 0, baseId = 0 } = servingOf(context.epochs) ?? {};
+      return { type: 'serving.began', name, epoch, baseId };
+    }),
     tellNotServing: sendTo(
-      ({ system }) => system.get('status'),
+      peer('status'),
       (_, params: { reason: string }): ServingReport => ({ type: 'serving.ended', reason: params.reason }),
     ),
     tellHandover: sendTo(
-      ({ system }) => system.get('status'),
+      peer('status'),
       ({ context }): ServingReport => ({ type: 'handover.began', name: newestOf(context.epochs)?.name ?? '' }),
     ),
-    tellHandoverEnded: sendTo(
-      ({ system }) => system.get('status'),
-      (): ServingReport => ({ type: 'handover.ended' }),
-    ),
+    tellHandoverEnded: sendTo(peer('status'), (): ServingReport => ({ type: 'handover.ended' })),
   },
 });
 

@@ -436,7 +436,7 @@ describe('caught by a shortest run:', () => {
   test('a supervisor that never counts its tries: for ever, with nothing to disturb it', () => {
     const never = supervisor({
       guards: { budgetExhausted: () => false },
-      actions: { countFailure: () => {}, countStartLimit: () => {} },
+      actions: { countFailure: () => {}, countAbort: () => {} },
     });
     const agent = exploreAgent(bounds(1, 0, 0), { ...never, invariants: [] });
     const { found } = findShortest(() => agent.begin());

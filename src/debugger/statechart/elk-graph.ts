@@ -13,10 +13,12 @@ export const markerId = (parent: number): string => `marker ${parent}`;
 export const arrowId = (connection: number): string => `arrow ${connection}`;
 export const markerArrowId = (parent: number): string => `marker arrow ${parent}`;
 
+/** Where life goes in a picture: down, or to the right. */
+export type Direction = 'DOWN' | 'RIGHT';
+
 /** Each level of the hierarchy is laid out with its own options, so every state that has children is given them. */
 const levelOptions: LayoutOptions = {
   'elk.algorithm': 'layered',
-  'elk.direction': 'DOWN',
   'elk.edgeRouting': 'ORTHOGONAL',
   'elk.layered.nodePlacement.strategy': 'NETWORK_SIMPLEX',
   'elk.layered.thoroughness': '20',
@@ -45,12 +47,13 @@ export function elkGraph(
   headers: readonly StateHeader[],
   wider: readonly number[],
   connections: readonly Connection[],
+  direction: Direction,
 ): ElkNode {
   const arrows = connections.map((connection, number) => arrowEdge(chart, connection, number));
   return {
     id: 'chart',
-    layoutOptions: rootOptions,
-    children: [stateNode(chart, headers, wider, 0)],
+    layoutOptions: { ...rootOptions, 'elk.direction': direction },
+    children: [stateNode(chart, headers, wider, 0, direction)],
     edges: [...markerEdges(chart), ...arrows],
   };
 }
@@ -60,14 +63,17 @@ function stateNode(
   headers: readonly StateHeader[],
   wider: readonly number[],
   number: number,
+  direction: Direction,
 ): ElkNode {
   const { width, height } = headers[number]!;
   const { type, initial, parent } = chart.states[number]!;
-  // Regions begin at one height.
-  const ofRegion = parent !== undefined && chart.states[parent]!.type === 'parallel' ? { 'elk.alignment': 'TOP' } : {};
+  // Regions begin at one height, or at one side.
+  const alignment = direction === 'DOWN' ? 'TOP' : 'LEFT';
+  const ofRegion =
+    parent !== undefined && chart.states[parent]!.type === 'parallel' ? { 'elk.alignment': alignment } : {};
   const id = stateId(number);
   const children = chart.states.flatMap((state, child) =>
-    state.parent === number ? [stateNode(chart, headers, wider, child)] : [],
+    state.parent === number ? [stateNode(chart, headers, wider, child, direction)] : [],
   );
   if (children.length === 0) {
     return { id, width: Math.max(width, minLeafWidth), height, layoutOptions: ofRegion };
@@ -78,6 +84,7 @@ function stateNode(
     children: type === 'compound' && initial !== undefined ? [marker, ...children] : children,
     layoutOptions: {
       ...levelOptions,
+      'elk.direction': direction,
       ...ofRegion,
       'elk.padding': padding(height + border / 2, border + wider[number]! / 2),
     },

@@ -6,14 +6,23 @@ import { statechartOf } from '../../runtime/trace/statechart.ts';
 import { layoutStatechart } from './layout.ts';
 import { namedMachines } from './named-machines.ts';
 
+const ownChart = async (name: string) =>
+  statechartOf(await namedMachines.find((machine) => machine.name === name)!.load());
+const agentCharts = namedMachines.filter(({ file }) => file.startsWith('machines/agent/')).map(({ name }) => name);
+
 describe('the layout of a statechart', () => {
   test.each(namedMachines.map(({ name }) => name))(
     'of %s: nothing overlaps, nothing is cut off, arrows lead from border to border',
     async (name) => {
-      const chart = statechartOf(await namedMachines.find((machine) => machine.name === name)!.load());
+      const chart = await ownChart(name);
       expect(faultsOf(chart, await layoutStatechart(chart))).toEqual([]);
     },
   );
+
+  test.each(agentCharts)('of %s fits a screen, and its words can be read then', async (name) => {
+    const { width, height } = await layoutStatechart(await ownChart(name));
+    expect(Math.min(1920 / width, 1000 / height)).toBeGreaterThan(0.5);
+  });
 
   test('of any machine is as good', async () => {
     await fc.assert(
@@ -25,14 +34,14 @@ describe('the layout of a statechart', () => {
   });
 
   test('is the same each time', async () => {
-    const chart = statechartOf(await namedMachines.find(({ name }) => name === 'epoch')!.load());
+    const chart = await ownChart('epoch');
     const first = await layoutStatechart(chart);
     const copy = JSON.parse(JSON.stringify(chart)) as typeof chart;
     expect(await layoutStatechart(copy)).toEqual(first);
   });
 
   test('goes down in the order of the definition, and up where life goes back', async () => {
-    const chart = statechartOf(await namedMachines.find(({ name }) => name === 'service-registry')!.load());
+    const chart = await ownChart('service-registry');
     const { states, arrows } = await layoutStatechart(chart);
     for (const { source, target, points } of arrows) {
       const isDown = points.at(-1)!.y > points[0]!.y;

@@ -6,11 +6,16 @@ import type { ELK, ElkExtendedEdge, ElkNode } from 'elkjs/lib/elk-api.js';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { Arrow, Box, ChartLayout, Point } from './chart-layout.ts';
 import { type Connection, connectionsOf, labelBoxes, leadsBack } from './connections.ts';
-import { arrowId, elkGraph, markerArrowId, markerId, stateId } from './elk-graph.ts';
+import { arrowId, type Direction, elkGraph, markerArrowId, markerId, stateId } from './elk-graph.ts';
 import { type StateHeader, stateHeader } from './state-header.ts';
 
 /** One is enough for most charts, two for nearly all: a state that is made wider may need its contents placed anew. */
 const maxPasses = 4;
+
+/** What a person sees of a chart at once, in pixels. */
+const screen = { width: 1920, height: 1000 };
+/** Smaller than this nothing can be read: then it is tried whether the chart is larger when life goes to the right. */
+const legibleScale = 0.5;
 
 let engine: Promise<ELK> | undefined;
 
@@ -23,7 +28,7 @@ function loadEngine(): Promise<ELK> {
 export async function layoutStatechart(chart: Statechart): Promise<ChartLayout> {
   const headers = chart.states.map((_, number) => stateHeader(chart, number));
   const connections = connectionsOf(chart);
-  const { graph, nodes } = await layoutGraph(chart, headers, connections);
+  const { graph, nodes } = await layoutGraphOnScreen(chart, headers, connections);
   const edges = new Map((graph.edges ?? []).map((edge) => [edge.id, edge]));
   return {
     width: Math.ceil(graph.width!),
@@ -42,16 +47,33 @@ interface LaidOut {
   readonly nodes: ReadonlyMap<string, ElkNode>;
 }
 
+async function layoutGraphOnScreen(
+  chart: Statechart,
+  headers: readonly StateHeader[],
+  connections: readonly Connection[],
+): Promise<LaidOut> {
+  const down = await layoutGraph(chart, headers, connections, 'DOWN');
+  if (scaleOf(down) >= legibleScale) return down;
+  const right = await layoutGraph(chart, headers, connections, 'RIGHT');
+  return scaleOf(right) > scaleOf(down) ? right : down;
+}
+
+/** At which a chart fits a screen. */
+function scaleOf({ graph: { width, height } }: LaidOut): number {
+  return Math.min(screen.width / width!, screen.height / height!);
+}
+
 /** Again, when what is written at the top of a state is wider than what lies in it. */
 async function layoutGraph(
   chart: Statechart,
   headers: readonly StateHeader[],
   connections: readonly Connection[],
+  direction: Direction,
 ): Promise<LaidOut> {
   const elk = await loadEngine();
   let wider = headers.map(() => 0);
   for (let pass = 1; ; pass++) {
-    const graph = await elk.layout(elkGraph(chart, headers, wider, connections));
+    const graph = await elk.layout(elkGraph(chart, headers, wider, connections, direction));
     const nodes = new Map(nodesBelow(graph).map((node) => [node.id, node]));
     const missing = headers.map(({ width }, number) => Math.max(0, width - nodes.get(stateId(number))!.width!));
     if (pass === maxPasses || missing.every((width) => width === 0)) return { graph, nodes };
