@@ -8,7 +8,7 @@ import type { Logger } from '../runtime/log.ts';
 import { catchUncaught, faultLog } from '../runtime/uncaught.ts';
 import { ControlPlane, type DiscoveryProgram } from './control-plane.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
-import { logEvents } from './monitor/event-log.ts';
+import { logEvents, rejectionLine } from './monitor/event-log.ts';
 
 /**
  * Runs the control plane until it is told to end, or cannot go on.
@@ -21,7 +21,10 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
   for (const note of options.notes) log.info(note);
   const stops = [
     logEvents(recorder, log),
-    logRecords(recorder, log.scope('discovery'), { quiet: (actor) => actor !== 'discovery' }),
+    logRecords(recorder, log.scope('discovery'), {
+      quiet: (actor) => actor !== 'discovery',
+      tell: rejectionLine,
+    }),
   ];
   const plane = new ControlPlane(program);
   stops.push(plane.metrics.observe(recorder), plane.progress.observe(recorder));

@@ -8,6 +8,8 @@ import { MeshConfigs } from '../../src/discovery/config/mesh-configs.ts';
 import { SettingsFiles } from '../../src/discovery/config/settings-files.ts';
 import { MeshState } from '../../src/discovery/push/mesh-state.ts';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
+import { effectIn } from '../../src/model/config/refused.ts';
+import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
 import { peerModes } from '../../src/model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../src/model/push-context/push-context.ts';
 
@@ -78,6 +80,7 @@ const object = (kind: string, spec: unknown, metadata: object = {}, group = 'sec
     ...(spec === undefined ? {} : { spec }),
   });
 const cart = { selector: { matchLabels: { app: 'cart' } } };
+const cartOf = { workloadSelector: { labels: { app: 'cart' } } };
 const wrong = { rules: [{ from: [{ source: { principals: [''] } }] }] };
 
 describe('an AuthorizationPolicy that is refused at the first reading', () => {
@@ -146,6 +149,13 @@ describe('an AuthorizationPolicy that is refused at the first reading', () => {
         .replace('istio', 'isto'),
       ofShop,
     ],
+    ['its namespace is misspelt', policy({ ...cart, rules: [{}] }).replace('namespace:', 'namspace:'), ['shop/cart']],
+    [
+      'its namespace is misspelt, and it is no YAML',
+      `${policy({ rules: [{}] }).replace('space:', 'spcae:')}  a: b: c\n`,
+      ofShop,
+    ],
+    ['its name is misspelt', policy({ ...cart, rules: [{}] }).replace(' name:', ' nmae:'), ['shop/cart']],
     ['its namespace is that of nobody', policy(wrong, { namespace: undefined }), []],
     [
       'it is in a List',
@@ -273,6 +283,59 @@ describe('what says TLS, and is refused at the first reading', () => {
       );
     expect(closed(await read({ 'a.yaml': sidecar({ tls: { mode: 'MUTUAL' } }) }))).toEqual(['shop/cart']);
     expect(closed(await read({ 'a.yaml': sidecar({}) }))).toEqual([]);
+  });
+
+  it('a Sidecar of the root namespace closes whom it would hold for: nobody who has a Sidecar of his own', async () => {
+    const tls = { ingress: [{ port: { number: 0 }, tls: { mode: 'MUTUAL' } }] };
+    const sidecar = (metadata: object, spec: object = { egress: [{ hosts: ['./*'] }] }): string =>
+      object('Sidecar', spec, metadata, 'networking');
+    const refused = sidecar({ namespace: 'istio-system' }, tls);
+    const selecting = { workloadSelector: { labels: { app: 'web' } }, egress: [{ hosts: ['./*'] }] };
+    expect(closed(await read({ 'a.yaml': refused }))).toEqual(all);
+    expect(closed(await read({ 'b.yaml': sidecar({}, selecting) }))).toEqual(['shop/cart', 'bank/cart']);
+    expect(closed(await read({ 'b.yaml': sidecar({}) }))).toEqual(['bank/cart']);
+    expect(closed(await read({ 'b.yaml': undefined }))).toEqual(all);
+    // One that selects holds in its own namespace alone.
+    expect(closed(await read({ 'a.yaml': sidecar({ namespace: 'istio-system' }, { ...cartOf, ...tls }) }))).toEqual([]);
+    // A narrower one of the same namespace replaces it, too, unless nobody can tell whom it is for.
+    expect(closed(await read({ 'a.yaml': sidecar({}, tls), 'b.yaml': sidecar({ name: 'web' }, selecting) }))).toEqual([
+      'shop/cart',
+    ]);
+    expect(closed(await read({ 'a.yaml': sidecar({}, { workloadSelector: 5, ...tls }) }))).toEqual(ofShop);
+    expect(closed(await read({ 'a.yaml': sidecar({ namespace: 'Shop' }, tls) }))).toEqual(all);
+  });
+
+  it.each([
+    ['its kind is misspelt', 'kind: Sidecar', 'kind: Sidcar'],
+    ['its kind is in the wrong case', 'kind: Sidecar', 'kind: sideCar'],
+    ['its group is misspelt', 'networking.istio.io', 'networking.istoi.io'],
+    ['its group is short', 'networking.istio.io', 'istio.io'],
+  ])('a Sidecar counts as refused: %s', async (_, from, to) => {
+    const spec = { ingress: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, tls: { mode: 'SIMPLE' } }] };
+    expect(closed(await read({ 'a.yaml': object('Sidecar', spec, {}, 'networking').replace(from, to) }))).toEqual(
+      ofShop,
+    );
+  });
+
+  it.each([
+    ['its kind is misspelt', 'kind: DestinationRule', 'kind: DestinationRul'],
+    ['its group is another one of Istio', 'networking.istio.io', 'security.istio.io'],
+  ])('a DestinationRule counts as refused: %s', async (_, from, to) => {
+    await read({ 'a.yaml': rule({ trafficPolicy: { tls: { mode: 'SIMPLE' } } }).replace(from, to) });
+    expect(directory.snapshot.byKey.get('DestinationRule/shop/odd')?.spec).toEqual({
+      host: 'db.test',
+      trafficPolicy: { tls: { mode: 'SIMPLE' } },
+    });
+  });
+
+  it('and is told so, with the kind that it is meant to be', () => {
+    const text = rule({}).replace('DestinationRule', 'DestinationRul');
+    const [problem] = readConfigFile('a.yaml', text, { creationTimestamp: 0 }).problems;
+    expect(problem).toMatchObject({ severity: 'error' });
+    expect(problem?.message).toContain('it is refused (did you mean DestinationRule of networking.istio.io/v1?)');
+    // Another project's are its own.
+    const others = text.replace('networking.istio.io', 'networking.example.com');
+    expect(readConfigFile('a.yaml', others, { creationTimestamp: 0 }).problems[0]?.severity).toBe('warning');
   });
 
   it.each(['istio-system', 'shop', 'Shop'])('a Sidecar of namespace %s closes no gateway', async (namespace) => {
@@ -424,8 +487,33 @@ describe('what is closed', () => {
     expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
   });
 
-  it('is nothing where the object is in order in another file', async () => {
-    expect(closed(await read({ 'a.yaml': bad, 'b.yaml': good }))).toEqual([]);
+  it.each([
+    ['nothing where the object is in order in an earlier file', { 'a.yaml': good, 'b.yaml': bad }, []],
+    ['in force where it is in order in a later one', { 'a.yaml': bad, 'b.yaml': good }, ['shop/cart']],
+    ['in force where it is in order below', { 'a.yaml': `${bad}---\n${good}` }, ['shop/cart']],
+    ['nothing where it is in order above', { 'a.yaml': `${good}---\n${bad}` }, []],
+  ] as const)('is %s: the first counts, as of two that are in order', async (_, files, expected) => {
+    expect(closed(await read(files))).toEqual(expected);
+  });
+
+  it('stays closed when the later file changes, and opens when the refused one goes', async () => {
+    expect(closed(await read({ 'a.yaml': bad, 'b.yaml': good }))).toEqual(['shop/cart']);
+    expect(closed(await read({ 'b.yaml': good.replace('app: cart', 'app: web') }))).toEqual(['shop/cart']);
+    expect(closed(await read({ 'a.yaml': undefined }))).toEqual([]);
+  });
+
+  it('keeps the earlier version of the first, not what a later file says', async () => {
+    const first = object('AuthorizationPolicy', { ...cart, action: 'DENY', rules: [{}] });
+    expect(closed(await read({ 'a.yaml': first, 'b.yaml': good }))).toEqual(['shop/cart']);
+    const context = await read({ 'a.yaml': bad });
+    expect(closed(context)).toEqual(['shop/cart']);
+    expect(directory.snapshot.standIns).toEqual([]);
+    expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
+  });
+
+  it('is closed when the first comes to be refused that was not there before', async () => {
+    expect(closed(await read({ 'b.yaml': good }))).toEqual([]);
+    expect(closed(await read({ 'a.yaml': bad }))).toEqual(['shop/cart']);
   });
 
   it.each([
@@ -451,7 +539,15 @@ describe('what is closed', () => {
   it('is told to be of the whole mesh in the root namespace', () => {
     const text = object('AuthorizationPolicy', wrong, { namespace: 'istio-system' });
     const [standIn] = readConfigFile('a.yaml', text, { creationTimestamp: 0 }).standIns;
-    expect(standIn?.standsFor?.effect).toMatch(/^every request to the workloads of the whole mesh /);
+    expect(effectIn(standIn!, 'istio-system')).toBe('every request to the workloads of the whole mesh is refused');
+    expect(effectIn(standIn!, 'mesh-root')).toBe('every request to the workloads of namespace istio-system is refused');
+  });
+
+  it('follows the root namespace of the mesh configuration where it is told', async () => {
+    const configs = new MeshConfigs({ mesh: () => ({ ...defaultMeshConfig, rootNamespace: 'shop' }), domain: 'x' });
+    writeFileSync(join(root, 'a.yaml'), object('AuthorizationPolicy', wrong));
+    const reading = await configs.read([root]);
+    expect(reading.problems[0]?.closed).toBe('every request to the workloads of the whole mesh is refused');
   });
 
   it('does not reach out of its namespace, whatever is in the object', async () => {

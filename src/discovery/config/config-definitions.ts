@@ -22,6 +22,8 @@ export class ConfigDefinitions {
   readonly #byKey = new Map<string, readonly Config[]>();
   /** What is to stand in force where there is no valid object, and no earlier one: by key, in the order of the files. */
   readonly #standIns = new Map<string, readonly Config[]>();
+  /** The same by the keys of the objects that they stand for. */
+  readonly #standInsOf = new Map<string, readonly Config[]>();
   /** Keys with more than one object. */
   readonly #repeated = new Set<string>();
   /** Files with problems of their own. */
@@ -88,13 +90,22 @@ export class ConfigDefinitions {
       else this.#standIns.set(key, all);
       this.#touched.add(key);
     }
+    for (const object of new Set([...old, ...now].map(objectOf))) {
+      if (object === undefined) continue;
+      const elsewhere = (this.#standInsOf.get(object) ?? []).filter(({ source }) => source?.file !== file);
+      const all = [...elsewhere, ...now.filter((config) => objectOf(config) === object)];
+      if (all.length === 0) this.#standInsOf.delete(object);
+      else this.#standInsOf.set(object, all);
+      this.#touched.add(object);
+      this.#problemsAreStale = true;
+    }
   }
 
   #define(key: string, configs: readonly Config[]): void {
     if (configs.length === 0) this.#byKey.delete(key);
     else this.#byKey.set(key, configs);
     this.#touched.add(key);
-    if (configs.length > 1 || this.#repeated.has(key)) this.#problemsAreStale = true;
+    if (configs.length > 1 || this.#repeated.has(key) || this.#standInsOf.has(key)) this.#problemsAreStale = true;
     if (configs.length > 1) this.#repeated.add(key);
     else this.#repeated.delete(key);
   }
@@ -113,9 +124,17 @@ export class ConfigDefinitions {
     for (const key of candidates) {
       const [valid] = this.#byKey.get(key) ?? [];
       const before = this.#snapshot.byKey.get(key);
-      if (valid !== undefined) edits.set(key, valid);
-      else if (before !== undefined && isWritten(before) && lastGood.isKept(key, before)) kept.add(key);
-      else open.push(key);
+      const refused = this.#refusedBefore(key, valid);
+      if (valid !== undefined && refused === undefined) edits.set(key, valid);
+      // Where another file has the object too, what was in force may be that one's.
+      else if (
+        before !== undefined &&
+        isWritten(before) &&
+        lastGood.isKept(key, before) &&
+        (refused === undefined || before.source?.file === refused.source?.file)
+      ) {
+        kept.add(key);
+      } else open.push(key);
     }
     const isThere = this.#presence(kept);
     for (const key of open) {
@@ -136,9 +155,13 @@ export class ConfigDefinitions {
 
   #collectProblems(): readonly Problem[] {
     const files = [...this.#troubled].sort(compareWalked);
-    const repeated = [...this.#repeated].flatMap((key) => {
-      const [first, ...others] = this.#byKey.get(key)!;
-      return others.map((config) => repetition(config, first!));
+    const repeated = [...new Set([...this.#repeated, ...this.#standInsOf.keys()])].flatMap((key) => {
+      const [first, ...others] = this.#byKey.get(key) ?? [];
+      if (first === undefined) return [];
+      const refused = this.#refusedBefore(key, first);
+      return refused === undefined
+        ? others.map((config) => repetition(config, first))
+        : [first, ...others].map((config) => repetition(config, refused));
     });
     return [
       ...files.flatMap((file) => this.#files.get(file)!.problems),
@@ -158,6 +181,13 @@ export class ConfigDefinitions {
     return { isKept: (key, config) => named.has(key) || isOfUnread(config), isOfUnread };
   }
 
+  /** The one that was refused and is defined before the valid ones, if there are any: of several the first counts. */
+  #refusedBefore(object: string, valid = this.#byKey.get(object)?.[0]): Config | undefined {
+    const standIns = this.#standInsOf.get(object);
+    if (standIns === undefined || valid === undefined) return undefined;
+    return standIns.find((standIn) => comesBefore(standIn, valid));
+  }
+
   /** The widest of those that could. */
   #standInOf(key: string, isThere: (standsFor: StandsFor, file: string) => boolean): Config | undefined {
     const all = (this.#standIns.get(key) ?? []).filter(({ source, standsFor }) => !isThere(standsFor!, source!.file));
@@ -175,13 +205,23 @@ export class ConfigDefinitions {
     return ({ kind, key }, file) => {
       if (key === undefined) return ofFiles.has(`${kind} ${file}`);
       const text = configKeyText(key);
-      return this.#byKey.has(text) || kept.has(text);
+      return kept.has(text) || (this.#byKey.has(text) && this.#refusedBefore(text) === undefined);
     };
   }
 }
 
 function isWritten({ standsFor }: Config): boolean {
   return standsFor === undefined;
+}
+
+/** The key of the object that was refused, where that can be told. */
+function objectOf({ standsFor }: Config): string | undefined {
+  return standsFor?.key && configKeyText(standsFor.key);
+}
+
+function comesBefore({ source: one }: Config, { source: other }: Config): boolean {
+  const order = compareWalked(one?.file ?? '', other?.file ?? '');
+  return order < 0 || (order === 0 && (one?.line ?? 0) < (other?.line ?? 0));
 }
 
 function isOfKey(config: Config, key: string): boolean {

@@ -13,9 +13,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
-import { readConfigFile, withoutRepetitions } from '../../model/config/config-file.ts';
-import { problemText } from '../../model/config/problem.ts';
+import { type Config, type ConfigKey, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { readConfigFile, repetition, withoutRepetitions } from '../../model/config/config-file.ts';
+import { type Problem, problemText } from '../../model/config/problem.ts';
 import { ConfigDirectory } from './config-directory.ts';
 import { fullProblemText } from './config-problem.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
@@ -127,6 +127,10 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
   ),
 );
 
+function keyTextOf(key: ConfigKey | undefined): string {
+  return key === undefined ? '' : configKeyText(key);
+}
+
 /** What a reading gives, done in the plainest way: everything, every time. */
 class PlainReading {
   #before = new Map<string, Config>();
@@ -138,15 +142,36 @@ class PlainReading {
     const contents = files.map(({ path }) => {
       return readConfigFile(path, readFileSync(path, 'utf8'), { creationTimestamp: 0 });
     });
-    const valid = withoutRepetitions(contents.flatMap(({ configs }) => configs));
-    const problems = [...contents.flatMap((content) => content.problems), ...valid.problems];
+    // The first of each key counts, refused or not.
+    const refused = new Map<string, Config>();
+    const isDefined = new Set<string>();
+    const repetitions: Problem[] = [];
+    const good: Config[] = [];
+    for (const { configs, standIns } of contents) {
+      for (const config of [...configs, ...standIns].sort((a, b) => a.source!.line - b.source!.line)) {
+        const { standsFor } = config;
+        const key = standsFor === undefined ? configKeyText(configKeyOf(config)) : keyTextOf(standsFor.key);
+        if (standsFor === undefined) {
+          if (refused.has(key)) repetitions.push(repetition(config, refused.get(key)!));
+          else good.push(config);
+          isDefined.add(key);
+        } else if (key !== '' && !isDefined.has(key) && !refused.has(key)) refused.set(key, config);
+      }
+    }
+    const valid = withoutRepetitions(good);
+    const problems = [...contents.flatMap((content) => content.problems), ...valid.problems, ...repetitions];
+    const shadowed = (key: string): string | undefined =>
+      isDefined.has(key) ? refused.get(key)?.source?.file : undefined;
     const errors = problems.filter(({ severity }) => severity === 'error');
     const named = new Set(errors.flatMap(({ key }) => (key === undefined ? [] : configKeyText(key))));
     const bad = new Set(errors.filter(({ key }) => key === undefined).map(({ file }) => file));
     const now = new Map(valid.configs.map((config) => [configKeyText(configKeyOf(config)), config]));
     const kept = [...this.#before].filter(
       ([key, { standsFor, source }]) =>
-        standsFor === undefined && !now.has(key) && (named.has(key) || bad.has(source!.file)),
+        standsFor === undefined &&
+        !now.has(key) &&
+        (named.has(key) || bad.has(source!.file)) &&
+        (shadowed(key) === undefined || shadowed(key) === source!.file),
     );
     for (const [key, config] of kept) now.set(key, config);
     const isThere = ({ standsFor, source }: Config): boolean =>

@@ -7,6 +7,8 @@ import type { ConfigReading } from '../../../machines/discovery/config-controlle
 import type { SourceSummary } from '../../../machines/discovery/config-source.machine.ts';
 import type { ConfigChange, ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { Config } from '../../model/config/config.ts';
+import { effectIn } from '../../model/config/refused.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import {
   type GatewayApiTranslation,
   noTranslation,
@@ -24,9 +26,11 @@ import type { StopWatching, WatchHandlers } from './file-watch.ts';
 /** Where sources beside directories come from is the program's to say. */
 const ofFiles: SourceAdapters = { fs: (address) => new ConfigDirectory(address.slice('fs://'.length)) };
 
+type MeshSettings = IngressSettings & Partial<Pick<MeshConfig, 'rootNamespace'>>;
+
 export interface MeshConfigsOptions {
   /** The mesh settings of the moment; those that translation depends on are looked up whenever the snapshot is. */
-  readonly mesh: () => IngressSettings;
+  readonly mesh: () => MeshSettings;
   /** `--domain`. */
   readonly domain: string;
   /** Of sources beside directories. */
@@ -38,7 +42,7 @@ export interface MeshConfigsOptions {
  * changes, whatever the number of sources.
  */
 export class MeshConfigs {
-  readonly #mesh: () => IngressSettings;
+  readonly #mesh: () => MeshSettings;
   readonly #domain: string;
   readonly #listeners: ((changes: readonly ConfigChange[]) => void)[] = [];
   readonly #adapters: SourceAdapters;
@@ -177,12 +181,13 @@ export class MeshConfigs {
     };
   }
 
-  /** What one source has to close for want of an object, another may have in order. */
+  /** What one source has to close for want of an object, another may have in order; and which namespace is the root, no source knows. */
   #asInForce(problem: ConfigProblem): ConfigProblem {
-    if (problem.closed === undefined || this.#sources.length === 1) return problem;
-    if (this.#written.standIns.some(({ standsFor }) => standsFor!.effect === problem.closed)) return problem;
-    const { closed: _, ...rest } = problem;
-    return rest;
+    if (problem.closed === undefined) return problem;
+    const { closed, ...rest } = problem;
+    const standIn = this.#written.standIns.find(({ standsFor }) => standsFor!.effect === closed);
+    const effect = standIn && effectIn(standIn, this.#mesh().rootNamespace);
+    return effect === undefined ? rest : { ...rest, closed: effect };
   }
 
   #open(address: string): ConfigSource {

@@ -4,6 +4,8 @@ import { resolve } from 'node:path';
 import type { Config } from '../../model/config/config.ts';
 import { readConfigFile, withoutRepetitions } from '../../model/config/config-file.ts';
 import type { Problem } from '../../model/config/problem.ts';
+import { effectIn } from '../../model/config/refused.ts';
+import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { credentialProblems } from './credential-problems.ts';
 import { isYaml, walk } from './directory-walk.ts';
@@ -60,10 +62,11 @@ export async function validateFiles(paths: readonly string[], texts: readonly Gi
 }
 
 /** What comes of it that a restriction is refused. */
-function closedProblem({ source, standsFor }: Config): Problem {
+function closedProblem(config: Config): Problem {
+  const { source, standsFor } = config;
   return {
     ...{ severity: 'warning', file: source!.file, line: source!.line, object: standsFor!.object },
-    message: `where no earlier version of it is in force, ${standsFor!.effect}`,
+    message: `where no earlier version of it is in force, ${effectIn(config, defaultMeshConfig.rootNamespace)}`,
   };
 }
 

@@ -51,7 +51,7 @@ export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
   state.computeServices();
   const context = state.publishContext({ forced: true, changed: [] });
   const { byKey, standIns } = directory.snapshot;
-  warnings.push(...standIns.map(standInText));
+  warnings.push(...standIns.map((config) => standInText(config, context.mesh.rootNamespace)));
   return { context, warnings, configOf: (key) => byKey.get(configKeyText(configKeyOf(key as Config))) };
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { createLogger } from '../../runtime/log.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { logEvents } from './event-log.ts';
+import { logEvents, rejectionLine } from './event-log.ts';
 
 const at = (line: number): ConfigProblem['place'] => ({ file: 'mesh/web.yaml', line });
 
@@ -73,5 +73,33 @@ describe('the log', () => {
       'info config-controller push v/7: Gateway/shop/a, Gateway/shop/b, Gateway/shop/c and 2 more',
     ]);
     expect(told('clients.push', { version: 'v/8', forced: true, configs: [] })[0]).toMatch(/push v\/8: everything$/);
+  });
+});
+
+describe('that something was found wrong', () => {
+  const line = (...problems: ConfigProblem[]) =>
+    rejectionLine({
+      ...{ kind: 'event', seq: 1, t: 0, from: 'config-controller', to: 'discovery' },
+      event: { type: 'config.rejected', problems },
+    } as TraceRecord);
+
+  it('is a warning where something was refused, with how much', () => {
+    const warning = problem({ severity: 'warning' });
+    expect(line(problem({}), warning, warning)).toEqual({
+      ...{ level: 'warn', line: 'config-controller: configuration was refused' },
+      fields: { reason: '1 error, 2 warnings' },
+    });
+  });
+
+  it('is for information where all is in force', () => {
+    expect(line(problem({ severity: 'warning' }))).toEqual({
+      ...{ level: 'info', line: 'config-controller: configuration is taken, with warnings' },
+      fields: { reason: '1 warning' },
+    });
+  });
+
+  it('is told of nothing else', () => {
+    const event = { type: 'registry.failed', reason: 'x' };
+    expect(rejectionLine({ kind: 'event', seq: 1, t: 0, from: 'a', to: 'b', event } as TraceRecord)).toBeUndefined();
   });
 });

@@ -1,8 +1,9 @@
 /** What operators read while the control plane runs: what was wrong in the configuration, what was pushed. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
+import type { LogLine } from '../../runtime/actors/log-records.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
-import type { TracedEvent } from '../../runtime/trace/trace.ts';
+import type { TracedEvent, TraceRecord } from '../../runtime/trace/trace.ts';
 import { describeProblems, whereabouts } from '../config/config-problem.ts';
 
 type Tell = (event: TracedEvent, log: Logger) => void;
@@ -58,6 +59,22 @@ export function logEvents(recorder: Recorder, log: Logger): () => void {
   return recorder.observe((record) => {
     if (record.kind === 'event') logLines[record.event.type]?.(record.event, log.scope(record.from));
   });
+}
+
+const rejections = ['config.rejected', 'settings.rejected'];
+
+/** That something was found wrong, for the log of what the charts do: how much of it was refused, and how much is in force. */
+export function rejectionLine(record: TraceRecord): LogLine | undefined {
+  if (record.kind !== 'event' || !rejections.includes(record.event.type)) return undefined;
+  const problems = (record.event.problems ?? []) as ConfigProblem[];
+  const errors = problems.filter(({ severity }) => severity === 'error').length;
+  const counts = [counted(errors, 'error'), counted(problems.length - errors, 'warning')].filter((text) => text !== '');
+  const line = `${record.from}: ${errors > 0 ? 'configuration was refused' : 'configuration is taken, with warnings'}`;
+  return { level: errors > 0 ? 'warn' : 'info', line, fields: { reason: counts.join(', ') } };
+}
+
+function counted(count: number, what: string): string {
+  return count === 0 ? '' : `${count} ${what}${count === 1 ? '' : 's'}`;
 }
 
 /** One line for each object, or for each file that cannot be parsed, with all that is wrong in it. */

@@ -46,10 +46,11 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
   pilot_gateway_servers_rejected: findRejectedServers,
   pilot_sds_certificate_errors_total: findUnservedCredentials,
   pilot_policies_without_workload: findUnheldPolicies,
-  pilot_refused_restrictions: ({ configs }, note) => {
+  pilot_refused_restrictions: ({ configs, context }, note) => {
     for (const kind of closedKinds) {
       for (const config of configs[kind]) {
-        if (config.standsFor !== undefined) note(config.standsFor.object, standInText(config));
+        if (config.standsFor !== undefined)
+          note(config.standsFor.object, standInText(config, context.mesh.rootNamespace));
       }
     }
   },

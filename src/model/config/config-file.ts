@@ -17,7 +17,7 @@ import {
   type YamlDocument,
 } from '../yaml/yaml-document.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
-import { type BadEnvelope, type Envelope, kindNamed, readEnvelope } from './envelope.ts';
+import { type BadEnvelope, type Envelope, kindNamed, metadataMeant, readEnvelope } from './envelope.ts';
 import type { Problem } from './problem.ts';
 import { identityOf, standInFor } from './refused.ts';
 
@@ -230,14 +230,14 @@ function joined(path: string, field: string): string {
 
 function keyOfBroken(value: unknown): ConfigKey | undefined {
   if (!isObject(value) || !isObject(value.metadata) || typeof value.kind !== 'string') return undefined;
-  const { name, namespace } = value.metadata;
+  const { name, namespace } = metadataMeant(value.metadata);
   if (typeof name !== 'string') return undefined;
   const kind = kindNamed(value.apiVersion, value.kind);
   return { kind, namespace: typeof namespace === 'string' ? namespace : 'default', name };
 }
 
 function metadataOf(value: unknown): Readonly<Record<string, unknown>> {
-  return isObject(value) && isObject(value.metadata) ? value.metadata : {};
+  return isObject(value) && isObject(value.metadata) ? metadataMeant(value.metadata) : {};
 }
 
 /** The namespace of a cluster-wide kind is empty. */
@@ -281,6 +281,6 @@ export function repetition(config: Config, first: Config): Problem {
     line: config.source?.line ?? 1,
     object: objectText(key),
     key,
-    message: `is defined twice; the one in ${first.source?.file}:${first.source?.line} is in force`,
+    message: `is defined twice; the one in ${first.source?.file}:${first.source?.line} ${first.standsFor === undefined ? 'is in force' : 'counts, although it is refused'}`,
   };
 }

@@ -37,6 +37,8 @@ export interface StandsFor {
   readonly isScopeKnown: boolean;
   /** What is closed, as the end of a sentence: `every request to the workloads of namespace shop is refused`. */
   readonly effect: string;
+  /** The same where the object's namespace is the root namespace: what it is for is the whole mesh. */
+  readonly effectInRoot: string;
 }
 
 export interface SourcePosition {

@@ -44,6 +44,32 @@ const restrictions = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthe
 
 const istiosGroups: readonly string[] = ['security.istio.io', 'networking.istio.io'];
 
+/** Whoever writes one of these may: it may limit what is reached, or ask for TLS. */
+const mayRestrict = [...restrictions, 'Sidecar', 'DestinationRule'] as const;
+
+/** Of Kubernetes' ObjectMeta. */
+const metadataFields = [
+  ...(['name', 'namespace', 'labels', 'annotations', 'creationTimestamp'] as const),
+  ...['generateName', 'uid', 'resourceVersion', 'generation', 'selfLink', 'deletionTimestamp', 'finalizers'],
+  ...['deletionGracePeriodSeconds', 'ownerReferences', 'managedFields', 'clusterName'],
+];
+
+/** Metadata as they are meant: a field of a name that is nearly one of these is that one, where that is not there itself. */
+export function metadataMeant(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const misspelt = misspeltMetadata(metadata).filter(([, meant]) => !Object.hasOwn(metadata, meant));
+  if (misspelt.length === 0) return metadata;
+  return { ...metadata, ...Object.fromEntries(misspelt.map(([field, meant]) => [meant, metadata[field]])) };
+}
+
+function misspeltMetadata(metadata: Readonly<Record<string, unknown>>): [field: string, meant: string][] {
+  const found: [string, string][] = [];
+  for (const field in metadata) {
+    const meant = metadataFields.includes(field) ? undefined : nearestName(field, metadataFields);
+    if (meant !== undefined) found.push([field, meant]);
+  }
+  return found;
+}
+
 /** Kinds that exist but are not read yet, by group. */
 const notYet: Readonly<Record<string, readonly string[]>> = {
   'extensions.istio.io': ['TrafficExtension'],
@@ -78,10 +104,8 @@ export function kindMeant(apiVersion: unknown, kind: string): KindName | undefin
   const group = groupOf(written ?? '');
   const known = kindOf(group, kind)?.kind;
   if (known !== undefined) return known;
-  // Of which group it is nobody says: those of Istio with a name of their own.
-  if (written === undefined && (kind === 'Sidecar' || kind === 'DestinationRule')) return kind;
   if (!isNearlyIstios(group)) return undefined;
-  return nearestName(kind, restrictions);
+  return nearestName(kind, mayRestrict);
 }
 
 function groupOf(apiVersion: string): string {
@@ -157,12 +181,19 @@ interface Body {
 
 function withMetadata(
   body: Body,
-  metadata: unknown,
+  writtenMetadata: unknown,
   errors: FieldError[],
   scope: 'Namespaced' | 'Cluster',
 ): Envelope | BadEnvelope {
-  if (!isObject(metadata))
+  if (!isObject(writtenMetadata))
     return bad(undefined, [...errors, { path: 'metadata', message: 'is required, with a name' }], body);
+  for (const [field, meant] of misspeltMetadata(writtenMetadata)) {
+    errors.push({
+      path: fieldPath('metadata', field),
+      message: `is not a known field; did you mean ${meant}?`,
+    });
+  }
+  const metadata = metadataMeant(writtenMetadata);
   const { name, creationTimestamp } = metadata;
   const namespace = scope === 'Cluster' ? '' : (metadata.namespace ?? 'default');
   if (typeof name !== 'string' || !isObjectName(name)) {
@@ -256,7 +287,7 @@ function timeOf(value: unknown, errors: FieldError[]): number | undefined {
 function keyMeant(value: Readonly<Record<string, unknown>>, written: string): ConfigKey | undefined {
   const kind = kindMeant(value.apiVersion, written);
   if (kind === undefined || !isObject(value.metadata)) return undefined;
-  const { name, namespace = 'default' } = value.metadata;
+  const { name, namespace = 'default' } = metadataMeant(value.metadata);
   return typeof name === 'string' && typeof namespace === 'string' ? { kind, namespace, name } : undefined;
 }
 

@@ -11,7 +11,7 @@ import { isNamespace, isObjectName } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
 import { closings } from '../kinds/closed.ts';
 import type { Config, ConfigKey, StandsFor } from './config.ts';
-import { kindMeant } from './envelope.ts';
+import { kindMeant, metadataMeant } from './envelope.ts';
 
 interface Place {
   readonly file: string;
@@ -34,7 +34,7 @@ export function standInFor(
   const close = kind && closings.get(kind);
   if (kind === undefined || close === undefined) return undefined;
   const found = metadataOf(value);
-  const metadata = found ?? {};
+  const metadata = metadataMeant(found ?? {});
   // Where metadata cannot be read a namespace may be in them.
   const isPartial = isBroken || found === undefined;
   const key = identityOf(kind, metadata, isPartial);
@@ -51,7 +51,8 @@ export function standInFor(
     object: `${kind} ${typeof metadata.namespace === 'string' ? metadata.namespace : (namespace ?? '?')}/${written}`,
     ...(key && { key }),
     isScopeKnown: closed.isScopeKnown && namespace !== undefined,
-    effect: closed.effect,
+    effect: closed.effect(placeOf(namespace)),
+    effectInRoot: closed.effect(namespace === undefined ? placeOf(namespace) : 'the whole mesh'),
   };
   const created = typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN;
   return Object.freeze({
@@ -96,10 +97,25 @@ function namespaceOf({ namespace }: Readonly<Record<string, unknown>>, isBroken:
   return typeof namespace === 'string' && isNamespace(namespace) ? namespace : undefined;
 }
 
+function placeOf(namespace: string | undefined): string {
+  return namespace === undefined ? 'the mesh (its namespace cannot be read)' : `namespace ${namespace}`;
+}
+
+/**
+ * What is closed, as the end of a sentence; undefined when the object stands for itself.
+ *
+ * @param rootNamespace the mesh's, where that is known
+ */
+export function effectIn({ namespace, standsFor }: Config, rootNamespace: string | undefined): string | undefined {
+  return namespace === rootNamespace ? standsFor?.effectInRoot : standsFor?.effect;
+}
+
 /** For those who list what is closed: `AuthorizationPolicy shop/web`, and why it is. */
-export function standInText({ source, standsFor }: Config): string {
+export function standInText(config: Config, rootNamespace?: string): string {
+  const { source, standsFor } = config;
   const at = source === undefined ? '' : ` (${source.file}:${source.line})`;
-  return `${standsFor?.object}${at} is refused, and there is no earlier version of it: ${standsFor?.effect}`;
+  const effect = effectIn(config, rootNamespace);
+  return `${standsFor?.object}${at} is refused, and there is no earlier version of it: ${effect}`;
 }
 
 function contentHash(content: unknown): string {

@@ -34,8 +34,8 @@ export interface Closed {
   readonly apiVersion: string;
   readonly spec: AuthorizationPolicy | PeerAuthentication | RequestAuthentication | DestinationRule;
   readonly isScopeKnown: boolean;
-  /** As the end of a sentence. */
-  readonly effect: string;
+  /** As the end of a sentence, with the place that the object is for: `namespace shop`. */
+  readonly effect: (where: string) => string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -67,7 +67,7 @@ function denial({ isKnown, scope }: ReadScope, { namespace }: Refused): Closed {
   return {
     ...{ kind: 'AuthorizationPolicy', apiVersion: security, isScopeKnown: isKnown },
     spec: { ...scope, action: 'DENY', rules: [{}] },
-    effect: `every request to ${workloads(scope, namespace)} is refused`,
+    effect: (where) => `every request to ${workloads(scope, namespace, where)} is refused`,
   };
 }
 
@@ -91,7 +91,8 @@ function closedPeers(refused: Refused): Closed {
   const exceptions = Object.entries(ofPorts.modes).map(([port, own]) => `${own} on port ${port}`);
   return {
     ...{ kind: 'PeerAuthentication', apiVersion: security, isScopeKnown: isKnown, spec },
-    effect: `${workloads(scope, refused.namespace)} take connections as with ${[spec.mtls, ...exceptions].join(', ')}`,
+    effect: (where) =>
+      `${workloads(scope, refused.namespace, where)} take connections as with ${[spec.mtls, ...exceptions].join(', ')}`,
   };
 }
 
@@ -115,7 +116,8 @@ function closedTokens(refused: Refused): Closed {
   return {
     ...{ kind: 'RequestAuthentication', apiVersion: security, isScopeKnown: isKnown },
     spec: { ...scope, jwtRules: rules },
-    effect: `no token is taken by ${workloads(scope, refused.namespace)}: requests with one are refused`,
+    effect: (where) =>
+      `no token is taken by ${workloads(scope, refused.namespace, where)}: requests with one are refused`,
   };
 }
 
@@ -168,7 +170,8 @@ function closedIngress(refused: Refused): Closed | undefined {
   const labels = read(selectorLabels, fieldsOf(workloadSelector).labels);
   const isKnown = !refused.isBroken && (workloadSelector === undefined || labels !== undefined);
   const scope = isKnown && labels !== undefined ? { selector: labels } : {};
-  return denial({ isKnown, scope }, refused);
+  const denied = denial({ isKnown, scope }, refused);
+  return { ...denied, effect: (where) => `${denied.effect(where)}, where no other Sidecar holds` };
 }
 
 /**
@@ -199,7 +202,8 @@ function closedUpstream(refused: Refused): Closed | undefined {
   };
   return {
     ...{ kind: 'DestinationRule', apiVersion: 'networking.istio.io/v1', isScopeKnown: true, spec },
-    effect: `connections to ${rule.host} are made with what can be read of its TLS settings, and where that is not all with ISTIO_MUTUAL`,
+    effect: () =>
+      `connections to ${rule.host} are made with what can be read of its TLS settings, and where that is not all with ISTIO_MUTUAL`,
   };
 }
 
@@ -278,19 +282,15 @@ function scopeOf({ spec, isBroken, namespace }: Refused): ReadScope {
   return isOwn ? { isKnown: true, scope: { targetRefs: targets! } } : { isKnown: false, scope: {} };
 }
 
-function workloads({ selector = {}, targetRefs = [] }: PolicyScope, namespace: string | undefined): string {
-  const where = placeOf(namespace);
+function workloads(
+  { selector = {}, targetRefs = [] }: PolicyScope,
+  namespace: string | undefined,
+  where: string,
+): string {
   const labels = Object.entries(selector).map(([key, value]) => `${key}=${value}`);
-  if (targetRefs.length > 0) return targetRefs.map(({ kind, name }) => `${kind} ${name} of ${where}`).join(', ');
+  if (targetRefs.length > 0)
+    return targetRefs.map(({ kind, name }) => `${kind} ${name} of namespace ${namespace}`).join(', ');
   return `the workloads of ${where}${labels.length > 0 ? ` with ${labels.join(', ')}` : ''}`;
-}
-
-/** The mesh's settings may call another namespace its root. */
-function placeOf(namespace: string | undefined): string {
-  if (namespace === undefined) return 'the mesh (its namespace cannot be read)';
-  if (namespace === 'istio-system')
-    return 'the whole mesh (where istio-system is its root namespace, else of that namespace)';
-  return `namespace ${namespace}`;
 }
 
 /** Whether a field of the name, or nearly so, is somewhere in a value. */

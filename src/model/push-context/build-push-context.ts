@@ -137,8 +137,8 @@ class IndexedPushContext implements PushContext {
     this.scopes =
       kept(['ServiceEntry', 'VirtualService', 'DestinationRule', 'Sidecar'], (old) => old.scopes) ?? this.newScopes();
     this.policies =
-      kept([...policyKinds, 'Gateway'], (old) => old.policies) ??
-      new WorkloadPolicyIndex(this.policyIndexes(configs, kept), selectingIn(this.gateways));
+      kept([...policyKinds, 'Gateway'], (old) => (old.policies.isCurrent(this.sidecars) ? old.policies : undefined)) ??
+      new WorkloadPolicyIndex(this.policyIndexes(configs, kept), selectingIn(this.gateways), this.sidecars);
     this.disablesMutualTls =
       kept(['PeerAuthentication'], (old) => old.disablesMutualTls) ?? configs.PeerAuthentication.some(disables);
     this.renamed = before === undefined ? [] : this.renamedSince(before.context);

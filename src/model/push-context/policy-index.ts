@@ -40,6 +40,8 @@ interface Answer<Spec> {
  * computed once for each set of labels of a namespace.
  */
 export class PolicyIndex<Spec extends object> {
+  /** Oldest first. */
+  readonly policies: readonly Config<Spec>[];
   private readonly byNamespace: ReadonlyMap<string, readonly Config<Spec>[]>;
   private readonly rootNamespace: string;
   private readonly selectorOf: (spec: Spec) => Selecting;
@@ -57,6 +59,7 @@ export class PolicyIndex<Spec extends object> {
     rootNamespace: string,
     selectorOf: (spec: Spec) => Selecting = (spec) => spec as Selecting,
   ) {
+    this.policies = policies;
     // What stands in for an object whose namespace cannot be read holds for the mesh.
     this.byNamespace = Map.groupBy(policies, ({ namespace }) => namespace || rootNamespace);
     this.rootNamespace = rootNamespace;

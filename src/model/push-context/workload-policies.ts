@@ -7,10 +7,12 @@ import type { EnvoyFilter } from '../kinds/envoy-filter.ts';
 import type { Gateway } from '../kinds/gateway.ts';
 import type { PeerAuthentication } from '../kinds/peer-authentication.ts';
 import type { RequestAuthentication } from '../kinds/request-authentication.ts';
+import type { Sidecar } from '../kinds/sidecar.ts';
 import type { Telemetry } from '../kinds/telemetry.ts';
 import type { WasmPlugin } from '../kinds/wasm-plugin.ts';
 import type { GatewaySubject } from './gateway-index.ts';
 import type { ObjectReference, PolicyIndex, PolicySubject } from './policy-index.ts';
+import type { SidecarIndex } from './sidecar-index.ts';
 
 /**
  * What holds for a workload, each list in the order of its rules. Of equal answers there is one object, whichever
@@ -60,10 +62,26 @@ export class WorkloadPolicyIndex {
   /** Subjects are immutable, and most are asked for again and again. */
   private readonly answers = new WeakMap<WorkloadSubject, WorkloadPolicies>();
 
-  /** @param gatewaysOf the Gateway objects that select a router */
-  constructor(indexes: PolicyIndexes, gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[]) {
+  /** Undefined: nothing stands in for a Sidecar, so that it does not matter which one holds for whom. */
+  private readonly sidecars: SidecarIndex | undefined;
+
+  /**
+   * @param gatewaysOf the Gateway objects that select a router
+   * @param sidecars those that were not refused
+   */
+  constructor(
+    indexes: PolicyIndexes,
+    gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[],
+    sidecars: SidecarIndex,
+  ) {
     this.indexes = indexes;
     this.gatewaysOf = gatewaysOf;
+    this.sidecars = indexes.AuthorizationPolicy.policies.some(isOfSidecar) ? sidecars : undefined;
+  }
+
+  /** Whether answers are still right when these are the Sidecars. */
+  isCurrent(sidecars: SidecarIndex): boolean {
+    return this.sidecars === undefined || this.sidecars === sidecars;
   }
 
   for(workload: WorkloadSubject): WorkloadPolicies {
@@ -72,10 +90,19 @@ export class WorkloadPolicyIndex {
       const { configNamespace: namespace, labels } = workload;
       const targetableAs = workload.type === 'router' ? gatewayReferences(workload, this.gatewaysOf(workload)) : [];
       const lists = this.listsFor({ namespace, labels, targetableAs });
-      answer = theOne(workload.type === 'router' ? ofRouter(lists) : lists);
+      answer = theOne(this.withoutReplaced(lists, workload));
       this.answers.set(workload, answer);
     }
     return answer;
+  }
+
+  /** Of what stands in for Sidecars that are refused, what would hold for the workload: one of its own replaces a wider one. */
+  private withoutReplaced(lists: Lists, workload: WorkloadSubject): Lists {
+    const { authorizationPolicies: all } = lists;
+    if (this.sidecars === undefined || !all.some(isOfSidecar)) return lists;
+    const own = this.sidecars.for(workload);
+    const left = all.filter((policy) => !isOfSidecar(policy) || mayHold(policy, workload, own));
+    return { ...lists, authorizationPolicies: left };
   }
 
   private listsFor(subject: PolicySubject): Lists {
@@ -116,11 +143,24 @@ function gatewayReferences(
 
 type Lists = Omit<WorkloadPolicies, 'id'>;
 
-/** A Sidecar never holds for a router, and so does not what stands in for one that is refused. */
-function ofRouter(lists: Lists): Lists {
-  const { authorizationPolicies: all } = lists;
-  if (!all.some(isOfSidecar)) return lists;
-  return { ...lists, authorizationPolicies: all.filter((policy) => !isOfSidecar(policy)) };
+/**
+ * Whether the Sidecar that is refused may have held for a workload: never for a router, nor where one that is narrower does
+ * (SidecarIndex.for).
+ *
+ * @param own the one that holds for it
+ */
+function mayHold(
+  { namespace, spec, standsFor }: Config<AuthorizationPolicy>,
+  { type, configNamespace }: WorkloadSubject,
+  own: Config<Sidecar> | undefined,
+): boolean {
+  if (type !== 'sidecar') return false;
+  // Nobody knows which namespace it is of.
+  if (namespace === '') return true;
+  const isKnown = standsFor?.isScopeKnown !== false;
+  const selects = isKnown && spec.selector !== undefined;
+  if (namespace !== configNamespace) return !selects && own?.namespace !== configNamespace;
+  return !isKnown || selects || !(own?.namespace === configNamespace && own.spec.workloadSelector !== undefined);
 }
 
 function isOfSidecar({ standsFor }: Config): boolean {

@@ -9,7 +9,7 @@ const redacted = '[redacted]';
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /** The object as it is in force: its fields are those that were decoded, defaults included. */
-export function asKubernetesObject(config: Config): object {
+export function asKubernetesObject(config: Config, rootNamespace?: string): object {
   const { apiVersion, kind, name, namespace, labels, resourceVersion, creationTimestamp, status } = config;
   const metadata = {
     name,
@@ -18,7 +18,7 @@ export function asKubernetesObject(config: Config): object {
     // 0: the file does not say.
     ...(creationTimestamp > 0 && { creationTimestamp: new Date(creationTimestamp).toISOString() }),
     labels,
-    annotations: annotationsOf(config),
+    annotations: annotationsOf(config, rootNamespace),
   };
   const body = bodyOf(config);
   return {
@@ -49,9 +49,9 @@ function withoutValues(body: Readonly<Record<string, unknown>>): object {
   return Object.fromEntries(fields);
 }
 
-function annotationsOf(config: Config): Readonly<Record<string, string>> {
+function annotationsOf(config: Config, rootNamespace: string | undefined): Readonly<Record<string, string>> {
   const { kind, annotations } = config;
   // What is in force is not what was written.
-  if (config.standsFor !== undefined) return { 'chartpilot/stands-for': standInText(config) };
+  if (config.standsFor !== undefined) return { 'chartpilot/stands-for': standInText(config, rootNamespace) };
   return kind === 'Secret' && lastApplied in annotations ? { ...annotations, [lastApplied]: redacted } : annotations;
 }

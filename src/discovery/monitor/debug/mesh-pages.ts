@@ -7,7 +7,8 @@ export const meshPages: readonly DebugPage[] = [
   {
     path: 'configz',
     description: 'configuration objects in force, as Kubernetes objects; the data of Secrets is left out',
-    answer: ({ state }) => ok([...state.configs.byKey.values()].map(asKubernetesObject)),
+    answer: ({ state }) =>
+      ok([...state.configs.byKey.values()].map((config) => asKubernetesObject(config, state.mesh.rootNamespace))),
   },
   {
     path: 'resourcesz',

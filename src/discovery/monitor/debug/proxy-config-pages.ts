@@ -123,5 +123,7 @@ function nameOf({ namespace, hostname }: { readonly namespace: string; readonly 
 function policies({ state }: DebugSources, { proxy, shape, context }: MeshNode, ...lists: PolicyList[]): HttpAnswer {
   const inForce = context.policiesFor(shape);
   const found = lists.flatMap((list): readonly Config[] => inForce[list]);
-  return ok({ proxy: proxy.id, rootNamespace: state.mesh.rootNamespace, policies: found.map(asKubernetesObject) });
+  const { rootNamespace } = state.mesh;
+  const policies = found.map((config) => asKubernetesObject(config, rootNamespace));
+  return ok({ proxy: proxy.id, rootNamespace, policies });
 }

@@ -20,7 +20,7 @@ export const pushPages: readonly DebugPage[] = [
       return ok({
         version: context?.version ?? '',
         services: context?.services.length ?? 0,
-        AuthorizationPolicies: policies.map(asKubernetesObject),
+        AuthorizationPolicies: policies.map((policy) => asKubernetesObject(policy, state.mesh.rootNamespace)),
         NetworkGateways: resolved,
         // Named in the mesh networks, and of no known address.
         UnresolvedGateways: Object.entries(settings.networks.networks).flatMap(([network, { gateways }]) =>
