@@ -149,7 +149,6 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
     host: localAddresses(options.addresses).localhost,
     port: config.proxyAdminPort,
     sparePort: options.spareAdminPort,
-    log: log.scope('agent'),
   });
   const runDir = chooseRunDir(options.runDir);
   const guard = await parentDeathGuard();

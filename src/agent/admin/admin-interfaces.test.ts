@@ -3,7 +3,6 @@ import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { adminInterfaces, freePort } from '../../../test/fixtures/real-envoy.ts';
 import { isFree } from '../../../test/harness/free-ports.ts';
-import { createLogger, silentLogger } from '../../runtime/log.ts';
 import { AdminInterfaces } from './admin-interfaces.ts';
 
 const [first, spare] = [7, 8];
@@ -48,7 +47,7 @@ test('the spare base id has a free port, the same for its epochs until there is 
 test('a port that somebody has is not chosen, also where there was one that was free before', async () => {
   const [first, other] = (await freePair()) as [number, number];
   const freePorts = { first, end: first + 2 };
-  const admins = new AdminInterfaces({ host: '127.0.0.1', port: 15_000, sparePort: 0, freePorts, log: silentLogger });
+  const admins = new AdminInterfaces({ host: '127.0.0.1', port: 15_000, sparePort: 0, freePorts });
   admins.spareIs(spare);
   const chosen = await admins.portFor({ epoch: 0, baseId: spare });
   await listenAt(chosen);
@@ -74,19 +73,4 @@ test('without a spare base id every base id is the first', async () => {
 
 test('who asks for an admin interface that no Envoy has yet has made a mistake', () => {
   expect(() => withSpare().of(spare)).toThrow('no Envoy of base id 8 has been prepared');
-});
-
-test('a move of the admin interface is told once', async () => {
-  const lines: string[] = [];
-  const log = createLogger({ write: (line) => lines.push(line) });
-  const admins = new AdminInterfaces({ host: '::1', port: 15_000, sparePort: 15_005, log });
-  admins.spareIs(spare);
-  admins.tell(first);
-  expect(lines).toEqual([]);
-  await admins.portFor({ epoch: 0, baseId: spare });
-  for (const baseId of [spare, spare, first, first]) admins.tell(baseId);
-  expect(lines.map((line) => line.split('\t').at(-1))).toEqual([
-    "Envoy's admin interface is at [::1]:15005 now  baseId=8  spare=true\n",
-    "Envoy's admin interface is at [::1]:15000 now  baseId=7  spare=false\n",
-  ]);
 });

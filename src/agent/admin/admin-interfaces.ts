@@ -4,7 +4,6 @@
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import type { Logger } from '../../runtime/log.ts';
 import { type AdminClient, createAdminClient } from './admin-client.ts';
 
 export interface AdminInterfacesOptions {
@@ -15,7 +14,6 @@ export interface AdminInterfacesOptions {
   readonly sparePort: number;
   /** Where a free port is looked for. Default: below those that outgoing connections get. */
   readonly freePorts?: PortRange;
-  readonly log: Logger;
 }
 
 /** From the first to the one before `end`. */
@@ -29,19 +27,33 @@ const attempts = 100;
 const lowestSparePort = 16_000;
 const usualFirstOutgoingPort = 32_768;
 
-export class AdminInterfaces {
+/** Where they are, for who asks an Envoy something: a reader changes nothing. */
+export interface AdminDirectory {
+  /** The admin interface that counts before any other is named. */
+  readonly first: AdminClient;
+  /** @throws Error for the spare base id before its first epoch was prepared: a mistake of the caller's */
+  of(baseId: number): AdminClient;
+}
+
+/**
+ * A registry, and no fact in events: which admin port belongs to which epoch follows from its base id, which every order
+ * carries. What may change is one port, the spare one's, and one effect changes it, that which prepares an epoch: before there
+ * is a process that anybody could ask. In events the port would be in the answer to the preparation, in the context of the
+ * epoch, the supervisor and the status actor, and in the input of seven effects: fifteen places that say what one knows.
+ * All others are given an `AdminDirectory`.
+ */
+export class AdminInterfaces implements AdminDirectory {
   readonly #options: AdminInterfacesOptions;
   readonly #first: AdminClient;
   #spare: AdminClient | undefined;
   #spareBaseId: number | undefined;
-  #told = false;
 
   constructor(options: AdminInterfacesOptions) {
     this.#options = options;
     this.#first = createAdminClient(options.host, options.port);
   }
 
-  /** Says which base id is the spare one; without one, every base id is the first. */
+  /** Says which base id is the spare one, as soon as it is claimed; without one, every base id is the first. */
   spareIs(baseId: number | undefined): void {
     this.#spareBaseId = baseId;
   }
@@ -50,12 +62,10 @@ export class AdminInterfaces {
     return baseId === this.#spareBaseId;
   }
 
-  /** The admin interface that counts before any other is named. */
   get first(): AdminClient {
     return this.#first;
   }
 
-  /** @throws Error for the spare base id before its first epoch was prepared: a mistake of the caller's */
   of(baseId: number): AdminClient {
     if (!this.isSpare(baseId)) return this.#first;
     if (this.#spare === undefined) throw new Error(`no Envoy of base id ${baseId} has been prepared`);
@@ -72,16 +82,6 @@ export class AdminInterfaces {
       this.#spare = createAdminClient(host, sparePort === 0 ? await freePort(host, freePorts) : sparePort);
     }
     return this.of(baseId).port;
-  }
-
-  /** Tells people where the admin interface has moved to, once for each move. */
-  tell(baseId: number): void {
-    if (this.isSpare(baseId) === this.#told) return;
-    this.#told = this.isSpare(baseId);
-    this.#options.log.info(`Envoy's admin interface is at ${this.of(baseId).address} now`, {
-      baseId,
-      spare: this.#told,
-    });
   }
 }
 

@@ -1,9 +1,9 @@
 /** The drain effect of an epoch (spec/agent.md §4.4, spec/envoy-hot-restart.md §4 "Graceful stop"). */
 import { fromPromise } from 'xstate';
-import type { AdminInterfaces } from './admin-interfaces.ts';
+import type { AdminDirectory } from './admin-interfaces.ts';
 
 export interface DrainEnvironment {
-  readonly admins: AdminInterfaces;
+  readonly admins: AdminDirectory;
   readonly role: 'sidecar' | 'router';
 }
 

@@ -4,12 +4,12 @@ import { fromCallback } from 'xstate';
 import type { ProbeFailed, ProbeLook, ProbePassed, ProbeWaiting } from '../../../machines/agent/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { AdminClient } from './admin-client.ts';
-import type { AdminInterfaces } from './admin-interfaces.ts';
+import type { AdminDirectory } from './admin-interfaces.ts';
 import { askRefusedListeners, type RefusedListener } from './refused-listeners.ts';
 import { whyUnreachable } from './why-unreachable.ts';
 
 export interface ProbeEnvironment {
-  readonly admins: AdminInterfaces;
+  readonly admins: AdminDirectory;
   /** Undefined when the bootstrap is the user's own. */
   readonly discoveryAddress: string | undefined;
   /** When the epoch's process was started, by `performance.now()`. */
@@ -58,10 +58,7 @@ async function lookNow(
   const admin = admins.of(run.baseId);
   const { live, detail } = await withListeners(await look(admin, run), admin, run, startedAt);
   if (!live) report({ type: 'probe.failed', reason: detail });
-  else {
-    admins.tell(run.baseId);
-    report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - startedAt) });
-  }
+  else report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - startedAt) });
 }
 
 async function probe(
@@ -78,7 +75,6 @@ async function probe(
   while (!stopped.aborted) {
     const finding = await withListeners(await look(admin, run), admin, run, startedAt);
     if (finding.live) {
-      environment.admins.tell(run.baseId);
       report({ type: 'probe.passed', timeToLiveMs: Math.round(performance.now() - startedAt) });
       return;
     }

@@ -1,9 +1,9 @@
 /** How much is in flight in one Envoy: what a stop that loses nothing waits for (spec/agent.md §2.5). */
 import { fromPromise } from 'xstate';
-import type { AdminInterfaces } from './admin-interfaces.ts';
+import type { AdminDirectory } from './admin-interfaces.ts';
 
 export interface CountEnvironment {
-  readonly admins: AdminInterfaces;
+  readonly admins: AdminDirectory;
   /** Ports of Envoy's own listeners, which serve probes and scrapes; 0: no such listener. */
   readonly ownPorts: readonly number[];
 }

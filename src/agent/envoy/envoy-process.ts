@@ -10,7 +10,7 @@ import type { Logger } from '../../runtime/log.ts';
 import { standardOutput } from '../../runtime/standard-streams.ts';
 import { actorName } from '../../runtime/trace/known-actors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
-import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
+import type { AdminDirectory } from '../admin/admin-interfaces.ts';
 import { type EnvoyFlags, envoyArguments } from './envoy-args.ts';
 import { EnvoyOutput } from './envoy-log.ts';
 import { EnvoyLogRecords } from './envoy-log-records.ts';
@@ -29,7 +29,7 @@ export interface EnvoyProcessEnvironment {
   /** Where goes what Envoy writes to its standard output: ours, unless a test says otherwise. */
   readonly accessLog?: Pick<LineSink, 'write' | 'relief'>;
   readonly table: ProcessTable;
-  readonly admins: AdminInterfaces;
+  readonly admins: AdminDirectory;
   /** Envoy's own lines go into the trace; what users let it write, access logs, does not. */
   readonly recorder?: Pick<Recorder, 'record'>;
   /** From {@link parentDeathGuard}. */

@@ -2,11 +2,11 @@
  * Whether a child that is gone had taken over from its parent. A probe looks every now and then: a child that becomes live
  * and dies between two looks leaves a parent that has closed its listeners, and nobody knows that nobody serves.
  */
-import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
+import type { AdminDirectory } from '../admin/admin-interfaces.ts';
 import { isMarkedInitializing } from './shared-memory.ts';
 
 export interface TakeOverEnvironment {
-  readonly admins: AdminInterfaces;
+  readonly admins: AdminDirectory;
   readonly sharedMemoryDir?: string;
 }
 

@@ -13,7 +13,7 @@ import { createLogger, silentLogger } from '../../runtime/log.ts';
 import { readDebuggerToken } from '../../runtime/trace/debugger-access.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';
-import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
+import type { AdminDirectory } from '../admin/admin-interfaces.ts';
 import { ProcessTable } from '../envoy/process-table.ts';
 import { AgentMetrics } from './agent-metrics.ts';
 import { statusServer } from './status-server.ts';
@@ -25,7 +25,7 @@ async function serving(options: {
   answer?: (event: Told) => EnvoyAsk | ReadinessAnswer;
   port?: number;
   host?: string;
-  admins?: AdminInterfaces;
+  admins?: AdminDirectory;
   trace?: TraceEndpoint;
   table?: ProcessTable;
   metrics?: AgentMetrics;
@@ -129,14 +129,18 @@ test('the admin interface that counts is the first one’s until another is name
   const admins = adminInterfaces(envoys[0]!, envoys[1]);
   admins.spareIs(2);
   await admins.portFor({ epoch: 0, baseId: 2 });
-  const { url, order } = await serving({ admins });
+  const { url, order, log } = await serving({ admins });
   const envoy = async (): Promise<string | undefined> =>
     /envoy_of_(\w+)/.exec(await (await fetch(`${url}/stats/prometheus`)).text())?.[1];
   expect(await envoy()).toBe('first');
   order({ type: 'admin.use', epoch: 0, baseId: 2 });
   expect(await envoy()).toBe('spare');
-  order({ type: 'admin.use', epoch: 0, baseId: 1 });
+  for (const epoch of [0, 1]) order({ type: 'admin.use', epoch, baseId: 1 });
   expect(await envoy()).toBe('first');
+  // Each move is told once.
+  expect(log.flatMap((line) => /interface is at 127\.0\.0\.1:(\d+) now/.exec(line)?.[1] ?? [])).toEqual(
+    [envoys[1], envoys[0]].map(String),
+  );
 });
 
 test('what was asked of an Envoy that serves no more is not reported: who serves since is asked', async () => {

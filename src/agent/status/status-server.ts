@@ -18,14 +18,14 @@ import type { Logger } from '../../runtime/log.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
 import { type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import type { AdminClient } from '../admin/admin-client.ts';
-import type { AdminInterfaces } from '../admin/admin-interfaces.ts';
+import type { AdminDirectory } from '../admin/admin-interfaces.ts';
 import { LackingListeners } from '../admin/refused-listeners.ts';
 import type { ProcessTable } from '../envoy/process-table.ts';
 import { askServingEnvoy, type EnvoyRun, type ServingPorts } from '../envoy/serving-envoy.ts';
 import type { AgentMetrics } from './agent-metrics.ts';
 
 export interface StatusServerEnvironment {
-  readonly admins: AdminInterfaces;
+  readonly admins: AdminDirectory;
   readonly metrics: AgentMetrics;
   /** Where else than at its admin interface the serving Envoy can be asked. */
   readonly ports: ServingPorts;
@@ -152,7 +152,11 @@ class StatusEndpoint {
   }
 
   useAdmin({ epoch, baseId }: EnvoyRun): void {
-    this.#admin = this.#environment.admins.of(baseId);
+    const { admins, log } = this.#environment;
+    const { address } = this.#admin;
+    this.#admin = admins.of(baseId);
+    if (this.#admin.address !== address)
+      log.info(`Envoy's admin interface is at ${this.#admin.address} now`, { baseId });
     this.#serving = { epoch, baseId };
     this.#listeners.begin();
     // Nobody may ask before its child has the admin port.
