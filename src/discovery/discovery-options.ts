@@ -281,7 +281,7 @@ function duration(flag: string, text: string | undefined, defaultMs: number): nu
   const ms = durationMsOf(text);
   if (ms === undefined || ms < 0) {
     throw new ChartpilotError('FLAG_INVALID', `${flag} is ${JSON.stringify(text)}, which is no duration`, {
-      remedy: 'Write it as 300ms, 30s or 1h30m.',
+      hint: 'Write it as 300ms, 30s or 1h30m.',
     });
   }
   return ms;

@@ -19,7 +19,7 @@ export function parseListenAddress(flag: string, text: string): ListenAddress | 
   const port = Number(match?.[3]);
   if (match === null || port > 65_535) {
     throw new ChartpilotError('FLAG_INVALID', `${flag} is ${JSON.stringify(text)}, which is no address`, {
-      remedy: `write ${flag} HOST:PORT, ${flag} :PORT for all interfaces, or ${flag}= for none`,
+      hint: `write ${flag} HOST:PORT, ${flag} :PORT for all interfaces, or ${flag}= for none`,
     });
   }
   return { host: match[1] ?? match[2] ?? '', port };

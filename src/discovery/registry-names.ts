@@ -40,6 +40,6 @@ export function supportedRegistries(names: readonly string[]): RegistryName[] {
 
 function unsupported(detail: string): ChartpilotError {
   return new ChartpilotError('FLAG_INVALID', `--registries: ${detail}`, {
-    remedy: `Known are ${known.join(', ')}; --registries= for none.`,
+    hint: `Known are ${known.join(', ')}; --registries= for none.`,
   });
 }

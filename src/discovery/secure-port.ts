@@ -92,7 +92,7 @@ function cipherSuitesOf(text: string): string[] {
     const suite = suites.get(name);
     if (suite !== undefined) return [suite];
     throw new ChartpilotError('FLAG_INVALID', `--tls-cipher-suites: ${name} is no cipher suite that is known here`, {
-      remedy: `Known are ${[...suites.keys()].join(', ')}.`,
+      hint: `Known are ${[...suites.keys()].join(', ')}.`,
     });
   });
 }

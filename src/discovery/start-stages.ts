@@ -30,7 +30,7 @@ export function prepareEnvironment(options: DiscoveryOptions, log: Logger): void
   const { kubeconfig, registries, configDir, namespace, clusterId, domain } = options;
   if (kubeconfig !== '') {
     throw new ChartpilotError('FLAG_INVALID', `--kubeconfig ${kubeconfig}: a cluster cannot be read yet`, {
-      remedy: 'leave it out, and give the mesh as a directory: --configDir DIR',
+      hint: 'leave it out, and give the mesh as a directory: --configDir DIR',
     });
   }
   log.info('this control plane', { cluster: clusterId, namespace, domain });
@@ -49,7 +49,7 @@ export function authenticatorsOf({ authenticates, jwtRule }: DiscoveryOptions): 
   if (!authenticates) return [];
   if (jwtRule !== '') {
     throw new ChartpilotError('FLAG_INVALID', 'JWT_RULE is set, and tokens cannot be verified yet', {
-      remedy: 'unset it: clients are known by their certificates; XDS_AUTH=false takes all of them',
+      hint: 'unset it: clients are known by their certificates; XDS_AUTH=false takes all of them',
     });
   }
   return [clientCertificate];

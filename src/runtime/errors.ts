@@ -28,24 +28,24 @@ export type ErrorCode = keyof typeof errorTable;
 /**
  * A failure that a person can do something about.
  *
- * `message` reads: what was wrong, where, and why; `remedy` says what to do. The wrapped `cause` is kept.
+ * `message` reads: what was wrong, where, and why; `hint` says what to do. The wrapped `cause` is kept.
  */
 export class ChartpilotError extends Error {
   readonly code: ErrorCode;
-  readonly remedy: string | undefined;
+  readonly hint: string | undefined;
 
-  constructor(code: ErrorCode, detail: string, options: { remedy?: string; cause?: unknown } = {}) {
+  constructor(code: ErrorCode, detail: string, options: { hint?: string; cause?: unknown } = {}) {
     super(`${errorTable[code]}: ${detail}`, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ChartpilotError';
     this.code = code;
-    this.remedy = options.remedy;
+    this.hint = options.hint;
   }
 }
 
 /** One paragraph for a person's mistake; stack and all for a bug of ours. */
 export function explainError(error: unknown): string {
   if (error instanceof ChartpilotError) {
-    return error.remedy === undefined ? error.message : `${error.message}\n  → ${error.remedy}`;
+    return error.hint === undefined ? error.message : `${error.message}\n  → ${error.hint}`;
   }
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

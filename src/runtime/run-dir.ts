@@ -37,7 +37,7 @@ export function ensureRunDir(runDir: string): void {
     }
   } catch (error) {
     throw new ChartpilotError('FILE_UNREADABLE', `run directory ${runDir}: ${messageOf(error)}`, {
-      remedy: 'Name a directory that this user may write with --runDir.',
+      hint: 'Name a directory that this user may write with --runDir.',
       cause: error,
     });
   }

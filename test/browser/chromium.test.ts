@@ -34,6 +34,6 @@ test('the one that is named is taken, and one that cannot be run is told', () =>
 test('without one a test fails, and the command that helps is told', () => {
   expect(findChromium({ PATH: folder })).toBeUndefined();
   expect(() => requireChromium({ PATH: folder })).toThrow(
-    expect.objectContaining({ remedy: expect.stringContaining('npm run chromium') }),
+    expect.objectContaining({ hint: expect.stringContaining('npm run chromium') }),
   );
 });

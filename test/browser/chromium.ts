@@ -15,7 +15,7 @@ export function findChromium(env: NodeJS.ProcessEnv): string | undefined {
   if (named !== undefined && named !== '') {
     if (isExecutable(named)) return named;
     throw new ChartpilotError('FLAG_INVALID', `CHROMIUM=${named} is no program that can be run`, {
-      remedy: 'Name a Chromium binary, or unset CHROMIUM to take the one in PATH.',
+      hint: 'Name a Chromium binary, or unset CHROMIUM to take the one in PATH.',
     });
   }
   const places = PATH.split(delimiter).filter((folder) => folder !== '');
@@ -27,6 +27,6 @@ export function requireChromium(env: NodeJS.ProcessEnv = process.env): string {
   const found = findChromium(env);
   if (found !== undefined) return found;
   throw new ChartpilotError('FILE_UNREADABLE', 'no Chromium: not in $CHROMIUM, and not in PATH', {
-    remedy: `Run: npm run chromium (or: ${installCommand})`,
+    hint: `Run: npm run chromium (or: ${installCommand})`,
   });
 }

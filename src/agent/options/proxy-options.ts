@@ -36,7 +36,7 @@ const podDirectory = './etc/istio/pod';
 export function resolveProxyOptions({ role, flags, env, directory = '.' }: OptionSources): ProxyOptions {
   const mistakes = new OptionErrors();
   if (role !== 'sidecar' && role !== 'router') {
-    throw new ChartpilotError('FLAG_INVALID', `Invalid proxy Type: ${role}`, { remedy: 'Say sidecar or router.' });
+    throw new ChartpilotError('FLAG_INVALID', `Invalid proxy Type: ${role}`, { hint: 'Say sidecar or router.' });
   }
   const podLabels = readDownwardFile(join(directory, podDirectory, 'labels'));
   const podAnnotations = readDownwardFile(join(directory, podDirectory, 'annotations'));

@@ -47,7 +47,7 @@ function requireSharedMemory(directory: string): void {
       'SHARED_MEMORY_UNUSABLE',
       `${directory}: ${messageOf(error).replace(/, \w+( '.*)?$/, '')}`,
       {
-        remedy:
+        hint:
           `Hot restarts need ${sharedMemoryBytes} bytes there. Mount some (Kubernetes: an emptyDir with medium: Memory; ` +
           'Docker: --shm-size), or say --hotRestart off: then Envoy needs none.',
         cause: error,
@@ -68,7 +68,7 @@ function requireProc(): void {
     readFileSync('/proc/self/stat');
   } catch (error) {
     throw new ChartpilotError('FILE_UNREADABLE', messageOf(error), {
-      remedy: 'Mount /proc: the agent and Envoy need it.',
+      hint: 'Mount /proc: the agent and Envoy need it.',
       cause: error,
     });
   }

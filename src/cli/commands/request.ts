@@ -43,7 +43,7 @@ function allowedPort(text: string, allowed: readonly number[]): number {
   const port = Number(text);
   if (allowed.includes(port)) return port;
   throw new ChartpilotError('FLAG_INVALID', `--debug-port ${text} may not be asked`, {
-    remedy: `Allowed are ${allowed.join(', ')}.`,
+    hint: `Allowed are ${allowed.join(', ')}.`,
   });
 }
 
@@ -58,7 +58,7 @@ async function requestBody(url: string, method: string, body: string | undefined
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     throw new ChartpilotError('REQUEST_FAILED', `${method} ${url}: ${messageOf(cause)}`, {
-      remedy: 'Is the program running on this host, and is this its port?',
+      hint: 'Is the program running on this host, and is this its port?',
       cause: error,
     });
   }

@@ -34,7 +34,7 @@ interface CheckedTrace extends CheckReport {
 interface UnreadableTrace {
   trace: string;
   verdict: 'unreadable';
-  error: { code: ErrorCode; message: string; remedy?: string };
+  error: { code: ErrorCode; message: string; hint?: string };
 }
 
 const aroundDefault = 20;
@@ -51,7 +51,7 @@ export async function checkTraces(
 ): Promise<number> {
   if (options.format === 'mermaid' && traces.length > 1) {
     throw new ChartpilotError('FLAG_INVALID', '--format mermaid draws one trace', {
-      remedy: 'name one trace at a time',
+      hint: 'name one trace at a time',
     });
   }
   const results: (CheckedTrace | UnreadableTrace)[] = [];
@@ -62,11 +62,11 @@ export async function checkTraces(
       if (text !== undefined) out(text);
     } catch (cause) {
       if (!(cause instanceof ChartpilotError)) throw cause;
-      const { code, message, remedy } = cause;
+      const { code, message, hint } = cause;
       results.push({
         trace: path,
         verdict: 'unreadable',
-        error: { code, message, ...(remedy !== undefined && { remedy }) },
+        error: { code, message, ...(hint !== undefined && { hint }) },
       });
       error(`chartpilot: ${explainError(cause)}\n`);
     }
@@ -128,7 +128,7 @@ function diagramsFor(program: string, trace: string, given: string | undefined):
   const path = bundledDiagrams(program);
   if (path === undefined) {
     throw new ChartpilotError('FLAG_INVALID', `${trace} is of '${program}', whose diagrams are not known`, {
-      remedy: 'name the folder that holds them with --diagrams',
+      hint: 'name the folder that holds them with --diagrams',
     });
   }
   const fromHere = relative(process.cwd(), path);

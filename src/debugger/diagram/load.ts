@@ -23,7 +23,7 @@ export function loadDiagrams(path: string, shownAs = path): Diagram[] {
   }
   if (problems.length > 0) {
     throw new ChartpilotError('DIAGRAM_INVALID', problems.join('\n  '), {
-      remedy: 'docs/sequence-diagrams.md says what a diagram may contain',
+      hint: 'docs/sequence-diagrams.md says what a diagram may contain',
     });
   }
   return diagrams;
@@ -49,7 +49,7 @@ function namesIn(folder: string): string[] {
     .sort();
   if (names.length > 0) return names;
   throw new ChartpilotError('DIAGRAM_INVALID', `${folder} holds no sequence diagram (*.mmd)`, {
-    remedy: 'name the folder that holds them with --diagrams',
+    hint: 'name the folder that holds them with --diagrams',
   });
 }
 

@@ -104,7 +104,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 function notPlain(value: unknown): ChartpilotError {
   const kind = typeof value === 'object' ? (value?.constructor?.name ?? 'object') : typeof value;
   return new ChartpilotError('MACHINE_INVALID', `a sample holds a ${kind}, which cannot be written into a test`, {
-    remedy: 'give samples as plain data: strings, numbers, booleans, null, lists and objects of these',
+    hint: 'give samples as plain data: strings, numbers, booleans, null, lists and objects of these',
   });
 }
 

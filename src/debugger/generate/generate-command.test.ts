@@ -101,7 +101,7 @@ describe('what cannot be done', () => {
   test('a name that is none', async () => {
     await expect(generated('cert-watchr')).rejects.toMatchObject({
       code: 'FLAG_INVALID',
-      remedy: expect.stringContaining('cert-watcher'),
+      hint: expect.stringContaining('cert-watcher'),
     });
   });
 
@@ -146,7 +146,7 @@ describe('what cannot be done', () => {
     );
     await expect(generated(file)).rejects.toMatchObject({
       message: expect.stringContaining('needy of '),
-      remedy: expect.stringContaining('export `input`'),
+      hint: expect.stringContaining('export `input`'),
     });
   });
 

@@ -49,7 +49,7 @@ function suiteOf({ machine, samples, file, exportName }: LoadedMachine, options:
   } catch (error) {
     throw new ChartpilotError('MACHINE_INVALID', `${machine.id} of ${file} does not start: ${messageOf(error)}`, {
       cause: error,
-      remedy: 'if it needs an input, export `input` from a samples module (docs/generating-tests.md)',
+      hint: 'if it needs an input, export `input` from a samples module (docs/generating-tests.md)',
     });
   }
 }

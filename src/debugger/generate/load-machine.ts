@@ -43,7 +43,7 @@ export async function loadMachine(request: MachineRequest): Promise<LoadedMachin
   }
   if (!looksLikeFile) {
     throw new ChartpilotError('FLAG_INVALID', `no machine of chartpilot is named ${request.machine}`, {
-      remedy: `its machines are ${ownMachines.map(({ name }) => name).join(', ')}; a module of yours is given by its path, ./${request.machine}.machine.ts`,
+      hint: `its machines are ${ownMachines.map(({ name }) => name).join(', ')}; a module of yours is given by its path, ./${request.machine}.machine.ts`,
     });
   }
   const file = resolve(request.machine);
@@ -72,12 +72,12 @@ function pickMachine(
   if (chosen !== undefined) return { machine: chosen[1], exportName: chosen[0] };
   if (machines.length > 1) {
     throw new ChartpilotError('FLAG_INVALID', `${file} exports several machines: ${names.join(', ')}`, {
-      remedy: `say which with --export ${names[0]}`,
+      hint: `say which with --export ${names[0]}`,
     });
   }
   const exports = Object.keys(module).join(', ') || 'nothing';
   throw new ChartpilotError('MACHINE_INVALID', `${file} exports no XState machine; it exports ${exports}`, {
-    remedy: 'export what createMachine() or setup().createMachine() returns',
+    hint: 'export what createMachine() or setup().createMachine() returns',
   });
 }
 
@@ -118,8 +118,7 @@ async function importModule(file: string): Promise<Module> {
     throw new ChartpilotError('MACHINE_INVALID', `${file} cannot be loaded: ${messageOf(error)}`, {
       cause: error,
       ...(/\.[cm]?ts$/.test(file) && {
-        remedy:
-          'Node runs TypeScript whose types can be left out: no enums, no namespaces, imports with their extension',
+        hint: 'Node runs TypeScript whose types can be left out: no enums, no namespaces, imports with their extension',
       }),
     });
   }

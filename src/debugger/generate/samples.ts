@@ -70,7 +70,7 @@ export function readSamples(module: Readonly<Record<string, unknown>>, file: str
   ];
   if (mistakes.length > 0) {
     throw new ChartpilotError('MACHINE_INVALID', `${file}: ${mistakes.join('; ')}`, {
-      remedy: 'docs/generating-tests.md says what a samples module exports',
+      hint: 'docs/generating-tests.md says what a samples module exports',
     });
   }
   return module as Samples;

@@ -57,7 +57,7 @@ export class Recording {
     const machine = this.#machines.get(id);
     if (machine !== undefined) return machine;
     throw new ChartpilotError('FLAG_INVALID', `${actor} is a machine '${id}', which is not known`, {
-      remedy: 'name the module that exports it: --machine MODULE#EXPORT',
+      hint: 'name the module that exports it: --machine MODULE#EXPORT',
     });
   }
 
@@ -115,14 +115,13 @@ function mustBeWhole(header: TraceHeader, records: readonly TraceRecord[]): void
   if (first !== undefined && first.seq !== 1) {
     const why = header.actors === undefined ? 'what came before it is missing' : 'it was rotated, or is a live one';
     throw new ChartpilotError('TRACE_INVALID', `it begins with record ${first.seq}: ${why}`, {
-      remedy:
-        'machines can only be replayed from their beginning: take the file that --trace writes, with its FILE.1, before it was rotated twice',
+      hint: 'machines can only be replayed from their beginning: take the file that --trace writes, with its FILE.1, before it was rotated twice',
     });
   }
   const gap = records.findIndex((record, i) => record.seq !== i + 1);
   if (gap < 0) return;
   throw new ChartpilotError('TRACE_INVALID', `records ${gap + 1} to ${records[gap]!.seq - 1} are missing`, {
-    remedy: 'a replay needs all of them; was the trace cut by hand, or written by a program that could not keep up?',
+    hint: 'a replay needs all of them; was the trace cut by hand, or written by a program that could not keep up?',
   });
 }
 

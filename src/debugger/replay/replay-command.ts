@@ -29,7 +29,7 @@ interface ReplayedTrace extends ReplayReport {
 interface UnreadableTrace {
   readonly trace: string;
   readonly verdict: 'unreadable';
-  readonly error: { readonly code: ErrorCode; readonly message: string; readonly remedy?: string };
+  readonly error: { readonly code: ErrorCode; readonly message: string; readonly hint?: string };
 }
 
 /**
@@ -51,8 +51,8 @@ export async function replayTraces(
       if (options.format === 'text') out(`${formatResult(result)}\n`);
     } catch (cause) {
       if (!(cause instanceof ChartpilotError)) throw cause;
-      const { code, message, remedy } = cause;
-      results.push({ trace: path, verdict: 'unreadable', error: { code, message, ...(remedy && { remedy }) } });
+      const { code, message, hint } = cause;
+      results.push({ trace: path, verdict: 'unreadable', error: { code, message, ...(hint && { hint }) } });
       error(`chartpilot: ${message.includes(path) ? '' : `${path}: `}${explainError(cause)}\n`);
     }
   }

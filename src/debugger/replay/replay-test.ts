@@ -49,7 +49,7 @@ function readLines(lines: readonly string[]): { header: TraceHeader; records: Tr
     else if (line.version === traceVersion) header = line;
     else {
       throw new ChartpilotError('TRACE_INVALID', `its version is ${line.version}, this replay reads ${traceVersion}`, {
-        remedy: 'record it anew, or use the chartpilot of the release that wrote it',
+        hint: 'record it anew, or use the chartpilot of the release that wrote it',
       });
     }
   }

@@ -82,7 +82,7 @@ export async function findMachine(request: string, exportName?: string): Promise
   if (named !== undefined) return named.load();
   if (!/[./\\]/.test(request)) {
     throw new ChartpilotError('FLAG_INVALID', `no machine of chartpilot is named ${request}`, {
-      remedy: `its machines are ${namedMachines.map(({ name }) => name).join(', ')}; a module of yours is given by its path, ./${request}.machine.ts`,
+      hint: `its machines are ${namedMachines.map(({ name }) => name).join(', ')}; a module of yours is given by its path, ./${request}.machine.ts`,
     });
   }
   const { machine } = await loadMachine({ machine: request, ...(exportName !== undefined && { export: exportName }) });

@@ -163,7 +163,7 @@ describe('a trace file', () => {
 
   test('of a former version is refused with what to do', async () => {
     const path = file('t', '{"kind":"header","version":1,"program":"x","pid":1,"startedAt":""}\n');
-    expect((await refusal(path)).remedy).toBe(
+    expect((await refusal(path)).hint).toBe(
       'read it with the chartpilot of the release that wrote it, or record the run again with this one',
     );
   });

@@ -96,7 +96,7 @@ function patternOf(name: string): NamePattern {
   const pattern = namePattern(name);
   if (pattern !== undefined) return pattern;
   throw new ChartpilotError('FLAG_INVALID', `--actor ${name} is no actor's name`, {
-    remedy: 'write it as traces do: epoch-1, epoch-1/process, or epoch-N for any epoch',
+    hint: 'write it as traces do: epoch-1, epoch-1/process, or epoch-N for any epoch',
   });
 }
 

@@ -95,7 +95,7 @@ export class TracePart {
         'TRACE_INVALID',
         `${this.name}:1: the format's version is ${version}, this program reads version ${traceVersion}`,
         {
-          remedy:
+          hint:
             version < traceVersion
               ? 'read it with the chartpilot of the release that wrote it, or record the run again with this one'
               : 'read it with a newer chartpilot: the one of the release that wrote it',

@@ -70,14 +70,14 @@ describe('chartpilot diagram', () => {
     expect(JSON.parse(await drawn('epoch', { from, format: 'json' }))).toEqual(before);
     await expect(drawn('push', { from })).rejects.toMatchObject({
       code: 'FLAG_INVALID',
-      remedy: 'its machines are epoch, of-another-release',
+      hint: 'its machines are epoch, of-another-release',
     });
   });
 
   test('says which names there are when there is no such one', async () => {
     await expect(drawn('supervisr')).rejects.toMatchObject({
       code: 'FLAG_INVALID',
-      remedy: expect.stringContaining('ads-connection'),
+      hint: expect.stringContaining('ads-connection'),
     });
   });
 

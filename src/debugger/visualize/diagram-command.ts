@@ -69,7 +69,7 @@ async function chartNamed(
   const found = recorded.find(({ id }) => id === machine);
   if (found !== undefined) return found;
   throw new ChartpilotError('FLAG_INVALID', `no machine of ${options.from} is named ${machine}`, {
-    remedy:
+    hint:
       recorded.length === 0 ? 'it carries no machines' : `its machines are ${recorded.map(({ id }) => id).join(', ')}`,
   });
 }

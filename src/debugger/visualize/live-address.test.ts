@@ -34,7 +34,7 @@ describe('the address of a running program', () => {
   ])('must be of this host: %s is refused, and the way to bring it here is told', (text) => {
     const error = refusal(() => parseLiveAddress(text));
     expect(error.message).toContain('not on this host');
-    expect(error.remedy).toContain('kubectl port-forward POD 15020');
+    expect(error.hint).toContain('kubectl port-forward POD 15020');
   });
 });
 

@@ -19,8 +19,7 @@ export function parseLiveAddress(text: string): LiveAddress {
   const port = Number(digits);
   if (digits === undefined || port < 1 || port > 65_535) {
     throw new ChartpilotError('FLAG_INVALID', `--attach ${text} is no address`, {
-      remedy:
-        'Give HOST:PORT, or the port alone: that of --statusPort of pilot-agent, of --monitoringAddr of pilot-discovery.',
+      hint: 'Give HOST:PORT, or the port alone: that of --statusPort of pilot-agent, of --monitoringAddr of pilot-discovery.',
     });
   }
   if (!/^(localhost|127\.0\.0\.1|::1)$/i.test(host)) {
@@ -28,7 +27,7 @@ export function parseLiveAddress(text: string): LiveAddress {
       'FLAG_INVALID',
       `--attach ${text} is not on this host: a program shows its trace on loopback only`,
       {
-        remedy: `Bring its port here: kubectl port-forward POD ${port}, or ssh -L ${port}:127.0.0.1:${port} ${host}; then --attach 127.0.0.1:${port} with its token in --token.`,
+        hint: `Bring its port here: kubectl port-forward POD ${port}, or ssh -L ${port}:127.0.0.1:${port} ${host}; then --attach 127.0.0.1:${port} with its token in --token.`,
       },
     );
   }

@@ -75,7 +75,7 @@ describe('what cannot be attached to is told with what to do', () => {
     await program!.end();
     await expect(source.header()).rejects.toMatchObject({
       code: 'REQUEST_FAILED',
-      remedy: expect.stringContaining('Is the program running'),
+      hint: expect.stringContaining('Is the program running'),
     });
   });
 
@@ -84,14 +84,14 @@ describe('what cannot be attached to is told with what to do', () => {
     const source = liveSource(address, { token: 'wrong', runDir });
     await expect(source.read({ follow: true })).rejects.toMatchObject({
       message: expect.stringContaining('answers 401'),
-      remedy: expect.stringContaining('has another token'),
+      hint: expect.stringContaining('has another token'),
     });
   });
 
   test('a token that this user cannot read', async () => {
     const { address } = await start();
     const source = liveSource(address, { runDir: join(runDir, 'nothing') });
-    await expect(source.header()).rejects.toMatchObject({ remedy: expect.stringContaining('with --token') });
+    await expect(source.header()).rejects.toMatchObject({ hint: expect.stringContaining('with --token') });
   });
 
   test('another server', async () => {

@@ -57,8 +57,7 @@ async function request(address: LiveAddress, options: LiveSourceOptions, follow:
     [answer] = (await once(asked, 'response')) as [IncomingMessage];
   } catch (error) {
     throw new ChartpilotError('REQUEST_FAILED', `${formatLiveAddress(address)}: ${messageOf(error)}`, {
-      remedy:
-        'Is the program running, and is this its port (--statusPort of pilot-agent, --monitoringAddr of pilot-discovery)?',
+      hint: 'Is the program running, and is this its port (--statusPort of pilot-agent, --monitoringAddr of pilot-discovery)?',
       cause: error,
     });
   } finally {
@@ -79,12 +78,12 @@ async function refusal(
     'REQUEST_FAILED',
     `${formatLiveAddress(address)} answers ${status}${said === '' ? '' : `: ${said}`}`,
     {
-      remedy: remedyFor(status, address, token),
+      hint: hintFor(status, address, token),
     },
   );
 }
 
-function remedyFor(status: number, { port }: LiveAddress, token: string | undefined): string {
+function hintFor(status: number, { port }: LiveAddress, token: string | undefined): string {
   if (status === 401) {
     const what =
       token === undefined ? 'It wants a token, and none that this user may read was found' : 'It has another token';
@@ -104,11 +103,11 @@ async function firstLine(trace: IncomingMessage, place: string): Promise<TraceHe
       'TRACE_INVALID',
       `${place} speaks version ${header.version} of the format, this program version ${traceVersion}`,
       {
-        remedy: 'Use the chartpilot of the release that the program is of.',
+        hint: 'Use the chartpilot of the release that the program is of.',
       },
     );
   }
   throw new ChartpilotError('TRACE_INVALID', `${place}: what it answers is no trace`, {
-    remedy: 'Is it the port of pilot-agent or pilot-discovery?',
+    hint: 'Is it the port of pilot-agent or pilot-discovery?',
   });
 }

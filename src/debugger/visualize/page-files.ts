@@ -17,7 +17,7 @@ export function readPageFiles(folder = join(packageRoot(), 'dist/visualize')): P
       return readFileSync(join(folder, name), 'utf8');
     } catch (error) {
       throw new ChartpilotError('FILE_UNREADABLE', `${join(folder, name)}: the page is not there`, {
-        remedy: `Run npm run build in ${packageRoot()}.`,
+        hint: `Run npm run build in ${packageRoot()}.`,
         cause: error,
       });
     }

@@ -84,7 +84,7 @@ describe('the page', () => {
 
   test('learns why a program cannot be read, in words', async () => {
     const gone = async (): Promise<never> => {
-      throw new ChartpilotError('REQUEST_FAILED', '127.0.0.1:15020: refused', { remedy: 'Is it running?' });
+      throw new ChartpilotError('REQUEST_FAILED', '127.0.0.1:15020: refused', { hint: 'Is it running?' });
     };
     const source: PageSource = { name: 'sidecar', kind: 'live', place: '127.0.0.1:15020', header: gone, read: gone };
     const { address } = await start({ sources: [source] });
@@ -117,7 +117,7 @@ describe('the page', () => {
     const { port } = other.address() as { port: number };
     await expect(start({ port })).rejects.toMatchObject({
       code: 'PORT_IN_USE',
-      remedy: expect.stringContaining('--port'),
+      hint: expect.stringContaining('--port'),
     });
     other.close();
   });

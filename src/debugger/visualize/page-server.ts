@@ -53,12 +53,12 @@ async function listen(server: Server, port: number): Promise<void> {
   } catch (error) {
     if (isSystemError(error, 'EADDRINUSE')) {
       throw new ChartpilotError('PORT_IN_USE', `127.0.0.1:${port}`, {
-        remedy: 'Name another one with --port, or leave it out to take a free one.',
+        hint: 'Name another one with --port, or leave it out to take a free one.',
         cause: error,
       });
     }
     throw new ChartpilotError('LISTEN_FAILED', `127.0.0.1:${port}: ${messageOf(error)}`, {
-      remedy: 'Name another port with --port, or leave it out to take a free one.',
+      hint: 'Name another port with --port, or leave it out to take a free one.',
       cause: error,
     });
   }

@@ -53,7 +53,7 @@ async function sourcesOf(files: readonly string[], options: VisualizeCommandOpti
   const asked = { ...(token !== undefined && token !== '' && { token }), ...(runDir !== undefined && { runDir }) };
   if (files.length + attach.length === 0) {
     throw new ChartpilotError('FLAG_INVALID', 'nothing to show', {
-      remedy: 'Name trace files, or running programs with --attach HOST:PORT.',
+      hint: 'Name trace files, or running programs with --attach HOST:PORT.',
     });
   }
   const live = attach.map(parseLiveAddress).map(async (address) => {
@@ -76,7 +76,7 @@ async function writePage(path: string, text: AsyncGenerator<string>): Promise<vo
   } catch (error) {
     if (error instanceof ChartpilotError) throw error;
     throw new ChartpilotError('FILE_UNREADABLE', `${path} cannot be written: ${messageOf(error)}`, {
-      remedy: 'Name another file with --output.',
+      hint: 'Name another file with --output.',
       cause: error,
     });
   }

@@ -247,7 +247,7 @@ describe('the end', () => {
     await expect(other.listen(`127.0.0.1:${port}`)).rejects.toMatchObject({
       code: 'PORT_IN_USE',
       message: `a port is in use: 127.0.0.1:${port}`,
-      remedy: expect.stringContaining('another address'),
+      hint: expect.stringContaining('another address'),
     });
     other.close();
   });

@@ -7,8 +7,8 @@ if (process.env.GRPC_VERBOSITY === undefined) setLogVerbosity(logVerbosity.NONE)
 /** What a person can do about a gRPC port that does not open. grpc-js tells the reason only in the error's message. */
 export function bindError(address: string, error: Error): ChartpilotError {
   if (error.message.includes('EADDRINUSE')) {
-    const remedy = 'stop what listens there, or choose another address';
-    return new ChartpilotError('PORT_IN_USE', address, { cause: error, remedy });
+    const hint = 'stop what listens there, or choose another address';
+    return new ChartpilotError('PORT_IN_USE', address, { cause: error, hint });
   }
   return new ChartpilotError('LISTEN_FAILED', `${address}: ${error.message}`, { cause: error });
 }

@@ -48,7 +48,7 @@ export function configSources(
   }
   if (sources.length === 0 && registries.includes('Kubernetes')) {
     throw new ChartpilotError('FLAG_INVALID', '--registries is Kubernetes, and a cluster cannot be read yet', {
-      remedy: 'give the mesh as a directory (--configDir DIR), or say that there is no registry (--registries=)',
+      hint: 'give the mesh as a directory (--configDir DIR), or say that there is no registry (--registries=)',
     });
   }
   return { sources, warnings };

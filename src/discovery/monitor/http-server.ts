@@ -146,8 +146,8 @@ export class HttpServers {
 export function listenError(address: ListenAddress, error: unknown): ChartpilotError {
   const where = formatAddress(address);
   if (isSystemError(error, 'EADDRINUSE')) {
-    const remedy = 'stop what listens there, or choose another address';
-    return new ChartpilotError('PORT_IN_USE', where, { cause: error, remedy });
+    const hint = 'stop what listens there, or choose another address';
+    return new ChartpilotError('PORT_IN_USE', where, { cause: error, hint });
   }
   return new ChartpilotError('LISTEN_FAILED', `${where}: ${messageOf(error)}`, { cause: error });
 }
