@@ -40,7 +40,7 @@ async function readSlowly(pipe: NamedPipe, child: ChildProcess): Promise<{ text:
 }
 
 /** A mesh with so many mistakes. */
-function manyMistakes(count: number): string {
+function manyErrors(count: number): string {
   const path = folder();
   const object = (i: number): string =>
     `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: wrong-${i}}\nspec: {hosts: [a.test], nonsense: 1}\n`;
@@ -62,7 +62,7 @@ async function serverOf(answer: string): Promise<number> {
 }
 
 test('validate tells every mistake to a slow reader', async () => {
-  const mesh = manyMistakes(3_000);
+  const mesh = manyErrors(3_000);
   const pipe = new NamedPipe();
   const child = spawn(bin('pilot-discovery'), ['validate', mesh], { stdio: ['ignore', pipe.writeEnd, 'ignore'] });
   const { text, code } = await readSlowly(pipe, child);
@@ -72,7 +72,7 @@ test('validate tells every mistake to a slow reader', async () => {
 });
 
 test('validate of a pipe that Node made is told to its end as well', async () => {
-  const child = spawn(bin('pilot-discovery'), ['validate', '--format', 'json', manyMistakes(2_000)], {
+  const child = spawn(bin('pilot-discovery'), ['validate', '--format', 'json', manyErrors(2_000)], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   await sleep(1_500);
@@ -129,8 +129,8 @@ describe.each(programs)('%s', (program) => {
 });
 
 test.each([
-  ['what is wrong', [manyMistakes, 1]],
-  ['more than fits into a pipe', [manyMistakes, 3_000]],
+  ['what is wrong', [manyErrors, 1]],
+  ['more than fits into a pipe', [manyErrors, 3_000]],
   ['that all is well', [() => folderWith('kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n'), 0]],
 ] as const)('validate that cannot write %s does not say that there are mistakes', (_, [mesh, count]) => {
   const full = openSync('/dev/full', 'w');
@@ -144,7 +144,7 @@ test.each([
 });
 
 test('the rest of a long answer is not computed for a reader that has what it wanted', () => {
-  const mesh = manyMistakes(3_000);
+  const mesh = manyErrors(3_000);
   const { stdout, stderr } = spawnSync('sh', ['-c', `'${bin('pilot-discovery')}' validate '${mesh}' | head -1`], {
     encoding: 'utf8',
   });

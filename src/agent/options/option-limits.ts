@@ -8,16 +8,16 @@ import type { ProxyOptions } from './options.ts';
 export const longestMs = 576 * 3_600_000;
 
 /** @param mistakes gets what is wrong, each with its flag or variable */
-export function checkLimits(options: ProxyOptions, mistakes: OptionErrors): void {
+export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
   for (const [name, ms] of durationsOf(options)) {
-    if (ms > longestMs) mistakes.flag(`${name} must be at most ${longestMs / 3_600_000}h`);
+    if (ms > longestMs) errors.flag(`${name} must be at most ${longestMs / 3_600_000}h`);
   }
   for (const [port, names] of sharedPorts(options)) {
-    mistakes.flag(`${names.join(' and ')} must differ, not be ${port} both`);
+    errors.flag(`${names.join(' and ')} must differ, not be ${port} both`);
   }
   const { customConfigFile } = options.config;
   const problem = customConfigFile ? whyNoFile(customConfigFile) : undefined;
-  if (problem !== undefined) mistakes.flag(`--customConfigFile ${customConfigFile} ${problem}`);
+  if (problem !== undefined) errors.flag(`--customConfigFile ${customConfigFile} ${problem}`);
 }
 
 function durationsOf({ config, ...options }: ProxyOptions): [name: string, ms: number][] {

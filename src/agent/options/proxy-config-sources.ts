@@ -33,37 +33,37 @@ export interface MergedSources {
 /** What somebody said, later sources winning; what nobody said is absent. */
 export function mergeSources(
   { flags, env, podAnnotations, directory }: MergedSources,
-  mistakes: OptionErrors,
+  errors: OptionErrors,
 ): Partial<ProxyConfig> {
   const meshFile = flags.meshConfig ?? join(directory, defaultMeshFile);
   const layers = [
-    terminationDrain(env, mistakes),
-    decodeSource(meshFile, 'defaultConfig', () => defaultConfigOf(parseYaml(readIfThere(meshFile))), mistakes),
-    decodeSource('PROXY_CONFIG', '', () => parseYaml(env.PROXY_CONFIG ?? ''), mistakes),
+    terminationDrain(env, errors),
+    decodeSource(meshFile, 'defaultConfig', () => defaultConfigOf(parseYaml(readIfThere(meshFile))), errors),
+    decodeSource('PROXY_CONFIG', '', () => parseYaml(env.PROXY_CONFIG ?? ''), errors),
     decodeSource(
       'annotation proxy.istio.io/config',
       '',
       () => parseYaml(podAnnotations['proxy.istio.io/config'] ?? ''),
-      mistakes,
+      errors,
     ),
-    flagLayer(flags, mistakes),
-    annotationLayer(podAnnotations, mistakes),
+    flagLayer(flags, errors),
+    annotationLayer(podAnnotations, errors),
   ];
   return layers.reduce(mergeProxyConfig, {});
 }
 
-function decodeSource(source: string, path: string, read: () => unknown, mistakes: OptionErrors): Partial<ProxyConfig> {
+function decodeSource(source: string, path: string, read: () => unknown, errors: OptionErrors): Partial<ProxyConfig> {
   let value: unknown;
   try {
     value = read();
   } catch (error) {
     if (error instanceof ChartpilotError) throw error;
-    mistakes.config(`${source}: ${messageOf(error).split('\n')[0]}`);
+    errors.config(`${source}: ${messageOf(error).split('\n')[0]}`);
     return {};
   }
   const decoded = decodeProxyConfig(value, path);
   if (E.isRight(decoded)) return decoded.right;
-  mistakes.config(`${source}: ${describeFieldErrors(decoded.left)}`);
+  errors.config(`${source}: ${describeFieldErrors(decoded.left)}`);
   return {};
 }
 
@@ -83,7 +83,7 @@ function readIfThere(path: string): string {
   }
 }
 
-function flagLayer(flags: ProxyFlags, mistakes: OptionErrors): Partial<ProxyConfig> {
+function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig> {
   const said = configFlags.flatMap((flag): [string, unknown][] => {
     const value = flags[flag];
     if (value === undefined) return [];
@@ -94,11 +94,11 @@ function flagLayer(flags: ProxyFlags, mistakes: OptionErrors): Partial<ProxyConf
   });
   const decoded = decodeProxyConfig(Object.fromEntries(said), '');
   if (E.isRight(decoded)) return decoded.right;
-  for (const { path, message } of decoded.left) mistakes.flag(`--${path} ${message}`);
+  for (const { path, message } of decoded.left) errors.flag(`--${path} ${message}`);
   return {};
 }
 
-function annotationLayer(annotations: Readonly<Record<string, string>>, mistakes: OptionErrors): Partial<ProxyConfig> {
+function annotationLayer(annotations: Readonly<Record<string, string>>, errors: OptionErrors): Partial<ProxyConfig> {
   const address = annotations['sidecar.istio.io/discoveryAddress'];
   const port = annotations['status.sidecar.istio.io/port'];
   return decodeSource(
@@ -108,16 +108,16 @@ function annotationLayer(annotations: Readonly<Record<string, string>>, mistakes
       ...(address !== undefined && { discoveryAddress: address }),
       ...(port !== undefined && { statusPort: /^\d+$/.test(port) ? Number(port) : port }),
     }),
-    mistakes,
+    errors,
   );
 }
 
 /** The older name of terminationDrainDuration; every other source wins. */
-function terminationDrain(env: NodeJS.ProcessEnv, mistakes: OptionErrors): Partial<ProxyConfig> {
+function terminationDrain(env: NodeJS.ProcessEnv, errors: OptionErrors): Partial<ProxyConfig> {
   const text = env.TERMINATION_DRAIN_DURATION_SECONDS;
   if (text === undefined || text === '') return {};
   const seconds = Number(text);
   if (Number.isFinite(seconds) && seconds >= 0) return { terminationDrainDurationMs: seconds * 1000 };
-  mistakes.flag(`TERMINATION_DRAIN_DURATION_SECONDS must be a number of seconds, not ${JSON.stringify(text)}`);
+  errors.flag(`TERMINATION_DRAIN_DURATION_SECONDS must be a number of seconds, not ${JSON.stringify(text)}`);
   return {};
 }

@@ -34,13 +34,13 @@ const podDirectory = './etc/istio/pod';
  * @throws ChartpilotError FLAG_INVALID or CONFIG_INVALID with all mistakes, FILE_UNREADABLE
  */
 export function resolveProxyOptions({ role, flags, env, directory = '.' }: OptionSources): ProxyOptions {
-  const mistakes = new OptionErrors();
+  const errors = new OptionErrors();
   if (role !== 'sidecar' && role !== 'router') {
     throw new ChartpilotError('FLAG_INVALID', `Invalid proxy Type: ${role}`, { hint: 'Say sidecar or router.' });
   }
   const podLabels = readDownwardFile(join(directory, podDirectory, 'labels'));
   const podAnnotations = readDownwardFile(join(directory, podDirectory, 'annotations'));
-  const said = mergeSources({ flags, env, podAnnotations, directory }, mistakes);
+  const said = mergeSources({ flags, env, podAnnotations, directory }, errors);
   const config = withServiceCluster(mergeProxyConfig(defaultProxyConfig, said), said, flags);
   const warnings = withoutEffect(env, said);
   if (flags.meshConfig !== undefined && !existsSync(flags.meshConfig)) {
@@ -57,26 +57,26 @@ export function resolveProxyOptions({ role, flags, env, directory = '.' }: Optio
     domain: flags.domain ?? `${namespace}.svc.cluster.local`,
     podLabels,
     podAnnotations,
-    logLevel: envoyLogLevel(flags, mistakes, warnings),
-    envoyStatusPort: portOrOff('ENVOY_STATUS_PORT', env, 15021, mistakes),
-    envoyPrometheusPort: portOrOff('ENVOY_PROMETHEUS_PORT', env, 15090, mistakes),
-    connectTimeoutMs: duration('--connectTimeout', flags.connectTimeout ?? '1s', mistakes),
+    logLevel: envoyLogLevel(flags, errors, warnings),
+    envoyStatusPort: portOrOff('ENVOY_STATUS_PORT', env, 15021, errors),
+    envoyPrometheusPort: portOrOff('ENVOY_PROMETHEUS_PORT', env, 15090, errors),
+    connectTimeoutMs: duration('--connectTimeout', flags.connectTimeout ?? '1s', errors),
     outlierLogPath: flags.outlierLogPath || undefined,
-    configOverride: readOverride(env.ISTIO_BOOTSTRAP_OVERRIDE, mistakes, warnings),
+    configOverride: readOverride(env.ISTIO_BOOTSTRAP_OVERRIDE, errors, warnings),
     delta: flags.delta === true,
-    watch: watchOptions(role, flags, config, mistakes),
-    restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, mistakes),
-    hotRestart: choice('--hotRestart', ['on', 'off'], flags.hotRestart, mistakes) === 'on',
-    baseId: baseIdOf(flags, mistakes),
-    spareAdminPort: spareAdminPort(flags, mistakes),
-    exitOnZeroActiveConnections: switchOf('EXIT_ON_ZERO_ACTIVE_CONNECTIONS', env, mistakes),
-    minimumDrainMs: duration('MINIMUM_DRAIN_DURATION', env.MINIMUM_DRAIN_DURATION || '5s', mistakes),
+    watch: watchOptions(role, flags, config, errors),
+    restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, errors),
+    hotRestart: choice('--hotRestart', ['on', 'off'], flags.hotRestart, errors) === 'on',
+    baseId: baseIdOf(flags, errors),
+    spareAdminPort: spareAdminPort(flags, errors),
+    exitOnZeroActiveConnections: switchOf('EXIT_ON_ZERO_ACTIVE_CONNECTIONS', env, errors),
+    minimumDrainMs: duration('MINIMUM_DRAIN_DURATION', env.MINIMUM_DRAIN_DURATION || '5s', errors),
     runDir: flags.runDir,
     env,
     warnings,
   };
-  checkLimits(options, mistakes);
-  mistakes.throwIfAny();
+  checkLimits(options, errors);
+  errors.throwIfAny();
   if (config.parentShutdownDurationMs < config.drainDurationMs) {
     warnings.push('parentShutdownDuration is shorter than drainDuration: a hot restart cuts requests that still run');
   }
@@ -89,10 +89,10 @@ function withServiceCluster(config: ProxyConfig, said: Partial<ProxyConfig>, fla
   return { ...config, serviceCluster: flags.serviceCluster };
 }
 
-function envoyLogLevel(flags: ProxyFlags, mistakes: OptionErrors, warnings: string[]): ProxyLogLevel {
+function envoyLogLevel(flags: ProxyFlags, errors: OptionErrors, warnings: string[]): ProxyLogLevel {
   const parsed = parseProxyLogLevel(flags.proxyLogLevel ?? 'warning', flags.proxyComponentLogLevel ?? '');
   if (!(envoyLogLevels as readonly string[]).includes(parsed.level)) {
-    mistakes.flag(`--proxyLogLevel must be one of ${envoyLogLevels.join(', ')}, not ${JSON.stringify(parsed.level)}`);
+    errors.flag(`--proxyLogLevel must be one of ${envoyLogLevels.join(', ')}, not ${JSON.stringify(parsed.level)}`);
   }
   for (const item of parsed.dropped) warnings.push(`--proxyLogLevel: ${item} means nothing and is left out`);
   return parsed;
@@ -102,7 +102,7 @@ function watchOptions(
   role: ProxyRole,
   flags: ProxyFlags,
   config: ProxyConfig,
-  mistakes: OptionErrors,
+  errors: OptionErrors,
 ): ProxyOptions['watch'] {
   const requiredFiles = tlsFiles(config);
   const directories = [
@@ -113,7 +113,7 @@ function watchOptions(
   ].filter((directory) => directory !== '');
   return {
     directories: [...new Set(directories)],
-    delayMs: duration('--watchDelay', flags.watchDelay ?? '10s', mistakes),
+    delayMs: duration('--watchDelay', flags.watchDelay ?? '10s', errors),
     requiredFiles,
   };
 }
@@ -128,10 +128,10 @@ function tlsFiles(config: ProxyConfig): string[] {
   return [...new Set(files.filter((file): file is string => typeof file === 'string' && file !== ''))];
 }
 
-function duration(flag: string, text: string, mistakes: OptionErrors): number {
+function duration(flag: string, text: string, errors: OptionErrors): number {
   const ms = durationMsOf(text);
   if (ms !== undefined && ms >= 0) return ms;
-  mistakes.flag(`${flag} must be a duration such as 500ms or 10s, not ${JSON.stringify(text)}`);
+  errors.flag(`${flag} must be a duration such as 500ms or 10s, not ${JSON.stringify(text)}`);
   return 0;
 }
 
@@ -140,45 +140,45 @@ function choice<Word extends string>(
   flag: string,
   words: readonly [Word, ...Word[]],
   said: string | undefined,
-  mistakes: OptionErrors,
+  errors: OptionErrors,
 ): Word {
   const word = words.find((known) => known === (said ?? words[0]));
-  if (word === undefined) mistakes.flag(`${flag} must be ${words.join(' or ')}, not ${JSON.stringify(said)}`);
+  if (word === undefined) errors.flag(`${flag} must be ${words.join(' or ')}, not ${JSON.stringify(said)}`);
   return word ?? words[0];
 }
 
-function switchOf(variable: string, env: NodeJS.ProcessEnv, mistakes: OptionErrors): boolean {
+function switchOf(variable: string, env: NodeJS.ProcessEnv, errors: OptionErrors): boolean {
   const text = env[variable] || 'false';
   if (text !== 'true' && text !== 'false') {
-    mistakes.flag(`${variable} must be true or false, not ${JSON.stringify(text)}`);
+    errors.flag(`${variable} must be true or false, not ${JSON.stringify(text)}`);
   }
   return text === 'true';
 }
 
-function spareAdminPort({ spareAdminPort: text }: ProxyFlags, mistakes: OptionErrors): number {
+function spareAdminPort({ spareAdminPort: text }: ProxyFlags, errors: OptionErrors): number {
   if (text === undefined) return 0;
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > 65535) {
-    mistakes.flag(`--spareAdminPort must be a port, or 0 for a free one, not ${JSON.stringify(text)}`);
+    errors.flag(`--spareAdminPort must be a port, or 0 for a free one, not ${JSON.stringify(text)}`);
   }
   return port;
 }
 
-function portOrOff(variable: string, env: NodeJS.ProcessEnv, byDefault: number, mistakes: OptionErrors): number {
+function portOrOff(variable: string, env: NodeJS.ProcessEnv, byDefault: number, errors: OptionErrors): number {
   const text = env[variable];
   if (text === undefined || text === '') return byDefault;
   const port = Number(text);
   if (/^\d+$/.test(text) && port <= 65535) return port;
-  mistakes.flag(`${variable} must be a port, or 0 for none, not ${JSON.stringify(text)}`);
+  errors.flag(`${variable} must be a port, or 0 for none, not ${JSON.stringify(text)}`);
   return byDefault;
 }
 
-function baseIdOf(flags: ProxyFlags, mistakes: OptionErrors): number | undefined {
+function baseIdOf(flags: ProxyFlags, errors: OptionErrors): number | undefined {
   if (flags.baseId === undefined) return undefined;
   const baseId = Number(flags.baseId);
   // Envoy multiplies it by 10 and keeps it in 32 bits.
   if (/^\d+$/.test(flags.baseId) && baseId <= 400_000_000) return baseId;
-  mistakes.flag(`--baseId must be a number from 0 to 400000000, not ${JSON.stringify(flags.baseId)}`);
+  errors.flag(`--baseId must be a number from 0 to 400000000, not ${JSON.stringify(flags.baseId)}`);
   return undefined;
 }
 
@@ -188,7 +188,7 @@ function positiveInteger(text: string | undefined): number | undefined {
 }
 
 /** An override that cannot be read does not keep Envoy from starting (§4.2); one that Envoy cannot read would, each time. */
-function readOverride(path: string | undefined, mistakes: OptionErrors, warnings: string[]): string {
+function readOverride(path: string | undefined, errors: OptionErrors, warnings: string[]): string {
   if (path === undefined || path === '') return '';
   let content: string;
   try {
@@ -198,7 +198,7 @@ function readOverride(path: string | undefined, mistakes: OptionErrors, warnings
     return '';
   }
   const problem = whyNoObject(content);
-  if (problem !== undefined) mistakes.config(`ISTIO_BOOTSTRAP_OVERRIDE: ${path}: ${problem}`);
+  if (problem !== undefined) errors.config(`ISTIO_BOOTSTRAP_OVERRIDE: ${path}: ${problem}`);
   return content;
 }
 

@@ -28,7 +28,7 @@ kind: DestinationRule
 metadata: {name: cart, namespace: shop}
 spec: {host: cart.test}
 `;
-const twoMistakes = `apiVersion: networking.istio.io/v1
+const twoErrors = `apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: web, namespace: shop}
 spec:
@@ -40,7 +40,7 @@ spec:
 
 describe('files', () => {
   test('all mistakes of all files come at once, in the order of files and lines, with their places', async () => {
-    file('b.yaml', twoMistakes);
+    file('b.yaml', twoErrors);
     file('deep/a.yaml', good);
     const { problems, objects, files } = await validateFiles([root]);
     expect({ objects, files }).toEqual({ objects: 1, files: 2 });
@@ -74,11 +74,7 @@ describe('files', () => {
   });
 
   test('what cannot be read is told, and hides nothing', async () => {
-    const { unreadable, problems } = await validateFiles([
-      join(root, 'missing.yaml'),
-      root,
-      file('b.txt', twoMistakes),
-    ]);
+    const { unreadable, problems } = await validateFiles([join(root, 'missing.yaml'), root, file('b.txt', twoErrors)]);
     expect(unreadable).toEqual([
       expect.stringContaining('missing.yaml: ENOENT'),
       expect.stringContaining('no *.yaml files'),
@@ -109,7 +105,7 @@ describe('the command', () => {
       error: '1 valid object in 1 file: 0 errors, 0 warnings\n',
     });
     // The second is in the first: it is read once.
-    const bad = await run(root, file('b.yaml', twoMistakes));
+    const bad = await run(root, file('b.yaml', twoErrors));
     expect([bad.code, bad.out.split('\n').length]).toEqual([1, 4]);
     expect((await run(join(root, 'missing'))).code).toBe(2);
   });

@@ -57,7 +57,7 @@ const names = ['input', 'inputs', 'events', 'outcomes', 'relevant'] as const;
 
 /** @throws ChartpilotError MACHINE_INVALID naming every mistake of the module's exports. */
 export function readSamples(module: Readonly<Record<string, unknown>>, file: string): Samples {
-  const mistakes = [
+  const errors = [
     ...Object.keys(module)
       .filter((name) => name !== 'default' && !(names as readonly string[]).includes(name))
       .map((name) => `the export ${name} is none of ${names.join(', ')}`),
@@ -68,8 +68,8 @@ export function readSamples(module: Readonly<Record<string, unknown>>, file: str
     ...(module.input !== undefined && module.inputs !== undefined ? ['input and inputs are both there'] : []),
     ...(module.relevant === undefined || typeof module.relevant === 'function' ? [] : ['relevant is not a function']),
   ];
-  if (mistakes.length > 0) {
-    throw new ChartpilotError('MACHINE_INVALID', `${file}: ${mistakes.join('; ')}`, {
+  if (errors.length > 0) {
+    throw new ChartpilotError('MACHINE_INVALID', `${file}: ${errors.join('; ')}`, {
       hint: 'docs/generating-tests.md says what a samples module exports',
     });
   }

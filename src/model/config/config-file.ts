@@ -82,7 +82,7 @@ function moved(result: DocumentResult, line: number): DocumentResult {
 function readDocument(file: string, part: TextPart, options: ReadOptions): DocumentResult {
   const document = parseYamlDocument(part);
   const reader = new DocumentReader(file, document, options);
-  if (document.mistakes.length > 0) reader.refuseSyntax();
+  if (document.errors.length > 0) reader.refuseSyntax();
   else if (document.value !== null && document.value !== undefined) reader.readObject(document.value, '');
   const problems = reader.problems.toSorted((a, b) => a.line - b.line || (a.column ?? 0) - (b.column ?? 0));
   return { line: part.line, configs: reader.configs, problems, standIns: reader.standIns };
@@ -110,7 +110,7 @@ class DocumentReader {
     const key = keyOfBroken(this.document.value);
     // A namespace that is not there may be in the part that could not be read.
     const isSure = key !== undefined && identityOf(key.kind, metadataOf(this.document.value), true) !== undefined;
-    for (const { line, column, message } of this.document.mistakes) {
+    for (const { line, column, message } of this.document.errors) {
       this.report('error', { line, column }, `YAML: ${message}`, key === undefined ? {} : { key, isSure });
     }
     for (const { value, path } of objectsWithin(this.document.value, '')) this.standIn(value, path, 0, true);
@@ -164,9 +164,9 @@ class DocumentReader {
       this.reportAll(decoded.left, path, body, key);
       return false;
     }
-    const mistakes = (kind.annotationMistakes as AboutSpec | undefined)?.(decoded.right, envelope.annotations) ?? [];
-    for (const error of mistakes) this.reportAt('error', path, joined('metadata', error.path), error.message, key);
-    if (mistakes.length > 0) return false;
+    const errors = (kind.annotationErrors as AboutSpec | undefined)?.(decoded.right, envelope.annotations) ?? [];
+    for (const error of errors) this.reportAt('error', path, joined('metadata', error.path), error.message, key);
+    if (errors.length > 0) return false;
     // The table pairs each kind's decoder with its own warnings.
     for (const warning of (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(decoded.right)) {
       this.reportAt('warning', path, joined(body, warning.path), warning.message, key);
@@ -188,8 +188,8 @@ class DocumentReader {
     return true;
   }
 
-  private reportAll(mistakes: readonly FieldError[], path: string, body: string, key?: ConfigKey): void {
-    for (const { path: field, message, forgiven } of mistakes) {
+  private reportAll(errors: readonly FieldError[], path: string, body: string, key?: ConfigKey): void {
+    for (const { path: field, message, forgiven } of errors) {
       this.reportAt(forgiven ? 'warning' : 'error', path, joined(body, field), message, key);
     }
   }

@@ -204,7 +204,7 @@ function withMetadata(
   }
   const labels = texts(metadata.labels, 'metadata.labels', errors);
   const annotations = texts(metadata.annotations, 'metadata.annotations', errors);
-  errors.push(...annotationMistakes(annotations, body.kind));
+  errors.push(...annotationErrors(annotations, body.kind));
   const createdAt = timeOf(creationTimestamp, errors);
   const named = typeof name === 'string' && typeof namespace === 'string';
   const key = named ? { kind: body.kind, namespace, name } : undefined;
@@ -252,7 +252,7 @@ function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Rec
 }
 
 /** §4.5: annotations that only the control plane itself may set, or that mean nothing on these kinds. */
-function annotationMistakes(annotations: Readonly<Record<string, string>>, kind: string): FieldError[] {
+function annotationErrors(annotations: Readonly<Record<string, string>>, kind: string): FieldError[] {
   if (annotations === none) return [];
   return Object.entries(annotations).flatMap(([key, value]) => {
     const path = fieldPath('metadata.annotations', key);

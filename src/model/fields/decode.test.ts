@@ -37,7 +37,7 @@ const pool = struct<Pool>(
   { timeoutSeconds: ['timeoutMs', mapped(integer(0, 100), (seconds) => seconds * 1000)] },
 );
 
-function mistakes<A>(decoder: Decoder<A>, value: unknown): string[] {
+function errorsOf<A>(decoder: Decoder<A>, value: unknown): string[] {
   const decoded = decodeWith(decoder, value);
   return E.isLeft(decoded) ? decoded.left.map(({ path, message }) => `${path}: ${message}`) : [];
 }
@@ -55,16 +55,16 @@ describe('a check of what was decoded', () => {
   );
 
   it('is made although other fields have mistakes', () => {
-    expect(mistakes(together, { a: 1, b: 1, c: 7 })).toEqual(['c: must be a list, not 7', ': a and b must differ']);
-    expect(mistakes(together, { a: 1, b: 1, z: 7 })).toEqual(['z: is not a known field', ': a and b must differ']);
+    expect(errorsOf(together, { a: 1, b: 1, c: 7 })).toEqual(['c: must be a list, not 7', ': a and b must differ']);
+    expect(errorsOf(together, { a: 1, b: 1, z: 7 })).toEqual(['z: is not a known field', ': a and b must differ']);
   });
 
   it('is left out where it asks for what could not be read', () => {
-    expect(mistakes(together, { a: 'x', b: 1, c: [{ size: 1 }, { size: 2 }] })).toEqual([
+    expect(errorsOf(together, { a: 'x', b: 1, c: [{ size: 1 }, { size: 2 }] })).toEqual([
       'a: must be a whole number, not the text "x"',
       ': c must have one',
     ]);
-    expect(mistakes(together, { b: 1, c: [{ size: 99 }, {}] })).toEqual([
+    expect(errorsOf(together, { b: 1, c: [{ size: 99 }, {}] })).toEqual([
       'c[0].size: must be from 0 to 10, not 99',
       'c[1].size: is required',
       'a: is required',
@@ -77,11 +77,11 @@ describe('a check of what was decoded', () => {
       mapped(together, ({ a, ...rest }) => ({ a: a + 1, ...rest })),
       ({ a }, path) => (a === 2 ? [{ path, message: 'not 2' }] : []),
     );
-    expect(mistakes(converted, { a: 1, c: [{ size: 99 }] })).toEqual([
+    expect(errorsOf(converted, { a: 1, c: [{ size: 99 }] })).toEqual([
       'c[0].size: must be from 0 to 10, not 99',
       ': not 2',
     ]);
-    expect(mistakes(converted, { a: 'x' })).toEqual(['a: must be a whole number, not the text "x"']);
+    expect(errorsOf(converted, { a: 'x' })).toEqual(['a: must be a whole number, not the text "x"']);
   });
 });
 
@@ -102,7 +102,7 @@ describe('decoding', () => {
       names: required(dictionary(text)),
     });
     expect(
-      mistakes(nested, { pools: [{ size: 1 }, { size: 99, timeout: 5, mode: 'SAF' }, 7], names: { 'a.b': 1 } }),
+      errorsOf(nested, { pools: [{ size: 1 }, { size: 99, timeout: 5, mode: 'SAF' }, 7], names: { 'a.b': 1 } }),
     ).toEqual([
       'pools[1].size: must be from 0 to 10, not 99',
       'pools[1].timeout: must be a duration such as 1.5s, 100ms or 1h2m, not 5',
@@ -113,13 +113,13 @@ describe('decoding', () => {
   });
 
   it('names a field that is not known, and the one that was probably meant', () => {
-    expect(mistakes(pool, { size: 1, timout: '1s' })).toEqual(['timout: is not a known field; did you mean timeout?']);
-    expect(mistakes(pool, { size: 1, colour: 'red' })).toEqual(['colour: is not a known field']);
+    expect(errorsOf(pool, { size: 1, timout: '1s' })).toEqual(['timout: is not a known field; did you mean timeout?']);
+    expect(errorsOf(pool, { size: 1, colour: 'red' })).toEqual(['colour: is not a known field']);
   });
 
   it('tells a missing field from a wrong one', () => {
-    expect(mistakes(pool, {})).toEqual(['size: is required']);
-    expect(mistakes(pool, { size: 'x' })).toEqual(['size: must be a whole number, not the text "x"']);
+    expect(errorsOf(pool, {})).toEqual(['size: is required']);
+    expect(errorsOf(pool, { size: 'x' })).toEqual(['size: must be a whole number, not the text "x"']);
   });
 
   it('can forgive unknown fields at any depth and tell them', () => {
@@ -165,6 +165,6 @@ describe('decoding', () => {
     [port, 65536, 'must be from 1 to 65535'],
     [text, true, 'put it in quotes'],
   ] as [Decoder<unknown>, unknown, string][])('refuses a wrong value', (decoder, value, fragment) => {
-    expect(mistakes(decoder, value)[0]).toContain(fragment);
+    expect(errorsOf(decoder, value)[0]).toContain(fragment);
   });
 });

@@ -343,9 +343,9 @@ function without(value: unknown, paths: ReadonlySet<string>, path: string): unkn
 export function settled<A>(errors: readonly FieldError[], value: A): Decoded<A> {
   const [first, ...rest] = errors;
   if (first === undefined) return E.right(value);
-  const mistakes: NonEmptyArray<FieldError> = [first, ...rest];
-  rememberPart(mistakes, value);
-  return E.left(mistakes);
+  const all: NonEmptyArray<FieldError> = [first, ...rest];
+  rememberPart(all, value);
+  return E.left(all);
 }
 
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

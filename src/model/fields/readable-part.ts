@@ -9,13 +9,13 @@ const unreadable: unique symbol = Symbol('unreadable');
 const parts = new WeakMap<object, unknown>();
 
 /** Remembers a part by the list of the mistakes that it was found with. */
-export function rememberPart(mistakes: object, part: unknown): void {
-  parts.set(mistakes, part);
+export function rememberPart(errors: object, part: unknown): void {
+  parts.set(errors, part);
 }
 
 /** What was remembered; {@link unreadable} when nothing was. */
-export function partOf(mistakes: object): unknown {
-  return parts.has(mistakes) ? parts.get(mistakes) : unreadable;
+export function partOf(errors: object): unknown {
+  return parts.has(errors) ? parts.get(errors) : unreadable;
 }
 
 /** What takes the place of a field that is missing. */
@@ -25,8 +25,8 @@ export const missingPart: unknown = unreadable;
  * Looks at the part of a value that has mistakes. Undefined when there is none, and when `look` asks for what could not be
  * read.
  */
-export function lookAtPart<A, B>(mistakes: object, look: (part: A) => B): B | undefined {
-  const part = partOf(mistakes);
+export function lookAtPart<A, B>(errors: object, look: (part: A) => B): B | undefined {
+  const part = partOf(errors);
   if (part === unreadable) return undefined;
   try {
     return look(guarded(part) as A);

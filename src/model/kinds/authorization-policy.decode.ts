@@ -23,7 +23,7 @@ import type {
   AuthorizationSource,
 } from './authorization-policy.ts';
 import { mistakeAt } from './field-rules.ts';
-import { scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
+import { scopeAliases, scopeErrors, scopeFields } from './policy-target.decode.ts';
 
 /** A list of texts, none of them empty. */
 function texts(mistakeOf: (text: string) => string | undefined) {
@@ -128,14 +128,14 @@ export const authorizationPolicy: Decoder<AuthorizationPolicy> = refine(
     }),
     scopeAliases(),
   ),
-  (policy, path) => [...scopeMistakes(policy, path), ...actionMistakes(policy, path), ...rules.customMistakes(policy)],
+  (policy, path) => [...scopeErrors(policy, path), ...actionErrors(policy, path), ...rules.customErrors(policy)],
 );
 
 function notEmpty(value: object, path: string): FieldError[] {
   return mistakeAt(path, Object.keys(value).length === 0 ? 'must not be empty' : undefined);
 }
 
-function actionMistakes({ action, rules: given, provider }: AuthorizationPolicy, path: string): FieldError[] {
+function actionErrors({ action, rules: given, provider }: AuthorizationPolicy, path: string): FieldError[] {
   const needsRules = action === 'DENY' || action === 'CUSTOM';
   return [
     ...mistakeAt(

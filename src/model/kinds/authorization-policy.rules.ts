@@ -82,7 +82,7 @@ const ofIdentities = [
 ] as readonly (keyof AuthorizationSource)[];
 
 /** An external authorizer is asked before identities are checked. */
-export function customMistakes({ action, rules }: AuthorizationPolicy): FieldError[] {
+export function customErrors({ action, rules }: AuthorizationPolicy): FieldError[] {
   if (action !== 'CUSTOM') return [];
   return rules.flatMap((rule, index) => [
     ...(rule.from ?? []).flatMap((source, at) =>

@@ -53,13 +53,13 @@ const destinationRule: Decoder<DestinationRule> = refine(
 /** A DestinationRule's `spec`. */
 export function decodeDestinationRule(value: unknown, namespace: string): Decoded<DestinationRule> {
   return decodeWith(
-    refine(destinationRule, (rule) => selectorReachMistakes(rule, namespace)),
+    refine(destinationRule, (rule) => selectorReachErrors(rule, namespace)),
     value,
   );
 }
 
 /** A rule for chosen workloads holds in their namespace only. */
-function selectorReachMistakes(rule: DestinationRule, namespace: string): FieldError[] {
+function selectorReachErrors(rule: DestinationRule, namespace: string): FieldError[] {
   if (rule.workloadSelector === undefined || rule.exportTo === undefined) return [];
   const own = rule.exportTo.every((target) => target === '.' || target === namespace);
   return mistakeAt('exportTo', own ? undefined : 'must be "." or the own namespace when workloadSelector is given');

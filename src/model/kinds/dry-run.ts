@@ -12,7 +12,7 @@ export function isDryRun({ annotations }: { readonly annotations: Readonly<Recor
 }
 
 /** What was written to be tried and can only be in force, or be nothing, is refused: neither may be what was meant. */
-export function dryRunMistakes(
+export function dryRunErrors(
   { action }: AuthorizationPolicy,
   annotations: Readonly<Record<string, string>>,
 ): FieldError[] {

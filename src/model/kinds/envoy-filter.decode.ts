@@ -18,7 +18,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { re2Mistake } from '../fields/re2.ts';
-import { patchMistakes } from './envoy-filter.rules.ts';
+import { patchErrors } from './envoy-filter.rules.ts';
 import type * as F from './envoy-filter.ts';
 import { mistakeAt, selectorLabels } from './field-rules.ts';
 import { scopeAliases, scopeFields } from './policy-target.decode.ts';
@@ -129,7 +129,7 @@ const configPatch: Decoder<F.EnvoyPatch> = refine(
       ...(filterClass && { filterClass }),
     }),
   ),
-  patchMistakes,
+  patchErrors,
 );
 
 /** What its patch is, and what it may match, is looked at by nobody here. */

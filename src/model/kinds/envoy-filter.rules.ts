@@ -41,7 +41,7 @@ const matchOf: Readonly<Record<PatchTarget, ObjectMatch | undefined>> = {
 
 const objectMatches: readonly ObjectMatch[] = ['listener', 'routeConfiguration', 'cluster'];
 
-export function patchMistakes(patch: EnvoyPatch, path: string): FieldError[] {
+export function patchErrors(patch: EnvoyPatch, path: string): FieldError[] {
   const { applyTo, match, operation, value } = patch;
   const decoded = patchValue(patch);
   const allowed = operationsOf[applyTo];
@@ -68,7 +68,7 @@ export function patchMistakes(patch: EnvoyPatch, path: string): FieldError[] {
         ? `must not be given for ${applyTo}`
         : undefined,
     ),
-    ...nameMistakes(applyTo, operation, value, `${fieldPath(path, 'patch')}.value`),
+    ...nameErrors(applyTo, operation, value, `${fieldPath(path, 'patch')}.value`),
     ...mistakeAt(
       `${fieldPath(path, 'patch')}.value`,
       decoded && E.isLeft(decoded) ? `is no ${applyTo} as Envoy has it: ${decoded.left}` : undefined,
@@ -83,7 +83,7 @@ export function patchMistakes(patch: EnvoyPatch, path: string): FieldError[] {
 }
 
 /** Filters are found by their name, and clusters and listeners that are added are known by theirs. */
-function nameMistakes(
+function nameErrors(
   applyTo: PatchTarget,
   operation: PatchOperation,
   value: EnvoyPatch['value'],

@@ -35,7 +35,7 @@ const server: Decoder<Server> = refine(
     tls: restricting(optional(serverTls)),
     defaultEndpoint: optional(name),
   }),
-  serverMistakes,
+  serverErrors,
 );
 
 /** A Gateway's `spec`. */
@@ -70,7 +70,7 @@ function gatewayHostMistake(text: string): string | undefined {
   return anyHostMistake(host);
 }
 
-function serverMistakes(spec: Server, path: string): FieldError[] {
+function serverErrors(spec: Server, path: string): FieldError[] {
   const { port, tls } = spec;
   const secure = port.protocol === 'HTTPS' || port.protocol === 'TLS';
   const onSocket = meansUnixAddress(spec.bind);

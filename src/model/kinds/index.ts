@@ -5,7 +5,7 @@ import { authorizationPolicyWarnings } from './authorization-policy.rules.ts';
 import type { AuthorizationPolicy } from './authorization-policy.ts';
 import { decodeDestinationRule, destinationRuleWarnings } from './destination-rule.decode.ts';
 import type { DestinationRule } from './destination-rule.ts';
-import { dryRunMistakes } from './dry-run.ts';
+import { dryRunErrors } from './dry-run.ts';
 import { envoyFilter } from './envoy-filter.decode.ts';
 import { envoyFilterWarnings } from './envoy-filter.rules.ts';
 import type { EnvoyFilter } from './envoy-filter.ts';
@@ -75,7 +75,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     ...security,
     plural: 'authorizationpolicies',
     decode: (spec, namespace) => decodeScoped(authorizationPolicy, spec, namespace),
-    annotationMistakes: dryRunMistakes,
+    annotationErrors: dryRunErrors,
     warnings: (spec) => [...scopeWarnings(spec), ...authorizationPolicyWarnings(spec)],
   },
   DestinationRule: growing({

@@ -20,7 +20,7 @@ export interface Kind<Name extends string, Spec> {
   /** Decodes and validates; every mistake is said, its path counted from the body. */
   decode(body: unknown, namespace: string): Decoded<Spec>;
   /** What annotations of the object say that its spec does not allow; paths counted from its metadata. */
-  annotationMistakes?(spec: Spec, annotations: Readonly<Record<string, string>>): readonly FieldError[];
+  annotationErrors?(spec: Spec, annotations: Readonly<Record<string, string>>): readonly FieldError[];
   /** What is allowed and probably not meant. */
   warnings(spec: Spec): readonly FieldError[];
 }

@@ -2,7 +2,7 @@
 import { type FieldError, fieldPath } from '../fields/decode.ts';
 import type { LocalityLoadBalancerSetting } from './traffic-policy.ts';
 
-export function localityMistakes(setting: LocalityLoadBalancerSetting, path: string): FieldError[] {
+export function localityErrors(setting: LocalityLoadBalancerSetting, path: string): FieldError[] {
   const { distribute = [], failover = [], failoverPriority = [] } = setting;
   const errors: FieldError[] = [];
   if (distribute.length > 0 && (failover.length > 0 || failoverPriority.length > 0)) {

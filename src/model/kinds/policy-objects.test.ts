@@ -10,7 +10,7 @@ function decoded<K extends KindName>(kind: K, yaml: string): SpecOfKind[K] {
   return result.right as SpecOfKind[K];
 }
 
-function mistakes(kind: KindName, yaml: string): { path: string; message: string }[] {
+function errorsOf(kind: KindName, yaml: string): { path: string; message: string }[] {
   const result = kinds[kind].decode(parse(yaml), 'shop');
   return E.isLeft(result) ? result.left.map(({ path, message }) => ({ path, message })) : [];
 }
@@ -421,7 +421,7 @@ const refused = [...authorization, ...authentication, ...patches, ...others].map
 }));
 
 it.each(refused)('$kind is refused: $spec', ({ kind, spec, expected }) => {
-  expect(mistakes(kind, spec)).toEqual(
+  expect(errorsOf(kind, spec)).toEqual(
     expected.map(([path, fragment]) => ({ path, message: expect.stringContaining(fragment) })),
   );
 });

@@ -78,7 +78,7 @@ export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
   return aliases as unknown as Aliases<T>;
 }
 
-export function scopeMistakes(scope: PolicyScope, path: string): FieldError[] {
+export function scopeErrors(scope: PolicyScope, path: string): FieldError[] {
   const { selector, targetRefs = [] } = scope;
   return mistakeAt(
     path,

@@ -12,7 +12,7 @@ const specs = {
 } as const satisfies Partial<Record<KindName, object>>;
 const names = Object.keys(specs) as (keyof typeof specs)[];
 
-function mistakes(kind: keyof typeof specs, scope: object): string[] {
+function errorsOf(kind: keyof typeof specs, scope: object): string[] {
   const decoded = kinds[kind].decode({ ...specs[kind], ...scope }, 'shop');
   return E.isLeft(decoded) ? decoded.left.map(({ path, message }) => `${path}: ${message}`) : [];
 }
@@ -40,25 +40,25 @@ describe.each(names)('a target of %s', (kind) => {
     ['a Service of another group', { group: 'apps', kind: 'Service', name: 'web' }, 'not a Service of apps'],
     ['a Pod', { kind: 'Pod', name: 'web' }, 'not a Pod of'],
   ])('is refused when it is %s', (_, reference, fragment) => {
-    expect(mistakes(kind, { targetRef: reference })).toEqual([expect.stringMatching(`^targetRef: .*${fragment}`)]);
-    expect(mistakes(kind, { targetRefs: [api, reference] })).toEqual([
+    expect(errorsOf(kind, { targetRef: reference })).toEqual([expect.stringMatching(`^targetRef: .*${fragment}`)]);
+    expect(errorsOf(kind, { targetRefs: [api, reference] })).toEqual([
       expect.stringMatching(`^targetRefs\\[1\\]: .*${fragment}`),
     ]);
   });
 
   it('is refused when it is of another namespace, or has no name', () => {
-    expect(mistakes(kind, { targetRef: { ...api, namespace: 'other' } })).toEqual([
+    expect(errorsOf(kind, { targetRef: { ...api, namespace: 'other' } })).toEqual([
       expect.stringMatching('^targetRef.namespace: must be the object.s own \\(shop\\)'),
     ]);
-    expect(mistakes(kind, { targetRefs: [api, { ...api, namespace: 'other' }] })).toEqual([
+    expect(errorsOf(kind, { targetRefs: [api, { ...api, namespace: 'other' }] })).toEqual([
       expect.stringMatching('^targetRefs\\[1\\].namespace: '),
     ]);
-    expect(mistakes(kind, { targetRef: { ...api, name: '' } })).toEqual(['targetRef.name: must not be empty']);
-    expect(mistakes(kind, { targetRef: { ...api, namespace: 'shop' } })).toEqual([]);
+    expect(errorsOf(kind, { targetRef: { ...api, name: '' } })).toEqual(['targetRef.name: must not be empty']);
+    expect(errorsOf(kind, { targetRef: { ...api, namespace: 'shop' } })).toEqual([]);
   });
 
   it('is refused in both spellings at once, of which one would be forgotten', () => {
-    expect(mistakes(kind, { targetRef: api, targetRefs: [] })).toEqual([
+    expect(errorsOf(kind, { targetRef: api, targetRefs: [] })).toEqual([
       'targetRef: must not be given beside targetRefs: put all into that',
     ]);
   });

@@ -17,7 +17,7 @@ import {
 } from '../fields/decode.ts';
 import { spaceMistake } from './authorization-policy.rules.ts';
 import { lineMistake, mistakeAt } from './field-rules.ts';
-import { scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
+import { scopeAliases, scopeErrors, scopeFields } from './policy-target.decode.ts';
 import type { JwtRule, RequestAuthentication } from './request-authentication.ts';
 import { claimHeaderMistake, headerNameMistake } from './virtual-service.rules.ts';
 
@@ -75,7 +75,7 @@ export const requestAuthentication: Decoder<RequestAuthentication> = refine(
     restrictions({ ...scopeFields, jwtRules: withDefault(list(jwtRule), []) }),
     scopeAliases(),
   ),
-  scopeMistakes,
+  scopeErrors,
 );
 
 /** What is allowed and probably not meant. */

@@ -50,8 +50,8 @@ export const serverTls: Decoder<ServerTlsSettings> = refine(
     maxProtocolVersion: optional(oneOf(tlsVersions)),
     cipherSuites: optional(list(name)),
   }),
-  certificateMistakes,
-  versionMistakes,
+  certificateErrors,
+  versionErrors,
 );
 
 /** Envoy refuses the listener for any other. */
@@ -85,7 +85,7 @@ function isFromSecret({ credentialName, credentialNames = [] }: ServerTlsSetting
   return credentialName !== undefined || credentialNames.length > 0;
 }
 
-function certificateMistakes(tls: ServerTlsSettings, path: string): FieldError[] {
+function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
   const ways = credentialWays(tls);
   if (tls.mode === 'ISTIO_MUTUAL') {
     const roots = (['caCertificates', 'caCertCredentialName'] as const).filter((field) => tls[field] !== undefined);
@@ -116,7 +116,7 @@ function certificateMistakes(tls: ServerTlsSettings, path: string): FieldError[]
   return errors;
 }
 
-function versionMistakes(tls: ServerTlsSettings, path: string): FieldError[] {
+function versionErrors(tls: ServerTlsSettings, path: string): FieldError[] {
   const rank = (version: (typeof tlsVersions)[number] | undefined): number =>
     tlsVersions.indexOf(version ?? 'TLS_AUTO');
   const [min, max] = [rank(tls.minProtocolVersion), rank(tls.maxProtocolVersion)];

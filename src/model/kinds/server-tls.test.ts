@@ -17,7 +17,7 @@ const places = [
 const pair = 'tlsCertificates: [{serverCertificate: /c, privateKey: /k}]';
 
 describe.each(places)('of a %s', (kind, at, spec) => {
-  const mistakes = (tls: string): string[] => {
+  const errorsOf = (tls: string): string[] => {
     const decoded = kinds[kind].decode(spec(tls), 'shop');
     return E.isLeft(decoded) ? decoded.left.map(({ path, message }) => `${path}: ${message}`) : [];
   };
@@ -32,9 +32,9 @@ describe.each(places)('of a %s', (kind, at, spec) => {
 
   it('names of files have no NUL, before which another name would be read', () => {
     const odd = String.raw`tlsCertificates: [{serverCertificate: "/c\0.pem", privateKey: /k}]`;
-    expect(mistakes(`mode: SIMPLE, ${odd}`).join()).toContain('in which there is no NUL');
-    expect(mistakes(String.raw`mode: MUTUAL, caCertificates: "/ca\0", ${pair}`).join()).toContain('no NUL');
-    expect(mistakes(`mode: SIMPLE, tlsCertificates: [{serverCertificate: "/a certificate", privateKey: /k}]`)).toEqual(
+    expect(errorsOf(`mode: SIMPLE, ${odd}`).join()).toContain('in which there is no NUL');
+    expect(errorsOf(String.raw`mode: MUTUAL, caCertificates: "/ca\0", ${pair}`).join()).toContain('no NUL');
+    expect(errorsOf(`mode: SIMPLE, tlsCertificates: [{serverCertificate: "/a certificate", privateKey: /k}]`)).toEqual(
       [],
     );
   });
@@ -48,7 +48,7 @@ describe.each(places)('of a %s', (kind, at, spec) => {
       ],
       ['an empty list of credentials beside them', `credentialNames: [], ${pair}`],
     ])('without an authority is refused: %s', (_, tls) => {
-      expect(mistakes(`mode: ${mode}, ${tls}`)).toEqual([
+      expect(errorsOf(`mode: ${mode}, ${tls}`)).toEqual([
         `${at}.caCertificates: is required with mode ${mode}, here or in tlsCertificates, or else caCertCredentialName`,
       ]);
     });
@@ -62,7 +62,7 @@ describe.each(places)('of a %s', (kind, at, spec) => {
       ['one by name', `${pair}, caCertCredentialName: roots`],
       ['that of its credential', 'credentialName: web'],
     ])('with an authority is taken: %s', (_, tls) => {
-      expect(mistakes(`mode: ${mode}, ${tls}`)).toEqual([]);
+      expect(errorsOf(`mode: ${mode}, ${tls}`)).toEqual([]);
       expect(warnings(`mode: ${mode}, ${tls}`)).toEqual([]);
     });
 
@@ -73,20 +73,20 @@ describe.each(places)('of a %s', (kind, at, spec) => {
       ['credentialName: ""', 'credentialName', 'must not be empty'],
       ['credentialName: web, subjectAltNames: [""]', 'subjectAltNames[0]', 'must not be empty'],
     ])('without what it needs is refused: %s', (tls, field, fragment) => {
-      expect(mistakes(`mode: ${mode}, ${tls}`)).toContainEqual(
+      expect(errorsOf(`mode: ${mode}, ${tls}`)).toContainEqual(
         expect.stringMatching(`^${`${at}.${field}`.replace(/[[\].]/g, '\\$&')}: ${fragment}`),
       );
     });
   });
 
   it.each(['mutual', 'Mutual', 'MUTUAL ', 'MTLS', ''])('a mode that nobody knows is refused: %j', (mode) => {
-    expect(mistakes(`mode: ${JSON.stringify(mode)}, credentialName: web`)).toContainEqual(
+    expect(errorsOf(`mode: ${JSON.stringify(mode)}, credentialName: web`)).toContainEqual(
       expect.stringMatching(/tls\.mode: must be one of/),
     );
   });
 
   it('a revocation list is refused where clients show no certificates', () => {
-    expect(mistakes('mode: SIMPLE, serverCertificate: /c, privateKey: /k, caCrl: /crl')).toEqual([
+    expect(errorsOf('mode: SIMPLE, serverCertificate: /c, privateKey: /k, caCrl: /crl')).toEqual([
       `${at}.caCrl: must not be given with mode SIMPLE: use MUTUAL`,
     ]);
   });

@@ -51,10 +51,10 @@ export const serviceEntry: Decoder<ServiceEntry> = refine(
     exportTo: optional(exportTo),
     subjectAltNames: optional(list(name)),
   }),
-  repetitionMistakes,
-  addressMistakes,
-  resolutionMistakes,
-  endpointPortMistakes,
+  repetitionErrors,
+  addressErrors,
+  resolutionErrors,
+  endpointPortErrors,
 );
 
 function serviceHostMistake(host: string): string | undefined {
@@ -63,7 +63,7 @@ function serviceHostMistake(host: string): string | undefined {
 
 const endpointsPath = (path: string, index: number): string => `${fieldPath(path, 'endpoints')}[${index}]`;
 
-function repetitionMistakes(spec: ServiceEntry, path: string): FieldError[] {
+function repetitionErrors(spec: ServiceEntry, path: string): FieldError[] {
   const portPath = (index: number): string => `${fieldPath(path, 'ports')}[${index}]`;
   return [
     ...repetitions(
@@ -87,7 +87,7 @@ function repetitionMistakes(spec: ServiceEntry, path: string): FieldError[] {
   ];
 }
 
-function addressMistakes(spec: ServiceEntry, path: string): FieldError[] {
+function addressErrors(spec: ServiceEntry, path: string): FieldError[] {
   const addresses = spec.addresses ?? [];
   if (spec.resolution === 'DYNAMIC_DNS') {
     return mistakeAt(
@@ -110,7 +110,7 @@ export function isSingleAddress(cidr: string): boolean {
   return cidr.endsWith(cidr.includes(':') ? '/128' : '/32');
 }
 
-function resolutionMistakes(spec: ServiceEntry, path: string): FieldError[] {
+function resolutionErrors(spec: ServiceEntry, path: string): FieldError[] {
   const endpoints = spec.endpoints ?? [];
   const both = endpoints.length > 0 && spec.workloadSelector !== undefined;
   const errors = mistakeAt(path, both ? 'must have only one of endpoints and workloadSelector' : undefined);
@@ -121,17 +121,17 @@ function resolutionMistakes(spec: ServiceEntry, path: string): FieldError[] {
     case 'STATIC':
       return [
         ...errors,
-        ...endpoints.flatMap((endpoint, index) => staticMistakes(spec, endpoint, endpointsPath(path, index))),
+        ...endpoints.flatMap((endpoint, index) => staticErrors(spec, endpoint, endpointsPath(path, index))),
       ];
     case 'DNS':
     case 'DNS_ROUND_ROBIN':
-      return [...errors, ...dnsMistakes(spec, path)];
+      return [...errors, ...dnsErrors(spec, path)];
     case 'DYNAMIC_DNS':
-      return [...errors, ...dynamicDnsMistakes(spec, path)];
+      return [...errors, ...dynamicDnsErrors(spec, path)];
   }
 }
 
-function staticMistakes(spec: ServiceEntry, endpoint: WorkloadEntry, path: string): FieldError[] {
+function staticErrors(spec: ServiceEntry, endpoint: WorkloadEntry, path: string): FieldError[] {
   const { address } = endpoint;
   if (meansUnixAddress(address)) {
     const one = spec.ports.length === 1;
@@ -147,7 +147,7 @@ function staticMistakes(spec: ServiceEntry, endpoint: WorkloadEntry, path: strin
   );
 }
 
-function dnsMistakes(spec: ServiceEntry, path: string): FieldError[] {
+function dnsErrors(spec: ServiceEntry, path: string): FieldError[] {
   const endpoints = spec.endpoints ?? [];
   const errors = endpoints.flatMap((endpoint, index) => {
     const unix = meansUnixAddress(endpoint.address);
@@ -171,7 +171,7 @@ function dnsMistakes(spec: ServiceEntry, path: string): FieldError[] {
   return errors;
 }
 
-function dynamicDnsMistakes(spec: ServiceEntry, path: string): FieldError[] {
+function dynamicDnsErrors(spec: ServiceEntry, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const [index, host] of spec.hosts.entries()) {
     if (!isWildcard(host))
@@ -192,7 +192,7 @@ function dynamicDnsMistakes(spec: ServiceEntry, path: string): FieldError[] {
 }
 
 /** The ports of an endpoint are named after the object's. */
-function endpointPortMistakes(spec: ServiceEntry, path: string): FieldError[] {
+function endpointPortErrors(spec: ServiceEntry, path: string): FieldError[] {
   const known = new Set(spec.ports.map((item) => item.name));
   return (spec.endpoints ?? []).flatMap((endpoint, index) =>
     Object.keys(endpoint.ports ?? {})

@@ -69,11 +69,11 @@ const ingressListener: Decoder<IngressListener> = refine(
       fieldPath(path, 'bind'),
       meansUnixAddress(listener.bind) ? 'must not be a unix socket for ingress' : undefined,
     ),
-    ...(listener.tls === undefined ? [] : ingressTlsMistakes(listener, path)),
+    ...(listener.tls === undefined ? [] : ingressTlsErrors(listener, path)),
   ],
 );
 
-function ingressTlsMistakes(listener: IngressListener, path: string): FieldError[] {
+function ingressTlsErrors(listener: IngressListener, path: string): FieldError[] {
   const at = fieldPath(path, 'tls');
   const { tls, port } = listener;
   const carriesBytes = isTcp(port.protocol) && !isTls(port.protocol);
@@ -101,7 +101,7 @@ const egressListener: Decoder<EgressListener> = refine(
     captureMode,
     hosts: required(nonEmptyList(refine(name, (host, path) => mistakeAt(path, egressHostMistake(host))))),
   }),
-  egressMistakes,
+  egressErrors,
 );
 
 const outboundTrafficPolicy: Decoder<OutboundTrafficPolicy> = refine(
@@ -132,7 +132,7 @@ export const sidecar: Decoder<Sidecar> = refine(
     egress: optional(list(egressListener)),
     outboundTrafficPolicy: optional(outboundTrafficPolicy),
   }),
-  sidecarMistakes,
+  sidecarErrors,
 );
 
 function defaultEndpointMistake(endpoint: string): string | undefined {
@@ -153,7 +153,7 @@ function egressHostMistake(text: string): string | undefined {
   return anyHostMistake(host);
 }
 
-function egressMistakes(listener: EgressListener, path: string): FieldError[] {
+function egressErrors(listener: EgressListener, path: string): FieldError[] {
   const onSocket = meansUnixAddress(listener.bind);
   const numbered = (listener.port?.number ?? 0) !== 0;
   const errors: FieldError[] = [];
@@ -178,7 +178,7 @@ function egressMistakes(listener: EgressListener, path: string): FieldError[] {
   return errors;
 }
 
-function sidecarMistakes(spec: Sidecar, path: string): FieldError[] {
+function sidecarErrors(spec: Sidecar, path: string): FieldError[] {
   const { ingress = [], egress = [] } = spec;
   const empty =
     ingress.length === 0 && egress.length === 0 && !spec.outboundTrafficPolicy && !spec.inboundConnectionPool;

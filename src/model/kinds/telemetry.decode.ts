@@ -18,7 +18,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { mistakeAt } from './field-rules.ts';
-import { onlyOneOf, scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
+import { onlyOneOf, scopeAliases, scopeErrors, scopeFields } from './policy-target.decode.ts';
 import type { AccessLogging, CustomTag, MetricOverride, Metrics, Telemetry, Tracing } from './telemetry.ts';
 
 const mode = optional(oneOf(['CLIENT_AND_SERVER', 'CLIENT', 'SERVER']));
@@ -138,5 +138,5 @@ export const telemetry: Decoder<Telemetry> = refine(
     },
     scopeAliases(),
   ),
-  scopeMistakes,
+  scopeErrors,
 );

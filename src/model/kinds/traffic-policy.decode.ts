@@ -26,7 +26,7 @@ import {
 } from '../fields/decode.ts';
 import { isIpAddress } from '../fields/names.ts';
 import { fileName, mistakeAt, repetitions } from './field-rules.ts';
-import { localityMistakes } from './locality-rules.ts';
+import { localityErrors } from './locality-rules.ts';
 import type * as T from './traffic-policy.ts';
 import type { PortSelector } from './virtual-service.ts';
 
@@ -150,7 +150,7 @@ export const localityLbSetting: Decoder<T.LocalityLoadBalancerSetting> = refine(
     failoverPriority: optional(list(name)),
     enabled: optional(boolean),
   }),
-  localityMistakes,
+  localityErrors,
 );
 
 const region = struct<{ from: string; to: string }>({ from: required(name), to: required(name) });
@@ -164,7 +164,7 @@ const zoneAwareLbSetting: Decoder<T.ZoneAwareLoadBalancerSetting> = refine(
     failoverPriority: optional(list(name)),
     minClusterSize: optional(count),
   }),
-  ({ failover }, path) => localityMistakes({ ...(failover && { failover }) }, path),
+  ({ failover }, path) => localityErrors({ ...(failover && { failover }) }, path),
   ({ failoverPriority = [] }, path) =>
     failoverPriority.flatMap((label, index) =>
       mistakeAt(
@@ -255,12 +255,12 @@ export const clientTls: Decoder<T.ClientTlsSettings> = refine(
     insecureSkipVerify: optional(boolean),
     caCrl: optional(fileName),
   }),
-  clientTlsMistakes,
+  clientTlsErrors,
 );
 
 const files = ['clientCertificate', 'privateKey', 'caCertificates'] as const;
 
-function clientTlsMistakes(tls: T.ClientTlsSettings, path: string): FieldError[] {
+function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
   const given = files.filter((field) => tls[field] !== undefined);
   const errors: FieldError[] = [];
   if (tls.insecureSkipVerify === true) {

@@ -58,7 +58,7 @@ const gateways = list(refine(name, (gateway, path) => mistakeAt(path, rules.gate
 
 const headerNames = list(refine(name, (header, path) => mistakeAt(path, rules.plainHeaderNameMistake(header))));
 
-const headerValues: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), rules.headerValueMistakes);
+const headerValues: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), rules.headerValueErrors);
 
 const headerOperations = struct<V.HeaderOperations>({
   set: optional(headerValues),
@@ -67,13 +67,13 @@ const headerOperations = struct<V.HeaderOperations>({
 });
 
 const headers = struct<V.Headers>({
-  request: optional(refine(headerOperations, rules.requestHeaderMistakes)),
-  response: optional(refine(headerOperations, rules.responseHeaderMistakes)),
+  request: optional(refine(headerOperations, rules.requestHeaderErrors)),
+  response: optional(refine(headerOperations, rules.responseHeaderErrors)),
 });
 
-const valueMatches = refine(dictionary(valueMatch), rules.matchKeyMistakes);
+const valueMatches = refine(dictionary(valueMatch), rules.matchKeyErrors);
 
-const headerMatches = refine(dictionary(valueMatch), rules.headerMatchMistakes);
+const headerMatches = refine(dictionary(valueMatch), rules.headerMatchErrors);
 
 const httpMatch = struct<Omit<V.HttpMatchRequest, 'bySegments' | 'never'>>({
   name: optional(name),
@@ -113,7 +113,7 @@ const redirect: Decoder<V.HttpRedirect> = refine(
     scheme: optional(oneOf(['http', 'https'])),
     redirectCode: optional(refine(integer(300, 399), (code, path) => mistakeAt(path, rules.redirectCodeMistake(code)))),
   }),
-  rules.redirectMistakes,
+  rules.redirectErrors,
 );
 
 interface WrittenBody {
@@ -122,7 +122,7 @@ interface WrittenBody {
 }
 
 const body: Decoder<{ readonly string: string } | { readonly bytes: string }> = mapped(
-  refine(struct<WrittenBody>({ string: optional(text), bytes: optional(text) }), rules.bodyMistakes),
+  refine(struct<WrittenBody>({ string: optional(text), bytes: optional(text) }), rules.bodyErrors),
   (written) => (written.bytes === undefined ? { string: written.string ?? '' } : { bytes: written.bytes }),
 );
 
@@ -138,7 +138,7 @@ const rewrite: Decoder<V.HttpRewrite> = refine(
       struct<{ match: string; rewrite: string }>({ match: required(regex), rewrite: required(text) }),
     ),
   }),
-  rules.rewriteMistakes,
+  rules.rewriteErrors,
 );
 
 /** Also the mesh's `defaultHttpRetryPolicy`. */
@@ -151,7 +151,7 @@ export const httpRetry: Decoder<V.HttpRetry> = refine(
     retryIgnorePreviousHosts: optional(boolean),
     backoffMs: optional(durationAtLeast(1), 'backoff'),
   }),
-  rules.retryMistakes,
+  rules.retryErrors,
 );
 
 type Delay = NonNullable<V.HttpFaultInjection['delay']>;
@@ -169,7 +169,7 @@ const fault: Decoder<V.HttpFaultInjection> = refine(
           },
           { percent: ['percentage', wholePercent] },
         ),
-        rules.delayMistakes,
+        rules.delayErrors,
       ),
     ),
     abort: optional(
@@ -180,7 +180,7 @@ const fault: Decoder<V.HttpFaultInjection> = refine(
           http2Error: optional(text),
           percentage: optional(percent),
         }),
-        rules.abortMistakes,
+        rules.abortErrors,
       ),
     ),
   }),
@@ -191,7 +191,7 @@ const mirror = struct<V.HttpMirrorPolicy>({ destination: required(destination), 
 
 const corsPolicy = struct<V.CorsPolicy>(
   {
-    allowOrigins: optional(list(refine(stringMatch, rules.originMistakes))),
+    allowOrigins: optional(list(refine(stringMatch, rules.originErrors))),
     allowMethods: optional(list(refine(name, (method, path) => mistakeAt(path, rules.corsMethodMistake(method))))),
     allowHeaders: optional(headerNames),
     exposeHeaders: optional(headerNames),
@@ -228,7 +228,7 @@ const httpRoute: Decoder<V.HttpRoute> = refine(
     },
     { mirrorPercent: ['mirrorPercentage', wholePercent], mirror_percent: ['mirrorPercentage', wholePercent] },
   ),
-  ...rules.httpRouteMistakes,
+  ...rules.httpRouteErrors,
 );
 
 const subnet = refine(text, (value, path) => mistakeAt(path, subnetMistake(value)));
@@ -243,7 +243,7 @@ const l4Fields = {
 
 const routeDestination = struct<V.RouteDestination>({ destination: required(destination), weight: optional(weight) });
 
-const routeDestinations = refine(nonEmptyList(routeDestination), rules.weightMistakes);
+const routeDestinations = refine(nonEmptyList(routeDestination), rules.weightErrors);
 
 const tlsRoute = struct<V.TlsRoute>({
   match: required(
@@ -275,7 +275,7 @@ export const virtualService: Decoder<V.VirtualService> = refine(
     }),
     (written): V.VirtualService => ({ ...written, hosts: written.hosts ?? [] }),
   ),
-  ...rules.virtualServiceMistakes,
+  ...rules.virtualServiceErrors,
 );
 
 const inMatch = /^(http|tls|tcp)\[(\d+)\]\.match\[(\d+)\]/;

@@ -78,19 +78,19 @@ export function removedHeaderMistake(header: string): string | undefined {
 }
 
 /** `:authority` (or `host`) may be given anew, once; other pseudo-headers are the route's own to say. */
-export function requestHeaderMistakes(operations: V.HeaderOperations, path: string): FieldError[] {
+export function requestHeaderErrors(operations: V.HeaderOperations, path: string): FieldError[] {
   const authorities = writtenHeaders(operations, path).filter(({ header }) => isAuthority(header));
   return [
-    ...pseudoHeaderMistakes(operations, path, (header) => isPseudoHeader(header) && !isAuthority(header)),
+    ...pseudoHeaderErrors(operations, path, (header) => isPseudoHeader(header) && !isAuthority(header)),
     ...authorities.slice(1).map(({ at }) => ({ path: at, message: `must not be given beside ${authorities[0]!.at}` })),
   ];
 }
 
-export function responseHeaderMistakes(operations: V.HeaderOperations, path: string): FieldError[] {
-  return pseudoHeaderMistakes(operations, path, isPseudoHeader);
+export function responseHeaderErrors(operations: V.HeaderOperations, path: string): FieldError[] {
+  return pseudoHeaderErrors(operations, path, isPseudoHeader);
 }
 
-function pseudoHeaderMistakes(
+function pseudoHeaderErrors(
   operations: V.HeaderOperations,
   path: string,
   isForbidden: (header: string) => boolean,
@@ -120,13 +120,13 @@ export function corsMethodMistake(method: string): string | undefined {
 }
 
 /** No request is of an origin without a name. */
-export function originMistakes(origin: StringMatch, path: string): FieldError[] {
+export function originErrors(origin: StringMatch, path: string): FieldError[] {
   return Object.entries(origin).flatMap(([how, text]) =>
     mistakeAt(fieldPath(path, how), text === '' ? 'must not be empty' : undefined),
   );
 }
 
-export function headerValueMistakes(headers: Readonly<Record<string, string>>, path: string): FieldError[] {
+export function headerValueErrors(headers: Readonly<Record<string, string>>, path: string): FieldError[] {
   return Object.entries(headers).flatMap(([header, value]) => [
     ...mistakeAt(fieldPath(path, header), headerNameMistake(header)),
     ...mistakeAt(fieldPath(path, header), headerValueMistake(value)),
@@ -138,14 +138,14 @@ function headerValueMistake(value: string): string | undefined {
   return /[\r\n\0]/.test(value) ? 'must not have line breaks' : logFormatMistake(value);
 }
 
-export function matchKeyMistakes(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
+export function matchKeyErrors(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
   return Object.keys(matches).flatMap((key) =>
     mistakeAt(fieldPath(path, key), key === '' ? 'must have a name' : undefined),
   );
 }
 
 /** Headers by name, and claims of verified tokens, which are written as headers. */
-export function headerMatchMistakes(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
+export function headerMatchErrors(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
   return Object.keys(matches).flatMap((key) => mistakeAt(fieldPath(path, key), headerMatchMistake(key)));
 }
 
@@ -163,7 +163,7 @@ export function redirectCodeMistake(code: number): string | undefined {
   return redirectCodes.has(code) ? undefined : `must be ${[...redirectCodes].join(', ')}: Envoy answers with no other`;
 }
 
-export function redirectMistakes(redirect: V.HttpRedirect, path: string): FieldError[] {
+export function redirectErrors(redirect: V.HttpRedirect, path: string): FieldError[] {
   return [
     ...mistakeAt(
       path,
@@ -185,7 +185,7 @@ export function redirectMistakes(redirect: V.HttpRedirect, path: string): FieldE
 }
 
 /** What takes the place of a prefix needs one: in a path that is matched otherwise there is none. */
-export function prefixRewriteMistakes({ redirect, match = [] }: V.HttpRoute, path: string): FieldError[] {
+export function prefixRewriteErrors({ redirect, match = [] }: V.HttpRoute, path: string): FieldError[] {
   if (redirect?.prefixRewrite === undefined) return [];
   return match.flatMap(({ uri }, index) =>
     mistakeAt(
@@ -195,7 +195,7 @@ export function prefixRewriteMistakes({ redirect, match = [] }: V.HttpRoute, pat
   );
 }
 
-export function bodyMistakes(body: { readonly string?: string; readonly bytes?: string }, path: string): FieldError[] {
+export function bodyErrors(body: { readonly string?: string; readonly bytes?: string }, path: string): FieldError[] {
   if ((body.string === undefined) === (body.bytes === undefined)) {
     return [{ path, message: 'must have exactly one of string and bytes' }];
   }
@@ -203,7 +203,7 @@ export function bodyMistakes(body: { readonly string?: string; readonly bytes?: 
   return mistakeAt(path, size > maxBodyBytes ? `must have at most 1 MiB, not ${size} bytes` : undefined);
 }
 
-export function rewriteMistakes(rewrite: V.HttpRewrite, path: string): FieldError[] {
+export function rewriteErrors(rewrite: V.HttpRewrite, path: string): FieldError[] {
   if (Object.keys(rewrite).length === 0) return [{ path, message: 'must have uri, authority or uriRegexRewrite' }];
   const both = rewrite.uri !== undefined && rewrite.uriRegexRewrite !== undefined;
   return mistakeAt(path, both ? 'must have only one of uri and uriRegexRewrite' : undefined);
@@ -217,7 +217,7 @@ export function retryOnMistake(retryOn: string): string | undefined {
   return undefined;
 }
 
-export function retryMistakes(retry: V.HttpRetry, path: string): FieldError[] {
+export function retryErrors(retry: V.HttpRetry, path: string): FieldError[] {
   const others = Object.keys(retry).filter((key) => key !== 'attempts');
   const inVain = (retry.attempts ?? 0) === 0 && others.length > 0;
   return mistakeAt(
@@ -226,7 +226,7 @@ export function retryMistakes(retry: V.HttpRetry, path: string): FieldError[] {
   );
 }
 
-export function delayMistakes(delay: NonNullable<V.HttpFaultInjection['delay']>, path: string): FieldError[] {
+export function delayErrors(delay: NonNullable<V.HttpFaultInjection['delay']>, path: string): FieldError[] {
   const both = delay.fixedDelayMs !== undefined && delay.exponentialDelayMs !== undefined;
   const none = delay.fixedDelayMs === undefined && delay.exponentialDelayMs === undefined;
   return mistakeAt(path, both || none ? 'must have exactly one of fixedDelay and exponentialDelay' : undefined);
@@ -236,7 +236,7 @@ export function grpcStatusMistake(status: string): string | undefined {
   return grpcStatusNames.includes(status) ? undefined : `${JSON.stringify(status)} is not the name of a gRPC status`;
 }
 
-export function abortMistakes(abort: NonNullable<V.HttpFaultInjection['abort']>, path: string): FieldError[] {
+export function abortErrors(abort: NonNullable<V.HttpFaultInjection['abort']>, path: string): FieldError[] {
   const given = [abort.httpStatus, abort.grpcStatus, abort.http2Error].filter((value) => value !== undefined);
   return [
     ...mistakeAt(path, given.length === 1 ? undefined : 'must have exactly one of httpStatus and grpcStatus'),
@@ -245,20 +245,20 @@ export function abortMistakes(abort: NonNullable<V.HttpFaultInjection['abort']>,
 }
 
 /** Several destinations share the traffic by weight, so some of it must go somewhere. */
-export function weightMistakes(route: readonly { readonly weight?: number }[], path: string): FieldError[] {
+export function weightErrors(route: readonly { readonly weight?: number }[], path: string): FieldError[] {
   const sum = route.reduce((total, destination) => total + (destination.weight ?? 0), 0);
   if (route.length > 1 && sum === 0) return [{ path, message: 'weights of several destinations must not sum to 0' }];
   return mistakeAt(path, sum > 2 ** 32 - 1 ? 'weights must sum to less than 2^32' : undefined);
 }
 
 /** Each looks at fields that the others do not need. */
-export const httpRouteMistakes = [
+export const httpRouteErrors = [
   ({ route }: V.HttpRoute, path: string): FieldError[] =>
-    route === undefined ? [] : weightMistakes(route, fieldPath(path, 'route')),
-  actionMistakes,
-  besideMistakes,
-  authorityMistakes,
-  prefixRewriteMistakes,
+    route === undefined ? [] : weightErrors(route, fieldPath(path, 'route')),
+  actionErrors,
+  besideErrors,
+  authorityErrors,
+  prefixRewriteErrors,
   ({ mirror, mirrors = [] }: V.HttpRoute, path: string): FieldError[] =>
     mistakeAt(
       path,
@@ -266,7 +266,7 @@ export const httpRouteMistakes = [
     ),
 ];
 
-function actionMistakes(http: V.HttpRoute, path: string): FieldError[] {
+function actionErrors(http: V.HttpRoute, path: string): FieldError[] {
   const actions = (['route', 'redirect', 'directResponse'] as const).filter((key) => {
     return key === 'route' ? (http.route?.length ?? 0) > 0 : http[key] !== undefined;
   });
@@ -279,7 +279,7 @@ function actionMistakes(http: V.HttpRoute, path: string): FieldError[] {
 }
 
 /** What makes no sense with an answer that is given here. */
-function besideMistakes(http: V.HttpRoute, path: string): FieldError[] {
+function besideErrors(http: V.HttpRoute, path: string): FieldError[] {
   const alone = http.redirect ? 'redirect' : http.directResponse ? 'directResponse' : undefined;
   if (alone === undefined) return [];
   return (['fault', 'rewrite'] as const)
@@ -288,26 +288,26 @@ function besideMistakes(http: V.HttpRoute, path: string): FieldError[] {
 }
 
 /** Which of the two is meant nobody can know. */
-function authorityMistakes({ rewrite, headers }: V.HttpRoute, path: string): FieldError[] {
+function authorityErrors({ rewrite, headers }: V.HttpRoute, path: string): FieldError[] {
   if (rewrite?.authority === undefined || headers?.request === undefined) return [];
   return writtenHeaders(headers.request, `${fieldPath(path, 'headers')}.request`)
     .filter(({ header }) => isAuthority(header))
     .map(({ at }) => ({ path: at, message: 'must not be given beside rewrite.authority' }));
 }
 
-export const virtualServiceMistakes = [
+export const virtualServiceErrors = [
   (spec: V.VirtualService, path: string): FieldError[] => {
     const routes = [spec.http, spec.tls, spec.tcp].reduce((sum, list) => sum + (list?.length ?? 0), 0);
     return mistakeAt(path, routes === 0 ? 'must have at least one of http, tls and tcp' : undefined);
   },
   (spec: V.VirtualService, path: string): FieldError[] =>
-    spec.hosts.length === 0 ? delegateMistakes(spec, path) : hostMistakes(spec, path),
-  tlsMistakes,
-  tcpMistakes,
+    spec.hosts.length === 0 ? delegateErrors(spec, path) : hostErrors(spec, path),
+  tlsErrors,
+  tcpErrors,
 ];
 
 /** Without hosts an object can only be a delegate. */
-function delegateMistakes(spec: V.VirtualService, path: string): FieldError[] {
+function delegateErrors(spec: V.VirtualService, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const field of ['gateways', 'tls', 'tcp'] as const) {
     if ((spec[field]?.length ?? 0) === 0) continue;
@@ -323,7 +323,7 @@ function delegateMistakes(spec: V.VirtualService, path: string): FieldError[] {
   return errors;
 }
 
-function hostMistakes(spec: V.VirtualService, path: string): FieldError[] {
+function hostErrors(spec: V.VirtualService, path: string): FieldError[] {
   const inMesh = spec.gateways === undefined || spec.gateways.length === 0 || spec.gateways.includes('mesh');
   const names = new Set<string>();
   const wildcards: string[] = [];
@@ -338,7 +338,7 @@ function hostMistakes(spec: V.VirtualService, path: string): FieldError[] {
   });
 }
 
-function tlsMistakes(spec: V.VirtualService, path: string): FieldError[] {
+function tlsErrors(spec: V.VirtualService, path: string): FieldError[] {
   const hosts = new Set(spec.hosts);
   return (spec.tls ?? []).flatMap((route, index) => {
     const at = `${fieldPath(path, 'tls')}[${index}]`;
@@ -358,7 +358,7 @@ function tlsMistakes(spec: V.VirtualService, path: string): FieldError[] {
   });
 }
 
-function tcpMistakes(spec: V.VirtualService, path: string): FieldError[] {
+function tcpErrors(spec: V.VirtualService, path: string): FieldError[] {
   return (spec.tcp ?? []).flatMap((route, index) =>
     mistakeAt(`${fieldPath(path, 'tcp')}[${index}].route`, route.route === undefined ? 'is required' : undefined),
   );

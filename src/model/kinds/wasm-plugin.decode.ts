@@ -18,7 +18,7 @@ import {
   text,
 } from '../fields/decode.ts';
 import { mistakeAt, repetitions } from './field-rules.ts';
-import { scopeAliases, scopeFields, scopeMistakes } from './policy-target.decode.ts';
+import { scopeAliases, scopeErrors, scopeFields } from './policy-target.decode.ts';
 import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';
 
 const schemes = ['oci', 'file', 'http', 'https'];
@@ -70,7 +70,7 @@ export const wasmPlugin: Decoder<WasmPlugin> = refine(
     // An image of a registry is named without a scheme, as everywhere.
     (plugin) => (/^[a-z]+:\/\//i.test(plugin.url) ? plugin : { ...plugin, url: `oci://${plugin.url}` }),
   ),
-  (plugin, path) => [...scopeMistakes(plugin, path), ...environmentMistakes(plugin, path)],
+  (plugin, path) => [...scopeErrors(plugin, path), ...environmentErrors(plugin, path)],
 );
 
 /** What a module is compared by: written in one way only. */
@@ -89,7 +89,7 @@ function urlMistake(url: string): string | undefined {
   return URL.canParse(url) ? undefined : `must be a URL, not ${JSON.stringify(url)}`;
 }
 
-function environmentMistakes({ vmConfig }: WasmPlugin, path: string): FieldError[] {
+function environmentErrors({ vmConfig }: WasmPlugin, path: string): FieldError[] {
   const at = (index: number): string => `${fieldPath(path, 'vmConfig')}.env[${index}].name`;
   return repetitions(vmConfig?.env ?? [], (item) => item.name, at, 'variable');
 }

@@ -28,10 +28,10 @@ export const workloadFields = {
 /** A WorkloadEntry's `spec`, or an endpoint of a ServiceEntry. */
 export const workloadEntry: Decoder<WorkloadEntry> = refine(
   struct<WorkloadEntry>({ address: withDefault(text, ''), ...workloadFields }),
-  workloadEntryMistakes,
+  workloadEntryErrors,
 );
 
-function workloadEntryMistakes(entry: WorkloadEntry, path: string): FieldError[] {
+function workloadEntryErrors(entry: WorkloadEntry, path: string): FieldError[] {
   const { address } = entry;
   const at = fieldPath(path, 'address');
   if (address === '') return mistakeAt(at, entry.network ? undefined : 'is required (or network)');

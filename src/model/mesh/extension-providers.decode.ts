@@ -44,14 +44,14 @@ const address: Fields<ProviderAddress> = { service: required(name), port: requir
 const formatText: Decoder<string> = refine(text, (format, path) => mistakeAt(path, logFormatMistake(format)));
 
 const labels: Decoder<Readonly<Record<string, unknown>>> = refine(dictionary(anything), (given, path) =>
-  labelMistakes(given, path),
+  labelErrors(given, path),
 );
 
 /** Of a format in JSON. */
-export function labelMistakes(value: unknown, path: string): FieldError[] {
+export function labelErrors(value: unknown, path: string): FieldError[] {
   if (typeof value === 'string') return mistakeAt(path, logFormatMistake(value));
   if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).flatMap(([key, item]) => labelMistakes(item, `${path}.${key}`));
+  return Object.entries(value).flatMap(([key, item]) => labelErrors(item, `${path}.${key}`));
 }
 
 const anyFormat = struct<LogFormat>({ text: optional(formatText), labels: optional(labels) });

@@ -4,37 +4,37 @@ import { type FieldError, fieldPath, isObject } from '../fields/decode.ts';
 import { logFormatMistake } from '../fields/log-format.ts';
 import { mistakeAt } from '../kinds/field-rules.ts';
 import { extAuthzProvider } from './ext-authz-provider.ts';
-import { decodersOfProviders, labelMistakes } from './extension-providers.decode.ts';
+import { decodersOfProviders, labelErrors } from './extension-providers.decode.ts';
 import type { ProviderType } from './extension-providers.ts';
 import type { ExtensionProvider, MeshConfig } from './mesh-config.ts';
 import { type ProxyConfig, parseHostAndPort } from './proxy-config.ts';
-import { proxySettingsMistakes } from './proxy-settings.ts';
+import { proxySettingsErrors } from './proxy-settings.ts';
 
 const hourMs = 3_600_000;
 
 /** What is wrong with a mesh configuration as a whole; paths are those of the file. */
-export function meshConfigMistakes(mesh: MeshConfig): FieldError[] {
+export function meshConfigErrors(mesh: MeshConfig): FieldError[] {
   return [
-    ...proxyConfigMistakes(mesh.defaultConfig, 'defaultConfig'),
-    ...proxySettingsMistakes(mesh.defaultConfig, 'defaultConfig'),
-    ...logFormatMistakes(mesh),
+    ...proxyConfigErrors(mesh.defaultConfig, 'defaultConfig'),
+    ...proxySettingsErrors(mesh.defaultConfig, 'defaultConfig'),
+    ...logFormatErrors(mesh),
   ];
 }
 
 /** A JSON format is an object whose texts are formats. */
-function logFormatMistakes({ accessLogFormat, accessLogEncoding }: MeshConfig): FieldError[] {
+function logFormatErrors({ accessLogFormat, accessLogEncoding }: MeshConfig): FieldError[] {
   const path = 'accessLogFormat';
   if (accessLogFormat === '') return [];
   if (accessLogEncoding === 'TEXT') return mistakeAt(path, logFormatMistake(accessLogFormat));
   try {
     const value: unknown = JSON.parse(accessLogFormat);
-    return isObject(value) ? labelMistakes(value, path) : mistakeAt(path, 'must be a JSON object');
+    return isObject(value) ? labelErrors(value, path) : mistakeAt(path, 'must be a JSON object');
   } catch {
     return mistakeAt(path, 'must be a JSON object');
   }
 }
 
-function proxyConfigMistakes(config: ProxyConfig, path: string): FieldError[] {
+function proxyConfigErrors(config: ProxyConfig, path: string): FieldError[] {
   const { drainDurationMs, tracing, envoyMetricsService } = config;
   const drainFits = drainDurationMs > 0 && drainDurationMs <= hourMs && drainDurationMs % 1_000 === 0;
   return [
@@ -42,18 +42,18 @@ function proxyConfigMistakes(config: ProxyConfig, path: string): FieldError[] {
       mistakeAt(fieldPath(path, field), config[field] === '' ? 'must not be empty' : undefined),
     ),
     ...mistakeAt(`${path}.drainDuration`, drainFits ? undefined : 'must be whole seconds from 1s to 1h'),
-    ...addressMistakes(config.zipkinAddress, `${path}.zipkinAddress`),
-    ...addressMistakes(config.envoyMetricsServiceAddress, `${path}.envoyMetricsServiceAddress`),
-    ...addressMistakes(envoyMetricsService?.address, `${path}.envoyMetricsService.address`),
+    ...addressErrors(config.zipkinAddress, `${path}.zipkinAddress`),
+    ...addressErrors(config.envoyMetricsServiceAddress, `${path}.envoyMetricsServiceAddress`),
+    ...addressErrors(envoyMetricsService?.address, `${path}.envoyMetricsService.address`),
     ...(['zipkin', 'lightstep', 'datadog'] as const).flatMap((tracer) => {
       const settings = tracing?.[tracer];
-      return isObject(settings) ? addressMistakes(settings.address, `${path}.tracing.${tracer}.address`) : [];
+      return isObject(settings) ? addressErrors(settings.address, `${path}.tracing.${tracer}.address`) : [];
     }),
   ];
 }
 
 /** `host:port`. `$(HOST_IP)` stands for an address that only the proxy's pod knows. */
-function addressMistakes(address: unknown, path: string): FieldError[] {
+function addressErrors(address: unknown, path: string): FieldError[] {
   if (address === undefined || address === '') return [];
   const fits = typeof address === 'string' && parseHostAndPort(address.replaceAll('$(HOST_IP)', '127.0.0.1'));
   return mistakeAt(path, fits ? undefined : `must be host:port, not ${JSON.stringify(address)}`);
@@ -79,7 +79,7 @@ const requiredOfProvider: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What is wrong with a provider besides its name: told, and no reason to refuse the mesh configuration. */
-export function providerMistakes(provider: ExtensionProvider, path: string): FieldError[] {
+export function providerErrors(provider: ExtensionProvider, path: string): FieldError[] {
   const types = Object.keys(provider).filter((key) => key !== 'name');
   const [type, ...others] = types;
   if (type === undefined || others.length > 0) {

@@ -40,7 +40,7 @@ import {
   type ServiceSetting,
   type TlsDefaults,
 } from './mesh-config.ts';
-import { meshConfigMistakes, providerMistakes } from './mesh-config-rules.ts';
+import { meshConfigErrors, providerErrors } from './mesh-config-rules.ts';
 import { decodeProxyConfig } from './proxy-config.ts';
 
 const wholeMs = refine(durationMs, (ms, path) =>
@@ -191,9 +191,9 @@ export function readMeshConfig(
   base: MeshConfig = defaultMeshConfig,
 ): E.Either<readonly Problem[], MeshConfigFile> {
   const document = parseYamlDocument({ text: content, line: 1 });
-  if (document.mistakes.length > 0) {
+  if (document.errors.length > 0) {
     return E.left(
-      document.mistakes.map(({ line, column, message }) => problem({ line, column, message: `YAML: ${message}` })),
+      document.errors.map(({ line, column, message }) => problem({ line, column, message: `YAML: ${message}` })),
     );
   }
   const decoded = forgivingUnknown(meshConfigPart)(document.value ?? {});
@@ -201,25 +201,25 @@ export function readMeshConfig(
   const { value, unknown } = decoded.right;
   const providers = (value.extensionProviders ?? []).map((provider, index) => ({
     provider,
-    mistakes: providerMistakes(provider, `extensionProviders[${index}]`),
+    errors: providerErrors(provider, `extensionProviders[${index}]`),
   }));
   const warnings = [
     ...unknown.map(({ path, message }) => ({
       path,
       message: retired.has(path) ? 'is of an old Istio and has no effect' : `${message} (it has no effect)`,
     })),
-    ...providers.flatMap(({ mistakes }) =>
-      mistakes.map(({ path, message }) => ({ path, message: `${message}: the provider is left out` })),
+    ...providers.flatMap(({ errors }) =>
+      errors.map(({ path, message }) => ({ path, message: `${message}: the provider is left out` })),
     ),
   ];
   const mesh = mergeMeshConfig(base, {
     ...value,
     ...(value.extensionProviders !== undefined && {
-      extensionProviders: providers.flatMap(({ provider, mistakes }) => (mistakes.length === 0 ? provider : [])),
+      extensionProviders: providers.flatMap(({ provider, errors }) => (errors.length === 0 ? provider : [])),
     }),
   });
-  const mistakes = meshConfigMistakes(mesh);
-  if (mistakes.length > 0) return E.left(mistakes.map(located));
+  const errors = meshConfigErrors(mesh);
+  if (errors.length > 0) return E.left(errors.map(located));
   return E.right({ mesh, warnings: warnings.map((warning) => ({ ...located(warning), severity: 'warning' })) });
 
   function located({ path, message, forgiven }: FieldError): Problem {

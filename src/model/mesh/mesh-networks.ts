@@ -100,9 +100,9 @@ export interface MeshNetworksFile {
 export function readMeshNetworks(file: string, content: string): E.Either<readonly Problem[], MeshNetworksFile> {
   const document = parseYamlDocument({ text: content, line: 1 });
   const error = { severity: 'error', file } as const;
-  if (document.mistakes.length > 0) {
+  if (document.errors.length > 0) {
     return E.left(
-      document.mistakes.map(({ line, column, message }) => ({ ...error, line, column, message: `YAML: ${message}` })),
+      document.errors.map(({ line, column, message }) => ({ ...error, line, column, message: `YAML: ${message}` })),
     );
   }
   const decoded = forgivingUnknown(meshNetworks)(document.value ?? {});

@@ -15,7 +15,7 @@ function decoded(value: unknown): Partial<ProxyConfig> {
   return result.right;
 }
 
-function mistakes(value: unknown, path = ''): string[] {
+function errorsOf(value: unknown, path = ''): string[] {
   const result = decodeProxyConfig(value, path);
   return E.isLeft(result) ? result.left.map((error) => `${error.path}: ${error.message}`) : [];
 }
@@ -34,7 +34,7 @@ describe('decoding', () => {
   });
 
   test('every mistake of a document is told, each with its place', () => {
-    const found = mistakes(
+    const found = errorsOf(
       { drainDuration: 45, discoveryAddress: 'istiod', proxyMetadata: { A: 1 }, statusPrt: 1 },
       'defaultConfig',
     );
@@ -46,7 +46,7 @@ describe('decoding', () => {
   });
 
   test('a drain time below one second is refused: Envoy takes whole seconds', () => {
-    expect(mistakes({ drainDuration: '500ms' })).toEqual(['drainDuration: must be at least 1000ms']);
+    expect(errorsOf({ drainDuration: '500ms' })).toEqual(['drainDuration: must be at least 1000ms']);
   });
 
   test('an address is host:port with an IPv6 host in brackets', () => {

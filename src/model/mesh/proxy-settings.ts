@@ -158,13 +158,13 @@ function tracingDecoder(value: unknown, path: string): E.Either<readonly FieldEr
 }
 
 /** What is wrong with the parts of a mesh's `defaultConfig` that are read here. */
-export function proxySettingsMistakes(config: ProxyConfig, path: string): readonly FieldError[] {
-  const mistakesOf = (result: E.Either<readonly FieldError[], unknown>): readonly FieldError[] =>
+export function proxySettingsErrors(config: ProxyConfig, path: string): readonly FieldError[] {
+  const errorsOf = (result: E.Either<readonly FieldError[], unknown>): readonly FieldError[] =>
     E.isLeft(result) ? result.left.filter(({ unknown }) => unknown === undefined) : [];
   return [
-    ...mistakesOf(tracingDecoder(config.tracing ?? {}, `${path}.tracing`)),
-    ...mistakesOf(gatewayTopology(config.gatewayTopology ?? {}, `${path}.gatewayTopology`)),
-    ...mistakesOf(proxyHeaders(config.proxyHeaders ?? {}, `${path}.proxyHeaders`)),
+    ...errorsOf(tracingDecoder(config.tracing ?? {}, `${path}.tracing`)),
+    ...errorsOf(gatewayTopology(config.gatewayTopology ?? {}, `${path}.gatewayTopology`)),
+    ...errorsOf(proxyHeaders(config.proxyHeaders ?? {}, `${path}.proxyHeaders`)),
   ];
 }
 

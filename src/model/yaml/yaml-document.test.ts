@@ -47,7 +47,7 @@ describe('documents that are made to keep a reader busy', () => {
     ['maps in lines of their own', many(2_000, (level) => `${' '.repeat(level)}a:\n`), 100],
     ['lists in a document with a tab', `a: 1\t# x\nb: ${'['.repeat(levels)}${']'.repeat(levels)}\n`, 2],
   ])('are told by their depth: %s', (_, text, line) => {
-    expect(parseYamlDocument({ text, line: 1 }).mistakes).toMatchObject([
+    expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([
       { line, message: 'nested deeper than 100 levels' },
     ]);
   });
@@ -62,36 +62,34 @@ describe('documents that are made to keep a reader busy', () => {
 
   it('are refused when aliases grow in aliases', () => {
     const text = `a0: &a0 [x, x]\n${many(40, (i) => `a${i + 1}: &a${i + 1} [${`*a${i},`.repeat(9)}]\n`)}`;
-    expect(parseYamlDocument({ text, line: 1 }).mistakes).toMatchObject([
-      { message: expect.stringContaining('alias') },
-    ]);
+    expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([{ message: expect.stringContaining('alias') }]);
   });
 
   it('are refused when each of many aliases would be looked for among many anchors', () => {
     const text = many(2_000, (i) => `k${i}: &a${i} 1\n`) + many(2_000, (i) => `l${i}: *a${i}\n`);
     const message = 'more than 1000 aliases in one document';
-    expect(parseYamlDocument({ text, line: 1 }).mistakes).toMatchObject([{ message }]);
-    expect(parseYamlDocument({ text: `${text}x: [`, line: 1 }).mistakes).toMatchObject([{ message }]);
+    expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([{ message }]);
+    expect(parseYamlDocument({ text: `${text}x: [`, line: 1 }).errors).toMatchObject([{ message }]);
   });
 
   it('are read to the end by the quick parser alone when they are long: the other is not asked', () => {
     const item = '- {a: "b", c: [1, 2, 3]}\n';
     const text = `kind: List\nitems:\n${item.repeat(8_000)}`;
     const document = parseYamlDocument({ text: `# \t\n${text}`, line: 1 });
-    expect(document.mistakes).toEqual([]);
+    expect(document.errors).toEqual([]);
     expect(document.positionOf('items[7999].c[2]')).toEqual({ line: 8_003, column: 22 });
-    expect(parseYamlDocument({ text: `${text}- &a x\n`, line: 1 }).mistakes).toMatchObject([
+    expect(parseYamlDocument({ text: `${text}- &a x\n`, line: 1 }).errors).toMatchObject([
       { message: expect.stringMatching(/must be plain, and this one has an anchor or a tag; split it with --- lines/) },
     ]);
     expect(parseYamlDocument({ text: `${text}- {\n- x\n`, line: 1 })).toMatchObject({
       value: { kind: 'List' },
-      mistakes: [{ line: 8_004 }],
+      errors: [{ line: 8_004 }],
     });
   });
 
   it('tell the first mistakes when there are very many', () => {
     const text = many(500, (i) => `a: ${i}\n`);
-    expect(parseYamlDocument({ text, line: 1 }).mistakes).toHaveLength(50);
+    expect(parseYamlDocument({ text, line: 1 }).errors).toHaveLength(50);
   });
 
   it('cost nothing by blank lines before their first marker', () => {
@@ -116,12 +114,12 @@ describe('a YAML document', () => {
 
   it('tells mistakes of syntax with their place and still reads what it can', () => {
     const broken = parseYamlDocument({ text: 'kind: X\nkind: Y\nlist: [1', line: 5 });
-    expect(broken.mistakes.map(({ line }) => line)).toEqual([6, 7]);
+    expect(broken.errors.map(({ line }) => line)).toEqual([6, 7]);
     expect(broken.value).toMatchObject({ list: [1] });
   });
 
   it('refuses an alias without an anchor instead of throwing', () => {
-    expect(parseYamlDocument({ text: 'a: *nothing', line: 1 }).mistakes).toHaveLength(1);
+    expect(parseYamlDocument({ text: 'a: *nothing', line: 1 }).errors).toHaveLength(1);
   });
 
   it('follows merge keys and aliases', () => {

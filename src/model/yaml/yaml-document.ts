@@ -16,7 +16,7 @@ export interface Position {
 export interface YamlDocument {
   /** As far as it could be read, when there are mistakes. */
   readonly value: unknown;
-  readonly mistakes: readonly (Position & { readonly message: string })[];
+  readonly errors: readonly (Position & { readonly message: string })[];
   /** Where a field is (`spec.http[0].name`), or the deepest part of its path that is there. */
   positionOf(path: string): Position;
 }
@@ -90,7 +90,7 @@ const mostExplained = 128 * 1024;
 const mostAliases = 1_000;
 
 /** Of one document; those behind the first few mostly follow from them. */
-const mostMistakes = 50;
+const mostErrors = 50;
 
 /** Reads one document. Never throws. The parser that knows every position is asked only when it is needed. */
 export function parseYamlDocument(part: TextPart): YamlDocument {
@@ -122,7 +122,7 @@ function refusedDocument(part: TextPart, message: string, offset: number): YamlD
   const place = new LineStarts(part).positionOf(offset);
   return {
     value: read?.value,
-    mistakes: [{ ...place, message }],
+    errors: [{ ...place, message }],
     positionOf: (path) => read?.positionOf(path) ?? place,
   };
 }
@@ -132,7 +132,7 @@ function plainYamlDocument(part: TextPart, plain: PlainDocument): YamlDocument {
   let explained: YamlDocument | undefined;
   return {
     value: plain.value,
-    mistakes: [],
+    errors: [],
     positionOf: (path) => {
       const keys = pathKeys(path);
       for (let length = keys.length; length >= 0; length--) {
@@ -181,7 +181,7 @@ export function explainYamlDocument(part: TextPart): YamlDocument {
     const { line, col } = lineCounter.linePos(Math.min(offset, part.text.length));
     return { line: part.line + Math.max(line, 1) - 1, column: Math.max(col, 1) };
   };
-  const mistakes: (Position & { message: string })[] = [];
+  const errors: (Position & { message: string })[] = [];
   try {
     // Of each key the library would look at all keys before it.
     const options = { lineCounter, prettyErrors: false, merge: true, logLevel: 'error', uniqueKeys: false } as const;
@@ -189,20 +189,20 @@ export function explainYamlDocument(part: TextPart): YamlDocument {
     for (const { pos, message } of [...document.errors, ...repeatedKeys(document)].sort(
       (a, b) => a.pos[0] - b.pos[0],
     )) {
-      if (mistakes.length < mostMistakes) mistakes.push({ ...at(pos[0]), message: depthTold(message) });
+      if (errors.length < mostErrors) errors.push({ ...at(pos[0]), message: depthTold(message) });
     }
     const positionOf = (path: string): Position => at(offsetOf(document, path));
     try {
-      return { value: document.toJS(), mistakes, positionOf };
+      return { value: document.toJS(), errors, positionOf };
     } catch (error) {
       // An alias without its anchor, or too many of them.
-      mistakes.push({ ...at(0), message: depthTold(error instanceof Error ? error.message : String(error)) });
-      return { value: undefined, mistakes, positionOf };
+      errors.push({ ...at(0), message: depthTold(error instanceof Error ? error.message : String(error)) });
+      return { value: undefined, errors, positionOf };
     }
   } catch (error) {
     const place: Position = { line: part.line, column: 1 };
     const message = depthTold(error instanceof Error ? error.message : String(error));
-    return { value: undefined, mistakes: [{ ...place, message }], positionOf: () => place };
+    return { value: undefined, errors: [{ ...place, message }], positionOf: () => place };
   }
 }
 

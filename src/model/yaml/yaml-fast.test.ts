@@ -153,7 +153,7 @@ function holdsAgainstTheOther(text: string): void {
   const plain = parsePlainDocument(text);
   if (plain === undefined) return;
   const explained = explainYamlDocument({ text, line: 1 });
-  expect(explained.mistakes, text).toEqual([]);
+  expect(explained.errors, text).toEqual([]);
   expect(plain.value, text).toEqual(explained.value);
   expect(parseYamlDocument({ text, line: 7 }).positionOf('').line, text).toBe(explained.positionOf('').line + 6);
 }

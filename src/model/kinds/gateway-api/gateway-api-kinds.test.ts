@@ -14,7 +14,7 @@ function decoded(kind: Name, yaml: string): unknown {
   return result.right;
 }
 
-function mistakes(kind: Name, yaml: string): string[] {
+function errorsOf(kind: Name, yaml: string): string[] {
   const result: Decoded<unknown> = gatewayApiKinds[kind].decode(parse(yaml), 'shop');
   return E.isRight(result) ? [] : result.left.map(({ path, message }) => `${path}: ${message}`);
 }
@@ -119,7 +119,7 @@ describe('an HTTPRoute', () => {
     ],
     [rule('name: a'.concat('}, {name: a')), 'rules[1].name: repeats the name a'],
   ])('that is wrong is told where and what: %s', (yaml, ...expected) => {
-    const told = mistakes('HTTPRoute', yaml);
+    const told = errorsOf('HTTPRoute', yaml);
     expect(told).toEqual(expected.map((text) => expect.stringContaining(text)));
   });
 
@@ -205,7 +205,7 @@ describe('a Gateway of the Gateway API', () => {
       'addresses[0].value: must be a host name',
     ],
   ])('that is wrong is told where and what: %s', (yaml, expected) => {
-    expect(mistakes('KubernetesGateway', yaml)).toEqual([expect.stringContaining(expected)]);
+    expect(errorsOf('KubernetesGateway', yaml)).toEqual([expect.stringContaining(expected)]);
   });
 
   it('says what of it has no effect', () => {
@@ -220,5 +220,5 @@ it.each([
   ['ReferenceGrant', '{from: [], to: [{group: "", kind: Service}]}', 'from: must not be empty'],
   ['ReferenceGrant', '{from: [{group: a, kind: B, namespace: c}]}', 'to: is required'],
 ] as const)('a %s that is wrong is told where and what: %s', (kind, yaml, expected) => {
-  expect(mistakes(kind, yaml)).toEqual([expect.stringContaining(expected)]);
+  expect(errorsOf(kind, yaml)).toEqual([expect.stringContaining(expected)]);
 });

@@ -54,7 +54,7 @@ export const backendFields = {
 };
 
 /** A Service's port is chosen by number; others may have one alone. */
-export function backendMistakes({ group: ofGroup, kind, port: number }: BackendRef, path: string): FieldError[] {
+export function backendErrors({ group: ofGroup, kind, port: number }: BackendRef, path: string): FieldError[] {
   return mistakeAt(
     `${path}.port`,
     ofGroup === '' && kind === 'Service' && number === undefined ? 'is required' : undefined,
@@ -131,7 +131,7 @@ const urlRewrite = struct<UrlRewrite>({ hostname: optional(preciseHostname), pat
 
 const requestMirror: Decoder<RequestMirror> = refine(
   struct<RequestMirror>({
-    backendRef: required(refine(struct<BackendRef>(backendFields), backendMistakes)),
+    backendRef: required(refine(struct<BackendRef>(backendFields), backendErrors)),
     percent: optional(integer(0, 100)),
     fraction: optional(
       refine(

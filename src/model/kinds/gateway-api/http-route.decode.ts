@@ -14,7 +14,7 @@ import {
 import { mistakeAt, repetitions } from '../field-rules.ts';
 import { duration, gatewayApiGroup, group, hostname, kindName, listOf, namespace, objectName } from './fields.ts';
 import type { HttpBackendRef, HttpRouteObject, HttpRouteRule, ParentReference } from './http-route.ts';
-import { backendFields, backendMistakes, httpRouteFilters, pathModifierOf } from './http-route-filter.decode.ts';
+import { backendErrors, backendFields, httpRouteFilters, pathModifierOf } from './http-route-filter.decode.ts';
 import { everyPath, httpRouteMatch } from './http-route-match.decode.ts';
 
 const everything = [{ path: everyPath, headers: [], queryParams: [] }];
@@ -34,7 +34,7 @@ const backendRef: Decoder<HttpBackendRef> = refine(
     weight: withDefault(integer(0, 1_000_000), 1),
     filters: withDefault(httpRouteFilters, []),
   }),
-  backendMistakes,
+  backendErrors,
 );
 
 const rule: Decoder<HttpRouteRule> = refine(
@@ -52,10 +52,10 @@ const rule: Decoder<HttpRouteRule> = refine(
     retry: optional(anything),
     sessionPersistence: optional(anything),
   }),
-  (one, path) => [...redirectMistakes(one, path), ...prefixMistakes(one, path), ...timeoutMistakes(one, path)],
+  (one, path) => [...redirectErrors(one, path), ...prefixErrors(one, path), ...timeoutErrors(one, path)],
 );
 
-function redirectMistakes({ filters, backendRefs }: HttpRouteRule, path: string): FieldError[] {
+function redirectErrors({ filters, backendRefs }: HttpRouteRule, path: string): FieldError[] {
   const redirects = filters.some(({ type }) => type === 'RequestRedirect');
   return mistakeAt(
     `${path}.backendRefs`,
@@ -66,7 +66,7 @@ function redirectMistakes({ filters, backendRefs }: HttpRouteRule, path: string)
 }
 
 /** A prefix can be replaced when it is known which one. */
-function prefixMistakes({ matches, filters, backendRefs }: HttpRouteRule, path: string): FieldError[] {
+function prefixErrors({ matches, filters, backendRefs }: HttpRouteRule, path: string): FieldError[] {
   const onePrefix = matches.length <= 1 && (matches[0] ?? everything[0]!).path.type === 'PathPrefix';
   if (onePrefix) return [];
   const lists = [
@@ -85,7 +85,7 @@ function prefixMistakes({ matches, filters, backendRefs }: HttpRouteRule, path: 
   );
 }
 
-function timeoutMistakes({ timeouts = {} }: HttpRouteRule, path: string): FieldError[] {
+function timeoutErrors({ timeouts = {} }: HttpRouteRule, path: string): FieldError[] {
   const { requestMs = 0, backendRequestMs = 0 } = timeouts;
   return mistakeAt(
     `${path}.timeouts.backendRequest`,
@@ -106,7 +106,7 @@ export const httpRouteObject: Decoder<HttpRouteObject> = refine(
     const matches = rules.reduce((sum, one) => sum + one.matches.length, 0);
     const at = path === '' ? '' : `${path}.`;
     return [
-      ...parentMistakes(parentRefs, `${at}parentRefs`),
+      ...parentErrors(parentRefs, `${at}parentRefs`),
       ...repetitions(
         rules,
         (one) => one.name,
@@ -122,7 +122,7 @@ export const httpRouteObject: Decoder<HttpRouteObject> = refine(
 );
 
 /** References to one parent must be to different parts of it. */
-function parentMistakes(parents: readonly ParentReference[], path: string): FieldError[] {
+function parentErrors(parents: readonly ParentReference[], path: string): FieldError[] {
   const parentOf = ({ group: ofGroup, kind, namespace: of = '', name }: ParentReference): string =>
     [ofGroup, kind, of, name].join('/');
   const partOf = ({ sectionName, port: number }: ParentReference): string => `${sectionName ?? ''}:${number ?? ''}`;

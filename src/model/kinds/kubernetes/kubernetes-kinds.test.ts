@@ -3,7 +3,7 @@ import { readConfigFile } from '../../config/config-file.ts';
 import { type Secret, secretBytes } from './secret.ts';
 
 const read = (yaml: string) => readConfigFile('x.yaml', yaml, { creationTimestamp: 1 });
-const mistakes = (yaml: string): string[] => read(yaml).problems.map(({ field, message }) => `${field}: ${message}`);
+const errorsOf = (yaml: string): string[] => read(yaml).problems.map(({ field, message }) => `${field}: ${message}`);
 const object = (kind: string, rest: string, group = 'v1'): string =>
   `apiVersion: ${group}\nkind: ${kind}\nmetadata: {name: x}\n${rest}\n`;
 
@@ -43,13 +43,13 @@ describe("Kubernetes' own kinds", () => {
     ['Endpoints', 'subsets: [{addresses: [{hostname: x}]}]', 'subsets[0].addresses[0].ip: is required'],
     ['Node', 'status: {addresses: {}}', 'status.addresses: must be a list'],
   ])('say of a bad %s where and what', (kind, rest, message) => {
-    expect(mistakes(object(kind, rest))).toEqual([expect.stringContaining(message)]);
+    expect(errorsOf(object(kind, rest))).toEqual([expect.stringContaining(message)]);
   });
 
   it('never repeat what a Secret holds', () => {
-    const [mistake] = mistakes(object('Secret', 'data: {tls.key: "top secret!"}'));
+    const [mistake] = errorsOf(object('Secret', 'data: {tls.key: "top secret!"}'));
     expect(mistake).toContain('must be base64');
-    expect(mistakes(object('Secret', 'data: {tls.key: 12345}\nstringData: {x: 67890}')).join()).not.toMatch(
+    expect(errorsOf(object('Secret', 'data: {tls.key: 12345}\nstringData: {x: 67890}')).join()).not.toMatch(
       /12345|67890/,
     );
     expect(mistake).not.toContain('secret!');
