@@ -44,10 +44,10 @@ export interface EncodedCacheOptions {
   readonly keepsRoutes?: boolean;
 }
 
-/** What one shape has of a type (or of it under some names) in one context, or in all contexts that share the lane. */
-interface Lane {
+/** What one shape has of a type (or of it under some names) in one context, or in all contexts that share the set. */
+interface ResourceSet {
   readonly typeUrl: string;
-  /** Held by the proxies that have it: a lane whose proxies are all gone is not carried over. */
+  /** Held by the proxies that have it: a set whose proxies are all gone is not carried over. */
   readonly shape: WeakRef<ProxyShape>;
   readonly names: WeakRef<NameList> | undefined;
   list: ResourceMap | undefined;
@@ -58,8 +58,8 @@ interface Lane {
   readonly reachChanged: boolean;
 }
 
-interface Lanes {
-  readonly byKey: Map<string, Lane>;
+interface ResourceSets {
+  readonly byKey: Map<string, ResourceSet>;
   /** With as many, those are swept out whose proxies are gone or want something else. */
   sweepAt: number;
   /** By type and shape, the list that was made last: a client that asks for a name more has the others. */
@@ -68,8 +68,8 @@ interface Lanes {
   readonly makings: WeakValues<ListMaking>;
 }
 
-/** Lanes that are too few to be worth a look at which of them are of no use. */
-const fewLanes = 1_000;
+/** ResourceSets that are too few to be worth a look at which of them are of no use. */
+const fewSets = 1_000;
 
 /**
  * Contexts for which a list stays a base that nobody asked for: its proxies are slow, or on their way out, and a base is
@@ -83,7 +83,7 @@ export class EncodedCache {
   readonly #generators: ReadonlyMap<string, Generator>;
   readonly #memory: ResourceMemory;
   readonly #notKept: ReadonlySet<string>;
-  readonly #lanes = new WeakMap<PushContext, Lanes>();
+  readonly #sets = new WeakMap<PushContext, ResourceSets>();
   readonly #history = new ContextHistory();
   /** Lists made from a context, by what of a shape they depend on. */
   readonly #shared = new WeakMap<PushContext, WeakValues<ResourceMap>>();
@@ -91,8 +91,8 @@ export class EncodedCache {
   readonly #names = new NameLists();
   readonly #shapeKeys = new WeakMap<ProxyShape, number>();
   #lastShapeKey = 0;
-  /** Lanes of the latest context, for those who look into the cache. */
-  #latest: WeakRef<Lanes> | undefined;
+  /** ResourceSets of the latest context, for those who look into the cache. */
+  #latest: WeakRef<ResourceSets> | undefined;
 
   constructor(options: EncodedCacheOptions) {
     const { maxEntries, keepsClusters = true, keepsRoutes = true } = options;
@@ -127,8 +127,8 @@ export class EncodedCache {
   sizes(): Readonly<Record<string, { readonly entries: number; readonly bytes: number }>> {
     const byType = Map.groupBy(this.#latest?.deref()?.byKey.values() ?? [], ({ typeUrl }) => typeUrl);
     return Object.fromEntries(
-      [...byType].map(([typeUrl, lanes]) => {
-        const all = new Set(lanes.flatMap(({ list, base }) => [...(list ?? base ?? new Map()).values()]));
+      [...byType].map(([typeUrl, sets]) => {
+        const all = new Set(sets.flatMap(({ list, base }) => [...(list ?? base ?? new Map()).values()]));
         return [typeUrl, { entries: all.size, bytes: [...all].reduce((sum, one) => sum + one.deltaFrame.length, 0) }];
       }),
     );
@@ -161,8 +161,8 @@ export class EncodedCache {
     const generator = this.#generators.get(typeUrl);
     if (generator?.scope !== 'named' || names === '*' || !this.#keeps(typeUrl)) return undefined;
     const wanted = this.#names.of(names);
-    const lane = this.#lane(context, typeUrl, shape, wanted);
-    const making = this.#making(context, typeUrl, shape, wanted, lane, generator);
+    const set = this.#set(context, typeUrl, shape, wanted);
+    const making = this.#making(context, typeUrl, shape, wanted, set, generator);
     return making?.isLong ? () => making.step() : undefined;
   }
 
@@ -173,8 +173,8 @@ export class EncodedCache {
     if (forced) this.#memory.clear();
     else this.#memory.forget(changed);
     this.#history.add({ ...published, changed: new Set([...changed, ...hostsOfRules(published)]) });
-    const lanes = this.#lanesOf(context);
-    const old = previous === undefined ? undefined : this.#lanes.get(previous);
+    const sets = this.#setsOf(context);
+    const old = previous === undefined ? undefined : this.#sets.get(previous);
     if (old === undefined || previous === undefined || forced) return;
     const number = this.#history.numberOf(previous)!;
     const keys = [...changed].map(parseConfigKey);
@@ -184,16 +184,16 @@ export class EncodedCache {
       reach.set(shape, known);
       return known;
     };
-    for (const [key, lane] of old.byKey) {
-      const shape = lane.shape.deref();
-      if (shape === undefined || !isInUse(lane)) continue;
-      const { typeUrl } = lane;
+    for (const [key, set] of old.byKey) {
+      const shape = set.shape.deref();
+      if (shape === undefined || !isInUse(set)) continue;
+      const { typeUrl } = set;
       const isKept =
-        lane.list !== undefined &&
+        set.list !== undefined &&
         (!keys.some(({ kind }) => mayTouch(kind, typeUrl, shape.type)) ||
           this.#generators.get(typeUrl)?.isUntouched?.(keys, shape, context, previous));
-      const next = isKept ? lane : outdated(lane, number, () => reachChangedFor(shape));
-      if (next !== undefined) lanes.byKey.set(key, next);
+      const next = isKept ? set : outdated(set, number, () => reachChangedFor(shape));
+      if (next !== undefined) sets.byKey.set(key, next);
     }
   }
 
@@ -201,7 +201,7 @@ export class EncodedCache {
   clear(context: PushContext | undefined): void {
     this.#memory.clear();
     if (context === undefined) return;
-    this.#lanes.delete(context);
+    this.#sets.delete(context);
     this.#shared.delete(context);
   }
 
@@ -211,14 +211,14 @@ export class EncodedCache {
     shape: ProxyShape,
     generator: Extract<Generator, { scope: 'all' }>,
   ): ResourceMap {
-    const lane = this.#lane(context, typeUrl, shape, undefined);
-    if (lane.list !== undefined) return this.#hit(lane.list);
+    const set = this.#set(context, typeUrl, shape, undefined);
+    if (set.list !== undefined) return this.#hit(set.list);
     const made = new Map<string, EncodedResource>();
     for (const resource of generator.build(shape, context, this.#memory)) {
-      made.set(resource.name, this.#encode(resource, lane.base?.get(resource.name)));
+      made.set(resource.name, this.#encode(resource, set.base?.get(resource.name)));
     }
-    lane.list = sameMap(lane.base, made) ? lane.base! : made;
-    return lane.list;
+    set.list = sameMap(set.base, made) ? set.base! : made;
+    return set.list;
   }
 
   #named(
@@ -229,42 +229,42 @@ export class EncodedCache {
     generator: Extract<Generator, { scope: 'named' }>,
   ): ResourceMap {
     const wanted = this.#names.of(names);
-    const lane = this.#lane(context, typeUrl, shape, wanted);
-    const making = this.#making(context, typeUrl, shape, wanted, lane, generator);
-    if (making === undefined) return this.#hit(lane.list!);
-    lane.list = making.list();
-    return lane.list;
+    const set = this.#set(context, typeUrl, shape, wanted);
+    const making = this.#making(context, typeUrl, shape, wanted, set, generator);
+    if (making === undefined) return this.#hit(set.list!);
+    set.list = making.list();
+    return set.list;
   }
 
-  /** Makes a lane's list; undefined when it is there. Shapes that share a list share its making. */
+  /** Makes a set's list; undefined when it is there. Shapes that share a list share its making. */
   #making(
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
     wanted: NameList,
-    lane: Lane,
+    set: ResourceSet,
     generator: Extract<Generator, { scope: 'named' }>,
   ): ListMaking | undefined {
-    if (lane.list !== undefined) return undefined;
+    if (set.list !== undefined) return undefined;
     const projected = this.#projected(context, typeUrl, shape, wanted, generator);
     const shared = projected?.get();
     if (shared !== undefined) {
-      lane.list = shared;
+      set.list = shared;
       return undefined;
     }
-    const { lists, makings } = this.#lanesOf(context);
+    const { lists, makings } = this.#setsOf(context);
     const key = projected?.key ?? this.#laneKey(typeUrl, shape, wanted);
     const begun = makings.get(key);
     if (begun !== undefined) return begun;
-    const { base } = lane;
+    const { base } = set;
     const ofShape = this.#laneKey(typeUrl, shape, undefined);
     const affected =
       base === undefined
         ? wanted.names
         : affectedNames(
-            this.#history.since(lane.baseOf, context)!.changed,
+            this.#history.since(set.baseOf, context)!.changed,
             wanted,
-            { typeUrl, nodeType: shape.type, reachChanged: lane.reachChanged },
+            { typeUrl, nodeType: shape.type, reachChanged: set.reachChanged },
             generator,
           );
     const making = new ListMaking({
@@ -274,7 +274,7 @@ export class EncodedCache {
       build: (some) => generator.build(shape, context, some, this.#memory),
       encode: (resource, before) => this.#encode(resource, before),
       made: (list) => {
-        lane.list = list;
+        set.list = list;
         projected?.set(list);
         if (this.#keeps(typeUrl)) lists.set(ofShape, list);
       },
@@ -299,12 +299,12 @@ export class EncodedCache {
     return list;
   }
 
-  #lane(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList | undefined): Lane {
-    const lanes = this.#lanesOf(context);
+  #set(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList | undefined): ResourceSet {
+    const sets = this.#setsOf(context);
     const key = this.#laneKey(typeUrl, shape, names);
-    const known = lanes.byKey.get(key);
+    const known = sets.byKey.get(key);
     if (known !== undefined) return known;
-    const lane: Lane = {
+    const set: ResourceSet = {
       typeUrl,
       shape: new WeakRef(shape),
       names: names && new WeakRef(names),
@@ -313,18 +313,18 @@ export class EncodedCache {
       baseOf: 0,
       reachChanged: false,
     };
-    if (this.#keeps(typeUrl)) keep(lanes, key, lane);
-    return lane;
+    if (this.#keeps(typeUrl)) keep(sets, key, set);
+    return set;
   }
 
-  #lanesOf(context: PushContext): Lanes {
-    let lanes = this.#lanes.get(context);
-    if (lanes === undefined) {
-      lanes = { byKey: new Map(), sweepAt: fewLanes, lists: new WeakValues(), makings: new WeakValues() };
-      this.#lanes.set(context, lanes);
-      this.#latest = new WeakRef(lanes);
+  #setsOf(context: PushContext): ResourceSets {
+    let sets = this.#sets.get(context);
+    if (sets === undefined) {
+      sets = { byKey: new Map(), sweepAt: fewSets, lists: new WeakValues(), makings: new WeakValues() };
+      this.#sets.set(context, sets);
+      this.#latest = new WeakRef(sets);
     }
-    return lanes;
+    return sets;
   }
 
   /** @param before what the name stood for: kept if nothing of it is another. */
@@ -364,28 +364,28 @@ function withGateways({ context, previous, changed }: PublishedContext): Readonl
 const nothing: ResourceMap = new Map();
 
 /** Somebody may still want what it has. */
-function isInUse({ shape, names }: Lane): boolean {
+function isInUse({ shape, names }: ResourceSet): boolean {
   return shape.deref() !== undefined && (names === undefined || names.deref() !== undefined);
 }
 
-/** Clients that want something else again and again leave lanes behind, however long it is until the next context. */
-function keep(lanes: Lanes, key: string, lane: Lane): void {
-  const { byKey } = lanes;
-  if (byKey.size >= lanes.sweepAt) {
+/** Clients that want something else again and again leave sets behind, however long it is until the next context. */
+function keep(sets: ResourceSets, key: string, set: ResourceSet): void {
+  const { byKey } = sets;
+  if (byKey.size >= sets.sweepAt) {
     for (const [other, unused] of byKey) if (!isInUse(unused)) byKey.delete(other);
-    lanes.sweepAt = Math.max(fewLanes, 2 * byKey.size);
+    sets.sweepAt = Math.max(fewSets, 2 * byKey.size);
   }
-  byKey.set(key, lane);
+  byKey.set(key, set);
 }
 
-/** A lane for the context after the one of this number, from whose list (or base) the list there will be made. */
-function outdated(lane: Lane, number: number, reachChanges: () => boolean): Lane | undefined {
-  const isNamed = lane.names !== undefined;
-  if (lane.list !== undefined) {
-    return { ...lane, list: undefined, base: lane.list, baseOf: number, reachChanged: isNamed && reachChanges() };
+/** A set for the context after the one of this number, from whose list (or base) the list there will be made. */
+function outdated(set: ResourceSet, number: number, reachChanges: () => boolean): ResourceSet | undefined {
+  const isNamed = set.names !== undefined;
+  if (set.list !== undefined) {
+    return { ...set, list: undefined, base: set.list, baseOf: number, reachChanged: isNamed && reachChanges() };
   }
-  if (lane.base === undefined || number - lane.baseOf >= longestLag) return undefined;
-  return { ...lane, reachChanged: lane.reachChanged || (isNamed && reachChanges()) };
+  if (set.base === undefined || number - set.baseOf >= longestLag) return undefined;
+  return { ...set, reachChanged: set.reachChanged || (isNamed && reachChanges()) };
 }
 
 const selections = new WeakMap<ResourceMap, WeakMap<readonly string[], ResourceMap>>();
