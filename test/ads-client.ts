@@ -40,7 +40,7 @@ const services = {
 export type ServiceName = keyof typeof services;
 
 /** How long a test waits for something that should come. */
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 
 /** A stream of either protocol. */
 class TestStream<Request extends DescMessage, Response extends DescMessage> {
@@ -80,10 +80,10 @@ class TestStream<Request extends DescMessage, Response extends DescMessage> {
 
   /** The next response that no call has answered before. */
   async next(): Promise<MessageShape<Response>> {
-    const deadline = Date.now() + patienceMs;
+    const deadline = Date.now() + timeoutMs;
     while (this.#taken >= this.responses.length) {
       const leftMs = deadline - Date.now();
-      if (leftMs <= 0) throw new Error(`no response ${this.#taken + 1} within ${patienceMs} ms`);
+      if (leftMs <= 0) throw new Error(`no response ${this.#taken + 1} within ${timeoutMs} ms`);
       await this.#change(leftMs);
     }
     return this.responses[this.#taken++]!;

@@ -115,9 +115,9 @@ export const adsConnectionMachine = setup({
       if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
     }),
     waitNoLonger: enqueueActions(({ context, enqueue }) => {
-      const patient = Object.entries(context.watches);
+      const waiting = Object.entries(context.watches);
       const { watches, orders } = nextOrders(
-        Object.fromEntries(patient.map(([type, watch]) => [type, withoutAckTimeout(watch)])),
+        Object.fromEntries(waiting.map(([type, watch]) => [type, withoutAckTimeout(watch)])),
       );
       enqueue.assign({ watches });
       if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });

@@ -123,14 +123,14 @@ export class ChurnProxies {
   }
 
   /** Opens a proxy of the same name beside it and says what the two do not have in common. */
-  async compareWithFresh(proxy: ChurnProxy, patienceMs: number): Promise<string[]> {
+  async compareWithFresh(proxy: ChurnProxy, timeoutMs: number): Promise<string[]> {
     const fresh = this.#proxy(proxy.number, proxy.namespace, proxy.protocol);
-    const deadline = performance.now() + patienceMs;
+    const deadline = performance.now() + timeoutMs;
     this.#open(fresh);
     while (!fresh.sidecar.isFull && performance.now() < deadline) await new Promise((done) => setTimeout(done, 5));
     const found = fresh.sidecar.isFull
       ? differences(holdingsOf(proxy.sidecar), holdingsOf(fresh.sidecar))
-      : [`a fresh proxy has not everything after ${patienceMs} ms`];
+      : [`a fresh proxy has not everything after ${timeoutMs} ms`];
     fresh.trouble = 'away';
     fresh.sidecar.close();
     return found.map((line) => `${proxy.name}: ${line}`);

@@ -41,7 +41,7 @@ const singleEveryMs = 260;
 const memoryEveryMs = 5_000;
 const progressEveryMs = 30_000;
 const quietMs = 1_500;
-const patienceMs = 30_000;
+const timeoutMs = 30_000;
 /** Of what is wrong: so many lines of each kind are printed. */
 const linesShown = 10;
 
@@ -97,7 +97,7 @@ async function churn(programs: Programs, settings: Settings): Promise<string[]> 
   );
   programs.onEnd(async () => proxies.close());
   const settled = (what: string): Promise<unknown> =>
-    eventually(what, () => proxies.isQuiet(quietMs), { deadlineMs: patienceMs, hopeless: () => server.hopeless() });
+    eventually(what, () => proxies.isQuiet(quietMs), { deadlineMs: timeoutMs, hopeless: () => server.hopeless() });
   proxies.openAll();
   await settled('every proxy has everything');
   const inspector = await Inspector.attach(inspectorPort!);
@@ -109,10 +109,10 @@ async function churn(programs: Programs, settings: Settings): Promise<string[]> 
   for (const change of run.singleChanges()) {
     await change();
     await settled('nothing comes any more after single changes');
-    for (const proxy of proxies.samples()) missed.push(...(await proxies.compareWithFresh(proxy, patienceMs)));
+    for (const proxy of proxies.samples()) missed.push(...(await proxies.compareWithFresh(proxy, timeoutMs)));
   }
   print('comparing each proxy with a fresh one …');
-  for (const proxy of proxies.all) missed.push(...(await proxies.compareWithFresh(proxy, patienceMs)));
+  for (const proxy of proxies.all) missed.push(...(await proxies.compareWithFresh(proxy, timeoutMs)));
   const problems = run.problems(missed);
   if (problems.length > 0) await leaveTrace(programs, server, settings.seed);
   inspector.close();

@@ -140,7 +140,7 @@ function problemsOf(patch: object): readonly string[] {
 
 /** @returns the signal that ended an Envoy which had a request to answer */
 async function endOfServing(odd: object): Promise<string | undefined> {
-  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-deadly-'));
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-crashing-'));
   const [port] = (await freePorts(1)) as [number];
   const address = { socket_address: { address: '127.0.0.1', port_value: port } };
   const listener = { ...httpListener(oneRoute(route), [odd]), address };

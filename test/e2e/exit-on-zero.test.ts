@@ -12,7 +12,7 @@ const keptConnections = new Agent({ keepAlive: true });
 beforeAll(async () => {
   mesh = await startMesh({
     sidecar: false,
-    // Far less than the stream takes, and far less than the time limit of this test's patience.
+    // Far less than the stream takes, and far less than the time limit of this test.
     terminationDrainMs: 1_000,
     env: { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true', MINIMUM_DRAIN_DURATION: '1s' },
   });

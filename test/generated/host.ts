@@ -59,7 +59,7 @@ export interface Host {
 export interface HostKind {
   readonly name: string;
   /** How long what a test brings about may take here. */
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   open(plan: HostPlan): Promise<Host>;
 }
 
@@ -67,8 +67,8 @@ export const epochName = ({ epoch, baseId }: { epoch: number; baseId: number }, 
   `epoch-${epoch}${baseId === baseIds[1] ? 'b' : ''}`;
 
 /** Waits for something that may never come here: then the test cannot be shown. */
-export async function awaited<Value>(what: string, look: () => Value | undefined, patienceMs: number): Promise<Value> {
-  const deadline = performance.now() + patienceMs;
+export async function awaited<Value>(what: string, look: () => Value | undefined, timeoutMs: number): Promise<Value> {
+  const deadline = performance.now() + timeoutMs;
   for (let found = look(); performance.now() < deadline; found = look()) {
     if (found !== undefined) return found;
     await sleep(2);

@@ -34,16 +34,16 @@ interface Kind {
 const standInParentShutdownMs = 60_000;
 const complaintMs = 60;
 /** A process starts in half a second, on a busy machine in two; an admin interface that does not answer is given 5 s. */
-const patienceMs = { obedient: 6_000, real: 8_000 };
+const timeoutMs = { obedient: 6_000, real: 8_000 };
 const never = 3_600_000;
 
-const patienceOf = ({ obeys }: Kind): number => (obeys ? patienceMs.obedient : patienceMs.real);
+const timeoutOf = ({ obeys }: Kind): number => (obeys ? timeoutMs.obedient : timeoutMs.real);
 
 export const standInHost = hostKind({ name: 'the stand-in process', binary: () => standInBinary, obeys: true });
 export const realHost = hostKind({ name: 'the real Envoy', binary: envoyBinary, obeys: false });
 
 function hostKind(kind: Kind): HostKind {
-  return { name: kind.name, patienceMs: patienceOf(kind), open: (plan) => ProcessHost.open(kind, plan) };
+  return { name: kind.name, timeoutMs: timeoutOf(kind), open: (plan) => ProcessHost.open(kind, plan) };
 }
 
 class ProcessHost implements Host {
@@ -248,7 +248,7 @@ class ProcessHost implements Host {
   }
 
   async #standIn(name: string): Promise<StandInProcess> {
-    return awaited('stand-in of that epoch', () => this.#known(name), patienceMs.obedient);
+    return awaited('stand-in of that epoch', () => this.#known(name), timeoutMs.obedient);
   }
 
   #known(name: string): StandInProcess | undefined {
@@ -257,7 +257,7 @@ class ProcessHost implements Host {
 
   #running(name: string): Promise<{ pid: number; epoch: number; baseId: number }> {
     const find = () => this.#table.list().find((running) => epochName(running, this.baseIds) === name);
-    return awaited('process of that epoch', find, patienceOf(this.#kind));
+    return awaited('process of that epoch', find, timeoutOf(this.#kind));
   }
 
   #isRunning(name: string): boolean {

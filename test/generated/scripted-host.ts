@@ -13,9 +13,9 @@ interface EpochRun {
 
 const baseIds = [7, 8];
 /** Everything answers in the next turn. */
-const patienceMs = 50;
+const timeoutMs = 50;
 
-export const scriptedHost: HostKind = { name: 'scripted effects', patienceMs, open: async (plan) => open(plan) };
+export const scriptedHost: HostKind = { name: 'scripted effects', timeoutMs, open: async (plan) => open(plan) };
 
 function open(plan: HostPlan): Host {
   const processes = new Map<string, AnyActorRef>();
@@ -30,7 +30,7 @@ function open(plan: HostPlan): Host {
   let inFlight: number | undefined = 0;
 
   const probe = (name: string): Promise<AnyActorRef> =>
-    awaited('probe of that epoch', () => probes.get(name), patienceMs);
+    awaited('probe of that epoch', () => probes.get(name), timeoutMs);
   const end = (
     name: string,
     how: { code: number | null; signal: string | null; tookOverWithinMs?: number },

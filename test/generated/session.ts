@@ -14,7 +14,7 @@ import { type Occurrence, Occurrences } from './occurrences.ts';
 /** How the steps of a machine come about in some company. */
 export interface Ways {
   /** How long what was brought about may take to arrive. */
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   /** Makes a step happen; nothing to do for what happens by itself. */
   bring(step: Step, rest: readonly Step[]): void | Promise<void>;
   /** What may come before a step, since that step or its company brings it along. */
@@ -87,7 +87,7 @@ export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Se
           brought = true;
           await ways.bring(step, rest);
         } else {
-          await occurrences.next(ways.patienceMs);
+          await occurrences.next(ways.timeoutMs);
           if (occurrences.at(cursor) === undefined) throw nothingCame(step);
         }
         continue;

@@ -34,7 +34,7 @@ export function supervisorDriver(kind: HostKind, cannot: (test: GeneratedTest) =
       const company = new Company(machine, 'supervisor', supervisorInput, ['status']);
       return sessionOf(company, test, {
         ...waysOf(company, host),
-        patienceMs: kind.patienceMs,
+        timeoutMs: kind.timeoutMs,
         end: () => host.close(),
       });
     },

@@ -15,7 +15,7 @@ import { type Driver, NotShown } from './driver.ts';
 import { Company, sessionOf, type Ways } from './session.ts';
 
 /** A change is noticed within milliseconds. */
-const patienceMs = 2_000;
+const timeoutMs = 2_000;
 
 /** Where the files are. */
 interface Files {
@@ -80,7 +80,7 @@ export const watcherWithRealFiles = driver('real files', async () => {
       if (reading.problems.length === 0) return;
       await writeFile(key, 'no key');
       // That is a change, too: the batch that is under way swallows it.
-      await company.occurrences.next(patienceMs);
+      await company.occurrences.next(timeoutMs);
     },
     settle(step) {
       if (step.kind === 'error') throw new NotShown('what cannot be read counts as empty');
@@ -106,7 +106,7 @@ function driver(name: string, open: () => Promise<Files>): Driver {
 
 function waysOf(company: Company, files: Files): Ways {
   return {
-    patienceMs,
+    timeoutMs,
     async bring(step, rest) {
       const reading = rest.find((next) => 'effect' in next);
       // Whoever reads next begins in this very step.

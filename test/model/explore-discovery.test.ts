@@ -167,7 +167,7 @@ function ordersAtOnce(watches: Watches, types: readonly string[]): ResponseOrder
   });
 }
 
-const impatient = connection({
+const sendsAtOnce = connection({
   actions: {
     takePush: enqueueActions(({ context, enqueue }, { types }) =>
       enqueue.sendTo('stream', { type: 'responses.send', orders: ordersAtOnce(context.watches, types) }),
@@ -313,7 +313,7 @@ const broken: Record<string, Broken> = {
   'a connection that does not wait for the word of its client': {
     finds: oneOutstanding,
     within: bounds(2, 0),
-    machines: impatient,
+    machines: sendsAtOnce,
   },
   'a connection that takes any answer for an acknowledgement': {
     finds: acknowledgedWasSent,
@@ -394,7 +394,7 @@ const broken: Record<string, Broken> = {
   'a connection that gives an order for every push to a client that does not read': {
     finds: slowCostsLittle,
     within: bounds(3, 0),
-    machines: impatient,
+    machines: sendsAtOnce,
     options: { window: 1, clients: ['sotw'], events: ['endpoint'] },
   },
   'an action that throws': {

@@ -264,7 +264,7 @@ const broken: Record<string, Broken> = {
     within: bounds(0, 1, 0),
     machines: supervisor({ actions: { reportRestart: () => {} } }),
   },
-  'an epoch that has no patience with a draining parent': {
+  'an epoch that does not wait for a draining parent': {
     finds: noSignalToDrainingParent,
     within: bounds(1, 0, 0),
     machines: epoch({ delays: { parentDue: 0, parentOverdue: 0 } }),

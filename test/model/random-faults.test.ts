@@ -147,7 +147,7 @@ const broken: Record<string, Broken> = {
     steps: 3,
     machines: supervisor({ guards: { parentStillLeaving: () => false } }),
   },
-  'an epoch that has no patience with a draining parent': {
+  'an epoch that does not wait for a draining parent': {
     finds: noSignalToDrainingParent,
     steps: 2,
     machines: epoch({ delays: { parentDue: 0, parentOverdue: 0 } }),

@@ -20,13 +20,13 @@ async function obey(order: FleetOrder): Promise<void> {
       fleet = new Fleet(order.plan, (reason) => fail(`a stream was lost: ${reason}`));
       const openedAtMs = nowMs();
       const first = fleet.first();
-      const fullAtMs = await within(order.patienceMs, fleet.open(), 'has not everything');
+      const fullAtMs = await within(order.timeoutMs, fleet.open(), 'has not everything');
       answer({ type: 'opened', openedAtMs, firstAtMs: await first, fullAtMs, sizes: fleet.sizes() });
       break;
     }
     case 'mark':
       acknowledged = within(
-        order.patienceMs,
+        order.timeoutMs,
         fleet!.awaitMark(order),
         `has not acknowledged ${order.kind} ${order.mark}`,
       );
@@ -47,10 +47,10 @@ async function obey(order: FleetOrder): Promise<void> {
 }
 
 /** @throws Error that says how many have not */
-async function within<Value>(patienceMs: number, promise: Promise<Value>, what: string): Promise<Value> {
+async function within<Value>(timeoutMs: number, promise: Promise<Value>, what: string): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${fleet?.missing} ${what} after ${patienceMs} ms`)), patienceMs);
+    timer = setTimeout(() => reject(new Error(`${fleet?.missing} ${what} after ${timeoutMs} ms`)), timeoutMs);
   });
   return Promise.race([promise, over]).finally(() => clearTimeout(timer));
 }

@@ -10,8 +10,8 @@ import type { Kind } from './xds-types.ts';
 
 export type FleetOrder =
   | { readonly type: 'ready' }
-  | { readonly type: 'open'; readonly plan: FleetPlan; readonly patienceMs: number }
-  | ({ readonly type: 'mark'; readonly patienceMs: number } & FleetMark)
+  | { readonly type: 'open'; readonly plan: FleetPlan; readonly timeoutMs: number }
+  | ({ readonly type: 'mark'; readonly timeoutMs: number } & FleetMark)
   | { readonly type: 'marked' }
   | { readonly type: 'counts' }
   /** Writes the first sidecar's latest responses to files of a folder, `CDS.bin` and so on. */
@@ -60,8 +60,8 @@ export class FleetProcess {
   }
 
   /** Opens all streams; resolves when each has everything. May be called before the server listens. */
-  open(plan: FleetPlan, patienceMs = 180_000): Promise<Answer<'opened'>> {
-    return this.#ask({ type: 'open', plan, patienceMs });
+  open(plan: FleetPlan, timeoutMs = 180_000): Promise<Answer<'opened'>> {
+    return this.#ask({ type: 'open', plan, timeoutMs });
   }
 
   /**
@@ -69,8 +69,8 @@ export class FleetProcess {
    *
    * @returns when the last one did, by `nowMs`
    */
-  async acknowledge(mark: FleetMark, change: () => void | Promise<void>, patienceMs = 60_000): Promise<number> {
-    await this.#ask<'awaiting'>({ type: 'mark', patienceMs, ...mark });
+  async acknowledge(mark: FleetMark, change: () => void | Promise<void>, timeoutMs = 60_000): Promise<number> {
+    await this.#ask<'awaiting'>({ type: 'mark', timeoutMs, ...mark });
     await change();
     return (await this.#ask<'acknowledged'>({ type: 'marked' })).atMs;
   }

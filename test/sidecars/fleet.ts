@@ -34,7 +34,7 @@ export interface FleetMark {
 }
 
 /** A stream that ends before it has everything is opened again after at most so long. */
-const patienceMs = { least: 5, most: 500 };
+const retryDelayMs = { least: 5, most: 500 };
 
 export class Fleet {
   readonly #sidecars: Sidecar[];
@@ -158,7 +158,9 @@ export class Fleet {
 
   /** Nobody listens yet: at once; the server has too much to do: later, not all at the same time. */
   #retryAfterMs(reason: string): number {
-    return reason.includes('ECONNREFUSED') ? patienceMs.least : patienceMs.least + Math.random() * patienceMs.most;
+    return reason.includes('ECONNREFUSED')
+      ? retryDelayMs.least
+      : retryDelayMs.least + Math.random() * retryDelayMs.most;
   }
 }
 

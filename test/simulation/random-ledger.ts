@@ -29,7 +29,7 @@ export class Ledger {
   readonly #options: LedgerOptions;
   readonly #always: readonly Invariant[];
   readonly #judged: () => Judged;
-  readonly #patience = new Map<number, number>();
+  readonly #deadlines = new Map<number, number>();
   readonly #overdue = new Set<number>();
   readonly violations: Violation[] = [];
   /** What the certificate files hold. */
@@ -109,8 +109,8 @@ export class Ledger {
       spawning: (newcomer) => this.judge((invariant, observed) => invariant.spawning?.(newcomer, observed)),
       signalling: (process, signal) =>
         this.judge((invariant, observed) => invariant.signalling?.(process, signal, observed)),
-      wentLive: (child) => this.#countPatience(child, false),
-      seen: (child) => this.#countPatience(child, true),
+      wentLive: (child) => this.#countDeadline(child, false),
+      seen: (child) => this.#countDeadline(child, true),
       left: (process, end) => {
         this.judge((invariant, observed) => invariant.leaving?.(process, end, observed));
         if (process.live && !process.sentAway) this.tries++;
@@ -140,26 +140,26 @@ export class Ledger {
    * A parent has so long to leave by itself; who is replaced has so long to let its requests finish. Anew for a child that
    * takes a dead one's place, once the supervisor knows of it.
    */
-  #countPatience({ epoch, baseId }: SimulatedProcess, seen: boolean): void {
+  #countDeadline({ epoch, baseId }: SimulatedProcess, seen: boolean): void {
     const { host } = this.#judged();
     const { parentShutdownMs, parentGraceMs } = this.#options.settings;
     for (const other of host.processes) {
       const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.supersededSeen === seen;
       // One that was replaced before goes on as it was.
       const isReplaced = !seen && other.baseId !== baseId && other.live && !other.closed && !host.isDoomed(other);
-      if (isParent) this.#armPatience(other, parentShutdownMs + parentGraceMs);
-      else if (isReplaced) this.#armPatience(other, parentShutdownMs);
+      if (isParent) this.#armDeadline(other, parentShutdownMs + parentGraceMs);
+      else if (isReplaced) this.#armDeadline(other, parentShutdownMs);
     }
   }
 
   /** Anew for a child that starts in a dead one's place. */
-  #armPatience({ pid }: SimulatedProcess, ms: number): void {
+  #armDeadline({ pid }: SimulatedProcess, ms: number): void {
     const { clock } = this.#options;
-    clock.clearTimeout(this.#patience.get(pid) ?? 0);
+    clock.clearTimeout(this.#deadlines.get(pid) ?? 0);
     this.#overdue.delete(pid);
     // A moment less: sums of paced times are not exact.
     const timer = clock.setTimeout(() => this.#overdue.add(pid), ms - 1);
-    this.#patience.set(pid, timer);
+    this.#deadlines.set(pid, timer);
   }
 
   get #agentEnds(): boolean {

@@ -6,7 +6,7 @@ import { formatMermaid } from './mermaid.ts';
 const machine = setup({
   actions: { tell: () => {}, stay: () => {} },
   guards: { isFine: () => true },
-  delays: { patience: 100 },
+  delays: { timeout: 100 },
 }).createMachine({
   id: 'ferry',
   initial: 'at the pier',
@@ -20,7 +20,7 @@ const machine = setup({
         note: { actions: 'stay' },
         no: {},
       },
-      after: { patience: 'sunk' },
+      after: { timeout: 'sunk' },
     },
     'under way': {
       type: 'parallel',
@@ -58,7 +58,7 @@ describe('a statechart in mermaid', () => {
   state "anywhere in ferry" as s0_ferry_anywhere
   s0_ferry_anywhere --> s7_sunk : storm.began
   s1_at_the_pier --> s5_under_way_engine_running : go [isFine] / tell
-  s1_at_the_pier --> s7_sunk : after patience
+  s1_at_the_pier --> s7_sunk : after timeout
 `);
   });
 

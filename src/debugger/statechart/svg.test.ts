@@ -8,7 +8,7 @@ const machine = setup({
   types: { events: {} as { type: 'go' } | { type: 'note' } | { type: 'ignored' } },
   actions: { tell: () => {}, rememberIt: assign({}) },
   guards: { isFine: () => true },
-  delays: { patience: 100 },
+  delays: { timeout: 100 },
 }).createMachine({
   id: 'ferry',
   initial: 'at the pier',
@@ -21,7 +21,7 @@ const machine = setup({
         note: { actions: 'rememberIt' },
         ignored: {},
       },
-      after: { patience: 'under way' },
+      after: { timeout: 'under way' },
     },
     'under way': { type: 'parallel', states: { engine: {}, deck: {} }, on: { go: 'sunk' } },
     sunk: { type: 'final' },
@@ -65,18 +65,18 @@ describe('the picture of a statechart', () => {
 
   test('gives transitions between the same states the same way', () => {
     const end = (text: string) => /class="head" d="([^"]+)"/.exec(text)?.[1];
-    const timer = group(`data-transition="${numberOf('timer', 'patience')}"`);
+    const timer = group(`data-transition="${numberOf('timer', 'timeout')}"`);
     expect(end(timer)).toBeDefined();
     expect(end(timer)).toBe(end(group(`data-transition="${numberOf('event', 'go')}"`)));
   });
 
   test('interrupts an arrow where its words are', () => {
-    const way = /class="arrow" d="([^"]+)"/.exec(group(`data-transition="${numberOf('timer', 'patience')}"`))![1]!;
+    const way = /class="arrow" d="([^"]+)"/.exec(group(`data-transition="${numberOf('timer', 'timeout')}"`))![1]!;
     expect(way.match(/M/g)).toHaveLength(2);
   });
 
   test('has a countdown where a timer leads away, over its label', async () => {
-    const number = numberOf('timer', 'patience');
+    const number = numberOf('timer', 'timeout');
     const { arrows } = await layoutStatechart(chart);
     const label = arrows.flatMap(({ labels }) => labels).find(({ transition }) => transition === number)!;
     expect(group(`data-transition="${number}"`)).toContain(

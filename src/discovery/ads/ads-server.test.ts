@@ -96,7 +96,7 @@ describe('a push', () => {
 
   test('row 25: reaches clients beside one that never reads, which costs one response', async ({ serve }) => {
     const sent = vi.fn();
-    // Patience with an acknowledgement that does not come is another matter, however long the rounds take.
+    // The ack timeout is another matter, however long the rounds take.
     const world = await serve({ observer: { responseSent: sent }, limits: { ackTimeoutMs: 60_000 } });
     const stuck = await subscribed(world.client());
     stuck.stopReading();

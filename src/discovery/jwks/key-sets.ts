@@ -45,7 +45,7 @@ export class KeySets {
         this.#addresses.set(source, address);
         sources.set(source, {
           source,
-          // Who is the most patient decides.
+          // The longest timeout among its users counts.
           timeoutMs: Math.max(timeoutMs, rule.timeoutMs ?? defaultTimeoutMs),
           users: [...new Set([...users, user])],
         });

@@ -68,7 +68,7 @@ interface ResourceSets {
   readonly makings: WeakValues<ListMaking>;
 }
 
-/** ResourceSets that are too few to be worth a look at which of them are of no use. */
+/** Sets that are too few to be worth a look at which of them are of no use. */
 const fewSets = 1_000;
 
 /**
@@ -91,7 +91,7 @@ export class EncodedCache {
   readonly #names = new NameLists();
   readonly #shapeKeys = new WeakMap<ProxyShape, number>();
   #lastShapeKey = 0;
-  /** ResourceSets of the latest context, for those who look into the cache. */
+  /** Sets of the latest context, for those who look into the cache. */
   #latest: WeakRef<ResourceSets> | undefined;
 
   constructor(options: EncodedCacheOptions) {
@@ -253,11 +253,11 @@ export class EncodedCache {
       return undefined;
     }
     const { lists, makings } = this.#setsOf(context);
-    const key = projected?.key ?? this.#laneKey(typeUrl, shape, wanted);
+    const key = projected?.key ?? this.#setKey(typeUrl, shape, wanted);
     const begun = makings.get(key);
     if (begun !== undefined) return begun;
     const { base } = set;
-    const ofShape = this.#laneKey(typeUrl, shape, undefined);
+    const ofShape = this.#setKey(typeUrl, shape, undefined);
     const affected =
       base === undefined
         ? wanted.names
@@ -301,7 +301,7 @@ export class EncodedCache {
 
   #set(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList | undefined): ResourceSet {
     const sets = this.#setsOf(context);
-    const key = this.#laneKey(typeUrl, shape, names);
+    const key = this.#setKey(typeUrl, shape, names);
     const known = sets.byKey.get(key);
     if (known !== undefined) return known;
     const set: ResourceSet = {
@@ -341,7 +341,7 @@ export class EncodedCache {
     return this.#options.maxEntries > 0 && !this.#notKept.has(typeUrl);
   }
 
-  #laneKey(typeUrl: string, shape: ProxyShape, names: NameList | undefined): string {
+  #setKey(typeUrl: string, shape: ProxyShape, names: NameList | undefined): string {
     return `${typeUrl} ${this.#shapeKey(shape)} ${names?.key ?? ''}`;
   }
 

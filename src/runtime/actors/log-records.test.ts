@@ -3,7 +3,7 @@ import { createLogger } from '../log.ts';
 import { createRecorder } from '../trace/recorder.ts';
 import { logRecords } from './log-records.ts';
 
-function narrated(outputLevel = 'default:info'): { recorder: ReturnType<typeof createRecorder>; lines: string[] } {
+function recorded(outputLevel = 'default:info'): { recorder: ReturnType<typeof createRecorder>; lines: string[] } {
   const lines: string[] = [];
   let now = 0;
   const recorder = createRecorder({ program: 'test', now: () => (now += 10) });
@@ -13,7 +13,7 @@ function narrated(outputLevel = 'default:info'): { recorder: ReturnType<typeof c
 }
 
 test('a transition is one line with its cause in plain words', () => {
-  const { recorder, lines } = narrated();
+  const { recorder, lines } = recorded();
   recorder.record({ kind: 'transition', actor: 'supervisor', from: '', to: 'idle', on: 'xstate.init' });
   recorder.record({
     kind: 'transition',
@@ -31,7 +31,7 @@ test('a transition is one line with its cause in plain words', () => {
 });
 
 test('trouble is a warning with its reason, told once however many actors pass it on', () => {
-  const { recorder, lines } = narrated();
+  const { recorder, lines } = recorded();
   const event = { type: 'process.failed', reason: 'no such file' };
   recorder.record({ kind: 'event', from: 'epoch-0/process', to: 'epoch-0', event });
   recorder.record({
@@ -44,7 +44,7 @@ test('trouble is a warning with its reason, told once however many actors pass i
 });
 
 test('the same trouble at a later time is told again', () => {
-  const { recorder, lines } = narrated();
+  const { recorder, lines } = recorded();
   for (let turn = 0; turn < 30; turn++) {
     const type = turn % 29 === 0 ? 'epoch.waiting' : 'epoch.live';
     recorder.record({ kind: 'event', from: 'epoch-0', to: 'supervisor', event: { type, reason: 'no answer' } });
@@ -53,14 +53,14 @@ test('the same trouble at a later time is told again', () => {
 });
 
 test('facts and orders without trouble are not told', () => {
-  const { recorder, lines } = narrated();
+  const { recorder, lines } = recorded();
   recorder.record({ kind: 'event', from: 'a', to: 'b', event: { type: 'config.changed', digest: 'x' } });
   expect(lines).toEqual([]);
 });
 
 test('actors that are many are told only to those who debug', () => {
-  const quietly = narrated();
-  const debugging = narrated('default:debug');
+  const quietly = recorded();
+  const debugging = recorded('default:debug');
   for (const { recorder } of [quietly, debugging]) {
     recorder.record({ kind: 'transition', actor: 'ads-connection-7', from: 'a', to: 'b', on: 'x' });
   }
@@ -69,7 +69,7 @@ test('actors that are many are told only to those who debug', () => {
 });
 
 test('a transition tells what its cause said, in short and without secrets', () => {
-  const { recorder, lines } = narrated();
+  const { recorder, lines } = recorded();
   const digest = '0123456789abcdef0123456789abcdef';
   const event = { type: 'config.changed', digest, files: 3, token: 'x', list: [1] };
   recorder.record({ kind: 'event', from: 'cert-watcher', to: 'supervisor', event });

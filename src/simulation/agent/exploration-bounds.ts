@@ -12,7 +12,7 @@ export interface Bounds {
    * that answer nobody or cannot be killed, configurations with which no Envoy is ever live, or not with all its listeners.
    */
   readonly faults: number;
-  /** SIGTERMs: 1 a stop, 2 a stop that may lose its patience. */
+  /** SIGTERMs: 1 a stop, 2 a stop that is cut short. */
   readonly stops: 0 | 1 | 2;
 }
 

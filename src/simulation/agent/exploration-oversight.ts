@@ -27,7 +27,7 @@ export interface OversightOptions {
 }
 
 const stopDeadline = 'stop deadline';
-const patienceWith = ({ label }: SimulatedProcess): string => `patience with ${label}`;
+const deadlineOf = ({ label }: SimulatedProcess): string => `deadline of ${label}`;
 
 export class Oversight {
   readonly #watched: Watched;
@@ -45,8 +45,8 @@ export class Oversight {
       this.judge((invariant, observed) => invariant.signalling?.(process, signal, observed));
       if (!process.seen && !process.sentAway) this.noteCalledOff();
     },
-    wentLive: (process) => this.#countPatience(process, false),
-    seen: (process) => this.#countPatience(process, true),
+    wentLive: (process) => this.#countDeadline(process, false),
+    seen: (process) => this.#countDeadline(process, true),
     left: (process, end) => {
       this.judge((invariant, observed) => invariant.leaving?.(process, end, observed));
       this.#noteLeft(process);
@@ -86,8 +86,8 @@ export class Oversight {
       this.#watched.change({ stop: 'deadline passed' });
     }
     for (const name of system.zone.names('mark')) {
-      const isPatience = name.startsWith(patiencePrefix);
-      if (isPatience && !host.processes.some((process) => patienceWith(process) === name)) system.disarm(name);
+      const isDeadline = name.startsWith(deadlinePrefix);
+      if (isDeadline && !host.processes.some((process) => deadlineOf(process) === name)) system.disarm(name);
     }
   }
 
@@ -135,15 +135,15 @@ export class Oversight {
    * A parent has so long to leave by itself; who is replaced has so long to let its requests finish. Anew for a child that
    * takes a dead one's place, once the supervisor knows of it.
    */
-  #countPatience({ epoch, baseId }: SimulatedProcess, seen: boolean): void {
+  #countDeadline({ epoch, baseId }: SimulatedProcess, seen: boolean): void {
     const { system, host } = this.#watched;
     const { parentShutdownMs, parentGraceMs } = this.#options.settings;
     for (const other of host.processes) {
       const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.supersededSeen === seen;
       const isReplaced = !seen && other.baseId !== baseId && other.live && !other.closed && !host.isDoomed(other);
       if (!isParent && !isReplaced) continue;
-      system.disarm(patienceWith(other));
-      system.arm(patienceWith(other), isParent ? parentShutdownMs + parentGraceMs : parentShutdownMs, 'mark');
+      system.disarm(deadlineOf(other));
+      system.arm(deadlineOf(other), isParent ? parentShutdownMs + parentGraceMs : parentShutdownMs, 'mark');
     }
   }
 
@@ -191,7 +191,7 @@ export class Oversight {
       retryBudget: settings.retry.budget,
       stopOrdered: state.stop !== 'not ordered',
       stopDeadlinePassed: state.stop === 'deadline passed' || zone.hasPassed(stopDeadline),
-      isOverdue: (parent) => zone.hasPassed(patienceWith(parent)),
+      isOverdue: (parent) => zone.hasPassed(deadlineOf(parent)),
       agentEnds: this.agentEnds,
       hurried: state.hurried,
       mayWaitForEver: this.#mayWaitForEver,
@@ -204,7 +204,7 @@ export class Oversight {
   }
 }
 
-const patiencePrefix = 'patience with ';
+const deadlinePrefix = 'deadline of ';
 
 const isKnownToServe = ({ seen, supersededSeen, sentAway, closed }: SimulatedProcess): boolean =>
   seen && !supersededSeen && !sentAway && !closed;
