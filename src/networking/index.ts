@@ -11,7 +11,7 @@ import {
 import type { ConfigKey } from '../model/config/config.ts';
 import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../model/push-context/push-context.ts';
-import { policiesWithoutProvider } from './authorization/custom.ts';
+import { hasNoProvider } from './authorization/custom.ts';
 import { buildEndpoints, hostOfAssignment } from './endpoints/build.ts';
 import { type Memory, noMemory, type RememberedType } from './inputs/memory.ts';
 import { Resource } from './messages/resource.ts';
@@ -39,7 +39,7 @@ export {
   nameTableType,
   noMemory,
   patchStatus,
-  policiesWithoutProvider,
+  hasNoProvider,
   type RememberedType,
   Resource,
   routeType,

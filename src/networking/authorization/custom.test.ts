@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { proxyContext } from '../inputs/connection-context.ts';
-import { customChecks, policiesWithoutProvider } from './custom.ts';
+import { customChecks, hasNoProvider } from './custom.ts';
 
 const meshConfig = `
 extensionProviders:
@@ -35,7 +35,7 @@ function checked(...yaml: string[]): { asked: string[]; refused: string[]; count
   return {
     asked: checks.map(({ cluster }) => cluster),
     refused: Object.keys(refused?.policies ?? {}),
-    counted: policiesWithoutProvider(configs.AuthorizationPolicy, push).length,
+    counted: configs.AuthorizationPolicy.filter((policy) => hasNoProvider(policy, push)).length,
   };
 }
 

@@ -94,15 +94,13 @@ function lookUp(name: string, { shape, push }: ProxyContext): Found | undefined 
   return find(name, push, (host) => reach.serviceByHostname(host));
 }
 
-/** Policies that refuse whatever they match, because no proxy could ask: the mesh has no such provider or service. */
-export function policiesWithoutProvider(
-  policies: readonly Config<AuthorizationPolicy>[],
+/** Whether a policy refuses whatever it matches, because no proxy could ask: the mesh has no such provider or service. */
+export function hasNoProvider(
+  { spec: { action, provider }, namespace }: Config<AuthorizationPolicy>,
   push: PushContext,
-): readonly Config<AuthorizationPolicy>[] {
-  return policies.filter(({ spec: { action, provider }, namespace }) => {
-    if (action !== 'CUSTOM') return false;
-    return find(provider!, push, (host) => push.serviceFor(host, namespace)) === undefined;
-  });
+): boolean {
+  if (action !== 'CUSTOM') return false;
+  return find(provider!, push, (host) => push.serviceFor(host, namespace)) === undefined;
 }
 
 function find(name: string, push: PushContext, serviceOf: (host: string) => Service | undefined): Found | undefined {

@@ -50,9 +50,21 @@ export function unservedCredential(
   if (asked.namespace !== namespace) return `is of namespace ${asked.namespace}, and the gateway of ${namespace}`;
   const found = objectOf(asked, push);
   if (found === undefined) return `there is no ${asked.kind} ${asked.namespace}/${asked.name}`;
-  const read = found.read();
-  const { kind, name: object } = found.config;
-  return isLeft(read) ? `${kind} ${namespace}/${object} ${read.left}` : undefined;
+  const mistake = mistakeIn(found, asked.roots);
+  return mistake === undefined ? undefined : `${found.config.kind} ${namespace}/${found.config.name} ${mistake}`;
+}
+
+const mistakes = new WeakMap<Config, Map<boolean, string | undefined>>();
+
+/** Certificates take long to read: each object is read once for what it is asked for. */
+function mistakeIn({ config, read }: Found, roots: boolean): string | undefined {
+  const known = mistakes.get(config) ?? new Map<boolean, string | undefined>();
+  mistakes.set(config, known);
+  if (!known.has(roots)) {
+    const result = read();
+    known.set(roots, isLeft(result) ? result.left : undefined);
+  }
+  return known.get(roots);
 }
 
 /** An object, and how it is read. */
