@@ -17,33 +17,62 @@ interface ScriptCoverage {
 }
 
 export function countedWork(work: () => void): CountedWork {
-  const session = new Session();
-  session.connect();
-  const counts = new Map<string, number>();
-  let scripts: readonly ScriptCoverage[] = [];
-  const unwrap = wrapLists(counts);
+  const counting = new Counting();
   try {
-    session.post('Profiler.enable');
-    session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
     work();
-    session.post('Profiler.takePreciseCoverage', (error, taken) => {
-      if (error !== null) throw error;
-      scripts = taken.result;
-    });
   } finally {
-    unwrap();
-    session.disconnect();
+    counting.end();
   }
-  for (const { url, functions } of scripts) {
+  return counting.counts;
+}
+
+/** The same of what is waited for: of all that happens meanwhile. */
+export async function countedWhile(work: () => Promise<unknown>): Promise<CountedWork> {
+  const counting = new Counting();
+  try {
+    await work();
+  } finally {
+    counting.end();
+  }
+  return counting.counts;
+}
+
+/** From its making to its end. */
+class Counting {
+  readonly counts = new Map<string, number>();
+  readonly #session = new Session();
+  readonly #unwrap: () => void;
+
+  constructor() {
+    this.#session.connect();
+    this.#session.post('Profiler.enable');
+    this.#session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+    this.#unwrap = wrapLists(this.counts);
+  }
+
+  end(): void {
+    this.#unwrap();
+    this.#session.post('Profiler.takePreciseCoverage', (error, taken) => {
+      if (error !== null) throw error;
+      for (const script of taken.result) this.#add(script);
+    });
+    this.#session.disconnect();
+  }
+
+  #add({ url, functions }: ScriptCoverage): void {
     const file = /\/(src\/(?!gen\/).*)$/.exec(url)?.[1];
-    if (file === undefined) continue;
+    if (file === undefined) return;
     for (const { functionName, ranges } of functions) {
       const { startOffset, count } = ranges[0]!;
       // What is called when a module is loaded is called once.
-      if (count > 1) counts.set(`${functionName || 'function'} ${file}:${startOffset}`, count);
+      if (count > 1) this.counts.set(`${functionName || 'function'} ${file}:${startOffset}`, count);
     }
   }
-  return counts;
+}
+
+/** How much that is, all together. */
+export function sumOf(counted: CountedWork): number {
+  return [...counted.values()].reduce((all, count) => all + count, 0);
 }
 
 type Elements = (self: never, result: unknown) => number;
@@ -119,9 +148,8 @@ export function growthOfWork(
     const exponent = exponentOf(before, after);
     return exponent > maxExponent ? [{ what, counts: [before, after], exponent }] : [];
   });
-  const sum = (counted: CountedWork): number => [...counted.values()].reduce((all, count) => all + count, 0);
   return {
-    exponent: exponentOf(sum(small), sum(large)),
+    exponent: exponentOf(sumOf(small), sumOf(large)),
     tooFast: tooFast.sort((a, b) => b.counts[1] - a.counts[1]),
   };
 }

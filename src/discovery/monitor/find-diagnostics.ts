@@ -19,10 +19,10 @@ export interface StatusSources {
   readonly unreadable: ReadonlyMap<string, string>;
 }
 
-export type FindDiagnostics = (
-  sources: StatusSources,
-  note: (key: string, message: string, proxy?: string) => void,
-) => void;
+export type NoteDiagnostic = (key: string, message: string, proxy?: string) => void;
+
+/** Yields after each thing that was looked at: whoever asks may let others have a turn there. */
+export type FindDiagnostics = (sources: StatusSources, note: NoteDiagnostic) => Iterable<void>;
 
 /** Kinds of what restricts access to workloads. */
 export const policyKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;

@@ -6,22 +6,31 @@ import { credentialsOfServer } from '../../networking/secrets/credential-name.ts
 import type { FindDiagnostics, ServedProxy } from './find-diagnostics.ts';
 
 /** Servers that another one stands in the way of, or that the proxy cannot carry out. */
-export const findRejectedServers: FindDiagnostics = ({ proxies }, note) => {
+export const findRejectedServers: FindDiagnostics = function* ({ proxies }, note) {
   for (const { proxy, shape, context } of routers(proxies)) {
+    yield;
     for (const rejected of mergeGateways(shape, context).rejected) {
       const colon = rejected.indexOf(': ');
       note(rejected.slice(0, colon), rejected.slice(colon + 2), proxy.id);
+      yield;
     }
   }
 };
 
 /** Certificates that are asked for by name and that there is none of, or none that Envoy would take. */
-export const findUnservedCredentials: FindDiagnostics = ({ proxies }, note) => {
+export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, note) {
   for (const { proxy, shape, context } of routers(proxies)) {
-    const servers = mergeGateways(shape, context).ports.flatMap((port) => port.servers);
-    for (const name of new Set(servers.flatMap(({ server: { tls } }) => (tls ? credentialsOfServer(tls) : [])))) {
-      const reason = unservedCredential(name, shape.configNamespace, context);
-      if (reason !== undefined) note(`${shape.configNamespace} ${name}`, `${name}: ${reason}`, proxy.id);
+    const seen = new Set<string>();
+    for (const { servers } of mergeGateways(shape, context).ports) {
+      for (const { server } of servers) {
+        yield;
+        for (const name of server.tls ? credentialsOfServer(server.tls) : []) {
+          if (seen.has(name)) continue;
+          seen.add(name);
+          const reason = unservedCredential(name, shape.configNamespace, context);
+          if (reason !== undefined) note(`${shape.configNamespace} ${name}`, `${name}: ${reason}`, proxy.id);
+        }
+      }
     }
   }
 };

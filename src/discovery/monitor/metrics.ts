@@ -1,17 +1,16 @@
 /** The metrics of the control plane, under the names that Istio's dashboards know (spec/discovery.md §9.2). */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ConfigChange } from '../../../machines/discovery/protocol.ts';
-import { policiesWithoutProvider } from '../../networking/index.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { UncaughtOrigin } from '../../runtime/uncaught.ts';
 import type { EncodedCache } from '../push/encoded-cache.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
 import type { MeshState } from '../push/mesh-state.ts';
+import { MeshDiagnostics, type MeshFindings } from './mesh-diagnostics.ts';
 import { Distribution, readCounter } from './metrics/cheap-metrics.ts';
 import { SourceMetrics } from './metrics/source-metrics.ts';
 import { XdsMetrics } from './metrics/xds-metrics.ts';
-import { patchCounts } from './patch-status.ts';
-import { type PushStatus, pushStatusMetrics, statusOf } from './push-status.ts';
+import { pushStatusMetrics } from './push-status.ts';
 
 export interface MetricsOptions {
   readonly version: string;
@@ -25,11 +24,15 @@ export interface MetricsOptions {
   readonly nodes?: () => Iterable<MeshNode>;
 }
 
-/** Counts for xDS streams and pushes by being told, for sources by watching. What can be looked up is, when it is asked for. */
+/**
+ * Counts for xDS streams and pushes by being told, for sources by watching. What is one number somewhere is looked up when it is
+ * asked for; what has the size of the mesh is found before.
+ */
 export class DiscoveryMetrics extends XdsMetrics {
   readonly #registry: Registry;
   readonly #options: MetricsOptions;
   readonly #sources: SourceMetrics;
+  readonly #diagnostics: MeshDiagnostics;
   readonly #contextTime: Distribution;
   readonly #uncaught: Counter<'origin' | 'cost'>;
 
@@ -51,14 +54,14 @@ export class DiscoveryMetrics extends XdsMetrics {
       registers: [registry],
     });
     collectDefaultMetrics({ register: registry });
-    this.#addProgram();
-    this.#addMesh();
+    this.#diagnostics = this.#addMesh(this.#addProgram());
     this.#addCache();
     this.#addKeyFetches();
   }
 
   /** Prometheus' text. */
   async text(): Promise<{ body: string; contentType: string }> {
+    await this.#diagnostics.settled();
     return { body: await this.#registry.metrics(), contentType: this.#registry.contentType };
   }
 
@@ -75,6 +78,26 @@ export class DiscoveryMetrics extends XdsMetrics {
   /** To be told of each new context, with the time that it took to build it. */
   contextPublished(durationMs: number): void {
     this.#contextTime.observe(durationMs / 1_000);
+    this.#diagnostics.stale();
+  }
+
+  clientConnected(): void {
+    this.#diagnostics.stale();
+  }
+
+  override clientGone(node: string): void {
+    super.clientGone(node);
+    this.#diagnostics.stale();
+  }
+
+  /** What was made for it may have been patched, or not. */
+  override responseSent(typeUrl: string, response: { bytes: number }): void {
+    super.responseSent(typeUrl, response);
+    this.#diagnostics.stale();
+  }
+
+  pushFinished(): void {
+    this.#diagnostics.stale();
   }
 
   /** To be told of each error that came to the last fence. */
@@ -82,51 +105,50 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#uncaught.inc({ origin, cost });
   }
 
-  #addProgram(): void {
-    const { version, connectedVersions } = this.#options;
+  /** @returns of connected proxies, which have the size of the mesh */
+  #addProgram(): Gauge<'version'> {
+    const { version } = this.#options;
     this.#gauge('pilot_info', 'Version of this control plane', ['version']).set({ version }, 1);
     this.#gaugeOf('istiod_uptime_seconds', 'Seconds since the start', () => process.uptime());
-    const connected = this.#gauge('pilot_xds', 'Connected proxies, by their version', ['version'], () => {
-      connected.reset();
-      for (const version of connectedVersions()) connected.inc({ version });
-    });
+    const connected = this.#gauge('pilot_xds', 'Connected proxies, by their version', ['version']);
     const clusters = this.#gauge('istiod_managed_clusters', 'Clusters that are read', ['cluster_type']);
     clusters.set({ cluster_type: 'local' }, 1);
     clusters.set({ cluster_type: 'remote' }, 0);
+    return connected;
   }
 
-  #addMesh(): void {
-    const { state, nodes = () => [] } = this.#options;
+  #addMesh(connected: Gauge<'version'>): MeshDiagnostics {
+    const { state, connectedVersions, nodes = () => [] } = this.#options;
     this.#gaugeOf('pilot_services', 'Services of all registries', () => state.context?.services.length ?? 0);
     this.#gaugeOf('pilot_virt_services', 'Virtual services in force', () => state.configs.set.VirtualService.length);
-    this.#gaugeOf('pilot_k8s_endpoints_pending_pod', 'Pods that endpoints name and that are not known yet', () => {
-      return state.registries.counts.pendingPods;
-    });
-    this.#gaugeOf('endpoint_no_pod', 'Endpoints of services with a selector, but of no pod', () => {
-      return state.registries.counts.endpointsWithoutPod;
-    });
+    const pending = this.#gauge(
+      'pilot_k8s_endpoints_pending_pod',
+      'Pods that endpoints name and that are not known yet',
+    );
+    const bare = this.#gauge('endpoint_no_pod', 'Endpoints of services with a selector, but of no pod');
     const help = 'Patches of EnvoyFilters, by what became of them; why not, see /debug/push_status';
-    const patches = this.#gauge('pilot_envoy_filter_status', help, ['name', 'patch', 'result'], () => {
-      patches.reset();
-      for (const { count, ...labels } of patchCounts(state.configs.set.EnvoyFilter)) patches.set(labels, count);
-    });
+    const patches = this.#gauge('pilot_envoy_filter_status', help, ['name', 'patch', 'result']);
     const lookups = 'CUSTOM policies whose provider, or its service, is not there: what they match is refused';
-    const failures = this.#gauge('provider_lookup_cluster_failures', lookups, ['type'], () => {
-      const { context, configs } = state;
-      const count = context ? policiesWithoutProvider(configs.set.AuthorizationPolicy, context).length : 0;
-      failures.set({ type: 'authz' }, count);
-    });
-    let status: PushStatus = {};
-    for (const [index, name] of pushStatusMetrics.entries()) {
-      this.#gaugeOf(name, 'Diagnostics of the last push, see /debug/push_status', () => {
-        // They are read together, in this order.
-        if (index === 0) {
-          status = statusOf(state, nodes());
-          this.#sources.gatewayServersRejected(Object.keys(status.pilot_gateway_servers_rejected ?? {}));
-        }
-        return Object.keys(status[name] ?? {}).length;
-      });
-    }
+    const failures = this.#gauge('provider_lookup_cluster_failures', lookups, ['type']);
+    failures.set({ type: 'authz' }, 0);
+    const diagnostics = new Map(
+      pushStatusMetrics.map((name) => [
+        name,
+        this.#gauge(name, 'Diagnostics of the last push, see /debug/push_status'),
+      ]),
+    );
+    const found = ({ counts, rejectedServers, policiesWithoutProvider, ...found }: MeshFindings): void => {
+      for (const [name, gauge] of diagnostics) gauge.set(counts.get(name) ?? 0);
+      pending.set(found.pendingPods);
+      bare.set(found.endpointsWithoutPod);
+      this.#sources.gatewayServersRejected(rejectedServers);
+      failures.set({ type: 'authz' }, policiesWithoutProvider);
+      connected.reset();
+      for (const [version, count] of found.versions) connected.set({ version }, count);
+      patches.reset();
+      for (const { count, ...labels } of found.patches) patches.set(labels, count);
+    };
+    return new MeshDiagnostics({ state, nodes, connectedVersions, found });
   }
 
   #addKeyFetches(): void {

@@ -10,9 +10,9 @@ it('tells what became of the patches of each object, and why', () => {
   const patched = new PatchedMesh({ patches: [timeout(80), timeout(5432), timeout(1), taken, bootstrap] });
   const filters = patched.mesh.configs.EnvoyFilter;
   const about = { name: 'shop/filter', patch: 'CLUSTER' };
-  expect(patchCounts(filters)).toEqual([{ ...about, result: 'waiting', count: 4 }]);
+  expect(filters.flatMap(patchCounts)).toEqual([{ ...about, result: 'waiting', count: 4 }]);
   patched.resources('clusters', nodes.client);
-  expect(patchCounts(filters)).toEqual([
+  expect(filters.flatMap(patchCounts)).toEqual([
     { ...about, result: 'applied', count: 2 },
     { ...about, result: 'waiting', count: 1 },
     { ...about, result: 'errored', count: 1 },

@@ -28,11 +28,11 @@ export function patchReports(filters: readonly Config<EnvoyFilter>[]): readonly 
   );
 }
 
-/** How many patches of an object there are of each kind and result: the values of `pilot_envoy_filter_status`. */
-export function patchCounts(
-  filters: readonly Config<EnvoyFilter>[],
-): readonly (Pick<PatchReport, 'name' | 'patch' | 'result'> & { readonly count: number })[] {
-  const groups = Map.groupBy(patchReports(filters), ({ name, patch, result }) => `${name} ${patch} ${result}`);
+/** How many patches of an object there are of a kind and result: a value of `pilot_envoy_filter_status`. */
+export type PatchCount = Pick<PatchReport, 'name' | 'patch' | 'result'> & { readonly count: number };
+
+export function patchCounts(filter: Config<EnvoyFilter>): readonly PatchCount[] {
+  const groups = Map.groupBy(patchReports([filter]), ({ patch, result }) => `${patch} ${result}`);
   return [...groups.values()].map((reports) => {
     const { name, patch, result } = reports[0]!;
     return { name, patch, result, count: reports.length };

@@ -1,11 +1,17 @@
-/** What is odd about what was last pushed (spec/discovery.md §9.1 `push_status`, §9.2). Looked up when somebody asks. */
+/**
+ * What is odd about what was last pushed (spec/discovery.md §9.1 `push_status`, §9.2). Looked for object by object: whoever
+ * asks decides how much of it at a stretch.
+ */
 
-import type { ConfigSet } from '../../model/config/config-set.ts';
+import type { Config } from '../../model/config/config.ts';
 import { standInText } from '../../model/config/refused.ts';
+import type { VirtualService } from '../../model/kinds/virtual-service.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { Service } from '../../model/services/service.ts';
+import { Slices } from '../ads/slices.ts';
 import type { MeshState } from '../push/mesh-state.ts';
-import type { FindDiagnostics, ServedProxy, StatusSources } from './find-diagnostics.ts';
+import type { FindDiagnostics, NoteDiagnostic, ServedProxy, StatusSources } from './find-diagnostics.ts';
 import { findRejectedServers, findUnservedCredentials } from './gateway-diagnostics.ts';
 import { patchReports } from './patch-status.ts';
 import { findUnheldPolicies } from './unheld-policies.ts';
@@ -23,45 +29,50 @@ interface Diagnostic {
 const closedKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication', 'DestinationRule'] as const;
 
 const finders: Readonly<Record<string, FindDiagnostics>> = {
-  pilot_eds_no_instances: ({ context }, note) => {
-    for (const service of withoutEndpoints(context, ['ClientSideLB'])) noteService(service, 'has no endpoints', note);
+  pilot_eds_no_instances: function* ({ context }, note) {
+    yield* noteWithoutEndpoints(context, ['ClientSideLB'], note);
   },
-  pilot_dns_cluster_without_endpoints: ({ context }, note) => {
-    for (const service of withoutEndpoints(context, ['DNSLB', 'DNSRoundRobinLB'])) {
-      noteService(service, 'has no endpoints', note);
-    }
+  pilot_dns_cluster_without_endpoints: function* ({ context }, note) {
+    yield* noteWithoutEndpoints(context, ['DNSLB', 'DNSRoundRobinLB'], note);
   },
-  pilot_endpoint_not_ready: ({ context }, note) => {
+  pilot_endpoint_not_ready: function* ({ context }, note) {
     for (const { hostname, namespace } of context.services) {
+      yield;
       for (const { address, port, health } of context.endpointsOf(hostname, namespace)) {
         if (health === 'unhealthy') note(`${address}:${port}`, `endpoint of ${namespace}/${hostname} is not ready`);
       }
     }
   },
-  pilot_no_ip: ({ proxies }, note) => {
+  pilot_no_ip: function* ({ proxies }, note) {
     for (const { proxy } of proxies) {
+      yield;
       if (proxy.ipAddresses.length === 0) note(proxy.id, 'the proxy has no IP address', proxy.id);
     }
   },
   pilot_gateway_servers_rejected: findRejectedServers,
   pilot_sds_certificate_errors_total: findUnservedCredentials,
   pilot_policies_without_workload: findUnheldPolicies,
-  pilot_refused_restrictions: ({ configs, context }, note) => {
+  pilot_refused_restrictions: function* ({ configs, context }, note) {
     for (const kind of closedKinds) {
       for (const config of configs[kind]) {
+        yield;
         if (config.standsFor !== undefined)
           note(config.standsFor.object, standInText(config, context.mesh.rootNamespace));
       }
     }
   },
-  pilot_unreadable_config_files: ({ unreadable }, note) => {
-    for (const [file, reason] of unreadable) note(file, `has objects that nobody can tell: ${reason}`);
+  pilot_unreadable_config_files: function* ({ unreadable }, note) {
+    for (const [file, reason] of unreadable) {
+      yield;
+      note(file, `has objects that nobody can tell: ${reason}`);
+    }
   },
   pilot_vservice_dup_domain: findSharedDomains,
   pilot_destrule_subsets: findSharedSubsets,
-  pilot_duplicate_envoy_clusters: ({ context }, note) => {
+  pilot_duplicate_envoy_clusters: function* ({ context }, note) {
     const origins = new Map<string, string>();
     for (const { hostname, namespace, ports, origin } of context.services) {
+      yield;
       for (const { number } of ports) {
         const cluster = `outbound|${number}||${hostname}`;
         const own = `${origin.kind} ${origin.namespace}/${origin.name}`;
@@ -71,9 +82,10 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
       }
     }
   },
-  pilot_conflict_outbound_listener_tcp_over_current_tcp: ({ context }, note) => {
+  pilot_conflict_outbound_listener_tcp_over_current_tcp: function* ({ context }, note) {
     const first = new Map<string, Service>();
     for (const service of context.services) {
+      yield;
       if (service.defaultAddress !== '0.0.0.0') continue;
       for (const { number, protocol } of service.ports) {
         // A service without an address shares its port with all others without one; HTTP can tell them by their hosts.
@@ -87,8 +99,9 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
       }
     }
   },
-  pilot_conflict_inbound_listener: ({ proxies }, note) => {
+  pilot_conflict_inbound_listener: function* ({ proxies }, note) {
     for (const { proxy, context } of proxies) {
+      yield;
       const first = new Map<number, string>();
       for (const { targetPort, port, service } of context.serviceTargetsOf(proxy)) {
         const own = `${port.protocol} of ${service.hostname}`;
@@ -104,9 +117,12 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
 
 /** Metrics that the page shows the diagnostics of, and whose values come from elsewhere. */
 const labelledMetrics: Readonly<Record<string, FindDiagnostics>> = {
-  pilot_envoy_filter_status: ({ configs }, note) => {
-    for (const { name, field, problem } of patchReports(configs.EnvoyFilter)) {
-      if (problem !== undefined) note(`${name} ${field}`, problem);
+  pilot_envoy_filter_status: function* ({ configs }, note) {
+    for (const filter of configs.EnvoyFilter) {
+      yield;
+      for (const { name, field, problem } of patchReports([filter])) {
+        if (problem !== undefined) note(`${name} ${field}`, problem);
+      }
     }
   },
 };
@@ -114,62 +130,105 @@ const labelledMetrics: Readonly<Record<string, FindDiagnostics>> = {
 /** Names of the metrics that this page can show: their gauges are set even when nothing is odd. */
 export const pushStatusMetrics: readonly string[] = Object.keys(finders);
 
+type LookedAt = Pick<MeshState, 'context' | 'configs' | 'unreadable'>;
+
 /** What is odd now; nothing before there is a context. */
-export function statusOf(
-  { context, configs, unreadable }: Pick<MeshState, 'context' | 'configs' | 'unreadable'>,
-  proxies: Iterable<ServedProxy>,
-): PushStatus {
-  return context === undefined ? {} : pushStatus({ context, configs: configs.set, proxies, unreadable });
-}
-
-function pushStatus(sources: StatusSources): PushStatus {
-  return Object.fromEntries(
-    Object.entries({ ...finders, ...labelledMetrics }).map(([metric, find]) => {
-      const found = new Map<string, Diagnostic>();
-      find(sources, (key, message, proxy) => {
-        if (!found.has(key)) found.set(key, { ...(proxy !== undefined && { proxy }), message });
-      });
-      return [metric, Object.fromEntries(found)];
-    }),
-  );
-}
-
-function* withoutEndpoints(context: PushContext, resolutions: readonly string[]): Iterable<Service> {
-  for (const service of context.services) {
-    if (!resolutions.includes(service.resolution)) continue;
-    if (context.endpointsOf(service.hostname, service.namespace).length === 0) yield service;
+export function statusOf(state: LookedAt, proxies: Iterable<ServedProxy>): PushStatus {
+  const looking = statusInPieces(state, proxies);
+  for (;;) {
+    const { done, value } = looking.next();
+    if (done === true) return value;
   }
 }
 
-function noteService({ hostname, namespace }: Service, what: string, note: Parameters<FindDiagnostics>[1]): void {
-  note(`${hostname}.${namespace}`, `${namespace}/${hostname} ${what}`);
+/** The same, with turns for others in between. */
+export async function statusInTurns(state: LookedAt, proxies: Iterable<ServedProxy>): Promise<PushStatus> {
+  const looking = statusInPieces(state, proxies);
+  return new Promise((resolve, reject) => {
+    const slices = new Slices(() => {
+      try {
+        const { done, value } = looking.next();
+        if (done !== true) return true;
+        resolve(value);
+      } catch (error) {
+        reject(error);
+      }
+      return false;
+    });
+    slices.begin();
+  });
+}
+
+/** The same, with a rest after each object. */
+export function* statusInPieces(
+  { context, configs, unreadable }: LookedAt,
+  proxies: Iterable<ServedProxy>,
+): Generator<void, PushStatus> {
+  if (context === undefined) return {};
+  const sources = { context, configs: configs.set, proxies, unreadable };
+  const status = new Map<string, PushStatus[string]>();
+  for (const [metric, find] of Object.entries({ ...finders, ...labelledMetrics })) {
+    const found = new Map<string, Diagnostic>();
+    yield* find(sources, (key, message, proxy) => {
+      if (!found.has(key)) found.set(key, { ...(proxy !== undefined && { proxy }), message });
+    });
+    status.set(metric, Object.fromEntries(found));
+  }
+  return Object.fromEntries(status);
+}
+
+function* noteWithoutEndpoints(
+  context: PushContext,
+  resolutions: readonly string[],
+  note: NoteDiagnostic,
+): Iterable<void> {
+  for (const { hostname, namespace, resolution } of context.services) {
+    yield;
+    if (!resolutions.includes(resolution) || context.endpointsOf(hostname, namespace).length > 0) continue;
+    note(`${hostname}.${namespace}`, `${namespace}/${hostname} has no endpoints`);
+  }
 }
 
 /** Two virtual services of the mesh for one host, where a client sees both: one of them has no effect there. */
-function findSharedDomains({ context, configs }: StatusSources, note: Parameters<FindDiagnostics>[1]): void {
-  const byHost = new Map<string, ConfigSet['VirtualService'][number][]>();
+function* findSharedDomains({ context, configs }: StatusSources, note: NoteDiagnostic): Iterable<void> {
+  const oldest = new Map<string, Config<VirtualService>>();
+  const seenFrom = new Map<string, ReadonlySet<string>>();
+  const isSeenFrom = (namespace: string, other: Config<VirtualService>): boolean => {
+    const services = seenFrom.get(namespace) ?? idsOf(context.virtualServicesFor('mesh', namespace));
+    seenFrom.set(namespace, services);
+    return services.has(`${other.namespace}/${other.name}`);
+  };
   for (const config of configs.VirtualService) {
+    yield;
     const { hosts, gateways = ['mesh'] } = config.spec;
     if (!gateways.includes('mesh')) continue;
     for (const host of hosts) {
       const qualified = context.hostNames.qualified(host, config.namespace);
-      byHost.set(qualified, [...(byHost.get(qualified) ?? []), config]);
-    }
-  }
-  for (const [host, [first, ...others]] of byHost) {
-    if (first === undefined || others.length === 0) continue;
-    const seen = context.virtualServicesFor('mesh', first.namespace);
-    const isSeen = ({ name, namespace }: typeof first): boolean =>
-      seen.some(({ config }) => config.name === name && config.namespace === namespace);
-    for (const other of others.filter(isSeen)) {
-      note(host, `${first.namespace}/${first.name} and ${other.namespace}/${other.name}: the older one holds`);
+      const first = oldest.get(qualified);
+      if (first === undefined) oldest.set(qualified, config);
+      else if (isSeenFrom(first.namespace, config)) {
+        note(qualified, `${first.namespace}/${first.name} and ${config.namespace}/${config.name}: the older one holds`);
+      }
     }
   }
 }
 
-function findSharedSubsets({ context, configs }: StatusSources, note: Parameters<FindDiagnostics>[1]): void {
+const ids = new WeakMap<readonly ResolvedVirtualService[], ReadonlySet<string>>();
+
+/** Made once for a list: all namespaces have the same one while nothing is private. */
+function idsOf(services: readonly ResolvedVirtualService[]): ReadonlySet<string> {
+  let known = ids.get(services);
+  if (known === undefined) {
+    known = new Set(services.map(({ config: { namespace, name } }) => `${namespace}/${name}`));
+    ids.set(services, known);
+  }
+  return known;
+}
+
+function* findSharedSubsets({ context, configs }: StatusSources, note: NoteDiagnostic): Iterable<void> {
   const first = new Map<string, string>();
   for (const { namespace, name, spec } of configs.DestinationRule) {
+    yield;
     if (spec.workloadSelector !== undefined) continue;
     const host = context.hostNames.qualified(spec.host, namespace);
     for (const subset of spec.subsets ?? []) {

@@ -4,10 +4,11 @@ import type { PolicyScope } from '../../model/kinds/policy-target.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
 import { type FindDiagnostics, policyKinds } from './find-diagnostics.ts';
 
-export const findUnheldPolicies: FindDiagnostics = ({ configs, proxies }, note) => {
+export const findUnheldPolicies: FindDiagnostics = function* ({ configs, proxies }, note) {
   const held = new Set<Config>();
   const seen = new Set<WorkloadPolicies>();
   for (const { shape, context } of proxies) {
+    yield;
     const policies = context.policiesFor(shape);
     if (seen.has(policies)) continue;
     seen.add(policies);
@@ -16,6 +17,7 @@ export const findUnheldPolicies: FindDiagnostics = ({ configs, proxies }, note) 
   }
   for (const kind of policyKinds) {
     for (const policy of configs[kind] as readonly Config<PolicyScope>[]) {
+      yield;
       if (!held.has(policy)) note(`${kind} ${policy.namespace}/${policy.name}`, reason(policy));
     }
   }

@@ -1,5 +1,5 @@
 /** Pages about what is made of the mesh: the push context and the cache. */
-import { statusOf } from '../push-status.ts';
+import { statusInTurns } from '../push-status.ts';
 import { type DebugPage, ok } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';
 
@@ -7,7 +7,7 @@ export const pushPages: readonly DebugPage[] = [
   {
     path: 'push_status',
     description: 'what is odd about what was last pushed',
-    answer: ({ state, resources }) => ok(statusOf(state, resources.nodes)),
+    answer: async ({ state, resources }) => ok(await statusInTurns(state, resources.nodes)),
   },
   {
     path: 'pushcontext',
