@@ -57,7 +57,14 @@ function sameServices(a: SidecarScope, b: SidecarScope): boolean {
   return a.sidecar === b.sidecar && sameItems(a.services, b.services);
 }
 
-/** The virtual services of a list that route connections. */
+const connectionsOf = new WeakMap<readonly ResolvedVirtualService[], readonly ResolvedVirtualService[]>();
+
+/** The virtual services of a list that route connections. Many scopes share a list. */
 export function ofConnections(services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] {
-  return services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length);
+  let known = connectionsOf.get(services);
+  if (known === undefined) {
+    known = services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length);
+    connectionsOf.set(services, known);
+  }
+  return known;
 }

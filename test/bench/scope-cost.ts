@@ -170,7 +170,7 @@ function dependsOn(
   shape: ReturnType<typeof givenShape>,
   change: Config,
 ): boolean {
-  return context.sidecarScopeFor(shape).dependsOn(configKeyOf(change));
+  return context.scopeDependsOn(context.sidecarScopeFor(shape), configKeyOf(change));
 }
 
 if (what === 'routes') routes();

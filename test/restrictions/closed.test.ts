@@ -441,7 +441,8 @@ it('a DestinationRule of no namespace that can be read secures connections from 
     const context = await read({ 'a.yaml': `${object('ServiceEntry', entry, {}, 'networking')}---\n${text}` });
     return all.map((workload) => {
       const scope = context.sidecarScopeFor({ type: 'sidecar', ...workloads[workload] } as never);
-      return scope.destinationRuleFor(scope.serviceByHostname(host)!)?.config.spec.trafficPolicy?.tls?.mode;
+      const service = scope.serviceByHostname(host)!;
+      return context.destinationRuleFor(scope.namespace, service)?.config.spec.trafficPolicy?.tls?.mode;
     });
   };
   expect(await modes(rule({ namespace: 'Shop' }))).toEqual(['SIMPLE', 'SIMPLE', 'SIMPLE']);

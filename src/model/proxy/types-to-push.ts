@@ -167,8 +167,10 @@ function mayAffect(key: ConfigKey, now: SeenProxy, before: SeenProxy): boolean {
   const router = shape.type === 'router';
   if (namedOtherwise.has(key.kind) || key.kind === (router ? 'Sidecar' : 'Gateway')) return false;
   if ((router ? scopedForRouters : scopedForSidecars).has(key.kind)) {
-    const scopes = [now.context.sidecarScopeFor(shape), before.context.sidecarScopeFor(before.shape)];
-    return scopes.some((scope, index) => (index === 0 || scope !== scopes[0]) && scope.dependsOn(key));
+    const [here, there] = [now.context.sidecarScopeFor(shape), before.context.sidecarScopeFor(before.shape)];
+    if (now.context.scopeDependsOn(here, key)) return true;
+    // A scope does not say which destination rules there are.
+    return (here !== there || key.kind === 'DestinationRule') && before.context.scopeDependsOn(there, key);
   }
   if (!router && namespacePolicies.has(key.kind)) {
     if (key.namespace === shape.configNamespace || isForMesh(key, now.context)) return true;

@@ -135,7 +135,8 @@ class IndexedPushContext implements PushContext {
     this.credentials = kept(['Secret', 'ConfigMap'], (old) => old.credentials) ?? new CredentialIndex(configs);
     this.sidecars = kept(['Sidecar'], (old) => old.sidecars) ?? new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
     this.scopes =
-      kept(['ServiceEntry', 'VirtualService', 'DestinationRule', 'Sidecar'], (old) => old.scopes) ?? this.newScopes();
+      kept(['ServiceEntry', 'VirtualService', 'Sidecar'], (old) => old.scopes) ??
+      this.newScopes(before?.context.scopes);
     this.policies =
       kept([...policyKinds, 'Gateway'], (old) => (old.policies.isCurrent(this.sidecars) ? old.policies : undefined)) ??
       new WorkloadPolicyIndex(this.policyIndexes(configs, kept), selectingIn(this.gateways), this.sidecars);
@@ -182,15 +183,14 @@ class IndexedPushContext implements PushContext {
     ];
   }
 
-  private newScopes(): SidecarScopes {
+  private newScopes(previous: SidecarScopes | undefined): SidecarScopes {
     const sources = {
       services: this.serviceIndex,
       virtualServices: this.virtualServices,
-      destinationRules: this.destinationRules,
       meshPolicy: this.mesh.outboundTrafficPolicy,
       hostNames: this.hostNames,
     };
-    return new SidecarScopes(sources, this.sidecars);
+    return new SidecarScopes(sources, this.sidecars, previous);
   }
 
   get services(): readonly Service[] {
@@ -255,6 +255,19 @@ class IndexedPushContext implements PushContext {
 
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope {
     return this.scopes.for(proxy);
+  }
+
+  scopeDependsOn(scope: SidecarScope, key: ConfigKey): boolean {
+    switch (key.kind) {
+      case 'VirtualService':
+        return this.virtualServices
+          .takingEffect(key)
+          .some((service) => scope.egressListeners.some(({ virtualServices }) => virtualServices.includes(service)));
+      case 'DestinationRule':
+        return this.destinationRules.mayHoldIn(scope, key);
+      default:
+        return scope.dependsOn(key);
+    }
   }
 
   serviceTargetsOf(proxy: LookedUp): readonly ServiceTarget[] {

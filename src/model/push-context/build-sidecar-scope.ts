@@ -1,23 +1,24 @@
 /** Builds what a sidecar sees from its Sidecar object, or from none (spec/discovery.md §8.8). */
+import { isDeepStrictEqual } from 'node:util';
+import { sameItems } from '../collections/same-items.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from '../config/config.ts';
-import { type HostNames, isWildcard } from '../fields/hostname.ts';
+import { type HostNames, isWildcard, mostSpecific } from '../fields/hostname.ts';
 import type { EgressListener, OutboundTrafficPolicy, Sidecar } from '../kinds/sidecar.ts';
+import type { VirtualService } from '../kinds/virtual-service.ts';
 import type { Service } from '../services/service.ts';
 import { chainBehind, isAlias } from '../services/service-alias.ts';
 import { type ServiceIndex, takesPrecedence } from '../services/service-index.ts';
 import { byServiceAge } from '../services/service-registry.ts';
-import type { DestinationRuleIndex } from './destination-rule-index.ts';
+import { isExportedTo } from '../services/visibility.ts';
 import { HostImports } from './host-imports.ts';
 import { destinationHosts } from './resolve-virtual-service.ts';
-import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
 import type { EgressListenerScope, SidecarScope } from './sidecar-scope.ts';
 import type { VirtualServiceIndex } from './virtual-service-index.ts';
 
-/** What a scope is made from. */
+/** What a scope is made from. Not from destination rules: whoever asks for one asks the context. */
 export interface ScopeSources {
   readonly services: ServiceIndex;
   readonly virtualServices: VirtualServiceIndex;
-  readonly destinationRules: DestinationRuleIndex;
   readonly meshPolicy: OutboundTrafficPolicy;
   readonly hostNames: HostNames;
 }
@@ -32,54 +33,109 @@ function importsEverything({ hosts, port }: EgressListener): boolean {
 /**
  * @param namespace of the proxies; also for a Sidecar of the root namespace
  * @param sidecar the object that holds for them; absent: everything that is exported to the namespace
+ * @param before the scope in an earlier context: given back if nothing in it is another, else its lists that are the same
  */
-export function buildSidecarScope(sources: ScopeSources, namespace: string, sidecar?: Config<Sidecar>): SidecarScope {
+export function buildSidecarScope(
+  sources: ScopeSources,
+  namespace: string,
+  sidecar?: Config<Sidecar>,
+  before?: SidecarScope,
+): SidecarScope {
   const egress = sidecar?.spec.egress?.length ? sidecar.spec.egress : [importEverything];
-  if (egress.length === 1 && importsEverything(egress[0]!) && sources.services.isShared) {
-    // Nothing is left that a virtual service could lead to besides.
-    const { services } = sources.services;
-    const virtualServices = sources.virtualServices.for('mesh', namespace);
-    const { captureMode, bind } = egress[0]!;
-    const listener = { captureMode, ...(bind !== undefined && { bind }), services, virtualServices };
-    return new BuiltScope(sources, namespace, sidecar, [listener], services);
-  }
   const seen = new SeenServices(namespace);
-  const egressListeners = egress.map((listener) => listenerScope(sources, namespace, listener, seen));
-  for (const { virtualServices } of egressListeners) {
-    for (const { config } of virtualServices) seen.addDestinations(destinationHosts(config.spec), sources.services);
+  const listeners = egress.map((listener, index) =>
+    listenerScope(sources, namespace, listener, before?.egressListeners[index]),
+  );
+  const egressListeners = listeners.map(({ listener }) => listener);
+  const outboundTrafficPolicy = qualifiedPolicy(
+    sidecar?.spec.outboundTrafficPolicy ?? sources.meshPolicy,
+    sidecar?.namespace ?? namespace,
+    sources.hostNames,
+  );
+  const about = { namespace, sidecar, outboundTrafficPolicy, egressListeners };
+  // Nothing is left that a virtual service could lead to besides.
+  if (egress.length === 1 && importsEverything(egress[0]!)) {
+    return sameOr(before, new BuiltScope(about, egressListeners[0]!.services));
   }
-  return new BuiltScope(sources, namespace, sidecar, egressListeners, seen.services());
+  for (const { shown } of listeners) for (const { original, service } of shown()) seen.add(original, service);
+  for (const { virtualServices } of egressListeners) {
+    for (const { config } of virtualServices) seen.addDestinations(destinationsOf(config), sources.services);
+  }
+  return sameOr(before, new BuiltScope(about, sameListOr(before?.services, seen.services())));
+}
+
+const destinations = new WeakMap<Config<VirtualService>, ReadonlySet<string>>();
+
+function destinationsOf(config: Config<VirtualService>): ReadonlySet<string> {
+  let hosts = destinations.get(config);
+  if (hosts === undefined) {
+    hosts = destinationHosts(config.spec);
+    destinations.set(config, hosts);
+  }
+  return hosts;
 }
 
 function listenerScope(
   sources: ScopeSources,
   namespace: string,
   listener: EgressListener,
-  seen: SeenServices,
-): EgressListenerScope {
+  before: EgressListenerScope | undefined,
+) {
   const imports = new HostImports(listener.hosts, namespace);
   const everything = listener.hosts.includes('*/*');
-  const visible = sources.services.visibleTo(namespace);
-  const imported = everything
-    ? visible
-    : visible.filter((service) => imports.includes(service.namespace, service.hostname));
-  const meant = withTargets(onePerHost(imported, namespace), everything ? undefined : sources.services, namespace);
-  const services = withPort(meant, listener);
-  for (const { original, service } of services) seen.add(original, service);
-  const all = sources.virtualServices.for('mesh', namespace);
+  const meant = everything
+    ? sources.services.meantTo(namespace)
+    : withTargets(onePerHost(importedServices(sources.services, imports, namespace), namespace), sources, namespace);
+  const showsAll = !showsOnePort(listener);
+  const shown = (): readonly SeenService[] => withPort(meant, listener);
   const virtualServices = everything
-    ? all
-    : all.filter(({ config }) => {
-        return config.spec.hosts.some((host) => imports.touches(config.namespace, host));
-      });
+    ? sources.virtualServices.for('mesh', namespace)
+    : sources.virtualServices.imported('mesh', namespace, imports);
   const { port, bind, captureMode } = listener;
-  return {
+  const services = showsAll ? meant : shown().map(({ service }) => service);
+  const scope: EgressListenerScope = {
     captureMode,
     ...(port && { port }),
     ...(bind !== undefined && { bind }),
-    services: services.map(({ service }) => service),
-    virtualServices,
+    services: sameListOr(before?.services, services),
+    virtualServices: sameListOr(before?.virtualServices, virtualServices),
   };
+  return { listener: scope, shown };
+}
+
+/** The very list of before if it has the same items: what was found out about it holds. */
+function sameListOr<T>(before: readonly T[] | undefined, now: readonly T[]): readonly T[] {
+  return before !== undefined && sameItems(before, now) ? before : now;
+}
+
+/** The very scope of before if there is nothing else in it. */
+function sameOr(before: SidecarScope | undefined, now: BuiltScope): SidecarScope {
+  if (before === undefined || before.sidecar !== now.sidecar || before.services !== now.services) return now;
+  const { egressListeners, outboundTrafficPolicy } = before;
+  const isSame = now.egressListeners.every((listener, index) => {
+    const other = egressListeners[index];
+    return listener.services === other?.services && listener.virtualServices === other.virtualServices;
+  });
+  if (!isSame || egressListeners.length !== now.egressListeners.length) return now;
+  return isDeepStrictEqual(outboundTrafficPolicy, now.outboundTrafficPolicy) ? before : now;
+}
+
+/** The services within what is imported that the namespace sees, oldest first: those are looked at, and no others. */
+function importedServices(index: ServiceIndex, imports: HostImports, namespace: string): readonly Service[] {
+  const found = new Set<Service>();
+  const add = (candidates: readonly Service[], hosts: ReadonlySet<string>): void => {
+    const all = hosts.has('*');
+    for (const service of candidates) {
+      if (!isExportedTo(service.exportTo, service.namespace, namespace)) continue;
+      if (all || mostSpecific(service.hostname, hosts) !== undefined) found.add(service);
+    }
+  };
+  for (const [from, hosts] of imports.hosts) {
+    if (from !== '*') add(index.definedIn(from), hosts);
+    else if ([...hosts].some(isWildcard)) add(index.visibleTo(namespace), hosts);
+    else for (const host of hosts) add(index.named(host), hosts);
+  }
+  return [...found].sort(byServiceAge);
 }
 
 /** A host that several namespaces define means one of them (§8.8). */
@@ -92,14 +148,10 @@ function onePerHost(services: readonly Service[], namespace: string): readonly S
   return services.filter((service) => chosen.get(service.hostname)!.namespace === service.namespace);
 }
 
-/**
- * With what the aliases among them stand for: an imported name is good for nothing without it.
- *
- * @param index absent: everything is there already
- */
-function withTargets(services: readonly Service[], index: ServiceIndex | undefined, namespace: string) {
-  const aliases = index === undefined ? [] : services.filter(isAlias);
-  if (index === undefined || aliases.length === 0) return services;
+/** With what the aliases among them stand for: an imported name is good for nothing without it. */
+function withTargets(services: readonly Service[], { services: index }: ScopeSources, namespace: string) {
+  const aliases = services.filter(isAlias);
+  if (aliases.length === 0) return services;
   const all = new Set(services);
   const hosts = new Set(services.map(({ hostname }) => hostname));
   const find = (host: string): Service | undefined => index.meaningOf(host, namespace);
@@ -119,11 +171,15 @@ interface SeenService {
   readonly service: Service;
 }
 
-/** A listener for one port shows services that have it, with it alone; an HTTP proxy's port is nobody's. */
-function withPort(services: readonly Service[], { port }: EgressListener): SeenService[] {
-  if (port === undefined || port.number === 0 || port.protocol === 'HTTP_PROXY') {
-    return services.map((service) => ({ original: service, service }));
-  }
+/** An HTTP proxy's port is nobody's. */
+function showsOnePort({ port }: EgressListener): boolean {
+  return port !== undefined && port.number !== 0 && port.protocol !== 'HTTP_PROXY';
+}
+
+/** A listener for one port shows services that have it, with it alone. */
+function withPort(services: readonly Service[], listener: EgressListener): SeenService[] {
+  if (!showsOnePort(listener)) return services.map((service) => ({ original: service, service }));
+  const port = listener.port!;
   return services.flatMap((original) => {
     // An alias has the ports of what it stands for.
     if (isAlias(original)) return [{ original, service: original }];
@@ -189,6 +245,13 @@ class SeenServices {
   }
 }
 
+interface ScopeParts {
+  readonly namespace: string;
+  readonly sidecar: Config<Sidecar> | undefined;
+  readonly outboundTrafficPolicy: OutboundTrafficPolicy;
+  readonly egressListeners: readonly EgressListenerScope[];
+}
+
 class BuiltScope implements SidecarScope {
   readonly namespace: string;
   readonly sidecar?: Config<Sidecar>;
@@ -197,25 +260,15 @@ class BuiltScope implements SidecarScope {
   readonly inboundConnectionPool?: NonNullable<SidecarScope['inboundConnectionPool']>;
   readonly outboundTrafficPolicy: OutboundTrafficPolicy;
   readonly services: readonly Service[];
-  private readonly destinationRules: DestinationRuleIndex;
-  private byHostname: ReadonlyMap<string, Service> | undefined;
 
   constructor(
-    sources: ScopeSources,
-    namespace: string,
-    sidecar: Config<Sidecar> | undefined,
-    egressListeners: readonly EgressListenerScope[],
+    { namespace, sidecar, outboundTrafficPolicy, egressListeners }: ScopeParts,
     services: readonly Service[],
   ) {
     this.namespace = namespace;
     this.egressListeners = egressListeners;
     this.services = services;
-    this.destinationRules = sources.destinationRules;
-    this.outboundTrafficPolicy = qualifiedPolicy(
-      sidecar?.spec.outboundTrafficPolicy ?? sources.meshPolicy,
-      sidecar?.namespace ?? namespace,
-      sources.hostNames,
-    );
+    this.outboundTrafficPolicy = outboundTrafficPolicy;
     if (sidecar === undefined) return;
     this.sidecar = sidecar;
     if (sidecar.spec.ingress?.length) this.ingressListeners = sidecar.spec.ingress;
@@ -223,13 +276,7 @@ class BuiltScope implements SidecarScope {
   }
 
   serviceByHostname(hostname: string): Service | undefined {
-    // Backwards, so that of several services of a host the oldest stays.
-    this.byHostname ??= new Map(this.services.toReversed().map((service) => [service.hostname, service]));
-    return this.byHostname.get(hostname);
-  }
-
-  destinationRuleFor(service: Service, labels?: Readonly<Record<string, string>>): MergedDestinationRule | undefined {
-    return this.destinationRules.for(this.namespace, service, labels);
+    return byHostnameOf(this.services).get(hostname);
   }
 
   dependsOn(key: ConfigKey): boolean {
@@ -240,10 +287,6 @@ class BuiltScope implements SidecarScope {
       case 'Endpoints':
       case 'DNSName':
         return originsOf(this.services).has(`${key.namespace}/${key.name}`);
-      case 'VirtualService':
-        return this.egressListeners.some(({ virtualServices }) => leadsTo(virtualServices, key));
-      case 'DestinationRule':
-        return this.dependsOnRule(key);
       case 'Sidecar':
         return this.sidecar !== undefined && isSame(configKeyOf(this.sidecar), key);
       default:
@@ -254,17 +297,19 @@ class BuiltScope implements SidecarScope {
   private reaches(hostname: string): boolean {
     return this.serviceByHostname(hostname) !== undefined;
   }
+}
 
-  private dependsOnRule(key: ConfigKey): boolean {
-    if (this.destinationRules.isSelective(key)) return key.namespace === this.namespace;
-    const host = this.destinationRules.hostOf(key);
-    if (host === undefined) return false;
-    const depends = (service: Service): boolean =>
-      this.destinationRuleFor(service)?.origins.some((origin) => isSame(origin, key)) ?? false;
-    if (isWildcard(host)) return this.services.some((service) => depends(service));
-    const service = this.serviceByHostname(host);
-    return service !== undefined && depends(service);
+/** Of a list of services, which many scopes share: what a host name means. */
+const byHostname = new WeakMap<readonly Service[], ReadonlyMap<string, Service>>();
+
+function byHostnameOf(services: readonly Service[]): ReadonlyMap<string, Service> {
+  let known = byHostname.get(services);
+  if (known === undefined) {
+    // Backwards, so that of several services of a host the oldest stays.
+    known = new Map(services.toReversed().map((service) => [service.hostname, service]));
+    byHostname.set(services, known);
   }
+  return known;
 }
 
 /** Of a list of services, which many scopes share: their names, and the objects that they were made from. */
@@ -283,10 +328,6 @@ function originsOf(services: readonly Service[]): ReadonlySet<string> {
     origins.set(services, known);
   }
   return known;
-}
-
-function leadsTo(virtualServices: readonly ResolvedVirtualService[], key: ConfigKey): boolean {
-  return virtualServices.some((service) => service.origins.some((origin) => isSame(origin, key)));
 }
 
 function isSame(a: ConfigKey, b: ConfigKey): boolean {

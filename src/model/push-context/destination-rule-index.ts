@@ -3,7 +3,7 @@
 import { changedList, listDiff } from '../collections/list-diff.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
-import { type HostNames, isShortName, keysAround } from '../fields/hostname.ts';
+import { type HostNames, isHostWithin, isShortName, isWildcard, keysAround } from '../fields/hostname.ts';
 import type { DestinationRule, Subset } from '../kinds/destination-rule.ts';
 import type { LocalityLoadBalancerSetting } from '../kinds/traffic-policy.ts';
 import { isSelected } from '../services/label-match.ts';
@@ -11,6 +11,7 @@ import type { Service } from '../services/service.ts';
 import { exportSet, isExportedTo, isPublic } from '../services/visibility.ts';
 import type { MergedDestinationRule } from './resolved-rules.ts';
 import { RuleRevision } from './rule-revision.ts';
+import type { SidecarScope } from './sidecar-scope.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -32,6 +33,7 @@ interface About {
 
 export class DestinationRuleIndex {
   private prioritised: boolean | undefined;
+  private named: ReadonlyMap<string, Exported> | undefined;
   private readonly rootNamespace: string;
   private readonly sources: readonly Config<DestinationRule>[];
   private readonly bySource: ReadonlyMap<Config<DestinationRule>, Exported>;
@@ -134,15 +136,36 @@ export class DestinationRuleIndex {
     return this.prioritised;
   }
 
-  /** Whether a rule of the namespace holds for chosen workloads only. */
-  isSelective({ namespace, name }: ConfigKey): boolean {
-    return [...(this.selective.get(namespace)?.values() ?? [])].flat().some(({ config }) => config.name === name);
+  /** The host of a rule, qualified; undefined when there is no such rule. */
+  hostOf(key: ConfigKey): string | undefined {
+    return this.byName().get(nameOf(key))?.config.spec.host;
   }
 
-  /** The host of a rule, qualified; undefined when there is no such rule. */
-  hostOf({ namespace, name }: ConfigKey): string | undefined {
-    const source = this.sources.find((config) => config.name === name && config.namespace === namespace);
-    return source && this.bySource.get(source)!.config.spec.host;
+  /** Whether the rule may hold for any service of a scope. */
+  mayHoldIn(scope: Pick<SidecarScope, 'namespace' | 'services' | 'serviceByHostname'>, key: ConfigKey): boolean {
+    const rule = this.byName().get(nameOf(key));
+    if (rule === undefined) return false;
+    const { config, exportTo } = rule;
+    const owner = config.namespace || this.rootNamespace;
+    if (config.spec.workloadSelector !== undefined) return owner === scope.namespace;
+    if (!isExportedTo(exportTo, owner, scope.namespace)) return false;
+    const holdsFor = (service: Service): boolean =>
+      this.for(scope.namespace, service)?.origins.some(
+        (one) => one.name === key.name && one.namespace === key.namespace,
+      ) ?? false;
+    const { host } = config.spec;
+    if (!isWildcard(host)) {
+      const service = scope.serviceByHostname(host);
+      return service !== undefined && holdsFor(service);
+    }
+    const isForAll = owner === scope.namespace || owner === this.rootNamespace;
+    return servicesWithin(scope.services, host).some((one) => (isForAll || one.namespace === owner) && holdsFor(one));
+  }
+
+  /** Rules by the names of their objects. */
+  private byName(): ReadonlyMap<string, Exported> {
+    this.named ??= new Map(this.sources.map((source) => [nameOf(source), this.bySource.get(source)!]));
+    return this.named;
   }
 
   private generalRule(
@@ -170,6 +193,22 @@ export class DestinationRuleIndex {
     }
     return undefined;
   }
+}
+
+function nameOf({ namespace, name }: Pick<ConfigKey, 'namespace' | 'name'>): string {
+  return `${namespace}/${name}`;
+}
+
+/** The wildcard that was asked for last of a list of services, which many scopes share. */
+const within = new WeakMap<readonly Service[], { readonly host: string; readonly services: readonly Service[] }>();
+
+function servicesWithin(services: readonly Service[], host: string): readonly Service[] {
+  let known = within.get(services);
+  if (known?.host !== host) {
+    known = { host, services: services.filter(({ hostname }) => isHostWithin(hostname, host)) };
+    within.set(services, known);
+  }
+  return known.services;
 }
 
 export function hasPriorities(setting: Pick<LocalityLoadBalancerSetting, 'failoverPriority'> | undefined): boolean {

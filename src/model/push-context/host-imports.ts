@@ -2,8 +2,12 @@
 import { isHostWithin, isWildcard, mostSpecific } from '../fields/hostname.ts';
 
 export class HostImports {
-  /** Hosts by namespace; `*` for any. */
   private readonly byNamespace = new Map<string, Set<string>>();
+
+  /** By namespace; `*` for any. */
+  get hosts(): ReadonlyMap<string, ReadonlySet<string>> {
+    return this.byNamespace;
+  }
 
   /**
    * @param hosts `namespace/host`; `.` is the own namespace, `~` imports nothing

@@ -84,7 +84,10 @@ export interface PushContext {
   peerModesFor(namespace: string, labels: Readonly<Record<string, string>>): PeerModes;
   /** Whether any PeerAuthentication object switches mutual TLS off anywhere: if none does, no list of endpoints need be looked at. */
   readonly disablesMutualTls: boolean;
+  /** The same object as in the context before while the same services and virtual services are in it. */
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope;
+  /** Whether what a proxy of a scope of this context gets may depend on the object (§6.5 rule 4). */
+  scopeDependsOn(scope: SidecarScope, key: ConfigKey): boolean;
   /** The service ports that a proxy's own workload serves. */
   serviceTargetsOf(proxy: LookedUp): readonly ServiceTarget[];
   /** Labels and place of a proxy's workload as its registry knows them; undefined when none does (§6.5). */

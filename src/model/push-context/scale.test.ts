@@ -58,7 +58,8 @@ function timeOf(size: number): number {
       const scope = context.sidecarScopeFor(proxy);
       expect(scope.services).toHaveLength(size);
       expect(context.serviceTargetsOf(proxy)).toHaveLength(1);
-      for (const service of scope.services) expect(scope.destinationRuleFor(service)).toBeDefined();
+      for (const service of scope.services)
+        expect(context.destinationRuleFor(proxy.configNamespace, service)).toBeDefined();
     }
   });
 }

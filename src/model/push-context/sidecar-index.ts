@@ -43,10 +43,14 @@ export class SidecarScopes {
   private readonly sources: ScopeSources;
   private readonly sidecars: SidecarIndex;
   private readonly scopes = new Map<string, SidecarScope>();
+  /** Those of the moment before. */
+  private readonly before: ReadonlyMap<string, SidecarScope>;
 
-  constructor(sources: ScopeSources, sidecars: SidecarIndex) {
+  /** @param previous scopes of other sources: what is the same in them stays the same object */
+  constructor(sources: ScopeSources, sidecars: SidecarIndex, previous?: SidecarScopes) {
     this.sources = sources;
     this.sidecars = sidecars;
+    this.before = previous?.scopes ?? new Map();
   }
 
   for(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope {
@@ -54,7 +58,7 @@ export class SidecarScopes {
     const id = `${proxy.configNamespace} ${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
     let scope = this.scopes.get(id);
     if (scope === undefined) {
-      scope = buildSidecarScope(this.sources, proxy.configNamespace, sidecar);
+      scope = buildSidecarScope(this.sources, proxy.configNamespace, sidecar, this.before.get(id));
       this.scopes.set(id, scope);
     }
     return scope;

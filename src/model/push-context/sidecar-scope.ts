@@ -3,7 +3,7 @@ import type { Config, ConfigKey } from '../config/config.ts';
 import type { CaptureMode, IngressListener, OutboundTrafficPolicy, Sidecar, SidecarPort } from '../kinds/sidecar.ts';
 import type { ConnectionPoolSettings } from '../kinds/traffic-policy.ts';
 import type { Service } from '../services/service.ts';
-import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
+import type { ResolvedVirtualService } from './resolved-rules.ts';
 
 export interface SidecarScope {
   /** Namespace of the proxies that it is for. */
@@ -24,13 +24,7 @@ export interface SidecarScope {
   readonly services: readonly Service[];
   /** The service that a host name means here (§8.8: own namespace, else Kubernetes, else the oldest). */
   serviceByHostname(hostname: string): Service | undefined;
-  /**
-   * The rule that holds for a service, merged (§8.2).
-   *
-   * @param labels of the proxy's workload: rules with a `workloadSelector` hold only for those they select.
-   */
-  destinationRuleFor(service: Service, labels?: Readonly<Record<string, string>>): MergedDestinationRule | undefined;
-  /** Whether what a proxy of this scope gets may depend on the object (§6.5 rule 4). */
+  /** Whether what a proxy of this scope gets may depend on the object, one that is no rule (§6.5 rule 4). */
   dependsOn(key: ConfigKey): boolean;
 }
 

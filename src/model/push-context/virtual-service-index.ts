@@ -4,11 +4,13 @@
  */
 
 import { changedList, listDiff } from '../collections/list-diff.ts';
+import { sameItems } from '../collections/same-items.ts';
 import type { Origin } from '../config/config.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
-import type { HostNames } from '../fields/hostname.ts';
+import { type HostNames, isWildcard, keysAround } from '../fields/hostname.ts';
 import type { HttpRoute, VirtualService } from '../kinds/virtual-service.ts';
 import { exportSet, isExportedTo, isPublic } from '../services/visibility.ts';
+import type { HostImports } from './host-imports.ts';
 import { mergeDelegateRoutes } from './merge-delegates.ts';
 import { resolveVirtualService, shortNamesText } from './resolve-virtual-service.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
@@ -27,12 +29,17 @@ interface Exported {
 /** What is bound to one gateway, oldest first. */
 interface Bucket {
   readonly items: readonly Exported[];
-  /** Of all items. */
-  readonly services: readonly ResolvedVirtualService[];
-  /** Everybody sees the same. */
-  readonly isPublic: boolean;
-  /** By namespace, made when asked for. */
+  /** Of the items that everybody sees. */
+  readonly publicServices: readonly ResolvedVirtualService[];
+  /** Namespaces that see others besides. */
+  readonly named: ReadonlySet<string>;
+  /** By such a namespace, made when asked for. */
   readonly visible: Map<string, readonly ResolvedVirtualService[]>;
+  /** The lists of the bucket before. */
+  readonly visibleBefore: ReadonlyMap<string, readonly ResolvedVirtualService[]>;
+  /** Made when asked for. */
+  byNamespace?: ReadonlyMap<string, readonly Exported[]>;
+  byHost?: ReadonlyMap<string, readonly Exported[]>;
 }
 
 export class VirtualServiceIndex {
@@ -42,6 +49,7 @@ export class VirtualServiceIndex {
   /** Sources of those that have delegates merged in. */
   private readonly roots: ReadonlySet<Source>;
   private readonly byGateway: ReadonlyMap<string, Bucket>;
+  private byOrigin: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined;
   /** Of sources with short names whose meaning services decide: what they mean. */
   private readonly shortNames: ReadonlyMap<Source, string>;
   /** Objects as they were in the index before, whose short names mean something else now. */
@@ -107,19 +115,40 @@ export class VirtualServiceIndex {
     this.byGateway = changedBuckets(previous?.byGateway ?? new Map(), removed, added);
   }
 
-  /** Oldest first. */
+  /** Oldest first. Namespaces that see the same share the list, and it stays the same object while its items do. */
   for(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
     const bucket = this.byGateway.get(gateway);
-    if (bucket === undefined) return [];
-    if (bucket.isPublic) return bucket.services;
+    if (bucket === undefined) return none;
+    if (!bucket.named.has(namespace)) return bucket.publicServices;
     let visible = bucket.visible.get(namespace);
     if (visible === undefined) {
-      visible = bucket.items
-        .filter(({ config, exportTo }) => isExportedTo(exportTo, config.namespace, namespace))
-        .map(({ virtualService }) => virtualService!);
+      const made = servicesOf(bucket.items.filter((item) => isVisible(item, namespace)));
+      const before = bucket.visibleBefore.get(namespace);
+      visible = before !== undefined && sameItems(before, made) ? before : made;
       bucket.visible.set(namespace, visible);
     }
     return visible;
+  }
+
+  /** Those of {@link for} that have something to do with what is imported: the others are not looked at. */
+  imported(gateway: string, namespace: string, imports: HostImports): readonly ResolvedVirtualService[] {
+    const bucket = this.byGateway.get(gateway);
+    if (bucket === undefined) return none;
+    const candidates = new Set<Exported>();
+    for (const [from, hosts] of imports.hosts) {
+      for (const item of candidatesOf(bucket, from, hosts)) candidates.add(item);
+    }
+    const found = [...candidates].filter((item) => {
+      const touches = item.config.spec.hosts.some((host) => imports.touches(item.config.namespace, host));
+      return touches && isVisible(item, namespace);
+    });
+    return servicesOf(found.sort(byConfigAge));
+  }
+
+  /** The virtual services that an object is, or is merged into; none for one that takes no effect. */
+  takingEffect({ namespace, name }: ConfigKey): readonly ResolvedVirtualService[] {
+    this.byOrigin ??= byOrigin(this.bySource.values());
+    return this.byOrigin.get(idOf({ namespace, name })) ?? none;
   }
 
   /** Whether all short names mean what they meant. */
@@ -162,12 +191,73 @@ function changedBuckets(
     const items = changedList(old, removed, bound, byConfigAge);
     if (items.length === 0) buckets.delete(gateway);
     else if (items !== old) {
-      const services = items.map(({ virtualService }) => virtualService!);
-      const all = items.every(({ exportTo }) => isPublic(exportTo));
-      buckets.set(gateway, { items, services, isPublic: all, visible: new Map() });
+      buckets.set(gateway, bucketOf(items, before.get(gateway)));
     }
   }
   return buckets;
+}
+
+function bucketOf(items: readonly Exported[], before: Bucket | undefined): Bucket {
+  const named = new Set<string>();
+  const publicServices: ResolvedVirtualService[] = [];
+  for (const { config, exportTo, virtualService } of items) {
+    if (isPublic(exportTo)) publicServices.push(virtualService!);
+    else for (const namespace of exportTo) named.add(namespace === '.' ? config.namespace : namespace);
+  }
+  const same = before !== undefined && sameItems(before.publicServices, publicServices);
+  return {
+    items,
+    publicServices: same ? before.publicServices : publicServices,
+    named,
+    visible: new Map(),
+    visibleBefore: before?.visible ?? new Map(),
+  };
+}
+
+/** All that may have something to do with hosts imported from a namespace, and some that do not. */
+function candidatesOf(bucket: Bucket, from: string, hosts: ReadonlySet<string>): Iterable<Exported> {
+  if (from !== '*') {
+    bucket.byNamespace ??= Map.groupBy(bucket.items, ({ config }) => config.namespace);
+    return bucket.byNamespace.get(from) ?? [];
+  }
+  if ([...hosts].some(isWildcard)) return bucket.items;
+  bucket.byHost ??= itemsByHost(bucket.items);
+  const { byHost } = bucket;
+  return [...hosts].flatMap((host) => [...keysAround(host, byHost)].flatMap((around) => byHost.get(around)!));
+}
+
+function itemsByHost(items: readonly Exported[]): ReadonlyMap<string, readonly Exported[]> {
+  const byHost = new Map<string, Exported[]>();
+  for (const item of items) {
+    for (const host of item.config.spec.hosts) {
+      const known = byHost.get(host);
+      if (known === undefined) byHost.set(host, [item]);
+      else known.push(item);
+    }
+  }
+  return byHost;
+}
+
+function byOrigin(items: Iterable<Exported>): ReadonlyMap<string, readonly ResolvedVirtualService[]> {
+  const byName = new Map<string, ResolvedVirtualService[]>();
+  for (const { virtualService } of items) {
+    for (const origin of virtualService?.origins ?? []) {
+      const known = byName.get(idOf(origin));
+      if (known === undefined) byName.set(idOf(origin), [virtualService!]);
+      else known.push(virtualService!);
+    }
+  }
+  return byName;
+}
+
+function isVisible({ config, exportTo }: Exported, namespace: string): boolean {
+  return isExportedTo(exportTo, config.namespace, namespace);
+}
+
+const none: readonly ResolvedVirtualService[] = [];
+
+function servicesOf(items: readonly Exported[]): readonly ResolvedVirtualService[] {
+  return items.map(({ virtualService }) => virtualService!);
 }
 
 function byGatewayName(items: Iterable<Exported>): Map<string, Exported[]> {

@@ -41,7 +41,7 @@ function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: Sidecar
   const { IDLE_TIMEOUT } = shape.metadata;
   const telemetry = telemetryOf(client, 'CLIENT');
   const policy = scope.outboundTrafficPolicy;
-  const fallback = `${policy.mode} ${fallbackCluster(policy, scope)}`;
+  const fallback = `${policy.mode} ${fallbackCluster(policy, reachOf(shape, push))}`;
   const chains = tcp.map(({ origins: _, ...chain }) => chain);
   const families = isWildcardAddress(bind) || resolvesDynamically(shape, push) ? shape.ipFamily : '';
   const selecting = push.destinationRulesSelecting(shape.configNamespace, shape.labels);
@@ -131,7 +131,7 @@ function httpChain(
 
 function fallbackChain(wanted: boolean, context: ConnectionContext, scope: SidecarScope): FilterChain | undefined {
   if (!wanted) return undefined;
-  const cluster = fallbackCluster(scope.outboundTrafficPolicy, scope);
+  const cluster = fallbackCluster(scope.outboundTrafficPolicy, reachOf(context.shape, context.push));
   return passthroughChain(cluster, context, sidecarOrigin(scope, 'outboundTrafficPolicy'));
 }
 

@@ -16,6 +16,7 @@ import { duration } from '../messages/protobuf-duration.ts';
 import { routeConfiguration } from '../routes/configuration.ts';
 import { fallbackHost } from '../routes/fallback.ts';
 import { fallbackCluster } from '../traffic/outbound-fallback.ts';
+import { reachOf } from '../traffic/reach.ts';
 import { blackHoleCluster, virtualInboundListener, virtualOutboundListener } from '../traffic/resource-names.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { takesHttp10 } from './http10.ts';
@@ -45,7 +46,7 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
     listener: virtualOutboundListener,
     port: mesh.proxyListenPort,
   };
-  const cluster = fallbackCluster(scope.outboundTrafficPolicy, scope);
+  const cluster = fallbackCluster(scope.outboundTrafficPolicy, reachOf(shape, push));
   const origins = sidecarOrigin(scope, 'outboundTrafficPolicy');
   const catchAll = withOrigins(
     create(FilterChainSchema, {
@@ -89,10 +90,11 @@ const silenceMs = 5000;
 function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): FilterChain {
   const name = 'virtualOutbound-catchall-http';
   const http10 = takesHttp10(context);
+  const host = fallbackHost(scope, reachOf(context.shape, context.push));
   return create(FilterChainSchema, {
     name,
     filterChainMatch: { transportProtocol: rawBuffer, applicationProtocols: plaintextAlpn(http10) },
-    filters: requestFilters(context, { routes: routeConfiguration(name, [fallbackHost(scope)]), http10 }),
+    filters: requestFilters(context, { routes: routeConfiguration(name, [host]), http10 }),
   });
 }
 

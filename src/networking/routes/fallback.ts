@@ -4,11 +4,11 @@ import { RouteSchema, type VirtualHost } from '../../gen/envoy/config/route/v3/r
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
+import type { Reach } from '../traffic/reach.ts';
 import { virtualHost } from './configuration.ts';
 
 /** Goes nowhere, or where the policy sends what is not described. */
-export function fallbackHost(scope: SidecarScope): VirtualHost {
-  const { outboundTrafficPolicy } = scope;
+export function fallbackHost({ outboundTrafficPolicy }: SidecarScope, reach: Reach): VirtualHost {
   if (outboundTrafficPolicy.mode === 'REGISTRY_ONLY') {
     const route = create(RouteSchema, {
       name: 'block_all',
@@ -23,7 +23,7 @@ export function fallbackHost(scope: SidecarScope): VirtualHost {
     action: {
       case: 'route',
       value: {
-        clusterSpecifier: { case: 'cluster', value: requestFallbackCluster(outboundTrafficPolicy, scope) },
+        clusterSpecifier: { case: 'cluster', value: requestFallbackCluster(outboundTrafficPolicy, reach) },
         timeout: duration(0),
         maxGrpcTimeout: duration(0),
       },

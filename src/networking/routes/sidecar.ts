@@ -12,7 +12,7 @@ import { sidecarOrigin } from '../inputs/message-origin.ts';
 import { isUnixSocket, unixSocketPath } from '../messages/address.ts';
 import { type Resource, ResourceOfParts } from '../messages/resource.ts';
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
-import { reachOf } from '../traffic/reach.ts';
+import { type Reach, reachOf } from '../traffic/reach.ts';
 import { httpProxyRoute } from '../traffic/resource-names.ts';
 import { routeConfiguration } from './configuration.ts';
 import { fallbackHost } from './fallback.ts';
@@ -31,8 +31,9 @@ export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext
   // A name under which there is no host is not remembered: there is no end of such names.
   if (selection === undefined) return configurationOf(name, noParts, [], scope, false);
   const key = clientText(name, selection, shape, scope, push);
-  const plan = routePlan(key, { selection, shape, push, scope, memory, reach: reachOf(shape, push) });
-  const parts = selection.host === undefined ? withFallback(plan, scope, memory) : plan.parts;
+  const reach = reachOf(shape, push);
+  const plan = routePlan(key, { selection, shape, push, scope, memory, reach });
+  const parts = selection.host === undefined ? withFallback(plan, scope, reach, memory) : plan.parts;
   const allPorts = selection.port === undefined;
   const make = (): Resource => configurationOf(name, parts, [plan], scope, allPorts);
   if (plan.parts.length === 0) return make();
@@ -80,13 +81,13 @@ function configurationOf(
 const withFallbacks = new WeakMap<RoutePlan['parts'], Map<VirtualHostPart, readonly VirtualHostPart[]>>();
 
 /** With one that takes what no other does, unless one does. */
-function withFallback(plan: RoutePlan, scope: SidecarScope, memory: Memory): readonly VirtualHostPart[] {
+function withFallback(plan: RoutePlan, scope: SidecarScope, reach: Reach, memory: Memory): readonly VirtualHostPart[] {
   const { parts, takesAll } = plan;
   if (takesAll) return parts;
   const { mode } = scope.outboundTrafficPolicy;
-  const cluster = requestFallbackCluster(scope.outboundTrafficPolicy, scope);
+  const cluster = requestFallbackCluster(scope.outboundTrafficPolicy, reach);
   const { part: fallback } = memory.recall('RDS', `fallback ${mode} ${cluster}`, [], () => {
-    const { name, domains, routes } = fallbackHost(scope);
+    const { name, domains, routes } = fallbackHost(scope, reach);
     const rest = routesPart(routes, sidecarOrigin(scope, 'outboundTrafficPolicy'));
     return { part: new VirtualHostPart(name, domains, rest), dependsOn: none };
   });

@@ -16,10 +16,11 @@ export interface Reach {
 export function reachOf(shape: ProxyShape, push: PushContext): Reach {
   if (shape.type === 'sidecar') {
     const scope = push.sidecarScopeFor(shape);
+    const { configNamespace, labels } = shape;
     return {
       services: scope.services,
       serviceByHostname: (hostname) => scope.serviceByHostname(hostname),
-      destinationRuleFor: (service) => scope.destinationRuleFor(service, shape.labels),
+      destinationRuleFor: (service) => push.destinationRuleFor(configNamespace, service, labels),
     };
   }
   const namespace = shape.configNamespace;

@@ -108,7 +108,7 @@ function scopeOf({ proxy, context }: MeshNode): object {
     ...(sidecar !== undefined && { sidecar: asKubernetesObject(sidecar) }),
     destinationRules: Object.fromEntries(
       services.flatMap((service) => {
-        const rule = scope.destinationRuleFor(service, proxy.labels);
+        const rule = context.destinationRuleFor(proxy.configNamespace, service, proxy.labels);
         return rule === undefined ? [] : [[nameOf(service), rule]];
       }),
     ),

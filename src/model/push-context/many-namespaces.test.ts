@@ -1,0 +1,225 @@
+import { describe, expect, it } from 'vitest';
+import { givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { givenObject } from '../../../test/fixtures/given-world.ts';
+import { type Config, configKeyOf, configKeyText } from '../config/config.ts';
+import { configSetOf } from '../config/config-set.ts';
+import { defaultMeshConfig } from '../mesh/mesh-config.ts';
+import type { ProxyShape } from '../proxy/proxy-shape.ts';
+import { typesToPush } from '../proxy/types-to-push.ts';
+import type { Service } from '../services/service.ts';
+import { buildServiceRegistry } from '../services/service-registry.ts';
+import { buildPushContext } from './build-push-context.ts';
+import type { PushContext } from './push-context.ts';
+
+const services = 240;
+
+interface Variant {
+  /** Of the service 3 and of the virtual service 3; absent: everybody sees them. */
+  readonly exportTo?: readonly string[];
+  /** Imports of the Sidecar object that each namespace has. */
+  readonly imports?: readonly string[];
+  /** A service of the host of service 5 in another namespace. */
+  readonly twice?: boolean;
+}
+
+/** A mesh spread over namespaces, with a sidecar in each; counts how often anything looks at a service or at a rule. */
+class CountedMesh {
+  looks = 0;
+  context: PushContext;
+  readonly namespaces: number;
+  readonly #variant: Variant;
+  readonly #objects = new Map<string, Config>();
+  readonly #counted = new WeakMap<object, object>();
+  readonly #shapes: readonly ProxyShape[];
+
+  constructor(namespaces: number, variant: Variant) {
+    this.namespaces = namespaces;
+    this.#variant = variant;
+    const all = Array.from({ length: services }, (_, index) => index);
+    const { imports } = variant;
+    this.#set([
+      ...all.flatMap((index) => [this.service(index), this.route(index), this.rule(index)]),
+      ...(variant.twice ? [this.service(5, 'STATIC', 'ns-9')] : []),
+      ...Array.from({ length: imports ? namespaces : 0 }, (_, index) =>
+        givenObject('Sidecar', `ns-${index}`, 'default', { egress: [{ hosts: imports, captureMode: 'DEFAULT' }] }),
+      ),
+    ]);
+    this.context = this.#build();
+    this.#shapes = Array.from({ length: namespaces }, (_, index) =>
+      givenShape({ namespace: `ns-${index}` }, this.context),
+    );
+    for (const shape of this.#shapes) this.context.sidecarScopeFor(shape);
+  }
+
+  hostOf(index: number): string {
+    return `svc-${index}.ns-${index % this.namespaces}.svc.cluster.local`;
+  }
+
+  #exportOf(index: number): object {
+    const { exportTo } = this.#variant;
+    return index === 3 && exportTo !== undefined ? { exportTo } : {};
+  }
+
+  service(index: number, resolution = 'STATIC', namespace = `ns-${index % this.namespaces}`): Config {
+    return givenObject('ServiceEntry', namespace, `s${index}`, {
+      hosts: [this.hostOf(index)],
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      location: 'MESH_INTERNAL',
+      resolution,
+      ...this.#exportOf(index),
+    });
+  }
+
+  route(index: number, timeoutMs = 1): Config {
+    const route = [{ destination: { host: this.hostOf(index) } }];
+    const spec = { hosts: [this.hostOf(index)], http: [{ timeoutMs, route }], ...this.#exportOf(index) };
+    return givenObject('VirtualService', `ns-${index % this.namespaces}`, `v${index}`, spec);
+  }
+
+  rule(index: number, http2MaxRequests = 1, host = this.hostOf(index)): Config {
+    const trafficPolicy = { connectionPool: { http: { http2MaxRequests } } };
+    return givenObject('DestinationRule', `ns-${index % this.namespaces}`, `d${index}`, { host, trafficPolicy });
+  }
+
+  /** How many looks it takes to find out for everybody whom the change concerns, and to have the scopes that follow. */
+  looksOf(change: Config): number {
+    const before = this.context;
+    this.#set([change]);
+    this.looks = 0;
+    this.context = this.#build({ context: before, changed: [keyOf(change)] });
+    for (const shape of this.#shapes) {
+      this.context.sidecarScopeFor(shape);
+      typesToPush(
+        { forced: false, keys: [keyOf(change)] },
+        { shape, context: this.context },
+        { shape, context: before },
+      );
+    }
+    return this.looks;
+  }
+
+  scopeOf(namespace: number) {
+    return this.context.sidecarScopeFor(this.#shapes[namespace]!);
+  }
+
+  #set(objects: readonly Config[]): void {
+    for (const object of objects) this.#objects.set(configKeyText(configKeyOf(object)), object);
+  }
+
+  #build(previous?: Parameters<typeof buildPushContext>[1]): PushContext {
+    const configs = configSetOf([...this.#objects.values()]);
+    const registry = buildServiceRegistry(configs);
+    const input = {
+      version: '1',
+      mesh: defaultMeshConfig,
+      domain: 'cluster.local',
+      configs: {
+        ...configs,
+        DestinationRule: configs.DestinationRule.map((one) => this.#counting(one, ['namespace'])),
+      },
+      ...registry,
+      services: registry.services.map((one) => this.#countedService(one)),
+    };
+    return buildPushContext(input, previous);
+  }
+
+  readonly #known = new Map<string, { readonly text: string; readonly counted: Service }>();
+
+  /** The same object as before, unless something in it is another. */
+  #countedService(service: Service): Service {
+    const id = `${service.namespace}/${service.hostname}`;
+    const text = JSON.stringify([service, [...service.exportTo]]);
+    const known = this.#known.get(id);
+    if (known?.text === text) return known.counted;
+    const counted = this.#counting(service, ['hostname', 'exportTo']);
+    this.#known.set(id, { text, counted });
+    return counted;
+  }
+
+  #counting<T extends object>(original: T, fields: readonly (keyof T)[]): T {
+    const known = this.#counted.get(original);
+    if (known !== undefined) return known as T;
+    const counted = { ...original };
+    for (const field of fields) {
+      const get = () => {
+        this.looks++;
+        return original[field];
+      };
+      Object.defineProperty(counted, field, { get, enumerable: true });
+    }
+    this.#counted.set(original, counted);
+    return counted;
+  }
+}
+
+/** What the registry and the push name what changed. */
+function keyOf(change: Config) {
+  const { hosts } = change.spec as { hosts?: readonly string[] };
+  return change.kind === 'ServiceEntry' ? { ...configKeyOf(change), name: hosts![0]! } : configKeyOf(change);
+}
+
+const [few, many] = [10, 60];
+
+const variants: readonly (readonly [string, Variant])[] = [
+  ['everything is public', {}],
+  ['one service and one rule are private', { exportTo: ['.'] }],
+  ['one service and one rule are for two namespaces', { exportTo: ['ns-1', 'ns-2'] }],
+  ['a host is of two namespaces', { twice: true }],
+  ['each has a Sidecar object', { imports: ['./*', 'istio-system/*'] }],
+  ['each imports a host from anywhere', { imports: ['./*', '*/svc-3.ns-3.svc.cluster.local'] }],
+];
+
+describe.each(variants)('many namespaces, of which %s', (_name, variant) => {
+  it.each([
+    ['virtual service', (mesh: CountedMesh) => mesh.route(7, 2)],
+    ['private virtual service', (mesh: CountedMesh) => mesh.route(3, 2)],
+    ['destination rule', (mesh: CountedMesh) => mesh.rule(7, 2)],
+    ['destination rule for a wildcard', (mesh: CountedMesh) => mesh.rule(7, 2, `*.ns-7.svc.cluster.local`)],
+  ])('a changed %s costs each of them the same, however many services there are', (_kind, change) => {
+    const [small, large] = [new CountedMesh(few, variant), new CountedMesh(many, variant)];
+    for (const mesh of [small, large]) mesh.looksOf(mesh.route(11, 5));
+    const [ofSmall, ofLarge] = [small.looksOf(change(small)), large.looksOf(change(large))];
+    expect((ofLarge - ofSmall) / (many - few)).toBeLessThan(services / 8);
+    expect(ofLarge).toBeLessThan(15 * services);
+  });
+});
+
+describe('the scopes of namespaces', () => {
+  it('share their services, whoever else has private ones', () => {
+    const mesh = new CountedMesh(many, { exportTo: ['.'] });
+    expect(mesh.scopeOf(1).services).toBe(mesh.scopeOf(2).services);
+    expect(mesh.scopeOf(1).services).toHaveLength(services - 1);
+    expect(mesh.scopeOf(3).services).toHaveLength(services);
+    expect(mesh.scopeOf(1).egressListeners[0]!.virtualServices).toBe(
+      mesh.scopeOf(2).egressListeners[0]!.virtualServices,
+    );
+  });
+
+  it('keep their services when a private service of somebody else changes', () => {
+    const mesh = new CountedMesh(many, { exportTo: ['.'] });
+    const [mine, other] = [mesh.scopeOf(3), mesh.scopeOf(4)];
+    mesh.looksOf(mesh.service(3, 'DNS'));
+    expect(mesh.scopeOf(4)).toBe(other);
+    expect(mesh.scopeOf(3).services).not.toBe(mine.services);
+  });
+
+  it('keep their services when a rule changes, and everything when a destination rule does', () => {
+    const mesh = new CountedMesh(many, {});
+    const before = mesh.scopeOf(4);
+    mesh.looksOf(mesh.rule(4, 2));
+    expect(mesh.scopeOf(4)).toBe(before);
+    mesh.looksOf(mesh.route(4, 2));
+    expect(mesh.scopeOf(4)).not.toBe(before);
+    expect(mesh.scopeOf(4).services).toBe(before.services);
+  });
+
+  it('are what they were when nothing that a Sidecar object imports changed', () => {
+    const mesh = new CountedMesh(many, { imports: ['./*'] });
+    const [mine, other] = [mesh.scopeOf(7), mesh.scopeOf(8)];
+    mesh.looksOf(mesh.route(7, 2));
+    expect(mesh.scopeOf(8)).toBe(other);
+    expect(mesh.scopeOf(7)).not.toBe(mine);
+    mesh.looksOf(mesh.service(7, 'DNS'));
+    expect(mesh.scopeOf(8)).toBe(other);
+  });
+});
