@@ -219,7 +219,7 @@ export type ChildAbort = {
 
 // ---- supervisor ↔ shutdown: the end of every Envoy
 
-/** supervisor → shutdown. Who is left: `baseId` is that of the Envoy whose requests count. */
+/** supervisor → shutdown. Others are left than before: `baseId` is that of the Envoy whose requests count. */
 export type EpochsChanged = { type: 'epochs.changed'; nothingToDrain: boolean; baseId: number };
 /** supervisor → shutdown. No more waiting for requests. */
 export type StopHurry = { type: 'stop.now' };

@@ -11,7 +11,7 @@ export interface RestartInput {
   /** A child beside a serving epoch must be live within this. */
   startLimitMs: number;
   /** So long one that is about to be live is better than a start anew. */
-  patienceMs: number;
+  outdatedLimitMs: number;
 }
 
 export interface RestartOutput {
@@ -45,7 +45,7 @@ export const restartMachine = setup({
   delays: {
     startLimit: ({ context }) => context.startLimitMs,
     lookLimit: lookLimitMs,
-    patience: ({ context }) => context.patienceMs,
+    outdatedLimit: ({ context }) => context.outdatedLimitMs,
   },
   guards: {
     isBeside: ({ context }) => context.beside,
@@ -126,7 +126,7 @@ export const restartMachine = setup({
             outdated: {
               tags: 'outdated',
               description: 'Something newer is wanted. One that is about to be live is still better than a start anew.',
-              after: { patience: 'looking once more' },
+              after: { outdatedLimit: 'looking once more' },
               on: {
                 'wanted.changed': [
                   { guard: 'becomesOutdated', actions: 'note' },

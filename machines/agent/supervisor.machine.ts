@@ -41,7 +41,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
     epochs: [],
     failures: 0,
     attempts: [],
-    remedy: 'none',
+    recovery: 'none',
     setback: 'none',
     provenDigest: '',
     reason: 'first start',

@@ -53,7 +53,7 @@ export interface SupervisorContext extends SupervisorInput {
   /** Why each of the last tries ended, oldest first: the report of an agent that gives up. */
   attempts: string[];
   /** What was done, or is to be done, about a parent that refuses its child; forgotten when a child is live. */
-  remedy: 'none' | 'repair' | 'replace';
+  recovery: 'none' | 'repair' | 'replace';
   /** What the last try came to; `none` as soon as it has been weighed. */
   setback: Setback | 'none';
   /** Why an Envoy is, or was last, to be started. The first start keeps its reason until one is live. */
@@ -113,11 +113,11 @@ const attemptsKept = 20;
 /** A repair writes 8 bytes, and asks Envoy's binary for its version first. */
 const repairLimitMs = 20_000;
 /** An Envoy that has all that it waits for is live in a third of this (spec/envoy-hot-restart.md §1). */
-const firstPatienceMs = 5_000;
+const firstOutdatedLimitMs = 5_000;
 
 /** The serving epoch takes no child: it refuses them, or it will not live long. */
-const takesNoChild = ({ epochs, remedy }: SupervisorContext): boolean =>
-  remedy === 'replace' || servingOf(epochs)?.doomed === true;
+const takesNoChild = ({ epochs, recovery }: SupervisorContext): boolean =>
+  recovery === 'replace' || servingOf(epochs)?.doomed === true;
 
 /** Hot restart from the serving epoch is impossible: also where somebody who cannot be killed has the names of its child. */
 const mustBeReplaced = (context: SupervisorContext): boolean => {
@@ -146,7 +146,7 @@ export const restartInputOf = (context: SupervisorContext): RestartInput => {
     isOutdated: isOutdated(context),
     startLimitMs: settings.startLimitMs,
     // Longer each time: where news never cease, an Envoy that is slow to start becomes live at last.
-    patienceMs: Math.min(settings.retry.maxDelayMs, firstPatienceMs * 2 ** calledOff),
+    outdatedLimitMs: Math.min(settings.retry.maxDelayMs, firstOutdatedLimitMs * 2 ** calledOff),
   };
 };
 
@@ -235,7 +235,7 @@ export const supervisorSetup = setup({
       event.during === 'initializing',
     refusedByParent: ({ context, event }) => isRefused(event, context),
     /** A repair was tried, and did not help. */
-    refusedAgain: ({ context, event }) => isRefused(event, context) && context.remedy !== 'none',
+    refusedAgain: ({ context, event }) => isRefused(event, context) && context.recovery !== 'none',
     ofGivenUp: ({ context, event }) => context.restart === undefined && isOfNewest(event, context),
     /** Of the parent of a newcomer that needs it: nobody serves. */
     isLastHope: ({ context, event }) =>
@@ -315,8 +315,8 @@ export const supervisorSetup = setup({
       attempts: ({ context }) =>
         [...context.attempts, ...context.epochs.filter((e) => !isOfUse(e)).map(lossOf)].slice(-attemptsKept),
     }),
-    rememberRepair: assign({ remedy: 'repair' }),
-    giveUpHotRestart: assign({ remedy: 'replace' }),
+    rememberRepair: assign({ recovery: 'repair' }),
+    giveUpHotRestart: assign({ recovery: 'replace' }),
     doomServing: assign({
       epochs: ({ context }) => context.epochs.map((e) => (e.phase === 'live' ? { ...e, doomed: true } : e)),
       reason: 'parent died early',
@@ -362,7 +362,7 @@ export const supervisorSetup = setup({
       enqueue.sendParent(ended);
     }),
     markLive: assign({
-      remedy: 'none',
+      recovery: 'none',
       calledOff: 0,
       epochs: ({ context, event }) => (isNamed(event) ? withPhase(context.epochs, event, 'live') : context.epochs),
       provenDigest: ({ context, event }) =>

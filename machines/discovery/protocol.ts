@@ -265,7 +265,7 @@ export type ProxiesServe = {
 };
 /**
  * discovery/ads-server → push-queue. They have taken it over: what they are to be sent is on its way, or waits for them
- * alone. Who has left meanwhile may be among them.
+ * alone. Connections that have ended meanwhile may be among them.
  */
 export type ProxiesServed = { type: 'proxies.served'; connections: number[] };
 /** discovery/ads-server → push-queue. The client of a stream was accepted; it will be answered from the present context. */

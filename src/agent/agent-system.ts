@@ -53,7 +53,7 @@ export interface AgentProgram {
   readonly binary: string;
   readonly log: Logger;
   readonly recorder: Recorder;
-  /** Offered at the status port; absent: not at all. Who made it ends it. */
+  /** Offered at the status port; absent: not at all. The caller that made it ends it. */
   readonly trace?: TraceEndpoint;
   /** What of the log and the trace is not out. */
   readonly unwrittenLines?: () => UnwrittenLines;

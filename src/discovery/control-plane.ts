@@ -61,7 +61,7 @@ export interface DiscoveryProgram {
   readonly recorder: Recorder;
   /** One line, for `/version`. */
   readonly version: string;
-  /** Offered at every HTTP port; absent: not at all. Who made it ends it. */
+  /** Offered at every HTTP port; absent: not at all. The caller that made it ends it. */
   readonly trace?: TraceEndpoint;
   /** Registries beside those that `--registries` names; they may change by themselves, come and go. */
   readonly registries?: RegistryOffers;

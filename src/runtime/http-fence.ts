@@ -2,8 +2,8 @@
  * The fence around an HTTP server: whatever a stranger sends is answered or cut off, and never ends the program.
  *
  * Every HTTP server of the project is made here. A request whose target is no address is answered 400, one whose handler
- * fails (at once, later, or by a promise) 500. Who sends slowly, says nothing or does not read is let go in time, and
- * connections have a bound by address and in whole.
+ * fails (at once, later, or by a promise) 500. A client that sends slowly, says nothing or does not read is let go in
+ * time, and connections have a bound by address and in whole.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

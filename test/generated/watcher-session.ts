@@ -54,7 +54,7 @@ export const watcherWithRealFiles = driver('real files', async () => {
   const certificates = createServerCertificates(folder, ['sample.localhost']);
   const key = join(certificates.directory, 'tls.key');
   const held: (() => void)[] = [];
-  /** Of the next reading. Who asks Envoy is not here: that nobody could ask it is scripted. */
+  /** Of the next reading. Envoy is not asked here: that it could not be is scripted. */
   let notJudged: string | undefined;
   const word = (): Promise<void> => new Promise((resolve) => void held.push(resolve));
   return {

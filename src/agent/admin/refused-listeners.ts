@@ -28,7 +28,7 @@ export async function askRefusedListeners(admin: Pick<AdminClient, 'get'>): Prom
   }
 }
 
-/** Whoever answers at the port: nothing of it is taken for granted. */
+/** Nothing is taken for granted of what answers at the port. */
 function refusedAmong(dump: unknown): RefusedListener[] | undefined {
   const configs = fieldOf(dump, 'configs');
   // Proto JSON leaves out an empty list.

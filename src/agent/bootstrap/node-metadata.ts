@@ -41,7 +41,7 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: string
     ...(interceptionMode !== undefined && { INTERCEPTION_MODE: interceptionMode }),
     ...(meshId !== undefined && { MESH_ID: meshId }),
     // The bootstrap has no secret server: a control plane that takes a version for a full agent's would send resources
-    // that wait for certificates for ever. Who adds one says so.
+    // that wait for certificates for ever. A user that adds one says so.
     ...(values.ISTIO_VERSION !== undefined && { WORKLOAD_CERTIFICATES: 'false' }),
     ...values,
     INSTANCE_IPS: [...new Set(facts.addresses)].join(','),

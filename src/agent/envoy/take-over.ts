@@ -10,7 +10,7 @@ export interface TakeOverEnvironment {
   readonly sharedMemoryDir?: string;
 }
 
-/** Whoever serves answers in a few milliseconds, on a busy machine later; a child needs longer than that to attach. */
+/** An Envoy that serves answers in a few milliseconds, on a busy machine later; a child needs longer than that to attach. */
 const askFirstLimitMs = 2_000;
 /** Once more when it is gone: its exit waits for the answer, also that of a parent that hangs. */
 const askLimitMs = 500;

@@ -31,7 +31,7 @@ export interface Recording {
   readonly trace?: TraceEndpoint;
   /** Records that are not in the trace file. */
   unwritten(): SinkLines;
-  /** The program is over. Whoever watches gets the rest. */
+  /** The program is over. Those who watch get the rest. */
   close(): Promise<void>;
 }
 

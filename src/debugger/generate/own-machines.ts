@@ -92,7 +92,7 @@ const supervisorSamples: Samples = {
       context.restart === undefined ? [{ output: { end: 'failed' } }, { output: { end: 'called off' } }] : [],
   },
   // Epochs are known by their place and not by their number, configurations by whether they are the one that is wanted.
-  relevant: ({ epochs, desired, failures, remedy, restart, baseIds }) => [
+  relevant: ({ epochs, desired, failures, recovery, restart, baseIds }) => [
     (epochs as readonly EpochSeen[]).map(({ name, epoch, baseId, digest, orders, ...rest }) => ({
       ...rest,
       second: baseId === (baseIds as readonly number[])[1],
@@ -100,12 +100,18 @@ const supervisorSamples: Samples = {
     })),
     (desired as Desired).digest === '',
     failures,
-    remedy,
+    recovery,
     restart !== undefined,
   ],
 };
 
-const restartInput = { beside: true, needsNobody: false, isOutdated: false, startLimitMs: 20_000, patienceMs: 5_000 };
+const restartInput = {
+  beside: true,
+  needsNobody: false,
+  isOutdated: false,
+  startLimitMs: 20_000,
+  outdatedLimitMs: 5_000,
+};
 
 const restartSamples: Samples = {
   inputs: [

@@ -118,7 +118,7 @@ export class ReplayedActors {
   #inspect(event: InspectionEvent): void {
     if (event.type === '@xstate.actor') this.#adopt(event.actorRef as AdoptedActor);
     this.#options.recorder.inspect(event);
-    // Whoever observes an actor was told of its new state.
+    // Observers of an actor have been sent its new state.
     if (event.type === '@xstate.snapshot') this.#options.onMoment();
   }
 

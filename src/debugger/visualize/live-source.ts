@@ -39,7 +39,7 @@ export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}
   };
 }
 
-/** The answer with the trace. Whoever gets it reads or destroys it. */
+/** The answer with the trace. The caller reads or destroys it. */
 async function request(address: LiveAddress, options: LiveSourceOptions, follow: boolean): Promise<IncomingMessage> {
   // Asked each time: a program that was started again has another one.
   const token =

@@ -23,7 +23,7 @@ export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean):
     socket.once('data', (first: Buffer) => {
       socket.setTimeout(0);
       socket.removeAllListeners('timeout');
-      // Whoever has it now has bounds of its own.
+      // The server that has it now has bounds of its own.
       bounds.release(socket);
       socket.pause();
       socket.unshift(first);

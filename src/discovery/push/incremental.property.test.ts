@@ -287,7 +287,7 @@ const peerAuthentication = fc
   });
 
 const scope = { namespace: anyNamespace, name: fc.constantFrom('one', 'two'), age: fc.constantFrom(0, 5) };
-/** Whom a policy holds for: a workload, everybody, or a gateway. */
+/** The workloads a policy holds for: a workload, everybody, or a gateway. */
 const held = fc.constantFrom(
   {},
   { selector: { app: 'web' } },

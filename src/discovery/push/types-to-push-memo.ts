@@ -1,4 +1,4 @@
-/** Whom the changes from one context to another concern, asked once for all proxies of a shape. */
+/** Which proxies the changes from one context to another concern, asked once for all of a shape. */
 
 import { type ConfigKey, parseConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';

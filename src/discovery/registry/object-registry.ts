@@ -16,7 +16,7 @@ export interface ObjectServices {
 }
 
 /**
- * A registry whose services are made from objects. Whoever has the objects (a directory, the informers of a live cluster)
+ * A registry whose services are made from objects. The owner of the objects (a directory, the informers of a live cluster)
  * hands their changes over; what comes before the registry runs waits until then.
  */
 export abstract class ObjectRegistry extends ShardRegistry {

@@ -39,12 +39,12 @@ export interface Skipped {
   readonly reason: string;
 }
 
-/** Whoever writes one means that somebody is kept out. */
+/** An object of these kinds means that somebody is kept out. */
 const restrictions = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
 
 const istiosGroups: readonly string[] = ['security.istio.io', 'networking.istio.io'];
 
-/** Whoever writes one of these may: it may limit what is reached, or ask for TLS. */
+/** An object of these kinds may do so: it may limit what is reached, or ask for TLS. */
 const mayRestrict = [...restrictions, 'Sidecar', 'DestinationRule'] as const;
 
 /** Of Kubernetes' ObjectMeta. */

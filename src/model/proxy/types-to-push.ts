@@ -130,7 +130,7 @@ export function typesToPush(change: Change, now: SeenProxy, before: SeenProxy | 
   const types = new Set(
     allTypes.filter((pushed) =>
       kept.some((key) => {
-        // Whom a listener of a gateway lets in, its own namespace says; clusters, and so endpoints, heed all others.
+        // A gateway's own namespace says which clients its listener lets in; clusters, and so endpoints, heed all others.
         if (pushed === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
         // Credentials are those of the proxy's own namespace.
         if (pushed === 'SDS' && key.namespace !== configNamespace) return false;

@@ -32,7 +32,7 @@ export interface WorkloadPolicies {
   readonly envoyFilters: readonly Config<EnvoyFilter>[];
 }
 
-/** Whom policies are asked for: a proxy, or a shape of one. */
+/** A proxy that policies are asked for, or a shape of one. */
 export type WorkloadSubject = GatewaySubject;
 
 /** The policies of a context, by kind. */

@@ -13,7 +13,7 @@ import { reachOf } from '../traffic/reach.ts';
 import { outboundClusterName } from '../traffic/resource-names.ts';
 import { type Carried, envoyPolicies, type RbacRules } from './rules.ts';
 
-/** Whom to ask, and about what. */
+/** The server to ask, and about what. */
 export interface CustomCheck {
   readonly provider: ExtAuthzProvider;
   readonly host: string;

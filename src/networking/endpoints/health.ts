@@ -27,7 +27,7 @@ export function healthSelection(
 }
 
 /**
- * Whether endpoints that are not ready are sent. Whoever keeps to near endpoints must know when these are ill. A rule with
+ * Whether endpoints that are not ready are sent. A proxy that keeps to near endpoints must know when these are ill. A rule with
  * a `minHealthPercent` wants Envoy to use all endpoints when few are well: those that never were ready must not be among them.
  */
 export function sendsUnhealthy(

@@ -25,7 +25,7 @@ export function proxyContext(shape: ProxyShape, push: PushContext): ProxyContext
   return { shape, push, policies: push.policiesFor(shape) };
 }
 
-/** A proxy as a client. Who may come to its workload counts for nothing then, and is not among the policies. */
+/** A proxy as a client. Policies on requests to its workload count for nothing then, and are left out. */
 export function clientContext(proxy: ProxyContext): ProxyContext {
   return { ...proxy, policies: policiesOutbound(proxy.policies) };
 }

@@ -105,7 +105,7 @@ const settled = ['settings', 'baseIds', 'parentShutdownMs', 'parentGraceMs', 'he
 const watched = ['directories', 'delayMs', 'requiredFiles', 'requiredFilesLimitMs', 'port', 'burst', 'refillMs'];
 const limits = [
   'startLimitMs',
-  'patienceMs',
+  'outdatedLimitMs',
   'terminationDrainMs',
   'minimumDrainMs',
   'stopLimitMs',
@@ -113,7 +113,7 @@ const limits = [
 ];
 const told = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
 /** And what decides on starts only: there are none after an order to stop. */
-const deciding = ['desired', 'failures', 'remedy', 'provenDigest', 'digest', 'orders', 'miscounts'];
+const deciding = ['desired', 'failures', 'recovery', 'provenDigest', 'digest', 'orders', 'miscounts'];
 const history = new Set([...settled, ...watched, ...limits, ...told]);
 const historyAfterStop = new Set([...history, ...deciding]);
 const keys = new WeakMap<object, string>();

@@ -43,9 +43,9 @@ describe('an Envoy that waits for what never comes, with nobody serving,', () =>
   test('costs none of the tries that a failure may cost', async () => {
     const world = new AgentWorld({ retry: { ...defaultSettings.retry, budget: 0 } });
     await world.pass(day);
-    for (const patienceMs of [5_000, 10_000, 20_000]) {
+    for (const outdatedLimitMs of [5_000, 10_000, 20_000]) {
       world.signal('SIGHUP');
-      await world.pass(patienceMs);
+      await world.pass(outdatedLimitMs);
       await isFollowed(world);
     }
     expect(world.output()).toBeUndefined();

@@ -60,7 +60,7 @@ export const firstStreams = 100;
 
 /**
  * Lets a session have more streams at the same time as nodes say by it who they are: twice as many as there are nodes, and
- * as many as the server's limit at the most. Who needs more waits for this, as HTTP/2 has it.
+ * as many as the server's limit at the most. A client that needs more waits for this, as HTTP/2 has it.
  */
 export class StreamAllowance {
   readonly #session: PacedSession;

@@ -16,7 +16,7 @@ export interface ServerCertificate {
   readonly ocspStaple?: Uint8Array;
 }
 
-/** Whom a server trusts to have signed its clients' certificates. PEM. */
+/** The authorities a server trusts to have signed its clients' certificates. PEM. */
 export interface TrustedRoots {
   readonly certificates: Uint8Array;
   readonly crl?: Uint8Array;

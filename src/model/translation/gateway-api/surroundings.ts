@@ -15,7 +15,7 @@ export type Sources = Pick<
   'GatewayClass' | 'KubernetesGateway' | 'HTTPRoute' | 'ReferenceGrant' | 'Namespace' | 'Service'
 >;
 
-/** Whoever carries this name out, it is this control plane. */
+/** A class with this controller's name is this control plane's. */
 const controllerName = 'istio.io/gateway-controller';
 /** There without an object, as in the reference. */
 const builtInClass = 'istio';
