@@ -2,6 +2,8 @@ import { create } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { secretType } from '../../../machines/discovery/ads-types.ts';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
 import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type Generator, Resource } from '../../networking/index.ts';
@@ -101,4 +103,25 @@ describe('what is asked for by name and may not exist', () => {
     secrets.publish({ 'secret://one': '1', 'secret://one-cacert': '1', 'secret://two': '1' }, 'Secret/n/three');
     expect(secrets.get()).toBe(before);
   });
+});
+
+it('a list that nobody wants any more is not kept, however few there are', async () => {
+  const generator: Generator = {
+    scope: 'named',
+    build: (_shape, _push, asked) => asked.map((name) => secret(name, 'content')),
+  };
+  const cache = new EncodedCache({ maxEntries: 100, generators: new Map([[secretType, generator]]) });
+  const { context } = givenMesh('');
+  cache.carryOver({ context, previous: undefined, forced: true, changed: new Set() });
+  const kept = ['kept'];
+  cache.get(context, secretType, shape, kept);
+  for (let i = 0; i < 50; i++) {
+    const wanted = Array.from({ length: 100 }, (_, j) => `${i}-${j}`);
+    cache.get(context, secretType, shape, wanted);
+  }
+  await eventually('the others are gone', async () => {
+    await collectGarbage();
+    return cache.sizes()[secretType]!.entries <= 101;
+  });
+  expect(cache.get(context, secretType, shape, kept)?.has('kept')).toBe(true);
 });

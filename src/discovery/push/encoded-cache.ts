@@ -91,8 +91,15 @@ export class EncodedCache {
   readonly #names = new NameLists();
   readonly #shapeKeys = new WeakMap<ProxyShape, number>();
   #lastShapeKey = 0;
-  /** Sets of the latest context, for those who look into the cache. */
+  /** Sets of the latest context. */
   #latest: WeakRef<ResourceSets> | undefined;
+  /** Sets of shapes and names that nobody has any more, by key: their lists may be large. */
+  readonly #unused = new FinalizationRegistry<string>((key) => {
+    const byKey = this.#latest?.deref()?.byKey;
+    const set = byKey?.get(key);
+    // Another may have come in its place.
+    if (set !== undefined && !isInUse(set)) byKey?.delete(key);
+  });
 
   constructor(options: EncodedCacheOptions) {
     const { maxEntries, keepsClusters = true, keepsRoutes = true } = options;
@@ -313,7 +320,10 @@ export class EncodedCache {
       baseOf: 0,
       reachChanged: false,
     };
-    if (this.#keeps(typeUrl)) keep(sets, key, set);
+    if (!this.#keeps(typeUrl)) return set;
+    keep(sets, key, set);
+    this.#unused.register(shape, key);
+    if (names !== undefined) this.#unused.register(names, key);
     return set;
   }
 

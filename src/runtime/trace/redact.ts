@@ -1,4 +1,5 @@
 /** Makes what goes into a trace safe and small: no secret, no endless text, no endless list. */
+import { copiedText } from '../copied-text.ts';
 import { isSecretName, patternOfSecrets, redacted, withoutSecretLooks } from './secret-texts.ts';
 import type { TraceRecord } from './trace.ts';
 
@@ -40,7 +41,8 @@ export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Re
   const text = (value: string, isSecret: boolean): string => {
     if (isSecret && value !== '') return redacted;
     const whole = value.length <= longestRemembered ? safeShort(value) : safe(value);
-    return full || whole.length <= longestText ? whole : `${whole.slice(0, longestText)}… (${whole.length} characters)`;
+    if (full || whole.length <= longestText) return whole;
+    return `${copiedText(whole.slice(0, longestText))}… (${whole.length} characters)`;
   };
 
   const list = (value: readonly unknown[], isSecret: boolean, depth: number): unknown => {

@@ -1,0 +1,18 @@
+import { getHeapStatistics } from 'node:v8';
+import { expect, test } from 'vitest';
+import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
+import { redactor } from './redact.ts';
+
+const mib = 1024 * 1024;
+
+test('a text that was cut keeps no more than what is left of it', async () => {
+  const redact = redactor();
+  const kept: object[] = [];
+  await collectGarbage();
+  const before = getHeapStatistics().used_heap_size;
+  for (let i = 0; i < 60; i++) kept.push(redact({ reason: `${i} ${'no such thing '.repeat(40_000)}`.toUpperCase() }));
+  await collectGarbage();
+  expect(kept).toHaveLength(60);
+  // In whole they have 30 MiB.
+  expect((getHeapStatistics().used_heap_size - before) / mib).toBeLessThan(10);
+});
