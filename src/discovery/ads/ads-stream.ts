@@ -43,14 +43,40 @@ export interface IncomingStream {
   readonly kind: StreamKind;
 }
 
+/** A client whose node is known, and what there is for it. */
+interface Served {
+  readonly node: NodeIdentity;
+  readonly resources: NodeResources;
+}
+
+/**
+ * How far a stream is. `client`: whom it serves, undefined before that is known; it is served until the stream is disposed of,
+ * because its last responses are still on their way. `code`: with what the server ended it, undefined where it did not.
+ */
+type Life =
+  /** Nobody knows yet who the client is. */
+  | { readonly is: 'arriving' }
+  /** It may speak, and has not said yet which node it is. */
+  | { readonly is: 'admitted'; readonly identities: readonly string[] }
+  | { readonly is: 'serving'; readonly client: Served }
+  /** Ended by the server; the client may not have heard of it. */
+  | { readonly is: 'ending'; readonly client: Served | undefined; readonly code: string }
+  /** There is nobody any more; the connection will hear of it in its turn. */
+  | { readonly is: 'gone'; readonly client: Served | undefined; readonly code: string | undefined }
+  /** The connection was told that it is over. */
+  | { readonly is: 'over'; readonly client: Served | undefined; readonly code: string | undefined }
+  /** What was kept for it is given back. */
+  | { readonly is: 'disposed'; readonly node: NodeIdentity | undefined };
+
+const clientOf = (life: Life): Served | undefined => ('client' in life ? life.client : undefined);
+const codeOf = (life: Life): string | undefined => ('code' in life ? life.code : undefined);
+
 export class AdsStream {
   /** N of `ads-connection-N`. */
   readonly number: number;
   readonly kind: StreamKind;
   readonly peer: string;
   readonly connectedAt: number;
-  /** Undefined until the client has told who it is. */
-  identity: NodeIdentity | undefined;
   readonly responder: AdsResponder;
   readonly #call: AdsCall;
   readonly #transport: AdsTransport;
@@ -60,16 +86,8 @@ export class AdsStream {
   /** What the client brings about again and again. */
   readonly #lines: RepeatedLines;
   readonly #security: StreamSecurity;
-  /** Who the client is. */
-  #identities: readonly string[] = [];
+  #life: Life = { is: 'arriving' };
   #report: (report: StreamReport) => void = () => {};
-  #resources: NodeResources | undefined;
-  #isOver = false;
-  /** There is nobody any more; the connection will hear of it in its turn. */
-  #isGone = false;
-  /** With what the server ended it; undefined: it did not. */
-  #endCode: string | undefined;
-  #isDisposed = false;
   /** What is done for this stream is done in its name: an error that escapes costs this stream. */
   readonly #owner: FaultOwner;
 
@@ -106,6 +124,11 @@ export class AdsStream {
     around.observer.streamOpened?.(kind.path);
   }
 
+  /** Undefined until the client has told who it is. */
+  get identity(): NodeIdentity | undefined {
+    return this.#life.is === 'disposed' ? this.#life.node : clientOf(this.#life)?.node;
+  }
+
   /** Finds out who is there, then reads, and reports. */
   open(report: (report: StreamReport) => void): void {
     this.#report = report;
@@ -132,7 +155,7 @@ export class AdsStream {
           this.#judged(order.typeUrl, order.verdict, order.reason);
           break;
         case 'stream.end':
-          this.#endCode = order.code;
+          this.#end(order.code);
           this.responder.stop();
           this.#transport.end(order.code, order.reason);
           break;
@@ -143,9 +166,10 @@ export class AdsStream {
   /** Which of the watched types a change concerns. */
   typesToPush(change: ResourceChange, watched: readonly string[]): string[] {
     // A node that watches nothing goes on to the present context as well: what it asks for next is answered from it.
-    if (this.#resources === undefined) return [];
+    const client = clientOf(this.#life);
+    if (client === undefined) return [];
     try {
-      return [...this.#resources.typesToPush(change, watched)];
+      return [...client.resources.typesToPush(change, watched)];
     } catch (error) {
       this.#sourceFailed(error);
       return [];
@@ -154,29 +178,27 @@ export class AdsStream {
 
   /** The connection is over, however it came. */
   dispose(): void {
-    if (!this.#isDisposed) {
-      const code = this.#endCode ?? (this.#call.cancelled ? 'CANCELLED' : 'OK');
-      this.#around.observer.streamClosed?.(this.kind.path, code);
-    }
-    this.#isDisposed = true;
-    this.#isOver = true;
+    const life = this.#life;
+    if (life.is === 'disposed') return;
+    const code = codeOf(life);
+    const client = clientOf(life);
+    this.#around.observer.streamClosed?.(this.kind.path, code ?? (this.#call.cancelled ? 'CANCELLED' : 'OK'));
+    this.#life = { is: 'disposed', node: client?.node };
     this.responder.stop();
     // A client that does not read keeps its buffers until its TCP connection ends, unless the stream is cut.
     if (!this.#call.writableFinished) {
-      if (this.#endCode === undefined) this.#call.end();
+      if (code === undefined) this.#call.end();
       else this.#transport.cut();
     }
     this.#lines.end();
-    const resources = this.#resources;
-    this.#resources = undefined;
-    if (resources !== undefined) this.#contained(() => resources.close());
+    if (client !== undefined) this.#contained(() => client.resources.close());
   }
 
   // ---- who is there
 
   async #authenticate(): Promise<void> {
     const answer = await authenticate(this.#security.authenticators, peerOf(this.#call));
-    if (this.#isOver) return;
+    if (this.#life.is !== 'arriving') return;
     if ('identities' in answer) {
       this.#admit(answer.identities);
       return;
@@ -186,14 +208,14 @@ export class AdsStream {
   }
 
   #admit(identities: readonly string[]): void {
-    this.#identities = identities;
+    this.#life = { is: 'admitted', identities };
     this.#tell({ type: 'peer.authenticated', identities });
     this.#intake.begin((bytes) => this.#contained(() => this.#take(bytes)));
     this.#call.on('end', () => this.#tell({ type: 'peer.finished' }));
   }
 
   /** Learns from the first message what the client is. */
-  #introduce(node: Uint8Array | undefined): boolean {
+  #introduce(node: Uint8Array | undefined, identities: readonly string[]): boolean {
     let identity: NodeIdentity | undefined;
     if (node !== undefined && node.length > maxNodeBytes) {
       this.#refuse(`the node has ${node.length} bytes, and may have ${maxNodeBytes}`);
@@ -216,17 +238,18 @@ export class AdsStream {
       return false;
     }
     const unverified = this.#around.secretsOnPlaintext && !this.#security.isSecure;
-    const authorized = this.#authorized(unverified ? { ...identity, secretsUnverified: true } : identity);
+    const known = unverified ? { ...identity, secretsUnverified: true as const } : identity;
+    const authorized = this.#authorized(known, identities);
     if (authorized === undefined) return false;
     const opened = this.#openSource(authorized);
     if ('error' in opened) {
       this.#tell({ type: 'node.refused', reason: shortened(opened.error) });
       return false;
     }
-    this.identity = authorized;
-    this.#resources = opened.resources;
+    const { resources } = opened;
+    this.#life = { is: 'serving', client: { node: authorized, resources } };
     const { isSecure } = this.#security;
-    this.responder.meet({ node: authorized, resources: opened.resources, identities: this.#identities, isSecure });
+    this.responder.meet({ node: authorized, resources, identities, isSecure });
     this.#tell({ type: 'node.accepted', node: identity.id });
     return true;
   }
@@ -237,9 +260,9 @@ export class AdsStream {
   }
 
   /** The node with the identity that is its own; undefined when the client is another. */
-  #authorized(node: NodeIdentity): NodeIdentity | undefined {
+  #authorized(node: NodeIdentity, identities: readonly string[]): NodeIdentity | undefined {
     if (!this.#security.checksIdentity) return node;
-    const answer = authorize(node, this.#identities);
+    const answer = authorize(node, identities);
     if ('identity' in answer) {
       return answer.identity === undefined ? node : { ...node, verifiedIdentity: answer.identity };
     }
@@ -262,7 +285,9 @@ export class AdsStream {
   // ---- requests
 
   #take(bytes: Buffer): void {
-    if (this.#isOver || this.#isGone) return;
+    const life = this.#life;
+    // What comes after the end is answered by nobody.
+    if (life.is !== 'admitted' && life.is !== 'serving') return;
     this.#around.observer.requestReceived?.(this.kind.path, bytes.length);
     const started = performance.now();
     let read: ReadRequest;
@@ -274,7 +299,8 @@ export class AdsStream {
     }
     const { request } = read;
     if (request.typeUrl === '' && this.kind.onlyType !== null) request.typeUrl = this.kind.onlyType;
-    if (this.#resources === undefined && request.typeUrl !== healthType && !this.#introduce(read.node)) return;
+    const isIntroduction = life.is === 'admitted' && request.typeUrl !== healthType;
+    if (isIntroduction && !this.#introduce(read.node, life.identities)) return;
     this.#tell({ type: 'request.received', request });
     this.#around.observer.requestTaken?.(request.typeUrl, performance.now() - started);
   }
@@ -314,20 +340,32 @@ export class AdsStream {
 
   // ---- the end
 
+  get #isOver(): boolean {
+    return this.#life.is === 'over' || this.#life.is === 'disposed';
+  }
+
+  #end(code: string): void {
+    const life = this.#life;
+    if (life.is === 'disposed') return;
+    const is = life.is === 'gone' || life.is === 'over' ? life.is : 'ending';
+    this.#life = { is, client: clientOf(life), code };
+  }
+
   #gone(reason: string): void {
-    if (this.#isOver || this.#isGone) return;
-    this.#isGone = true;
+    const life = this.#life;
+    if (this.#isOver || life.is === 'gone') return;
+    this.#life = { is: 'gone', client: clientOf(life), code: codeOf(life) };
     this.#around.departures.run(() => this.#close(reason), 0);
   }
 
   #close(reason: string): void {
-    this.#tell({ type: 'stream.closed', reason });
+    if (this.#isOver) return;
+    this.#life = { is: 'over', client: clientOf(this.#life), code: codeOf(this.#life) };
+    this.#report({ type: 'stream.closed', reason });
   }
 
   #tell(report: StreamReport): void {
-    if (this.#isOver) return;
-    if (report.type === 'stream.closed') this.#isOver = true;
-    this.#report(report);
+    if (!this.#isOver) this.#report(report);
   }
 
   /** A bug on one stream costs that stream. */
