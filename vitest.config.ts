@@ -19,18 +19,22 @@ const closingLine: Reporter = {
 
 /** A file that begins last and takes a minute is waited for alone; a clone knows of no earlier run. */
 const longest = [
-  'test/e2e/generated',
-  'test/e2e/churn',
+  'test/e2e/tarball',
+  'test/e2e/random-config',
+  'test/e2e/fuzz',
+  'test/e2e/features/restrictions',
+  'test/e2e/first-process',
+  'test/e2e/mistakes',
+  'test/e2e/features/listener-binding',
   'test/e2e/hostile-sinks',
   'test/e2e/trace-secrets',
-  'test/e2e/calibration',
-  'test/e2e/mistakes',
   'test/e2e/stand-in',
+  'test/e2e/churn',
+  'test/e2e/generated',
+  'test/e2e/calibration',
   'test/e2e/hot-restart',
-  'test/e2e/crash',
   'test/e2e/second-base-id',
-  'test/e2e/fuzz',
-  'test/e2e/random-config',
+  'test/e2e/crash',
   'test/model/explore',
   'test/model/random-faults',
   'src/agent/agent-system',
@@ -53,6 +57,7 @@ class LongestFirst extends BaseSequencer {
 
 /** A file says in its name what it asks of its surroundings (test/README.md); the others share a process. */
 const alone = '**/*.alone.test.ts';
+const timed = '**/*.timed.test.ts';
 const measured = '**/*.measured.test.ts';
 const lint = 'test/clean-tree.test.ts';
 const withEnvoy = { testTimeout: 180_000, hookTimeout: 120_000 };
@@ -97,15 +102,30 @@ export default defineConfig({
       },
       {
         extends: true,
-        // Real Envoys measure time: two files at once at the most (with four, a crash was not over in its second). Ports,
-        // folders and base ids are each test's own.
+        // Most of their time they wait for an Envoy, a file, a page: four files take two processors. Ports, folders and base
+        // ids are each test's own. To begin a process for a file takes as long as to start four Envoys: they share four.
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
-          exclude: [alone, measured],
-          maxWorkers: 2,
+          exclude: [alone, timed, measured],
+          isolate: false,
+          setupFiles: ['test/harness/setup-shared.ts'],
+          maxWorkers: 4,
           ...withEnvoy,
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        // Seconds are judged there, or requests under load: with four at once, a crash was not over in its second.
+        test: {
+          name: 'timed',
+          include: [timed],
+          isolate: false,
+          setupFiles: ['test/harness/setup-shared.ts'],
+          maxWorkers: 2,
+          ...withEnvoy,
+          sequence: { groupOrder: 3 },
         },
       },
       {
@@ -116,7 +136,7 @@ export default defineConfig({
           include: [measured],
           maxWorkers: 1,
           ...withEnvoy,
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 4 },
         },
       },
     ],

@@ -65,7 +65,7 @@ describe('the agent', () => {
     60_000,
   );
 
-  test.each(sized({ quick: [bounds(1, 0, 1)], short: [bounds(1, 1, 1)], full: [bounds(1, 1, 1)] }))(
+  test.each(sized({ quick: [bounds(1, 0, 1)], short: [bounds(1, 1, 0)], full: [bounds(1, 1, 1)] }))(
     'and so in every run within $triggers triggers, $faults faults, $stops stops',
     (within) => expectComplete(explore(() => exploreAgent(within).beginChecked())),
     480_000,

@@ -1,5 +1,6 @@
 /** What a route does with a request, beside choosing where it goes: every action of a VirtualService, seen by requests. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { bestOf } from '../../harness/best-of.ts';
 import { eventually } from '../../harness/eventually.ts';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
@@ -55,10 +56,15 @@ describe('a fault', () => {
 
   test('delays them, and they arrive all the same', async () => {
     await given({ match: forTests, fault: { delay: { fixedDelay: '0.3s', percentage: { value: 100 } } } }, {});
-    const [delayed, other] = [await ask({ headers }), await ask()];
-    expect([delayed.status, other.status]).toEqual([200, 200]);
+    const delayed = await ask({ headers });
+    expect(delayed.status).toBe(200);
     expect(delayed.durationMs).toBeGreaterThanOrEqual(300 - clockSkewMs);
-    expect(other.durationMs).toBeLessThan(250);
+    const otherMs = async (): Promise<number> => {
+      const other = await ask();
+      expect(other.status).toBe(200);
+      return other.durationMs;
+    };
+    expect(await bestOf(5, 250, otherMs)).toBeLessThan(250);
   });
 
   test('is for a share of the requests, or none', async () => {
