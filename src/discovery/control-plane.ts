@@ -103,11 +103,15 @@ export class ControlPlane {
     // What strangers say goes into lines here and there.
     const log = boundedLogger(program.log);
     this.#program = { ...program, log };
-    const settings = new SettingsFiles((problem) => log.scope('mesh-config').warn(problemText(problem)));
+    const settings = new SettingsFiles(
+      (problem) => log.scope('mesh-config').warn(problemText(problem)),
+      options.configLimits,
+    );
     const { domain, clusterId } = options;
     this.#configs = new MeshConfigs({
       mesh: () => settings.mesh,
       domain,
+      limits: options.configLimits,
       ...(program.sources && { adapters: program.sources }),
     });
     this.#state = new MeshState({
@@ -176,8 +180,8 @@ export class ControlPlane {
         listSources: fromCallback<SourcesList, undefined>(({ sendBack, receive }) => {
           receive(() => sendBack(this.#listSources()));
         }),
-        joinSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(async ({ input }) =>
-          this.#configs.join(input.sources, input.known),
+        joinSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(({ input, signal }) =>
+          this.#configs.join(input.sources, input.known, signal),
         ),
       },
     });
@@ -287,6 +291,7 @@ export class ControlPlane {
       },
       profile: options.profile,
       waitsFor: () => this.progress.text,
+      unreadable: () => this.#configs.unreadable,
       ...(trace !== undefined && { trace }),
     });
   }

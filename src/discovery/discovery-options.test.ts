@@ -85,6 +85,14 @@ describe('resolveDiscoveryOptions', () => {
     expect(told.warnings).toHaveLength(3);
   });
 
+  it('bounds files of configuration as it is told, and never to nothing', () => {
+    const byDefault = { maxFileBytes: 8_388_608, maxBytes: 268_435_456, maxEntries: 100_000 };
+    expect(resolve().configLimits).toEqual(byDefault);
+    const told = { PILOT_CONFIG_MAX_FILE_BYTES: '1000', PILOT_CONFIG_MAX_BYTES: '0', PILOT_CONFIG_MAX_ENTRIES: '50' };
+    expect(resolve({}, told).configLimits).toEqual({ ...byDefault, maxFileBytes: 1_000, maxEntries: 50 });
+    expect(resolve({}, told).warnings).toEqual([expect.stringContaining('PILOT_CONFIG_MAX_BYTES')]);
+  });
+
   it('serves clients also where a limit of theirs is 0, which would be nobody', () => {
     const { maxConcurrentStreams, maxRequestBytes, warnings } = resolve(
       {},

@@ -11,6 +11,7 @@ import { ChartpilotError } from '../runtime/errors.ts';
 import { addressPaceLimits } from './ads/admission/address-pace.ts';
 import { strangerLimits } from './ads/admission/strangers.ts';
 import { type AdsLimits, defaultMaxNames } from './ads/ads-limits.ts';
+import { type ConfigLimits, configLimitsOf } from './config/config-limits.ts';
 import { booleanOf, Environment, variablesWithoutEffect } from './environment.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';
 import { registryNames } from './registry-names.ts';
@@ -83,6 +84,8 @@ export interface DiscoveryOptions {
   readonly maxRequestBytes: number;
   /** What one stream, one address and all of them may take of the server. */
   readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'strangers' | 'addressPace'>;
+  /** What files of configuration may be. */
+  readonly configLimits: ConfigLimits;
   /** 0: nothing is kept. */
   readonly cacheEntries: number;
   /** Clusters and routes may be left out of what is kept. */
@@ -170,6 +173,7 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
     maxConcurrentStreams: from.number('ISTIO_GPRC_MAXSTREAMS', 100_000, 1),
     maxRequestBytes: from.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
     clientLimits: clientLimitsOf(from),
+    configLimits: configLimitsOf(from),
     cacheEntries: from.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
     keepsClusters: from.boolean('PILOT_ENABLE_CDS_CACHE', true),
     keepsRoutes: from.boolean('PILOT_ENABLE_RDS_CACHE', true),

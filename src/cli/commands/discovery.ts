@@ -96,6 +96,12 @@ response which node it is counts as identified):
   PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS        connections that have not said who they are, default 512
   PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS       streams a second that come to nothing, ten times as many at once, default 200
   PILOT_XDS_MAX_NAMES_PER_STREAM                resource names subscribed to, default 200000
+
+Limits for files of configuration (environment; what goes beyond is refused,
+and what was in force of it stays):
+  PILOT_CONFIG_MAX_FILE_BYTES                   of one file, default 8388608
+  PILOT_CONFIG_MAX_BYTES                        of all files of a directory, default 268435456
+  PILOT_CONFIG_MAX_ENTRIES                      names in it and in all directories below, default 100000
 ` + '\nExample:\n  pilot-discovery discovery --registries= --configDir mesh --grpcAddr 127.0.0.1:15010',
     )
     .action(async (flags: CommandFlags) => {

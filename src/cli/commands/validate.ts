@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { Command, Option } from 'commander';
 import * as E from 'fp-ts/lib/Either.js';
+import { configLimitsOf } from '../../discovery/config/config-limits.ts';
 import { type Validation, validateFiles } from '../../discovery/config/validate-files.ts';
+import { Environment } from '../../discovery/environment.ts';
 import { type Problem, problemText } from '../../model/config/problem.ts';
 import { readMeshConfig } from '../../model/mesh/mesh-config.decode.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -57,6 +59,7 @@ async function validate(
   const found = await validateFiles(
     paths.filter((path) => path !== standardInput),
     input.texts,
+    configLimitsOf(new Environment(process.env, (warning) => error(`${warning}\n`))),
   );
   const mesh = flags.meshConfig === undefined ? { problems: [], unreadable: [] } : meshProblems(flags.meshConfig);
   const problems = [...mesh.problems, ...found.problems];

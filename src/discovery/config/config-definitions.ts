@@ -2,11 +2,12 @@
  * What a set of files defines: the object in force of each key, and all that is wrong. Kept up file by file, so that a
  * change of one costs what that one holds; what comes out is the same as if all files had been read together.
  */
-import { type Config, configKeyOf, configKeyText, type StandsFor } from '../../model/config/config.ts';
+import { type Config, compareText, configKeyOf, configKeyText, type StandsFor } from '../../model/config/config.ts';
 import { repetition } from '../../model/config/config-file.ts';
 import type { Problem } from '../../model/config/problem.ts';
+import type { Steps } from '../../runtime/turns.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
-import { compareWalked } from './directory-walk.ts';
+import { compareWalked, walkKeyOf } from './directory-walk.ts';
 
 /** What one file says; of a file that cannot be read, problems alone. */
 export interface FileContent {
@@ -26,13 +27,15 @@ export class ConfigDefinitions {
   readonly #standInsOf = new Map<string, readonly Config[]>();
   /** Keys with more than one object. */
   readonly #repeated = new Set<string>();
-  /** Files with problems of their own. */
-  readonly #troubled = new Set<string>();
+  /** Files with problems of their own, and what they are sorted by. */
+  readonly #troubled = new Map<string, string>();
   /** Keys whose last good object is in force although no file has a good one. */
   #kept: ReadonlySet<string> = new Set();
   #touched = new Set<string>();
   #snapshot = ConfigSnapshot.empty;
   #problems: readonly Problem[] = [];
+  /** By those problems. */
+  #lastGood: LastGood = { isKept: () => false, isOfUnread: () => false };
   #problemsAreStale = false;
 
   /** The objects in force, as of the last {@link conclude}. */
@@ -55,7 +58,7 @@ export class ConfigDefinitions {
     this.#replaceStandIns(file, old?.standIns ?? [], content?.standIns ?? []);
     const isTroubled = content !== undefined && content.problems.length > 0;
     if (isTroubled || this.#troubled.has(file)) this.#problemsAreStale = true;
-    if (isTroubled) this.#troubled.add(file);
+    if (isTroubled) this.#troubled.set(file, walkKeyOf(file));
     else this.#troubled.delete(file);
   }
 
@@ -110,18 +113,23 @@ export class ConfigDefinitions {
     else this.#repeated.delete(key);
   }
 
-  /** Brings snapshot and problems up to what was put. Answers the keys of all objects that may be others. */
-  conclude(): ReadonlySet<string> {
-    if (this.#problemsAreStale) this.#problems = this.#collectProblems();
-    this.#problemsAreStale = false;
-    // Whether something stands in depends on what else is kept, too.
-    const candidates = new Set([...this.#touched, ...this.#kept, ...this.#standIns.keys()]);
-    this.#touched = new Set();
+  /**
+   * Brings snapshot and problems up to what was put; both are as they were until it is done. Answers the keys of all
+   * objects that may be others. Nothing is to be put meanwhile.
+   */
+  *conclude(): Steps<ReadonlySet<string>> {
+    const isStale = this.#problemsAreStale;
+    const problems = isStale ? yield* this.#collectProblems() : this.#problems;
+    if (isStale) this.#lastGood = yield* lastGoodBy(problems);
+    const lastGood = this.#lastGood;
+    // Whether something stands in depends on what else is kept, too; what is kept depends on what is wrong.
+    const candidates = new Set([...this.#touched, ...(isStale ? this.#kept : []), ...this.#standIns.keys()]);
     const edits = new Map<string, Config | undefined>();
-    const kept = new Set<string>();
-    const lastGood = this.#lastGood();
+    const kept = new Set(this.#kept);
     const open: string[] = [];
     for (const key of candidates) {
+      yield;
+      kept.delete(key);
       const [valid] = this.#byKey.get(key) ?? [];
       const before = this.#snapshot.byKey.get(key);
       const refused = this.#refusedBefore(key, valid);
@@ -136,8 +144,9 @@ export class ConfigDefinitions {
         kept.add(key);
       } else open.push(key);
     }
-    const isThere = this.#presence(kept);
+    const isThere = open.length === 0 ? () => false : this.#presence(kept);
     for (const key of open) {
+      yield;
       const before = this.#snapshot.byKey.get(key);
       const standIn = this.#standInOf(key, isThere);
       // What cannot be read says nothing new.
@@ -145,40 +154,36 @@ export class ConfigDefinitions {
       if (standIn === undefined && isUnread) kept.add(key);
       else edits.set(key, standIn);
     }
+    const snapshot = yield* this.#snapshot.editing(edits);
     this.#kept = kept;
-    this.#snapshot =
-      this.#snapshot.byKey.size === 0
-        ? new ConfigSnapshot([...edits.values()].filter((config) => config !== undefined))
-        : this.#snapshot.edited(edits);
+    this.#problems = problems;
+    this.#problemsAreStale = false;
+    this.#touched = new Set();
+    this.#snapshot = snapshot;
     return candidates;
   }
 
-  #collectProblems(): readonly Problem[] {
-    const files = [...this.#troubled].sort(compareWalked);
-    const repeated = [...new Set([...this.#repeated, ...this.#standInsOf.keys()])].flatMap((key) => {
+  *#collectProblems(): Steps<readonly Problem[]> {
+    const problems: Problem[] = [];
+    const files = [...this.#troubled].map(([file, key]) => ({ file, key }));
+    for (const { file } of files.sort((a, b) => compareText(a.key, b.key))) {
+      for (const problem of this.#files.get(file)!.problems) problems.push(problem);
+      yield;
+    }
+    const repeated: { problem: Problem; key: string }[] = [];
+    for (const key of new Set([...this.#repeated, ...this.#standInsOf.keys()])) {
+      yield;
       const [first, ...others] = this.#byKey.get(key) ?? [];
-      if (first === undefined) return [];
+      if (first === undefined) continue;
       const refused = this.#refusedBefore(key, first);
-      return refused === undefined
-        ? others.map((config) => repetition(config, first))
-        : [first, ...others].map((config) => repetition(config, refused));
-    });
-    return [
-      ...files.flatMap((file) => this.#files.get(file)!.problems),
-      ...repeated.sort((a, b) => compareWalked(a.file, b.file) || a.line - b.line),
-    ];
-  }
-
-  /**
-   * Whether an object that was in force and that no file defines now stays in force: one that an error names, and, where
-   * an error cannot tell what it is about, those of its file.
-   */
-  #lastGood(): { isKept(key: string, config: Config): boolean; isOfUnread(config: Config): boolean } {
-    const errors = this.#problems.filter(({ severity }) => severity === 'error');
-    const named = new Set(errors.flatMap(({ key }) => (key === undefined ? [] : configKeyText(key))));
-    const files = new Set(errors.filter(({ key }) => key === undefined).map(({ file }) => file));
-    const isOfUnread = ({ source }: Config): boolean => files.has(source?.file ?? '');
-    return { isKept: (key, config) => named.has(key) || isOfUnread(config), isOfUnread };
+      for (const config of refused === undefined ? others : [first, ...others]) {
+        const problem = repetition(config, refused ?? first);
+        repeated.push({ problem, key: walkKeyOf(problem.file) });
+      }
+    }
+    repeated.sort((a, b) => compareText(a.key, b.key) || a.problem.line - b.problem.line);
+    for (const { problem } of repeated) problems.push(problem);
+    return problems;
   }
 
   /** The one that was refused and is defined before the valid ones, if there are any: of several the first counts. */
@@ -208,6 +213,28 @@ export class ConfigDefinitions {
       return kept.has(text) || (this.#byKey.has(text) && this.#refusedBefore(text) === undefined);
     };
   }
+}
+
+/**
+ * Whether an object that was in force and that no file defines now stays in force: one that an error names, and, where
+ * an error cannot tell what it is about, those of its file.
+ */
+interface LastGood {
+  isKept(key: string, config: Config): boolean;
+  isOfUnread(config: Config): boolean;
+}
+
+function* lastGoodBy(problems: readonly Problem[]): Steps<LastGood> {
+  const named = new Set<string>();
+  const files = new Set<string>();
+  for (const { severity, key, file } of problems) {
+    yield;
+    if (severity !== 'error') continue;
+    if (key === undefined) files.add(file);
+    else named.add(configKeyText(key));
+  }
+  const isOfUnread = ({ source }: Config): boolean => files.has(source?.file ?? '');
+  return { isKept: (key, config) => named.has(key) || isOfUnread(config), isOfUnread };
 }
 
 function isWritten({ standsFor }: Config): boolean {

@@ -1,16 +1,20 @@
 /** A directory of YAML files as a source of configuration (spec/discovery.md §4.3). */
-import { lstatSync, readFileSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import type { ConfigReading } from '../../../machines/discovery/config-controller.machine.ts';
+import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { compareText } from '../../model/config/config.ts';
-import { type ConfigFile, readConfigFile } from '../../model/config/config-file.ts';
+import { type ConfigFile, readingConfigFile } from '../../model/config/config-file.ts';
 import { type Problem, problemText } from '../../model/config/problem.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { type Steps, Turns } from '../../runtime/turns.ts';
+import { FileTooLarge, readBoundedText } from './bounded-file.ts';
 import { ConfigDefinitions } from './config-definitions.ts';
+import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import { toConfigProblem } from './config-problem.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import type { ConfigSource, SourceReading } from './config-source.ts';
-import { fingerprintOf, isGone, isHidden, isYaml, Slices, walk } from './directory-walk.ts';
+import { type FoundFile, fingerprintOf, isGone, isHidden, isYaml, TooManyEntries, walk } from './directory-walk.ts';
 import { watchDirectory } from './directory-watch.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
@@ -22,8 +26,15 @@ export type DirectoryReading =
 /** A file as it was read, and how to tell whether it is still the same. */
 interface KnownFile {
   readonly fingerprint: string;
+  readonly size: number;
   readonly content: ConfigFile;
 }
+
+/** In place of the fingerprint of what may be a directory: it is looked at again when everything is. */
+const foundByWalking = '';
+
+/** More of them are looked at again when all files are. */
+const mostTriedAgain = 16;
 
 /**
  * Objects that say no creation time of their own are all of the same age: what is served depends on the files alone, not
@@ -41,11 +52,14 @@ const mostSingleFiles = 256;
  */
 export class ConfigDirectory implements ConfigSource {
   readonly path: string;
+  readonly #limits: ConfigLimits;
   readonly #files = new Map<string, KnownFile>();
+  /** Of all files that were read. */
+  #bytes = 0;
   readonly #definitions = new ConfigDefinitions();
   #directories: ReadonlySet<string> = new Set();
-  /** Files and directories that could not be read. */
-  readonly #unreadable = new Set<string>();
+  /** Files and directories that could not be read. With a fingerprint: a file that cannot be as long as it is that one. */
+  readonly #unreadable = new Map<string, string | undefined>();
   #hasLinks = false;
   /** What is known of the files is complete: no reading broke off. */
   #isComplete = false;
@@ -53,8 +67,9 @@ export class ConfigDirectory implements ConfigSource {
   #problems: ReadonlyMap<string, string> = new Map();
   #lastProblems: readonly Problem[] = [];
 
-  constructor(path: string) {
+  constructor(path: string, limits = defaultConfigLimits) {
     this.path = resolve(path);
+    this.#limits = limits;
   }
 
   /** The objects in force. */
@@ -76,7 +91,7 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   watch(handlers: WatchHandlers): StopWatching {
-    return watchDirectory(this.path, handlers);
+    return watchDirectory(this.path, handlers, this.#limits);
   }
 
   /**
@@ -86,27 +101,32 @@ export class ConfigDirectory implements ConfigSource {
    */
   async read(paths: readonly string[] = []): Promise<DirectoryReading> {
     const singly = this.#filesToRead(paths);
-    const before = this.snapshot;
+    const turns = new Turns();
     this.#isComplete = false;
     if (singly === undefined) {
-      const missing = await this.#readAll();
+      const missing = await this.#readAll(turns);
       if (missing !== undefined) return missing;
-    } else for (const path of singly) this.#readOne(path);
+    } else for (const path of singly) await this.#readOne(path, turns);
+    const reading = await turns.through(this.#conclude());
     this.#isComplete = true;
-    return this.#conclude(before);
+    return reading;
   }
 
   /**
    * The files to look at, or undefined for all. A path is enough when it is a file's and nothing else can have changed
-   * with it: not where links lead elsewhere, nor where directories come and go.
+   * with it: not where directories come and go, nor where something hidden may be what a link leads to.
    */
   #filesToRead(paths: readonly string[]): readonly string[] | undefined {
-    const tooMany = paths.length === 0 || paths.length > mostSingleFiles;
-    if (!this.#isComplete || this.#hasLinks || tooMany || this.#unreadable.size > 0) return undefined;
-    const files = new Set<string>();
+    if (!this.#isComplete || paths.length === 0 || paths.length > mostSingleFiles) return undefined;
+    const tried = [...this.#unreadable].filter(([, fingerprint]) => fingerprint === undefined);
+    const files = new Set(tried.slice(0, mostTriedAgain).map(([path]) => path));
     for (const path of new Set(paths.map((one) => resolve(one)))) {
-      if (this.#isElsewhere(path)) continue;
+      if (this.#isElsewhere(path)) {
+        if (this.#hasLinks) return undefined;
+        continue;
+      }
       if (!this.#directories.has(dirname(path)) || this.#directories.has(path)) return undefined;
+      if (this.#unreadable.get(path) === foundByWalking) return undefined;
       if (!isFileOrNothing(path)) return undefined;
       if (isYaml(path)) files.add(path);
     }
@@ -122,11 +142,13 @@ export class ConfigDirectory implements ConfigSource {
       .some(isHidden);
   }
 
-  async #readAll(): Promise<DirectoryReading | undefined> {
+  async #readAll(turns: Turns): Promise<DirectoryReading | undefined> {
     let found: Awaited<ReturnType<typeof walk>>;
     try {
-      found = await walk(this.path);
+      found = await walk(this.path, this.#limits, turns);
     } catch (error) {
+      // There is more than anybody can look at: it is tried again.
+      if (error instanceof TooManyEntries) throw error;
       const message = isGone(error) ? 'the configuration directory does not exist' : messageOf(error);
       const problem = toConfigProblem({ severity: 'error', file: this.path, line: 0, message });
       return { outcome: 'missing', problems: [problem] };
@@ -134,84 +156,115 @@ export class ConfigDirectory implements ConfigSource {
     this.#directories = found.directories;
     this.#hasLinks = found.hasLinks;
     const present = new Set(found.files.map(({ path }) => path));
-    for (const path of [...this.#files.keys(), ...this.#unreadable]) {
+    for (const path of [...this.#files.keys(), ...this.#unreadable.keys()]) {
+      await turns.rest();
       const isUnknown = found.failures.has(path) || isBelow(path, found.failures);
       if (!present.has(path) && !isUnknown) this.#forget(path);
     }
-    const slices = new Slices();
-    for (const { path, fingerprint } of found.files) {
-      if (this.#files.get(path)?.fingerprint === fingerprint) continue;
-      await slices.rest();
-      this.#readFile(path, fingerprint);
+    for (const file of found.files) {
+      await turns.rest();
+      const known = this.#files.get(file.path)?.fingerprint ?? this.#unreadable.get(file.path);
+      if (known !== file.fingerprint) await this.#readFile(file, turns);
     }
-    for (const [path, error] of found.failures) this.#fail(path, error);
+    for (const [path, error] of found.failures) this.#fail(path, error, foundByWalking);
     return undefined;
   }
 
-  #readOne(path: string): void {
+  async #readOne(path: string, turns: Turns): Promise<void> {
     try {
       const stats = lstatSync(path);
-      this.#readFile(path, fingerprintOf(stats));
+      await this.#readFile({ path, fingerprint: fingerprintOf(stats), size: stats.size }, turns);
     } catch (error) {
       if (isGone(error)) this.#forget(path);
       else this.#fail(path, error);
     }
   }
 
-  #readFile(path: string, fingerprint: string): void {
+  async #readFile({ path, fingerprint, size }: FoundFile, turns: Turns): Promise<void> {
+    const known = this.#files.get(path);
     let text: string;
     try {
-      text = readFileSync(path, 'utf8');
+      const { maxFileBytes } = this.#limits;
+      if (size > maxFileBytes) throw new FileTooLarge(size, maxFileBytes);
+      this.#checkRoom(size - (known?.size ?? 0));
+      text = readBoundedText(path, maxFileBytes);
     } catch (error) {
       // Gone since it was found: as if it had not been found.
       if (isGone(error)) this.#forget(path);
-      else this.#fail(path, error);
+      else this.#fail(path, error, error instanceof FileTooLarge ? fingerprint : undefined);
       return;
     }
-    const known = this.#files.get(path);
     const previous = known && { previous: known.content };
-    const content = readConfigFile(path, text, { creationTimestamp: unknownAge, ...previous });
-    this.#files.set(path, { fingerprint, content });
+    const content = await turns.through(readingConfigFile(path, text, { creationTimestamp: unknownAge, ...previous }));
+    this.#setFile(path, { fingerprint, size, content });
     this.#unreadable.delete(path);
     this.#definitions.put(path, content);
   }
 
+  #checkRoom(more: number): void {
+    const { maxBytes } = this.#limits;
+    if (more > 0 && this.#bytes + more > maxBytes)
+      throw new Error(
+        `with it the files of configuration would have more than ${maxBytes} bytes in all: it is not read, and what was in force of it stays; remove what is not needed, or raise PILOT_CONFIG_MAX_BYTES`,
+      );
+  }
+
+  #setFile(path: string, file: KnownFile | undefined): void {
+    this.#bytes += (file?.size ?? 0) - (this.#files.get(path)?.size ?? 0);
+    if (file === undefined) this.#files.delete(path);
+    else this.#files.set(path, file);
+  }
+
   #forget(path: string): void {
-    this.#files.delete(path);
+    this.#setFile(path, undefined);
     this.#unreadable.delete(path);
     this.#definitions.put(path, undefined);
   }
 
   /** What cannot be read says nothing: its objects stay in force as the last good ones, those of a directory as they are. */
-  #fail(path: string, error: unknown): void {
+  #fail(path: string, error: unknown, fingerprint?: string): void {
     const problem: Problem = { severity: 'error', file: path, line: 0, message: messageOf(error) };
-    this.#files.delete(path);
-    this.#unreadable.add(path);
+    this.#setFile(path, undefined);
+    this.#unreadable.set(path, fingerprint);
     this.#definitions.put(path, { configs: [], problems: [problem] });
   }
 
-  #conclude(before: ConfigSnapshot): DirectoryReading {
-    const touched = this.#definitions.conclude();
+  *#conclude(): Steps<DirectoryReading> {
+    const before = this.snapshot;
+    const touched = yield* this.#definitions.conclude();
     const { snapshot, problems } = this.#definitions;
-    const known = this.#problems;
-    const isNew = problems !== this.#lastProblems;
-    if (isNew) this.#problems = new Map(problems.map((problem) => [problemText(problem), problem.file]));
-    this.#lastProblems = problems;
-    const bad = new Set(this.#problems.values());
+    const changes = yield* snapshot.comparing(before, touched);
     return {
       outcome: 'read',
       version: snapshot.version,
       objects: snapshot.byKey.size,
-      changes: snapshot.changesSince(before, touched),
+      changes,
       touched,
-      problems: isNew
-        ? problems
-            .filter((problem) => !known.has(problemText(problem)))
-            .map((problem) => toConfigProblem(problem, snapshot.byKey))
-        : [],
+      ...(yield* this.#tellProblems(problems, snapshot)),
       problemCount: problems.length,
-      recovered: isNew ? [...new Set(known.values())].filter((file) => !bad.has(file)).sort(compareText) : [],
     };
+  }
+
+  /** Those that were not there the last time, and the files that have none any more. */
+  *#tellProblems(
+    problems: readonly Problem[],
+    { byKey }: ConfigSnapshot,
+  ): Steps<Pick<DirectoryReading & { outcome: 'read' }, 'problems' | 'recovered'>> {
+    if (problems === this.#lastProblems) return { problems: [], recovered: [] };
+    const known = this.#problems;
+    const now = new Map<string, string>();
+    const told: ConfigProblem[] = [];
+    for (const problem of problems) {
+      const text = problemText(problem);
+      now.set(text, problem.file);
+      if (!known.has(text)) told.push(toConfigProblem(problem, byKey));
+      yield;
+    }
+    const bad = new Set(now.values());
+    const recovered = [...new Set(known.values())].filter((file) => !bad.has(file)).sort(compareText);
+    this.#problems = now;
+    this.#lastProblems = problems;
+    return { problems: told, recovered };
   }
 }
 

@@ -6,6 +6,7 @@ import { byAge, type Config, compareText, configKeyOf, configKeyText } from '../
 import { needsPush } from '../../model/config/config-changes.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import { kinds } from '../../model/kinds/index.ts';
+import { atOnce, type Steps } from '../../runtime/turns.ts';
 
 /** Objects by key (`Kind/namespace/name`); undefined: there is none any more. */
 export type ConfigEdits = ReadonlyMap<string, Config | undefined>;
@@ -59,30 +60,67 @@ export class ConfigSnapshot {
    * itself does when nothing differs.
    */
   edited(edits: ConfigEdits): ConfigSnapshot {
-    const real = [...edits].filter(([key, config]) => this.#objects.get(key) !== config);
-    if (real.length === 0) return this;
-    let sum = this.#sum;
-    for (const [key, config] of real) {
-      const old = this.#objects.get(key);
-      if (old !== undefined) sum -= hashOf(key, old);
-      if (config !== undefined) sum += hashOf(key, config);
+    return atOnce(this.editing(edits));
+  }
+
+  /** The same in steps. */
+  *editing(edits: ConfigEdits): Steps<ConfigSnapshot> {
+    let derived: Derived = { objects: this.#objects, lists: this.#lists, sum: this.#sum };
+    let isOther = false;
+    for (const some of inParts([...edits], editsAtOnce)) {
+      const real = some.filter(([key, config]) => this.#objects.get(key) !== config);
+      if (real.length > 0) derived = editedWith(derived, real);
+      isOther ||= real.length > 0;
+      yield;
     }
-    const objects = editedMap(this.#objects, real);
-    const lists = editedLists(this.#lists, this.#objects, real);
-    return new ConfigSnapshot([], { objects, sum: BigInt.asUintN(64, sum), lists });
+    return isOther ? new ConfigSnapshot([], { ...derived, sum: BigInt.asUintN(64, derived.sum) }) : this;
   }
 
   /** What became of the objects that differ from an earlier moment, by key: deletions first (spec/discovery.md §4.3). */
-  changesSince(before: ConfigSnapshot, keys: Iterable<string> = [...before.byKey.keys(), ...this.byKey.keys()]) {
+  changesSince(before: ConfigSnapshot, keys?: Iterable<string>): ConfigChange[] {
+    return atOnce(this.comparing(before, keys));
+  }
+
+  /** The same in steps. */
+  *comparing(
+    before: ConfigSnapshot,
+    keys: Iterable<string> = [...before.byKey.keys(), ...this.byKey.keys()],
+  ): Steps<ConfigChange[]> {
     const events: Record<ConfigChange['event'], ConfigChange[]> = { delete: [], add: [], update: [] };
     for (const key of new Set(keys)) {
+      yield;
       const [old, now] = [before.byKey.get(key), this.byKey.get(key)];
       if (old === now) continue;
       const event = old === undefined ? 'add' : now === undefined ? 'delete' : 'update';
       if (event !== 'update' || needsPush(old!, now!)) events[event].push({ key, event });
     }
-    return [events.delete, events.add, events.update].flatMap((part) => part.sort((a, b) => compareText(a.key, b.key)));
+    const changes: ConfigChange[] = [];
+    for (const part of [events.delete, events.add, events.update]) {
+      for (const change of part.sort((a, b) => compareText(a.key, b.key))) changes.push(change);
+      yield;
+    }
+    return changes;
   }
+}
+
+/** What one step of an edit takes up: lists of a kind are made anew for more. */
+const editsAtOnce = 64;
+
+function* inParts<T>(items: readonly T[], length: number): Generator<readonly T[]> {
+  for (let start = 0; start < items.length; start += length) yield items.slice(start, start + length);
+}
+
+function editedWith(
+  { objects, lists, sum }: Derived,
+  edits: readonly (readonly [string, Config | undefined])[],
+): Derived {
+  let total = sum;
+  for (const [key, config] of edits) {
+    const old = objects.get(key);
+    if (old !== undefined) total -= hashOf(key, old);
+    if (config !== undefined) total += hashOf(key, config);
+  }
+  return { objects: editedMap(objects, edits), lists: editedLists(lists, objects, edits), sum: total };
 }
 
 interface Derived {

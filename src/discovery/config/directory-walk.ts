@@ -1,39 +1,29 @@
 /** The YAML files below a directory (spec/discovery.md §4.3). */
-import { type Dirent, readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { type Dirent, opendirSync, type Stats, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { compareText } from '../../model/config/config.ts';
 import { isSystemError } from '../../runtime/errors.ts';
+import { Turns } from '../../runtime/turns.ts';
+import { whatElse } from './bounded-file.ts';
+import { deepestDirectory, defaultConfigLimits } from './config-limits.ts';
 
 export interface FoundFile {
   readonly path: string;
   /** Another one: another content, as far as can be told without reading. */
   readonly fingerprint: string;
+  /** In bytes. */
+  readonly size: number;
 }
 
 export interface Walk {
-  /** By directory, names in order. */
-  readonly files: FoundFile[];
+  /** By directory, names in order; those that links lead to last. */
+  readonly files: readonly FoundFile[];
   /** All that were walked through. */
-  readonly directories: Set<string>;
-  /** Files and directories that cannot be looked at, with the reason. */
-  readonly failures: Map<string, unknown>;
+  readonly directories: ReadonlySet<string>;
+  /** Files and directories that cannot be looked at, or have too much in them, with the reason. */
+  readonly failures: ReadonlyMap<string, unknown>;
   /** Something was reached through a symbolic link: what changes may then be elsewhere. */
-  hasLinks: boolean;
-}
-
-/** After so long the event loop gets its turn: a large directory must not keep probes waiting. */
-const sliceMs = 20;
-
-/** Lets the event loop have its turn every so often. */
-export class Slices {
-  #end = performance.now() + sliceMs;
-
-  async rest(): Promise<void> {
-    if (performance.now() < this.#end) return;
-    await nextTurn();
-    this.#end = performance.now() + sliceMs;
-  }
+  readonly hasLinks: boolean;
 }
 
 /** Hidden ones are not ours: editors' temporary files, Kubernetes' versions. */
@@ -55,58 +45,161 @@ export function fingerprintOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): stri
   return `${dev}:${ino}:${size}:${mtimeMs}:${ctimeMs}`;
 }
 
-/** Finds files at any depth. Throws when the directory itself cannot be read. */
-export async function walk(directory: string): Promise<Walk> {
-  const found: Walk = { files: [], directories: new Set(), failures: new Map(), hasLinks: false };
-  const slices = new Slices();
-  await walkDirectory(
-    directory,
-    realpathSync(directory),
-    readdirSync(directory, { withFileTypes: true }),
-    [],
-    found,
-    slices,
-  );
-  return found;
+/**
+ * Finds files at any depth. Throws when the directory itself cannot be read, or has too many names. A link may lead
+ * anywhere; what it leads to is a failure of the link when it has more names than are left of the limit, so that the rest
+ * is found all the same.
+ */
+export async function walk(
+  directory: string,
+  { maxEntries } = defaultConfigLimits,
+  turns = new Turns(),
+): Promise<Walk> {
+  const walker = new Walker(maxEntries, turns);
+  await walker.walk(directory);
+  return walker;
 }
 
-async function walkDirectory(
-  directory: string,
-  real: string,
-  entries: readonly Dirent[],
-  above: readonly string[],
-  found: Walk,
-  slices: Slices,
-): Promise<void> {
-  // A link to a directory above would be walked for ever.
-  if (above.includes(real)) return;
-  found.directories.add(directory);
-  for (const entry of entries.toSorted((a, b) => compareText(a.name, b.name))) {
-    if (isHidden(entry.name)) continue;
-    await slices.rest();
-    const path = join(directory, entry.name);
-    if (entry.isSymbolicLink()) found.hasLinks = true;
-    else if (!entry.isDirectory() && !isYaml(entry.name)) continue;
+interface Place {
+  readonly path: string;
+  /** Which directories are above it, whatever their names. */
+  readonly above: readonly string[];
+}
+
+/** So many names are asked of the file system at once. */
+const entriesAtOnce = 256;
+
+export class TooManyEntries extends Error {
+  constructor(most: number) {
+    super(
+      `there is more than the ${most} names that directories of configuration may have in all: it is not read, and what was in force of it stays; remove what is no configuration, or raise PILOT_CONFIG_MAX_ENTRIES`,
+    );
+  }
+}
+
+class Walker implements Walk {
+  files: FoundFile[] = [];
+  directories = new Set<string>();
+  readonly failures = new Map<string, unknown>();
+  hasLinks = false;
+  readonly #maxEntries: number;
+  readonly #turns: Turns;
+  /** Of what was found. */
+  #entries = 0;
+  /** With those of what was given up: one that leads nowhere costs the walk of one, a thousand of them of two. */
+  #looked = 0;
+  /** They come last: what they lead to must not keep what is here from being found. */
+  #links: Place[] = [];
+
+  constructor(maxEntries: number, turns: Turns) {
+    this.#maxEntries = maxEntries;
+    this.#turns = turns;
+  }
+
+  async walk(root: string): Promise<void> {
+    await this.#walkDirectory({ path: root, above: [] }, statSync(root));
+    for (let link = this.#links.shift(); link !== undefined; link = this.#links.shift()) {
+      const { path } = link;
+      await this.#attempt(path, () => this.#look(link!, isYaml(path)));
+    }
+  }
+
+  /** What has too much in it is as if it had not been looked at. */
+  async #attempt(path: string, look: () => Promise<void>): Promise<void> {
+    const [files, directories, links, entries] = [
+      this.files.length,
+      this.directories.size,
+      this.#links.length,
+      this.#entries,
+    ];
     try {
-      const stats = statSync(path);
-      if (stats.isDirectory()) {
-        const below = readdirSync(path, { withFileTypes: true });
-        await walkDirectory(path, realpathSync(path), below, [...above, real], found, slices);
-      } else if (stats.isFile() && isYaml(entry.name)) found.files.push({ path, fingerprint: fingerprintOf(stats) });
+      await look();
     } catch (error) {
       // Gone meanwhile, or a link to nothing: as if it were not there.
-      if (!isGone(error)) found.failures.set(path, error);
+      if (isGone(error)) return;
+      if (error instanceof TooManyEntries) {
+        this.files = this.files.slice(0, files);
+        this.directories = new Set([...this.directories].slice(0, directories));
+        this.#links = this.#links.slice(0, links);
+        for (const failed of this.failures.keys()) if (failed.startsWith(`${path}/`)) this.failures.delete(failed);
+        this.#entries = entries;
+      }
+      this.failures.set(path, error);
     }
+  }
+
+  async #walkDirectory({ path, above }: Place, stats: Stats): Promise<void> {
+    const identity = `${stats.dev}:${stats.ino}`;
+    // A link to a directory above would be walked for ever.
+    if (above.includes(identity)) return;
+    if (above.length >= deepestDirectory)
+      throw new Error(
+        `is below ${deepestDirectory} other directories: it is not read, and what was in force of it stays`,
+      );
+    const entries = await this.#entriesOf(path);
+    this.directories.add(path);
+    for (const entry of entries) {
+      await this.#turns.rest();
+      const below = { path: join(path, entry.name), above: [...above, identity] };
+      if (entry.isSymbolicLink()) {
+        this.hasLinks = true;
+        this.#links.push(below);
+      } else if (above.length === 0) await this.#attempt(below.path, () => this.#look(below, isYaml(entry.name)));
+      else await this.#lookBelow(below, isYaml(entry.name));
+    }
+  }
+
+  /** What is too much is too much for what is above, too. */
+  async #lookBelow(place: Place, isOurs: boolean): Promise<void> {
+    try {
+      await this.#look(place, isOurs);
+    } catch (error) {
+      if (error instanceof TooManyEntries) throw error;
+      if (!isGone(error)) this.failures.set(place.path, error);
+    }
+  }
+
+  async #look(place: Place, isOurs: boolean): Promise<void> {
+    const stats = statSync(place.path);
+    if (stats.isDirectory()) await this.#walkDirectory(place, stats);
+    else if (isOurs) {
+      const other = whatElse(stats);
+      if (other !== undefined) throw new Error(`is ${other}, no file: it is not read`);
+      this.files.push({ path: place.path, fingerprint: fingerprintOf(stats), size: stats.size });
+    }
+  }
+
+  /** Those that are to be looked at, in order. */
+  async #entriesOf(path: string): Promise<readonly Dirent[]> {
+    const entries: Dirent[] = [];
+    const directory = opendirSync(path, { bufferSize: entriesAtOnce });
+    try {
+      for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+        this.#count();
+        const isOurs = entry.isDirectory() || entry.isSymbolicLink() || isYaml(entry.name);
+        if (isOurs && !isHidden(entry.name)) entries.push(entry);
+        await this.#turns.rest();
+      }
+    } finally {
+      directory.closeSync();
+    }
+    return entries.sort((a, b) => compareText(a.name, b.name));
+  }
+
+  #count(): void {
+    this.#entries++;
+    this.#looked++;
+    if (this.#entries > this.#maxEntries || this.#looked > 2 * this.#maxEntries)
+      throw new TooManyEntries(this.#maxEntries);
   }
 }
 
 /** The order of a walk: by the names on the way, not by the letters of the path. */
 export function compareWalked(a: string, b: string): number {
-  if (a === b) return 0;
-  const [namesOfA, namesOfB] = [a.split('/'), b.split('/')];
-  for (let index = 0; index < namesOfA.length && index < namesOfB.length; index++) {
-    const order = compareText(namesOfA[index]!, namesOfB[index]!);
-    if (order !== 0) return order;
-  }
-  return namesOfA.length - namesOfB.length;
+  return compareText(walkKeyOf(a), walkKeyOf(b));
+}
+
+/** Texts in the order of their letters are paths in the order of a walk: no name has a letter before this one. */
+export function walkKeyOf(path: string): string {
+  return path.replaceAll('/', '\0');
 }

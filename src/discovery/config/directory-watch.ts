@@ -2,21 +2,40 @@
  * Tells where in a directory something happened: one watch for each directory of the tree, none for its files, so that
  * thousands of files cost nothing until one changes, and every event comes at once with the path that it is about.
  */
-import { type FSWatcher, lstatSync, readdirSync, type Stats, statSync, watch } from 'node:fs';
+import { type Dir, type FSWatcher, lstatSync, opendirSync, type Stats, statSync, watch } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isSystemError } from '../../runtime/errors.ts';
+import type { Steps } from '../../runtime/turns.ts';
+import { deepestDirectory, defaultConfigLimits } from './config-limits.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
 /** An operating system may drop events when very many come at once: everything is looked at this often, whatever it said. */
 const inspectionMs = 60_000;
 
+/** The kernel's are not without end either, and others watch as well: what is not watched is inspected. */
+const mostWatches = 8_192;
+
+/** So many names are asked of the file system at once. */
+const entriesAtOnce = 256;
+
+/** After so long others have their turn. */
+const turnMs = 10;
+
+/** Of more places in one turn the directory is told: all of it is looked at. */
+const mostPlaces = 256;
+
 /**
  * Watches a directory and all below it, hidden or reached through links too. It may be missing, come, go and come again.
- * What happens from the return of this call on is told.
+ * What happens from the return of this call on is told: where there is more than can be watched at once, the directory is
+ * told again when it is. Of a tree that is too large as much is watched as may be.
  * The path is a file's when a file was written, came or went; it is a directory's where anything below may have changed.
  */
-export function watchDirectory(directory: string, handlers: WatchHandlers): StopWatching {
-  const tree = new TreeWatch(resolve(directory), handlers);
+export function watchDirectory(
+  directory: string,
+  handlers: WatchHandlers,
+  { maxEntries } = defaultConfigLimits,
+): StopWatching {
+  const tree = new TreeWatch(resolve(directory), handlers, maxEntries);
   tree.open();
   return () => tree.close();
 }
@@ -25,22 +44,48 @@ interface Watched {
   readonly watcher: FSWatcher;
   /** Which directory or file it is, whatever its name is now. */
   readonly identity: string;
+  /** So many were seen in it. */
+  names: number;
+}
+
+/** What is to be watched. */
+interface Place {
+  readonly path: string;
+  /** Which directories are above it, as far as they were just looked at. */
+  readonly above: readonly string[];
 }
 
 class TreeWatch {
   readonly #root: string;
   readonly #handlers: WatchHandlers;
+  readonly #maxEntries: number;
   /** Directories of the tree, and files that links lead to. */
   readonly #watched = new Map<string, Watched>();
+  /** Names in all directories that are watched. */
+  #names = 0;
+  #toldOfTooMuch = false;
+  /** To be watched; what links lead to comes last. */
+  #due: Place[] = [];
+  #dueLinks: Place[] = [];
+  #underWay: Steps<void> | undefined;
+  /** Of the turn in which watching goes on. */
+  #next: NodeJS.Immediate | undefined;
+  /** Something is watched later than when it was asked for: what happened meanwhile was not seen. */
+  #isLate = false;
+  /** Where something happened in this turn. */
+  readonly #places = new Set<string>();
+  readonly #renamed = new Set<string>();
+  #telling: NodeJS.Immediate | undefined;
   /** The directory that the root, or the nearest above it that is missing, would come up in. */
   #above: FSWatcher | undefined;
   #aboveWatches = '';
   #inspection: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(root: string, handlers: WatchHandlers) {
+  constructor(root: string, handlers: WatchHandlers, maxEntries: number) {
     this.#root = root;
     this.#handlers = handlers;
+    this.#maxEntries = maxEntries;
   }
 
   open(): void {
@@ -52,6 +97,9 @@ class TreeWatch {
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#inspection);
+    clearImmediate(this.#next);
+    clearImmediate(this.#telling);
+    this.#underWay?.return();
     this.#above?.close();
     for (const { watcher } of this.#watched.values()) watcher.close();
     this.#watched.clear();
@@ -65,29 +113,43 @@ class TreeWatch {
     if (!this.#isClosed) this.#handlers.failed(error);
   }
 
+  /** What changes in the rest is seen when it is inspected. */
+  #failOfTooMuch(what: string): void {
+    if (!this.#toldOfTooMuch)
+      this.#fail(new Error(`${this.#root} has ${what}: of the rest changes are seen within a minute`));
+    this.#toldOfTooMuch = true;
+  }
+
   #inspect(): void {
     if (this.#isStill(this.#root)) this.#report(this.#root);
     else this.#renewRoot();
   }
 
   #happened(directory: string, event: string, name: string | null): void {
-    if (this.#isClosed) return;
     const path = name === null ? directory : join(directory, name);
     // Something was made, removed or renamed. A number of an inode says nothing: it is given again.
-    if (event === 'rename') {
-      this.#unwatchTree(path);
-      this.#watchTree(path);
-    }
+    if (event === 'rename') this.#renamed.add(path);
     // A directory that is itself removed or renamed is told by its own name.
     if (name === null || name === basename(directory)) {
-      if (directory === this.#root) this.#renewRoot();
-      else {
-        this.#unwatchTree(directory);
-        this.#watchTree(directory);
-      }
-      this.#report(directory);
+      this.#renamed.add(directory);
+      this.#tell(directory);
     }
-    this.#report(path);
+    this.#tell(path);
+  }
+
+  /** Of very many at once each is not told by itself. */
+  #tell(path: string): void {
+    if (this.#isClosed) return;
+    if (this.#places.size <= mostPlaces) this.#places.add(path);
+    this.#telling ??= setImmediate(() => {
+      this.#telling = undefined;
+      const [places, renamed] = [[...this.#places], [...this.#renamed]];
+      this.#places.clear();
+      this.#renamed.clear();
+      if (renamed.includes(this.#root)) this.#renewRoot();
+      else if (renamed.length > 0) this.#watchAgain(renamed);
+      for (const place of places.length > mostPlaces ? [this.#root] : places) this.#report(place);
+    });
   }
 
   #isStill(path: string): boolean {
@@ -95,8 +157,44 @@ class TreeWatch {
     return stats !== undefined && identityOf(stats) === this.#watched.get(path)?.identity;
   }
 
+  #watchAgain(paths: readonly string[]): void {
+    for (const path of paths) {
+      this.#unwatchTree(path);
+      this.#due.push({ path, above: [] });
+    }
+    this.#goOn();
+  }
+
   /** Watches a directory and all below, or the file that a link leads to. Anything else is its directory's to tell of. */
-  #watchTree(path: string, above: readonly string[] = []): void {
+  #watchTree(path: string): void {
+    this.#due.push({ path, above: [] });
+    this.#goOn();
+  }
+
+  /** Watches what is due, until it is done or others must have their turn. */
+  #goOn(): void {
+    if (this.#isClosed || this.#next !== undefined) return;
+    const until = performance.now() + turnMs;
+    while (performance.now() < until) {
+      if (this.#underWay === undefined) {
+        const place = this.#due.pop() ?? this.#dueLinks.pop();
+        if (place === undefined) {
+          if (this.#isLate) this.#report(this.#root);
+          this.#isLate = false;
+          return;
+        }
+        this.#underWay = this.#watching(place);
+      }
+      if (this.#underWay.next().done) this.#underWay = undefined;
+    }
+    this.#isLate = true;
+    this.#next = setImmediate(() => {
+      this.#next = undefined;
+      this.#goOn();
+    });
+  }
+
+  *#watching({ path, above }: Place): Steps<void> {
     const stats = statsOf(path);
     if (stats === undefined || this.#watched.has(path)) return;
     const identity = identityOf(stats);
@@ -105,46 +203,65 @@ class TreeWatch {
       return;
     }
     // A link to a directory above would be followed for ever.
-    if (above.includes(identity)) return;
-    this.#watch(path, identity, (event, name) => this.#happened(path, event, name));
+    if (above.includes(identity) || above.length >= deepestDirectory) return;
+    const watched = this.#watch(path, identity, (event, name) => this.#happened(path, event, name));
+    if (watched === undefined) return;
+    let directory: Dir | undefined;
     try {
-      for (const entry of readdirSync(path, { withFileTypes: true })) {
-        if (entry.isDirectory() || entry.isSymbolicLink())
-          this.#watchTree(join(path, entry.name), [...above, identity]);
+      directory = opendirSync(path, { bufferSize: entriesAtOnce });
+      for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+        if (this.#names >= this.#maxEntries) return this.#failOfTooMuch(`more than ${this.#maxEntries} names in it`);
+        this.#names++;
+        watched.names++;
+        const place = { path: join(path, entry.name), above: [...above, identity] };
+        if (entry.isDirectory()) this.#due.push(place);
+        else if (entry.isSymbolicLink()) this.#dueLinks.push(place);
+        yield;
       }
     } catch (error) {
       // Gone again: its own directory tells. Not readable: whoever reads it says so.
       if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#fail(error);
+    } finally {
+      directory?.closeSync();
     }
   }
 
-  #watch(path: string, identity: string, happened: (event: string, name: string | null) => void): void {
+  /** Answers undefined for what cannot be watched: nothing below it is, either. */
+  #watch(path: string, identity: string, happened: (event: string, name: string | null) => void): Watched | undefined {
+    if (this.#watched.size >= mostWatches) {
+      this.#failOfTooMuch(`more than ${mostWatches} directories in it`);
+      return undefined;
+    }
     try {
       const watcher = watch(path, (event, name) => happened(event, name));
       watcher.on('error', () => {
-        this.#unwatch(path);
-        this.#report(dirname(path));
+        this.#unwatchTree(path);
+        this.#tell(dirname(path));
       });
-      this.#watched.set(path, { watcher, identity });
+      const watched: Watched = { watcher, identity, names: 0 };
+      this.#watched.set(path, watched);
+      return watched;
     } catch (error) {
       if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#fail(error);
+      return undefined;
     }
   }
 
   #linkedFileHappened(path: string, event: string): void {
-    if (event === 'rename') {
-      this.#unwatch(path);
-      this.#watchTree(path);
-    }
-    this.#report(path);
+    if (event === 'rename') this.#renamed.add(path);
+    this.#tell(path);
   }
 
   #unwatch(path: string): void {
-    this.#watched.get(path)?.watcher.close();
+    const watched = this.#watched.get(path);
+    watched?.watcher.close();
+    this.#names -= watched?.names ?? 0;
     this.#watched.delete(path);
   }
 
   #unwatchTree(path: string): void {
+    // What is below is not watched without it.
+    if (!this.#watched.has(path)) return;
     for (const known of [...this.#watched.keys()])
       if (known === path || known.startsWith(`${path}/`)) this.#unwatch(known);
   }
@@ -152,6 +269,7 @@ class TreeWatch {
   /** The root was made, removed or replaced, or a link on the way to it was switched. */
   #renewRoot(): void {
     if (this.#isClosed) return;
+    this.#toldOfTooMuch = false;
     this.#watchAbove();
     this.#unwatchTree(this.#root);
     this.#watchTree(this.#root);

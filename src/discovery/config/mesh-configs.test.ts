@@ -184,9 +184,9 @@ describe('sources that are not counted yet', () => {
     write('two/a.yaml', entry('10.0.0.2'));
     await configs.readSource(at(one), []);
     await configs.readSource(at(two), []);
-    configs.join([at(one)], [at(one), at(two)]);
+    await configs.join([at(one)], [at(one), at(two)]);
     expect(address()).toEqual({ address: '10.0.0.1' });
-    expect(configs.join([at(two)], [at(two)])).toMatchObject({ changes: [{ event: 'update' }] });
+    expect(await configs.join([at(two)], [at(two)])).toMatchObject({ changes: [{ event: 'update' }] });
     expect(address()).toEqual({ address: '10.0.0.2' });
   });
 
@@ -194,25 +194,46 @@ describe('sources that are not counted yet', () => {
     write('one/a.yaml', entry('10.0.0.1'));
     await configs.readSource(at(one), []);
     await configs.readSource(at(two), []);
-    configs.join([at(one)]);
+    await configs.join([at(one)]);
     expect(await configs.readSource(at(two), [])).toMatchObject({ outcome: 'read', changed: true });
   });
 
   it('take nothing away while nothing is there, and what is wrong is told', async () => {
     write('one/a.yaml', entry('10.0.0.1'));
     await configs.readSource(at(one), []);
-    configs.join([at(one)]);
+    await configs.join([at(one)]);
     expect(await configs.readSource(at('none'), [])).toMatchObject({ outcome: 'missing' });
-    expect(configs.join([at(one)], [at(one), at('none')]).problems).toHaveLength(1);
+    expect((await configs.join([at(one)], [at(one), at('none')])).problems).toHaveLength(1);
     expect(address()).toEqual({ address: '10.0.0.1' });
   });
 
   it('do not keep the first that is there from being in force', async () => {
-    configs.join([]);
+    await configs.join([]);
     await configs.readSource(at('none'), []);
     write('one/a.yaml', entry('10.0.0.1'));
     await configs.readSource(at(one), []);
-    configs.join([at(one)], [at('none'), at(one)]);
+    await configs.join([at(one)], [at('none'), at(one)]);
     expect(address()).toEqual({ address: '10.0.0.1' });
+  });
+
+  it('tell with the next what nobody heard: whoever asked has stopped meanwhile', async () => {
+    const stopped = new AbortController();
+    configs = new MeshConfigs({
+      mesh: () => {
+        stopped.abort();
+        return settings;
+      },
+      domain: 'cluster.local',
+    });
+    const told: number[] = [];
+    configs.onChanges((changes) => void told.push(changes.length));
+    write('one/a.yaml', ingress('a.example.com'));
+    await configs.readSource(at(one), []);
+    const unheard = configs.join([at(one)], [at(one)], stopped.signal);
+    const next = configs.join([at(one)]);
+    await expect(unheard).rejects.toThrow();
+    expect(await next).toMatchObject({ changes: [{ event: 'add' }, { event: 'add' }], objects: 2 });
+    expect(await configs.join([at(one)])).toMatchObject({ changes: [], objects: 2 });
+    expect(told).toEqual([2, 0]);
   });
 });

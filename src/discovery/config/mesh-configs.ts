@@ -17,16 +17,18 @@ import {
 } from '../../model/translation/gateway-api/translate.ts';
 import { type IngressSettings, ingressesMayDiffer, translateIngresses } from '../../model/translation/ingress.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { Turns } from '../../runtime/turns.ts';
 import { ConfigDirectory } from './config-directory.ts';
+import type { ConfigLimits } from './config-limits.ts';
 import { problemLine, toConfigProblem } from './config-problem.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
 import { type ConfigSource, type SourceAdapters, type SourceReading, schemeOf } from './config-source.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
-/** Where sources beside directories come from is the program's to say. */
-const ofFiles: SourceAdapters = { fs: (address) => new ConfigDirectory(address.slice('fs://'.length)) };
-
 type MeshSettings = IngressSettings & Partial<Pick<MeshConfig, 'rootNamespace'>>;
+
+/** What a source said, by its address. */
+type Reading = readonly [address: string, reading: SourceReading];
 
 export interface MeshConfigsOptions {
   /** The mesh settings of the moment; those that translation depends on are looked up whenever the snapshot is. */
@@ -35,6 +37,8 @@ export interface MeshConfigsOptions {
   readonly domain: string;
   /** Of sources beside directories. */
   readonly adapters?: SourceAdapters;
+  /** Of what a directory may hold. */
+  readonly limits?: ConfigLimits;
 }
 
 /**
@@ -51,7 +55,9 @@ export class MeshConfigs {
   /** Those that were put together, in the order in which they count. */
   #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
   /** What was read since all were put together. */
-  #readings: (readonly [address: string, reading: SourceReading])[] = [];
+  #readings: Reading[] = [];
+  /** What each source had at its last reading. */
+  readonly #snapshots = new WeakMap<ConfigSource, ConfigSnapshot>();
   /** Sources that were read once. */
   readonly #read = new WeakSet<ConfigSource>();
   /** Of all sources. */
@@ -62,11 +68,16 @@ export class MeshConfigs {
   #made: ReadonlyMap<string, Config> = new Map();
   #gatewayApi: GatewayApiTranslation = noTranslation;
   #settings: IngressSettings | undefined;
+  /** What was in force when changes were last told. */
+  #told = ConfigSnapshot.empty;
+  /** The last putting together; one at a time. */
+  #joining: Promise<void> = Promise.resolve();
   /** What single readings touched since the last time that all were put together. */
   readonly #touched = new Set<string>();
 
-  constructor({ mesh, domain, adapters = {} }: MeshConfigsOptions) {
-    this.#adapters = { ...ofFiles, ...adapters };
+  constructor({ mesh, domain, adapters = {}, limits }: MeshConfigsOptions) {
+    // Where sources beside directories come from is the program's to say.
+    this.#adapters = { fs: (address) => new ConfigDirectory(address.slice('fs://'.length), limits), ...adapters };
     this.#mesh = mesh;
     this.#domain = domain;
   }
@@ -112,6 +123,8 @@ export class MeshConfigs {
   async #readSource(address: string, places: readonly string[]): Promise<SourceSummary> {
     const source = this.#open(address);
     const reading = await source.read(places);
+    // What a source has changes before it has said what: it counts from here on.
+    this.#snapshots.set(source, source.snapshot);
     this.#readings.push([address, reading]);
     if (reading.outcome === 'missing')
       return { outcome: 'missing', reason: reading.problems.map(problemLine).join('; ') };
@@ -140,39 +153,71 @@ export class MeshConfigs {
   }
 
   /**
-   * Brings the snapshot up to what these sources have read, and no others.
+   * Brings the snapshot up to what these sources have read, and no others; sources may be read meanwhile.
    *
    * @param addresses the first that has an object wins
    * @param known those, and others that are read and do not count yet: of any other nothing is left
+   * @param signal nobody hears the answer any more: what it would have told is told with the next
    */
-  join(addresses: readonly string[], known = addresses): ConfigReading {
+  join(addresses: readonly string[], known = addresses, signal?: AbortSignal): Promise<ConfigReading> {
+    const joined = this.#joining.then(() => this.#join(addresses, known, signal));
+    this.#joining = joined.then(
+      () => {},
+      () => {},
+    );
+    return joined;
+  }
+
+  async #join(addresses: readonly string[], known: readonly string[], signal?: AbortSignal): Promise<ConfigReading> {
+    signal?.throwIfAborted();
     this.#use(addresses, known);
-    const before = this.snapshot;
-    const told = this.#gatewayApi.problems;
-    const all = this.#readings.map(([, reading]) => reading);
-    const lacks = this.#readings.some(([address, { outcome }]) => outcome === 'missing' && addresses.includes(address));
+    const [readings, touched] = [this.#readings, new Set(this.#touched)];
     this.#readings = [];
-    const readings = all.filter((reading) => reading.outcome === 'read');
-    const missing = all.filter((reading) => reading.outcome === 'missing');
-    const problems = [...missing, ...readings].flatMap((reading) => reading.problems);
+    this.#touched.clear();
+    const before = this.#told;
+    try {
+      return await this.#joinReadings(readings, touched, signal);
+    } catch (error) {
+      this.#told = before;
+      this.#readings = [...readings, ...this.#readings];
+      for (const key of touched) this.#touched.add(key);
+      throw error;
+    }
+  }
+
+  async #joinReadings(
+    all: readonly Reading[],
+    touched: Set<string>,
+    signal: AbortSignal | undefined,
+  ): Promise<ConfigReading> {
+    const toldOfRoutes = this.#gatewayApi.problems;
+    const readings = all.map(([, reading]) => reading).filter((reading) => reading.outcome === 'read');
+    const missing = all.filter(([, { outcome }]) => outcome === 'missing');
+    const problems = all.flatMap(([, reading]) => reading.problems);
+    const lacks = missing.some(([address]) => this.#sources.some(([known]) => known === address));
     // What is in force stays in force; at the start nobody knows what to serve.
-    const isNothing = readings.length === 0 && this.#touched.size === 0;
-    const hasNothing = isNothing ? missing.length > 0 : lacks && before === ConfigSnapshot.empty;
-    if (hasNothing) return { outcome: 'missing', problems };
-    const touched = this.#merge();
-    const changes = this.#snapshot.changesSince(before, touched);
+    const isNothing = readings.length === 0 && touched.size === 0;
+    const hasNothing = isNothing ? missing.length > 0 : lacks && this.snapshot === ConfigSnapshot.empty;
+    if (hasNothing) {
+      for (const key of touched) this.#touched.add(key);
+      return { outcome: 'missing', problems };
+    }
+    const turns = new Turns();
+    await this.#merge(touched, turns);
+    const now = this.#snapshot;
+    const changes = await turns.through(now.comparing(this.#told, touched));
+    signal?.throwIfAborted();
+    this.#told = now;
     for (const listener of this.#listeners) listener(changes);
     // What is told of an object is told again when the object is another.
-    const found = [...this.#gatewayApi.problems].filter(([key]) => !told.has(key));
+    const found = [...this.#gatewayApi.problems].filter(([key]) => !toldOfRoutes.has(key));
+    const inForce = this.#closedInForce(problems);
     return {
       outcome: 'read',
-      version: this.#snapshot.version,
-      objects: this.#snapshot.byKey.size,
+      version: now.version,
+      objects: now.byKey.size,
       changes,
-      problems: [
-        ...problems.map((problem) => this.#asInForce(problem)),
-        ...found.map(([, problem]) => toConfigProblem(problem)),
-      ],
+      problems: [...problems.map(inForce), ...found.map(([, problem]) => toConfigProblem(problem))],
       problemCount: this.#sources.reduce(
         (sum, [, { problemCount }]) => sum + problemCount,
         this.#gatewayApi.problems.size,
@@ -182,12 +227,18 @@ export class MeshConfigs {
   }
 
   /** What one source has to close for want of an object, another may have in order; and which namespace is the root, no source knows. */
-  #asInForce(problem: ConfigProblem): ConfigProblem {
-    if (problem.closed === undefined) return problem;
-    const { closed, ...rest } = problem;
-    const standIn = this.#written.standIns.find(({ standsFor }) => standsFor!.effect === closed);
-    const effect = standIn && effectIn(standIn, this.#mesh().rootNamespace);
-    return effect === undefined ? rest : { ...rest, closed: effect };
+  #closedInForce(problems: readonly ConfigProblem[]): (problem: ConfigProblem) => ConfigProblem {
+    if (problems.every(({ closed }) => closed === undefined)) return (problem) => problem;
+    const byEffect = new Map<string, Config>();
+    for (const standIn of this.#written.standIns)
+      if (!byEffect.has(standIn.standsFor!.effect)) byEffect.set(standIn.standsFor!.effect, standIn);
+    return (problem) => {
+      const { closed, ...rest } = problem;
+      if (closed === undefined) return problem;
+      const standIn = byEffect.get(closed);
+      const effect = standIn && effectIn(standIn, this.#mesh().rootNamespace);
+      return effect === undefined ? rest : { ...rest, closed: effect };
+    };
   }
 
   #open(address: string): ConfigSource {
@@ -206,45 +257,47 @@ export class MeshConfigs {
     if (before.map(([address]) => address).join('\n') === addresses.join('\n')) return;
     this.#sources = addresses.map((address) => [address, this.#open(address)]);
     // Which of two counts may be another for any object.
-    for (const [, { snapshot }] of before) for (const key of snapshot.byKey.keys()) this.#touched.add(key);
-    if (before.length > 0) {
-      for (const [, { snapshot }] of this.#sources) for (const key of snapshot.byKey.keys()) this.#touched.add(key);
-    }
+    for (const [, source] of [...before, ...(before.length > 0 ? this.#sources : [])])
+      for (const key of this.#snapshotOf(source).byKey.keys()) this.#touched.add(key);
   }
 
-  /** Answers the keys of all objects that may be others. */
-  #merge(): ReadonlySet<string> {
+  #snapshotOf(source: ConfigSource): ConfigSnapshot {
+    return this.#snapshots.get(source) ?? ConfigSnapshot.empty;
+  }
+
+  /** @param touched keys of all objects that may be others; those that are made of others come to it */
+  async #merge(touched: Set<string>, turns: Turns): Promise<void> {
+    // Of one moment, whatever is read meanwhile.
+    const snapshots = this.#sources.map(([, source]) => this.#snapshotOf(source));
+    const now = snapshots.length === 1 ? snapshots[0]! : await this.#joined(snapshots, touched, turns);
     const written = this.#written;
-    const touched = new Set(this.#touched);
-    this.#touched.clear();
     const isOther = touched.size > 0;
-    if (this.#sources.length === 1) this.#written = this.#sources[0]![1].snapshot;
-    else {
-      const edits = new Map([...touched].map((key) => [key, this.#firstOf(key)]));
-      this.#written = this.#written.edited(edits);
-    }
+    this.#written = now;
     const made = [
-      ...(isOther && ingressesMayDiffer(written.set, this.#written.set) ? this.#translateIngresses() : []),
+      ...(isOther && ingressesMayDiffer(written.set, now.set) ? this.#translateIngresses() : []),
       ...(isOther && translationMayDiffer(this.#gatewayApi, touched) ? this.#translateGatewayApi() : []),
     ];
     for (const key of made) touched.add(key);
     if (this.#made.size + this.#gatewayApi.objects.size === 0) this.#snapshot = this.#written;
     else this.#edit(touched);
-    return touched;
+  }
+
+  async #joined(
+    snapshots: readonly ConfigSnapshot[],
+    touched: ReadonlySet<string>,
+    turns: Turns,
+  ): Promise<ConfigSnapshot> {
+    const edits = new Map<string, Config | undefined>();
+    for (const key of touched) {
+      edits.set(key, firstOf(snapshots, key));
+      await turns.rest();
+    }
+    return turns.through(this.#written.editing(edits));
   }
 
   /** What became of the objects of these keys is in the snapshot. */
   #edit(keys: Iterable<string>): void {
     this.#snapshot = this.#snapshot.edited(new Map([...keys].map((key) => [key, this.#inForce(key)])));
-  }
-
-  #firstOf(key: string): Config | undefined {
-    // What stands in for an object that is refused counts, too: a later source does not open what an earlier one restricts.
-    for (const [, { snapshot }] of this.#sources) {
-      const config = snapshot.byKey.get(key);
-      if (config !== undefined) return config;
-    }
-    return undefined;
   }
 
   #inForce(key: string): Config | undefined {
@@ -265,6 +318,15 @@ export class MeshConfigs {
     this.#gatewayApi = translateGatewayApi(this.#written.set, this.#domain, before);
     return [...before.objects.keys(), ...this.#gatewayApi.objects.keys()];
   }
+}
+
+function firstOf(snapshots: readonly ConfigSnapshot[], key: string): Config | undefined {
+  // What stands in for an object that is refused counts, too: a later source does not open what an earlier one restricts.
+  for (const { byKey } of snapshots) {
+    const config = byKey.get(key);
+    if (config !== undefined) return config;
+  }
+  return undefined;
 }
 
 /** Whether a path is a directory's, or leads to it. */

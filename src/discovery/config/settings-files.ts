@@ -1,6 +1,5 @@
 /** The files of mesh-wide settings: the mesh configuration and the networks (spec/discovery.md §3.1). */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import * as E from 'fp-ts/lib/Either.js';
 import type { SettingsReading } from '../../../machines/discovery/mesh-config.machine.ts';
 import type { SettingsName } from '../../../machines/discovery/protocol.ts';
@@ -9,6 +8,8 @@ import { readMeshConfig } from '../../model/mesh/mesh-config.decode.ts';
 import { defaultMeshConfig, type MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { type MeshNetworks, readMeshNetworks } from '../../model/mesh/mesh-networks.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
+import { readBoundedText } from './bounded-file.ts';
+import { defaultConfigLimits } from './config-limits.ts';
 import { toConfigProblem } from './config-problem.ts';
 
 interface SettingsValues {
@@ -33,10 +34,12 @@ export class SettingsFiles {
   /** Of the last reading. */
   readonly #warnings: Record<SettingsName, ReadonlySet<string>> = { mesh: new Set(), networks: new Set() };
   readonly #warn: (problem: Problem) => void;
+  readonly #maxFileBytes: number;
 
   /** @param warn is told of fields that have no effect */
-  constructor(warn: (problem: Problem) => void) {
+  constructor(warn: (problem: Problem) => void, { maxFileBytes } = defaultConfigLimits) {
     this.#warn = warn;
+    this.#maxFileBytes = maxFileBytes;
   }
 
   get mesh(): MeshConfig {
@@ -52,7 +55,7 @@ export class SettingsFiles {
     const before = versionOf(defaults[what]);
     let text: string;
     try {
-      text = readFileSync(file, 'utf8');
+      text = readBoundedText(file, this.#maxFileBytes);
     } catch (error) {
       if (isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR'))
         return { outcome: 'absent', defaults: before };

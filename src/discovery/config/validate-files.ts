@@ -7,8 +7,10 @@ import type { Problem } from '../../model/config/problem.ts';
 import { effectIn } from '../../model/config/refused.ts';
 import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { readBoundedText } from './bounded-file.ts';
+import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import { credentialProblems } from './credential-problems.ts';
-import { isYaml, walk } from './directory-walk.ts';
+import { compareWalked, isYaml, walk } from './directory-walk.ts';
 
 export interface Validation {
   /** All of them, in the order of files and lines. */
@@ -31,12 +33,16 @@ export interface GivenText {
  *   once in all of them.
  * @param texts what was read already: standard input
  */
-export async function validateFiles(paths: readonly string[], texts: readonly GivenText[] = []): Promise<Validation> {
+export async function validateFiles(
+  paths: readonly string[],
+  texts: readonly GivenText[] = [],
+  limits = defaultConfigLimits,
+): Promise<Validation> {
   const unreadable: string[] = [];
   const found = new Map<string, GivenText>();
   for (const path of paths) {
     // A file in a directory that is named as well is read once.
-    for (const one of await textsAt(path, unreadable))
+    for (const one of await textsAt(path, unreadable, limits))
       if (!found.has(resolve(one.file))) found.set(resolve(one.file), one);
   }
   const given: readonly GivenText[] = [...texts, ...found.values()];
@@ -70,14 +76,22 @@ function closedProblem(config: Config): Problem {
   };
 }
 
-async function textsAt(path: string, unreadable: string[]): Promise<GivenText[]> {
+/** A file that is named may be a pipe; those of a directory are read as the control plane reads them. */
+async function textsAt(path: string, unreadable: string[], limits: ConfigLimits): Promise<GivenText[]> {
   try {
     if (!statSync(path).isDirectory()) return [{ file: path, text: readFileSync(path, 'utf8') }];
-    const { files, failures } = await walk(path);
+    const { files, failures } = await walk(path, limits);
     for (const [file, error] of failures) unreadable.push(`${file}: ${messageOf(error)}`);
-    const found = files.filter((file) => isYaml(file.path));
+    const found = files.map((file) => file.path).filter(isYaml);
     if (found.length === 0) unreadable.push(`${path}: there are no *.yaml files in it`);
-    return found.map((file) => ({ file: file.path, text: readFileSync(file.path, 'utf8') }));
+    return found.sort(compareWalked).flatMap((file) => {
+      try {
+        return [{ file, text: readBoundedText(file, limits.maxFileBytes) }];
+      } catch (error) {
+        unreadable.push(`${file}: ${messageOf(error)}`);
+        return [];
+      }
+    });
   } catch (error) {
     unreadable.push(`${path}: ${messageOf(error)}`);
     return [];

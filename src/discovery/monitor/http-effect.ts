@@ -20,6 +20,8 @@ export interface HttpEffectOptions extends HttpServersOptions {
   readonly opened?: (pushAll: () => void) => void;
   /** What the start is at, for people who ask why it is not ready. */
   readonly waitsFor?: () => string;
+  /** Files of configuration in which nobody can tell what is there, each with the reason. */
+  readonly unreadable?: () => ReadonlyMap<string, string>;
   /** Whether profiles of the program may be asked for (`--profile`). */
   readonly profile?: boolean;
   readonly trace?: TraceEndpoint;
@@ -76,12 +78,14 @@ interface Surroundings {
 }
 
 async function answer(
-  { version, metrics, debug, trace, waitsFor = () => '' }: HttpEffectOptions,
+  { version, metrics, debug, trace, waitsFor = () => '', unreadable = () => new Map() }: HttpEffectOptions,
   request: HttpRequest,
   { isServing, profiler }: Surroundings,
 ): Promise<HttpAnswer | StreamAnswer> {
   const { path, query } = request;
-  if (path === '/ready') return isServing ? { status: 200, body: '' } : { status: 503, body: waitsFor() };
+  if (path === '/ready') {
+    return isServing ? { status: 200, body: textOf(unreadable()) } : { status: 503, body: waitsFor() };
+  }
   if (path === '/version') return { status: 200, body: `${version}\n` };
   if (path === '/metrics') return { status: 200, ...(await metrics.text()) };
   if (profiler !== undefined && (path === profilingPath || path.startsWith(`${profilingPath}/`))) {
@@ -93,6 +97,16 @@ async function answer(
     if (page !== undefined) return page;
   }
   return { status: 404, body: `no page ${path}; /debug lists what there is\n` };
+}
+
+/** Of so many files a probe's answer tells; the log and `/debug/push_status` have all. */
+const mostTold = 5;
+
+function textOf(unreadable: ReadonlyMap<string, string>): string {
+  const lines: string[] = [];
+  for (const [file, reason] of unreadable) if (lines.push(`not read: ${file}: ${reason}\n`) >= mostTold) break;
+  const others = unreadable.size - lines.length;
+  return lines.join('') + (others > 0 ? `and ${others} more\n` : '');
 }
 
 function* statesOf({ debug }: HttpEffectOptions): Iterable<string> {

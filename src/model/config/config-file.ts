@@ -6,13 +6,14 @@
  */
 import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
+import { atOnce, type Steps } from '../../runtime/turns.ts';
 import { type FieldError, isObject } from '../fields/decode.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
 import {
+  documentsOf,
   type Position,
   parseYamlDocument,
-  splitDocuments,
   type TextPart,
   type YamlDocument,
 } from '../yaml/yaml-document.ts';
@@ -47,17 +48,23 @@ export interface ReadOptions {
 
 /** Reads a file's text (spec/discovery.md §4.3). Bad objects are left out, each with its problems. */
 export function readConfigFile(file: string, text: string, options: ReadOptions): ConfigFile {
+  return atOnce(readingConfigFile(file, text, options));
+}
+
+/** The same, object by object: only the parsing of one document is done without a rest. */
+export function* readingConfigFile(file: string, text: string, options: ReadOptions): Steps<ConfigFile> {
   const documents = new Map<string, DocumentResult>();
   const configs: Config[] = [];
   const problems: Problem[] = [];
   const standIns: Config[] = [];
-  for (const part of splitDocuments(text)) {
+  for (const part of documentsOf(text)) {
     const known = documents.get(part.text) ?? options.previous?.documents.get(part.text);
-    const result = known === undefined ? readDocument(file, part, options) : moved(known, part.line);
+    const result = known === undefined ? yield* readingDocument(file, part, options) : moved(known, part.line);
     documents.set(part.text, result);
-    configs.push(...result.configs);
-    problems.push(...result.problems);
-    standIns.push(...result.standIns);
+    for (const config of result.configs) configs.push(config);
+    for (const problem of result.problems) problems.push(problem);
+    for (const standIn of result.standIns) standIns.push(standIn);
+    yield;
   }
   return { configs, problems, standIns, documents };
 }
@@ -79,11 +86,12 @@ function moved(result: DocumentResult, line: number): DocumentResult {
   };
 }
 
-function readDocument(file: string, part: TextPart, options: ReadOptions): DocumentResult {
+function* readingDocument(file: string, part: TextPart, options: ReadOptions): Steps<DocumentResult> {
   const document = parseYamlDocument(part);
+  yield;
   const reader = new DocumentReader(file, document, options);
   if (document.errors.length > 0) reader.refuseSyntax();
-  else if (document.value !== null && document.value !== undefined) reader.readObject(document.value, '');
+  else if (document.value !== null && document.value !== undefined) yield* reader.readingObjects(document.value, '');
   const problems = reader.problems.toSorted((a, b) => a.line - b.line || (a.column ?? 0) - (b.column ?? 0));
   return { line: part.line, configs: reader.configs, problems, standIns: reader.standIns };
 }
@@ -117,11 +125,16 @@ class DocumentReader {
   }
 
   /** @param path of the object in its document: empty, or `items[3]` of a List. */
-  readObject(value: unknown, path: string): void {
+  *readingObjects(value: unknown, path: string): Steps<void> {
     if (isObject(value) && value.kind === 'List' && Array.isArray(value.items)) {
-      for (const [index, item] of value.items.entries()) this.readObject(item, joined(path, `items[${index}]`));
-      return;
-    }
+      for (const [index, item] of value.items.entries()) {
+        yield* this.readingObjects(item, joined(path, `items[${index}]`));
+        yield;
+      }
+    } else this.readObject(value, path);
+  }
+
+  private readObject(value: unknown, path: string): void {
     const envelope = readEnvelope(value);
     const before = this.problems.length;
     if (envelope._tag === 'skipped') this.reportAt(envelope.severity, path, 'kind', envelope.reason);
@@ -150,8 +163,10 @@ class DocumentReader {
     if (config === undefined) return;
     this.standIns.push(config);
     const standIn = configKeyText(configKeyOf(config));
-    for (const [index, problem] of this.problems.entries())
-      if (index >= before && problem.severity === 'error') this.problems[index] = { ...problem, standIn };
+    for (let index = before; index < this.problems.length; index++) {
+      const problem = this.problems[index]!;
+      if (problem.severity === 'error') this.problems[index] = { ...problem, standIn };
+    }
   }
 
   /** False: it is refused. */

@@ -1,0 +1,58 @@
+/** Texts of files that may be anything: what has no end, or is no file, is not read. */
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statfsSync } from 'node:fs';
+
+/** How many bytes are too many is the reader's to say. */
+export class FileTooLarge extends Error {
+  constructor(bytes: number, most: number) {
+    super(
+      `has ${bytes} bytes, more than the ${most} that a file of configuration may have: it is not read, and what was in force of it stays; split it, or raise PILOT_CONFIG_MAX_FILE_BYTES`,
+    );
+  }
+}
+
+/** By the magic numbers of statfs(2): proc, cgroup, cgroup2, debugfs, tracefs, securityfs, sysfs, bpf. */
+const filesystemsOfTheKernel: ReadonlySet<number> = new Set([
+  ...[0x9fa0, 0x27e0eb, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0x62656572, 0xcafe4a11],
+]);
+
+/** @throws an error of the file system, {@link FileTooLarge}, and for what is no file */
+export function readBoundedText(path: string, maxBytes: number): string {
+  // A pipe that nobody writes to would keep whoever opens it waiting.
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const stats = fstatSync(file);
+    const other = whatElse(stats);
+    if (other !== undefined) throw new Error(`is ${other}, no file: it is not read`);
+    if (stats.size > maxBytes) throw new FileTooLarge(stats.size, maxBytes);
+    if (stats.size === 0) {
+      // They say that they have nothing, and some of them have no end.
+      if (filesystemsOfTheKernel.has(statfsSync(path).type))
+        throw new Error("is the kernel's, no file: it is not read");
+      return '';
+    }
+    return readText(file, stats.size, maxBytes);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function readText(file: number, expected: number, maxBytes: number): string {
+  let buffer = Buffer.allocUnsafe(expected + 1);
+  let length = 0;
+  for (;;) {
+    const read = readSync(file, buffer, length, buffer.length - length, null);
+    length += read;
+    if (read === 0) return buffer.toString('utf8', 0, length);
+    if (length > maxBytes) throw new FileTooLarge(length, maxBytes);
+    // It grew since it was looked at.
+    if (length === buffer.length) buffer = Buffer.concat([buffer], Math.min(length * 2, maxBytes + 1));
+  }
+}
+
+/** `a named pipe`; undefined for files. */
+export function whatElse(stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isFIFO' | 'isSocket'>): string | undefined {
+  if (stats.isFile()) return undefined;
+  if (stats.isDirectory()) return 'a directory';
+  if (stats.isFIFO()) return 'a named pipe';
+  return stats.isSocket() ? 'a socket' : 'a device';
+}

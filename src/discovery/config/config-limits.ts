@@ -1,0 +1,33 @@
+/** What the files of a source of configuration may be: what goes beyond is refused, and what was in force of it stays. */
+import type { Environment } from '../environment.ts';
+
+export interface ConfigLimits {
+  /** Of one file (PILOT_CONFIG_MAX_FILE_BYTES). */
+  readonly maxFileBytes: number;
+  /** Of all files (PILOT_CONFIG_MAX_BYTES). */
+  readonly maxBytes: number;
+  /** Names that are looked at in all directories, whatever they are (PILOT_CONFIG_MAX_ENTRIES). */
+  readonly maxEntries: number;
+}
+
+const mebibyte = 1024 * 1024;
+
+export const defaultConfigLimits: ConfigLimits = {
+  // etcd takes objects of at most 1.5 MiB; a file may hold many, and half a second is the longest that one may take.
+  maxFileBytes: 8 * mebibyte,
+  maxBytes: 256 * mebibyte,
+  maxEntries: 100_000,
+};
+
+/** Directories in one another. */
+export const deepestDirectory = 32;
+
+/** As the environment says. A limit of none would be no configuration. */
+export function configLimitsOf(from: Environment): ConfigLimits {
+  const { maxFileBytes, maxBytes, maxEntries } = defaultConfigLimits;
+  return {
+    maxFileBytes: from.number('PILOT_CONFIG_MAX_FILE_BYTES', maxFileBytes, 1),
+    maxBytes: from.number('PILOT_CONFIG_MAX_BYTES', maxBytes, 1),
+    maxEntries: from.number('PILOT_CONFIG_MAX_ENTRIES', maxEntries, 1),
+  };
+}

@@ -1,0 +1,38 @@
+/**
+ * Long work beside other work: it goes on for a while, then the event loop has its turn with whatever came meanwhile
+ * (probes, streams, signals).
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+/** Work in steps, each of which is short; what comes of it is returned. */
+export type Steps<Result> = Generator<void, Result, void>;
+
+const turnMs = 10;
+
+export class Turns {
+  #end = performance.now() + turnMs;
+
+  /** Called often: waits for the next turn when this one has lasted long enough. */
+  async rest(): Promise<void> {
+    if (performance.now() < this.#end) return;
+    await nextTurn();
+    this.#end = performance.now() + turnMs;
+  }
+
+  /** Does all steps, with a rest where one is due. */
+  async through<Result>(steps: Steps<Result>): Promise<Result> {
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done) return value;
+      if (performance.now() >= this.#end) await this.rest();
+    }
+  }
+}
+
+/** Does all steps without a rest. */
+export function atOnce<Result>(steps: Steps<Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
