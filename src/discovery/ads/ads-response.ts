@@ -63,7 +63,7 @@ export function bytesIn({ own, shared }: ResponseParts): number {
  * Bytes of joined frames that are kept: a few whole types, for a few shapes of proxies and both protocols. What they were
  * joined from is kept with them.
  */
-const maxKeptBytes = 16 * 1024 * 1024;
+const maxKeptBytes = 32 * 1024 * 1024;
 
 /**
  * Joins the frames of resources that go out together, and keeps the last ones: a push to many streams that are sent the
@@ -88,9 +88,12 @@ export class SharedBodies {
   }
 }
 
-/** With what an entry takes beside its bytes: there may be many small ones. */
-function bytesOf({ length }: Buffer): number {
-  return length + 1_000;
+/** What an entry takes beside its bytes, and each resource that it was joined from: there may be many small ones. */
+const entryBytes = 1_000;
+const resourceBytes = 1_000;
+
+function bytesOf({ length }: Buffer, resources: Resources): number {
+  return length + entryBytes + countOf(resources) * resourceBytes;
 }
 
 export function countOf(resources: Resources): number {
