@@ -37,6 +37,7 @@ const parts: readonly Part[] = [
   { name: 'soak', command: 'npm run test:soak -- --schedules 300000 --minutes 30', gave: /schedules/ },
   { name: 'random-config', command: 'npm run test:random-config', gave: /random objects|taken by every proxy/ },
   { name: 'fuzz', command: 'npm run test:fuzz -- --minutes 10', gave: /^\d+ findings/ },
+  { name: 'memory', command: 'node test/load/memory.ts --rounds 10', gave: /^memory: grown/ },
   { name: 'churn', command: 'npm run test:churn', gave: /^churn: / },
   { name: 'mutation', command: 'npm run test:mutation', gave: /^All files/ },
   { name: 'restarts', command: 'npm run bench:restarts', gave: /restarts/ },

@@ -1,0 +1,73 @@
+/**
+ * `node test/load/memory.ts [--rounds N] [--seconds N]`: all attacks in a row, again and again, on one control plane, and
+ * what it keeps after each round when all garbage is collected. Exit code 1 when the last round left more behind than the
+ * second one and all memories that are bounded may take. HEAP_SNAPSHOTS=FOLDER writes a heap snapshot each time.
+ */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { freePorts } from '../harness/free-ports.ts';
+import type { Program } from '../harness/program.ts';
+import { makeRoot, startAttackedServer } from './attacked-server.ts';
+import { type AttackName, attacks } from './attacks.ts';
+import { HostileProcess } from './hostile-process.ts';
+
+const { values } = parseArgs({
+  options: { rounds: { type: 'string', default: '6' }, seconds: { type: 'string', default: '2' } },
+});
+/** Until everything that was begun is over: streams, holds, lines of the log. */
+const restMs = 5_000;
+/**
+ * What rounds after the second may add, in MiB. Memories that are bounded fill up: records of the trace, bodies that were
+ * joined, lists of names, nodes that are known. With more rounds a smaller leak is found.
+ */
+const mostGrown = 16;
+
+interface Left {
+  readonly heap: number;
+  readonly external: number;
+  readonly resident: number;
+}
+
+async function measure(server: Program): Promise<Left> {
+  const fromLine = server.lines.length;
+  server.signal('SIGUSR2');
+  const line = await server.line(/^memory: /, { fromLine, deadlineMs: 60_000 });
+  const [heap = 0, external = 0, , resident = 0] = [...line.matchAll(/[\d.]+/g)].map(Number);
+  console.log(line);
+  return { heap, external, resident };
+}
+
+const meter = pathToFileURL(join(import.meta.dirname, 'heap-meter.mjs')).href;
+const root = makeRoot();
+const [port, http] = (await freePorts(2)) as [number, number];
+const env = { PILOT_MAX_REQUESTS_PER_SECOND: '100000', NODE_OPTIONS: `--import=${meter}` };
+const server = await startAttackedServer(root, { port, http }, env);
+const left = [await measure(server)];
+try {
+  for (let round = 1; round <= Number(values.rounds); round++) {
+    const strangers = await HostileProcess.start();
+    for (const name of Object.keys(attacks) as AttackName[]) {
+      if (name === 'elsewhere') continue;
+      await strangers.begin(name, port);
+      await sleep(Number(values.seconds) * 1_000);
+      console.log(`  ${name}: ${await strangers.end()}`);
+    }
+    strangers.stop();
+    await sleep(restMs);
+    console.log(`after round ${round}:`);
+    left.push(await measure(server));
+  }
+} finally {
+  await server.stop({ deadlineMs: 8_000 });
+  rmSync(root, { recursive: true, force: true });
+}
+const [, , first, ...others] = left;
+const last = others.at(-1);
+if (first !== undefined && last !== undefined) {
+  const grown = last.heap + last.external - first.heap - first.external;
+  console.log(`memory: grown by ${grown.toFixed(1)} MiB after the second round, ${mostGrown} at the most`);
+  process.exitCode = grown > mostGrown ? 1 : 0;
+}
