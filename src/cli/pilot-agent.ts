@@ -9,8 +9,8 @@ import { resolveProxyOptions } from '../agent/options/proxy-options.ts';
 import { proxyConfigToJson } from '../model/mesh/proxy-config.ts';
 import { standardError } from '../runtime/standard-streams.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './commands/log-flags.ts';
-import { addRecordingFlags, openRecording, type RecordingFlags } from './commands/recording.ts';
 import { requestCommand } from './commands/request.ts';
+import { addRecordingFlags, openRecording, type RecordingFlags } from './commands/trace-flags.ts';
 import { versionCommand, versionLine } from './commands/version.ts';
 import { runProgram } from './run-program.ts';
 

@@ -13,7 +13,7 @@ import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../model/push-context/push-context.ts';
 import { hasNoProvider } from './authorization/custom.ts';
 import { buildEndpoints, hostOfAssignment } from './endpoints/build.ts';
-import { type Memory, noMemory, type RememberedType } from './inputs/memory.ts';
+import { type Memory, noMemory, type RememberedType } from './inputs/generator-memory.ts';
 import { Resource } from './messages/resource.ts';
 import { buildNameTable } from './name-table/build.ts';
 import { buildClusters, buildExtensions, buildListeners, buildRoutes } from './patches/generators.ts';

@@ -1,6 +1,6 @@
 /** An exploration in which each step is also held against the sequence diagrams. */
 import { type Departure, TraceChecker } from '../debugger/check/check.ts';
-import { formatDeparture } from '../debugger/check/report-text.ts';
+import { formatDeparture } from '../debugger/check/check-report-text.ts';
 import type { Diagram } from '../debugger/diagram/diagram.ts';
 import type { Choice, Violation, World } from '../debugger/explore/world.ts';
 import { createRecorder, type Recorder } from '../runtime/trace/recorder.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority, loadAuthority } from './authority.ts';
 import { replaceFiles, swapMountedFiles } from './certificate-directory.ts';
-import { createServerCertificates, openServerCertificates, renewServerCertificate } from './server-certificates.ts';
+import { createServerCertificates, openServerCertificates, renewServerCertificate } from './issued-certificates.ts';
 
 function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'chartpilot-certs-'));

@@ -1,5 +1,5 @@
 /** `node test/certs/renew.ts DIRECTORY`: replaces the server certificate below a directory that the demo made. */
-import { openServerCertificates, renewServerCertificate } from './server-certificates.ts';
+import { openServerCertificates, renewServerCertificate } from './issued-certificates.ts';
 
 const root = process.argv[2];
 if (root === undefined) {

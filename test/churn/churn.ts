@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { exitWith, print, wholeNumber } from '../bench/bench-run.ts';
 import { cpuTimeMs } from '../bench/cpu-time.ts';
-import { memoryOf } from '../bench/memory.ts';
+import { memoryOf } from '../bench/memory-usage.ts';
 import { type Programs, runWithPrograms } from '../bench/programs.ts';
 import { type PilotServer, startPilot, waitForPort } from '../bench/push/servers.ts';
 import { eventually } from '../harness/eventually.ts';

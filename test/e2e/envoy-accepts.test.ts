@@ -8,9 +8,9 @@ import type { Listener } from '../../src/gen/envoy/config/listener/v3/listener_p
 import { SecretSchema } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { Resource } from '../../src/networking/index.ts';
 import { type CertificateAuthority, createAuthority, type IssuedCertificate } from '../certs/authority.ts';
+import { type RealEnvoy, startRealEnvoy } from '../networking/ads-envoy.ts';
 import { type AdsStandIn, startAdsStandIn } from '../networking/ads-stand-in.ts';
 import { asJson, caseNames, generate, readCase, type Section } from '../networking/case.ts';
-import { type RealEnvoy, startRealEnvoy } from '../networking/real-envoy.ts';
 
 const settleLimitMs = 20_000;
 

@@ -10,7 +10,7 @@ import { watchDirectories } from '../../src/agent/certificates/certificate-watch
 import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { silentLogger } from '../../src/runtime/log.ts';
-import { createServerCertificates, renewServerCertificate } from '../certs/server-certificates.ts';
+import { createServerCertificates, renewServerCertificate } from '../certs/issued-certificates.ts';
 import { type Driver, NotShown } from './driver.ts';
 import { Company, sessionOf, type Ways } from './session.ts';
 

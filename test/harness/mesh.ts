@@ -11,7 +11,7 @@ import {
   createServerCertificates,
   renewServerCertificate,
   type ServerCertificates,
-} from '../certs/server-certificates.ts';
+} from '../certs/issued-certificates.ts';
 import { type LoadRun, startLoad } from '../load/load-process.ts';
 import type { LoadPlan, LoadTarget } from '../load/plan.ts';
 import { eventually } from './eventually.ts';

@@ -6,7 +6,7 @@ import { adsConnectionMachine } from '../../machines/discovery/ads-connection.ma
 import { adsCatalogue } from '../../machines/discovery/ads-protocol.ts';
 import { clusterType, endpointType, healthType, listenerType, routeType } from '../../machines/discovery/ads-types.ts';
 import { checkTrace } from '../../src/debugger/check/check.ts';
-import { formatReport } from '../../src/debugger/check/report-text.ts';
+import { formatReport } from '../../src/debugger/check/check-report-text.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { AdsWorld, type AdsWorldOptions, type Seen } from '../simulation/ads-world.ts';

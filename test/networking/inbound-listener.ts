@@ -9,9 +9,9 @@ import { Resource } from '../../src/networking/index.ts';
 import { socketAddress } from '../../src/networking/messages/address.ts';
 import { virtualInboundListener } from '../../src/networking/traffic/resource-names.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { type RealEnvoy, startRealEnvoy } from './ads-envoy.ts';
 import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
 import { generate, readCase } from './case.ts';
-import { type RealEnvoy, startRealEnvoy } from './real-envoy.ts';
 
 /** Keeps what it is told, and says the same to whoever told it. */
 export class Application {

@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { shapeOf } from '../../src/model/proxy/proxy-shape.ts';
 import { type GivenNode, givenMesh, givenProxy } from '../fixtures/given-mesh.ts';
+import { type RealEnvoy, startRealEnvoy } from './ads-envoy.ts';
 import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
 import { generate } from './case.ts';
-import { type RealEnvoy, startRealEnvoy } from './real-envoy.ts';
 
 export interface Answer {
   readonly status: number;

@@ -1,7 +1,7 @@
 /** One schedule, from its beginning to its end, under all invariants. */
 import { join } from 'node:path';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
-import { formatDeparture } from '../../src/debugger/check/report-text.ts';
+import { formatDeparture } from '../../src/debugger/check/check-report-text.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import type { Violation } from '../../src/debugger/explore/world.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';

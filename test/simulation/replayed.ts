@@ -1,6 +1,6 @@
 import type { AnyStateMachine } from 'xstate';
 import { replay } from '../../src/debugger/replay/replay.ts';
-import { formatReplay } from '../../src/debugger/replay/report-text.ts';
+import { formatReplay } from '../../src/debugger/replay/replay-report-text.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../fixtures/trace-header.ts';
 

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { formatDeparture } from '../../src/debugger/check/report-text.ts';
+import { formatDeparture } from '../../src/debugger/check/check-report-text.ts';
 import type { Recording } from '../model/recording.ts';
 import { departureInOneLine } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';

@@ -8,10 +8,10 @@ import type { TraceHeader } from '../../src/runtime/trace/trace.ts';
 import type { Address } from './address.ts';
 import { connection, notice, source, sources } from './connection.ts';
 import { nextTurn, noteDrawn } from './frames.ts';
+import { TraceProblem, TraceStream } from './incoming-trace.ts';
 import { chosenActor, elapsed, follows, place, range, recording, session, size } from './place.ts';
 import { Recording } from './recording.ts';
 import { loadSession, traceTexts } from './source-data.ts';
-import { TraceProblem, TraceStream } from './trace-stream.ts';
 
 /** Longest time that the page is deaf while it reads. */
 const sliceMs = 25;

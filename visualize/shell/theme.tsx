@@ -1,7 +1,7 @@
 import { effect, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { Icon } from '../parts/icon.tsx';
-import { remember, remembered } from './memory.ts';
+import { remember, remembered } from './remembered-settings.ts';
 
 type Choice = 'system' | 'light' | 'dark';
 

@@ -9,7 +9,7 @@ import { runDiscovery } from '../../discovery/discovery-system.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { standardError } from '../../runtime/standard-streams.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './log-flags.ts';
-import { addRecordingFlags, openRecording, type RecordingFlags } from './recording.ts';
+import { addRecordingFlags, openRecording, type RecordingFlags } from './trace-flags.ts';
 import { versionLine } from './version.ts';
 
 interface CommandFlags extends DiscoveryFlags, LogFlags, RecordingFlags {}

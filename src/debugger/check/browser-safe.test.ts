@@ -11,7 +11,7 @@ const pure = [
   'check/message',
   'check/message-kinds',
   'check/message-window',
-  'check/report-text',
+  'check/check-report-text',
   'check/sequence-mermaid',
   'trace/trace-line',
 ];

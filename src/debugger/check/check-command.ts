@@ -6,9 +6,9 @@ import type { Diagram } from '../diagram/diagram.ts';
 import { loadDiagrams } from '../diagram/load.ts';
 import { openTrace, type TraceReading } from '../trace/read-trace.ts';
 import { type CheckReport, TraceChecker } from './check.ts';
+import { formatReport } from './check-report-text.ts';
 import { JudgedMessages } from './message-kinds.ts';
 import { MessageWindow } from './message-window.ts';
-import { formatReport } from './report-text.ts';
 import { sequenceMermaid } from './sequence-mermaid.ts';
 
 export interface CheckCommandOptions {

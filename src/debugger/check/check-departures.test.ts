@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { brief, departuresOf, restart, restartFrom, shutdown, trace } from '../../../test/fixtures/given-traces.ts';
 import { parseDiagram } from '../diagram/parse.ts';
 import { checkTrace, TraceChecker } from './check.ts';
-import { departureInWords } from './report-text.ts';
+import { departureInWords } from './check-report-text.ts';
 
 describe('a departure', () => {
   test('is a message out of order; both sides are in the report', () => {

@@ -12,7 +12,7 @@ import {
 } from '../../../test/fixtures/given-traces.ts';
 import { parseDiagram } from '../diagram/parse.ts';
 import { checkTrace, TraceChecker } from './check.ts';
-import { formatReport } from './report-text.ts';
+import { formatReport } from './check-report-text.ts';
 
 describe('a trace that follows the diagrams', () => {
   test('is accepted, one activation after the other', () => {

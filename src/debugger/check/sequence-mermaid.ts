@@ -1,7 +1,7 @@
 /** Messages of a trace as a mermaid sequence diagram. Runs in a browser. */
 import type { Departure } from './check.ts';
+import { departureInWords } from './check-report-text.ts';
 import type { Message } from './message.ts';
-import { departureInWords } from './report-text.ts';
 
 export interface DrawnSequence {
   /** Told in comments above the diagram. */

@@ -2,8 +2,8 @@
 import type { AnyActorRef } from 'xstate';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { givenAgain } from './recorded-value.ts';
-import type { Recording } from './recording.ts';
 import type { ReplayedActors } from './replayed-actors.ts';
+import type { Recording } from './replayed-trace.ts';
 
 export class Outside {
   readonly #recording: Recording;

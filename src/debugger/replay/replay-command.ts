@@ -6,7 +6,7 @@ import { loadMachine } from '../generate/load-machine.ts';
 import { openTrace } from '../trace/read-trace.ts';
 import { machinesOfProgram } from './program-machines.ts';
 import { type ReplayReport, replay } from './replay.ts';
-import { formatReplay } from './report-text.ts';
+import { formatReplay } from './replay-report-text.ts';
 
 export interface ReplayCommandOptions {
   /** `MODULE#EXPORT`, or a name of ours. */

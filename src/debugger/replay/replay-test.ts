@@ -7,7 +7,7 @@ import { ChartpilotError } from '../../runtime/errors.ts';
 import { type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
 import { parseTraceLine } from '../trace/trace-line.ts';
 import { type Difference, type ReplayReport, replay } from './replay.ts';
-import { formatDifference } from './report-text.ts';
+import { formatDifference } from './replay-report-text.ts';
 
 export interface ReplayOptions {
   /** Root machines of a program that is not chartpilot's; or those that take the place of machines with the same ids. */

@@ -8,8 +8,8 @@ import { recordRedactor } from '../../runtime/trace/redact.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { differingField } from './compare-records.ts';
 import { Outside } from './outside.ts';
-import { Recording } from './recording.ts';
 import { ReplayedActors } from './replayed-actors.ts';
+import { Recording } from './replayed-trace.ts';
 
 /** The first place where the machines do something else than was recorded. */
 export interface Difference {

@@ -12,8 +12,8 @@ import { createFencedServer } from '../../runtime/http-fence.ts';
 import { foreignness, isSameSecret } from '../../runtime/trace/debugger-access.ts';
 import { type Source, sourcesPath } from '../page-data.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
+import { Sessions } from './page-session.ts';
 import type { PageSource } from './page-source.ts';
-import { Sessions } from './session.ts';
 
 export interface PageServerOptions {
   readonly sources: readonly PageSource[];

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { sessionElement, sourcesElement, traceElement } from '../page-data.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
+import { Sessions } from './page-session.ts';
 import type { PageSource } from './page-source.ts';
-import { Sessions } from './session.ts';
 
 export interface SingleFileOptions {
   readonly sources: readonly PageSource[];

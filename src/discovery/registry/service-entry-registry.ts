@@ -1,7 +1,7 @@
 import type { RegistryDelta } from '../../model/services/registry-delta.ts';
 import { serviceKey } from '../../model/services/service.ts';
-import { ServiceEntryServices } from '../../model/services/service-entry-registry.ts';
 import type { ServiceEntryOptions } from '../../model/services/service-entry-services.ts';
+import { ServiceEntryServices } from '../../model/services/services-of-entries.ts';
 import { ObjectRegistry } from './object-registry.ts';
 import type { XdsUpdater } from './registry.ts';
 

@@ -12,8 +12,8 @@ import { gatewaysOfNetworks, NetworkGateways } from './network-gateways.ts';
 import { joinedLookup, noLookup, type ProxyLookup } from './proxy-lookup.ts';
 import type { ObjectChange, RegistryDelta } from './registry-delta.ts';
 import type { Service } from './service.ts';
-import { ServiceEntryServices } from './service-entry-registry.ts';
 import type { ServiceEntryOptions } from './service-entry-services.ts';
+import { ServiceEntryServices } from './services-of-entries.ts';
 
 export type { EndpointIndex } from './endpoint-shards.ts';
 

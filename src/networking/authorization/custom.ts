@@ -11,7 +11,7 @@ import type { ProxyContext } from '../inputs/connection-context.ts';
 import type { Init } from '../messages/init.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { outboundClusterName } from '../traffic/resource-names.ts';
-import { type Carried, envoyPolicies, type RbacRules } from './rules.ts';
+import { type Carried, envoyPolicies, type RbacRules } from './rbac-rules.ts';
 
 /** The server to ask, and about what. */
 export interface CustomCheck {

@@ -7,7 +7,7 @@ import { type Service, serviceKey } from '../../model/services/service.ts';
 import { isAlias } from '../../model/services/service-alias.ts';
 import { mergeGateways } from '../gateway/merge.ts';
 import { referencedServices } from '../gateway/referenced-services.ts';
-import { type Memory, noMemory } from '../inputs/memory.ts';
+import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import { namedBy, ownRuleOf } from '../traffic/alias.ts';
 import { type Reach, reachOf } from '../traffic/reach.ts';

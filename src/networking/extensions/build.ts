@@ -16,7 +16,7 @@ import { type Config, configKeyOf } from '../../model/config/config.ts';
 import type { WasmPlugin } from '../../model/kinds/wasm-plugin.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { type Memory, noMemory } from '../inputs/memory.ts';
+import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { withOrigins } from '../inputs/message-origin.ts';
 import { pack } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';

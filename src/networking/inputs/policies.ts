@@ -1,4 +1,4 @@
-/** Which of a workload's policies a resource is made from: keys and inputs of what is kept (see memory.ts). */
+/** Which of a workload's policies a resource is made from: keys and inputs of what is kept (see generator-memory.ts). */
 import { type Config, type ConfigKey, configKeyOf } from '../../model/config/config.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
 

@@ -3,7 +3,7 @@ import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.t
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type ProxyContext, proxyContext } from '../inputs/connection-context.ts';
-import { type Memory, noMemory } from '../inputs/memory.ts';
+import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { policyKeys } from '../inputs/policies.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import { gatewayListeners } from './gateway.ts';

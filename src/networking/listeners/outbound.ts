@@ -4,7 +4,7 @@ import { type FilterChain, FilterChainSchema } from '../../gen/envoy/config/list
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import { type ConnectionContext, clientContext, type ProxyContext } from '../inputs/connection-context.ts';
-import type { Memory } from '../inputs/memory.ts';
+import type { Memory } from '../inputs/generator-memory.ts';
 import { ruleOrigins, sidecarOrigin, withOrigins } from '../inputs/message-origin.ts';
 import { policyKeys, policyObjects } from '../inputs/policies.ts';
 import { isWildcardAddress, loopbackAddress } from '../messages/address.ts';

@@ -15,7 +15,7 @@ import { isHeadless } from '../../model/proxy/proxy-shape.ts';
 import { addressingKey, virtualAddresses } from '../../model/proxy/service-addresses.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type Endpoint, type Service, serviceKey } from '../../model/services/service.ts';
-import { type Memory, noMemory } from '../inputs/memory.ts';
+import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { Resource } from '../messages/resource.ts';
 
 /** The one resource of the type. Clients of the delta protocol need a name for it. */

@@ -3,7 +3,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { buildClusters as unpatchedClusters } from '../clusters/build.ts';
 import { buildWasmPlugins } from '../extensions/build.ts';
-import { type Memory, noMemory } from '../inputs/memory.ts';
+import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { buildListeners as unpatchedListeners } from '../listeners/build.ts';
 import type { Resource } from '../messages/resource.ts';
 import { withAttemptCount } from '../routes/attempt-count.ts';

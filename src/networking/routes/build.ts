@@ -2,7 +2,7 @@
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { mergeGateways } from '../gateway/merge.ts';
-import { type Memory, noMemory } from '../inputs/memory.ts';
+import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import type { Resource } from '../messages/resource.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { gatewayRoutes } from './gateway.ts';

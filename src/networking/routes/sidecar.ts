@@ -7,7 +7,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { addressingKey } from '../../model/proxy/service-addresses.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
-import { type Memory, noMemory } from '../inputs/memory.ts';
+import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { sidecarOrigin } from '../inputs/message-origin.ts';
 import { isUnixSocket, unixSocketPath } from '../messages/address.ts';
 import { type Resource, ResourceOfParts } from '../messages/resource.ts';

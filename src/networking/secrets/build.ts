@@ -15,7 +15,7 @@ import {
 } from '../../model/kinds/kubernetes/credential.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { type Memory, noMemory } from '../inputs/memory.ts';
+import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import type { Init } from '../messages/init.ts';
 import { Resource } from '../messages/resource.ts';
 import { type CredentialName, parseCredentialName, rootsObjectName } from './credential-name.ts';

@@ -5,7 +5,7 @@ import { doneWith, KnownActors } from './known-actors.ts';
 import { recordDelivery } from './records/delivery.ts';
 import { recordAction } from './records/effect.ts';
 import { EndRecords } from './records/end.ts';
-import type { Recording } from './records/recording.ts';
+import type { Recording } from './records/record-context.ts';
 import { recordSpawn } from './records/spawn.ts';
 import { type MachineState, recordStep } from './records/step.ts';
 import { recordUnexpected } from './records/unexpected.ts';

@@ -4,7 +4,7 @@ import { type FleetCounts, nowMs } from '../../sidecars/fleet.ts';
 import { FleetProcess } from '../../sidecars/fleet-process.ts';
 import type { Protocol } from '../../sidecars/xds-types.ts';
 import { cpuTimeMs } from '../cpu-time.ts';
-import { memoryOf } from '../memory.ts';
+import { memoryOf } from '../memory-usage.ts';
 import type { Programs } from '../programs.ts';
 import { type MeshChange, markOf } from './mesh-files.ts';
 import { type PushServer, type StartServer, waitForPort } from './servers.ts';

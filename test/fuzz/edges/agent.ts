@@ -8,10 +8,10 @@ import type { Draw } from '../../random-config/draw.ts';
 import { Control, standInBinary } from '../../stand-in/control.ts';
 import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
 import { adminAnswerBytes } from '../grammar/admin.ts';
+import { oddText } from '../grammar/breaking-words.ts';
 import { randomBytes } from '../grammar/bytes.ts';
 import { httpRequest } from '../grammar/http.ts';
 import { randomPem } from '../grammar/pem.ts';
-import { oddText } from '../grammar/words.ts';
 import { ProgramWatch } from './program-watch.ts';
 import { throwBytes } from './throw-bytes.ts';
 

@@ -24,14 +24,14 @@ import { ChartpilotError } from '../../../src/runtime/errors.ts';
 import { silentLogger } from '../../../src/runtime/log.ts';
 import { packageRoot } from '../../../src/runtime/package-root.ts';
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
-import { createServerCertificates } from '../../certs/server-certificates.ts';
+import { createServerCertificates } from '../../certs/issued-certificates.ts';
 import type { Draw } from '../../random-config/draw.ts';
 import { type Edge, type Subject, type SubjectMaker, shown } from '../edge.ts';
 import { adminAnswerBytes } from '../grammar/admin.ts';
+import { oddText, oddValue } from '../grammar/breaking-words.ts';
 import { mutatedBytes } from '../grammar/bytes.ts';
 import { randomPem } from '../grammar/pem.ts';
 import { randomTrace } from '../grammar/trace.ts';
-import { oddText, oddValue } from '../grammar/words.ts';
 import { randomYaml, yamlValues } from '../grammar/yaml.ts';
 import { recordedTrace } from './recorded-trace.ts';
 

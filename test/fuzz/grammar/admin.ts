@@ -1,7 +1,7 @@
 /** What an Envoy's admin interface might answer, or whoever else has its port. */
 import type { Draw } from '../../random-config/draw.ts';
+import { oddText, oddValue } from './breaking-words.ts';
 import { randomBytes } from './bytes.ts';
-import { oddText, oddValue } from './words.ts';
 
 export function adminAnswerBytes(draw: Draw): Buffer {
   return draw.one(

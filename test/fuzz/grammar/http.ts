@@ -1,7 +1,7 @@
 /** HTTP/1 requests: mostly of the right form, with something odd in them. */
 import type { Draw } from '../../random-config/draw.ts';
+import { oddText, randomText } from './breaking-words.ts';
 import { mutatedBytes, randomBytes } from './bytes.ts';
-import { oddText, randomText } from './words.ts';
 
 const methods = [
   'GET',

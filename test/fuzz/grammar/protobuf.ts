@@ -2,8 +2,8 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import type { Draw } from '../../random-config/draw.ts';
+import { oddText } from './breaking-words.ts';
 import { mutatedBytes, randomBytes } from './bytes.ts';
-import { oddText } from './words.ts';
 
 /** Texts that mean something to whoever reads the message, by the field's name. */
 export type KnownTexts = Readonly<Record<string, readonly string[]>>;

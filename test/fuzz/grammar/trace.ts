@@ -1,7 +1,7 @@
 /** Trace files: lines of a real one, changed. */
 import type { Draw } from '../../random-config/draw.ts';
+import { mutatedValue, oddText, oddValue } from './breaking-words.ts';
 import { mutatedBytes } from './bytes.ts';
-import { mutatedValue, oddText, oddValue } from './words.ts';
 
 /** @param lines of a real trace; the first is its header */
 export function randomTrace(draw: Draw, lines: readonly string[]): Buffer {

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import type { Draw } from '../../random-config/draw.ts';
+import { mutatedValue, oddValue } from './breaking-words.ts';
 import { mutatedBytes, randomBytes } from './bytes.ts';
-import { mutatedValue, oddValue } from './words.ts';
 
 /** What one YAML document of each file below these folders holds. */
 export function yamlValues(folders: readonly string[], isWanted: (name: string) => boolean): unknown[] {

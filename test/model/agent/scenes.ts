@@ -8,7 +8,7 @@ import { afterEach, expect } from 'vitest';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import type { AgentSettings } from '../../../machines/agent/settings.ts';
 import { checkTrace } from '../../../src/debugger/check/check.ts';
-import { formatReport } from '../../../src/debugger/check/report-text.ts';
+import { formatReport } from '../../../src/debugger/check/check-report-text.ts';
 import { loadDiagrams } from '../../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../../src/runtime/package-root.ts';
 import { AgentWorld, type ScriptedProcess, scriptedBaseIds } from '../../simulation/agent-world.ts';

@@ -4,7 +4,7 @@
  */
 import { isWildcard } from '../../fields/hostname.ts';
 import type { StringMatch } from '../../kinds/string-match.ts';
-import type { PlacedRoute } from './rules.ts';
+import type { PlacedRoute } from './http-route-rules.ts';
 
 /** Whether what is made of a route depends on the host that it is for. */
 export function dependsOnHost({ http: { redirect } }: PlacedRoute): boolean {

@@ -4,10 +4,10 @@ import type { HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { VirtualService } from '../../kinds/virtual-service.ts';
 import type { ListenerAttachment } from './attachments.ts';
 import { atHost, dependsOnHost } from './default-port.ts';
+import { type PlacedRoute, routesOf } from './http-route-rules.ts';
 import { type HttpListener, isWithinWider } from './listeners.ts';
 import { made } from './made.ts';
 import { byPrecedence, takesEverything } from './precedence.ts';
-import { type PlacedRoute, routesOf } from './rules.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** @param listeners of one Gateway */

@@ -7,9 +7,9 @@ import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import type { HttpRoute, VirtualService } from '../../kinds/virtual-service.ts';
 import type { ServiceAttachment } from './attachments.ts';
 import { hostsOrigin, httpOrigins, parentsText } from './gateway-routes.ts';
+import { type PlacedRoute, routesOf } from './http-route-rules.ts';
 import { made, madeNameMark } from './made.ts';
 import { byPrecedence } from './precedence.ts';
-import { type PlacedRoute, routesOf } from './rules.ts';
 import type { Surroundings } from './surroundings.ts';
 
 export function serviceVirtualServices(

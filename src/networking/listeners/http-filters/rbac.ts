@@ -1,6 +1,6 @@
 /** Who may ask for what: AuthorizationPolicies without a service to be asked (spec/discovery.md §8.10). */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
-import { actionRules } from '../../authorization/rules.ts';
+import { actionRules } from '../../authorization/rbac-rules.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 

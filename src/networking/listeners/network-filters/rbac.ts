@@ -1,6 +1,6 @@
 /** Who may connect: AuthorizationPolicies where nobody looks into what is carried (spec/discovery.md §8.10). */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
-import { actionRules } from '../../authorization/rules.ts';
+import { actionRules } from '../../authorization/rbac-rules.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { NetworkFilterContributor } from './contributor.ts';
 

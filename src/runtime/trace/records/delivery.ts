@@ -1,7 +1,7 @@
 import type { AnyActorRef } from 'xstate';
 import { timerName } from '../statechart.ts';
 import type { TracedEvent } from '../trace.ts';
-import type { Recording } from './recording.ts';
+import type { Recording } from './record-context.ts';
 
 /** An event has come into an actor's inbox, or a timer of its own has gone off. */
 export function recordDelivery(

@@ -1,7 +1,7 @@
 import type { AnyActorRef } from 'xstate';
 import type { KnownActor } from '../known-actors.ts';
 import { timerName } from '../statechart.ts';
-import type { Recording } from './recording.ts';
+import type { Recording } from './record-context.ts';
 
 /** A chart's action: what it has done outside, a timer that it has started, a child that it stops. */
 export function recordAction(

@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate';
 import { messageOf } from '../../errors.ts';
-import type { Recording } from './recording.ts';
+import type { Recording } from './record-context.ts';
 
 /** Records each end once: XState tells of it more than once. */
 export class EndRecords {

@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate';
 import { actorName, machineOf } from '../known-actors.ts';
-import type { Recording } from './recording.ts';
+import type { Recording } from './record-context.ts';
 
 /** An actor was made. */
 export function recordSpawn({ actors, record }: Recording, ref: AnyActorRef): void {

@@ -1,7 +1,7 @@
 import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition, StateValue } from 'xstate';
 import { stateName, transitionNumbers } from '../statechart.ts';
 import { changesOf } from '../trace-state.ts';
-import type { Recording } from './recording.ts';
+import type { Recording } from './record-context.ts';
 
 /** What a step changes. */
 export interface MachineState {

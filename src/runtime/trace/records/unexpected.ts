@@ -1,5 +1,5 @@
 import type { AnyActorRef, AnyStateNode } from 'xstate';
-import type { Recording } from './recording.ts';
+import type { Recording } from './record-context.ts';
 
 /** A machine's snapshot, as far as it tells which states are active. */
 interface Active {

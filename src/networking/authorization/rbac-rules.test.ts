@@ -1,7 +1,7 @@
 /** Which of the rules of policies reach Envoy, and what of them where there are no requests. */
 import { describe, expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
-import { type ActionRules, actionRules, type Carried } from './rules.ts';
+import { type ActionRules, actionRules, type Carried } from './rbac-rules.ts';
 
 const policy = (spec: string, annotations = '{}'): string => `apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy

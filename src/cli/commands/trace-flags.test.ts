@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../runtime/log.ts';
 import type { TraceLine } from '../../runtime/trace/trace.ts';
-import { addRecordingFlags, openRecording, type Recording, type RecordingFlags } from './recording.ts';
+import { addRecordingFlags, openRecording, type Recording, type RecordingFlags } from './trace-flags.ts';
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-recording-'));

@@ -3,7 +3,7 @@ import { epochMachine } from '../../../machines/agent/epoch.machine.ts';
 import { header } from '../../../test/fixtures/traces.ts';
 import { statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartKey, readKnownCharts } from './known-charts.ts';
-import { Sessions } from './session.ts';
+import { Sessions } from './page-session.ts';
 
 test('the picture of a machine of ours is the one that the build has drawn', async () => {
   const chart = statechartOf(epochMachine);

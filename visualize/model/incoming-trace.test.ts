@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
-import { TraceProblem, TraceStream } from './trace-stream.ts';
+import { TraceProblem, TraceStream } from './incoming-trace.ts';
 
 const header = headerWith();
 const timer = (seq: number): object => ({ seq, t: seq, kind: 'timer', actor: 'supervisor', timer: 'backoff' });
