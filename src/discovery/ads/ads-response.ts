@@ -1,5 +1,5 @@
 /** Puts discovery responses together from resources that are encoded already. */
-import { RecentlyUsed } from './recently-used.ts';
+import { keepRecentlyUsed } from './recently-used.ts';
 import type { EncodedResource } from './resource-source.ts';
 import { encodedLength, keptConcat, WireWriter } from './wire.ts';
 
@@ -71,8 +71,8 @@ const maxKeptBytes = 32 * 1024 * 1024;
  */
 export class SharedBodies {
   readonly #bodies = {
-    sotw: new RecentlyUsed<Resources, Buffer>(maxKeptBytes / 2, bytesOf),
-    delta: new RecentlyUsed<Resources, Buffer>(maxKeptBytes / 2, bytesOf),
+    sotw: keepRecentlyUsed<Resources, Buffer>(maxKeptBytes / 2, bytesOf),
+    delta: keepRecentlyUsed<Resources, Buffer>(maxKeptBytes / 2, bytesOf),
   };
 
   /** The frames of some resources, or of a whole set, in as few pieces as is good. */
@@ -82,7 +82,7 @@ export class SharedBodies {
     let body = bodies.get(resources);
     if (body === undefined) {
       body = keptConcat(framesOf(resources, delta));
-      bodies.add(resources, body);
+      bodies.set(resources, body);
     }
     return [body];
   }

@@ -1,38 +1,14 @@
-/** Keeps what was used last, up to a number of bytes; the last one in any case. */
-export class RecentlyUsed<Key, Value> {
-  readonly #maxBytes: number;
-  readonly #bytesOf: (value: Value, key: Key) => number;
-  /** Least recently used first. */
-  readonly #values = new Map<Key, Value>();
-  /** Where dropping has got to: all that is left is after it. Beginning anew would pass by all that was deleted. */
-  #hand = this.#values.entries();
-  #bytes = 0;
+import { LRUCache } from 'lru-cache';
 
-  constructor(maxBytes: number, bytesOf: (value: Value, key: Key) => number) {
-    this.#maxBytes = maxBytes;
-    this.#bytesOf = bytesOf;
-  }
-
-  get size(): number {
-    return this.#values.size;
-  }
-
-  get(key: Key): Value | undefined {
-    const value = this.#values.get(key);
-    if (value === undefined) return undefined;
-    this.#values.delete(key);
-    this.#values.set(key, value);
-    return value;
-  }
-
-  /** Keeps a value under a key that has none. */
-  add(key: Key, value: Value): void {
-    this.#values.set(key, value);
-    this.#bytes += this.#bytesOf(value, key);
-    while (this.#bytes > this.#maxBytes && this.#values.size > 1) {
-      const [oldest, unused] = this.#hand.next().value!;
-      this.#values.delete(oldest);
-      this.#bytes -= this.#bytesOf(unused, oldest);
-    }
-  }
+/**
+ * Keeps what was used last, up to a number of bytes; the last one in any case: lru-cache would not take what is larger than
+ * the whole, and the largest bodies are those that are worth most. Such a one counts as the whole, and has it to itself.
+ *
+ * @param bytesOf a positive integer
+ */
+export function keepRecentlyUsed<Key extends {}, Value extends {}>(
+  maxBytes: number,
+  bytesOf: (value: Value, key: Key) => number,
+): LRUCache<Key, Value> {
+  return new LRUCache({ maxSize: maxBytes, sizeCalculation: (value, key) => Math.min(bytesOf(value, key), maxBytes) });
 }

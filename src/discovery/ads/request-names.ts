@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { noNames } from '../../../machines/discovery/name-lists.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
-import { RecentlyUsed } from './recently-used.ts';
+import { keepRecentlyUsed } from './recently-used.ts';
 import { keptConcat } from './wire.ts';
 
 /** A list, and the bytes that it was read from: fields of one number, one after the other. */
@@ -27,7 +27,7 @@ const longestKnownName = 512;
 
 /** The lists of all streams of a server. */
 export class NameLists {
-  readonly #byBytes = new RecentlyUsed<string, WireNames>(
+  readonly #byBytes = keepRecentlyUsed<string, WireNames>(
     maxKeptBytes,
     ({ bytes, names }) => bytes.length + names.length * nameBytes + listBytes,
   );
@@ -43,7 +43,7 @@ export class NameLists {
     if (known === undefined) {
       // The bytes of a message hold all of it: a copy keeps no more than what is wanted.
       known = { bytes: keptConcat([fields]), names: this.shared(this.#decode(fields)) };
-      this.#byBytes.add(key, known);
+      this.#byBytes.set(key, known);
     }
     return known;
   }
