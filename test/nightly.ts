@@ -22,10 +22,10 @@ const closingLine = /^\d+ passed, \d+ failed/;
 
 const parts: readonly Part[] = [
   { name: 'tests', command: 'npm test', gave: closingLine },
-  { name: 'calibration', command: 'vitest run --project timed test/e2e/calibration.timed.test.ts', gave: closingLine },
+  { name: 'calibration', command: 'vitest run --project e2e test/e2e/calibration.test.ts', gave: closingLine },
   {
     name: 'calibration-again',
-    command: 'vitest run --project timed test/e2e/calibration.timed.test.ts',
+    command: 'vitest run --project e2e test/e2e/calibration.test.ts',
     gave: closingLine,
   },
   { name: 'explore', command: 'npm run explore', gave: /\d+ states/ },

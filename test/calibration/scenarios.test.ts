@@ -1,4 +1,4 @@
-/** What the scenarios reach in the model. That the model is right is for test/e2e/calibration.timed.test.ts to say. */
+/** What the scenarios reach in the model. That the model is right is for test/e2e/calibration.test.ts to say. */
 import { describe, expect, test } from 'vitest';
 import type { AnyStateNode } from 'xstate';
 import { type Reception, simulatedEnvoyMachine } from '../../src/simulation/agent/simulated-envoy.machine.ts';
