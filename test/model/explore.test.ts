@@ -155,6 +155,15 @@ test.each([
   expect(exploreAgent(bounds(3, 3, 2), { settings: twoTokens }).conformance(run.split(' ')).departures).toEqual([]);
 });
 
+test('a child that took over and was gone before a probe saw it is one failure, the loss of its parent the next: the budget of one is gone', () => {
+  const run =
+    'prepared:0 hup admin:0 live:0 seen:0 tick:start-limiter.refill prepared:1 admin:1 live:1 crash:1 ' +
+    'tick:start-limiter.refill crash:0';
+  const world = exploreAgent(bounds(1, 2, 1)).begin();
+  for (const choice of run.split(' ')) world.apply(choice);
+  expect(world.violations).toEqual([]);
+});
+
 test('a replaced epoch that was killed in time, and that SIGKILL does not end, may be sent another', () => {
   const run = [
     'hup prepared:0 admin:0 live:0 seen:0 tick:start-limiter.refill prepared:1 admin:1 live:1 seen:1',

@@ -334,8 +334,13 @@ export class SimulatedHost {
   }
 
   noteSeen(process: SimulatedProcess): void {
-    this.#watch.seen?.(process);
+    this.#noteTakenOver(process);
     this.#change(process, { seen: true });
+  }
+
+  /** The agent knows that its parent serves no more. */
+  #noteTakenOver(process: SimulatedProcess): void {
+    this.#watch.seen?.(process);
     const parent = this.#parentOf(process);
     if (parent !== undefined) this.#change(parent, { supersededSeen: true });
   }
@@ -388,11 +393,13 @@ export class SimulatedHost {
   }
 
   left(process: SimulatedProcess, end: ProcessEnd): void {
+    const isFoundOutNow = process.live && process.epoch > 0 && !process.seen && !this.isKilled(process);
     this.#set({ processes: this.processes.filter(({ pid }) => pid !== process.pid) });
     this.#system.forget(process.envoy);
     this.giveUpAdmin(process);
     this.#watch.left(process, end);
     this.#noteDeath(process, end);
+    if (isFoundOutNow) this.#noteTakenOver(process);
     this.#news.push(() => {
       for (const child of this.#peers(process.baseId)) {
         if (isChildOf(child, process)) child.envoy.send({ type: 'parent.died' });
