@@ -15,6 +15,11 @@ const filesystemsOfTheKernel: ReadonlySet<number> = new Set([
   ...[0x9fa0, 0x27e0eb, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0x62656572, 0xcafe4a11],
 ]);
 
+/** What is there is no configuration, has no end, and takes long to look at. */
+export function isOfTheKernel(path: string): boolean {
+  return filesystemsOfTheKernel.has(statfsSync(path).type);
+}
+
 /** @throws an error of the file system, {@link FileTooLarge}, and for what is no file */
 export function readBoundedText(path: string, maxBytes: number): string {
   // A pipe that nobody writes to would keep whoever opens it waiting.

@@ -176,9 +176,10 @@ describe('ConfigDirectory', () => {
     await read();
     const before = directory.snapshot.byKey.get('VirtualService/shop/r7');
     write('8.yaml', route('r8', 'y.com'));
-    const start = performance.now();
+    const start = process.threadCpuUsage();
     const { changes } = await read();
-    expect(performance.now() - start).toBeLessThan(1_000);
+    const { user, system } = process.threadCpuUsage(start);
+    expect(user + system).toBeLessThan(1_000_000);
     expect(changes).toEqual([{ key: 'VirtualService/shop/r8', event: 'update' }]);
     expect(directory.snapshot.byKey.get('VirtualService/shop/r7')).toBe(before);
   }, 60_000);

@@ -163,6 +163,19 @@ describe('a tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['a']);
   });
 
+  it("is not even looked at when it is the kernel's", async () => {
+    write('a.yaml', entry('a'));
+    symlinkSync('/proc', join(root, 'proc'));
+    const directory = limited({});
+    expect((await read(directory)).problems).toMatchObject([
+      {
+        place: { file: join(root, 'proc') },
+        message: "is the kernel's: it is not read, and what was in force of it stays",
+      },
+    ]);
+    expect(namesIn(directory)).toEqual(['a']);
+  });
+
   it('is not walked deeper than 32 directories', async () => {
     write('a.yaml', entry('a'));
     write(`${'d/'.repeat(31)}b.yaml`, entry('b'));

@@ -4,7 +4,7 @@ import { extname, join } from 'node:path';
 import { compareText } from '../../model/config/config.ts';
 import { isSystemError } from '../../runtime/errors.ts';
 import { Turns } from '../../runtime/turns.ts';
-import { whatElse } from './bounded-file.ts';
+import { isOfTheKernel, whatElse } from './bounded-file.ts';
 import { deepestDirectory, defaultConfigLimits } from './config-limits.ts';
 
 export interface FoundFile {
@@ -132,6 +132,8 @@ class Walker implements Walk {
     const identity = `${stats.dev}:${stats.ino}`;
     // A link to a directory above would be walked for ever.
     if (above.includes(identity)) return;
+    if (above.length > 0 && isOfTheKernel(path))
+      throw new Error("is the kernel's: it is not read, and what was in force of it stays");
     if (above.length >= deepestDirectory)
       throw new Error(
         `is below ${deepestDirectory} other directories: it is not read, and what was in force of it stays`,

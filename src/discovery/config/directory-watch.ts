@@ -6,6 +6,7 @@ import { type Dir, type FSWatcher, lstatSync, opendirSync, type Stats, statSync,
 import { basename, dirname, join, resolve } from 'node:path';
 import { isSystemError } from '../../runtime/errors.ts';
 import type { Steps } from '../../runtime/turns.ts';
+import { isOfTheKernel } from './bounded-file.ts';
 import { deepestDirectory, defaultConfigLimits } from './config-limits.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
@@ -204,6 +205,7 @@ class TreeWatch {
     }
     // A link to a directory above would be followed for ever.
     if (above.includes(identity) || above.length >= deepestDirectory) return;
+    if (path !== this.#root && isKernels(path)) return;
     const watched = this.#watch(path, identity, (event, name) => this.#happened(path, event, name));
     if (watched === undefined) return;
     let directory: Dir | undefined;
@@ -308,6 +310,15 @@ function statsOf(path: string): Stats | undefined {
     return statSync(path, { throwIfNoEntry: false });
   } catch {
     return undefined;
+  }
+}
+
+function isKernels(path: string): boolean {
+  try {
+    return isOfTheKernel(path);
+  } catch {
+    // Gone again, or nobody may look.
+    return false;
   }
 }
 
