@@ -126,6 +126,13 @@ export class ControlPlane {
     });
     this.#cache = new EncodedCache({
       maxEntries: options.cacheEntries,
+      maxBytes: options.cacheBytes,
+      thrashing: ({ remade, entries, bytes }) => {
+        const text = 'the cache of resources is too small: what it has no room for is made again and again';
+        log
+          .scope('ads')
+          .warn(`${text}; see PILOT_XDS_CACHE_BYTES and PILOT_XDS_CACHE_SIZE`, { remade, entries, bytes });
+      },
       keepsClusters: options.keepsClusters,
       keepsRoutes: options.keepsRoutes,
     });

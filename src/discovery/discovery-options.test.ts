@@ -1,4 +1,4 @@
-import { availableParallelism } from 'node:os';
+import { availableParallelism, totalmem } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from './discovery-options.ts';
 
@@ -23,7 +23,7 @@ describe('resolveDiscoveryOptions', () => {
       keepaliveTimeoutMs: 10_000,
       maxConnectionAgeMs: 0,
       push: { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true },
-      cacheEntries: 60_000,
+      cacheEntries: Number.POSITIVE_INFINITY,
       warnings: [],
     });
   });
@@ -54,6 +54,14 @@ describe('resolveDiscoveryOptions', () => {
 
   it('keeps nothing when the cache is switched off', () => {
     expect(resolve({}, { PILOT_ENABLE_XDS_CACHE: 'false' }).cacheEntries).toBe(0);
+  });
+
+  it('limits the cache by bytes, a quarter of the memory, and by entries if somebody says so', () => {
+    expect(resolve().cacheEntries).toBe(Number.POSITIVE_INFINITY);
+    expect(resolve().cacheBytes).toBeGreaterThan(1_000_000);
+    expect(resolve().cacheBytes).toBeLessThanOrEqual(totalmem() / 4);
+    const options = resolve({}, { PILOT_XDS_CACHE_SIZE: '500', PILOT_XDS_CACHE_BYTES: '1000000' });
+    expect(options).toMatchObject({ cacheEntries: 500, cacheBytes: 1_000_000 });
   });
 
   it('limits new streams by the number of processors unless told otherwise', () => {

@@ -3,7 +3,7 @@
  * that makes no sense ends the program; an environment variable that makes none has its default, with a warning.
  */
 
-import { availableParallelism } from 'node:os';
+import { availableParallelism, totalmem } from 'node:os';
 import { durationMsOf } from '../model/fields/duration.ts';
 import { defaultFeatures, type Features } from '../model/mesh/features.ts';
 import type { RegistryOptions } from '../model/services/service-registry.ts';
@@ -86,8 +86,9 @@ export interface DiscoveryOptions {
   readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'strangers' | 'addressPace'>;
   /** What files of configuration may be. */
   readonly configLimits: ConfigLimits;
-  /** 0: nothing is kept. */
+  /** 0: nothing is kept. Any number unless said: bytes are the limit then. */
   readonly cacheEntries: number;
+  readonly cacheBytes: number;
   /** Clusters and routes may be left out of what is kept. */
   readonly keepsClusters: boolean;
   readonly keepsRoutes: boolean;
@@ -130,7 +131,8 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
   if (unread.length > 0) warn(`variables that have no effect here: ${unread.join(', ')}`);
   if (flags.httpsAddr) warn(`--httpsAddr ${flags.httpsAddr}: webhooks are not served yet, the port stays closed`);
   const namespace = flags.namespace || from.text('POD_NAMESPACE', 'istio-system');
-  const cacheEntries = from.number('PILOT_XDS_CACHE_SIZE', 60_000);
+  const cacheSize = 'PILOT_XDS_CACHE_SIZE';
+  const cacheEntries = from.isSet(cacheSize) ? from.number(cacheSize, 60_000) : Number.POSITIVE_INFINITY;
   const features = featuresOf(from);
   const secretsOnPlaintext = from.boolean('PILOT_SECRETS_ON_PLAINTEXT', false);
   if (secretsOnPlaintext) {
@@ -175,6 +177,7 @@ export function resolveDiscoveryOptions(flags: DiscoveryFlags, env: NodeJS.Proce
     clientLimits: clientLimitsOf(from),
     configLimits: configLimitsOf(from),
     cacheEntries: from.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
+    cacheBytes: from.number('PILOT_XDS_CACHE_BYTES', quarterOfMemory(), 1),
     keepsClusters: from.boolean('PILOT_ENABLE_CDS_CACHE', true),
     keepsRoutes: from.boolean('PILOT_ENABLE_RDS_CACHE', true),
     servesDebug: from.boolean('ENABLE_DEBUG_ON_HTTP', true),
@@ -245,6 +248,12 @@ function addressesOf(flags: DiscoveryFlags): Pick<DiscoveryOptions, 'httpAddress
     throw new ChartpilotError('FLAG_INVALID', '--grpcAddr and --httpAddr are both empty: proxies could not be served');
   }
   return { httpAddresses: [http, monitoring].flatMap((address) => address ?? []), grpcAddress };
+}
+
+/** Of what the machine has, or lets this process have. */
+function quarterOfMemory(): number {
+  const allowed = process.constrainedMemory() || Number.POSITIVE_INFINITY;
+  return Math.floor(Math.min(allowed, totalmem()) / 4);
 }
 
 /** What the reference takes for as many processors (§1.4): `min(15 + 5 × processors, 100)`. */

@@ -166,11 +166,16 @@ export class DiscoveryMetrics extends XdsMetrics {
   #addCache(): void {
     const { cache } = this.#options;
     this.#gaugeOf('xds_cache_size', 'Encoded resources that are kept', () => cache.size);
+    this.#gaugeOf('xds_cache_bytes', 'What they hold, about, as of the last change', () => cache.bytes);
     this.#gaugeOf('xds_cache_dependent_config_size', 'Objects that kept resources depend on', () => {
       return cache.dependentConfigs;
     });
     readCounter(this.#registry, { name: 'xds_cache_evictions', help: 'Encoded resources that were forgotten' }, () => [
       { labels: {}, value: cache.counts.evictions },
+    ]);
+    const remade = 'Encoded resources that were forgotten for want of room, and made again';
+    readCounter(this.#registry, { name: 'xds_cache_remade', help: remade }, () => [
+      { labels: {}, value: cache.counts.remade },
     ]);
     readCounter(this.#registry, { name: 'xds_cache_reads', help: 'Reads of the cache' }, () => [
       { labels: { type: 'hit' }, value: cache.counts.hits },

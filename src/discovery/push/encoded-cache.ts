@@ -28,7 +28,7 @@ import type { ResourceMap } from './list-making.ts';
 import { ListMaking } from './list-making.ts';
 import type { PublishedContext } from './mesh-state.ts';
 import { type NameList, NameLists } from './name-list.ts';
-import { type MemoryCounts, ResourceMemory } from './resource-memory.ts';
+import { type MemoryCounts, ResourceMemory, type ThrashingFigures } from './resource-memory.ts';
 
 export type Encode = (resource: Resource) => EncodedResource;
 
@@ -39,6 +39,10 @@ export interface EncodedCacheOptions {
   readonly generators?: ReadonlyMap<string, Generator>;
   /** Most things kept, whole lists not counted (PILOT_XDS_CACHE_SIZE). 0: nothing is kept (PILOT_ENABLE_XDS_CACHE). */
   readonly maxEntries: number;
+  /** About how many bytes they may hold (PILOT_XDS_CACHE_BYTES); without a limit when absent. */
+  readonly maxBytes?: number;
+  /** Told when the cache is so small that much is made again and again. */
+  readonly thrashing?: (figures: ThrashingFigures) => void;
   /** PILOT_ENABLE_CDS_CACHE, PILOT_ENABLE_RDS_CACHE: true when absent. */
   readonly keepsClusters?: boolean;
   readonly keepsRoutes?: boolean;
@@ -102,7 +106,7 @@ export class EncodedCache {
   });
 
   constructor(options: EncodedCacheOptions) {
-    const { maxEntries, keepsClusters = true, keepsRoutes = true } = options;
+    const { maxEntries, maxBytes, thrashing, keepsClusters = true, keepsRoutes = true } = options;
     this.#options = options;
     this.#encodeMade = options.encode ?? encodeMade;
     this.#generators = options.generators ?? generators;
@@ -112,7 +116,12 @@ export class EncodedCache {
     ];
     const off = types.filter(([, , keeps]) => !keeps);
     this.#notKept = new Set(off.map(([typeUrl]) => typeUrl));
-    this.#memory = new ResourceMemory({ maxEntries, notKept: new Set(off.map(([, type]) => type)) });
+    this.#memory = new ResourceMemory({
+      maxEntries,
+      ...(maxBytes !== undefined && { maxBytes }),
+      ...(thrashing && { thrashing }),
+      notKept: new Set(off.map(([, type]) => type)),
+    });
   }
 
   /** Reads of single things; a list that was there counts as one. */
@@ -123,6 +132,11 @@ export class EncodedCache {
   /** Single things kept. */
   get size(): number {
     return this.#memory.size;
+  }
+
+  /** About what single things hold, as of the last change. */
+  get bytes(): number {
+    return this.#memory.bytes;
   }
 
   /** How many objects anything that is kept depends on. */

@@ -12,6 +12,7 @@ import {
   routeType,
   secretType,
 } from '../../networking/index.ts';
+import type { ResourceChange } from '../ads/resource-source.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
 const watched = [clusterType, endpointType, listenerType, routeType, secretType, extensionType, nameTableType];
@@ -25,7 +26,8 @@ const ports = [80, 443, 9000];
 const anyNamespace = fc.constantFrom(...namespaces);
 const anyHost = fc.constantFrom(...hosts);
 const plainHost = fc.constantFrom(...hosts.filter((host) => !host.startsWith('*')), 's', 's', 'alias');
-const exportTo = fc.constantFrom(undefined, ['*'], ['.'], ['b']);
+/** Mostly public; of the others some are for their namespace, for another, for several, and for nobody. */
+const exportTo = fc.constantFrom(undefined, ['*'], ['.'], ['b'], ['a', 'istio-system'], ['~']);
 const defined = <T extends object>(spec: T): object =>
   Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined));
 
@@ -166,18 +168,25 @@ const destinationRule = fc
 const sidecar = fc
   .record({
     namespace: anyNamespace,
-    hosts: fc.subarray(['./*', '*/x.test', 'a/*', 'b/y.test', '~/*', '*/*'], { minLength: 1 }),
+    name: fc.constantFrom('default', 'other'),
+    hosts: fc.subarray(['./*', '*/x.test', '*/*.test', 'a/*', 'b/y.test', '~/*', '*/*'], { minLength: 1 }),
+    workloadSelector: fc.constantFrom(undefined, undefined, { labels: { app: 'web' } }),
     port: fc.constantFrom(undefined, { number: 80, name: 'http', protocol: 'HTTP' }),
     forward: fc.boolean(),
     policy: fc.constantFrom(undefined, 'REGISTRY_ONLY', 'ALLOW_ANY', 'ALLOW_ANY_DYNAMIC_DNS'),
   })
-  .map(({ namespace, hosts: imported, port, forward, policy }) => {
+  .map(({ namespace, name, hosts: imported, workloadSelector, port, forward, policy }) => {
     const own = { port: { number: 8080, name: 'http', protocol: 'HTTP' }, defaultEndpoint: '0.0.0.0:8081' };
     const egress = [defined({ hosts: imported, port, captureMode: 'DEFAULT' })];
     const ingress = forward ? [{ ...own, captureMode: 'DEFAULT' }] : undefined;
     const egressProxy = { host: 's', port: { number: 80 } };
     const outboundTrafficPolicy = policy && defined({ mode: policy, ...(policy === 'ALLOW_ANY' && { egressProxy }) });
-    return givenObject('Sidecar', namespace, 'default', defined({ egress, ingress, outboundTrafficPolicy }));
+    return givenObject(
+      'Sidecar',
+      namespace,
+      name,
+      defined({ workloadSelector, egress, ingress, outboundTrafficPolicy }),
+    );
   });
 
 const gateway = fc
@@ -415,7 +424,7 @@ const objects = fc.oneof(
   { weight: 2, arbitrary: nearSlice },
   { weight: 4, arbitrary: virtualService },
   { weight: 4, arbitrary: destinationRule },
-  { weight: 1, arbitrary: sidecar },
+  { weight: 2, arbitrary: sidecar },
   { weight: 1, arbitrary: gateway },
   { weight: 1, arbitrary: gatewayOfServices },
   { weight: 2, arbitrary: credential },
@@ -524,6 +533,9 @@ describe('contexts and caches that go on from the last ones', () => {
           const world = worldOf(present.values());
           const nodes = connectAll(world);
           let held = nodes.map(stateOf);
+          // Their streams watch nothing yet; the last ones are not even told of the changes until then.
+          const [idle, late] = [connectAll(world), connectAll(world)];
+          const told: ResourceChange[] = [];
           const everPut = [...present.keys()];
           for (const { puts, removals } of steps) {
             const edits: Record<string, Config | undefined> = {};
@@ -538,6 +550,8 @@ describe('contexts and caches that go on from the last ones', () => {
               edits[key] = object;
             }
             const change = world.change(edits);
+            told.push(change);
+            for (const node of idle) expect(node.typesToPush(change, [])).toEqual([]);
             const fresh = connectAll(worldOf(present.values())).map(stateOf);
             held = nodes.map((node, index) => {
               const concerned = node.typesToPush(change, watched);
@@ -556,6 +570,9 @@ describe('contexts and caches that go on from the last ones', () => {
               return now;
             });
           }
+          for (const node of late) node.typesToPush(told.at(-1)!, watched);
+          expect(idle.map(stateOf)).toEqual(held);
+          expect(late.map(stateOf)).toEqual(held);
         },
       ),
       { numRuns: Number(process.env.PROPERTY_RUNS ?? 60) },

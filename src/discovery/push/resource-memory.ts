@@ -1,19 +1,44 @@
 /** What generators made, kept for all contexts as long as it is of use (spec/discovery.md §6.7). */
+
+import { hashOf } from '../../model/collections/persistent-map.ts';
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { Memory, RememberedType } from '../../networking/index.ts';
+import { Encodable } from '../../networking/messages/resource.ts';
 
 export interface ResourceMemoryOptions {
-  /** PILOT_XDS_CACHE_SIZE. 0: nothing is kept. */
+  /** PILOT_XDS_CACHE_SIZE: most things kept. 0: nothing is. */
   readonly maxEntries: number;
+  /** PILOT_XDS_CACHE_BYTES: about as much is kept; without a limit when absent. */
+  readonly maxBytes?: number;
+  /** Told when much that was dropped is asked for again; each time after twice as much as before. */
+  readonly thrashing?: (figures: ThrashingFigures) => void;
   /** Types that are made anew each time (PILOT_ENABLE_CDS_CACHE, PILOT_ENABLE_RDS_CACHE). */
   readonly notKept?: ReadonlySet<RememberedType>;
+}
+
+export interface ThrashingFigures {
+  /** Things that were dropped and made again since the last time. */
+  readonly remade: number;
+  readonly entries: number;
+  readonly bytes: number;
 }
 
 export interface MemoryCounts {
   hits: number;
   misses: number;
   evictions: number;
+  /** Misses of what had been dropped for want of room. */
+  remade: number;
 }
+
+/** An entry with its key, without what it holds. */
+const entryBytes = 300;
+/** Entries that wait to be measured: their resources are encoded after they were made. */
+const maxUnmeasured = 8_192;
+/** Dropped things of which is known that they were there. */
+const maxDropped = 65_536;
+/** Before so much was made again nobody is told. */
+const fewRemade = 1_000;
 
 interface Entry {
   readonly inputs: readonly unknown[];
@@ -21,6 +46,8 @@ interface Entry {
   readonly dependsOn: readonly string[];
   /** Asked for since eviction last passed by. */
   used: boolean;
+  /** About what it holds; 0 until it is measured. */
+  bytes: number;
 }
 
 /**
@@ -29,7 +56,7 @@ interface Entry {
  * object is forgotten when the change is published; of the rest the least recently used goes when there is too much.
  */
 export class ResourceMemory implements Memory {
-  readonly counts: MemoryCounts = { hits: 0, misses: 0, evictions: 0 };
+  readonly counts: MemoryCounts = { hits: 0, misses: 0, evictions: 0, remade: 0 };
   readonly #options: ResourceMemoryOptions;
   /** In the order in which they come up for eviction. */
   readonly #entries = new Map<string, Entry>();
@@ -41,8 +68,22 @@ export class ResourceMemory implements Memory {
   /** Keys of entries by the object that they depend on. */
   readonly #dependants = new Map<string, Set<string>>();
 
+  #bytes = 0;
+  #unmeasured: Entry[] = [];
+  /** Hashes of the keys of what was dropped, oldest first. */
+  readonly #dropped = new Set<number>();
+  /** As {@link #hand}. */
+  #oldestDropped = this.#dropped.values();
+  #toldAt = 0;
+  #tellFrom = fewRemade;
+
   constructor(options: ResourceMemoryOptions) {
     this.#options = options;
+  }
+
+  /** About what all things hold that are kept. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   get size(): number {
@@ -70,14 +111,17 @@ export class ResourceMemory implements Memory {
       return known.value as T;
     }
     this.counts.misses++;
+    if (known === undefined && this.#dropped.size > 0 && this.#dropped.delete(hashOf(id))) this.counts.remade++;
     const value = make(known?.value as T | undefined);
     if (known !== undefined) this.#remove(id, known);
-    this.#add(id, { inputs, value, dependsOn: value.dependsOn.map(configKeyText), used: false });
+    this.#add(id, { inputs, value, dependsOn: value.dependsOn.map(configKeyText), used: false, bytes: 0 });
     return value;
   }
 
-  /** Forgets what depends on any of these objects. */
+  /** Forgets what depends on any of these objects, and sees to it that the rest is no more than may be kept. */
   forget(changed: Iterable<string>): void {
+    this.#measure();
+    this.#tell();
     for (const key of changed) {
       for (const id of this.#dependants.get(key) ?? []) this.#remove(id, this.#entries.get(id)!);
     }
@@ -87,10 +131,36 @@ export class ResourceMemory implements Memory {
     this.#entries.clear();
     this.#hand = this.#entries.entries();
     this.#dependants.clear();
+    this.#dropped.clear();
+    this.#oldestDropped = this.#dropped.values();
+    this.#unmeasured = [];
+    this.#bytes = 0;
+  }
+
+  #measure(): void {
+    for (const entry of this.#unmeasured) {
+      // Gone meanwhile.
+      if (entry.bytes < 0) continue;
+      entry.bytes = entryBytes + 8 * entry.inputs.length + bytesIn(entry.value);
+      this.#bytes += entry.bytes;
+    }
+    this.#unmeasured = [];
+    while (this.#bytes > (this.#options.maxBytes ?? Number.POSITIVE_INFINITY)) this.#evict();
+  }
+
+  /** What is dropped because something changed, or is seldom wanted, is made again now and then; this is more. */
+  #tell(): void {
+    const remade = this.counts.remade - this.#toldAt;
+    if (remade < this.#tellFrom) return;
+    this.#toldAt = this.counts.remade;
+    this.#tellFrom *= 2;
+    this.#options.thrashing?.({ remade, entries: this.size, bytes: this.bytes });
   }
 
   #add(id: string, entry: Entry): void {
     this.#entries.set(id, entry);
+    this.#unmeasured.push(entry);
+    if (this.#unmeasured.length >= maxUnmeasured) this.#measure();
     for (const key of entry.dependsOn) {
       const ids = this.#dependants.get(key);
       if (ids === undefined) this.#dependants.set(key, new Set([id]));
@@ -110,16 +180,39 @@ export class ResourceMemory implements Memory {
     }
     this.counts.evictions++;
     this.#remove(id, entry);
+    this.#dropped.add(hashOf(id));
+    if (this.#dropped.size > maxDropped) this.#dropped.delete(this.#oldestDropped.next().value!);
   }
 
   #remove(id: string, entry: Entry): void {
     this.#entries.delete(id);
+    this.#bytes -= entry.bytes;
+    entry.bytes = -1;
     for (const key of entry.dependsOn) {
       const ids = this.#dependants.get(key);
       ids?.delete(id);
       if (ids?.size === 0) this.#dependants.delete(key);
     }
   }
+}
+
+/** Of what is encoded the bytes; of lists what it takes to have them. */
+function bytesIn(value: unknown): number {
+  if (value instanceof Encodable) return encodedBytes(value);
+  let sum = 0;
+  for (const held of Object.values(value as object)) {
+    if (held instanceof Encodable) sum += encodedBytes(held);
+    else if (Array.isArray(held)) {
+      sum += 8 * held.length;
+      for (const item of held) if (item instanceof Encodable) sum += encodedBytes(item);
+    }
+  }
+  return sum;
+}
+
+/** A message that nobody wants the bytes of is small, or will be measured with what it is a part of. */
+function encodedBytes(one: Encodable): number {
+  return one.isEncoded ? one.bytes.length : 0;
 }
 
 function sameInputs(a: readonly unknown[], b: readonly unknown[]): boolean {
