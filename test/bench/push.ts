@@ -9,12 +9,13 @@ import { type Figure, formatFigure, goalSize, missedGoals } from './push/push-fi
 import { measureColdStart, measureFile, measurePushes, measureScaling } from './push/push-parts.ts';
 import { Subjects } from './push/subjects.ts';
 import { compareCores } from './push/two-cores.ts';
+import { measureVarieties, varietyRows } from './push/varied-meshes.ts';
 
-const parts = ['delta', 'sotw', 'file', 'cold', 'scaling', 'cores'] as const;
+const parts = ['delta', 'sotw', 'file', 'cold', 'scaling', 'cores', 'namespaces'] as const;
 type Part = (typeof parts)[number];
 
-const usage = `Usage: npm run bench:push -- [--quick] [--services N] [--streams N] [--rounds N] [--only PARTS] [--scaling]
-                            [--flavor istio|kubernetes] [--pilot FILE] [--flame FILE] [--xdsload PATH]
+const usage = `Usage: npm run bench:push -- [--quick] [--services N] [--streams N] [--rounds N] [--only PARTS] [--rows ROWS]
+                            [--scaling] [--flavor istio|kubernetes] [--pilot FILE] [--flame FILE] [--xdsload PATH]
 
 Measures bin/pilot-discovery with sidecars that a client of our own plays (test/sidecars), in turns with go-control-plane's
 linear cache serving the same resources (built from test/bench/go-control-plane, when Go is there): until all sidecars have
@@ -24,7 +25,10 @@ everything, and from the change of a file until the last one has acknowledged it
   --services N     default 1000, with 10 endpoints each
   --streams N      sidecars, default 500
   --rounds N       each with new processes, default 5; figures are medians
-  --only PARTS     of ${parts.slice(0, 4).join(',')} (default), scaling and cores (what a second core gains)
+  --only PARTS     of ${parts.slice(0, 4).join(',')} (default), scaling, cores (what a second core gains) and namespaces
+                   (meshes as varied as real ones, one round unless --rounds says more)
+  --rows ROWS      of the part namespaces: ${Object.keys(varietyRows).join(',')}
+                   (default all); growth is told where the row that it is told from is among them
   --scaling        as well: 100, 1,000 and 5,000 services, and 100, 500 and 1,000 sidecars (delta)
   --flavor F       services as ServiceEntry (istio, default) or as Service and EndpointSlice
   --pilot FILE     another pilot-discovery than the one in bin/
@@ -39,6 +43,8 @@ interface Settings {
   readonly sidecars: number;
   readonly rounds: number;
   readonly parts: readonly Part[];
+  /** Of the part `namespaces`. */
+  readonly rows: readonly string[];
   readonly flavor: MeshFlavor;
   readonly pilot: string | undefined;
   readonly flame: string | undefined;
@@ -53,6 +59,7 @@ function readSettings(): Settings | undefined {
       streams: { type: 'string' },
       rounds: { type: 'string' },
       only: { type: 'string' },
+      rows: { type: 'string' },
       scaling: { type: 'boolean', default: false },
       flavor: { type: 'string', default: 'istio' },
       pilot: { type: 'string' },
@@ -66,13 +73,21 @@ function readSettings(): Settings | undefined {
   return {
     services: wholeNumber('services', values.services, values.quick ? 100 : goalSize.services),
     sidecars: wholeNumber('streams', values.streams, values.quick ? 20 : goalSize.sidecars),
-    rounds: wholeNumber('rounds', values.rounds, values.quick ? 2 : 5),
+    rounds: wholeNumber('rounds', values.rounds, named.join() === 'namespaces' ? 1 : values.quick ? 2 : 5),
     parts: [...named.map((part) => oneOf('only', parts, part)), ...(values.scaling ? (['scaling'] as const) : [])],
+    rows: rowsOf(values.rows),
     flavor: oneOf('flavor', meshFlavors, values.flavor),
     pilot: values.pilot,
     flame: values.flame,
     xdsload: values.xdsload,
   };
+}
+
+/** In the order of the table, whatever the order that they were named in. */
+function rowsOf(text: string | undefined): readonly string[] {
+  const all = Object.keys(varietyRows);
+  const named = new Set(text === undefined ? all : text.split(',').map((row) => oneOf('rows', all, row)));
+  return all.filter((row) => named.has(row));
 }
 
 function oneOf<Name extends string>(flag: string, names: readonly Name[], text: string): Name {
@@ -91,6 +106,7 @@ async function measureAll(programs: Programs, subjects: Subjects, settings: Sett
     ...(wants('file') ? await measureFile(programs, subjects, settings) : []),
     ...(wants('cold') ? await measureColdStart(programs, subjects, settings) : []),
     ...(wants('scaling') ? await measureScaling(programs, subjects, settings.rounds) : []),
+    ...(wants('namespaces') ? await measureVarieties(programs, subjects, settings) : []),
     ...(wants('cores') ? await compareCores(programs, await subjects.of(settings.services), settings) : []),
   ];
 }

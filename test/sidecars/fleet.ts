@@ -1,5 +1,5 @@
 /** Many sidecars, and the time that passes until all of them have something. Times are of {@link nowMs}. */
-import { encodeNode } from './node.ts';
+import { encodeNode, type SidecarIdentity } from './node.ts';
 import { ResourceBatches } from './resource-batches.ts';
 import { resourceBytes } from './resource-maps.ts';
 import { type ReceivedResponse, Sidecar } from './sidecar.ts';
@@ -12,6 +12,12 @@ export interface FleetPlan {
   readonly port: number;
   readonly protocol: Protocol;
   readonly sidecars: number;
+  /** They are spread over so many, `ns-0` and so on; absent, or 1: all are in `default`. */
+  readonly namespaces?: number;
+  /** What they say that they are of Istio, in turns from namespace to namespace; absent: all the same. */
+  readonly versions?: readonly string[];
+  /** They are gateways, of this namespace. */
+  readonly gatewaysOf?: string;
 }
 
 /** Since the fleet was opened. */
@@ -31,6 +37,8 @@ export interface FleetMark {
   readonly kind: Kind;
   /** Bytes that the change brings to the wire. */
   readonly mark: string;
+  /** Only sidecars of the namespace of number 0 are told; absent: all. */
+  readonly isOfFirstNamespace?: boolean;
 }
 
 /** A stream that ends before it has everything is opened again after at most so long. */
@@ -38,6 +46,7 @@ const retryDelayMs = { least: 5, most: 500 };
 
 export class Fleet {
   readonly #sidecars: Sidecar[];
+  readonly #namespaces: number;
   readonly #counts = { responses: zero(), resources: zero() };
   readonly #cpuBefore = process.cpuUsage();
   #lastMessages = new Map<Kind, Buffer>();
@@ -52,7 +61,9 @@ export class Fleet {
     | undefined;
 
   /** @param onLost a sidecar that had everything lost its stream */
-  constructor({ port, protocol, sidecars }: FleetPlan, onLost: (reason: string) => void) {
+  constructor(plan: FleetPlan, onLost: (reason: string) => void) {
+    const { port, protocol, sidecars, namespaces = 1 } = plan;
+    this.#namespaces = namespaces;
     const batches = new ResourceBatches(protocol === 'delta');
     this.#onLost = onLost;
     this.#sidecars = Array.from(
@@ -61,7 +72,7 @@ export class Fleet {
         new Sidecar({
           port,
           protocol,
-          node: encodeNode({ number }),
+          node: encodeNode(identityOf(number, plan)),
           batches,
           onResponse: (sidecar, response) => this.#note(sidecar, response),
           onFull: (sidecar) => this.#noteFull(sidecar),
@@ -86,9 +97,12 @@ export class Fleet {
   }
 
   /** @returns when the last sidecar had acknowledged a response with the mark; never, when one was not sent it */
-  awaitMark({ kind, mark }: FleetMark): Promise<number> {
+  awaitMark({ kind, mark, isOfFirstNamespace = false }: FleetMark): Promise<number> {
+    const told = isOfFirstNamespace
+      ? this.#sidecars.filter((_, number) => number % this.#namespaces === 0)
+      : this.#sidecars;
     return new Promise((resolve) => {
-      this.#awaited = { kind, mark: Buffer.from(mark), left: new Set(this.#sidecars), done: resolve };
+      this.#awaited = { kind, mark: Buffer.from(mark), left: new Set(told), done: resolve };
     });
   }
 
@@ -162,6 +176,17 @@ export class Fleet {
       ? retryDelayMs.least
       : retryDelayMs.least + Math.random() * retryDelayMs.most;
   }
+}
+
+function identityOf(number: number, { namespaces = 1, versions = [], gatewaysOf }: FleetPlan): SidecarIdentity {
+  const version = versions[Math.floor(number / namespaces) % versions.length];
+  const namespace = gatewaysOf ?? (namespaces === 1 ? 'default' : `ns-${number % namespaces}`);
+  return {
+    number,
+    namespace,
+    ...(version !== undefined && { version }),
+    ...(gatewaysOf !== undefined && { type: 'router' }),
+  };
 }
 
 const zero = (): Record<Kind, number> => ({ CDS: 0, EDS: 0, LDS: 0, RDS: 0 });

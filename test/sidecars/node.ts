@@ -7,6 +7,9 @@ export interface SidecarIdentity {
   readonly number: number;
   readonly namespace?: string;
   readonly labels?: Readonly<Record<string, string>>;
+  /** Of its Istio; `1.28.0` when absent. */
+  readonly version?: string;
+  readonly type?: 'sidecar' | 'router';
 }
 
 /** The address that a sidecar has because of its number. */
@@ -14,13 +17,19 @@ export const addressOf = (number: number): string =>
   `10.${128 + Math.floor(number / 62_500)}.${Math.floor(number / 250) % 250}.${(number % 250) + 1}`;
 
 /** An encoded Node as an istio-proxy of 1.28 sends it. */
-export function encodeNode({ number, namespace = 'default', labels = { app: 'app' } }: SidecarIdentity): Buffer {
+export function encodeNode({
+  number,
+  namespace = 'default',
+  labels = { app: 'app' },
+  version = '1.28.0',
+  type = 'sidecar',
+}: SidecarIdentity): Buffer {
   const address = addressOf(number);
   const name = `app-${number}`;
   const metadata: JsonObject = {
     NAMESPACE: namespace,
     CLUSTER_ID: 'Kubernetes',
-    ISTIO_VERSION: '1.28.0',
+    ISTIO_VERSION: version,
     INTERCEPTION_MODE: 'REDIRECT',
     MESH_ID: 'cluster.local',
     WORKLOAD_NAME: 'app',
@@ -30,7 +39,7 @@ export function encodeNode({ number, namespace = 'default', labels = { app: 'app
     LABELS: { ...labels, 'service.istio.io/canonical-name': 'app' },
   };
   const node = create(NodeSchema, {
-    id: `sidecar~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+    id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
     cluster: `app.${namespace}`,
     metadata,
     userAgentName: 'envoy',

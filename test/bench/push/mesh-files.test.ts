@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { changedFile, markOf, meshFlavors, serviceFiles } from './mesh-files.ts';
+import { readConfigFile } from '../../../src/model/config/config-file.ts';
+import { changedFile, hostOf, markOf, meshFlavors, noVariety, serviceFiles, varietyFiles } from './mesh-files.ts';
+import { varietyRows } from './varied-meshes.ts';
 
 const size = { services: 3, endpoints: 4 };
 
@@ -25,4 +27,41 @@ test('marks are addresses, each its own, none the beginning of another', () => {
   const marks = Array.from({ length: 2_000 }, (_, i) => markOf(i));
   expect(new Set(marks).size).toBe(marks.length);
   for (const mark of marks) expect(mark).toMatch(/^172\.\d\d\.1\d\d\.\d{2,3}$/);
+});
+
+describe.each(Object.entries(varietyRows))('the mesh of row %s', (_, { variety }) => {
+  const varied = { services: 20, endpoints: 2, flavor: 'istio', variety } as const;
+  const files = Object.assign({}, ...[0, 9].map((one) => serviceFiles(one, varied)), varietyFiles(varied)) as Record<
+    string,
+    string
+  >;
+
+  test('is valid, and its changes too', () => {
+    const changes = (['endpoint', 'route'] as const).map((change) => changedFile(change, markOf(1), varied));
+    for (const [name, text] of [...Object.entries(files), ...changes]) {
+      expect(files[name], name).toBeDefined();
+      const { configs, problems } = readConfigFile(name, text, { creationTimestamp: 0 });
+      expect([configs.length, problems], name).toEqual([1, []]);
+    }
+  });
+
+  test('has what its row says', () => {
+    const kinds = Object.values(files).map((text) => /^kind: (.*)$/m.exec(text)![1]);
+    const count = (kind: string): number => kinds.filter((one) => one === kind).length;
+    expect(count('Sidecar')).toBe(variety.sidecars === 'none' ? 0 : variety.namespaces);
+    expect(count('VirtualService')).toBe(2 + variety.gatewayHosts);
+    expect(count('EnvoyFilter')).toBe(Number(variety.gatewayHosts > 0) + Number(variety.hasVersions));
+    expect(files['se-00009.yaml']!.includes('exportTo')).toBe(variety.isPrivate);
+    expect(files['se-00000.yaml']).not.toContain('exportTo');
+    expect(files['se-00009.yaml']).toContain(hostOf(9, variety));
+  });
+});
+
+test('services are in the namespaces in turns, and a mesh of one namespace has what it had', () => {
+  expect([0, 1, 2].map((service) => hostOf(service, { ...noVariety, namespaces: 2 }))).toEqual([
+    'svc-00000.ns-0.svc.cluster.local',
+    'svc-00001.ns-1.svc.cluster.local',
+    'svc-00002.ns-0.svc.cluster.local',
+  ]);
+  expect(hostOf(1)).toBe('svc-00001.default.svc.cluster.local');
 });

@@ -14,7 +14,35 @@ export interface MeshSize {
   /** Of each service. */
   readonly endpoints: number;
   readonly flavor: MeshFlavor;
+  /** Absent: one namespace, and nothing but services. */
+  readonly variety?: MeshVariety;
 }
+
+/** What real meshes have besides services: all of it makes proxies differ. */
+export interface MeshVariety {
+  /** Services and proxies are spread over so many; one is `default`. */
+  readonly namespaces: number;
+  /** Sidecar objects in each namespace: none, one that shows everything, one that shows its own namespace. */
+  readonly sidecars: 'none' | 'all' | 'narrow';
+  /** Every tenth service, but not the one that changes, is of its own namespace alone. */
+  readonly isPrivate: boolean;
+  /** Half of the proxies say another version, and an EnvoyFilter speaks of one of them. */
+  readonly hasVersions: boolean;
+  /** HTTPS hosts of a gateway, with an EnvoyFilter on its routes; the change of a route is one of theirs. 0: no gateway. */
+  readonly gatewayHosts: number;
+}
+
+export const noVariety: MeshVariety = {
+  namespaces: 1,
+  sidecars: 'none',
+  isPrivate: false,
+  hasVersions: false,
+  gatewayHosts: 0,
+};
+
+/** The namespace of what has this number. */
+export const namespaceOf = (number: number, namespaces: number): string =>
+  namespaces === 1 ? 'default' : `ns-${number % namespaces}`;
 
 /** Endpoints of each service, unless a test wants less. */
 export const endpointsEach = 10;
@@ -25,7 +53,8 @@ export type MeshChange = 'endpoint' | 'route';
 const padded = (number: number): string => String(number).padStart(5, '0');
 
 export const serviceName = (number: number): string => `svc-${padded(number)}`;
-export const hostOf = (number: number): string => `${serviceName(number)}.default.svc.cluster.local`;
+export const hostOf = (number: number, { namespaces } = noVariety): string =>
+  `${serviceName(number)}.${namespaceOf(number, namespaces)}.svc.cluster.local`;
 
 /** A text of 12 to 14 bytes that is an address and in no mesh of ours. */
 export const markOf = (number: number): string =>
@@ -38,26 +67,114 @@ const serviceAddress = (service: number): string => `10.250.${Math.floor(service
 /** All files of a service, by name. */
 export function serviceFiles(
   service: number,
-  { endpoints, flavor }: Omit<MeshSize, 'services'>,
+  { endpoints, flavor, variety = noVariety }: Omit<MeshSize, 'services'>,
 ): Record<string, string> {
   const id = padded(service);
   return {
     ...(flavor === 'istio'
-      ? { [`se-${id}.yaml`]: serviceEntry(service, endpoints) }
+      ? { [`se-${id}.yaml`]: serviceEntry(service, endpoints, variety) }
       : {
-          [`service-${id}.yaml`]: kubernetesService(service),
-          [`slice-${id}.yaml`]: endpointSlice(service, endpoints),
+          [`service-${id}.yaml`]: kubernetesService(service, variety),
+          [`slice-${id}.yaml`]: endpointSlice(service, endpoints, variety),
         }),
-    [`vs-${id}.yaml`]: virtualService(service),
-    [`dr-${id}.yaml`]: destinationRule(service),
+    [`vs-${id}.yaml`]: virtualService(service, variety),
+    [`dr-${id}.yaml`]: destinationRule(service, variety),
   };
 }
 
 /** The file that a change of service 0 rewrites. */
-export function changedFile(change: MeshChange, mark: string, { endpoints, flavor }: MeshSize): [string, string] {
-  if (change === 'route') return [`vs-${padded(0)}.yaml`, virtualService(0, mark)];
-  if (flavor === 'istio') return [`se-${padded(0)}.yaml`, serviceEntry(0, endpoints, mark)];
-  return [`slice-${padded(0)}.yaml`, endpointSlice(0, endpoints, mark)];
+export function changedFile(change: MeshChange, mark: string, size: MeshSize): [string, string] {
+  const { endpoints, flavor, variety = noVariety } = size;
+  if (change === 'route') {
+    return variety.gatewayHosts > 0
+      ? [`gateway-vs-${padded(0)}.yaml`, gatewayRoute(0, size, mark)]
+      : [`vs-${padded(0)}.yaml`, virtualService(0, variety, mark)];
+  }
+  if (flavor === 'istio') return [`se-${padded(0)}.yaml`, serviceEntry(0, endpoints, variety, mark)];
+  return [`slice-${padded(0)}.yaml`, endpointSlice(0, endpoints, variety, mark)];
+}
+
+/** All files that are about more than one service, by name. */
+export function varietyFiles(size: MeshSize): Record<string, string> {
+  const { variety = noVariety } = size;
+  const { namespaces, sidecars, hasVersions, gatewayHosts } = variety;
+  const files: Record<string, string> = {};
+  for (let number = 0; number < namespaces && sidecars !== 'none'; number++) {
+    files[`sidecar-${padded(number)}.yaml`] = sidecarObject(namespaceOf(number, namespaces), sidecars);
+  }
+  if (hasVersions) files['envoy-filter-version.yaml'] = envoyFilter('version', 'istio-system', versionPatch);
+  if (gatewayHosts === 0) return files;
+  files['gateway.yaml'] = gateway(gatewayHosts);
+  files['envoy-filter-gateway.yaml'] = envoyFilter('gateway', gatewayNamespace, gatewayPatch);
+  for (let host = 0; host < gatewayHosts; host++) files[`gateway-vs-${padded(host)}.yaml`] = gatewayRoute(host, size);
+  return files;
+}
+
+/** Where gateways run. */
+export const gatewayNamespace = 'edge';
+/** That the EnvoyFilter of mixed versions speaks of. */
+export const patchedVersion = '1.27.0';
+
+const versionPatch = `  - applyTo: CLUSTER
+    match: {context: SIDECAR_OUTBOUND, proxy: {proxyVersion: '^1\\.27.*'}, cluster: {portNumber: 8080}}
+    patch: {operation: MERGE, value: {connect_timeout: 3s}}
+`;
+const gatewayPatch = `  - applyTo: HTTP_ROUTE
+    match: {context: GATEWAY}
+    patch: {operation: MERGE, value: {request_headers_to_remove: [x-internal]}}
+`;
+
+function envoyFilter(name: string, namespace: string, patches: string): string {
+  return `apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: ${name}, namespace: ${namespace}}
+spec:
+  configPatches:
+${patches}`;
+}
+
+function sidecarObject(namespace: string, shows: 'all' | 'narrow'): string {
+  return `apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: default, namespace: ${namespace}}
+spec:
+  egress:
+  - hosts: ["${shows === 'all' ? '*/*' : './*'}"]
+`;
+}
+
+const gatewayHost = (host: number): string => `host-${padded(host)}.example.com`;
+
+function gateway(hosts: number): string {
+  const server = (host: number): string => `  - port: {number: 443, name: https-${padded(host)}, protocol: HTTPS}
+    hosts: ["${gatewayHost(host)}"]
+    tls: {mode: SIMPLE, credentialName: cert-${padded(host)}}
+`;
+  return `apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: front, namespace: ${gatewayNamespace}}
+spec:
+  selector: {app: app}
+  servers:
+${Array.from({ length: hosts }, (_, host) => server(host)).join('')}`;
+}
+
+function gatewayRoute(host: number, { services, variety = noVariety }: MeshSize, mark?: string): string {
+  const to = hostOf(host % services, variety);
+  return `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: front-${padded(host)}, namespace: ${gatewayNamespace}}
+spec:
+  hosts: ["${gatewayHost(host)}"]
+  gateways: [front]
+  http:
+${markedRoute(to, mark)}  - route:
+    - destination: {host: ${to}}
+`;
+}
+
+function isPrivate(service: number, variety: MeshVariety): boolean {
+  return variety.isPrivate && service % 10 === 9;
 }
 
 function addressesOf(service: number, endpoints: number, mark?: string): string[] {
@@ -66,21 +183,21 @@ function addressesOf(service: number, endpoints: number, mark?: string): string[
   );
 }
 
-function serviceEntry(service: number, endpoints: number, mark?: string): string {
+function serviceEntry(service: number, endpoints: number, variety: MeshVariety, mark?: string): string {
   return `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata:
   name: se-${padded(service)}
-  namespace: default
+  namespace: ${namespaceOf(service, variety.namespaces)}
 spec:
-  hosts: ["${hostOf(service)}"]
+  hosts: ["${hostOf(service, variety)}"]
   addresses: ["${serviceAddress(service)}"]
   ports:
   - number: 8080
     name: http
     protocol: HTTP
   location: MESH_INTERNAL
-  resolution: STATIC
+  resolution: STATIC${isPrivate(service, variety) ? "\n  exportTo: ['.']" : ''}
   endpoints:
 ${addressesOf(service, endpoints, mark)
   .map(
@@ -92,12 +209,12 @@ ${addressesOf(service, endpoints, mark)
   .join('')}`;
 }
 
-function kubernetesService(service: number): string {
+function kubernetesService(service: number, variety: MeshVariety): string {
   return `apiVersion: v1
 kind: Service
 metadata:
   name: ${serviceName(service)}
-  namespace: default
+  namespace: ${namespaceOf(service, variety.namespaces)}
 spec:
   clusterIP: ${serviceAddress(service)}
   selector: {app: ${serviceName(service)}}
@@ -108,12 +225,12 @@ spec:
 `;
 }
 
-function endpointSlice(service: number, endpoints: number, mark?: string): string {
+function endpointSlice(service: number, endpoints: number, variety: MeshVariety, mark?: string): string {
   return `apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata:
   name: ${serviceName(service)}-1
-  namespace: default
+  namespace: ${namespaceOf(service, variety.namespaces)}
   labels: {kubernetes.io/service-name: ${serviceName(service)}}
 addressType: IPv4
 ports:
@@ -126,39 +243,41 @@ ${addressesOf(service, endpoints, mark)
   .join('')}`;
 }
 
-function virtualService(service: number, mark?: string): string {
-  const marked =
-    mark === undefined
-      ? ''
-      : `  - match:
-    - headers:
-        x-mark: {exact: "${mark}"}
-    route:
-    - destination: {host: ${hostOf(service)}}
-`;
+function virtualService(service: number, variety: MeshVariety, mark?: string): string {
   return `apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata:
   name: vs-${padded(service)}
-  namespace: default
+  namespace: ${namespaceOf(service, variety.namespaces)}
 spec:
-  hosts: ["${hostOf(service)}"]
+  hosts: ["${hostOf(service, variety)}"]
   http:
-${marked}  - timeout: 15s
+${markedRoute(hostOf(service, variety), mark)}  - timeout: 15s
     retries: {attempts: 2, perTryTimeout: 5s, retryOn: "5xx,reset"}
     route:
-    - destination: {host: ${hostOf(service)}}
+    - destination: {host: ${hostOf(service, variety)}}
 `;
 }
 
-function destinationRule(service: number): string {
+/** A first route with the mark in it; nothing without one. */
+function markedRoute(host: string, mark: string | undefined): string {
+  if (mark === undefined) return '';
+  return `  - match:
+    - headers:
+        x-mark: {exact: "${mark}"}
+    route:
+    - destination: {host: ${host}}
+`;
+}
+
+function destinationRule(service: number, variety: MeshVariety): string {
   return `apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata:
   name: dr-${padded(service)}
-  namespace: default
+  namespace: ${namespaceOf(service, variety.namespaces)}
 spec:
-  host: ${hostOf(service)}
+  host: ${hostOf(service, variety)}
   trafficPolicy:
     connectionPool: {http: {http2MaxRequests: 1000}}
     outlierDetection: {consecutive5xxErrors: 7, interval: 300s, baseEjectionTime: 900s}
@@ -179,11 +298,11 @@ export class BenchMesh {
     this.meshConfigFile = join(folder, 'mesh.yaml');
     mkdirSync(this.configDirectory, { recursive: true });
     writeFileSync(this.meshConfigFile, 'enableTracing: false\n');
-    for (let service = 0; service < size.services; service++) {
-      for (const [name, text] of Object.entries(serviceFiles(service, size))) {
-        writeFileSync(join(this.configDirectory, name), text);
-      }
-    }
+    const write = (files: Record<string, string>): void => {
+      for (const [name, text] of Object.entries(files)) writeFileSync(join(this.configDirectory, name), text);
+    };
+    for (let service = 0; service < size.services; service++) write(serviceFiles(service, size));
+    write(varietyFiles(size));
   }
 
   /** One file gets another content, at once: it is moved there. */

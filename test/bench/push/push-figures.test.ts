@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { figure, formatFigure, missedGoals, pushFigures } from './push-figures.ts';
+import { type Figure, figure, formatFigure, missedGoals, pushFigures, varietyFigures } from './push-figures.ts';
 import type { PushSample } from './push-run.ts';
+import { varietyRows } from './varied-meshes.ts';
 
 const change = (ackMs: number, cpuMs: number) => ({ ackMs, cpuMs, clientCpuMs: 1, messageBytes: 1 });
 const sample = (factor: number): PushSample => ({
@@ -52,4 +53,35 @@ describe('a goal', () => {
       /ok$/,
     );
   });
+});
+
+describe('figures of a varied mesh', () => {
+  const base = { goals: { 'route CPU': 1.5, 'initial CPU': 3 }, samples: [sample(1)] };
+  const figures = varietyFigures('50', { ours: [sample(2)], reference: [], ratioGoals: {} }, base);
+  const named = (name: string): Figure => figures.find((one) => one.name === `50: ${name}`)!;
+
+  test('say how much more it is than in the row that they are held against', () => {
+    expect(named('route CPU')).toMatchObject({ ours: 0.1, growth: 2, growthGoal: 1.5 });
+    expect(named('endpoint CPU')).toMatchObject({ growth: 2 });
+    expect(named('endpoint CPU')).not.toHaveProperty('growthGoal');
+    expect(formatFigure(named('route CPU'))).toMatch(/grows 2 × +≤ 1.5 × +MISSED$/);
+  });
+
+  test('miss a goal of growth as they miss others', () => {
+    expect(figures.flatMap(missedGoals)).toEqual(['50: route CPU: grows 2 ×, the goal is at most 1.5']);
+  });
+
+  test('have no growth where nothing is there to hold them against', () => {
+    const alone = varietyFigures('50', { ours: [sample(2)], reference: [sample(1)], ratioGoals: { 'initial CPU': 1 } });
+    expect(alone.every(({ growth }) => growth === undefined)).toBe(true);
+    expect(alone.flatMap(missedGoals)).toEqual([expect.stringContaining("2 × go-control-plane's")]);
+  });
+});
+
+test('goals are of what is measured, and rows are held against rows', () => {
+  const names = varietyFigures('x', { ours: [], reference: [], ratioGoals: {} }).map(({ name }) => name.slice(3));
+  for (const { base, ratioGoals = {} } of Object.values(varietyRows)) {
+    expect(names).toEqual(expect.arrayContaining([...Object.keys(base?.goals ?? {}), ...Object.keys(ratioGoals)]));
+    if (base !== undefined) expect(Object.keys(varietyRows)).toContain(base.row);
+  }
 });

@@ -18,6 +18,10 @@ export interface Figure {
   readonly goal?: number;
   /** What the ratio has to stay under. */
   readonly ratioGoal?: number;
+  /** Ours as a multiple of what it is in the row that this one is held against. */
+  readonly growth?: number;
+  /** What the growth may be at the most. */
+  readonly growthGoal?: number;
 }
 
 /** The goals hold for this size alone. */
@@ -37,6 +41,9 @@ interface Measure {
 const changes = (change: 'endpoint' | 'route', value: (sample: ChangeSample) => number) => (sample: PushSample) =>
   sample[change].map(value);
 const seconds = (ms: number): number => ms / 1_000;
+
+/** By the name of what is measured: at most so much. */
+export type Goals = Readonly<Record<string, number>>;
 
 const measures: readonly Measure[] = [
   { name: 'initial CPU', unit: 's', of: (sample) => [seconds(sample.initialCpuMs)], goals: { delta: 8 } },
@@ -107,6 +114,31 @@ export function pushFigures(
   );
 }
 
+/** The figures of a row of meshes: with what they are beside go-control-plane, and beside another row. */
+export function varietyFigures(
+  row: string,
+  {
+    ours,
+    reference,
+    ratioGoals,
+  }: { readonly ours: readonly PushSample[]; readonly reference: readonly PushSample[]; readonly ratioGoals: Goals },
+  base?: { readonly goals: Goals; readonly samples: readonly PushSample[] },
+): Figure[] {
+  return measures.map(({ name, unit, of }) => {
+    const made = figure({
+      name: `${row}: ${name}`,
+      unit,
+      ours: ours.flatMap(of),
+      reference: reference.flatMap(of),
+      ratioGoal: ratioGoals[name],
+    });
+    const before = base && medianOf(base.samples.flatMap(of));
+    if (before === undefined || before === 0) return made;
+    const growthGoal = base?.goals[name];
+    return { ...made, growth: rounded(made.ours / before), ...(growthGoal !== undefined && { growthGoal }) };
+  });
+}
+
 export function figure({
   name,
   unit,
@@ -139,26 +171,35 @@ export function figure({
 }
 
 /** Every goal that was missed, one sentence each. */
-export function missedGoals({ name, unit, ours, ratio, goal, ratioGoal }: Figure): string[] {
+export function missedGoals({ name, unit, ours, ratio, goal, ratioGoal, growth, growthGoal }: Figure): string[] {
   return [
     ...(goal === undefined || ours < goal ? [] : [`${name}: ${ours} ${unit}, the goal is under ${goal} ${unit}`]),
     ...(ratio === undefined || ratioGoal === undefined || ratio <= ratioGoal
       ? []
       : [`${name}: ${ratio} × go-control-plane's, the goal is at most ${ratioGoal}`]),
+    ...(growth === undefined || growthGoal === undefined || growth <= growthGoal
+      ? []
+      : [`${name}: grows ${growth} ×, the goal is at most ${growthGoal}`]),
   ];
 }
 
 /** A line for people. */
 export function formatFigure(figure: Figure): string {
-  const { name, unit, ours, reference, ratio, goal, ratioGoal } = figure;
+  const { name, unit, ours, reference, ratio, goal, ratioGoal, growth, growthGoal } = figure;
   const verdict =
-    goal === undefined && ratioGoal === undefined ? '' : missedGoals(figure).length === 0 ? 'ok' : 'MISSED';
+    goal === undefined && ratioGoal === undefined && growthGoal === undefined
+      ? ''
+      : missedGoals(figure).length === 0
+        ? 'ok'
+        : 'MISSED';
   return [
     name.padEnd(44),
     `${ours} ${unit}`.padStart(11),
     reference === undefined ? ''.padStart(26) : `go ${reference}, ${ratio} ×`.padStart(26),
     goal === undefined ? ''.padStart(12) : `goal < ${goal}`.padStart(12),
     ratioGoal === undefined ? ''.padStart(8) : `≤ ${ratioGoal} ×`.padStart(8),
+    ...(growth === undefined ? [] : [`grows ${growth} ×`.padStart(13)]),
+    ...(growthGoal === undefined ? [] : [`≤ ${growthGoal} ×`.padStart(8)]),
     verdict,
   ]
     .join('  ')

@@ -2,10 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FleetProcess } from '../../sidecars/fleet-process.ts';
 import type { Protocol } from '../../sidecars/xds-types.ts';
-import { print } from '../bench-run.ts';
 import type { Programs } from '../programs.ts';
 import { type Figure, figure, goalSize, pushFigures } from './push-figures.ts';
-import { changeOnce, type PushSample, runPushes, settleMs } from './push-run.ts';
+import { changeOnce, type PushSample, runPushes, settleMs, tellSample } from './push-run.ts';
 import type { Subjects } from './subjects.ts';
 
 const changesARound = 3;
@@ -33,10 +32,10 @@ export async function measurePushes(
       const plan = { protocol, sidecars: size.sidecars, changes: changesARound };
       const { ours, reference } = samples.get(protocol)!;
       ours.push(await runPushes(programs, () => startPilot({ debounce: '1ms' }), plan));
-      tell(`${prefix(protocol)}, round ${round}/${size.rounds}: ours            `, ours.at(-1)!);
+      tellSample(`${prefix(protocol)}, round ${round}/${size.rounds}: ours            `, ours.at(-1)!);
       if (startGo === undefined) continue;
       reference.push(await runPushes(programs, startGo, plan));
-      tell(`${prefix(protocol)}, round ${round}/${size.rounds}: go-control-plane`, reference.at(-1)!);
+      tellSample(`${prefix(protocol)}, round ${round}/${size.rounds}: go-control-plane`, reference.at(-1)!);
     }
   }
   const withGoals = size.services === goalSize.services && size.sidecars === goalSize.sidecars;
@@ -46,15 +45,6 @@ export async function measurePushes(
 interface Samples {
   ours: PushSample[];
   reference: PushSample[];
-}
-
-function tell(who: string, { initialMs, initialCpuMs, endpoint, route, peakMib }: PushSample): void {
-  const all = (samples: PushSample['endpoint']): string =>
-    samples.map(({ ackMs, cpuMs }) => `${ackMs.toFixed(0)}/${cpuMs.toFixed(0)}`).join(' ');
-  print(
-    `  ${who} initial ${initialMs.toFixed(0)}/${initialCpuMs.toFixed(0)}, endpoint ${all(endpoint)}, ` +
-      `route ${all(route)} ms/ms CPU, peak ${peakMib.toFixed(0)} MiB`,
-  );
 }
 
 /** One file changes, with the debounce that people have, and fewer sidecars. */

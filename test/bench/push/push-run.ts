@@ -1,8 +1,9 @@
 /** One round with one server: everybody comes, endpoints change, routes change. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type FleetCounts, nowMs } from '../../sidecars/fleet.ts';
+import { type FleetCounts, type FleetPlan, nowMs } from '../../sidecars/fleet.ts';
 import { FleetProcess } from '../../sidecars/fleet-process.ts';
 import type { Protocol } from '../../sidecars/xds-types.ts';
+import { print } from '../bench-run.ts';
 import { cpuTimeMs } from '../cpu-time.ts';
 import { memoryOf } from '../memory-usage.ts';
 import type { Programs } from '../programs.ts';
@@ -14,6 +15,10 @@ export interface PushPlan {
   readonly sidecars: number;
   /** Of each kind of change that is measured; one before that is not. */
   readonly changes: number;
+  /** What else is to be said of the sidecars, or otherwise. */
+  readonly fleet?: Partial<FleetPlan>;
+  /** Changes come to the sidecars of the first namespace alone. */
+  readonly isOfFirstNamespace?: boolean;
 }
 
 export interface ChangeSample {
@@ -58,15 +63,15 @@ export async function runPushes(programs: Programs, start: StartServer, plan: Pu
 }
 
 async function measure(server: PushServer, fleet: FleetProcess, plan: PushPlan): Promise<PushSample> {
-  const { protocol, sidecars, changes } = plan;
+  const { protocol, sidecars, changes, isOfFirstNamespace = false } = plan;
   const before = cpuTimeMs(server.pid);
-  const { openedAtMs, fullAtMs } = await fleet.open({ port: server.port, protocol, sidecars });
+  const { openedAtMs, fullAtMs } = await fleet.open({ port: server.port, protocol, sidecars, ...plan.fleet });
   await sleep(settleMs);
   const initialCpuMs = cpuTimeMs(server.pid) - before;
   const { rssMib } = memoryOf(server.pid);
   const initial = await fleet.counts();
-  const endpoint = await changeOften(server, fleet, 'endpoint', changes);
-  const route = await changeOften(server, fleet, 'route', changes);
+  const endpoint = await changeOften(server, fleet, 'endpoint', changes, isOfFirstNamespace);
+  const route = await changeOften(server, fleet, 'route', changes, isOfFirstNamespace);
   return {
     initialMs: fullAtMs - openedAtMs,
     initialCpuMs,
@@ -84,19 +89,25 @@ async function changeOften(
   fleet: FleetProcess,
   change: MeshChange,
   times: number,
+  isOfFirstNamespace: boolean,
 ): Promise<ChangeSample[]> {
-  await changeOnce(server, fleet, change);
+  await changeOnce(server, fleet, change, isOfFirstNamespace);
   const samples: ChangeSample[] = [];
-  for (let i = 0; i < times; i++) samples.push(await changeOnce(server, fleet, change));
+  for (let i = 0; i < times; i++) samples.push(await changeOnce(server, fleet, change, isOfFirstNamespace));
   return samples;
 }
 
 /** A change, and the rest after it. */
-export async function changeOnce(server: PushServer, fleet: FleetProcess, change: MeshChange): Promise<ChangeSample> {
+export async function changeOnce(
+  server: PushServer,
+  fleet: FleetProcess,
+  change: MeshChange,
+  isOfFirstNamespace = false,
+): Promise<ChangeSample> {
   const mark = markOf(marks++);
   const before = await readings(server, fleet);
   let changedAtMs = nowMs();
-  const atMs = await fleet.acknowledge({ kind: kindOfChange[change], mark }, async () => {
+  const atMs = await fleet.acknowledge({ kind: kindOfChange[change], mark, isOfFirstNamespace }, async () => {
     changedAtMs = await server.change(change, mark);
   });
   await sleep(settleMs);
@@ -112,4 +123,14 @@ export async function changeOnce(server: PushServer, fleet: FleetProcess, change
 async function readings(server: PushServer, fleet: FleetProcess): Promise<{ cpuMs: number; counts: FleetCounts }> {
   const counts = await fleet.counts();
   return { cpuMs: cpuTimeMs(server.pid), counts };
+}
+
+/** A line for people. */
+export function tellSample(who: string, { initialMs, initialCpuMs, endpoint, route, peakMib }: PushSample): void {
+  const all = (samples: PushSample['endpoint']): string =>
+    samples.map(({ ackMs, cpuMs }) => `${ackMs.toFixed(0)}/${cpuMs.toFixed(0)}`).join(' ');
+  print(
+    `  ${who} initial ${initialMs.toFixed(0)}/${initialCpuMs.toFixed(0)}, endpoint ${all(endpoint)}, ` +
+      `route ${all(route)} ms/ms CPU, peak ${peakMib.toFixed(0)} MiB`,
+  );
 }

@@ -1,7 +1,7 @@
 /** Meshes of any number of services, and the servers over them. */
 import { print } from '../bench-run.ts';
 import type { Programs } from '../programs.ts';
-import { BenchMesh, endpointsEach, type MeshFlavor } from './mesh-files.ts';
+import { BenchMesh, endpointsEach, type MeshFlavor, type MeshVariety, noVariety } from './mesh-files.ts';
 import {
   buildGoControlPlane,
   type PilotOptions,
@@ -25,7 +25,7 @@ export class Subjects {
   readonly #programs: Programs;
   readonly #flavor: MeshFlavor;
   readonly #pilot: string | undefined;
-  readonly #known = new Map<number, Subject>();
+  readonly #known = new Map<string, Subject>();
   readonly #goExecutable: string | undefined;
 
   /** @param pilot an executable instead of the one in `bin/` */
@@ -38,19 +38,21 @@ export class Subjects {
     else print(`without go-control-plane and its ratios: ${built.reason}`);
   }
 
-  async of(services: number): Promise<Subject> {
-    const subject = this.#known.get(services) ?? (await this.#make(services));
-    this.#known.set(services, subject);
+  /** @param variety absent: one namespace of services, for which go-control-plane has the very same resources */
+  async of(services: number, variety: MeshVariety = noVariety): Promise<Subject> {
+    const key = JSON.stringify([services, variety]);
+    const subject = this.#known.get(key) ?? (await this.#make(services, variety));
+    this.#known.set(key, subject);
     return subject;
   }
 
-  async #make(services: number): Promise<Subject> {
+  async #make(services: number, variety: MeshVariety): Promise<Subject> {
     const programs = this.#programs;
-    const size = { services, endpoints: endpointsEach, flavor: this.#flavor };
-    const mesh = new BenchMesh(`${programs.root}/mesh-${services}`, size);
+    const size = { services, endpoints: endpointsEach, flavor: this.#flavor, variety };
+    const mesh = new BenchMesh(`${programs.root}/mesh-${services}-${this.#known.size}`, size);
     const start: StartPilot = (options) => startPilot(programs, mesh, { executable: this.#pilot, ...options });
     const executable = this.#goExecutable;
-    if (executable === undefined) return { mesh, startPilot: start, startGo: undefined };
+    if (executable === undefined || variety !== noVariety) return { mesh, startPilot: start, startGo: undefined };
     const resources = await saveResources(programs, services, () => start({ debounce: '1ms' }));
     return { mesh, startPilot: start, startGo: () => startGoControlPlane(programs, executable, resources) };
   }

@@ -1,0 +1,130 @@
+/** The mesh as real ones are: many namespaces, Sidecar objects, private services, two versions, gateways of many hosts. */
+import type { FleetPlan } from '../../sidecars/fleet.ts';
+import type { Programs } from '../programs.ts';
+import { gatewayNamespace, type MeshVariety, noVariety, patchedVersion } from './mesh-files.ts';
+import { type Figure, type Goals, goalSize, varietyFigures } from './push-figures.ts';
+import { type PushPlan, type PushSample, runPushes, tellSample } from './push-run.ts';
+import type { Subjects } from './subjects.ts';
+
+/** A mesh, and what it may cost beside another one. */
+interface VarietyRow {
+  readonly variety: MeshVariety;
+  readonly fleet?: Partial<FleetPlan>;
+  /** The row that growth is told from, and how much of it there may be. */
+  readonly base?: { readonly row: string; readonly goals: Goals };
+  /** Of what go-control-plane costs with the same resources. */
+  readonly ratioGoals?: Goals;
+}
+
+const inNamespaces = (namespaces: number, more: Partial<MeshVariety> = {}): MeshVariety => ({
+  ...noVariety,
+  namespaces,
+  ...more,
+});
+
+const withGateway = (gatewayHosts: number): Pick<VarietyRow, 'variety' | 'fleet'> => ({
+  variety: { ...noVariety, gatewayHosts },
+  fleet: { sidecars: 10, gatewaysOf: gatewayNamespace },
+});
+
+/** Whatever is beside namespaces may cost so much more than namespaces alone. */
+const beside50 = { row: '50', goals: { 'initial CPU': 3, 'route CPU': 3, 'route → last ACK': 3 } } as const;
+/** Twice the hosts, by the power of 1.2. */
+const linear = 2.3;
+
+/** The goals of growth are those of issue 17: 0.3, 0.5 and 1.0 s of a route's CPU, and so on, as multiples of the first. */
+export const varietyRows: Readonly<Record<string, VarietyRow>> = {
+  '1': {
+    variety: noVariety,
+    ratioGoals: {
+      'endpoint → last ACK': 0.25,
+      'endpoint CPU': 0.12,
+      'route → last ACK': 1,
+      'initial CPU': 0.8,
+      'peak memory': 0.6,
+    },
+  },
+  '50': {
+    variety: inNamespaces(50),
+    base: {
+      row: '1',
+      goals: { 'route CPU': 1.7, 'route → last ACK': 2, 'initial CPU': 1.5, 'peak memory': 1.25 },
+    },
+  },
+  '300': {
+    variety: inNamespaces(300),
+    base: {
+      row: '1',
+      goals: { 'route CPU': 3.4, 'route → last ACK': 3.75, 'initial CPU': 2.5, 'peak memory': 1.75 },
+    },
+  },
+  sidecar: { variety: inNamespaces(50, { sidecars: 'all' }), base: beside50 },
+  narrow: { variety: inNamespaces(50, { sidecars: 'narrow' }), base: beside50 },
+  private: { variety: inNamespaces(50, { isPrivate: true }), base: beside50 },
+  versions: {
+    variety: inNamespaces(50, { hasVersions: true }),
+    fleet: { versions: ['1.28.0', patchedVersion] },
+    base: beside50,
+  },
+  'gateway-1000': withGateway(1_000),
+  'gateway-2000': {
+    ...withGateway(2_000),
+    base: { row: 'gateway-1000', goals: { 'initial CPU': linear, 'route CPU': linear } },
+  },
+};
+
+const noGoals: Goals = {};
+
+/** Changes that are measured of each kind in a round. */
+const changes = 3;
+
+export interface VarietyPlan {
+  readonly services: number;
+  readonly sidecars: number;
+  readonly rounds: number;
+  /** Of {@link varietyRows}; in their order. */
+  readonly rows: readonly string[];
+}
+
+interface Samples {
+  readonly ours: PushSample[];
+  readonly reference: PushSample[];
+}
+
+/** Row after row, and all of them again in the next round. */
+export async function measureVarieties(
+  programs: Programs,
+  subjects: Subjects,
+  { services, sidecars, rounds, rows }: VarietyPlan,
+): Promise<Figure[]> {
+  const samples = new Map<string, Samples>(rows.map((row) => [row, { ours: [], reference: [] }]));
+  for (let round = 1; round <= rounds; round++) {
+    for (const [row, { ours, reference }] of samples) {
+      const { variety, fleet = {}, ratioGoals } = varietyRows[row]!;
+      const { startPilot, startGo } = await subjects.of(services, variety);
+      const plan: PushPlan = {
+        protocol: 'delta',
+        sidecars,
+        changes,
+        fleet: { namespaces: variety.namespaces, ...fleet },
+        // With narrow Sidecar objects nobody else sees the service.
+        isOfFirstNamespace: variety.sidecars === 'narrow',
+      };
+      ours.push(await runPushes(programs, () => startPilot({ debounce: '1ms' }), plan));
+      tellSample(`${row}, round ${round}/${rounds}: ours            `, ours.at(-1)!);
+      if (startGo === undefined || ratioGoals === undefined) continue;
+      reference.push(await runPushes(programs, startGo, plan));
+      tellSample(`${row}, round ${round}/${rounds}: go-control-plane`, reference.at(-1)!);
+    }
+  }
+  const withGoals = services === goalSize.services && sidecars === goalSize.sidecars;
+  return [...samples].flatMap(([row, { ours, reference }]) => {
+    const { base, ratioGoals = noGoals } = varietyRows[row]!;
+    const before = base && samples.get(base.row)?.ours;
+    return varietyFigures(
+      row,
+      { ours, reference, ratioGoals: withGoals ? ratioGoals : noGoals },
+      base && before && { goals: withGoals ? base.goals : noGoals, samples: before },
+    );
+  });
+}
