@@ -9,6 +9,7 @@ import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../model/push-context/resolved-rules.ts';
 import type { SidecarScope } from '../model/push-context/sidecar-scope.ts';
+import { gatewayName } from './gateway/merge.ts';
 
 /** Whether everything of a type is for a shape what it was before the changes; false when that is not sure. */
 export type IsUntouched = (
@@ -31,9 +32,10 @@ export const untouchedEndpoints: IsUntouched = (changes, shape, now, before) => 
   return sameItems(now.sidecarScopeFor(shape).services, before.sidecarScopeFor(shape).services);
 };
 
-/** Virtual services of requests are in no listener of a sidecar; those of connections are. */
+/** Virtual services of requests are in no listener; those of connections are. */
 export const untouchedListeners: IsUntouched = (changes, shape, now, before) => {
-  if (!onlyVirtualServices(changes) || shape.type === 'router') return false;
+  if (!onlyVirtualServices(changes)) return false;
+  if (shape.type === 'router') return sameGatewayConnections(shape, now, before);
   const [here, there] = [now.sidecarScopeFor(shape), before.sidecarScopeFor(shape)];
   if (here === there) return true;
   return (
@@ -48,6 +50,18 @@ export const untouchedListeners: IsUntouched = (changes, shape, now, before) => 
     })
   );
 };
+
+/** A gateway's listener has thousands of hosts, and their requests are routed elsewhere. */
+function sameGatewayConnections(shape: ProxyShape, now: PushContext, before: PushContext): boolean {
+  const gateways = now.gatewaysFor(shape);
+  if (gateways !== before.gatewaysFor(shape)) return false;
+  return gateways.every((gateway) => {
+    const [here, there] = [now, before].map((push) =>
+      push.virtualServicesFor(gatewayName(gateway), shape.configNamespace),
+    ) as [readonly ResolvedVirtualService[], readonly ResolvedVirtualService[]];
+    return here === there || sameItems(ofConnections(here), ofConnections(there));
+  });
+}
 
 function onlyVirtualServices(changes: readonly ConfigKey[]): boolean {
   return changes.every(({ kind }) => kind === 'VirtualService');

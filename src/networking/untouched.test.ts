@@ -1,0 +1,57 @@
+import { expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../test/fixtures/given-world.ts';
+import type { Config } from '../model/config/config.ts';
+import { listenerType } from './index.ts';
+
+const port = (number: number, protocol: string) => ({ number, name: protocol.toLowerCase(), protocol });
+const gateway = givenObject('Gateway', 'edge', 'front', {
+  selector: {},
+  servers: [
+    { port: port(8080, 'HTTP'), hosts: ['*'] },
+    { port: port(8443, 'HTTPS'), hosts: ['a.test'], tls: { mode: 'SIMPLE', credentialName: 'a' } },
+    { port: port(9443, 'TLS'), hosts: ['*'], tls: { mode: 'PASSTHROUGH' } },
+    { port: port(9000, 'TCP'), hosts: ['*'] },
+  ],
+});
+const entry = givenObject('ServiceEntry', 'edge', 's', {
+  hosts: ['s.test'],
+  ports: [port(80, 'HTTP')],
+  resolution: 'DNS',
+  location: 'MESH_EXTERNAL',
+});
+const route = [{ destination: { host: 's.test', port: { number: 80 } } }];
+const routes = (spec: object): Config =>
+  givenObject('VirtualService', 'edge', 'v', { hosts: ['a.test'], gateways: ['edge/front'], ...spec });
+
+const requests = { http: [{ route }] };
+const connections = { tls: [{ match: [{ sniHosts: ['a.test'] }], route }] };
+
+it.each<[string, object, object, 'stays' | 'changes']>([
+  ['other routes for requests', requests, { http: [{ route, timeoutMs: 1 }] }, 'stays'],
+  ['other hosts of requests', requests, { ...requests, hosts: ['b.test'] }, 'stays'],
+  ['routes for connections that come', requests, { ...requests, ...connections }, 'changes'],
+  ['other routes for requests beside those for connections', connections, { ...connections, ...requests }, 'changes'],
+  [
+    'routes for connections at another host',
+    connections,
+    { tls: [{ match: [{ sniHosts: ['b.test'] }], route }], hosts: ['b.test'] },
+    'changes',
+  ],
+  ['routes for connections that go', { ...requests, ...connections }, requests, 'changes'],
+])('a gateway whose virtual service has %s: its listeners', (_, before, after, expected) => {
+  const world = new GivenWorld([gateway, entry, routes(before)]);
+  const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router' });
+  const old = node.get(listenerType, '*')!.resources;
+  const { encodings } = world;
+  node.typesToPush(world.put(routes(after)), [listenerType]);
+  const now = node.get(listenerType, '*')!.resources;
+  const fresh = new GivenWorld([gateway, entry, routes(after)])
+    .connect('10.9.0.1', { namespace: 'edge', type: 'router' })
+    .get(listenerType, '*')!.resources;
+  const versions = (list: typeof now): string[] => [...list].map(([name, { version }]) => `${name} ${version}`);
+  expect(versions(now)).toEqual(versions(fresh));
+  if (expected === 'stays') {
+    expect(now).toBe(old);
+    expect(world.encodings).toBe(encodings);
+  } else expect(world.encodings).toBeGreaterThan(encodings);
+});
