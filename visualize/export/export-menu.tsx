@@ -5,8 +5,8 @@ import { range } from '../model/place.ts';
 import { currentRange, type ExportCommand, exportCommands } from './export-commands.ts';
 
 const isOpen = signal(false);
-const told = signal('');
-const toldForMs = 4_000;
+const notice = signal('');
+const noticeMs = 4_000;
 
 /** Takes the chosen range, or what is shown, out of the page. */
 export function ExportMenu(): JSX.Element {
@@ -35,8 +35,8 @@ export function ExportMenu(): JSX.Element {
         Export
       </button>
       {isOpen.value && <Menu close={close} />}
-      <span class="export-told" role="status">
-        {told.value}
+      <span class="export-notice" role="status">
+        {notice.value}
       </span>
     </div>
   );
@@ -45,7 +45,7 @@ export function ExportMenu(): JSX.Element {
 function Menu({ close }: { close: (focusButton: boolean) => void }): JSX.Element {
   const menu = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    told.value = '';
+    notice.value = '';
     itemsOf(menu.current)[0]?.focus();
     const outside = (event: PointerEvent): void => {
       if (!(event.target as Element).closest('.export')) close(false);
@@ -132,10 +132,10 @@ function whyNotNow(
 }
 
 function tell(what: string): void {
-  told.value = what;
+  notice.value = what;
   setTimeout(() => {
-    if (told.value === what) told.value = '';
-  }, toldForMs);
+    if (notice.value === what) notice.value = '';
+  }, noticeMs);
 }
 
 function rangeInWords(): string {

@@ -20,7 +20,7 @@ export interface JudgedSet {
 /** One argument may have 128 KiB. */
 const setsAtOnce = 200;
 /** Of a directory in which all is wrong, so many mistakes are told in one go. */
-const verdictsToldApart = 16;
+const mostVerdicts = 16;
 
 /** All at once, which is the rule and costs one run; where some are refused, each by itself. */
 export function certificateJudge(environment: ValidationEnvironment & { readonly limitMs?: number }): CertificateJudge {
@@ -40,7 +40,7 @@ export function certificateJudge(environment: ValidationEnvironment & { readonly
       for (const set of some) {
         const ofOne = await ask([set], signal);
         if (ofOne.is !== 'taken') judged.push({ set, verdict: ofOne });
-        if (ofOne.is === 'not known' || judged.length >= verdictsToldApart) return judged;
+        if (ofOne.is === 'not known' || judged.length >= mostVerdicts) return judged;
       }
       // Refused together and taken apart: what Envoy said of all of them is all that is known.
       if (judged.length === 0) judged.push({ set: some[0]!, verdict });

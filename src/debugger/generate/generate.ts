@@ -49,7 +49,7 @@ export function generate(
     machine: { id: machine.id, ...source },
     cover: options.cover,
     starts: walked.starts.map(({ input, expect }) => ({ ...(input !== undefined && { input }), expect })),
-    tests: chosen.map(told),
+    tests: chosen.map(generatedTest),
     coverage: coverageOf(walked, targets, chosen, [...bounds, ...(dropped > 0 ? [unlike] : [])]),
   };
 }
@@ -74,7 +74,7 @@ function untilEntered({ states }: Targets): (edge: Edge) => boolean {
   };
 }
 
-function told({ edges, covers }: Chosen, index: number): GeneratedTest {
+function generatedTest({ edges, covers }: Chosen, index: number): GeneratedTest {
   const subject = covers[0] ?? stepLabel(edges.at(-1)!.step);
   const more = covers.length > 1 ? ` and ${covers.length - 1} more` : '';
   return {

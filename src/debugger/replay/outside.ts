@@ -104,8 +104,8 @@ export class Outside {
   /** Told to the parent as it was thrown, if that was no Error. */
   #rejection({ error = '' }: TraceRecord & { kind: 'stop' }, at: number): { error: unknown } {
     const next = this.#recording.records[at + 1];
-    const told = next?.kind === 'event' && isEnd(next.event.type) ? next.event.error : undefined;
-    return told === undefined || typeof told === 'string' ? errorOf(error) : { error: told };
+    const recorded = next?.kind === 'event' && isEnd(next.event.type) ? next.event.error : undefined;
+    return recorded === undefined || typeof recorded === 'string' ? errorOf(error) : { error: recorded };
   }
 
   /** The root that is stopped from outside, when the ends that follow each other here are those of its tree. */

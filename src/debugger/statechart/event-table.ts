@@ -65,12 +65,12 @@ export function formatEventTable(chart: Statechart): string {
   const table = [['', ...events.map((event) => `\`${event}\``)], ['---', ...events.map(() => ':-:')], ...rows];
   const lines = table.map((cells) => `| ${cells.join(' | ')} |`);
   const details = states.flatMap(({ path, cells }) => {
-    const told = cells.flatMap(({ tried }, index) =>
+    const lines = cells.flatMap(({ tried }, index) =>
       tried.some((transition) => !isIgnored(transition))
         ? [`  - \`${events[index]}\`: ${tried.map((transition) => inWords(chart, transition)).join('; ')}`]
         : [],
     );
-    return told.length === 0 ? [] : [`- **${path}**`, ...told];
+    return lines.length === 0 ? [] : [`- **${path}**`, ...lines];
   });
   return `${[...lines, '', ...details].join('\n')}\n`;
 }

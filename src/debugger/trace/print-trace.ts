@@ -96,11 +96,11 @@ function trigger(on: string): string {
 /** What became of a context: `tokens = 9, limit is gone`. */
 function changes(change: readonly ContextChange[] | undefined): string {
   if (!Array.isArray(change) || change.length === 0) return '';
-  const told = (change as readonly ContextChange[]).map(({ path, ...rest }) => {
+  const texts = (change as readonly ContextChange[]).map(({ path, ...rest }) => {
     const field = path === '' ? 'context' : String(path).replace(/^\//, '');
     return 'value' in rest ? `${field} = ${short(JSON.stringify(rest.value), longestValue)}` : `${field} is gone`;
   });
-  return `  (${short(told.join(', '), longestPayload)})`;
+  return `  (${short(texts.join(', '), longestPayload)})`;
 }
 
 function payload(value: unknown): string {

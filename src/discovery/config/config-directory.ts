@@ -253,18 +253,18 @@ export class ConfigDirectory implements ConfigSource {
     if (problems === this.#lastProblems) return { problems: [], recovered: [] };
     const known = this.#problems;
     const now = new Map<string, string>();
-    const told: ConfigProblem[] = [];
+    const reported: ConfigProblem[] = [];
     for (const problem of problems) {
       const text = problemText(problem);
       now.set(text, problem.file);
-      if (!known.has(text)) told.push(toConfigProblem(problem, byKey));
+      if (!known.has(text)) reported.push(toConfigProblem(problem, byKey));
       yield;
     }
     const bad = new Set(now.values());
     const recovered = [...new Set(known.values())].filter((file) => !bad.has(file)).sort(compareText);
     this.#problems = now;
     this.#lastProblems = problems;
-    return { problems: told, recovered };
+    return { problems: reported, recovered };
   }
 }
 

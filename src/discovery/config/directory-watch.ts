@@ -64,7 +64,7 @@ class TreeWatch {
   readonly #watched = new Map<string, Watched>();
   /** Names in all directories that are watched. */
   #names = 0;
-  #toldOfTooMuch = false;
+  #warnedOfTooMuch = false;
   /** To be watched; what links lead to comes last. */
   #due: Place[] = [];
   #dueLinks: Place[] = [];
@@ -116,9 +116,9 @@ class TreeWatch {
 
   /** What changes in the rest is seen when it is inspected. */
   #failOfTooMuch(what: string): void {
-    if (!this.#toldOfTooMuch)
+    if (!this.#warnedOfTooMuch)
       this.#fail(new Error(`${this.#root} has ${what}: of the rest changes are seen within a minute`));
-    this.#toldOfTooMuch = true;
+    this.#warnedOfTooMuch = true;
   }
 
   #inspect(): void {
@@ -271,7 +271,7 @@ class TreeWatch {
   /** The root was made, removed or replaced, or a link on the way to it was switched. */
   #renewRoot(): void {
     if (this.#isClosed) return;
-    this.#toldOfTooMuch = false;
+    this.#warnedOfTooMuch = false;
     this.#watchAbove();
     this.#unwatchTree(this.#root);
     this.#watchTree(this.#root);

@@ -69,7 +69,7 @@ export class MeshConfigs {
   #gatewayApi: GatewayApiTranslation = noTranslation;
   #settings: IngressSettings | undefined;
   /** What was in force when changes were last told. */
-  #told = ConfigSnapshot.empty;
+  #reported = ConfigSnapshot.empty;
   /** The last putting together; one at a time. */
   #joining: Promise<void> = Promise.resolve();
   /** What single readings touched since the last time that all were put together. */
@@ -174,11 +174,11 @@ export class MeshConfigs {
     const [readings, touched] = [this.#readings, new Set(this.#touched)];
     this.#readings = [];
     this.#touched.clear();
-    const before = this.#told;
+    const before = this.#reported;
     try {
       return await this.#joinReadings(readings, touched, signal);
     } catch (error) {
-      this.#told = before;
+      this.#reported = before;
       this.#readings = [...readings, ...this.#readings];
       for (const key of touched) this.#touched.add(key);
       throw error;
@@ -190,7 +190,7 @@ export class MeshConfigs {
     touched: Set<string>,
     signal: AbortSignal | undefined,
   ): Promise<ConfigReading> {
-    const toldOfRoutes = this.#gatewayApi.problems;
+    const reportedOfRoutes = this.#gatewayApi.problems;
     const readings = all.map(([, reading]) => reading).filter((reading) => reading.outcome === 'read');
     const missing = all.filter(([, { outcome }]) => outcome === 'missing');
     const problems = all.flatMap(([, reading]) => reading.problems);
@@ -205,12 +205,12 @@ export class MeshConfigs {
     const turns = new Turns();
     await this.#merge(touched, turns);
     const now = this.#snapshot;
-    const changes = await turns.through(now.comparing(this.#told, touched));
+    const changes = await turns.through(now.comparing(this.#reported, touched));
     signal?.throwIfAborted();
-    this.#told = now;
+    this.#reported = now;
     for (const listener of this.#listeners) listener(changes);
     // What is told of an object is told again when the object is another.
-    const found = [...this.#gatewayApi.problems].filter(([key]) => !toldOfRoutes.has(key));
+    const found = [...this.#gatewayApi.problems].filter(([key]) => !reportedOfRoutes.has(key));
     const inForce = this.#closedInForce(problems);
     return {
       outcome: 'read',

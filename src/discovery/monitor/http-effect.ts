@@ -100,11 +100,11 @@ async function answer(
 }
 
 /** Of so many files a probe's answer tells; the log and `/debug/push_status` have all. */
-const mostTold = 5;
+const mostListed = 5;
 
 function textOf(unreadable: ReadonlyMap<string, string>): string {
   const lines: string[] = [];
-  for (const [file, reason] of unreadable) if (lines.push(`not read: ${file}: ${reason}\n`) >= mostTold) break;
+  for (const [file, reason] of unreadable) if (lines.push(`not read: ${file}: ${reason}\n`) >= mostListed) break;
   const others = unreadable.size - lines.length;
   return lines.join('') + (others > 0 ? `and ${others} more\n` : '');
 }

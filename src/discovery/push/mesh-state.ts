@@ -58,7 +58,7 @@ export class MeshState {
   readonly #listeners: ((published: PublishedContext) => void)[] = [];
   readonly #gatewayListeners = new Set<() => void>();
   /** The registries were told of all objects once. */
-  #told = false;
+  #hasApplied = false;
   #context: PushContext | undefined;
   #counter = 0;
 
@@ -120,13 +120,13 @@ export class MeshState {
     try {
       if (registries !== undefined) this.registries.keepOnly(registries);
       this.registries.configure(this.#registrySettings());
-      if (this.#told && changes !== undefined) this.registries.apply(changes, byKey);
+      if (this.#hasApplied && changes !== undefined) this.registries.apply(changes, byKey);
       else this.registries.load(byKey);
-      this.#told = true;
+      this.#hasApplied = true;
     } catch (error) {
       // Half of a change may be in them.
       this.registries.remake();
-      this.#told = false;
+      this.#hasApplied = false;
       throw error;
     }
     const { forced, services, endpoints, proxies, reasons } = this.registries.take();

@@ -32,7 +32,7 @@ export class AggregateRegistry extends AnyRegistry {
    * @param told what becomes of it
    * @throws Error when there is one of the same provider and cluster
    */
-  addRegistry(registry: Registry, told?: RegistryEvents): void {
+  addRegistry(registry: Registry, events?: RegistryEvents): void {
     const { provider, clusterId } = registry;
     if (this.registryOf(provider, clusterId) !== undefined) {
       throw new Error(`there is a registry ${provider} of cluster ${clusterId} already`);
@@ -40,7 +40,7 @@ export class AggregateRegistry extends AnyRegistry {
     this.#registries = [...this.#registries, registry].sort((a, b) => this.#rank(a) - this.#rank(b));
     registry.appendServiceHandler((event) => this.handlers.tellService(event));
     registry.appendWorkloadHandler((event) => this.handlers.tellWorkload(event));
-    if (this.handlers.isRunning) registry.run(told);
+    if (this.handlers.isRunning) registry.run(events);
   }
 
   /** The registry of a provider and cluster. */

@@ -11,7 +11,7 @@ export abstract class AnyRegistry implements Registry {
   abstract readonly provider: string;
   abstract readonly clusterId: string;
   protected readonly handlers = new RegistryHandlers();
-  #told: RegistryEvents | undefined;
+  #events: RegistryEvents | undefined;
 
   abstract services(): readonly Service[];
   abstract servicesOf(hostname: string, namespace: string): readonly Service[];
@@ -44,8 +44,8 @@ export abstract class AnyRegistry implements Registry {
     this.handlers.appendWorkloadHandler(handler);
   }
 
-  run(told?: RegistryEvents): void {
-    this.#told = told;
+  run(events?: RegistryEvents): void {
+    this.#events = events;
     this.handlers.run();
   }
 
@@ -59,10 +59,10 @@ export abstract class AnyRegistry implements Registry {
 
   /** To be called when {@link hasSynced} comes true after `run` has returned. */
   protected tellSynced(): void {
-    if (this.handlers.isRunning) this.#told?.synced();
+    if (this.handlers.isRunning) this.#events?.synced();
   }
 
   protected tellFailed(error: unknown): void {
-    if (this.handlers.isRunning) this.#told?.failed(error);
+    if (this.handlers.isRunning) this.#events?.failed(error);
   }
 }

@@ -50,8 +50,8 @@ export class MemoryRegistry extends ShardRegistry {
     this.#put({ ...this.#heldOf(service), services: [], endpoints: [] });
   }
 
-  override run(told?: RegistryEvents): void {
-    super.run(told);
+  override run(events?: RegistryEvents): void {
+    super.run(events);
     for (const held of this.#held.values()) this.#tell(held, { ...held, services: [], endpoints: [] });
   }
 

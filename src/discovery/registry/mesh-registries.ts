@@ -73,7 +73,7 @@ export class MeshRegistries {
   /** Registries beside the objects' own and the named ones, by `Provider/cluster`. */
   #offers: ReadonlyMap<string, RegistryOffer> = new Map();
   /** Whose actors were told that there is something to take. */
-  readonly #told = new Set<string>();
+  readonly #notified = new Set<string>();
   /** `Provider/cluster` of the objects' own registries and the named ones. */
   readonly #own: readonly string[];
 
@@ -121,20 +121,20 @@ export class MeshRegistries {
    * @returns how to stop it; what it handed over stays
    * @throws what the registry throws when it is made or run
    */
-  run(name: string, told: RunningRegistry): () => void {
+  run(name: string, report: RunningRegistry): () => void {
     const offer = this.#offers.get(name);
     if (offer === undefined) {
-      told.synced();
+      report.synced();
       return () => {};
     }
     let isOver = false;
     let isWhole = false;
     const before = this.#aggregate.registryOf(offer.provider, offer.clusterId);
     const moved = (): void => {
-      if (isOver || this.#told.has(name)) return;
-      this.#told.add(name);
+      if (isOver || this.#notified.has(name)) return;
+      this.#notified.add(name);
       // The registry is in the midst of its change.
-      queueMicrotask(() => isOver || told.changed());
+      queueMicrotask(() => isOver || report.changed());
     };
     const handover = new Handover(this.updates, moved, before !== undefined);
     const registry = offer.make(handover);
@@ -143,19 +143,19 @@ export class MeshRegistries {
         if (isOver || isWhole) return;
         isWhole = true;
         if (before !== undefined && !this.registries.includes(registry)) this.#replace(registry, handover);
-        told.synced();
+        report.synced();
       },
-      failed: (error) => isOver || told.failed(error),
+      failed: (error) => isOver || report.failed(error),
     };
     const stop = (): void => {
       isOver = true;
-      this.#told.delete(name);
+      this.#notified.delete(name);
       registry.stop();
     };
     try {
       if (before === undefined) this.#aggregate.addRegistry(registry, events);
       else registry.run(events);
-      if (registry.hasSynced()) events.synced();
+      if (registry.hasSynced()) report.synced();
     } catch (error) {
       stop();
       throw error;
@@ -205,8 +205,8 @@ export class MeshRegistries {
   /** Tells the registries of these objects alone. */
   apply(changes: readonly ChangedObject[], objects: Objects): void {
     const keys = [...new Set(changes.map(({ key }) => key))];
-    const told = keys.filter((key) => ofServices.has(key.slice(0, key.indexOf('/'))));
-    this.#tell(told.map((key) => ({ key, current: objects.get(key) })));
+    const changed = keys.filter((key) => ofServices.has(key.slice(0, key.indexOf('/'))));
+    this.#tell(changed.map((key) => ({ key, current: objects.get(key) })));
   }
 
   /** Other settings make other services: then the objects' registries are made anew, and everything must be pushed. */
@@ -230,7 +230,7 @@ export class MeshRegistries {
 
   /** What a push must name since this was last asked. */
   take(): PendingPush {
-    this.#told.clear();
+    this.#notified.clear();
     return this.updates.take();
   }
 
@@ -301,10 +301,10 @@ export class MeshRegistries {
 
   #passOnWorkloads(): void {
     if (this.#workloads.length === 0) return;
-    const told = Map.groupBy(this.#workloads, ({ to }) => to);
+    const workloads = Map.groupBy(this.#workloads, ({ to }) => to);
     this.#workloads = [];
-    this.#entries.workloadsChanged((told.get('entries') ?? []).map(({ event }) => event));
-    this.#kubernetes.workloadsChanged((told.get('kubernetes') ?? []).map(({ event }) => event));
+    this.#entries.workloadsChanged((workloads.get('entries') ?? []).map(({ event }) => event));
+    this.#kubernetes.workloadsChanged((workloads.get('kubernetes') ?? []).map(({ event }) => event));
   }
 
   #gateways(services: ServiceRegistry['services'], before: NetworkGateways): NetworkGateways {

@@ -53,8 +53,8 @@ export abstract class ObjectRegistry extends ShardRegistry {
     else this.#waitingWorkloads.push(...events);
   }
 
-  override run(told?: RegistryEvents): void {
-    super.run(told);
+  override run(events?: RegistryEvents): void {
+    super.run(events);
     const [changes, workloads] = [this.#waiting, this.#waitingWorkloads];
     this.#waiting = [];
     this.#waitingWorkloads = [];

@@ -55,7 +55,7 @@ export interface Controller {
   /** @throws Error once the registry runs */
   appendWorkloadHandler(handler: WorkloadHandler): void;
   /** @param told what becomes of the registry; not called any more once it was stopped */
-  run(told?: RegistryEvents): void;
+  run(events?: RegistryEvents): void;
   /** Nothing more happens to anybody. */
   stop(): void;
   /** Everything that there was at the start has been handed over. */

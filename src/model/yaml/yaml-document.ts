@@ -189,25 +189,25 @@ export function explainYamlDocument(part: TextPart): YamlDocument {
     for (const { pos, message } of [...document.errors, ...repeatedKeys(document)].sort(
       (a, b) => a.pos[0] - b.pos[0],
     )) {
-      if (errors.length < mostErrors) errors.push({ ...at(pos[0]), message: depthTold(message) });
+      if (errors.length < mostErrors) errors.push({ ...at(pos[0]), message: depthMessage(message) });
     }
     const positionOf = (path: string): Position => at(offsetOf(document, path));
     try {
       return { value: document.toJS(), errors, positionOf };
     } catch (error) {
       // An alias without its anchor, or too many of them.
-      errors.push({ ...at(0), message: depthTold(error instanceof Error ? error.message : String(error)) });
+      errors.push({ ...at(0), message: depthMessage(error instanceof Error ? error.message : String(error)) });
       return { value: undefined, errors, positionOf };
     }
   } catch (error) {
     const place: Position = { line: part.line, column: 1 };
-    const message = depthTold(error instanceof Error ? error.message : String(error));
+    const message = depthMessage(error instanceof Error ? error.message : String(error));
     return { value: undefined, errors: [{ ...place, message }], positionOf: () => place };
   }
 }
 
 /** What a library says of its own stack means nothing to who wrote the file. */
-function depthTold(message: string): string {
+function depthMessage(message: string): string {
   return message.includes('call stack') ? `nested deeper than ${deepestNesting} levels` : message;
 }
 

@@ -40,7 +40,7 @@ export function sendsUnhealthy(
 }
 
 /** The endpoint as it is told of; undefined when it is not. */
-export function asTold(
+export function asSent(
   endpoint: Endpoint,
   { unhealthy, draining, drainingLabel }: HealthSelection,
 ): Endpoint | undefined {

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { isSelected } from '../../model/services/label-match.ts';
 import type { Endpoint, Port } from '../../model/services/service.ts';
 import { isUnixSocket } from '../messages/address.ts';
-import { asTold, type HealthSelection } from './health.ts';
+import { asSent, type HealthSelection } from './health.ts';
 
 export interface EndpointSelection {
   readonly port: Port;
@@ -30,5 +30,5 @@ export function selectEndpoints(endpoints: readonly Endpoint[], selection: Endpo
         (selection.allowNames || isUnixSocket(endpoint.address) || isIP(endpoint.address) !== 0) &&
         isSelected(selection.labels ?? {}, endpoint.labels),
     )
-    .flatMap((endpoint) => asTold(endpoint, selection.health) ?? []);
+    .flatMap((endpoint) => asSent(endpoint, selection.health) ?? []);
 }

@@ -7,8 +7,10 @@ import { peerModesInForce, unenforcedMutualTls } from './peer-mode.ts';
 
 /** All of it as sentences; undefined when there is nothing. */
 export function unenforced(shape: ProxyShape, push: PushContext): string | undefined {
-  const told = [unenforcedMutualTls(shape, push), unenforcedIngressTls(shape, push)].filter((one) => one !== undefined);
-  return told.length === 0 ? undefined : told.join('; ');
+  const reasons = [unenforcedMutualTls(shape, push), unenforcedIngressTls(shape, push)].filter(
+    (one) => one !== undefined,
+  );
+  return reasons.length === 0 ? undefined : reasons.join('; ');
 }
 
 /** TLS of a Sidecar object is for ports on which mutual TLS of the mesh is off. */

@@ -34,7 +34,7 @@ export function logRecords(
   log: Logger,
   { quiet = () => false, tell }: RecordLogOptions = {},
 ): () => void {
-  const told = new Map<string, number>();
+  const logged = new Map<string, number>();
   let delivered: TraceRecord | undefined;
   return recorder.observe((record) => {
     if (record.kind === 'event') delivered = record;
@@ -51,9 +51,9 @@ export function logRecords(
     }
     const trouble = troubleIn(record);
     if (trouble === undefined) return;
-    for (const [reason, at] of told) if (record.t - at > repetitionMs) told.delete(reason);
-    if (told.has(trouble.reason)) return;
-    told.set(trouble.reason, record.t);
+    for (const [reason, at] of logged) if (record.t - at > repetitionMs) logged.delete(reason);
+    if (logged.has(trouble.reason)) return;
+    logged.set(trouble.reason, record.t);
     log.warn(`${trouble.who}: ${trouble.what}`, { reason: trouble.reason });
   });
 }

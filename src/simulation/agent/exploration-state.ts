@@ -111,10 +111,10 @@ const limits = [
   'stopLimitMs',
   'waitsForRequests',
 ];
-const told = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
+const reported = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
 /** And what decides on starts only: there are none after an order to stop. */
 const deciding = ['desired', 'failures', 'recovery', 'provenDigest', 'digest', 'orders', 'miscounts'];
-const history = new Set([...settled, ...watched, ...limits, ...told]);
+const history = new Set([...settled, ...watched, ...limits, ...reported]);
 const historyAfterStop = new Set([...history, ...deciding]);
 const keys = new WeakMap<object, string>();
 const keysAfterStop = new WeakMap<object, string>();

@@ -6,7 +6,7 @@ import { stateName } from '../../runtime/trace/statechart.ts';
 import type { PushWorldState } from './discovery-state.ts';
 
 /** What says only how things came to be, or what people are told. */
-const told = ['updates', 'reasons', 'startedAt', 'sentAt', 'versionSent', 'versionAcked', 'version', 'lastError'];
+const reported = ['updates', 'reasons', 'startedAt', 'sentAt', 'versionSent', 'versionAcked', 'version', 'lastError'];
 const constant = [
   'debounceAfterMs',
   'debounceMaxMs',
@@ -18,7 +18,7 @@ const constant = [
   'maxNames',
   'maxNameChars',
 ];
-const left = new Set([...told, ...constant, 'resendsEndpoints', 'hearsLateNames', 'responses', 'types']);
+const left = new Set([...reported, ...constant, 'resendsEndpoints', 'hearsLateNames', 'responses', 'types']);
 const keys = new WeakMap<object, string>();
 
 export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): string {

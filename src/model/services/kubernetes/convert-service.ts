@@ -54,8 +54,8 @@ function virtualIps({ spec: { spec } }: Config<KubernetesService>): readonly str
 }
 
 function convertPort({ name, port, protocol, appProtocol }: KubernetesServicePort): Port {
-  const told = { name, number: port, transport: protocol, ...(appProtocol !== undefined && { appProtocol }) };
-  return { name, number: port, protocol: protocolOf(told) };
+  const declared = { name, number: port, transport: protocol, ...(appProtocol !== undefined && { appProtocol }) };
+  return { name, number: port, protocol: protocolOf(declared) };
 }
 
 function exportAnnotation({ annotations }: Config): string[] {
