@@ -12,6 +12,7 @@ import { byServiceAge } from '../services/service-registry.ts';
 import { isExportedTo } from '../services/visibility.ts';
 import { HostImports } from './host-imports.ts';
 import { destinationHosts } from './resolve-virtual-service.ts';
+import type { ResolvedVirtualService } from './resolved-rules.ts';
 import type { EgressListenerScope, SidecarScope } from './sidecar-scope.ts';
 import type { VirtualServiceIndex } from './virtual-service-index.ts';
 
@@ -34,14 +35,22 @@ function importsEverything({ hosts, port }: EgressListener): boolean {
  * @param namespace of the proxies; also for a Sidecar of the root namespace
  * @param sidecar the object that holds for them; absent: everything that is exported to the namespace
  * @param before the scope in an earlier context: given back if nothing in it is another, else its lists that are the same
+ * @param sameServices it was made with the same services and mesh settings: only virtual services are looked at again
  */
 export function buildSidecarScope(
   sources: ScopeSources,
   namespace: string,
   sidecar?: Config<Sidecar>,
   before?: SidecarScope,
+  sameServices = false,
 ): SidecarScope {
   const egress = sidecar?.spec.egress?.length ? sidecar.spec.egress : [importEverything];
+  if (sameServices && before !== undefined && before.sidecar === sidecar) {
+    const isSame = egress.every((listener, index) => {
+      return sameItems(before.egressListeners[index]!.virtualServices, importedRules(sources, namespace, listener));
+    });
+    if (isSame) return before;
+  }
   const seen = new SeenServices(namespace);
   const listeners = egress.map((listener, index) =>
     listenerScope(sources, namespace, listener, before?.egressListeners[index]),
@@ -88,9 +97,7 @@ function listenerScope(
     : withTargets(onePerHost(importedServices(sources.services, imports, namespace), namespace), sources, namespace);
   const showsAll = !showsOnePort(listener);
   const shown = (): readonly SeenService[] => withPort(meant, listener);
-  const virtualServices = everything
-    ? sources.virtualServices.for('mesh', namespace)
-    : sources.virtualServices.imported('mesh', namespace, imports);
+  const virtualServices = importedRules(sources, namespace, listener);
   const { port, bind, captureMode } = listener;
   const services = showsAll ? meant : shown().map(({ service }) => service);
   const scope: EgressListenerScope = {
@@ -101,6 +108,15 @@ function listenerScope(
     virtualServices: sameListOr(before?.virtualServices, virtualServices),
   };
   return { listener: scope, shown };
+}
+
+function importedRules(
+  { virtualServices }: ScopeSources,
+  namespace: string,
+  { hosts }: EgressListener,
+): readonly ResolvedVirtualService[] {
+  if (hosts.includes('*/*')) return virtualServices.for('mesh', namespace);
+  return virtualServices.imported('mesh', namespace, new HostImports(hosts, namespace));
 }
 
 /** The very list of before if it has the same items: what was found out about it holds. */

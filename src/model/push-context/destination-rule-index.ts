@@ -187,6 +187,9 @@ export class DestinationRuleIndex {
     holds: (rule: Exported) => boolean,
   ): readonly Exported[] | undefined {
     if (rules === undefined) return undefined;
+    const named = rules.get(hostname)?.filter(holds) ?? [];
+    // Asked for each service of each namespace: nearly all rules are for a host by its name.
+    if (named.length > 0 || !hasWildcards(rules)) return named.length > 0 ? named : undefined;
     for (const host of keysAround(hostname, rules)) {
       const holding = rules.get(host)?.filter(holds) ?? [];
       if (holding.length > 0) return holding;
@@ -245,6 +248,17 @@ function changedRules(
     else rules.set(namespace, byHost);
   }
   return rules;
+}
+
+const withWildcards = new WeakMap<RulesByHost, boolean>();
+
+function hasWildcards(rules: RulesByHost): boolean {
+  let known = withWildcards.get(rules);
+  if (known === undefined) {
+    known = [...rules.keys()].some(isWildcard);
+    withWildcards.set(rules, known);
+  }
+  return known;
 }
 
 /** What rules were merged into, by the oldest of them. */

@@ -45,12 +45,14 @@ export class SidecarScopes {
   private readonly scopes = new Map<string, SidecarScope>();
   /** Those of the moment before. */
   private readonly before: ReadonlyMap<string, SidecarScope>;
+  private readonly sameServices: boolean;
 
   /** @param previous scopes of other sources: what is the same in them stays the same object */
   constructor(sources: ScopeSources, sidecars: SidecarIndex, previous?: SidecarScopes) {
     this.sources = sources;
     this.sidecars = sidecars;
     this.before = previous?.scopes ?? new Map();
+    this.sameServices = previous?.sources.services === sources.services;
   }
 
   for(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope {
@@ -58,7 +60,7 @@ export class SidecarScopes {
     const id = `${proxy.configNamespace} ${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
     let scope = this.scopes.get(id);
     if (scope === undefined) {
-      scope = buildSidecarScope(this.sources, proxy.configNamespace, sidecar, this.before.get(id));
+      scope = buildSidecarScope(this.sources, proxy.configNamespace, sidecar, this.before.get(id), this.sameServices);
       this.scopes.set(id, scope);
     }
     return scope;
