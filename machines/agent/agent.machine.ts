@@ -2,6 +2,7 @@ import { assign, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import { certWatcherMachine } from './cert-watcher.machine.ts';
 import type {
+  FilesMissing,
   QuitRequested,
   RestartDecided,
   RestartEnded,
@@ -49,7 +50,14 @@ export const agentMachine = setup({
     output: {} as AgentOutput,
     /** `leaving`: there is no way back. */
     tags: {} as 'leaving',
-    events: {} as SignalReceived | StatusListening | StatusFailed | QuitRequested | RestartDecided | RestartEnded,
+    events: {} as
+      | SignalReceived
+      | StatusListening
+      | StatusFailed
+      | QuitRequested
+      | RestartDecided
+      | RestartEnded
+      | FilesMissing,
     children: {} as {
       signals: 'signals';
       claim: 'claimBaseIds';
@@ -105,6 +113,7 @@ export const agentMachine = setup({
     // Told for people: they are in the trace, and so in the log and the metrics.
     'restart.decided': {},
     'restart.ended': {},
+    'files.missing': {},
   },
   initial: 'claiming base ids',
   states: {

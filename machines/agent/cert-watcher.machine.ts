@@ -1,7 +1,14 @@
-import { and, assign, sendTo, setup, stateIn } from 'xstate';
+import { and, assign, sendParent, sendTo, setup, stateIn } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../effect.ts';
 import { peer } from './peers.ts';
-import type { ConfigChanged, ConfigRejected, FilesChanged, WatchStart } from './protocol.ts';
+import type {
+  ConfigChanged,
+  ConfigRejected,
+  FilesAwaited,
+  FilesChanged,
+  FilesMissing,
+  WatchStart,
+} from './protocol.ts';
 import type { AgentSettings } from './settings.ts';
 
 type WatchSettings = AgentSettings['watch'];
@@ -11,6 +18,10 @@ interface WatchContext extends WatchSettings {
   filesInForce: number | null;
   /** Readings in a row during which files changed. */
   outdatedReadings: number;
+  /** Of the files that the first start needs, those that may still come. */
+  missing: string[];
+  /** How long they were waited for when people were told last. */
+  waitedMs: number;
 }
 
 /** What a reading of the directories found. */
@@ -25,6 +36,8 @@ interface Reading {
 
 /** So many in a row that people are told. */
 const outdatedReadingsTold = 6;
+/** The pause before people are told which files are waited for; it doubles each time. */
+const firstNoticeMs = 1_000;
 /** Envoy could not be asked: the host is short of something. */
 const askAgainMs = 30_000;
 
@@ -36,12 +49,12 @@ export const certWatcherMachine = setup({
   types: {
     context: {} as WatchContext,
     input: {} as WatchSettings,
-    events: {} as WatchStart | FilesChanged,
+    events: {} as WatchStart | FilesAwaited | FilesChanged,
     children: {} as { wait: 'waitForFiles'; files: 'watchFiles'; digest: 'digestFiles' },
   },
   actors: {
-    /** Resolves when every file is there, but for those that can never be seen; waits as long as it takes. */
-    waitForFiles: promiseEffect<{ missing: string[] }, { files: string[] }>('waitForFiles'),
+    /** Says which files are missing: at once, and whenever that changes. */
+    waitForFiles: callbackEffect<{ type: never }, { files: string[] }>('waitForFiles'),
     /** Watches directories, also those that do not exist yet. */
     watchFiles: callbackEffect<{ type: never }, { directories: string[] }>('watchFiles'),
     /**
@@ -52,10 +65,14 @@ export const certWatcherMachine = setup({
   },
   delays: {
     requiredFilesLimit: ({ context }) => context.requiredFilesLimitMs,
+    /** After 1 s, 3 s, 7 s, …: as long again as was waited, and a second. */
+    notice: ({ context }) => context.waitedMs + firstNoticeMs,
     watchDelay: ({ context }) => context.delayMs,
     askAgain: askAgainMs,
   },
   guards: {
+    noneMayCome: (_, { missing }: FilesAwaited) => missing.length === 0,
+    allAreThere: (_, { missing, unreachable }: FilesAwaited) => missing.length + unreachable.length === 0,
     isOutdated: stateIn({ watching: { reading: 'outdated' } }),
     someAreInForce: ({ context }) => context.filesInForce !== null,
     changesWithoutEnd: ({ context }) => context.outdatedReadings >= outdatedReadingsTold,
@@ -65,6 +82,32 @@ export const certWatcherMachine = setup({
       context.filesInForce !== null && (problems.length > 0 || (files.length === 0 && context.filesInForce > 0)),
   },
   actions: {
+    rememberMissing: assign({ missing: (_, { missing }: FilesAwaited) => missing }),
+    countWait: assign({ waitedMs: ({ context }) => context.waitedMs * 2 + firstNoticeMs }),
+    tellWaiting: sendParent(
+      ({ context: { missing, waitedMs } }): FilesMissing => ({
+        type: 'files.missing',
+        files: missing,
+        waitedMs,
+        awaited: true,
+      }),
+    ),
+    tellNotAwaited: sendParent(
+      ({ context: { missing, requiredFilesLimitMs } }): FilesMissing => ({
+        type: 'files.missing',
+        files: missing,
+        waitedMs: requiredFilesLimitMs,
+        awaited: false,
+      }),
+    ),
+    tellUnreachable: sendParent(
+      ({ context: { waitedMs } }, { unreachable }: FilesAwaited): FilesMissing => ({
+        type: 'files.missing',
+        files: unreachable,
+        waitedMs,
+        awaited: false,
+      }),
+    ),
     sendConfig: sendTo(
       peer('supervisor'),
       (_, params: Reading): ConfigChanged => ({
@@ -106,7 +149,13 @@ export const certWatcherMachine = setup({
 }).createMachine({
   id: 'cert-watcher',
   description: 'Watches certificate directories.',
-  context: ({ input }) => ({ ...input, filesInForce: null, outdatedReadings: 0 }),
+  context: ({ input }) => ({
+    ...input,
+    filesInForce: null,
+    outdatedReadings: 0,
+    missing: input.requiredFiles,
+    waitedMs: 0,
+  }),
   // Begins once.
   on: { 'watch.start': {} },
   initial: 'idle',
@@ -120,6 +169,7 @@ export const certWatcherMachine = setup({
       after: {
         requiredFilesLimit: {
           target: 'watching',
+          actions: 'tellNotAwaited',
           description: 'Envoy is started without them: the next change brings them.',
         },
       },
@@ -127,8 +177,26 @@ export const certWatcherMachine = setup({
         id: 'wait',
         src: 'waitForFiles',
         input: ({ context }) => ({ files: context.requiredFiles }),
-        onDone: 'watching',
         onError: 'watching',
+      },
+      on: {
+        'files.awaited': [
+          { guard: { type: 'allAreThere', params: ({ event }) => event }, target: 'watching' },
+          {
+            guard: { type: 'noneMayCome', params: ({ event }) => event },
+            target: 'watching',
+            actions: { type: 'tellUnreachable', params: ({ event }) => event },
+            description: 'What is missing can never be seen: below a file, or not ours to see.',
+          },
+          { actions: { type: 'rememberMissing', params: ({ event }) => event } },
+        ],
+      },
+      initial: 'quiet',
+      states: {
+        quiet: {
+          description: 'People are told which ones are missing, at pauses that double.',
+          after: { notice: { target: 'quiet', reenter: true, actions: ['countWait', 'tellWaiting'] } },
+        },
       },
     },
     watching: {

@@ -51,6 +51,10 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   // ---- certificates
   { type: 'spawn', from: 'agent', to: 'cert-watcher', diagram: 'startup', seeds: ['12.1 #5'] },
   { type: 'watch.start', from: 'agent', to: 'cert-watcher', diagram: 'startup', seeds: ['12.1 #6'] },
+  { type: 'spawn', from: 'cert-watcher', to: 'cert-watcher/wait', diagram: 'startup', seeds: [] },
+  { type: 'files.awaited', from: 'cert-watcher/wait', to: 'cert-watcher', diagram: 'startup', seeds: [] },
+  { type: 'timer notice', from: 'cert-watcher', to: 'cert-watcher', diagram: 'startup', seeds: [] },
+  { type: 'files.missing', from: 'cert-watcher', to: 'agent', diagram: 'startup', seeds: [] },
   { type: 'timer requiredFilesLimit', from: 'cert-watcher', to: 'cert-watcher', diagram: 'startup', seeds: [] },
   { type: 'spawn', from: 'cert-watcher', to: 'cert-watcher/files', diagram: 'startup', seeds: ['12.1 #7'] },
   { type: 'files.changed', from: 'cert-watcher/files', to: 'cert-watcher', diagram: 'watch', seeds: ['12.1 #8'] },

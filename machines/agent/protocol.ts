@@ -58,6 +58,12 @@ export type ConfigChanged = { type: 'config.changed'; digest: string; files: num
  */
 export type ConfigRejected = { type: 'config.rejected'; reason: string };
 
+/**
+ * cert-watcher → agent. Files that the first start needs are not there. `awaited`: it is still held up for them; else Envoy is
+ * started without them. `waitedMs`: for so long at least.
+ */
+export type FilesMissing = { type: 'files.missing'; files: string[]; waitedMs: number; awaited: boolean };
+
 // ---- supervisor → agent: each decision, for logs and metrics
 
 /** Why an Envoy is started. A retry keeps the reason of the first try. */
@@ -246,6 +252,11 @@ export type HandoverEnded = { type: 'handover.ended' };
 
 // ---- machines ↔ their effects
 
+/**
+ * cert-watcher/wait → cert-watcher. Of the files that the first start needs, those that may still come, and those that can
+ * never be seen, with why. Told at once, and whenever that changes.
+ */
+export type FilesAwaited = { type: 'files.awaited'; missing: string[]; unreachable: string[] };
 /** cert-watcher/files → cert-watcher. Something happened in a watched directory. */
 export type FilesChanged = { type: 'files.changed'; path: string };
 

@@ -191,7 +191,7 @@ async function agentWithEffects(program: AgentProgram, net: SafetyNet, metrics: 
       }),
       certWatcher: certWatcherMachine.provide({
         actors: {
-          waitForFiles: waitForFiles(log.scope('cert-watcher')),
+          waitForFiles,
           watchFiles: watchDirectories(log.scope('cert-watcher')),
           digestFiles: readCertificates(certificateJudge({ binary: program.binary, guard }), log.scope('cert-watcher')),
         },

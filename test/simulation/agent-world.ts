@@ -134,6 +134,7 @@ export class AgentWorld {
   #asked = 0;
   #sendSignal: Send = () => {};
   #sendFiles: Send = () => {};
+  #sendAwaited: Send = () => {};
   #sendHttp: Send = () => {};
   readonly #probes = new Map<string, Send>();
   readonly #baseIds: number[];
@@ -228,6 +229,11 @@ export class AgentWorld {
   async certificate(digest: string): Promise<void> {
     this.changeFiles(digest);
     await this.pass(10_000);
+  }
+
+  /** What is seen of the files that the first start needs. */
+  filesAre(missing: string[], unreachable: string[] = []): void {
+    this.#sendAwaited({ type: 'files.awaited', missing, unreachable });
   }
 
   async ask(): Promise<{ ready: boolean; reason: string }> {
@@ -351,9 +357,9 @@ export class AgentWorld {
     });
     const certWatcher = certWatcherMachine.provide({
       actors: {
-        waitForFiles: fromPromise<{ missing: string[] }, { files: string[] }>(async () => {
-          if (this.filesMissing) await new Promise(() => {});
-          return { missing: [] };
+        waitForFiles: fromCallback(({ sendBack }) => {
+          this.#sendAwaited = sendBack;
+          this.filesAre(this.filesMissing ? ['/certs/tls.crt'] : []);
         }),
         watchFiles: fromCallback(({ sendBack }) => {
           this.#sendFiles = sendBack;

@@ -34,10 +34,10 @@ export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgen
       ),
       certWatcher: certWatcher.provide({
         actors: {
-          waitForFiles: scriptedPromise<{ missing: string[] }, { files: string[] }>(
-            (call) => world(call).waitingForFiles(call.self, true),
-            (call) => world(call).waitingForFiles(call.self, false),
-          ),
+          waitForFiles: scriptedCallback<{ type: never }, { files: string[] }>({
+            start: (effect) => world(effect).waitingForFiles(effect.self, true),
+            stop: (effect) => world(effect).waitingForFiles(effect.self, false),
+          }),
           watchFiles: scriptedCallback<{ type: never }, { directories: string[] }>({
             start: (effect) => world(effect).listening('files', effect.self),
             stop: (effect) => world(effect).listening('files', undefined),

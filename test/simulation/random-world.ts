@@ -8,7 +8,7 @@ import type { Prepared, PrepareOrder } from '../../machines/agent/epoch.machine.
 import type { EnvoyAsk, ProcessSignal } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
-import { type ScriptedAgent, worldOf } from '../../src/simulation/agent/exploration-effects.ts';
+import { allFilesAreThere, type ScriptedAgent, worldOf } from '../../src/simulation/agent/exploration-effects.ts';
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
 import { SimulatedHost } from '../../src/simulation/agent/simulated-host.ts';
 import { ConcreteSystem } from './concrete-system.ts';
@@ -181,7 +181,7 @@ export class RandomWorld implements RandomEffectWorld {
     this.#files.change(to, Math.max(0, ...this.host.processes.map(({ generation }) => generation.files)));
     this.ledger.content = this.#files.content;
     if (this.#watch !== undefined) report(this.#watch, { type: 'files.changed', path: 'tls.crt' });
-    if (to !== 'missing' && this.#waiting !== undefined) this.#calls.answer(this.#waiting, { value: { missing: [] } });
+    if (to !== 'missing' && this.#waiting !== undefined) this.#tellFilesAreThere(this.#waiting);
   }
 
   begin(fault: Lasting, forMs: number): void {
@@ -246,7 +246,11 @@ export class RandomWorld implements RandomEffectWorld {
     this.#waiting = on ? call : undefined;
     if (!on) this.#calls.forget(call);
     // Else they are waited for until the chart has waited long enough.
-    else if (this.#files.state !== 'missing') this.#calls.answer(call, { value: { missing: [] } });
+    else if (this.#files.state !== 'missing') this.#tellFilesAreThere(call);
+  }
+
+  #tellFilesAreThere(wait: AnyActorRef): void {
+    this.#calls.later(wait, 0, () => report(wait, allFilesAreThere));
   }
 
   readFiles(): string {

@@ -4,11 +4,12 @@ import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSyn
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createActor, toPromise } from 'xstate';
+import { createActor, setup, toPromise } from 'xstate';
+import type { FilesAwaited } from '../../../machines/agent/protocol.ts';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
-import { createLogger, silentLogger } from '../../runtime/log.ts';
+import { createLogger } from '../../runtime/log.ts';
 import { type CertificateReading, digestDirectories, readCertificates, waitForFiles } from './certificate-files.ts';
 import type { CertificateJudge } from './certificate-verdict.ts';
 
@@ -190,36 +191,53 @@ describe('a reading', () => {
 });
 
 describe('waiting for files', () => {
-  const wait = (files: string[]): Promise<{ missing: string[] }> =>
-    toPromise(createActor(waitForFiles(silentLogger), { input: { files } }).start());
+  /** Starts the effect below a machine that notes what it is told. */
+  function wait(files: string[]): { told: Omit<FilesAwaited, 'type'>[]; stop: () => void } {
+    const told: Omit<FilesAwaited, 'type'>[] = [];
+    const parent = setup({
+      types: { events: {} as FilesAwaited },
+      actors: { wait: waitForFiles },
+      actions: { note: ({ event: { missing, unreachable } }) => void told.push({ missing, unreachable }) },
+    }).createMachine({ invoke: { src: 'wait', input: { files } }, on: { 'files.awaited': { actions: 'note' } } });
+    const actor = createActor(parent).start();
+    onTestFinished(() => void actor.stop());
+    return { told, stop: () => void actor.stop() };
+  }
 
-  test('ends as soon as all are there', async () => {
+  test('says at once which are missing, and again whenever that changes', async () => {
     const directory = folder();
     const [one, two] = [join(directory, 'one'), join(directory, 'two')];
     writeFileSync(one, '');
-    const waiting = wait([one, two]);
-    setTimeout(() => writeFileSync(two, ''), 50);
-    expect(await waiting).toEqual({ missing: [] });
+    const { told } = wait([one, two]);
+    await eventuallyHolds(() => expect(told).toEqual([{ missing: [two], unreachable: [] }]));
+    rmSync(one);
+    writeFileSync(two, '');
+    await eventuallyHolds(() => expect(told.at(-1)).toEqual({ missing: [one], unreachable: [] }));
+    writeFileSync(one, '');
+    await eventuallyHolds(() => expect(told.at(-1)).toEqual({ missing: [], unreachable: [] }));
   });
 
-  test('goes on until the chart stops it, and then tells of each file that is missing', async () => {
-    const missing = join(folder(), 'missing');
-    const lines: string[] = [];
-    const log = createLogger({ write: (line) => lines.push(line) }).scope('cert-watcher');
-    const waiting = createActor(waitForFiles(log), { input: { files: [missing, `${missing}-too`] } }).start();
-    await sleep(250);
-    expect(waiting.getSnapshot().status).toBe('active');
-    waiting.stop();
-    const told = (): string[] => lines.filter((line) => line.includes('waited for no longer'));
-    await eventuallyHolds(() => expect(told()).toHaveLength(2));
+  test('nothing is missing where nothing is needed', async () => {
+    const { told } = wait([]);
+    await eventuallyHolds(() => expect(told).toEqual([{ missing: [], unreachable: [] }]));
   });
 
-  test('ends at once for a file that will never be readable', async () => {
+  test('a file that will never be readable is told apart, with why', async () => {
     const directory = folder();
     writeFileSync(join(directory, 'file'), '');
     const below = join(directory, 'file', 'below');
-    const startedAt = performance.now();
-    expect(await wait([below])).toEqual({ missing: [below] });
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    const { told } = wait([below]);
+    const unreachable = [`${below}: ENOTDIR: not a directory`];
+    await eventuallyHolds(() => expect(told).toEqual([{ missing: [], unreachable }]));
+  });
+
+  test('nothing is told after the stop', async () => {
+    const file = join(folder(), 'file');
+    const { told, stop } = wait([file]);
+    await eventuallyHolds(() => expect(told).toHaveLength(1));
+    stop();
+    writeFileSync(file, '');
+    await sleep(250);
+    expect(told).toHaveLength(1);
   });
 });

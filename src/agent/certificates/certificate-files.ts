@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fromPromise } from 'xstate';
+import { fromCallback, fromPromise } from 'xstate';
+import type { FilesAwaited } from '../../../machines/agent/protocol.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { type CertificateSet, describeCertificates, inspectCertificates } from './certificate-problems.ts';
@@ -162,38 +163,43 @@ async function judged(
 const plain = (why: string): string => why.replace(/^error initializing configuration '.*?': /, '');
 
 const pollMs = 100;
-const firstNoticeMs = 1_000;
 
-/** The wait effect of the cert-watcher: all files at the same time. Files that can never be seen are told, no error. */
-export function waitForFiles(log: Logger) {
-  return fromPromise<{ missing: string[] }, { files: string[] }>(async ({ input, signal }) => {
-    const came = await Promise.all(input.files.map((file) => waitForFile(file, signal, log)));
-    return { missing: input.files.filter((_, index) => !came[index]) };
-  });
-}
+/**
+ * The wait effect of the cert-watcher: looks for all files at the same time, and says what it sees at once and whenever that
+ * changes. The chart says who is told, and when it is over.
+ */
+export const waitForFiles = fromCallback<{ type: never }, { files: string[] }>(({ input, sendBack }) => {
+  const stop = new AbortController();
+  void lookForFiles(input.files, stop.signal, sendBack);
+  return () => stop.abort();
+});
 
-/** Notices after 1 s, 3 s, 7 s, …: the pause between them doubles. The chart says when it is over. */
-async function waitForFile(file: string, stopped: AbortSignal, log: Logger): Promise<boolean> {
-  const startedAt = performance.now();
-  const waitedMs = (): number => Math.round(performance.now() - startedAt);
-  let pauseMs = firstNoticeMs;
-  let noticeAtMs = firstNoticeMs;
+async function lookForFiles(
+  files: readonly string[],
+  stopped: AbortSignal,
+  tell: (event: FilesAwaited) => void,
+): Promise<void> {
+  let told = '';
   while (!stopped.aborted) {
-    const problem = await whyUnreadable(file);
-    if (problem === undefined) return true;
-    if (problem !== 'missing') {
-      log.warn(`${file} is not there: Envoy is started without it`, { problem, waitedMs: waitedMs() });
-      return false;
-    }
-    if (waitedMs() >= noticeAtMs) {
-      log.info(`waiting for ${file}`, { waitedMs: waitedMs() });
-      pauseMs *= 2;
-      noticeAtMs += pauseMs;
-    }
+    const event = await whichAreMissing(files);
+    if (stopped.aborted) return;
+    const seen = JSON.stringify(event);
+    if (seen !== told) tell(event);
+    told = seen;
     await sleep(pollMs, undefined, { signal: stopped }).catch(() => {});
   }
-  log.warn(`${file} is not there: it is waited for no longer`, { problem: 'missing', waitedMs: waitedMs() });
-  return false;
+}
+
+async function whichAreMissing(files: readonly string[]): Promise<FilesAwaited> {
+  const problems = await Promise.all(files.map(whyUnreadable));
+  return {
+    type: 'files.awaited',
+    missing: files.filter((_, index) => problems[index] === 'missing'),
+    unreachable: files.flatMap((file, index) => {
+      const problem = problems[index];
+      return problem === undefined || problem === 'missing' ? [] : [`${file}: ${problem}`];
+    }),
+  };
 }
 
 async function whyUnreadable(file: string): Promise<string | undefined> {
@@ -201,6 +207,6 @@ async function whyUnreadable(file: string): Promise<string | undefined> {
     await stat(file);
     return undefined;
   } catch (error) {
-    return isSystemError(error, 'ENOENT') ? 'missing' : messageOf(error);
+    return isSystemError(error, 'ENOENT') ? 'missing' : messageOf(error).split(', ', 1)[0];
   }
 }

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import type { RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
+import type { FilesMissing, RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
 import { logRecords } from '../../runtime/actors/log-records.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
 import { restartLogLine } from './restart-log.ts';
 
-function told(...events: (RestartDecided | RestartEnded)[]): string[] {
+function told(...events: (FilesMissing | RestartDecided | RestartEnded)[]): string[] {
   const lines: string[] = [];
   const recorder = createRecorder({ program: 'test' });
   logRecords(recorder, createLogger({ write: (line) => lines.push(line.trimEnd()) }), { tell: restartLogLine });
@@ -34,6 +34,19 @@ test('an outcome that nobody wanted is a warning; a start that is called off is 
   );
   expect(died).toMatch(/^warn default epoch-1 has not become live .*restart\.outcome=died$/);
   expect(calledOff).toMatch(/^info default epoch-1 has not become live .*restart\.outcome="called off"$/);
+});
+
+test('files that the first start is held up for are told, and a start without them is a warning', () => {
+  const files = ['/certs/tls.crt', '/certs/tls.key'];
+  expect(
+    told(
+      { type: 'files.missing', files, waitedMs: 1_000, awaited: true },
+      { type: 'files.missing', files: files.slice(1), waitedMs: 120_000, awaited: false },
+    ),
+  ).toEqual([
+    'info default waiting for /certs/tls.crt, /certs/tls.key  waitedMs=1000',
+    'warn default Envoy is started without /certs/tls.key  waitedMs=120000',
+  ]);
 });
 
 test('what others say is told as ever', () => {

@@ -1,12 +1,15 @@
-/** What the log says of a start of Envoy: one line when it is decided, one when it is over. Pure. */
-import type { RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
+/**
+ * What the log says of a start of Envoy: which files it is held up for, one line when it is decided, one when it is over.
+ * Pure.
+ */
+import type { FilesMissing, RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
 import type { LogLine } from '../../runtime/actors/log-records.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
 /** @returns undefined for a record that is about something else */
 export function restartLogLine(record: TraceRecord): LogLine | undefined {
   const restart = restartIn(record);
-  if (restart === undefined) return undefined;
+  if (restart === undefined) return missingFilesLine(record);
   const { name, reason, how } = restart;
   const fields = { 'restart.reason': reason, 'restart.how': how };
   if (restart.type === 'restart.decided') {
@@ -18,6 +21,14 @@ export function restartLogLine(record: TraceRecord): LogLine | undefined {
     line: outcome === 'live' ? `${name} is live` : `${name} has not become live`,
     fields: { ...fields, 'restart.outcome': outcome, ...(timeToLiveMs !== undefined && { timeToLiveMs }) },
   };
+}
+
+function missingFilesLine(record: TraceRecord): LogLine | undefined {
+  if (record.kind !== 'event' || record.to !== 'agent' || record.event.type !== 'files.missing') return undefined;
+  const { files, waitedMs, awaited } = record.event as unknown as FilesMissing;
+  const which = files.join(', ');
+  if (awaited) return { level: 'info', line: `waiting for ${which}`, fields: { waitedMs } };
+  return { level: 'warn', line: `Envoy is started without ${which}`, fields: { waitedMs } };
 }
 
 /** What the supervisor tells the agent of a start; undefined for any other record. */

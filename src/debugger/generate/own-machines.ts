@@ -197,9 +197,15 @@ const epochSamples: Samples = {
 
 const certWatcherSamples: Samples = {
   input: settings.watch,
-  events: { 'files.changed': [{ path: 'certs/tls.crt' }] },
+  events: {
+    'files.awaited': [
+      { missing: [], unreachable: [] },
+      { missing: ['certs/tls.crt'], unreachable: [] },
+      { missing: [], unreachable: ['certs/tls.crt: ENOTDIR: not a directory'] },
+    ],
+    'files.changed': [{ path: 'certs/tls.crt' }],
+  },
   outcomes: {
-    wait: [{ output: { missing: [] } }, { error: 'the directory cannot be read' }],
     digest: [
       { output: { digest: 'digest-1', files: ['tls.crt', 'tls.key'], problems: [] } },
       { output: { digest: 'digest-2', files: ['tls.crt'], problems: ['tls.key is missing'] } },

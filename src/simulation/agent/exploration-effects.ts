@@ -6,6 +6,7 @@ import { epochMachine, type Prepared, type PrepareOrder } from '../../../machine
 import type {
   AdminUse,
   EnvoyAsk,
+  FilesAwaited,
   ProbeLook,
   ProcessSignal,
   ReadinessAnswer,
@@ -125,17 +126,20 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
   });
 }
 
+/** What the wait for files says when it is over. */
+export const allFilesAreThere: FilesAwaited = { type: 'files.awaited', missing: [], unreachable: [] };
+
 function scriptedWatcher(certWatcher: typeof certWatcherMachine): typeof certWatcherMachine {
   return certWatcher.provide({
     actors: {
-      waitForFiles: scriptedPromise<{ missing: string[] }, { files: string[] }>(
-        (call) => {
-          const around = world(call);
-          if (around.waitingForFiles === undefined) settle(call.self, { value: { missing: [] } });
-          else around.waitingForFiles(call.self, true);
+      waitForFiles: scriptedCallback<{ type: never }, { files: string[] }>({
+        start: ({ self, system }) => {
+          const around = world({ system });
+          if (around.waitingForFiles === undefined) report(self, allFilesAreThere);
+          else around.waitingForFiles(self, true);
         },
-        (call) => world(call).waitingForFiles?.(call.self, false),
-      ),
+        stop: (effect) => world(effect).waitingForFiles?.(effect.self, false),
+      }),
       watchFiles: scriptedCallback<{ type: never }, { directories: string[] }>({
         start: (effect) => world(effect).listening('files', effect.self),
         stop: (effect) => world(effect).listening('files', undefined),

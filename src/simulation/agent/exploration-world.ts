@@ -11,7 +11,7 @@ import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import { type Bounds, type ExplorationOptions, explorationBaseIds, explorationSettings } from './exploration-bounds.ts';
 import { answers, choicesIn, happenings, isSeen, isTrigger, natureNames } from './exploration-choices.ts';
-import { type EffectWorld, type ScriptedAgent, worldOf } from './exploration-effects.ts';
+import { allFilesAreThere, type EffectWorld, type ScriptedAgent, worldOf } from './exploration-effects.ts';
 import { type AgentSnapshot, Oversight } from './exploration-oversight.ts';
 import { byRank, filesThatAreRead, firstState, keyOfActor, keyOfState, type WorldState } from './exploration-state.ts';
 import { invariants } from './invariants/all.ts';
@@ -137,7 +137,7 @@ export class ExplorationWorld implements World, EffectWorld {
   waitingForFiles(call: AnyActorRef, on: boolean): void {
     if (!on) this.#set({ waiting: undefined });
     else if (this.#filesLate) this.#set({ waiting: call });
-    else settle(call, { value: { missing: [] } });
+    else report(call, allFilesAreThere);
   }
 
   readFiles(): string {
@@ -360,7 +360,7 @@ export class ExplorationWorld implements World, EffectWorld {
   #filesCame(): void {
     const { waiting } = this.#state;
     this.#set({ waiting: undefined });
-    if (waiting !== undefined) settle(waiting, { value: { missing: [] } });
+    if (waiting !== undefined) report(waiting, allFilesAreThere);
   }
 
   #repaired(wanted: boolean): void {

@@ -201,3 +201,43 @@ test('files that do not come are waited for until their time is over, and Envoy 
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
+
+test('files that do not come are told after 1, 3, 7, … s, and once more when Envoy is started without them', async () => {
+  const world = new AgentWorld();
+  world.filesMissing = true;
+  await world.pass(7_000);
+  world.filesAre(['/certs/tls.crt', '/certs/tls.key']);
+  await world.pass(113_000);
+  const told = world.events('files.missing');
+  expect(told.map(({ waitedMs }) => waitedMs)).toEqual([1_000, 3_000, 7_000, 15_000, 31_000, 63_000, 120_000]);
+  expect(told.map(({ files }) => files.length)).toEqual([1, 1, 1, 2, 2, 2, 2]);
+  expect(told.map(({ awaited }) => awaited)).toEqual([true, true, true, true, true, true, false]);
+  await world.pass(600_000);
+  expect(world.events('files.missing')).toHaveLength(7);
+  expect(epochsStarted(world)).toEqual([0]);
+});
+
+test('files that come start Envoy at once, and nobody is told of them any more', async () => {
+  const world = new AgentWorld();
+  world.filesMissing = true;
+  await world.pass(1_000);
+  world.filesAre([]);
+  await world.settle();
+  expect(epochsStarted(world)).toEqual([0]);
+  await world.pass(120_000);
+  expect(world.events('files.missing')).toHaveLength(1);
+});
+
+test('a file that can never be seen is told, and does not hold Envoy up; beside one that may come, it does', async () => {
+  const world = new AgentWorld();
+  world.filesMissing = true;
+  await world.settle();
+  const never = '/certs/tls.key: ENOTDIR: not a directory';
+  world.filesAre(['/certs/tls.crt'], [never]);
+  await world.settle();
+  expect(epochsStarted(world)).toEqual([]);
+  world.filesAre([], [never]);
+  await world.settle();
+  expect(epochsStarted(world)).toEqual([0]);
+  expect(world.events('files.missing')).toMatchObject([{ files: [never], awaited: false }]);
+});
