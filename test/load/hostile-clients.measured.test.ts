@@ -4,17 +4,18 @@
  * new connections within a second. How long the server works at a stretch is counted in time of its own thread, which a
  * busy machine does not lengthen.
  */
-import { rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { AdsTestClient, type SotwStream, typeUrls } from '../ads-client.ts';
-import { cartCluster, serviceEntry, sidecar } from '../harness/control-plane.ts';
+import { AdsTestClient, typeUrls } from '../ads-client.ts';
+import { sidecar } from '../harness/control-plane.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import type { Program } from '../harness/program.ts';
 import { makeRoot, startAttackedServer } from './attacked-server.ts';
 import type { AttackName } from './attacks.ts';
+import { EndpointClient } from './endpoint-client.ts';
 import { HostileProcess } from './hostile-process.ts';
 
 /** Below this a machine that does other things as well tells nothing. */
@@ -51,43 +52,8 @@ let http: number;
 let strangers: HostileProcess;
 let neighbour: WellBehaved;
 
-/** A sidecar that acknowledges what it gets, and measures how long a change of its endpoints takes to reach it. */
-class WellBehaved {
-  readonly #client: AdsTestClient;
-  readonly #stream: SotwStream;
-  #address = 0;
-  #arrived: () => void = () => {};
-  #awaited = '';
-
-  constructor() {
-    this.#client = new AdsTestClient(port);
-    this.#stream = this.#client.sotw();
-  }
-
-  async subscribe(): Promise<void> {
-    this.#stream.onResponse = ({ typeUrl, nonce, versionInfo, resources }) => {
-      const resourceNames = typeUrl === typeUrls.EDS ? [cartCluster] : [];
-      this.#stream.send({ typeUrl, responseNonce: nonce, versionInfo, resourceNames });
-      if (resources.some(({ value }) => Buffer.from(value).includes(this.#awaited))) this.#arrived();
-    };
-    this.#stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
-    await this.#stream.next();
-    this.#stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cartCluster] });
-    await this.#stream.next();
-  }
-
-  /** @returns milliseconds from the change to its arrival */
-  async push(): Promise<number> {
-    this.#awaited = `10.${1 + (++this.#address % 200)}.${1 + Math.floor(this.#address / 200)}.7`;
-    const arrived = new Promise<'arrived'>((resolve) => {
-      this.#arrived = () => resolve('arrived');
-    });
-    const begun = performance.now();
-    writeFileSync(join(root, 'config/cart.yaml'), serviceEntry([this.#awaited]));
-    await Promise.race([arrived, sleep(longestPushMs, 'late', { ref: false })]);
-    return performance.now() - begun;
-  }
-
+/** The rest of the mesh: a sidecar that is served, and others like it that come. */
+class WellBehaved extends EndpointClient {
   /** @returns milliseconds until a connection of its own has its clusters */
   async connect(): Promise<number> {
     const begun = performance.now();
@@ -109,18 +75,13 @@ class WellBehaved {
     const times: number[] = [];
     const connects: number[] = [];
     for (let i = 0; i < pushes; i++) {
-      times.push(await this.push());
+      times.push(await this.push(longestPushMs));
       if (times.at(-1)! >= longestPushMs) break;
       if (i % 3 === 0) connects.push(await this.connect());
       await sleep(spacingMs);
     }
     times.sort((a, b) => a - b);
     return { p99Ms: times[Math.ceil(times.length * 0.99) - 1]!, longestConnectMs: Math.max(...connects) };
-  }
-
-  close(): void {
-    this.#stream.cancel();
-    this.#client.close();
   }
 }
 
@@ -141,9 +102,9 @@ beforeAll(async () => {
 beforeEach(async () => {
   // What ends it fails its own test, and no other.
   if (server.exit !== undefined) await startServer();
-  neighbour = new WellBehaved();
+  neighbour = new WellBehaved(root, port);
   await neighbour.subscribe();
-  for (let i = 0; i < 5; i++) await neighbour.push();
+  for (let i = 0; i < 5; i++) await neighbour.push(longestPushMs);
 }, 30_000);
 
 afterEach(() => neighbour.close());

@@ -14,7 +14,16 @@ import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import { toConfigProblem } from './config-problem.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import type { ConfigSource, SourceReading } from './config-source.ts';
-import { type FoundFile, fingerprintOf, isGone, isHidden, isYaml, TooManyEntries, walk } from './directory-walk.ts';
+import {
+  type FoundFile,
+  fingerprintOf,
+  isGone,
+  isHidden,
+  isYaml,
+  RefusedTrees,
+  TooManyEntries,
+  walk,
+} from './directory-walk.ts';
 import { watchDirectory } from './directory-watch.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
@@ -60,6 +69,8 @@ export class ConfigDirectory implements ConfigSource {
   #directories: ReadonlySet<string> = new Set();
   /** Files and directories that could not be read. With a fingerprint: a file that cannot be as long as it is that one. */
   readonly #unreadable = new Map<string, string | undefined>();
+  /** They are looked at again when everything is inspected. */
+  readonly #refused = new RefusedTrees();
   #hasLinks = false;
   /** What is known of the files is complete: no reading broke off. */
   #isComplete = false;
@@ -91,7 +102,7 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   watch(handlers: WatchHandlers): StopWatching {
-    return watchDirectory(this.path, handlers, this.#limits);
+    return watchDirectory(this.path, handlers, this.#limits, () => this.#refused.forget());
   }
 
   /**
@@ -125,6 +136,7 @@ export class ConfigDirectory implements ConfigSource {
         if (this.#hasLinks) return undefined;
         continue;
       }
+      if (this.#refused.has(path)) continue;
       if (!this.#directories.has(dirname(path)) || this.#directories.has(path)) return undefined;
       if (this.#unreadable.get(path) === foundByWalking) return undefined;
       if (!isFileOrNothing(path)) return undefined;
@@ -145,7 +157,7 @@ export class ConfigDirectory implements ConfigSource {
   async #readAll(turns: Turns): Promise<DirectoryReading | undefined> {
     let found: Awaited<ReturnType<typeof walk>>;
     try {
-      found = await walk(this.path, this.#limits, turns);
+      found = await walk(this.path, this.#limits, turns, this.#refused);
     } catch (error) {
       // There is more than anybody can look at: it is tried again.
       if (error instanceof TooManyEntries) throw error;

@@ -4,6 +4,7 @@ import {
   appendFileSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -12,7 +13,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { ConfigDirectory, type DirectoryReading } from './config-directory.ts';
 import { defaultConfigLimits } from './config-limits.ts';
@@ -133,6 +134,86 @@ describe('a tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['b']);
     rmSync(join(root, '0-first'));
     expect(await read(directory, '0-first')).toMatchObject({ recovered: [join(root, '0-first')] });
+  });
+
+  /** What is deep in it goes: it would not be too large any more. */
+  function thinOut(tree: string): void {
+    for (let i = 1; i < 7; i++)
+      for (const name of readdirSync(join(tree, String(i)))) rmSync(join(tree, String(i), name));
+  }
+
+  it('is not walked again by each reading of everything, until its root changes', async () => {
+    write('a.yaml', entry('a'));
+    const tree = makeTree();
+    symlinkSync(tree, join(root, '0-first'));
+    const directory = limited({ maxEntries });
+    await read(directory);
+    thinOut(tree);
+    write('a.yaml', entry('b'));
+    await read(directory);
+    // It would have been seen to have room.
+    expect(namesIn(directory)).toEqual(['b']);
+    expect([...directory.unreadable.keys()]).toEqual([join(root, '0-first')]);
+    writeFileSync(join(tree, 'new.txt'), '');
+    expect(await read(directory)).toMatchObject({ recovered: [join(root, '0-first')] });
+    expect(namesIn(directory)).toEqual(['b', 'found']);
+  });
+
+  it('is walked again when the link leads to another one', async () => {
+    const tree = makeTree();
+    symlinkSync(tree, join(root, 'a'));
+    const directory = limited({ maxEntries });
+    await read(directory);
+    rmSync(join(root, 'a'));
+    mkdirSync(join(parent, 'other'));
+    writeFileSync(join(parent, 'other/found.yaml'), entry('other'));
+    symlinkSync('../other', join(root, 'a'));
+    await read(directory, 'a');
+    expect(namesIn(directory)).toEqual(['other']);
+  });
+
+  it('is walked again when everything is inspected, which happens each minute', async () => {
+    const tree = makeTree();
+    symlinkSync(tree, join(root, 'a'));
+    const directory = limited({ maxEntries });
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const told: string[] = [];
+      const stop = directory.watch({ changed: (path) => void told.push(path), failed: () => {} });
+      await read(directory);
+      thinOut(tree);
+      await read(directory);
+      expect(namesIn(directory)).toEqual([]);
+      vi.advanceTimersByTime(60_000);
+      stop();
+      expect(told).toContain(root);
+      await directory.read([root]);
+      expect(namesIn(directory)).toEqual(['found']);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('makes nobody look at everything when something changes in it', async () => {
+    for (const name of ['b', 'c']) write(`${name}.yaml`, entry(name));
+    const tree = makeTree();
+    symlinkSync(tree, join(root, 'a'));
+    const directory = limited({ maxEntries });
+    await read(directory);
+    writeFileSync(join(tree, '3/new.txt'), '');
+    for (const name of ['b', 'c']) write(`${name}.yaml`, entry(`${name}2`));
+    await read(directory, 'b.yaml', 'a/3/new.txt', 'a/3');
+    expect(namesIn(directory)).toEqual(['b2', 'c']);
+  });
+
+  it('that only has no room because others are too large is walked again, and found when those are not any more', async () => {
+    write('z/a.yaml', entry('a'));
+    for (const name of ['b', 'c', 'd']) for (let i = 0; i <= maxEntries; i++) write(`${name}/${i}.txt`, '');
+    const directory = limited({ maxEntries });
+    await read(directory);
+    await read(directory);
+    expect(namesIn(directory)).toEqual(['a']);
+    expect([...directory.unreadable.keys()].sort()).toEqual(['b', 'c', 'd'].map((name) => join(root, name)));
   });
 
   it('takes nothing out of force when it grows', async () => {

@@ -1,6 +1,6 @@
 /** The YAML files below a directory (spec/discovery.md §4.3). */
-import { type Dirent, opendirSync, type Stats, statSync } from 'node:fs';
-import { extname, join } from 'node:path';
+import { type Dirent, lstatSync, opendirSync, type Stats, statSync } from 'node:fs';
+import { dirname, extname, join } from 'node:path';
 import { compareText } from '../../model/config/config.ts';
 import { isSystemError } from '../../runtime/errors.ts';
 import { Turns } from '../../runtime/turns.ts';
@@ -49,15 +49,63 @@ export function fingerprintOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): stri
  * Finds files at any depth. Throws when the directory itself cannot be read, or has too many names. A link may lead
  * anywhere; what it leads to is a failure of the link when it has more names than are left of the limit, so that the rest
  * is found all the same.
+ *
+ * @param refused trees that are not walked again as long as they are known in it; those that are too large come into it
  */
 export async function walk(
   directory: string,
   { maxEntries } = defaultConfigLimits,
   turns = new Turns(),
+  refused = new RefusedTrees(),
 ): Promise<Walk> {
-  const walker = new Walker(maxEntries, turns);
+  const walker = new Walker(maxEntries, turns, refused);
   await walker.walk(directory);
+  refused.keepOnly(walker.failures);
   return walker;
+}
+
+/**
+ * Trees that had too many names, by the directory or link that leads there: to find that out again costs as much as
+ * all that may be there. It holds until they are forgotten, or their root is not what it was: another directory, or names in
+ * it that came or went. What changes further below is not seen.
+ */
+export class RefusedTrees {
+  readonly #trees = new Map<string, { readonly fingerprint: string; readonly error: TooManyEntries }>();
+
+  /** Why the tree at this path is still not to be walked. */
+  reasonFor(path: string): TooManyEntries | undefined {
+    const tree = this.#trees.get(path);
+    return tree !== undefined && treeFingerprintOf(path) === tree.fingerprint ? tree.error : undefined;
+  }
+
+  /** Whether a path is that of such a tree, or is somewhere in it. */
+  has(path: string): boolean {
+    if (this.#trees.size === 0) return false;
+    for (let at = path; dirname(at) !== at; at = dirname(at)) if (this.reasonFor(at) !== undefined) return true;
+    return false;
+  }
+
+  /** @param fingerprint of before it was walked */
+  add(path: string, fingerprint: string, error: TooManyEntries): void {
+    this.#trees.set(path, { fingerprint, error });
+  }
+
+  keepOnly(paths: ReadonlyMap<string, unknown>): void {
+    for (const path of this.#trees.keys()) if (!paths.has(path)) this.#trees.delete(path);
+  }
+
+  forget(): void {
+    this.#trees.clear();
+  }
+}
+
+/** Of the link, if it is one, and of the directory itself; of nothing when there is none. */
+function treeFingerprintOf(path: string): string {
+  try {
+    return `${fingerprintOf(lstatSync(path))} ${fingerprintOf(statSync(path))}`;
+  } catch {
+    return '';
+  }
 }
 
 interface Place {
@@ -84,6 +132,7 @@ class Walker implements Walk {
   hasLinks = false;
   readonly #maxEntries: number;
   readonly #turns: Turns;
+  readonly #refused: RefusedTrees;
   /** Of what was found. */
   #entries = 0;
   /** With those of what was given up: one that leads nowhere costs the walk of one, a thousand of them of two. */
@@ -91,17 +140,33 @@ class Walker implements Walk {
   /** They come last: what they lead to must not keep what is here from being found. */
   #links: Place[] = [];
 
-  constructor(maxEntries: number, turns: Turns) {
+  constructor(maxEntries: number, turns: Turns, refused: RefusedTrees) {
     this.#maxEntries = maxEntries;
     this.#turns = turns;
+    this.#refused = refused;
   }
 
   async walk(root: string): Promise<void> {
     await this.#walkDirectory({ path: root, above: [] }, statSync(root));
     for (let link = this.#links.shift(); link !== undefined; link = this.#links.shift()) {
       const { path } = link;
-      await this.#attempt(path, () => this.#look(link!, isYaml(path)));
+      await this.#attemptTree(path, () => this.#look(link!, isYaml(path)));
     }
+  }
+
+  /** What is known to have too much in it is not walked. */
+  async #attemptTree(path: string, look: () => Promise<void>): Promise<void> {
+    const reason = this.#refused.reasonFor(path);
+    if (reason !== undefined) {
+      this.failures.set(path, reason);
+      return;
+    }
+    const fingerprint = treeFingerprintOf(path);
+    await this.#attempt(path, look);
+    const failure = this.failures.get(path);
+    // What others took the room of may be small, and find room the next time, when those are not walked any more.
+    if (failure instanceof TooManyEntries && this.#looked <= 2 * this.#maxEntries)
+      this.#refused.add(path, fingerprint, failure);
   }
 
   /** What has too much in it is as if it had not been looked at. */
@@ -146,8 +211,10 @@ class Walker implements Walk {
       if (entry.isSymbolicLink()) {
         this.hasLinks = true;
         this.#links.push(below);
-      } else if (above.length === 0) await this.#attempt(below.path, () => this.#look(below, isYaml(entry.name)));
-      else await this.#lookBelow(below, isYaml(entry.name));
+      } else if (above.length === 0) {
+        const look = () => this.#look(below, isYaml(entry.name));
+        await (entry.isDirectory() ? this.#attemptTree(below.path, look) : this.#attempt(below.path, look));
+      } else await this.#lookBelow(below, isYaml(entry.name));
     }
   }
 

@@ -30,13 +30,16 @@ const mostPlaces = 256;
  * What happens from the return of this call on is told: where there is more than can be watched at once, the directory is
  * told again when it is. Of a tree that is too large as much is watched as may be.
  * The path is a file's when a file was written, came or went; it is a directory's where anything below may have changed.
+ *
+ * @param inspecting called each minute, before the directory is told whatever happened in it
  */
 export function watchDirectory(
   directory: string,
   handlers: WatchHandlers,
   { maxEntries } = defaultConfigLimits,
+  inspecting: () => void = () => {},
 ): StopWatching {
-  const tree = new TreeWatch(resolve(directory), handlers, maxEntries);
+  const tree = new TreeWatch(resolve(directory), handlers, maxEntries, inspecting);
   tree.open();
   return () => tree.close();
 }
@@ -60,6 +63,7 @@ class TreeWatch {
   readonly #root: string;
   readonly #handlers: WatchHandlers;
   readonly #maxEntries: number;
+  readonly #inspecting: () => void;
   /** Directories of the tree, and files that links lead to. */
   readonly #watched = new Map<string, Watched>();
   /** Names in all directories that are watched. */
@@ -83,10 +87,11 @@ class TreeWatch {
   #inspection: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(root: string, handlers: WatchHandlers, maxEntries: number) {
+  constructor(root: string, handlers: WatchHandlers, maxEntries: number, inspecting: () => void) {
     this.#root = root;
     this.#handlers = handlers;
     this.#maxEntries = maxEntries;
+    this.#inspecting = inspecting;
   }
 
   open(): void {
@@ -122,6 +127,7 @@ class TreeWatch {
   }
 
   #inspect(): void {
+    this.#inspecting();
     if (this.#isStill(this.#root)) this.#report(this.#root);
     else this.#renewRoot();
   }

@@ -1,0 +1,111 @@
+/**
+ * What is no configuration, or far too much, may lie beside it: an edit of a good file reaches a connected client all the
+ * same, and the program is ready, says what it refuses, and goes on.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import type { Program } from '../harness/program.ts';
+import { makeRoot, startAttackedServer } from './attacked-server.ts';
+import { EndpointClient } from './endpoint-client.ts';
+
+/** Names that directories may have in all, for the tree that has more; in the other cases as many as without any setting. */
+const maxEntries = 2_000;
+const manyFiles = 5_000;
+/** A quiet machine takes a tenth of it. A link to /proc that was walked took all of it. */
+const longestPushMs = 5_000;
+/** Beside the many files: they are read first. */
+const longestReadMs = 20_000;
+const edits = 4;
+
+let root: string;
+let server: Program;
+let http: number;
+let client: EndpointClient;
+
+async function serve(env: Readonly<Record<string, string>>): Promise<void> {
+  root = makeRoot();
+  const [port, httpPort] = (await freePorts(2)) as [number, number];
+  http = httpPort;
+  server = await startAttackedServer(root, { port, http }, env);
+  client = new EndpointClient(root, port);
+  await client.subscribe();
+}
+
+async function end(): Promise<void> {
+  client?.close();
+  await server?.stop({ deadlineMs: 8_000 });
+  rmSync(root, { recursive: true, force: true });
+}
+
+const path = (name: string): string => join(root, 'config', name);
+
+function makeTree(): void {
+  const tree = join(root, 'elsewhere');
+  for (let i = 0; i < 2 * maxEntries; i++) {
+    if (i < 100) mkdirSync(join(tree, String(i)), { recursive: true });
+    writeFileSync(join(tree, String(i % 100), `${i}.yaml`), '');
+  }
+  symlinkSync(tree, path('tree'));
+}
+
+const service = (i: number): string => `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: s${i}, namespace: many}
+spec: {hosts: [s${i}.example.com], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}],
+  endpoints: [{address: 10.9.0.1}]}
+`;
+
+/** @param refused the file that is named as refused; absent: nothing is */
+async function expectEditsBeside(appear: () => void, refused?: string, longestMs = longestPushMs): Promise<void> {
+  const fromLine = server.lines.length;
+  appear();
+  const took: number[] = [];
+  for (let i = 0; i < edits; i++) {
+    took.push(await client.push(longestMs));
+    expect((await fetch(`http://127.0.0.1:${http}/ready`)).status).toBe(200);
+  }
+  expect(server.hopeless()).toBeUndefined();
+  expect(Math.max(...took), `in ms: ${took.map(Math.round)}`).toBeLessThan(longestMs);
+  if (refused !== undefined)
+    await eventually('what is refused is named', () =>
+      server.lines.slice(fromLine).some((line) => line.includes(path(refused))),
+    );
+}
+
+describe('an edit of an endpoint arrives, and what is refused is named, beside', () => {
+  beforeAll(() => serve({}), 60_000);
+  afterAll(end);
+
+  // They appear one after the other, and stay.
+  test.each<[what: string, refused: string, appear: () => void]>([
+    ['a link to the files of the kernel', 'proc', () => symlinkSync('/proc', path('proc'))],
+    ['a named pipe', 'pipe.yaml', () => void execFileSync('mkfifo', [path('pipe.yaml')])],
+    [
+      'a file of 200 MB',
+      'giant.yaml',
+      () => {
+        writeFileSync(path('giant.yaml'), '');
+        truncateSync(path('giant.yaml'), 200_000_000);
+      },
+    ],
+    ['a document that is 200,000 deep', 'deep.yaml', () => writeFileSync(path('deep.yaml'), '['.repeat(200_000))],
+  ])('%s', (_, refused, appear) => expectEditsBeside(appear, refused), 60_000);
+
+  test('thousands of files at once', () => {
+    const appear = (): void => {
+      for (let i = 0; i < manyFiles; i++) writeFileSync(path(`s${i}.yaml`), service(i));
+    };
+    return expectEditsBeside(appear, undefined, longestReadMs);
+  }, 60_000);
+});
+
+describe('likewise beside', () => {
+  beforeAll(() => serve({ PILOT_CONFIG_MAX_ENTRIES: String(maxEntries) }), 60_000);
+  afterAll(end);
+
+  test('a link to a tree that is too large', () => expectEditsBeside(makeTree, 'tree'), 60_000);
+});
