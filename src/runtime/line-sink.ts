@@ -26,9 +26,18 @@ export interface SinkLines {
   readonly waiting: number;
 }
 
+/** Of a sink: the program's, or one whose time moves when a simulation says so. */
+export interface SinkClock {
+  /** Milliseconds that never move backwards. */
+  now(): number;
+  /** @param keepsAlive whether the program waits for it. @returns takes it back */
+  after(ms: number, fire: () => void, keepsAlive: boolean): () => void;
+}
+
 export interface LineSinkOptions {
   /** @throws while it cannot be had */
   readonly open: () => Outlet;
+  readonly clock?: SinkClock;
   /** Of lines that wait. Default 1 MiB. */
   readonly maxBytes?: number;
   /** What a new file begins with. Lines that wait for another one are lost then: this is to tell all that they told. */
@@ -52,6 +61,16 @@ const shortestBackOffMs = 100;
 const longestBackOffMs = 10_000;
 /** An outlet that did not fail for so long is a good one. */
 const goodAfterMs = 10_000;
+
+const programClock: SinkClock = {
+  now: () => performance.now(),
+  after(ms, fire, keepsAlive) {
+    const timer = setTimeout(fire, ms);
+    if (!keepsAlive) timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
 const slowReader = 'its reader did not keep up';
 
 interface Waiting {
@@ -63,6 +82,7 @@ interface Waiting {
 export class LineSink {
   readonly #options: LineSinkOptions;
   readonly #maxBytes: number;
+  readonly #clock: SinkClock;
   readonly #listeners: SinkListener[] = [];
   #outlet: Outlet | undefined;
   /** Of the last outlet. */
@@ -86,12 +106,14 @@ export class LineSink {
   #failedAt = Number.NEGATIVE_INFINITY;
   #pollMs = shortestPollMs;
   #triedAt = Number.NEGATIVE_INFINITY;
-  #timer: NodeJS.Timeout | undefined;
+  /** Takes back the next try. */
+  #cancelTry: (() => void) | undefined;
   #empty: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(options: LineSinkOptions) {
     this.#options = options;
     this.#maxBytes = options.maxBytes ?? maxBytesDefault;
+    this.#clock = options.clock ?? programClock;
   }
 
   /** Lines that were lost so far. */
@@ -158,12 +180,16 @@ export class LineSink {
   relief(limitMs: number): Promise<void> | undefined {
     if (this.#isTooSlow || this.#waitingBytes < this.#maxBytes / 2) return undefined;
     return new Promise((resolve) => {
-      const limit = setTimeout(() => {
-        this.#isTooSlow = true;
-        resolve();
-      }, limitMs);
+      const inTime = this.#clock.after(
+        limitMs,
+        () => {
+          this.#isTooSlow = true;
+          resolve();
+        },
+        true,
+      );
       void this.empty().then(() => {
-        clearTimeout(limit);
+        inTime();
         resolve();
       });
     });
@@ -179,17 +205,16 @@ export class LineSink {
   /** Tries once more to write what waits, and lets go of the outlet. */
   close(): void {
     this.#drain();
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#dropTry();
     this.#close();
   }
 
   /** Resolves when all is out, or cannot be, or this limit is over; for answers there is no limit, as long as somebody reads. */
   async end(limitMs: number): Promise<void> {
-    const deadline = performance.now() + limitMs;
+    const deadline = this.#clock.now() + limitMs;
     for (this.#drain(); this.#waitingBytes > 0 && this.#failure === undefined; this.#drain()) {
-      if (!this.#printing && performance.now() >= deadline) return;
-      await new Promise((resolve) => setTimeout(resolve, this.#pollMs));
+      if (!this.#printing && this.#clock.now() >= deadline) return;
+      await new Promise<void>((resolve) => void this.#clock.after(this.#pollMs, resolve, true));
     }
   }
 
@@ -224,20 +249,19 @@ export class LineSink {
 
   /** While a timer runs, it is the timer's turn; but a long turn of the event loop must not keep a quick reader waiting. */
   #drainUnlessWaiting(): void {
-    if (this.#timer === undefined) this.#drain();
-    else if (this.#failure === undefined && performance.now() - this.#triedAt >= shortestPollMs) this.#drain();
+    if (this.#cancelTry === undefined) this.#drain();
+    else if (this.#failure === undefined && this.#clock.now() - this.#triedAt >= shortestPollMs) this.#drain();
   }
 
   #drain(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#dropTry();
     try {
       while (this.#waitingBytes > 0) {
         const outlet = this.#opened();
         const current = this.#next(outlet.maxWriteBytes);
         if (current === undefined) break;
         const taken = outlet.write(current.bytes.subarray(this.#offset));
-        this.#triedAt = performance.now();
+        this.#triedAt = this.#clock.now();
         if (taken === 0) {
           this.#waitForRoom();
           return;
@@ -277,8 +301,18 @@ export class LineSink {
     return this.#current;
   }
 
+  #tryAfter(ms: number, keepsAlive: boolean): void {
+    this.#dropTry();
+    this.#cancelTry = this.#clock.after(ms, () => this.#drain(), keepsAlive);
+  }
+
+  #dropTry(): void {
+    this.#cancelTry?.();
+    this.#cancelTry = undefined;
+  }
+
   #waitForRoom(): void {
-    this.#timer = setTimeout(() => this.#drain(), this.#pollMs);
+    this.#tryAfter(this.#pollMs, true);
     this.#pollMs = Math.min(2 * this.#pollMs, longestPollMs);
   }
 
@@ -286,12 +320,11 @@ export class LineSink {
     this.#close();
     const isNew = this.#failure === undefined;
     this.#failure = error;
-    const now = performance.now();
+    const now = this.#clock.now();
     if (now - this.#failedAt > this.#backOffMs + goodAfterMs) this.#backOffMs = shortestBackOffMs;
     this.#failedAt = now;
-    clearTimeout(this.#timer);
     // Nobody is kept alive for a disk that may have room again.
-    this.#timer = setTimeout(() => this.#drain(), this.#backOffMs).unref();
+    this.#tryAfter(this.#backOffMs, false);
     this.#backOffMs = Math.min(2 * this.#backOffMs, longestBackOffMs);
     if (isNew) for (const listener of this.#listeners) listener.failed?.(error, this.#printing);
   }

@@ -14,7 +14,8 @@ import { agentEndsForAReason } from '../../src/simulation/agent/invariants/endin
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
 import { doomedIsReplaced, replacedHasItsTime, servingIsKept } from '../../src/simulation/agent/invariants/keeping.ts';
 import { take } from './random-happening.ts';
-import { type Schedule, settingsKinds } from './random-schedule.ts';
+import { type Schedule, type SinkFault, settingsKinds } from './random-schedule.ts';
+import { RandomSinks, type SinkParts } from './random-sinks.ts';
 import { RandomWorld } from './random-world.ts';
 
 export interface RandomRunOptions {
@@ -25,6 +26,8 @@ export interface RandomRunOptions {
   readonly checked?: boolean;
   /** Where the run is written as a trace. */
   readonly sink?: TraceSink;
+  /** The agent has its log and its trace, and the schedule's faults of them. */
+  readonly sinks?: SinkParts;
 }
 
 export interface RandomRun {
@@ -34,6 +37,8 @@ export interface RandomRun {
   /** Envoys that were started. */
   readonly spawned: number;
   readonly exitCode: number | undefined;
+  /** What came of the sinks, where it has some. */
+  readonly sinks?: RandomSinks['figures'];
 }
 
 /** A run comes to rest with every fault over, which an explorer's need not. */
@@ -47,22 +52,37 @@ const reapMs = 11_000;
 
 export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
   let world: RandomWorld | undefined;
-  const recorder = recorderFor(options, () => world?.clock.now() ?? 0);
+  const now = (): number => world?.clock.now() ?? 0;
+  const sinks = options.sinks === undefined ? undefined : new RandomSinks(now, options.sinks);
+  const recorder = recorderFor(options, now, sinks);
   const departures = options.checked === true ? watchConformity(recorder) : undefined;
   world = new RandomWorld(options.agent, schedule, {
     invariants: applicable(options.invariants ?? whatHolds, schedule),
     ...(recorder !== undefined && { inspect: recorder.inspect }),
+    ...(sinks !== undefined && { turn: () => sinks.turn() }),
   });
-  for (const step of schedule.steps) if (!world.isOver) take(step, world);
+  for (const [i, step] of schedule.steps.entries()) {
+    if (world.isOver) break;
+    if (sinks !== undefined) for (const fault of faultsBefore(i, schedule)) sinks.begin(fault);
+    take(step, world);
+  }
+  if (sinks !== undefined) for (const fault of faultsBefore(schedule.steps.length, schedule)) sinks.begin(fault);
   if (schedule.ending === 'in peace') endInPeace(world);
   endByStop(world);
+  sinks?.end();
   recorder?.close();
   return {
-    violations: [...world.ledger.violations, ...(departures?.() ?? [])],
+    violations: [...world.ledger.violations, ...(departures?.() ?? []), ...(sinks?.violations ?? [])],
     virtualMs: world.clock.now(),
     spawned: world.host.spawned,
     exitCode: world.agent.output?.exitCode,
+    ...(sinks !== undefined && { sinks: sinks.figures }),
   };
+}
+
+/** A schedule that was made shorter has all its faults, at other steps. */
+function faultsBefore(step: number, { steps, sinkFaults = [] }: Schedule): readonly SinkFault[] {
+  return sinkFaults.filter(({ beforeStep }) => beforeStep % (steps.length + 1) === step);
 }
 
 /** The settings may want what is forbidden otherwise; and a clock may be too wrong for what has to be known. */
@@ -120,14 +140,21 @@ function rest(world: RandomWorld): void {
   }
 }
 
-function recorderFor({ agent, checked, sink }: RandomRunOptions, now: () => number): Recorder | undefined {
-  if (checked !== true && sink === undefined) return undefined;
-  return createRecorder({
+function recorderFor(
+  { agent, checked, sink }: RandomRunOptions,
+  now: () => number,
+  sinks: RandomSinks | undefined,
+): Recorder | undefined {
+  if (checked !== true && sink === undefined && sinks === undefined) return undefined;
+  const traceSinks = [sink, sinks?.traceSink].filter((one) => one !== undefined);
+  const recorder = createRecorder({
     program: 'pilot-agent',
     now,
     machines: [agent],
-    ...(sink !== undefined && { sinks: [sink] }),
+    ...(traceSinks.length > 0 && { sinks: traceSinks }),
   });
+  sinks?.logFrom(recorder);
+  return recorder;
 }
 
 const diagrams = () => {

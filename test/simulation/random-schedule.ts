@@ -64,6 +64,23 @@ export interface Step {
   readonly happens: Happening;
 }
 
+/** What becomes of the other side of the agent's log or trace. */
+export type SinkFault = {
+  readonly of: 'log' | 'trace';
+  /** It begins right before this step; counted anew from the first one where there are fewer. */
+  readonly beforeStep: number;
+} & (
+  | {
+      /** `full`: no space left; `broken`: nobody reads it; `stalled`: a reader that stops reading. Well again afterwards. */
+      readonly what: 'full' | 'broken' | 'stalled';
+      /** What is taken before it is felt: a line may be cut anywhere. */
+      readonly afterBytes: number;
+      readonly forMs: number;
+    }
+  /** Somebody renames the file. */
+  | { readonly what: 'moved away' }
+);
+
 export interface Schedule {
   readonly settings: keyof typeof settingsKinds;
   readonly beginning: 'in order' | 'one base id' | 'no files' | 'half written' | 'no base id' | 'status port taken';
@@ -72,6 +89,8 @@ export interface Schedule {
   readonly steps: readonly Step[];
   /** `in peace`: the faults cease, all must be well again, then a stop. `in trouble`: a stop right then. */
   readonly ending: 'in peace' | 'in trouble';
+  /** Apart from the steps: without them the run must be the same. */
+  readonly sinkFaults?: readonly SinkFault[];
 }
 
 const plain = <What extends string>(...whats: What[]) => fc.constantFrom(...whats).map((what) => ({ what }));
@@ -136,6 +155,21 @@ const steps = fc.oneof(
   { weight: 1, arbitrary: fc.array(step, { maxLength: 120, size: 'max' }) },
 );
 
+const sinkOf = { of: fc.constantFrom('log' as const, 'trace' as const), beforeStep: fc.nat({ max: 120 }) };
+
+const sinkFault: fc.Arbitrary<SinkFault> = fc.oneof(
+  {
+    weight: 9,
+    arbitrary: fc.record({
+      ...sinkOf,
+      what: fc.constantFrom('full' as const, 'broken' as const, 'stalled' as const),
+      afterBytes: fc.oneof(fc.constant(0), fc.nat({ max: 5_000 })),
+      forMs: fc.oneof(fc.integer({ min: 1, max: 5_000 }), fc.integer({ min: 1, max: 300_000 })),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ ...sinkOf, what: fc.constant('moved away' as const) }) },
+);
+
 /** Any schedule. */
 export const schedules: fc.Arbitrary<Schedule> = fc.record({
   settings: fc.oneof(
@@ -154,16 +188,21 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
     { weight: 4, arbitrary: fc.constant('in peace' as const) },
     { weight: 1, arbitrary: fc.constant('in trouble' as const) },
   ),
+  // The last one drawn: all else is the same for a seed, with them and without.
+  sinkFaults: fc.array(sinkFault, { maxLength: 6, size: 'max' }),
 });
 
 /** A schedule for people: a line a step. */
-export function formatSchedule({ settings, beginning, nature, steps, ending }: Schedule): string {
+export function formatSchedule({ settings, beginning, nature, steps, ending, sinkFaults = [] }: Schedule): string {
   return [
     `settings: ${settings}; beginning: ${beginning}; nature ${nature}`,
     ...steps.map(
       ({ gap, happens }, i) => `  ${String(i + 1).padStart(3)}  ${formatGap(gap)}: ${formatHappening(happens)}`,
     ),
     `ending: ${ending}`,
+    ...sinkFaults.map(
+      ({ of, beforeStep, ...fault }) => `  ${of}, before step ${beforeStep + 1}: ${formatHappening(fault)}`,
+    ),
   ].join('\n');
 }
 
@@ -172,6 +211,6 @@ function formatGap(gap: Gap): string {
   return `after ${gap.events} events`;
 }
 
-function formatHappening({ what, ...rest }: Happening): string {
+function formatHappening({ what, ...rest }: Happening | Omit<SinkFault, 'of' | 'beforeStep'>): string {
   return [what, ...Object.entries(rest).map(([name, value]) => `${name} ${value}`)].join(', ');
 }

@@ -25,6 +25,8 @@ import { VirtualClock } from './virtual-clock.ts';
 export interface RandomWorldOptions {
   readonly invariants: readonly Invariant[];
   readonly inspect?: (event: InspectionEvent) => void;
+  /** A turn of the agent's event loop is over. */
+  readonly turn?: () => void;
 }
 
 type Run = { epoch: number; baseId: number };
@@ -55,6 +57,7 @@ export class RandomWorld implements RandomEffectWorld {
   readonly #envoys = new ConcreteSystem(this.clock, this.#failures);
   readonly #agent: AnyActorRef;
   readonly schedule: Schedule;
+  readonly #turn: (() => void) | undefined;
   readonly #settings: AgentSettings;
   readonly #nature: Nature;
   readonly #lasting = new Set<Lasting>();
@@ -77,10 +80,11 @@ export class RandomWorld implements RandomEffectWorld {
   refusals = 0;
   slowerMs = 0;
 
-  constructor(agent: ScriptedAgent, schedule: Schedule, { invariants, inspect }: RandomWorldOptions) {
+  constructor(agent: ScriptedAgent, schedule: Schedule, { invariants, inspect, turn }: RandomWorldOptions) {
     const { beginning, nature } = schedule;
     const settings = settingsKinds[schedule.settings];
     this.schedule = schedule;
+    this.#turn = turn;
     this.#settings = settings;
     this.#nature = new Nature(nature);
     this.ledger = new Ledger({ invariants, settings, baseIds: this.#baseIds, clock: this.paced }, () => ({
@@ -387,6 +391,7 @@ export class RandomWorld implements RandomEffectWorld {
       deafToSigterm: this.#lasting.has('deaf to SIGTERM'),
     });
     this.ledger.judgeAlways();
+    this.#turn?.();
   }
 
   #complain(probe: AnyActorRef, ms: number): void {

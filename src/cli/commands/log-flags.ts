@@ -47,7 +47,8 @@ function sumOf(sinks: readonly LineSink[]): SinkLines {
   return { lost: sum('lost'), waiting: sum('waiting') };
 }
 
-function tellLosses(sink: LineSink, what: string, log: Logger): void {
+/** A loss is a line of the log, in the place of the lost ones. */
+export function tellLosses(sink: LineSink, what: string, log: Logger): void {
   sink.listen({
     recovered: (loss) => {
       if (loss === undefined) return;

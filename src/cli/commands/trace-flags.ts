@@ -84,7 +84,7 @@ function openTraceFile(path: string, log: Logger): TraceFile {
 }
 
 /** The log says what becomes of the trace: nobody misses it until it is needed. */
-function traceListener(file: string, log: Logger): SinkListener {
+export function traceListener(file: string, log: Logger): SinkListener {
   return {
     failed: (error) =>
       log.warn('the trace cannot be written; the program goes on without it', { file, reason: messageOf(error) }),

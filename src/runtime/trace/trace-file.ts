@@ -1,5 +1,5 @@
 import { renameSync, truncateSync } from 'node:fs';
-import { LineSink, type SinkLines, type SinkListener } from '../line-sink.ts';
+import { LineSink, type LineSinkOptions, type SinkLines, type SinkListener } from '../line-sink.ts';
 import { mistakeInPath, openFile } from '../outlet.ts';
 import { formatTraceLine, type TraceHeader, type TraceLine, type TraceRecord, type TraceSink } from './trace.ts';
 import { TraceState } from './trace-state.ts';
@@ -14,6 +14,8 @@ export interface TraceFileOptions {
   maxBytes?: number;
   /** Told when the file cannot be written any more, and when it is written again. */
   listener?: SinkListener;
+  /** What a simulation puts in the place of the file, of time and of the bound. */
+  sink?: Partial<Pick<LineSinkOptions, 'open' | 'clock' | 'maxBytes'>>;
 }
 
 /** Only for its owner: it tells what machines are told. */
@@ -50,9 +52,15 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
     const isBegin = actors.length === 0 && header.actors === undefined;
     return formatTraceLine(isBegin ? header : { ...header, actors });
   };
-  const sink = new LineSink({ open: () => openFile(path, traceFileMode), maxBytes: maxWaitingBytes, begin });
+  const sink = new LineSink({
+    open: () => openFile(path, traceFileMode),
+    maxBytes: maxWaitingBytes,
+    ...options.sink,
+    begin,
+  });
   if (options.listener !== undefined) sink.listen(options.listener);
   const flush = (): void => {
+    if (scheduled !== undefined) clearImmediate(scheduled);
     scheduled = undefined;
     const records = pending;
     pending = [];
@@ -83,7 +91,6 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
     },
     flush,
     close() {
-      if (scheduled !== undefined) clearImmediate(scheduled);
       flush();
       sink.close();
     },

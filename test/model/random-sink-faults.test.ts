@@ -1,0 +1,124 @@
+/**
+ * Random schedules in which the agent's log and trace fail, too: a full disk, a reader that leaves or stops reading, a file
+ * that is moved away. The agent must not feel it, and must say what was lost. And sinks that are broken on purpose, which must
+ * be caught.
+ */
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { LineSink, type LineSinkOptions } from '../../src/runtime/line-sink.ts';
+import type { TraceSink } from '../../src/runtime/trace/trace.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { randomAgent } from '../simulation/random-effects.ts';
+import { type RandomRun, type RandomRunOptions, run } from '../simulation/random-run.ts';
+import { formatSchedule, type Schedule, schedules } from '../simulation/random-schedule.ts';
+import { type SinkParts, sinkRules } from '../simulation/random-sinks.ts';
+
+/** XState's development build warns of every event that comes too late for an actor. */
+beforeAll(() => {
+  vi.spyOn(console, 'warn').mockImplementation(() => {});
+});
+
+const agent = randomAgent();
+/** As few as that find each of the sinks that are broken below. */
+const enough = 20;
+
+/** With all that the charts decided, when and why. */
+function decisionsOf(schedule: Schedule, options: Partial<RandomRunOptions>): { result: RandomRun; decisions: string } {
+  const lines: string[] = [];
+  const write: TraceSink['write'] = (line) => {
+    if (line.kind !== 'header') lines.push(JSON.stringify(line));
+  };
+  const result = run(schedule, { agent, sink: { write, flush() {}, close() {} }, ...options });
+  return { result, decisions: lines.join('\n') };
+}
+
+test('whatever becomes of the log and the trace, the agent decides the same, and says what was lost', () => {
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  const sums = { lines: 0, lost: 0, records: 0, recordsLost: 0 };
+  const numRuns = sized({ short: 50, full: 3_000 });
+  fc.assert(
+    fc.property(schedules, (schedule) => {
+      const without = decisionsOf(schedule, {});
+      expect(without.result.violations).toEqual([]);
+      const { result, decisions } = decisionsOf(schedule, { sinks: {} });
+      const { sinks, ...rest } = result;
+      expect(rest, formatSchedule(schedule)).toEqual(without.result);
+      expect(decisions).toBe(without.decisions);
+      for (const key of Object.keys(sums) as (keyof typeof sums)[]) sums[key] += sinks![key];
+    }),
+    { numRuns, seed: 1 },
+  );
+  expect(warn).not.toHaveBeenCalled();
+  // The faults are felt: else nothing was shown.
+  expect(sums.lost).toBeGreaterThan(numRuns);
+  expect(sums.recordsLost).toBeGreaterThan(numRuns);
+}, 600_000);
+
+class ThrowingSink extends LineSink {
+  override write(lines: string | Buffer): void {
+    super.write(lines);
+    if (this.waitingBytes > 0) throw new Error('EAGAIN: no room now');
+  }
+}
+
+/** Tries again until there is room. */
+class WaitingSink extends LineSink {
+  constructor({ open, ...options }: LineSinkOptions) {
+    super({
+      ...options,
+      open: () => {
+        const outlet = open();
+        const write = (bytes: Buffer): number => {
+          for (;;) {
+            const taken = outlet.write(bytes);
+            if (taken > 0) return taken;
+          }
+        };
+        return { ...outlet, write };
+      },
+    });
+  }
+}
+
+/** Lines that find no room are dropped, and nobody counts them. */
+class ForgetfulSink extends LineSink {
+  override write(lines: string | Buffer): void {
+    if (this.waitingBytes < 1_000) super.write(lines);
+  }
+}
+
+const broken: Record<string, { finds: keyof typeof sinkRules; sinks: SinkParts }> = {
+  'a sink that throws while there is no room': {
+    finds: 'throws',
+    sinks: { logSink: (options) => new ThrowingSink(options) },
+  },
+  'a sink that waits for its reader': { finds: 'waits', sinks: { logSink: (options) => new WaitingSink(options) } },
+  'a sink that keeps all that there is no room for': {
+    finds: 'bounded',
+    sinks: { logSink: (options) => new LineSink({ ...options, maxBytes: Number.POSITIVE_INFINITY }) },
+  },
+  'a sink that drops lines without counting them': {
+    finds: 'told',
+    sinks: { logSink: (options) => new ForgetfulSink(options) },
+  },
+  'a log that does not say what was lost': { finds: 'told', sinks: { tellLosses: () => {} } },
+};
+
+describe('caught:', () => {
+  test.each(Object.entries(broken))(
+    '%s',
+    (_, { finds, sinks }) => {
+      vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+      const { failed } = fc.check(
+        fc.property(
+          schedules,
+          (schedule) =>
+            !run(schedule, { agent, sinks }).violations.some(({ invariant }) => invariant === sinkRules[finds]),
+        ),
+        { numRuns: enough, seed: 1, endOnFailure: true },
+      );
+      expect(failed).toBe(true);
+    },
+    60_000,
+  );
+});

@@ -1,0 +1,208 @@
+/**
+ * The log and the trace of a simulated agent: the program's own sinks, over outlets that fail as the schedule says. They have
+ * a time of their own, which follows the world's: nothing of theirs may be felt there.
+ */
+import { restartLogLine } from '../../src/agent/status/restart-log.ts';
+import { tellLosses } from '../../src/cli/commands/log-flags.ts';
+import { traceListener } from '../../src/cli/commands/trace-flags.ts';
+import type { Violation } from '../../src/debugger/explore/world.ts';
+import { logRecords } from '../../src/runtime/actors/log-records.ts';
+import { messageOf } from '../../src/runtime/errors.ts';
+import { LineSink, type LineSinkOptions, type SinkClock } from '../../src/runtime/line-sink.ts';
+import { createLogger } from '../../src/runtime/log.ts';
+import type { Recorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceSink } from '../../src/runtime/trace/trace.ts';
+import { type TraceFile, traceFile } from '../../src/runtime/trace/trace-file.ts';
+import { FailingOutlet } from './failing-outlet.ts';
+import type { SinkFault } from './random-schedule.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+/** What a sink may not do, whatever its other side does. */
+export const sinkRules = {
+  throws: 'no write to a sink throws',
+  waits: 'no write to a sink waits',
+  bounded: 'what waits for a sink is bounded',
+  told: 'each line is out in its order, or counted in the log as lost once the sink is well',
+} as const;
+
+/** The program's own, unless a test breaks one on purpose. */
+export interface SinkParts {
+  readonly logSink?: (options: LineSinkOptions) => LineSink;
+  readonly tellLosses?: typeof tellLosses;
+}
+
+/** Little, so that a run of some minutes loses lines. */
+const maxBytes = { log: 2_000, trace: 20_000 };
+const shortestRecord = 60;
+/** One try for what is written, one for what is told of a loss; twice where the other side has to be opened anew. */
+const mostRefused = 4;
+/** The longest time between two tries, and more. */
+const recoveryMs = 60_000;
+const lossLine = /\t(\d+) log lines were lost between /;
+/** A file that is there always, and that no run writes to. */
+const noFile = '/dev/null';
+
+export class RandomSinks {
+  readonly violations: Violation[] = [];
+  readonly #now: () => number;
+  readonly #clock = new VirtualClock();
+  readonly #outlets = { log: new FailingOutlet(false), trace: new FailingOutlet(true) };
+  readonly #log: LineSink;
+  readonly #trace: TraceFile;
+  /** Lines of the log, with those that tell of losses. */
+  readonly #given: string[] = [];
+  #longestLine = 0;
+  /** Of the trace: given, told as lost, and what was given when a turn was last over. */
+  #records = 0;
+  #recordsTold = 0;
+  #recordsFlushed = 0;
+  #largestTurn = 0;
+  readonly #tellLosses: typeof tellLosses;
+  readonly #logger = createLogger({ write: (line) => this.#writeLog(line) });
+
+  /** @param now of the world */
+  constructor(now: () => number, parts: SinkParts = {}) {
+    this.#now = now;
+    const { logSink = (options) => new LineSink(options) } = parts;
+    this.#tellLosses = parts.tellLosses ?? tellLosses;
+    this.#log = logSink({ open: this.#outlets.log.open, clock: this.#clockOf('log'), maxBytes: maxBytes.log });
+    this.#tellLosses(this.#log, 'log lines', this.#logger);
+    const { failed, recovered } = traceListener('agent.trace', this.#logger);
+    this.#trace = traceFile(noFile, {
+      sink: { open: this.#outlets.trace.open, clock: this.#clockOf('trace'), maxBytes: maxBytes.trace },
+      listener: {
+        failed: (error, printing) => failed?.(error, printing),
+        recovered: (loss) => {
+          this.#recordsTold += loss?.lines ?? 0;
+          recovered?.(loss);
+        },
+      },
+    });
+  }
+
+  /** For the recorder. */
+  readonly traceSink: TraceSink = {
+    write: (line) => {
+      if ('seq' in line) this.#records++;
+      this.#trace.write(line);
+    },
+    flush: () => {},
+    close: () => {},
+  };
+
+  /** The log of an agent, as the program has it. */
+  logFrom(recorder: Recorder): void {
+    logRecords(recorder, this.#logger.scope('agent'), {
+      quiet: (actor) => actor === 'start-limiter',
+      tell: restartLogLine,
+    });
+  }
+
+  begin(fault: SinkFault): void {
+    this.#judgeTraceBound();
+    const outlet = this.#outlets[fault.of];
+    if (fault.what === 'moved away') {
+      outlet.moveAway();
+      return;
+    }
+    outlet.begin(fault);
+    this.#clock.setTimeout(() => outlet.end(fault), fault.forMs);
+  }
+
+  /** A turn of the event loop is over. */
+  turn(): void {
+    this.#clock.advance(Math.max(0, this.#now() - this.#clock.now()));
+    this.#largestTurn = Math.max(this.#largestTurn, this.#records - this.#recordsFlushed);
+    this.#recordsFlushed = this.#records;
+    this.#watched('trace', () => this.#trace.flush());
+  }
+
+  /** All is well again: what was lost has to be told by now. */
+  end(): void {
+    this.turn();
+    this.#judgeTraceBound();
+    for (const outlet of [this.#outlets.log, this.#outlets.trace]) outlet.end();
+    this.#clock.advance(recoveryMs);
+    this.#judgeLog();
+    this.#judgeTrace();
+  }
+
+  get figures(): { lines: number; lost: number; records: number; recordsLost: number } {
+    return {
+      lines: this.#given.length,
+      lost: this.#log.lost,
+      records: this.#records,
+      recordsLost: this.#trace.lines.lost,
+    };
+  }
+
+  #clockOf(name: 'log' | 'trace'): SinkClock {
+    const clock = this.#clock;
+    return {
+      now: clock.now,
+      after: (ms, fire) => {
+        const id = clock.setTimeout(() => this.#watched(name, fire), ms);
+        return () => clock.clearTimeout(id);
+      },
+    };
+  }
+
+  #writeLog(line: string): void {
+    this.#given.push(line);
+    this.#longestLine = Math.max(this.#longestLine, Buffer.byteLength(line));
+    this.#watched('log', () => this.#log.write(line));
+    const { waitingBytes } = this.#log;
+    if (waitingBytes > maxBytes.log + this.#longestLine)
+      this.#accuse('bounded', `${waitingBytes} bytes of the log wait`);
+  }
+
+  #watched(name: 'log' | 'trace', deed: () => void): void {
+    const outlet = this.#outlets[name];
+    outlet.takeRefused();
+    try {
+      deed();
+    } catch (error) {
+      this.#accuse('throws', `${name}: ${messageOf(error)}`);
+    }
+    const refused = outlet.takeRefused();
+    if (refused > mostRefused) this.#accuse('waits', `${name}: ${refused} tries without a pause`);
+  }
+
+  #judgeTraceBound(): void {
+    const { waiting } = this.#trace.lines;
+    const most = maxBytes.trace / shortestRecord + this.#largestTurn + 1;
+    if (waiting > most) this.#accuse('bounded', `${waiting} records wait`);
+  }
+
+  #judgeLog(): void {
+    const [text] = this.#outlets.log.texts();
+    const out = text!.split(/(?<=\n)/).filter(Boolean);
+    let next = 0;
+    for (const line of out) {
+      const lost = line === this.#given[next] ? 0 : Number(lossLine.exec(line)?.[1] ?? Number.NaN);
+      next += lost;
+      if (this.#given[next++] !== line) {
+        this.#accuse('told', `line ${next}: ${line}`);
+        return;
+      }
+    }
+    if (next < this.#given.length) this.#accuse('told', `${this.#given.length - next} lines are missing at the end`);
+  }
+
+  #judgeTrace(): void {
+    const files = this.#outlets.trace.texts().map((text) => text.split('\n').slice(0, -1));
+    const lines = files.flat();
+    const seqs = lines.flatMap((line) => /^\{"seq":(\d+),/.exec(line)?.slice(1) ?? []).map(Number);
+    if (files.some(([first]) => first !== undefined && !first.startsWith('{"kind":"header"')))
+      this.#accuse('told', 'a file of the trace does not begin with a header');
+    if (seqs.some((seq, i) => i > 0 && seq <= seqs[i - 1]!)) this.#accuse('told', 'records are not in their order');
+    if (this.#records !== seqs.length + this.#recordsTold) {
+      const counts = `${this.#records} records: ${seqs.length} out, ${this.#recordsTold} told as lost`;
+      this.#accuse('told', counts);
+    }
+  }
+
+  #accuse(rule: keyof typeof sinkRules, detail: string): void {
+    this.violations.push({ invariant: sinkRules[rule], detail });
+  }
+}
