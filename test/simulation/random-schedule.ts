@@ -159,7 +159,7 @@ const sinkOf = { of: fc.constantFrom('log' as const, 'trace' as const), beforeSt
 
 const sinkFault: fc.Arbitrary<SinkFault> = fc.oneof(
   {
-    weight: 9,
+    weight: 7,
     arbitrary: fc.record({
       ...sinkOf,
       what: fc.constantFrom('full' as const, 'broken' as const, 'stalled' as const),
@@ -167,7 +167,7 @@ const sinkFault: fc.Arbitrary<SinkFault> = fc.oneof(
       forMs: fc.oneof(fc.integer({ min: 1, max: 5_000 }), fc.integer({ min: 1, max: 300_000 })),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ ...sinkOf, what: fc.constant('moved away' as const) }) },
+  { weight: 3, arbitrary: fc.record({ ...sinkOf, what: fc.constant('moved away' as const) }) },
 );
 
 /** Any schedule. */
