@@ -9,7 +9,6 @@ import { kubernetesServiceKinds } from '../../model/services/kubernetes/kubernet
 import { gatewaysOfNetworks, NetworkGateways, resolvedGateways } from '../../model/services/network-gateways.ts';
 import type { ObjectChange } from '../../model/services/registry-delta.ts';
 import {
-  byServiceAge,
   emptyRegistry,
   type RegistryOptions,
   type ServiceRegistry,
@@ -25,6 +24,7 @@ import type { Registry, RegistryEvents, RegistryOffer } from './registry.ts';
 import type { KubernetesCounts, RegistryObserver } from './registry-observer.ts';
 import { type PendingPush, RegistryUpdates } from './registry-updates.ts';
 import { ServiceEntryRegistry } from './service-entry-registry.ts';
+import { ServicesByAge } from './services-by-age.ts';
 
 export interface MeshRegistriesOptions {
   /** Of `--registries`, beside the objects' own: `Mock`, `Memory`. */
@@ -53,6 +53,9 @@ export interface RunningRegistry extends RegistryEvents {
 /** The objects of one moment. */
 export type Objects = ReadonlyMap<string, Config>;
 
+/** Of more names together, all services are asked for and sorted. */
+const mostSingleServices = 64;
+
 const ofServices: ReadonlySet<string> = new Set(serviceKinds);
 
 export class MeshRegistries {
@@ -70,6 +73,7 @@ export class MeshRegistries {
   /** What registries said of their workloads and the others were not told yet. */
   #workloads: { readonly to: 'entries' | 'kubernetes'; readonly event: WorkloadEvent }[] = [];
   #snapshot: ServiceRegistry = emptyRegistry;
+  readonly #services = new ServicesByAge();
   /** Registries beside the objects' own and the named ones, by `Provider/cluster`. */
   #offers: ReadonlyMap<string, RegistryOffer> = new Map();
   /** Whose actors were told that there is something to take. */
@@ -243,14 +247,27 @@ export class MeshRegistries {
   refresh(): void {
     this.#passOnWorkloads();
     const { services, gateways } = this.#snapshot;
-    const servicesChanged = this.updates.takeServicesChanged() || this.#snapshot === emptyRegistry;
-    const now = servicesChanged ? this.#aggregate.services().toSorted(byServiceAge) : services;
+    const servicesChanged = this.#takeServices();
+    const now = servicesChanged ? this.#services.items : services;
     this.#snapshot = {
       services: now,
       endpoints: this.#shards.index,
       workloads: this.#aggregate.lookup,
       gateways: servicesChanged ? this.#gateways(now, gateways) : gateways,
     };
+  }
+
+  /** @returns whether any changed */
+  #takeServices(): boolean {
+    const changed = this.updates.takeServicesChanged();
+    if (changed === 'all' || changed.length > mostSingleServices || this.#snapshot === emptyRegistry) {
+      this.#services.set(this.#aggregate.services());
+      return true;
+    }
+    for (const name of changed) {
+      this.#services.setNamed(name, this.#aggregate.servicesOf(name.hostname, name.namespace));
+    }
+    return changed.length > 0;
   }
 
   #objectRegistries(): [KubernetesRegistry, ServiceEntryRegistry] {

@@ -24,7 +24,9 @@ export class RegistryUpdates implements XdsUpdater {
   readonly #proxies = new Set<string>();
   readonly #reasons = new Map<RegistryPush['reason'], number>();
   #forced = false;
-  #servicesChanged = false;
+  /** By `namespace/hostname`. */
+  #servicesChanged = new Map<string, ServiceName>();
+  #allServicesChanged = false;
 
   /** @param registries all that hand over to this, as one; asked for whenever somebody hands something over */
   constructor(shards: EndpointShards, registries: () => Pick<ServiceDiscovery, 'servicesOf'>) {
@@ -48,7 +50,8 @@ export class RegistryUpdates implements XdsUpdater {
 
   svcUpdate(shard: ShardKey, service: ServiceName, event: ServiceEvent['event']): void {
     if (event === 'delete') this.#shards.deleteService(shard, service);
-    this.#servicesChanged = true;
+    const { hostname, namespace } = service;
+    this.#servicesChanged.set(`${namespace}/${hostname}`, { hostname, namespace });
     this.configUpdate({ configs: [serviceKey(service)], reason: 'service' });
   }
 
@@ -65,7 +68,7 @@ export class RegistryUpdates implements XdsUpdater {
 
   removeShard(shard: ShardKey): void {
     this.#shards.removeShard(shard);
-    this.#servicesChanged = true;
+    this.#allServicesChanged = true;
     this.configUpdate({ configs: [], forced: true, reason: 'cluster' });
   }
 
@@ -73,10 +76,11 @@ export class RegistryUpdates implements XdsUpdater {
     this.#shards.pruneShard(shard, keep);
   }
 
-  /** Whether any service came, went or is another since this was last asked. */
-  takeServicesChanged(): boolean {
-    const changed = this.#servicesChanged;
-    this.#servicesChanged = false;
+  /** The names whose services came, went or are others since this was last asked; `all` where nobody counted. */
+  takeServicesChanged(): readonly ServiceName[] | 'all' {
+    const changed = this.#allServicesChanged ? 'all' : [...this.#servicesChanged.values()];
+    this.#allServicesChanged = false;
+    this.#servicesChanged = new Map();
     return changed;
   }
 

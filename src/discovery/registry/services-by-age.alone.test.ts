@@ -1,0 +1,66 @@
+/** Services in order, change by change: as if all were sorted each time, without the work. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { countedWork } from '../../../test/harness/counted-work.ts';
+import type { Config } from '../../model/config/config.ts';
+import type { Service } from '../../model/services/service.ts';
+import { byServiceAge, defaultRegistryOptions } from '../../model/services/service-registry.ts';
+import { MeshRegistries } from './mesh-registries.ts';
+import { ServicesByAge } from './services-by-age.ts';
+
+const namespace = 'shop';
+const service = (hostname: string, creationTime: number): Service =>
+  ({ hostname, namespace, creationTime }) as unknown as Service;
+
+describe('ServicesByAge', () => {
+  it('gives what sorting all of them would, whatever comes, goes and changes places', () => {
+    const change = fc.record({
+      hostname: fc.constantFrom('a', 'b', 'c', 'd'),
+      ages: fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 3 }),
+      turned: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 20 }), (changes) => {
+        const named = new Map<string, Service[]>();
+        const services = new ServicesByAge();
+        for (const { hostname, ages, turned } of changes) {
+          // The very same in another order, too.
+          const now = turned
+            ? (named.get(hostname) ?? []).toReversed()
+            : ages.map((creationTime) => service(hostname, creationTime));
+          named.set(hostname, now);
+          services.setNamed({ hostname, namespace }, now);
+          const sorted = [...named.values()].flat().sort(byServiceAge);
+          expect(services.items.map((one) => sorted.indexOf(one))).toEqual(sorted.map((_, i) => i));
+        }
+      }),
+    );
+  });
+});
+
+describe('an edit of one service among a thousand', () => {
+  const size = 1_000;
+  const entry = (i: number, port: number): Config => ({
+    ...{ kind: 'ServiceEntry', apiVersion: 'networking.istio.io/v1', name: `s${i}`, namespace },
+    ...{ labels: {}, annotations: {}, resourceVersion: `${port}`, creationTimestamp: 0 },
+    spec: {
+      ...{ hosts: [`s${i}.example.com`], location: 'MESH_INTERNAL', resolution: 'STATIC' },
+      ...{ ports: [{ number: port, name: 'http', protocol: 'HTTP' }], endpoints: [{ address: '10.0.0.1' }] },
+    },
+  });
+
+  it('compares it with a few of them, and asks for no other', () => {
+    const objects = new Map(Array.from({ length: size }, (_, i) => [`ServiceEntry/${namespace}/s${i}`, entry(i, 80)]));
+    const registries = new MeshRegistries(defaultRegistryOptions);
+    registries.load(objects);
+    const key = `ServiceEntry/${namespace}/s617`;
+    objects.set(key, entry(617, 81));
+    const counted = countedWork(() => registries.apply([{ key, event: 'update' }], objects));
+    const { services } = registries.snapshot;
+    expect(services.find(({ hostname }) => hostname === 's617.example.com')?.ports[0]?.number).toBe(81);
+    expect(services.toSorted(byServiceAge).every((one, i) => one === services[i])).toBe(true);
+    const comparisons = [...counted].find(([what]) => what.startsWith('byServiceAge '))?.[1];
+    expect(comparisons).toBeGreaterThan(1);
+    expect(comparisons).toBeLessThan(100);
+  });
+});

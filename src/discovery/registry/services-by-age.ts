@@ -1,0 +1,55 @@
+import { SortedList } from '../../model/collections/sorted-list.ts';
+import type { ServiceName } from '../../model/services/endpoint-shards.ts';
+import type { Service } from '../../model/services/service.ts';
+import { byServiceAge } from '../../model/services/service-registry.ts';
+
+/** Services of all registries, oldest first: a change costs what changed, as it was the sorting of all of them. */
+export class ServicesByAge {
+  #list: SortedList<Service>;
+  /** By `namespace/hostname`. */
+  readonly #named = new Map<string, readonly Service[]>();
+  /** Of services of one name and age the first that was given is the first. */
+  readonly #places = new WeakMap<Service, number>();
+
+  constructor() {
+    this.#list = this.#sorted([]);
+  }
+
+  /** All of them, the same array until one changes. */
+  get items(): readonly Service[] {
+    return this.#list.items;
+  }
+
+  /** There are these and no others. */
+  set(services: readonly Service[]): void {
+    this.#named.clear();
+    for (const [name, named] of Map.groupBy(services, nameOf)) this.#setNamed(name, named);
+    this.#list = this.#sorted(services);
+  }
+
+  /** Of this name there are these and no others, in the order in which all of them would be given. */
+  setNamed(name: ServiceName, services: readonly Service[]): void {
+    const key = nameOf(name);
+    // They are where their old places say.
+    this.#list = this.#list.edited(this.#named.get(key) ?? [], []);
+    this.#setNamed(key, services);
+    this.#list = this.#list.edited([], services);
+  }
+
+  #setNamed(name: string, services: readonly Service[]): void {
+    if (services.length === 0) this.#named.delete(name);
+    else this.#named.set(name, services);
+    for (const [place, service] of services.entries()) this.#places.set(service, place);
+  }
+
+  #sorted(services: readonly Service[]): SortedList<Service> {
+    return SortedList.of(
+      services,
+      (a, b) => byServiceAge(a, b) || (this.#places.get(a) ?? 0) - (this.#places.get(b) ?? 0),
+    );
+  }
+}
+
+function nameOf({ namespace, hostname }: ServiceName): string {
+  return `${namespace}/${hostname}`;
+}
