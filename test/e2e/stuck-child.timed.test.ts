@@ -36,7 +36,7 @@ test('the mark is cleared, the same number is tried again, and no request fails'
   });
   await eventually('the parent has left', () => mesh.envoysOf(mesh.gateway!).length === 1);
   const report = await load.stop();
-  expect(mesh.gateway!.program.output()).toMatch(/starting.* → running\.repairing/);
+  expect(mesh.gateway!.program.output()).toMatch(/supervisor: .* → running\.repairing/);
   expect(mesh.envoysOf(mesh.gateway!)).toMatchObject([{ baseId: first!.baseId, epoch: 1 }]);
   expect(report.failed, formatReport(report)).toBe(0);
 }, 60_000);
