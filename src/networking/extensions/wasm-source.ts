@@ -10,6 +10,12 @@ import { duration } from '../messages/protobuf-duration.ts';
 import { providerCluster } from '../telemetry/provider-cluster.ts';
 
 const fetchTimeoutMs = 30_000;
+/**
+ * Envoy's own is one, a second later at most, and then never again: too few for a cluster that is still being warmed, or a
+ * server that is restarted. Rests double from a second to ten (`RetryPolicy` of `config/core/v3/base.proto`); a new listener
+ * waits for the last of them.
+ */
+const fetchRetries = 5;
 
 export interface WasmSource {
   /** Undefined: Envoy cannot get it. */
@@ -43,7 +49,7 @@ export function wasmSource({ url, sha256 = '' }: WasmPlugin, shape: ProxyShape, 
     httpUpstreamType: { case: 'cluster' as const, value: found.cluster },
     timeout: duration(fetchTimeoutMs),
   };
-  const value = { httpUri, sha256 };
+  const value = { httpUri, sha256, retryPolicy: { numRetries: fetchRetries } };
   return { code: { specifier: { case: 'remote', value } }, cluster: found.cluster, dependsOn };
 }
 

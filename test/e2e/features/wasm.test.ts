@@ -55,7 +55,14 @@ test('code is fetched from a service of the mesh, and must have the hash that is
   const { status, entry } = await shop();
   const code = answering(418);
   const sha256 = createHash('sha256').update(code).digest('hex');
-  const store = await mesh.http('store', { respond: (_, response) => void response.end(code) });
+  // It is not ready for the first two.
+  let fetches = 0;
+  const store = await mesh.http('store', {
+    respond: (_, response) => {
+      response.statusCode = ++fetches > 2 ? 200 : 503;
+      response.end(code);
+    },
+  });
   const modules = await mesh.port();
   const stored = serviceEntry('modules.shop.test', { port: modules, backends: [store] });
   const spec = { url: `http://modules.shop.test:${modules}/a.wasm`, sha256 };
