@@ -3,6 +3,7 @@
  * services route requests and nothing else, so they change no cluster and no listener.
  */
 
+import { onceFor } from '../model/collections/once-for.ts';
 import { sameItems } from '../model/collections/same-items.ts';
 import type { ConfigKey } from '../model/config/config.ts';
 import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
@@ -71,14 +72,7 @@ function sameServices(a: SidecarScope, b: SidecarScope): boolean {
   return a.sidecar === b.sidecar && sameItems(a.services, b.services);
 }
 
-const connectionsOf = new WeakMap<readonly ResolvedVirtualService[], readonly ResolvedVirtualService[]>();
-
 /** The virtual services of a list that route connections. Many scopes share a list. */
-export function ofConnections(services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] {
-  let known = connectionsOf.get(services);
-  if (known === undefined) {
-    known = services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length);
-    connectionsOf.set(services, known);
-  }
-  return known;
-}
+export const ofConnections = onceFor((services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
+  services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
+);

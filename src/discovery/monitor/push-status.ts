@@ -3,6 +3,7 @@
  * asks decides how much of it at a stretch.
  */
 
+import { onceFor } from '../../model/collections/once-for.ts';
 import type { Config } from '../../model/config/config.ts';
 import { standInText } from '../../model/config/refused.ts';
 import type { VirtualService } from '../../model/kinds/virtual-service.ts';
@@ -213,17 +214,11 @@ function* findSharedDomains({ context, configs }: StatusSources, note: NoteDiagn
   }
 }
 
-const ids = new WeakMap<readonly ResolvedVirtualService[], ReadonlySet<string>>();
-
-/** Made once for a list: all namespaces have the same one while nothing is private. */
-function idsOf(services: readonly ResolvedVirtualService[]): ReadonlySet<string> {
-  let known = ids.get(services);
-  if (known === undefined) {
-    known = new Set(services.map(({ config: { namespace, name } }) => `${namespace}/${name}`));
-    ids.set(services, known);
-  }
-  return known;
-}
+/** All namespaces have the same list while nothing is private. */
+const idsOf = onceFor(
+  (services: readonly ResolvedVirtualService[]): ReadonlySet<string> =>
+    new Set(services.map(({ config: { namespace, name } }) => `${namespace}/${name}`)),
+);
 
 function* findSharedSubsets({ context, configs }: StatusSources, note: NoteDiagnostic): Iterable<void> {
   const first = new Map<string, string>();

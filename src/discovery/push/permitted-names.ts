@@ -2,11 +2,13 @@
  * Which secrets a client may have (spec/discovery.md §8.7, credentialName): those of the namespace that it has shown to be
  * of. Decided before any cache is asked, for caches know shapes, and not who is there.
  */
+import { onceFor } from '../../model/collections/once-for.ts';
+import { setBounded } from '../../model/collections/set-bounded.ts';
 import { parseCredentialName } from '../../networking/secrets/credential-name.ts';
 
 const none: readonly string[] = [];
 /** By list and namespace: the same list for the same list, since whoever is asked knows lists by identity. */
-const permitted = new WeakMap<readonly string[], Map<string, readonly string[]>>();
+const permitted = onceFor((_: readonly string[]) => new Map<string, readonly string[]>());
 /** Namespaces that are told apart for a list: beyond, what was found for it is forgotten. */
 const maxNamespaces = 64;
 
@@ -23,14 +25,12 @@ export function permittedSecrets(
 ): readonly string[] {
   if (namespace === undefined || names.length === 0) return none;
   const key = `${namespace}/${ownNamespace}`;
-  const ofList = permitted.get(names) ?? new Map<string, readonly string[]>();
-  permitted.set(names, ofList);
+  const ofList = permitted(names);
   let chosen = ofList.get(key);
   if (chosen === undefined) {
     chosen = names.filter((name) => parseCredentialName(name, ownNamespace)?.namespace === namespace);
     if (chosen.length === names.length) chosen = names;
-    if (ofList.size >= maxNamespaces) ofList.clear();
-    ofList.set(key, chosen);
+    setBounded(ofList, key, chosen, maxNamespaces);
   }
   return chosen;
 }

@@ -1,5 +1,6 @@
 /** Builds what a sidecar sees from its Sidecar object, or from none (spec/discovery.md §8.8). */
 import { isDeepStrictEqual } from 'node:util';
+import { onceFor } from '../collections/once-for.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from '../config/config.ts';
 import { type HostNames, isWildcard, mostSpecific } from '../fields/hostname.ts';
@@ -73,16 +74,7 @@ export function buildSidecarScope(
   return sameOr(before, new BuiltScope(about, sameListOr(before?.services, seen.services())));
 }
 
-const destinations = new WeakMap<Config<VirtualService>, ReadonlySet<string>>();
-
-function destinationsOf(config: Config<VirtualService>): ReadonlySet<string> {
-  let hosts = destinations.get(config);
-  if (hosts === undefined) {
-    hosts = destinationHosts(config.spec);
-    destinations.set(config, hosts);
-  }
-  return hosts;
-}
+const destinationsOf = onceFor(({ spec }: Config<VirtualService>) => destinationHosts(spec));
 
 function listenerScope(
   sources: ScopeSources,
@@ -316,35 +308,22 @@ class BuiltScope implements SidecarScope {
 }
 
 /** Of a list of services, which many scopes share: what a host name means. */
-const byHostname = new WeakMap<readonly Service[], ReadonlyMap<string, Service>>();
-
-function byHostnameOf(services: readonly Service[]): ReadonlyMap<string, Service> {
-  let known = byHostname.get(services);
-  if (known === undefined) {
+const byHostnameOf = onceFor(
+  (services: readonly Service[]): ReadonlyMap<string, Service> =>
     // Backwards, so that of several services of a host the oldest stays.
-    known = new Map(services.toReversed().map((service) => [service.hostname, service]));
-    byHostname.set(services, known);
-  }
-  return known;
-}
+    new Map(services.toReversed().map((service) => [service.hostname, service])),
+);
 
 /** Of a list of services, which many scopes share: their names, and the objects that they were made from. */
-const origins = new WeakMap<readonly Service[], ReadonlySet<string>>();
-
-function originsOf(services: readonly Service[]): ReadonlySet<string> {
-  let known = origins.get(services);
-  if (known === undefined) {
-    const texts = new Set<string>();
-    for (const { hostname, namespace, origin } of services) {
-      texts.add(`${namespace}/${hostname}`);
-      // Objects of the kind that names services are asked for without it.
-      texts.add(origin.kind === 'ServiceEntry' ? `${origin.namespace}/${origin.name}` : configKeyText(origin));
-    }
-    known = texts;
-    origins.set(services, known);
+const originsOf = onceFor((services: readonly Service[]): ReadonlySet<string> => {
+  const texts = new Set<string>();
+  for (const { hostname, namespace, origin } of services) {
+    texts.add(`${namespace}/${hostname}`);
+    // Objects of the kind that names services are asked for without it.
+    texts.add(origin.kind === 'ServiceEntry' ? `${origin.namespace}/${origin.name}` : configKeyText(origin));
   }
-  return known;
-}
+  return texts;
+});
 
 function isSame(a: ConfigKey, b: ConfigKey): boolean {
   return a.name === b.name && a.namespace === b.namespace && a.kind === b.kind;

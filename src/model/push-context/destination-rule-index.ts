@@ -1,6 +1,7 @@
 /** Which DestinationRule holds for a service, seen from a namespace (spec/discovery.md §8.2 "selection"). */
 
 import { changedList, listDiff } from '../collections/list-diff.ts';
+import { onceFor } from '../collections/once-for.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
 import { type HostNames, isHostWithin, isShortName, isWildcard, keysAround } from '../fields/hostname.ts';
@@ -250,16 +251,7 @@ function changedRules(
   return rules;
 }
 
-const withWildcards = new WeakMap<RulesByHost, boolean>();
-
-function hasWildcards(rules: RulesByHost): boolean {
-  let known = withWildcards.get(rules);
-  if (known === undefined) {
-    known = [...rules.keys()].some(isWildcard);
-    withWildcards.set(rules, known);
-  }
-  return known;
-}
+const hasWildcards = onceFor((rules: RulesByHost) => [...rules.keys()].some(isWildcard));
 
 /** What rules were merged into, by the oldest of them. */
 const mergedRules = new WeakMap<Exported, { rules: readonly Exported[]; result: MergedDestinationRule }[]>();

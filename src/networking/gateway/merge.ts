@@ -2,6 +2,7 @@
  * All Gateway objects of a proxy as one list of ports (spec/discovery.md §8.7). Listeners, routes and clusters are made
  * from it.
  */
+import { onceForPair } from '../../model/collections/once-for.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import type { Gateway, Server } from '../../model/kinds/gateway.ts';
@@ -70,20 +71,12 @@ export function gatewayName(gateway: Config<Gateway>): string {
  * asks for it.
  */
 export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewaysFor'>): MergedGateways {
-  const gateways = push.gatewaysFor(shape);
-  const ofShapes = known.get(gateways) ?? new WeakMap<ProxyShape, MergedGateways>();
-  known.set(gateways, ofShapes);
-  let merged = ofShapes.get(shape);
-  if (merged === undefined) {
-    merged = merge(shape, gateways);
-    ofShapes.set(shape, merged);
-  }
-  return merged;
+  return merged(push.gatewaysFor(shape), shape);
 }
 
-const known = new WeakMap<readonly Config<Gateway>[], WeakMap<ProxyShape, MergedGateways>>();
+const merged = onceForPair(merge);
 
-function merge(shape: ProxyShape, gateways: readonly Config<Gateway>[]): MergedGateways {
+function merge(gateways: readonly Config<Gateway>[], shape: ProxyShape): MergedGateways {
   const ports = new Map<string, PortInMaking>();
   const rejected: string[] = [];
   const targets = Map.groupBy(shape.serviceTargets, ({ port }) => port.number);

@@ -1,4 +1,5 @@
 /** Which hosts of virtual services a gateway's server takes (spec/discovery.md §8.7, virtual hosts). */
+import { onceFor } from '../../model/collections/once-for.ts';
 import { HostIndex } from '../../model/fields/host-index.ts';
 import { hostIntersection } from '../../model/fields/hostname.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
@@ -39,17 +40,10 @@ export function takenServices(
     .map(([service, { hosts: both }]) => ({ service, hosts: both }));
 }
 
-const indexes = new WeakMap<readonly ResolvedVirtualService[], HostIndex<ResolvedVirtualService>>();
-
-/** Made once for a list: each server of a gateway looks through the same one. */
-function indexOf(services: readonly ResolvedVirtualService[]): HostIndex<ResolvedVirtualService> {
-  let index = indexes.get(services);
-  if (index === undefined) {
-    index = new HostIndex(services, ({ config }) => config.spec.hosts);
-    indexes.set(services, index);
-  }
-  return index;
-}
+/** Each server of a gateway looks through the same one. */
+const indexOf = onceFor(
+  (services: readonly ResolvedVirtualService[]) => new HostIndex(services, ({ config }) => config.spec.hosts),
+);
 
 function allowsNamespace(serverHost: string, gatewayNamespace: string, namespace: string): boolean {
   const slash = serverHost.indexOf('/');

@@ -4,6 +4,7 @@
  * has none; whoever asks (`explain`) generates without a memory and looks before anything is encoded.
  */
 import type { Message } from '@bufbuild/protobuf';
+import { onceFor } from '../../model/collections/once-for.ts';
 import type { Origin } from '../../model/config/config.ts';
 import { configKeyText } from '../../model/config/config.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
@@ -61,16 +62,8 @@ export function sidecarOrigin({ sidecar }: SidecarScope, ...path: readonly (stri
 }
 
 function memoized<T extends object>(make: (of: T) => readonly Origin[]): (of: T | undefined) => readonly Origin[] {
-  const made = new WeakMap<T, readonly Origin[]>();
-  return (of) => {
-    if (of === undefined) return none;
-    let origins = made.get(of);
-    if (origins === undefined) {
-      origins = make(of);
-      made.set(of, origins);
-    }
-    return origins;
-  };
+  const made = onceFor(make);
+  return (of) => (of === undefined ? none : made(of));
 }
 
 function withoutRepetitions(origins: readonly Origin[]): readonly Origin[] {

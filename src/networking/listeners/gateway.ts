@@ -6,6 +6,7 @@ import {
   FilterChainSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { onceFor } from '../../model/collections/once-for.ts';
 import { type ConfigKey, configKeyOf } from '../../model/config/config.ts';
 import { HostIndex } from '../../model/fields/host-index.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
@@ -181,15 +182,13 @@ function autoPassthrough(server: GatewayServer, { connection, reach }: PortConte
   });
 }
 
-const servicesByHost = new WeakMap<readonly Service[], HostIndex<Service>>();
+const passedThroughByHost = onceFor(
+  (services: readonly Service[]) => new HostIndex(services.filter(isPassedThrough), ({ hostname }) => [hostname]),
+);
 
 /** Those that may be passed through and have a name of these hosts, in their order. */
 function servicesWithin(hosts: readonly string[], services: readonly Service[]): readonly Service[] {
-  let index = servicesByHost.get(services);
-  if (index === undefined) {
-    index = new HostIndex(services.filter(isPassedThrough), ({ hostname }) => [hostname]);
-    servicesByHost.set(services, index);
-  }
+  const index = passedThroughByHost(services);
   // A name is no wildcard: what it shares with a host, it is within.
   const found = new Map(hosts.flatMap((host) => index.overlapping(host).map(({ item, place }) => [item, place])));
   return [...found].sort(([, a], [, b]) => a - b).map(([service]) => service);

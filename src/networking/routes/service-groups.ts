@@ -1,5 +1,6 @@
 /** Services as route configurations have them: by host and port, each with the names that clients ask for it under. */
 import { sameItems } from '../../model/collections/same-items.ts';
+import { setBounded } from '../../model/collections/set-bounded.ts';
 import { isHttp } from '../../model/fields/protocol.ts';
 import { isHeadless, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { addressingKey, virtualAddresses } from '../../model/proxy/service-addresses.ts';
@@ -122,9 +123,4 @@ function makeGroups(
   });
   // A client that names no port means 80: that service is the first to claim the bare name.
   return groups.sort((a, b) => Number(b.port.number === 80) - Number(a.port.number === 80));
-}
-
-function setBounded<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
-  if (map.size >= most && !map.has(key)) map.clear();
-  map.set(key, value);
 }

@@ -1,4 +1,6 @@
 /** One virtual host of a sidecar: a service, or a virtual service over it (§8.5), made once for all who have it. */
+import { onceFor } from '../../model/collections/once-for.ts';
+import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -85,24 +87,21 @@ export function makeVirtualHost(wanted: Wanted, around: Surroundings): MadeVirtu
   if (made === undefined) {
     const part = routes.part && new VirtualHostPart(name, domains.all, routes.part);
     made = { name, domains, over: wanted.over, routes, part };
-    if (routes.hosts.size >= maxHosts) routes.hosts.clear();
-    routes.hosts.set(key, made);
+    setBounded(routes.hosts, key, made, maxHosts);
   }
   return made;
 }
 
-const narrowed = new WeakMap<VirtualHostPart, Map<string, VirtualHostPart>>();
+const narrowed = onceFor((_: VirtualHostPart) => new Map<string, VirtualHostPart>());
 
 /** A virtual host with some of its domains: others claimed the rest. The same for who claims the same again. */
 export function withDomains({ name, routes, part }: MadeVirtualHost, domains: readonly string[]): VirtualHostPart {
-  const ofPart = narrowed.get(part!) ?? new Map<string, VirtualHostPart>();
-  narrowed.set(part!, ofPart);
+  const ofPart = narrowed(part!);
   const key = domains.join();
   let less = ofPart.get(key);
   if (less === undefined) {
     less = new VirtualHostPart(name, domains, routes.part!);
-    if (ofPart.size >= maxHosts) ofPart.clear();
-    ofPart.set(key, less);
+    setBounded(ofPart, key, less, maxHosts);
   }
   return less;
 }

@@ -1,6 +1,8 @@
 /** Route configurations of a sidecar's outbound listeners (spec/discovery.md §8.5). */
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import { onceFor } from '../../model/collections/once-for.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
+import { setBounded } from '../../model/collections/set-bounded.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 import { type ConfigKey, configKeyOf } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -78,7 +80,7 @@ function configurationOf(
   return new ResourceOfParts(whole, virtualHostsField, parts);
 }
 
-const withFallbacks = new WeakMap<RoutePlan['parts'], Map<VirtualHostPart, readonly VirtualHostPart[]>>();
+const withFallbacks = onceFor((_: RoutePlan['parts']) => new Map<VirtualHostPart, readonly VirtualHostPart[]>());
 
 /** With one that takes what no other does, unless one does. */
 function withFallback(plan: RoutePlan, scope: SidecarScope, reach: Reach, memory: Memory): readonly VirtualHostPart[] {
@@ -91,11 +93,12 @@ function withFallback(plan: RoutePlan, scope: SidecarScope, reach: Reach, memory
     const rest = routesPart(routes, sidecarOrigin(scope, 'outboundTrafficPolicy'));
     return { part: new VirtualHostPart(name, domains, rest), dependsOn: none };
   });
-  const known = withFallbacks.get(parts) ?? new Map<VirtualHostPart, readonly VirtualHostPart[]>();
-  withFallbacks.set(parts, known);
-  const whole = known.get(fallback) ?? sameParts([...parts, fallback]);
-  if (known.size >= maxFallbacks) known.clear();
-  known.set(fallback, whole);
+  const known = withFallbacks(parts);
+  let whole = known.get(fallback);
+  if (whole === undefined) {
+    whole = sameParts([...parts, fallback]);
+    setBounded(known, fallback, whole, maxFallbacks);
+  }
   return whole;
 }
 
@@ -113,17 +116,15 @@ function sameParts(parts: readonly VirtualHostPart[]): readonly VirtualHostPart[
   return parts;
 }
 
-const configurations = new WeakMap<readonly VirtualHostPart[], Map<string, Resource>>();
+const configurations = onceFor((_: readonly VirtualHostPart[]) => new Map<string, Resource>());
 
 /** The same virtual hosts make the same configuration, whoever it is for. */
 function sharedConfiguration(key: string, parts: readonly VirtualHostPart[], make: () => Resource): Resource {
-  const known = configurations.get(parts) ?? new Map<string, Resource>();
-  configurations.set(parts, known);
+  const known = configurations(parts);
   let resource = known.get(key);
   if (resource === undefined) {
     resource = make();
-    if (known.size >= maxNames) known.clear();
-    known.set(key, resource);
+    setBounded(known, key, resource, maxNames);
   }
   return resource;
 }

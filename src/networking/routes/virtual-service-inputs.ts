@@ -1,4 +1,5 @@
 /** What the routes of a virtual service are made from, besides itself. */
+import { onceFor } from '../../model/collections/once-for.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { destinationHosts } from '../../model/push-context/resolve-virtual-service.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
@@ -9,8 +10,6 @@ interface Facts {
   readonly matchesSources: boolean;
   readonly matchesNamespaces: boolean;
 }
-
-const factsOf = new WeakMap<ResolvedVirtualService, Facts>();
 
 /** Hosts whose service and destination rule the routes depend on. */
 export function destinationsOf(service: ResolvedVirtualService): readonly string[] {
@@ -27,29 +26,21 @@ export function namespaceTextFor(service: ResolvedVirtualService | undefined, na
   return service !== undefined && facts(service).matchesNamespaces ? namespace : '';
 }
 
-const listsThatMatch = new WeakMap<readonly ResolvedVirtualService[], boolean>();
+const anyMatchesSources = onceFor((services: readonly ResolvedVirtualService[]) =>
+  services.some((service) => facts(service).matchesSources),
+);
 
 /** Labels of the shape, if any of the virtual services looks at them. */
 export function labelsThatCount(services: readonly ResolvedVirtualService[], shape: ProxyShape): string {
-  let matches = listsThatMatch.get(services);
-  if (matches === undefined) {
-    matches = services.some((service) => facts(service).matchesSources);
-    listsThatMatch.set(services, matches);
-  }
-  return matches ? labelsText(shape.labels) : '';
+  return anyMatchesSources(services) ? labelsText(shape.labels) : '';
 }
 
-function facts(service: ResolvedVirtualService): Facts {
-  let known = factsOf.get(service);
-  if (known === undefined) {
-    const { spec } = service.config;
-    const matches = (spec.http ?? []).flatMap((route) => route.match ?? []);
-    known = {
-      destinations: [...destinationHosts(spec)],
-      matchesSources: matches.some(({ sourceLabels }) => Object.keys(sourceLabels ?? {}).length > 0),
-      matchesNamespaces: matches.some(({ sourceNamespace }) => sourceNamespace !== undefined),
-    };
-    factsOf.set(service, known);
-  }
-  return known;
-}
+const facts = onceFor((service: ResolvedVirtualService): Facts => {
+  const { spec } = service.config;
+  const matches = (spec.http ?? []).flatMap((route) => route.match ?? []);
+  return {
+    destinations: [...destinationHosts(spec)],
+    matchesSources: matches.some(({ sourceLabels }) => Object.keys(sourceLabels ?? {}).length > 0),
+    matchesNamespaces: matches.some(({ sourceNamespace }) => sourceNamespace !== undefined),
+  };
+});

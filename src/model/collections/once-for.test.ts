@@ -1,0 +1,32 @@
+import { expect, test, vi } from 'vitest';
+import { onceFor, onceForPair } from './once-for.ts';
+
+test('what is made for an object is made once, and for each anew', () => {
+  const make = vi.fn((list: readonly number[]) => list.length > 1);
+  const isLong = onceFor(make);
+  const [one, two] = [[1], [1]];
+  // What was found may be false.
+  expect([isLong(one), isLong(one), isLong(two)]).toEqual([false, false, false]);
+  expect(make.mock.calls).toEqual([[one], [two]]);
+});
+
+test('of two objects it is made once for both', () => {
+  const make = vi.fn((a: object, b: object) => ({ a, b }));
+  const both = onceForPair(make);
+  const [a, b] = [{}, {}];
+  expect(both(a, b)).toBe(both(a, b));
+  expect(both(b, a)).toEqual({ a: b, b: a });
+  expect(make).toHaveBeenCalledTimes(2);
+});
+
+test('what cannot be made is tried again', () => {
+  let fails = true;
+  const made = onceFor(() => {
+    if (fails) throw new Error('not yet');
+    return 1;
+  });
+  const key = {};
+  expect(() => made(key)).toThrow('not yet');
+  fails = false;
+  expect(made(key)).toBe(1);
+});

@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { setBounded } from './set-bounded.ts';
+
+test('a new entry beyond the bound forgets all others, one that is there already none', () => {
+  const map = new Map<string, number>();
+  for (const key of ['a', 'b', 'a']) setBounded(map, key, map.size, 2);
+  expect([...map]).toEqual([
+    ['a', 2],
+    ['b', 1],
+  ]);
+  setBounded(map, 'c', 3, 2);
+  expect([...map]).toEqual([['c', 3]]);
+});
