@@ -1,4 +1,4 @@
-/** Who may send what to whom, which diagram shows it, and which messages of the seeds it stands for. */
+/** Which actor may send what to which other, which diagram shows it, and which messages of the seeds it stands for. */
 export interface CatalogueRow<Diagram extends string = string> {
   readonly type: string;
   /** An actor's name; `N` stands for its number. */

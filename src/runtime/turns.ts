@@ -7,16 +7,23 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 /** Work in steps, each of which is short; what comes of it is returned. */
 export type Steps<Result> = Generator<void, Result, void>;
 
-const turnMs = 10;
+const defaultTurnMs = 10;
 
 export class Turns {
-  #end = performance.now() + turnMs;
+  readonly #turnMs: number;
+  #end: number;
+
+  /** @param turnMs how long work goes on before others have their turn */
+  constructor(turnMs = defaultTurnMs) {
+    this.#turnMs = turnMs;
+    this.#end = performance.now() + turnMs;
+  }
 
   /** Called often: waits for the next turn when this one has lasted long enough. */
   async rest(): Promise<void> {
     if (performance.now() < this.#end) return;
     await nextTurn();
-    this.#end = performance.now() + turnMs;
+    this.#end = performance.now() + this.#turnMs;
   }
 
   /** Does all steps, with a rest where one is due. */

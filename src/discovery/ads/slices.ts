@@ -1,5 +1,5 @@
 /** Longest time for which work goes on before others get their turn: requests, acknowledgements, health checks. */
-const sliceMs = 5;
+export const sliceMs = 5;
 
 /** Work for many clients that is done piece by piece, in slices of the event loop. */
 export class Slices {

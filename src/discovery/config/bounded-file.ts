@@ -31,8 +31,7 @@ export function readBoundedText(path: string, maxBytes: number): string {
     if (stats.size > maxBytes) throw new FileTooLarge(stats.size, maxBytes);
     if (stats.size === 0) {
       // They say that they have nothing, and some of them have no end.
-      if (filesystemsOfTheKernel.has(statfsSync(path).type))
-        throw new Error("is the kernel's, no file: it is not read");
+      if (isOfTheKernel(path)) throw new Error("is the kernel's, no file: it is not read");
       return '';
     }
     return readText(file, stats.size, maxBytes);

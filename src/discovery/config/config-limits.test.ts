@@ -296,7 +296,7 @@ describe('one file among many', () => {
     await read(directory);
     write('b.yaml', entry('b2'));
     write('c.yaml', entry('c2'));
-    // Whoever looked at all of them would see the other, too.
+    // A look at all of them would find the other, too.
     await read(directory, 'b.yaml');
     expect(namesIn(directory)).toEqual(['a', 'b2', 'c', 'linked']);
     await read(directory);

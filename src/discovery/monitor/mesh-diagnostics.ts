@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hasNoProvider } from '../../networking/index.ts';
+import type { Steps } from '../../runtime/turns.ts';
 import { Slices } from '../ads/slices.ts';
 import type { MeshState } from '../push/mesh-state.ts';
 import type { ServedProxy } from './find-diagnostics.ts';
@@ -134,7 +135,7 @@ export class MeshDiagnostics {
   }
 }
 
-function* lookThrough({ state, nodes, connectedVersions }: DiagnosticsSources): Generator<void, MeshFindings> {
+function* lookThrough({ state, nodes, connectedVersions }: DiagnosticsSources): Steps<MeshFindings> {
   const status: PushStatus = yield* statusInPieces(state, nodes());
   const { context, configs } = state;
   const patches: PatchCount[] = [];

@@ -10,7 +10,8 @@ import type { VirtualService } from '../../model/kinds/virtual-service.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { Service } from '../../model/services/service.ts';
-import { Slices } from '../ads/slices.ts';
+import { atOnce, type Steps, Turns } from '../../runtime/turns.ts';
+import { sliceMs } from '../ads/slices.ts';
 import type { MeshState } from '../push/mesh-state.ts';
 import type { FindDiagnostics, NoteDiagnostic, ServedProxy, StatusSources } from './find-diagnostics.ts';
 import { findRejectedServers, findUnservedCredentials } from './gateway-diagnostics.ts';
@@ -135,36 +136,19 @@ type LookedAt = Pick<MeshState, 'context' | 'configs' | 'unreadable'>;
 
 /** What is odd now; nothing before there is a context. */
 export function statusOf(state: LookedAt, proxies: Iterable<ServedProxy>): PushStatus {
-  const looking = statusInPieces(state, proxies);
-  for (;;) {
-    const { done, value } = looking.next();
-    if (done === true) return value;
-  }
+  return atOnce(statusInPieces(state, proxies));
 }
 
 /** The same, with turns for others in between. */
-export async function statusInTurns(state: LookedAt, proxies: Iterable<ServedProxy>): Promise<PushStatus> {
-  const looking = statusInPieces(state, proxies);
-  return new Promise((resolve, reject) => {
-    const slices = new Slices(() => {
-      try {
-        const { done, value } = looking.next();
-        if (done !== true) return true;
-        resolve(value);
-      } catch (error) {
-        reject(error);
-      }
-      return false;
-    });
-    slices.begin();
-  });
+export function statusInTurns(state: LookedAt, proxies: Iterable<ServedProxy>): Promise<PushStatus> {
+  return new Turns(sliceMs).through(statusInPieces(state, proxies));
 }
 
 /** The same, with a rest after each object. */
 export function* statusInPieces(
   { context, configs, unreadable }: LookedAt,
   proxies: Iterable<ServedProxy>,
-): Generator<void, PushStatus> {
+): Steps<PushStatus> {
   if (context === undefined) return {};
   const sources = { context, configs: configs.set, proxies, unreadable };
   const status = new Map<string, PushStatus[string]>();

@@ -105,7 +105,7 @@ export class ServiceIndex {
     return best;
   }
 
-  /** Who sees the same as a namespace: itself, or a stranger. */
+  /** The namespace that sees the same as this one: itself, or a stranger to all exports. */
   private viewOf(namespace: string): string {
     return this.exceptions.has(namespace) ? namespace : stranger;
   }

@@ -104,7 +104,7 @@ export function addedHosts(held: readonly HeldPatch[], present: readonly Virtual
   return added;
 }
 
-/** Who has which name and which domain. */
+/** Which virtual host has which name and which domain. */
 class TakenNames {
   readonly #byName = new Map<string, VirtualHost>();
   readonly #byDomain = new Map<string, VirtualHost>();

@@ -50,7 +50,7 @@ interface Made {
   readonly rules: RuleRevision;
 }
 
-/** Who has which domains. */
+/** Which virtual host has which domains. */
 interface Claimed {
   /** All virtual hosts, in the order in which they claim domains: the first to want one has it. */
   readonly hosts: readonly MadeVirtualHost[];

@@ -8,7 +8,7 @@
  * something else, fewer are for a while.
  */
 
-import { dropOldest } from './drop-oldest.ts';
+import { setNewest } from './drop-oldest.ts';
 
 export interface AcceptLineLimits {
   /** From one to the next of an address. Default 5 ms. */
@@ -87,9 +87,7 @@ export class AcceptLine<C extends WaitingConnection> {
 
   /** One of this address that was let in was too busy. */
   slowDown(group: string): void {
-    this.#slow.delete(group);
-    this.#slow.set(group, performance.now() + this.#limits.slowMs);
-    dropOldest(this.#slow, mostSlow);
+    setNewest(this.#slow, group, performance.now() + this.#limits.slowMs, mostSlow);
   }
 
   /** Closes all that wait. */

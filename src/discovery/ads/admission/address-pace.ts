@@ -6,7 +6,7 @@
  * second, for twice as long when it goes on: see Strangers for what this means to it. Clients behind one address (NAT, the
  * pods of a node through one gateway) share its account; that nodes live there is remembered elsewhere (see KnownNodes).
  */
-import { dropOldest } from './drop-oldest.ts';
+import { setNewest } from './drop-oldest.ts';
 
 export interface AddressPaceLimits {
   /** Used up at once, and again each second. A stream costs 1. Default 2000 and 200. */
@@ -80,13 +80,7 @@ export class AddressPace {
     const account = this.#accounts.get(group) ?? { used: 0, at: now, until: 0, holdMs: 0 };
     account.used = Math.max(0, account.used - ((now - account.at) * this.#limits.perSecond) / 1_000);
     account.at = now;
-    keepLast(this.#accounts, group, account);
+    setNewest(this.#accounts, group, account, mostAddresses);
     return account;
   }
-}
-
-function keepLast<V>(map: Map<string, V>, key: string, value: V): void {
-  map.delete(key);
-  map.set(key, value);
-  dropOldest(map, mostAddresses);
 }

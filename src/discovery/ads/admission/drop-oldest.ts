@@ -6,3 +6,10 @@ export function dropOldest<Key>(map: Map<Key, unknown>, most: number): void {
     return;
   }
 }
+
+/** Sets an entry so that it is the newest, and drops the oldest when there are more than so many. */
+export function setNewest<Key, Value>(map: Map<Key, Value>, key: Key, value: Value, most: number): void {
+  map.delete(key);
+  map.set(key, value);
+  dropOldest(map, most);
+}
