@@ -1,11 +1,14 @@
 import type { JSX } from 'preact';
-import { type CauseKind, type CauseOrigin, causeChain } from '../../src/debugger/trace/cause-chain.ts';
+import { useState } from 'preact/hooks';
+import { type CauseKind, type CauseLink, type CauseOrigin, causeChain } from '../../src/debugger/trace/cause-chain.ts';
+import { foldChain } from '../../src/debugger/trace/fold-chain.ts';
 import { jumpTo } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
 import { durationInWords, recordInWords } from '../model/words.ts';
 
-/** Links and consequences that are listed; a chain may be long. */
+/** Consequences that are listed at once, and when all are asked for. */
 const listed = 30;
+const mostListed = 5_000;
 const origins: Readonly<Record<CauseOrigin, string>> = {
   outside: 'It came from outside of the program.',
   start: 'It began with the program.',
@@ -16,6 +19,7 @@ const kinds: Readonly<Record<Exclude<CauseKind, 'cause'>, string>> = {
   'timer-started': 'the timer was started by',
   told: 'an effect, after it was told',
   spawned: 'an effect, since it was started by',
+  'owner-state': 'an effect, while its owner was in the state that came with',
   'ended-by': 'it ended in',
 };
 
@@ -28,28 +32,77 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
     <div class="column scroll" data-part="causes">
       <h3 class="column-head">Why</h3>
       <ol class="chain" aria-label="Causes, the nearest first">
-        {links.slice(0, listed).map((link) => (
-          <li key={link.index}>
-            {link.how !== 'cause' && <span class="how">{kinds[link.how]}</span>}
-            <Link open={open} index={link.index} from={record.t} />
-          </li>
+        {foldChain(links).map((part) => (
+          <>
+            <Links open={open} links={part.links} from={record.t} />
+            {part.times > 1 && (
+              <li key={`others ${part.others[0]!.index}`}>
+                <Fold label={`${part.times - 1} × the same before it`}>
+                  {() => <Links open={open} links={part.others} from={record.t} />}
+                </Fold>
+              </li>
+            )}
+          </>
         ))}
-        <li class="origin">{links.length > listed ? `… and ${links.length - listed} more` : origins[origin]}</li>
+        <li class="origin">{origins[origin]}</li>
       </ol>
       <h3 class="column-head">What it led to</h3>
       {led.length === 0 ? (
         <p class="muted">Nothing that is recorded.</p>
       ) : (
         <ol class="chain" aria-label="What it led to">
-          {led.slice(0, listed).map((at) => (
-            <li key={at}>
-              <Link open={open} index={at} from={record.t} />
+          <Consequences open={open} led={led.slice(0, listed)} from={record.t} />
+          {led.length > listed && (
+            <li>
+              <Fold label={`${led.length - listed} more`}>
+                {() => <Consequences open={open} led={led.slice(listed, mostListed)} from={record.t} />}
+              </Fold>
             </li>
-          ))}
-          {led.length > listed && <li class="muted">… and {led.length - listed} more</li>}
+          )}
         </ol>
       )}
     </div>
+  );
+}
+
+interface Listed {
+  readonly open: Recording;
+  readonly from: number;
+}
+
+function Links({ open, links, from }: Listed & { readonly links: readonly CauseLink[] }): JSX.Element {
+  return (
+    <>
+      {links.map((link) => (
+        <li key={link.index}>
+          {link.how !== 'cause' && <span class="how">{kinds[link.how]}</span>}
+          <Link open={open} index={link.index} from={from} />
+        </li>
+      ))}
+    </>
+  );
+}
+
+function Consequences({ open, led, from }: Listed & { readonly led: readonly number[] }): JSX.Element {
+  return (
+    <>
+      {led.map((at) => (
+        <li key={at}>
+          <Link open={open} index={at} from={from} />
+        </li>
+      ))}
+    </>
+  );
+}
+
+/** What is made when somebody opens it. */
+function Fold({ label, children }: { readonly label: string; readonly children: () => JSX.Element }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details class="fold" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>{label}</summary>
+      {isOpen && <ol class="chain">{children()}</ol>}
+    </details>
   );
 }
 

@@ -6,7 +6,7 @@ import { clockText } from '../model/words.ts';
 import { contractPlaces } from './sequence-current.ts';
 import { type Drawn, drawn, hasLifeline, type Layout, noteMiddle, px, rowHeight, xOf } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
-import { departureOfLine, departureText, type Entry, type SequenceRows } from './sequence-rows.ts';
+import { departureOfLine, departureText, departureTexts, type Entry, type SequenceRows } from './sequence-rows.ts';
 import { labelOf, payloadOf, sentenceOf, typeOf, whoOf } from './sequence-text.ts';
 
 interface Props {
@@ -173,9 +173,7 @@ function Place({
 }
 
 function spoken(entry: Entry, record: TraceRecord, departures: readonly Departure[]): string {
-  const wrong = departures.map(
-    (departure) => `departs from the contract: ${departureText(departure, 0)}, ${departureText(departure, 1)}`,
-  );
+  const wrong = departures.map((departure) => `departs from the contract: ${departureTexts(departure).join(', ')}`);
   return [...wrong, sentenceOf(entry, record)].join('; ');
 }
 

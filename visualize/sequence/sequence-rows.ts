@@ -215,6 +215,11 @@ export function departureText(departure: Departure, part: number): string {
   return `${part === 1 ? 'expected' : 'or'} ${from} → ${to}: ${type}  (${nameOf(file)}:${line})`;
 }
 
+/** All lines below a departure. */
+export function departureTexts(departure: Departure): string[] {
+  return Array.from({ length: departureLines(departure) }, (_, part) => departureText(departure, part));
+}
+
 function isInternal(record: TraceRecord): boolean {
   const type = record.kind === 'event' ? record.event.type : '';
   return type.startsWith('xstate.') && !type.startsWith('xstate.error.');

@@ -60,6 +60,20 @@ describe('the causes of a record', () => {
     expect(why(run, 13)[0]).toBe('told 10');
   });
 
+  test('pass through an effect to what brought its owner where it was, when that came later than what it was told', () => {
+    const superseded = listOf([
+      /* 1 */ { kind: 'spawn', actor: 'epoch-0', parent: 'supervisor', machine: 'epoch' },
+      /* 2 */ { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0', cause: 1 },
+      /* 3 */ { kind: 'transition', actor: 'epoch-0', from: '', to: 'live', on: 'xstate.init', cause: 1 },
+      /* 4 */ eventBody('outside', 'supervisor', 'config.changed'),
+      /* 5 */ eventBody('supervisor', 'epoch-0', 'epoch.supersede', 4),
+      /* 6 */ { kind: 'transition', actor: 'epoch-0', from: 'live', to: 'draining', on: 'epoch.supersede', cause: 5 },
+      /* 7 */ { kind: 'transition', actor: 'epoch-1', from: 'x', to: 'y', on: 'epoch.supersede', cause: 5 },
+      /* 8 */ eventBody('epoch-0/process', 'epoch-0', 'process.exited'),
+    ]);
+    expect(why(superseded, 8)).toEqual(['owner-state 6', 'cause 5', 'cause 4', 'outside']);
+  });
+
   test('of an end are the step that it came with: its own, or that of the parent that stopped it', () => {
     expect(why(run, 15).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
     expect(why(run, 16).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
@@ -96,10 +110,10 @@ describe('the causes of a record', () => {
 
   test('are told up to a number that somebody may read', () => {
     const pingPong = listOf(
-      Array.from({ length: 1_000 }, (_, i) => eventBody('a', 'b', 'b.ping', i === 0 ? undefined : i)),
+      Array.from({ length: 6_000 }, (_, i) => eventBody('a', 'b', 'b.ping', i === 0 ? undefined : i)),
     );
-    const { links, origin } = causeChain(pingPong, 999);
-    expect({ length: links.length, origin }).toEqual({ length: 200, origin: 'long' });
+    const { links, origin } = causeChain(pingPong, 5_999);
+    expect({ length: links.length, origin }).toEqual({ length: 5_000, origin: 'long' });
   });
 });
 

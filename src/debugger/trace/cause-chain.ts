@@ -25,6 +25,8 @@ export type CauseKind =
   | 'told'
   /** An effect did it in its own time, and was told nothing since it was spawned: by this. */
   | 'spawned'
+  /** An effect did it in its own time; since it was spawned or told anything, its owner came into the state it was in: so. */
+  | 'owner-state'
   /** An actor ended; this is the step in which it came to its end, or in which its parent stopped it. */
   | 'ended-by';
 
@@ -40,7 +42,8 @@ export interface CauseChain {
   readonly origin: CauseOrigin;
 }
 
-const maxLinks = 200;
+/** An agent that tried for a day, 20 links each try. */
+const maxLinks = 5_000;
 
 /** The chain of causes of the record at a place. Costs one look at each earlier record at the most. */
 export function causeChain(list: RecordList, index: number): CauseChain {
@@ -97,15 +100,44 @@ function startOfTimer(
   );
 }
 
-/** What an effect does has no cause in the trace: what it was told last, else its spawn, is the nearest to one. */
+/**
+ * What an effect does has no cause in the trace. The nearest to one is the last of these: what it was told, its spawn, and
+ * the change that brought its owner into the state in which the owner waits for it. A process that ends while its epoch
+ * drains ends because of what made the epoch drain, not of its start.
+ */
 function ownDoing(list: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
-  const found = lastBefore(
-    list.records,
-    index,
-    (earlier) =>
-      (earlier.kind === 'event' && earlier.to === effect) || (earlier.kind === 'spawn' && earlier.actor === effect),
-  );
-  return at(list, found, found !== undefined && list.records[found]!.kind === 'spawn' ? 'spawned' : 'told');
+  const { records } = list;
+  const owner = ownerOf(effect);
+  const ofOwner = (record: TraceRecord): boolean =>
+    record.kind === 'transition' && record.actor === owner && record.from !== '';
+  const found = lastBefore(records, index, (record) => ofOwner(record) || reaches(record, effect));
+  if (found === undefined) return 'lost';
+  const record = records[found]!;
+  if (!ofOwner(record)) return at(list, found, howReached(record));
+  // What the owner told it on its way into that state says more than the state.
+  const told = lastBefore(records, found, (earlier) => reaches(earlier, effect));
+  if (told !== undefined && causeIn(records[told]!) === causeIn(record))
+    return at(list, told, howReached(records[told]!));
+  return at(list, found, 'owner-state');
+}
+
+/** Whether an effect is told something by a record, or spawned. */
+function reaches(record: TraceRecord, effect: string): boolean {
+  return (record.kind === 'event' && record.to === effect) || (record.kind === 'spawn' && record.actor === effect);
+}
+
+function howReached({ kind }: TraceRecord): CauseKind {
+  return kind === 'spawn' ? 'spawned' : 'told';
+}
+
+function causeIn(record: TraceRecord): number | undefined {
+  return 'cause' in record ? record.cause : undefined;
+}
+
+/** An effect is named by its owner and its own name; undefined for what is no effect. */
+function ownerOf(effect: string): string | undefined {
+  const end = effect.lastIndexOf('/');
+  return end < 0 ? undefined : effect.slice(0, end);
 }
 
 function endOf(

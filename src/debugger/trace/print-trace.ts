@@ -1,6 +1,7 @@
 /** Records in words for a terminal. */
 import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseChain, CauseKind, CauseLink, CauseOrigin } from './cause-chain.ts';
+import { foldChain } from './fold-chain.ts';
 
 export interface PrintOptions {
   /** The trace's `startedAt`: times are then of the clock (UTC), not milliseconds since the start. */
@@ -17,20 +18,33 @@ export function formatRecord(record: TraceRecord, options: PrintOptions = {}): s
   return `${place(record, options)}  ${inOneLine(happening(record))}${cause}`;
 }
 
-/** A record and why it happened, nearest cause first, a line each. */
+/** A record and why it happened, nearest cause first, a line each; what comes several times alike is there once. */
 export function formatCauses(record: TraceRecord, { links, origin }: CauseChain, options: PrintOptions = {}): string[] {
-  const steps = links.map((link, i) => {
-    const step = stepBack(link, i === 0 ? record : links[i - 1]!.record);
-    return `${place(link.record, options)}  ← ${inOneLine(`${step}${happening(link.record)}`)}`;
+  const margin = ' '.repeat(place(record, options).length);
+  let before = record;
+  const steps = foldChain(links).flatMap((part) => {
+    const lines = part.links.map((link) => {
+      const step = stepBack(link, before);
+      before = link.record;
+      return `${place(link.record, options)}  ← ${inOneLine(`${step}${happening(link.record)}`)}`;
+    });
+    const last = part.others.at(-1);
+    if (last === undefined) return lines;
+    before = last.record;
+    return [...lines, `${margin}  … and ${part.times - 1} × the same before it, back to ${last.record.seq}`];
   });
-  return [
-    `${place(record, options)}  ${inOneLine(happening(record))}`,
-    ...steps,
-    `${' '.repeat(place(record, options).length)}  ${origins[origin]}`,
-  ];
+  return [`${place(record, options)}  ${inOneLine(happening(record))}`, ...steps, `${margin}  ${origins[origin]}`];
 }
 
-const stepsBack: Readonly<Record<Exclude<CauseKind, 'told' | 'spawned'>, string>> = {
+type OwnWay = 'told' | 'spawned' | 'owner-state';
+
+const ownWays: Readonly<Record<OwnWay, string>> = {
+  told: '; it was last told',
+  spawned: ', since',
+  'owner-state': ', in the state that came with',
+};
+
+const stepsBack: Readonly<Record<Exclude<CauseKind, OwnWay>, string>> = {
   cause: '',
   'timer-started': 'the timer was started: ',
   'ended-by': 'in this step: ',
@@ -44,9 +58,9 @@ const origins: Readonly<Record<CauseOrigin, string>> = {
 };
 
 function stepBack({ how }: CauseLink, of: TraceRecord): string {
-  if (how !== 'told' && how !== 'spawned') return stepsBack[how];
+  if (how === 'cause' || how === 'timer-started' || how === 'ended-by') return stepsBack[how];
   const effect = of.kind === 'event' ? of.from : 'actor' in of ? of.actor : '';
-  return how === 'told' ? `${effect} did it on its own; it was last told: ` : `${effect} did it on its own, since: `;
+  return `${effect} did it on its own${ownWays[how]}: `;
 }
 
 function place({ seq, t }: TraceRecord, { startedAt }: PrintOptions): string {

@@ -1,0 +1,88 @@
+/**
+ * Retries in a chain of causes: eleven tries are eleven times the same steps, of which a person wants to see one. Groups are
+ * made while reading and never stored. Runs in a browser.
+ */
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import type { CauseLink } from './cause-chain.ts';
+
+/** Links in their order: `times` is 1 for those that stand for themselves. */
+export interface ChainPart {
+  /** How often its steps come, one time after the other. */
+  readonly times: number;
+  /** Of the first time, which is the latest in the trace. */
+  readonly links: readonly CauseLink[];
+  /** Of the other times, in their order. */
+  readonly others: readonly CauseLink[];
+}
+
+/** Steps of one time: a retry has about 20. */
+const maxPeriod = 60;
+/** What is repeated must save more than it costs to say so. */
+const fewestSaved = 3;
+
+/** Puts together what comes several times with other numbers only. */
+export function foldChain(links: readonly CauseLink[]): ChainPart[] {
+  const signs = links.map(signOf);
+  const parts: ChainPart[] = [];
+  let single: CauseLink[] = [];
+  const endSingle = (): void => {
+    if (single.length > 0) parts.push({ times: 1, links: single, others: [] });
+    single = [];
+  };
+  for (let at = 0; at < links.length; ) {
+    const { period, times } = repeatedFrom(signs, at);
+    if (times === 1) {
+      single.push(links[at++]!);
+      continue;
+    }
+    endSingle();
+    const end = at + period * times;
+    parts.push({ times, links: links.slice(at, at + period), others: links.slice(at + period, end) });
+    at = end;
+  }
+  endSingle();
+  return parts;
+}
+
+/** The repetition that leaves out most; of two such the one with the shorter steps. */
+function repeatedFrom(signs: readonly string[], at: number): { period: number; times: number } {
+  let best = { period: 1, times: 1 };
+  let saved = fewestSaved - 1;
+  for (let period = 1; period <= maxPeriod && at + 2 * period <= signs.length; period++) {
+    let same = 0;
+    while (signs[at + same] !== undefined && signs[at + same] === signs[at + same + period]) same++;
+    const times = 1 + Math.floor(same / period);
+    if ((times - 1) * period > saved) {
+      saved = (times - 1) * period;
+      best = { period, times };
+    }
+  }
+  return best;
+}
+
+/** What a record is, whoever of a series it is about and whenever it was. */
+function signOf({ how, record }: CauseLink): string {
+  return [how, record.kind, ...partsOf(record).map(seriesOf)].join(' ');
+}
+
+function partsOf(record: TraceRecord): string[] {
+  switch (record.kind) {
+    case 'event':
+      return [record.from, record.to, record.event.type];
+    case 'timer':
+    case 'timer-started':
+      return [record.actor, record.timer];
+    case 'transition':
+      return [record.actor, record.on, record.from, record.to];
+    case 'step':
+    case 'unexpected':
+      return [record.actor, record.on];
+    default:
+      return [record.actor];
+  }
+}
+
+/** `epoch-3/process` and `epoch-0b/process` are of one series; so are the events that name them. */
+function seriesOf(name: string): string {
+  return name.replaceAll(/-\d+[a-z]?(?![\w-])/g, '-N');
+}

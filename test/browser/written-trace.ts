@@ -1,0 +1,14 @@
+/** Traces that a test writes for the page. */
+import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
+import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
+import { formatTraceLine, type TraceBody, type TraceHeader, type TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { headerWith } from '../fixtures/trace-header.ts';
+
+/** Records are numbered from 1, a second between them unless they say their `t`. */
+export function writtenTrace(
+  bodies: readonly (TraceBody & { readonly t?: number })[],
+  header: Partial<TraceHeader> = {},
+): PageSource {
+  const records = bodies.map((body, i): TraceRecord => ({ seq: i + 1, t: i * 1_000, ...body }));
+  return memorySource('written.trace', [headerWith(header), ...records].map(formatTraceLine).join(''));
+}
