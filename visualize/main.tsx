@@ -10,9 +10,9 @@ import { runClock } from './model/playing.ts';
 import { loadSources } from './model/source-data.ts';
 import { closeSearchOutside, keepSearching } from './search/searching.ts';
 import { onKey } from './shell/keys.ts';
-import { keepAnnouncing, Shell } from './shell/shell.tsx';
+import { keepAnnouncing, keepTitle, Shell } from './shell/shell.tsx';
 import { keepTheme } from './shell/theme.tsx';
-import { keepInView } from './timeline/timeline-view.ts';
+import { keepGrowing, keepInView } from './timeline/timeline-view.ts';
 
 /** For tests and measurements: README.md says what is in it. */
 const hooks = {
@@ -29,9 +29,11 @@ async function start(): Promise<void> {
   keepTheme();
   runClock();
   keepInView();
+  keepGrowing();
   keepDetails();
   keepSearching();
   keepAnnouncing();
+  keepTitle();
   document.addEventListener('keydown', onKey);
   document.addEventListener('pointerdown', closeSearchOutside);
   render(<Shell />, document.getElementById('page') ?? document.body);

@@ -13,6 +13,8 @@ export interface Source {
 export interface Session {
   /** The picture of each machine in the trace's header, as SVG text, by the machine's id. */
   readonly charts: Readonly<Record<string, string>>;
+  /** The wall clock of the page's server when it answered (ms since 1970): that of the program's host, if the program lives. */
+  readonly now?: number;
   /** The sequence diagrams that the trace is held against; none for a program whose diagrams are not known. */
   readonly diagrams: readonly { readonly file: string; readonly text: string }[];
 }

@@ -4,9 +4,9 @@ import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { formatTraceLine, type TraceBody, type TraceHeader, type TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../fixtures/trace-header.ts';
 
-/** Records are numbered from 1, a second between them unless they say their `t`. */
+/** Records are numbered from 1, a second between them unless they say otherwise. */
 export function writtenTrace(
-  bodies: readonly (TraceBody & { readonly t?: number })[],
+  bodies: readonly (TraceBody & { readonly t?: number; readonly seq?: number })[],
   header: Partial<TraceHeader> = {},
 ): PageSource {
   const records = bodies.map((body, i): TraceRecord => ({ seq: i + 1, t: i * 1_000, ...body }));

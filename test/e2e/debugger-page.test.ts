@@ -1,6 +1,11 @@
 /** What people who tried the page stumbled over: a case each, in a real browser. */
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
+import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
 import { opened, seqShown } from '../browser/page-state.ts';
@@ -25,11 +30,15 @@ const roots: TraceBody[] = ['agent', 'supervisor', 'status', 'cert-watcher', 'st
 describe('each kind of departure is shown with what was expected, if anything was', () => {
   test.each([
     { kind: 'undeclared', event: eventBody('status', 'cert-watcher', 'status.surprises'), says: /undeclared/ },
-    { kind: 'unexpected', event: eventBody('start-limiter', 'supervisor', 'start.granted'), says: /^unexpected|out of order/ },
+    {
+      kind: 'unexpected',
+      event: eventBody('start-limiter', 'supervisor', 'start.granted'),
+      says: /^unexpected|out of order/,
+    },
   ])('$kind', async ({ event, says }) => {
     const open = await openPage(browser, [writtenTrace([...roots, event], { program: 'pilot-agent' })]);
     await opened(open.page);
-    await expect.poll(() => seqShown(open.page)).toBe(roots.length + 1);
+    await shown(() => seqShown(open.page)).toBe(roots.length + 1);
     const row = open.page.locator(`.sequence-view [data-record="${roots.length + 1}"].departure`);
     await row.waitFor();
     expect(await row.getAttribute('aria-label')).toMatch(/departs from the contract/);
@@ -56,9 +65,117 @@ test('eleven tries are one try, nine more that can be opened, and the first', as
   const { page } = open;
   await opened(page);
   const causes = page.locator('[data-part="causes"]');
-  await expect.poll(() => causes.innerText()).toMatch(/9 × the same before it/);
+  await shown(() => causes.innerText()).toMatch(/9 × the same before it/);
   expect(await causes.locator('.record-link').count()).toBeLessThan(12);
   await causes.getByText(/9 × the same before it/).click();
-  await expect.poll(() => causes.locator('.record-link[data-record="7"]').count()).toBe(1);
+  await shown(() => causes.locator('.record-link[data-record="7"]').count()).toBe(1);
   await open.close();
 });
+
+test('at the end of a program the chart of the actor that ended last is there, not an empty pane', async () => {
+  const chart = statechartOf(epochMachine);
+  const open = await openPage(browser, [
+    writtenTrace(
+      [
+        { kind: 'spawn', actor: 'epoch-0', machine: 'epoch' },
+        { kind: 'transition', actor: 'epoch-0', from: '', to: 'preparing', on: 'xstate.init' },
+        { kind: 'transition', actor: 'epoch-0', from: 'preparing', to: 'over', on: 'process.exited' },
+        { kind: 'stop', actor: 'epoch-0', status: 'done' },
+      ],
+      { machines: [chart] },
+    ),
+  ]);
+  await shown(() => open.page.locator('.chart-pane').innerText()).toContain('has ended, last in over');
+  expect(await open.page.locator('.chart-pane .state').count()).toBeGreaterThan(3);
+  await open.close();
+});
+
+test('a gap is told as `check` tells it, with the way there', async () => {
+  const open = await openPage(browser, [
+    writtenTrace([
+      { kind: 'spawn', actor: 'a' },
+      { ...eventBody('outside', 'a', 'go.now'), seq: 40 },
+      { ...eventBody('outside', 'a', 'go.on'), seq: 41 },
+    ]),
+  ]);
+  await opened(open.page);
+  const banner = open.page.locator('[data-gaps]');
+  await shown(() => banner.innerText()).toMatch(/38 records are missing before record 40/);
+  await banner.getByRole('button', { name: 'Go there' }).click();
+  await shown(() => seqShown(open.page)).toBe(40);
+  await open.close();
+});
+
+test('the title names the trace, the address works without its last slash, Alt and an arrow are left to the browser', async () => {
+  const open = await openPage(browser, [
+    writtenTrace([...roots, eventBody('status', 'cert-watcher', 'status.surprises')], { program: 'pilot-agent' }),
+  ]);
+  const { page, address } = open;
+  await opened(page);
+  await shown(() => page.title()).toBe('⚠ written.trace · chartpilot');
+  await page.goto(`${address.replace(/\/$/, '')}#record=2`);
+  await opened(page);
+  await shown(() => seqShown(page)).toBe(2);
+  await page.keyboard.press('Alt+ArrowRight');
+  expect(await seqShown(page)).toBe(2);
+  await page.keyboard.press('Control+ArrowRight');
+  await shown(() => seqShown(page)).toBe(roots.length + 1);
+  await open.close();
+});
+
+test('a search shows why each record was found, and gives the keys back', async () => {
+  const open = await openPage(browser, [
+    writtenTrace([
+      { kind: 'spawn', actor: 'a', input: { settings: { path: '/etc/certs/needle.crt' } } },
+      eventBody('outside', 'a', 'go.now'),
+    ]),
+  ]);
+  const { page } = open;
+  await opened(page);
+  await page.keyboard.press('/');
+  await page.keyboard.type('needle');
+  await shown(() => page.locator('.found-text mark').allInnerTexts()).toEqual(['needle']);
+  await page.locator('.found .record-link').click();
+  await shown(() => seqShown(page)).toBe(1);
+  await page.keyboard.press('ArrowRight');
+  await shown(() => seqShown(page)).toBe(2);
+  expect(await page.locator('.found').count()).toBe(0);
+  await open.close();
+});
+
+test('marks and bars have a legend', async () => {
+  const open = await openPage(browser, [
+    writtenTrace([{ kind: 'spawn', actor: 'a' }, { ...eventBody('outside', 'a', 'signal.received') }]),
+  ]);
+  await opened(open.page);
+  await shown(() => open.page.locator('.timeline .legend').innerText()).toMatch(/signal/);
+  await open.close();
+});
+
+test('a live program that has told nothing for long shows how long, and its timeline goes on to now', async () => {
+  const startedAt = new Date(Date.now() - 42 * 60_000).toISOString();
+  const { read, ...written } = writtenTrace(
+    [{ kind: 'spawn', actor: 'a', machine: 'm' }, { ...eventBody('outside', 'a', 'go.now') }],
+    { startedAt, machines: [{ id: 'm', states: [], transitions: [] }] },
+  );
+  const live: PageSource = {
+    ...written,
+    kind: 'live',
+    // A program that lives: its stream does not end.
+    read: async () => Readable.from(endless(await text(await read({ follow: true })))),
+  };
+  const open = await openPage(browser, [live]);
+  await shown(() => open.page.locator('.timeline .pane-head').innerText()).toMatch(/42 min/);
+  await shown(() => open.page.locator('[data-actor="a"]').first().innerText()).toMatch(/4[12] min/);
+  await open.close();
+});
+
+async function* endless(said: string): AsyncGenerator<string> {
+  yield said;
+  await new Promise(() => {});
+}
+
+/** A busy machine draws later. */
+function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
+  return expect.poll(read, { timeout: 20_000 });
+}

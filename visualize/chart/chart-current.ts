@@ -18,12 +18,21 @@ export const steps = computed<StepIndex | undefined>(() => {
   return index;
 });
 
-/** The actor whose chart is shown: the chosen one, or the first that has a chart. */
+/** The actor whose chart is shown: the chosen one, or the first that has a chart; when all have ended, the one that ended last. */
 export const shownActor = computed<string | undefined>(() => {
   if (chosenActor.value !== undefined) return chosenActor.value;
   const withChart = [...(state.value?.actors.values() ?? [])].filter(({ machine }) => machine !== undefined);
-  return (withChart.find(({ actor }) => actor === 'supervisor') ?? withChart[0])?.actor;
+  return (withChart.find(({ actor }) => actor === 'supervisor') ?? withChart[0])?.actor ?? endedLast();
 });
+
+function endedLast(): string | undefined {
+  const records = recording.value?.records ?? [];
+  for (let index = Math.min(place.value, records.length - 1); index >= 0; index--) {
+    const record = records[index]!;
+    if (record.kind === 'transition' && record.from !== '') return record.actor;
+  }
+  return undefined;
+}
 
 /** Where it stands; undefined when it does not live at the place. */
 export const shownSnapshot = computed<ActorSnapshot | undefined>(() =>

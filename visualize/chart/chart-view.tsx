@@ -59,7 +59,7 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
       <h2>{actor}</h2>
       {machine !== undefined && machine !== actor && <span class="chart-machine">{machine}</span>}
       {snapshot === undefined ? (
-        <span class="chart-absent">does not live here</span>
+        <span class="chart-absent">{absence(actor)}</span>
       ) : (
         <>
           <span class="chart-state">{snapshot.state || (machine === undefined ? 'runs' : 'has not begun')}</span>
@@ -69,6 +69,14 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
       )}
     </header>
   );
+}
+
+/** Why somebody is not there: the state in which it ended is told, if it did. */
+function absence(actor: string): string {
+  for (const { record } of steps.value?.before(actor, place.value) ?? []) {
+    if (record.kind === 'transition') return `has ended, last in ${record.to}`;
+  }
+  return 'does not live here';
 }
 
 function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {

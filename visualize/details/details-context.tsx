@@ -1,10 +1,10 @@
 import type { JSX } from 'preact';
 import type { ContextChange } from '../../src/runtime/trace/trace.ts';
 import { valueAt } from '../../src/runtime/trace/trace-state.ts';
-import { changesOf } from '../model/context-change.ts';
+import { changesOf, shortPair } from '../model/context-change.ts';
 import type { Moment } from '../model/moment.ts';
 import { CopyButton } from './copy-button.tsx';
-import { Json, short } from './json.tsx';
+import { Json } from './json.tsx';
 
 /** What the chart remembers, before and after, with the change marked. */
 export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
@@ -40,14 +40,17 @@ function Changes({
   if (changes.length === 0) return <p class="muted">No change.</p>;
   return (
     <ul class="changes" aria-label="Changes">
-      {changes.map((change) => (
-        <li key={change.path} data-path={change.path}>
-          <span class="key">{change.path === '' ? 'all of it' : change.path.slice(1).replaceAll('/', ' › ')}</span>
-          <del>{short(valueAt(before, change.path) ?? 'nothing')}</del>
-          <span class="step">→</span>
-          {'value' in change ? <ins>{short(change.value)}</ins> : <ins class="muted">gone</ins>}
-        </li>
-      ))}
+      {changes.map((change) => {
+        const [old, now] = shortPair(valueAt(before, change.path) ?? 'nothing', change.value);
+        return (
+          <li key={change.path} data-path={change.path}>
+            <span class="key">{change.path === '' ? 'all of it' : change.path.slice(1).replaceAll('/', ' › ')}</span>
+            <del>{old}</del>
+            <span class="step">→</span>
+            {'value' in change ? <ins>{now}</ins> : <ins class="muted">gone</ins>}
+          </li>
+        );
+      })}
     </ul>
   );
 }

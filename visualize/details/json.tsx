@@ -1,4 +1,5 @@
 import type { JSX } from 'preact';
+import { shortPair } from '../model/context-change.ts';
 
 /** Longer lists and objects begin closed. */
 const openUpTo = 12;
@@ -60,7 +61,7 @@ function Field({
     return (
       <li data-changed={isNew || undefined}>
         <span class="key">{name}</span>
-        {isNew && before !== undefined && <del>{short(before)}</del>}
+        {isNew && before !== undefined && <del>{shortPair(before, value)[0]}</del>}
         <Json value={value} path={path} />
       </li>
     );
@@ -90,10 +91,4 @@ function Leaf({ value }: { readonly value: unknown }): JSX.Element {
     );
   }
   return <span class={value === null || value === undefined ? 'null' : typeof value}>{String(value)}</span>;
-}
-
-/** A value in a line. */
-export function short(value: unknown): string {
-  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing');
-  return text.length > 60 ? `${text.slice(0, 57)}…` : text;
 }

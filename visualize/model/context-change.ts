@@ -35,3 +35,30 @@ function finer({ path, value }: ContextChange, before: unknown): ContextChange[]
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** Of a value that is shown in a line. */
+const shownChars = 60;
+/** Of what both have in common, before the first difference. */
+const commonChars = 12;
+
+/** Two values in a line each, cut so that where they differ is to be seen. */
+export function shortPair(before: unknown, after: unknown): [string, string] {
+  const texts: [string, string] = [textOf(before), textOf(after)];
+  let same = 0;
+  while (same < texts[0].length && texts[0][same] === texts[1][same]) same++;
+  const longest = Math.max(texts[0].length, texts[1].length);
+  // What is short enough is shown from its beginning.
+  const from = longest <= shownChars ? 0 : Math.max(0, same - commonChars);
+  return [cut(texts[0], from), cut(texts[1], from)];
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing');
+}
+
+function cut(text: string, from: number): string {
+  const begin = from === 0 ? '' : '…';
+  const rest = text.slice(from);
+  const room = shownChars - begin.length;
+  return `${begin}${rest.length > room ? `${rest.slice(0, room - 1)}…` : rest}`;
+}

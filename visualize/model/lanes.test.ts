@@ -151,3 +151,19 @@ test('whatever is drawn changes the version, and nothing else does', () => {
   expect(feed(event('probe.passed'))).toBe(begin);
   expect(feed(event('signal.received', { signal: 'SIGTERM' }))).toBeGreaterThan(begin);
 });
+
+test('a file that was read again and is the same is no change', () => {
+  const lanes = lanesOf([
+    event('config.changed', { digest: 'one', files: 1 }),
+    event('config.changed', { digest: 'one', files: 1 }),
+    event('config.changed', { digest: 'two', files: 1 }),
+    event('config.changed', { digest: 'one', files: 1 }),
+  ]);
+  expect(named(lanes, 'program').marks.map(({ index }) => index)).toEqual([0, 2, 3]);
+});
+
+test('a legend is told of the phases and marks that there are', () => {
+  const lanes = lanesOf([spawn('epoch-0', 'epoch'), enters('epoch-0', 'running.live'), event('signal.received')]);
+  expect([...lanes.phases]).toEqual(['starting', 'live']);
+  expect([...lanes.kinds]).toEqual(['signal']);
+});

@@ -52,6 +52,9 @@ const sources = new Set(['mesh-config', 'mesh-networks', 'config-controller', 's
 export class Lanes {
   /** Grows with each change of what is drawn. */
   version = 0;
+  /** Of the bars and marks that there are so far: what a legend has to explain. */
+  readonly phases = new Set<Phase>();
+  readonly kinds = new Set<MarkKind>();
   readonly #happenings: Lane;
   readonly #sources = lane('sources', 'sources');
   readonly #pushes = lane('pushes', 'pushes');
@@ -64,6 +67,8 @@ export class Lanes {
   /** Machines whose actors have a lane each. */
   readonly #withLanes: ReadonlySet<string>;
   #connected = 0;
+  /** Of the files that were read last: the same digest is no change. */
+  #digest: unknown;
   #doomed: ReadonlySet<string> = new Set();
 
   constructor(header: TraceHeader) {
@@ -128,7 +133,9 @@ export class Lanes {
 
   #event({ from, to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
     const [kind, title] = happeningOf(event) ?? [];
-    if (kind !== undefined) {
+    const isSame = kind === 'change' && event.digest !== undefined && event.digest === this.#digest;
+    if (kind === 'change') this.#digest = event.digest;
+    if (kind !== undefined && !isSame) {
       const name = typeof event.name === 'string' ? event.name : undefined;
       const epoch = kind === 'failure' && name !== undefined ? this.#epochs.get(name) : undefined;
       this.#mark(epoch ?? this.#happenings, t, index, kind, title!);
@@ -186,6 +193,7 @@ export class Lanes {
   #open(in_: Lane, phase: Phase, t: number, index: number): void {
     this.#close(in_, t);
     in_.spans.push({ from: t, phase, index });
+    this.phases.add(phase);
     this.version++;
   }
 
@@ -198,6 +206,7 @@ export class Lanes {
 
   #mark(on: Lane, t: number, index: number, kind: MarkKind, title: string): void {
     on.marks.push({ t, index, kind, title });
+    this.kinds.add(kind);
     this.version++;
   }
 

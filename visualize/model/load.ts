@@ -10,6 +10,7 @@ import { connection, notice, source, sources } from './connection.ts';
 import { nextTurn, noteDrawn } from './frames.ts';
 import { TraceProblem, TraceStream } from './incoming-trace.ts';
 import { chosenActor, elapsed, follows, place, range, recording, session, size } from './place.ts';
+import { noteRecord, programTime, setProgramClock } from './program-clock.ts';
 import { Recording } from './recording.ts';
 import { loadSession, traceTexts } from './source-data.ts';
 
@@ -128,7 +129,10 @@ class Reading {
     const begun = new Recording(header, diagramsOf(made));
     this.#shown = () => this.#show(begun, made);
     // A file is shown when all of it is there: views that grow with it would take the time from reading.
-    if (this.#source.kind === 'live') this.#shown();
+    if (this.#source.kind === 'live') {
+      setProgramClock(header.startedAt, made.now);
+      this.#shown();
+    }
     return begun;
   }
 
@@ -160,12 +164,14 @@ class Reading {
       // The connection may have been lost and found since.
       const grown = recording.value;
       if (grown === undefined || this.#signal.aborted) return;
+      const last = grown.timeAt(grown.length - 1);
+      noteRecord(last);
       batch(() => {
         size.value = grown.length;
         this.#goWhereWanted(grown);
         if (!follows.value) return;
         place.value = grown.length - 1;
-        elapsed.value = 0;
+        elapsed.value = Math.max(0, (programTime() ?? last) - last);
       });
       this.#noteDrawn(grown);
     });

@@ -3,6 +3,7 @@ import { batch, effect, signal } from '@preact/signals';
 import { connection } from './connection.ts';
 import { elapsed, follows, goTo, place, recording, size } from './place.ts';
 import { playedOn } from './player.ts';
+import { programTime } from './program-clock.ts';
 
 export const playing = signal(false);
 export const pace = signal(1);
@@ -56,11 +57,11 @@ function play(): void {
   requestAnimationFrame(frame);
 }
 
-/** Since the last record came; its own delay on the way is not known, and small. */
+/** Since the last record happened: a page that is opened later shows how long ago that is. */
 function letTimeGoBy(): () => void {
-  const began = performance.now();
   const timer = setInterval(() => {
-    elapsed.value = performance.now() - began;
+    const last = recording.peek()?.timeAt(place.peek()) ?? 0;
+    elapsed.value = Math.max(0, (programTime() ?? last) - last);
   }, followTickMs);
   return () => clearInterval(timer);
 }

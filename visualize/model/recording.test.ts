@@ -134,3 +134,14 @@ test('a chart that left is shown for a moment, an effect and one that is back ar
   expect(departed(recording, 5)).toEqual([{ actor: 'a', status: 'stopped' }]);
   expect(departed(recording, 17)).toEqual([]);
 });
+
+test('records that are missing are counted where they are', () => {
+  const recording = new Recording(header);
+  const at = (seq: number): TraceRecord => ({ seq, t: seq, ...spawn(`a-${seq}`) }) as TraceRecord;
+  recording.append([at(1), at(2), at(5)]);
+  recording.append([at(6), at(16)]);
+  expect(recording.gaps).toEqual([
+    { index: 2, missing: 2 },
+    { index: 4, missing: 9 },
+  ]);
+});

@@ -10,6 +10,13 @@ const checkpointEvery = 500;
 /** The views ask for a few states of each place: before it, at it, after what it led to. */
 const keptStates = 6;
 
+/** Records that are not in the trace: those before its first one, or between two. */
+export interface Gap {
+  /** Place of the record behind it. */
+  readonly index: number;
+  readonly missing: number;
+}
+
 /** A departure, and the place of its record. */
 export interface PlacedDeparture {
   readonly index: number;
@@ -38,6 +45,7 @@ export class Recording {
   /** By the `seq` that records name as their cause. */
   readonly #ledTo = new Map<number, number[]>();
   readonly #logs: number[] = [];
+  readonly #gaps: Gap[] = [];
   /** States that were asked for last: the next one is asked for near them. */
   readonly #asked: { readonly index: number; readonly state: TraceState }[] = [];
 
@@ -59,6 +67,11 @@ export class Recording {
     return this.#records;
   }
 
+  /** Where records are missing, in order. */
+  get gaps(): readonly Gap[] {
+    return this.#gaps;
+  }
+
   /** Messages that departed from the diagrams, with the places of their records, in order. */
   get departures(): readonly PlacedDeparture[] {
     return this.#departures;
@@ -71,6 +84,8 @@ export class Recording {
 
   append(records: readonly TraceRecord[]): void {
     for (const record of records) {
+      const missing = record.seq - (this.#records.at(-1)?.seq ?? 0) - 1;
+      if (missing > 0) this.#gaps.push({ index: this.#records.length, missing });
       const index = this.#records.push(record) - 1;
       this.#newest.apply(record);
       if ((index + 1) % checkpointEvery === 0) this.#checkpoints.push(this.#newest.copy());

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
-import { matches, parseQuery, Search } from './search.ts';
+import { foundText, matches, parseQuery, Search } from './search.ts';
 
 const event: TraceRecord = {
   seq: 7,
@@ -84,4 +84,14 @@ test('a search that is broken off goes on where it was, and over what came meanw
   expect(search.found).toHaveLength(300);
   expect(search.advance(records, () => true)).toBe(true);
   expect(search.found).toEqual(records.flatMap(({ seq }) => ((seq - 1) % 10 === 0 ? [seq - 1] : [])));
+});
+
+test('what was found in the payload is cut out of it; what the sentence says already is not repeated', () => {
+  const sentence = 'cert-watcher → supervisor: config.changed';
+  const found = (text: string) => foundText(parseQuery(text), event, sentence);
+  expect(found('supervisor')).toBeUndefined();
+  expect(found('kind:event')).toBeUndefined();
+  expect(found('-tls.crt')).toBeUndefined();
+  expect(found('TLS.crt')).toMatchObject({ match: 'tls.crt', before: expect.stringMatching(/^….*\/etc\/certs\/$/) });
+  expect(found('supervisor ab12')?.match).toBe('ab12');
 });

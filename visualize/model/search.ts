@@ -67,6 +67,37 @@ export function matches({ terms }: Query, record: TraceRecord): boolean {
   return true;
 }
 
+/** Characters around what was found that are shown with it. */
+const around = 24;
+
+/**
+ * What a record has of that which was looked for, where the sentence that tells the record does not say it already: cut out of
+ * its payload, so that a person sees why it was found.
+ */
+export function foundText({ terms }: Query, record: TraceRecord, sentence: string): FoundText | undefined {
+  const said = sentence.toLowerCase();
+  for (const { field, text, not } of terms) {
+    if (not || field !== undefined || said.includes(text)) continue;
+    const whole = JSON.stringify(record);
+    const at = whole.toLowerCase().indexOf(text);
+    if (at < 0) continue;
+    const from = Math.max(0, at - around);
+    const to = at + text.length;
+    return {
+      before: `${from > 0 ? '…' : ''}${whole.slice(from, at)}`,
+      match: whole.slice(at, to),
+      after: `${whole.slice(to, to + around)}${to + around < whole.length ? '…' : ''}`,
+    };
+  }
+  return undefined;
+}
+
+export interface FoundText {
+  readonly before: string;
+  readonly match: string;
+  readonly after: string;
+}
+
 function hasField(record: TraceRecord, field: Field, text: string): boolean {
   const value = fields[field](record).toLowerCase();
   // A number is that number; `kind:timer` is not `timer-started`.

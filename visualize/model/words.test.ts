@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
-import { clockText, durationInWords, eventInWords, recordInWords, regionsOf, stateInWords } from './words.ts';
+import {
+  clockText,
+  durationInWords,
+  eventInWords,
+  recordInWords,
+  regionsOf,
+  stateInWords,
+  wallClockText,
+  wallClockTicks,
+} from './words.ts';
 
 test.each([
   [0, '0 ms'],
@@ -20,6 +29,22 @@ test.each([
 test('the clock is always as exact', () => {
   expect(clockText(12_345.9)).toBe('0:12.345');
   expect(clockText(3_723_004)).toBe('1:02:03.004');
+});
+
+test('the wall clock has a date on other days than that of the start, and the ticks of an axis where a day begins', () => {
+  const hour = 3_600_000;
+  const start = new Date(2026, 11, 30, 22, 15, 30, 120).toISOString();
+  expect(wallClockText(start, 0)).toBe('22:15:30.120');
+  expect(wallClockText(start, 2 * hour)).toBe('Dec 31 00:15:30.120');
+  expect(wallClockText(start, 26 * hour)).toBe('Jan 1 2027 00:15:30.120');
+  expect(wallClockText('garbage', 0)).toBe('');
+  expect(wallClockTicks(start, [0, 2 * hour, 14 * hour, 26 * hour], hour)).toEqual([
+    '22:15:30',
+    'Dec 31 00:15',
+    '12:15:30',
+    'Jan 1 2027 00:15',
+  ]);
+  expect(wallClockTicks(start, [0, 10], 10)).toEqual(['22:15:30.120', '22:15:30.130']);
 });
 
 test('a state is called by its innermost names, one for each region', () => {

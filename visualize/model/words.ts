@@ -23,10 +23,45 @@ export function clockText(t: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
 }
 
-/** The wall clock at a time of the trace's clock, in the reader's time zone: `03:12:07.123`. */
+/**
+ * The wall clock at a time of the trace's clock, in the reader's time zone: `03:12:07.123`; on another day than that of the
+ * start with its date: `Aug 3 03:12:07.123`.
+ */
 export function wallClockText(startedAt: string, t: number): string {
   const at = new Date(Date.parse(startedAt) + t);
   if (Number.isNaN(at.getTime())) return '';
+  const day = dayText(startedAt, t);
+  return `${day === dayText(startedAt, 0) ? '' : `${day} `}${timeOfDay(at)}`;
+}
+
+/** `Aug 3`, and the year where it is another than that of the start. */
+export function dayText(startedAt: string, t: number): string {
+  const start = new Date(startedAt);
+  const at = new Date(start.getTime() + t);
+  if (Number.isNaN(at.getTime())) return '';
+  const year = at.getFullYear() === start.getFullYear() ? '' : ` ${at.getFullYear()}`;
+  return `${months[at.getMonth()]} ${at.getDate()}${year}`;
+}
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const;
+
+/**
+ * The wall clock of ticks, milliseconds where they are finer than a second: the date stands where a day begins, and at the
+ * first tick when that is another day than that of the start.
+ */
+export function wallClockTicks(startedAt: string, times: readonly number[], step: number): string[] {
+  let shown = dayText(startedAt, 0);
+  return times.map((t) => {
+    const day = dayText(startedAt, t);
+    if (day === '') return '';
+    const time = timeOfDay(new Date(Date.parse(startedAt) + t));
+    if (day === shown) return step < 1_000 ? time : time.slice(0, 8);
+    shown = day;
+    return `${day} ${step < 1_000 ? time : time.slice(0, 5)}`;
+  });
+}
+
+function timeOfDay(at: Date): string {
   return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, '0')}`;
 }
 

@@ -1,10 +1,11 @@
 import type { JSX } from 'preact';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { jumpTo, place, recording } from '../model/place.ts';
-import { fieldNames } from '../model/search.ts';
+import { fieldNames, foundText } from '../model/search.ts';
 import { firstAfter } from '../model/sorted.ts';
 import { clockText, recordInWords } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
-import { focusSearch, found, goToFound, isComplete, isOpen, running, text } from './searching.ts';
+import { focusSearch, found, goToFound, isComplete, isOpen, leaveSearch, running, text } from './searching.ts';
 
 /** Around the place; the whole list of a hundred thousand is no use to anybody. */
 const listed = 200;
@@ -17,8 +18,7 @@ export function SearchBox(): JSX.Element {
       goToFound(event.shiftKey ? -1 : 1);
     } else if (event.key === 'Escape') {
       event.preventDefault();
-      if (isOpen.value) isOpen.value = false;
-      else (event.currentTarget as HTMLElement).blur();
+      leaveSearch();
     } else if (event.key === 'ArrowDown') {
       event.preventDefault();
       document.querySelector<HTMLElement>('.found .record-link')?.focus();
@@ -89,12 +89,16 @@ function Found(): JSX.Element {
                   class="record-link"
                   data-record={record.seq}
                   aria-current={index === place.value}
-                  onClick={() => jumpTo(index)}
+                  onClick={() => {
+                    jumpTo(index);
+                    leaveSearch();
+                  }}
                   onKeyDown={onFoundKey}
                 >
                   <span class="seq">{record.seq}</span>
                   <span class="time">{clockText(record.t)}</span>
                   <span class="words">{recordInWords(record)}</span>
+                  <Why record={record} />
                 </button>
               </li>
             );
@@ -102,6 +106,20 @@ function Found(): JSX.Element {
       </ol>
       {first + listed < places.length && <p class="muted">{places.length - first - listed} after these</p>}
     </div>
+  );
+}
+
+/** What of the payload is like what was looked for. */
+function Why({ record }: { readonly record: TraceRecord }): JSX.Element | null {
+  const query = running.value?.query;
+  const text = query === undefined ? undefined : foundText(query, record, recordInWords(record));
+  if (text === undefined) return null;
+  return (
+    <span class="found-text">
+      {text.before}
+      <mark>{text.match}</mark>
+      {text.after}
+    </span>
   );
 }
 
@@ -141,11 +159,8 @@ function Hints(): JSX.Element {
 function onFoundKey(event: KeyboardEvent): void {
   const links = [...document.querySelectorAll<HTMLElement>('.found .record-link')];
   const at = links.indexOf(document.activeElement as HTMLElement);
-  if (event.key === 'Escape') {
-    isOpen.value = false;
-    focusSearch();
-    isOpen.value = false;
-  } else if (event.key === 'ArrowDown') links[at + 1]?.focus();
+  if (event.key === 'Escape') leaveSearch();
+  else if (event.key === 'ArrowDown') links[at + 1]?.focus();
   else if (event.key === 'ArrowUp') (at <= 0 ? document.getElementById('search') : links[at - 1])?.focus();
   else return;
   event.preventDefault();

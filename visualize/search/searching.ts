@@ -56,6 +56,14 @@ export function focusSearch(): void {
   document.getElementById('search')?.focus();
 }
 
+/** Closes the list and gives the keys back to the page: arrows step again. What was typed stays. */
+export function leaveSearch(): void {
+  isOpen.value = false;
+  if (document.activeElement instanceof HTMLElement && document.activeElement.closest('.search') !== null) {
+    document.activeElement.blur();
+  }
+}
+
 /** Goes to the next record that was found, forwards or backwards; behind the last one comes the first one. */
 export function goToFound(direction: 1 | -1): void {
   const places = found.value;

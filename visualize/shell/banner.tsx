@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { connection, notice, source, sources } from '../model/connection.ts';
 import { reopen } from '../model/load.ts';
-import { recording, size } from '../model/place.ts';
+import { jumpTo, recording, size } from '../model/place.ts';
 import { Icon } from '../parts/icon.tsx';
 
 /** What the person must know of where the trace comes from. Nothing when all is well. */
@@ -11,6 +11,7 @@ export function Banners(): JSX.Element {
   return (
     <div class="banners" role="status">
       <ConnectionBanner />
+      <GapBanner />
       {notice.value !== undefined && (
         <p class="banner note">
           <span>{notice.value}</span>
@@ -73,6 +74,31 @@ function ConnectionBanner(): JSX.Element | null {
     default:
       return null;
   }
+}
+
+/** A ring that has run over or a rotated file has let go of its beginning: that is how they are made, and no hole. */
+function GapBanner(): JSX.Element | null {
+  size.value;
+  const open = recording.value;
+  const holes = open?.gaps.filter(({ index }) => index > 0 || open.header.actors === undefined) ?? [];
+  const [first] = holes;
+  if (open === undefined || first === undefined || connection.value.kind === 'opening') return null;
+  const missing = holes.reduce((sum, hole) => sum + hole.missing, 0);
+  return (
+    <p class="banner note" data-gaps={holes.length}>
+      <span>
+        <b>
+          {missing.toLocaleString('en')} {missing === 1 ? 'record is' : 'records are'} missing
+        </b>{' '}
+        {holes.length === 1 ? '' : `in ${holes.length} places, the first `}
+        before record {open.records[first.index]!.seq}: what happened there is not known, and states after it may be
+        older than they look.
+      </span>
+      <button type="button" onClick={() => jumpTo(first.index)}>
+        Go there
+      </button>
+    </p>
+  );
 }
 
 function Lost({

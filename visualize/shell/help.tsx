@@ -1,11 +1,13 @@
 import type { JSX } from 'preact';
+import type { MarkKind } from '../model/lanes.ts';
 import { fieldNames } from '../model/search.ts';
 import { Icon } from '../parts/icon.tsx';
+import { MarkSign, markNames } from '../parts/mark-shape.tsx';
 
 const keys: readonly (readonly [string, string])[] = [
   ['← →', 'One record back or forward'],
   ['Shift + ← →', 'One event of the chosen actor back or forward'],
-  ['Ctrl or Alt + ← →', 'Departure from the sequence diagrams before or after'],
+  ['Ctrl + ← →', 'Departure from the sequence diagrams before or after'],
   ['Home  End', 'First or last record; End goes along with a live program'],
   ['Space', 'Play or pause, at the real pace; long pauses are cut short'],
   ['/', 'Search'],
@@ -62,6 +64,16 @@ export function Help(): JSX.Element {
           On the timeline: drag to go through time, Shift + drag to choose a range for exports, wheel to zoom, click a
           mark to go there. Drag the borders between panes; a double click puts them back.
         </p>
+        <h2>Marks on the timeline</h2>
+        <ul class="legend">
+          {(Object.keys(markNames) as MarkKind[]).map((kind) => (
+            <li key={kind}>
+              <MarkSign kind={kind} />
+              {markNames[kind]}
+            </li>
+          ))}
+        </ul>
+        <p>A dot beside a mark: several are in the same place, the worst is drawn; zoom in to tell them apart.</p>
         <h2>Search</h2>
         <p>
           Words are looked for everywhere. A field before them looks there only:{' '}

@@ -35,8 +35,9 @@ const table: readonly Key[] = [
 /** To be given every key of the page. */
 export function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.metaKey || isTyping(event.target) || isHelpOpen()) return;
-  const modifier =
-    event.ctrlKey || event.altKey ? 'jump' : event.shiftKey && event.key.startsWith('Arrow') ? 'shift' : undefined;
+  // With Alt the arrows are the browser's: back and forward.
+  if (event.altKey) return;
+  const modifier = event.ctrlKey ? 'jump' : event.shiftKey && event.key.startsWith('Arrow') ? 'shift' : undefined;
   const found = table.find(({ keys, modifier: wanted }) => keys.includes(event.key) && wanted === modifier);
   if (found === undefined) return;
   // A button that has the focus is pressed with the space bar, as everywhere.

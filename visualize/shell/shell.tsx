@@ -3,8 +3,8 @@ import type { JSX } from 'preact';
 import { Actors } from '../actors/actors.tsx';
 import { ChartView } from '../chart/chart-view.tsx';
 import { Details } from '../details/details.tsx';
-import { connection } from '../model/connection.ts';
-import { follows, place, recording } from '../model/place.ts';
+import { connection, source, sources } from '../model/connection.ts';
+import { follows, place, recording, size } from '../model/place.ts';
 import { playing } from '../model/playing.ts';
 import type { Recording } from '../model/recording.ts';
 import { SequenceView } from '../sequence/sequence-view.tsx';
@@ -82,6 +82,16 @@ function Views(): JSX.Element {
       </Boundary>
     </>
   );
+}
+
+/** From now on the title of the window says which trace it is, and that it departs from the diagrams if it does. */
+export function keepTitle(): void {
+  effect(() => {
+    size.value;
+    const name = sources.value[source.value]?.name;
+    const departs = (recording.value?.departures.length ?? 0) > 0;
+    document.title = `${departs ? '⚠ ' : ''}${name === undefined ? '' : `${name} · `}chartpilot`;
+  });
 }
 
 const announced = signal('');

@@ -2,9 +2,10 @@ import type { JSX } from 'preact';
 import { memo } from 'preact/compat';
 import { ticks, tickText } from '../model/axis.ts';
 import { type Bar, barsOf, type Cluster, clustersOf, clusterTitle, stepsOf } from '../model/drawn-lane.ts';
-import type { Lane, MarkKind } from '../model/lanes.ts';
+import type { Lane } from '../model/lanes.ts';
 import { jumpTo, recording } from '../model/place.ts';
-import { clockText, durationInWords, wallClockText } from '../model/words.ts';
+import { clockText, durationInWords, wallClockTicks } from '../model/words.ts';
+import { markShapes } from '../parts/mark-shape.tsx';
 import { end, view, width } from './timeline-view.ts';
 
 const laneHeight = 24;
@@ -14,10 +15,10 @@ const barHeight = 15;
 export function Axis(): JSX.Element {
   const { step, times } = ticks(view.value, width.value);
   const scale = width.value / (view.value.to - view.value.from);
-  const startedAt = recording.value?.header.startedAt ?? '';
+  const wall = wallClockTicks(recording.value?.header.startedAt ?? '', times, step);
   return (
     <svg class="axis" width={width.value} height={30} aria-hidden="true">
-      {times.map((t) => {
+      {times.map((t, i) => {
         const x = (t - view.value.from) * scale;
         return (
           <g key={t} transform={`translate(${x.toFixed(1)} 0)`}>
@@ -26,7 +27,7 @@ export function Axis(): JSX.Element {
               {tickText(t, step)}
             </text>
             <text class="wall" x={4} y={24}>
-              {wallClockText(startedAt, t).slice(0, step < 1_000 ? undefined : 8)}
+              {wall[i]}
             </text>
           </g>
         );
@@ -83,19 +84,6 @@ function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JS
   );
 }
 
-/** Shapes differ as well as colours: not everybody tells those apart. */
-const shapes: Readonly<Record<MarkKind, string>> = {
-  departure: 'M0-7 6.5 5h-13z',
-  failure: 'M-5-5 5 5M5-5-5 5',
-  rejected: 'M-5 0h10',
-  retry: 'M3.6-3.6A5 5 0 1 0 5 0M5-6v3.6H1.4',
-  signal: 'M1.5-6-4 1.2h3.2L-1.5 6 4-1.2H.8z',
-  restart: 'M0-6 5 0 0 6-5 0z',
-  change: 'M-3.6-3.6h7.2v7.2h-7.2z',
-  push: 'M-4-5 5 0-4 5z',
-  request: 'M2.5 0A2.5 2.5 0 1 1-2.5 0 2.5 2.5 0 0 1 2.5 0z',
-};
-
 function MarkShape({ cluster }: { readonly cluster: Cluster }): JSX.Element {
   const { x, kind, marks } = cluster;
   const worst = marks.find((mark) => mark.kind === kind) ?? marks[0]!;
@@ -110,7 +98,7 @@ function MarkShape({ cluster }: { readonly cluster: Cluster }): JSX.Element {
       onClick={() => jumpTo(worst.index)}
     >
       <rect class="target" x={-8} y={-12} width={16} height={24} />
-      <path class="shape" d={shapes[kind]} />
+      <path class="shape" d={markShapes[kind]} />
       {marks.length > 1 && <circle class="more" cx={6} cy={-6} r={2.5} />}
       <title>{clusterTitle(cluster, clockText)}</title>
     </g>

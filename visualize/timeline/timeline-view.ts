@@ -1,8 +1,9 @@
 /** What part of the timeline is shown, and how wide it is drawn. */
-import { computed, effect, signal } from '@preact/signals';
+import { computed, effect, signal, untracked } from '@preact/signals';
 import { fitting, moved, showing, type View, zoomed } from '../model/axis.ts';
 import { connection } from '../model/connection.ts';
 import { place, recording, size } from '../model/place.ts';
+import { programTime } from '../model/program-clock.ts';
 
 /** Pixels of the part where time runs. */
 export const width = signal(800);
@@ -10,8 +11,15 @@ export const width = signal(800);
 /** What was zoomed to; everything when undefined. */
 const zoom = signal<View | undefined>(undefined);
 
-/** Time of the last record. A live program's goes on while it tells nothing, but nothing is to be seen there. */
-export const end = computed(() => (size.value > 0 ? (recording.value?.timeAt(size.value - 1) ?? 0) : 0));
+/** Of a live program: how far its time had gone when the timeline was drawn last. */
+const reached = signal(0);
+const tickMs = 1_000;
+
+/** Time of the last record; of a live program its own time, which goes on while it tells nothing. */
+export const end = computed(() => {
+  const last = size.value > 0 ? (recording.value?.timeAt(size.value - 1) ?? 0) : 0;
+  return connection.value.kind === 'live' ? Math.max(last, reached.value) : last;
+});
 
 const whole = computed<View>(() => fitting(recording.value?.timeAt(0) ?? 0, end.value));
 
@@ -56,6 +64,23 @@ export function keepInView(): void {
     const shown = zoom.peek();
     if (open === undefined || shown === undefined || connection.peek().kind === 'opening') return;
     zoom.value = showing(shown, open.timeAt(place.value), whole.peek());
+  });
+}
+
+/** From now on the timeline of a live program grows with its time. It is drawn anew when it is a pixel longer. */
+export function keepGrowing(): void {
+  effect(() => {
+    recording.value;
+    reached.value = 0;
+    if (connection.value.kind !== 'live') return undefined;
+    const grow = (): void => {
+      const now = programTime() ?? 0;
+      const { from, to } = whole.peek();
+      if (now - untracked(() => end.value) > (to - from) / width.peek()) reached.value = now;
+    };
+    grow();
+    const timer = setInterval(grow, tickMs);
+    return () => clearInterval(timer);
   });
 }
 

@@ -2,10 +2,11 @@ import { useComputed } from '@preact/signals';
 import type { JSX, TargetedPointerEvent, TargetedWheelEvent } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { lanesIn } from '../model/drawn-lane.ts';
-import type { Lane } from '../model/lanes.ts';
+import type { Lane, MarkKind } from '../model/lanes.ts';
 import { range, recording, size } from '../model/place.ts';
 import { durationInWords } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
+import { MarkSign, markNames } from '../parts/mark-shape.tsx';
 import { Axis, LaneRow } from './timeline-lane.tsx';
 import { scrubTo, selectBetween } from './timeline-place.ts';
 import { Playhead, RangeShade } from './timeline-range.tsx';
@@ -113,14 +114,28 @@ function Length(): JSX.Element {
   return <span class="muted">{open === undefined ? '' : durationInWords(end.value - open.timeAt(0))}</span>;
 }
 
+const phasesInOrder = ['starting', 'live', 'draining', 'retiring', 'ending', 'building'] as const;
+
+/** What bars and marks of this trace mean: those that it has. */
 function Legend(): JSX.Element | null {
-  if (!recording.value?.header.machines.some(({ id }) => id === 'epoch')) return null;
+  size.value;
+  const lanes = recording.value?.lanes;
+  if (lanes === undefined) return null;
+  const phases = phasesInOrder.filter((phase) => lanes.phases.has(phase));
+  const kinds = (Object.keys(markNames) as MarkKind[]).filter((kind) => lanes.kinds.has(kind));
+  if (phases.length + kinds.length === 0) return null;
   return (
-    <ul class="legend" aria-label="Phases of an epoch">
-      {(['starting', 'live', 'draining', 'retiring', 'ending'] as const).map((phase) => (
+    <ul class="legend" aria-label="Legend">
+      {phases.map((phase) => (
         <li key={phase}>
           <span class="swatch" data-phase={phase} />
           {phase}
+        </li>
+      ))}
+      {kinds.map((kind) => (
+        <li key={kind}>
+          <MarkSign kind={kind} />
+          {markNames[kind]}
         </li>
       ))}
     </ul>

@@ -122,7 +122,7 @@ function DepartureCount(): JSX.Element | null {
     <button
       type="button"
       class="departure-count"
-      title="Next departure from the sequence diagrams (Ctrl or Alt + →)"
+      title="Next departure from the sequence diagrams (Ctrl + →)"
       onClick={() => goToDeparture(1)}
     >
       <Icon name="departure" />

@@ -45,6 +45,13 @@ describe('the page', () => {
     expect((await start()).address.split('/')[3]).not.toBe(first.address.split('/')[3]);
   });
 
+  test('is found without the slash that ends its address', async () => {
+    const { address } = await start();
+    const { pathname, origin } = new URL(address);
+    const { status, headers } = await ask(`${origin}${pathname.slice(0, -1)}`);
+    expect([status, headers.location]).toEqual([308, pathname]);
+  });
+
   test('gets its sources, its session and its trace', async () => {
     const { address } = await start();
     expect(JSON.parse((await ask(`${address}sources.json`)).body)).toEqual([
@@ -134,7 +141,6 @@ describe('whoever is not the person', () => {
     ['with half of the token', (path: string) => path.replace(/([\w-]{16})[\w-]{16}/, '$1')],
     ['without a token', () => '/sources.json'],
     ['at the root', () => '/'],
-    ['without the slash that ends the token', (path: string) => path.replace(/\/(sources\.json)$/, '')],
   ])('learns nothing %s', async (_, change) => {
     const { address } = await start();
     const { port, pathname } = new URL(`${address}sources.json`);

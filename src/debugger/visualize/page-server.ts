@@ -10,7 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import { ChartpilotError, explainError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/http-fence.ts';
 import { foreignness, isSameSecret } from '../../runtime/trace/debugger-access.ts';
-import { type Source, sourcesPath } from '../page-data.ts';
+import { type Session, type Source, sourcesPath } from '../page-data.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
 import { Sessions } from './page-session.ts';
 import type { PageSource } from './page-source.ts';
@@ -106,8 +106,14 @@ class Pages {
       return;
     }
     const [, token = '', ...rest] = (request.url ?? '/').split('?', 1)[0]!.split('/');
-    if (!isSameSecret(token, this.#token) || rest.length === 0) {
+    if (!isSameSecret(token, this.#token)) {
       end(response, 404);
+      return;
+    }
+    if (rest.length === 0) {
+      // Typed or copied without its last slash; the browser keeps what is behind the `#`.
+      response.setHeader('location', `/${token}/`);
+      end(response, 308);
       return;
     }
     if (request.method !== 'GET') {
@@ -133,8 +139,13 @@ class Pages {
     const [, kind, number] = /^(session(?=\/\d+\.json$)|trace(?=\/\d+$))\/(\d+)/.exec(path) ?? [];
     const source = this.#sources[Number(number)];
     if (source === undefined) end(response, 404);
-    else if (kind === 'session') json(response, 200, await this.#sessions.of(await source.header()));
+    else if (kind === 'session') await this.#answerSession(source, response);
     else await sendTrace(source, response);
+  }
+
+  async #answerSession(source: PageSource, response: ServerResponse): Promise<void> {
+    const session: Session = { ...(await this.#sessions.of(await source.header())), now: Date.now() };
+    json(response, 200, session);
   }
 }
 

@@ -26,3 +26,12 @@ test('a machine with the name of one of ours, changed, has a picture of its own'
   const { charts } = await new Sessions().of({ ...header, machines: [{ ...chart!, id: 'epoch' }] });
   expect(charts.epoch).toContain('data-path="green"');
 });
+
+test('a machine that cannot be drawn has no picture, and the others have theirs', async () => {
+  const broken = [
+    { id: 'without states', states: [], transitions: [] },
+    { id: 'led astray', states: [], transitions: [{ source: 7, targets: [9], kind: 'event', on: 'x' }] },
+  ] as unknown as typeof header.machines;
+  const { charts } = await new Sessions().of({ ...header, machines: [...broken, ...header.machines] });
+  expect(Object.keys(charts)).toEqual(['light']);
+});

@@ -20,15 +20,21 @@ export class Sessions {
   }
 
   async of({ machines, program }: TraceHeader): Promise<Session> {
-    const charts = await Promise.all(machines.map(async (chart) => [chart.id, await this.#chart(chart)] as const));
-    return { charts: Object.fromEntries(charts), diagrams: this.#diagramsOf(program) };
+    const charts = await Promise.all(
+      machines.map(async (chart) => {
+        // A trace may come from anywhere: one machine that cannot be drawn takes nothing from the others.
+        const text = await Promise.resolve(this.#chart(chart)).catch(() => undefined);
+        return text === undefined ? [] : [[chart.id, text] as const];
+      }),
+    );
+    return { charts: Object.fromEntries(charts.flat()), diagrams: this.#diagramsOf(program) };
   }
 
   #chart(chart: Statechart): string | Promise<string> {
     const key = chartKey(chart);
     const known = this.#charts.get(key);
     if (known !== undefined) return known;
-    const drawn = chartsOf([chart]).then((charts) => charts[chart.id]!);
+    const drawn = drawChart(chart);
     this.#charts.set(key, drawn);
     return drawn;
   }
@@ -38,4 +44,9 @@ export class Sessions {
     const folder = bundledDiagrams(program);
     return folder === undefined ? [] : diagramTexts(folder, relative(packageRoot(), folder));
   }
+}
+
+/** Rejects, and never throws: a definition without states, or with names that lead nowhere, is no picture. */
+async function drawChart(chart: Statechart): Promise<string> {
+  return (await chartsOf([chart]))[chart.id]!;
 }

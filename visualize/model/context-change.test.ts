@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest';
+import { shortPair } from './context-change.ts';
+
+test('two short values are shown whole', () => {
+  expect(shortPair('files-1', { digest: 'files-2' })).toEqual(['files-1', '{"digest":"files-2"}']);
+});
+
+test('two long values are cut so that the place where they differ is to be seen in both', () => {
+  const common = 'sha256:'.padEnd(100, '0');
+  const [before, after] = shortPair(`${common}a-old-end`, `${common}b-new-end`);
+  expect(before).toBe(`…${'0'.repeat(12)}a-old-end`);
+  expect(after).toBe(`…${'0'.repeat(12)}b-new-end`);
+  const [short, long] = shortPair(common, `${common}${'x'.repeat(200)}`);
+  expect(short).toBe(`…${'0'.repeat(12)}`);
+  expect(long).toMatch(/^…0{12}x+…$/);
+  expect(long).toHaveLength(60);
+});
+
+test('what is there for the first time, or gone, is shown from its beginning', () => {
+  expect(shortPair(undefined, 'x'.repeat(80))[1]).toMatch(/^…?x/);
+  expect(shortPair(undefined, undefined)).toEqual(['nothing', 'nothing']);
+});
