@@ -26,7 +26,7 @@ export class ScriptedSource implements ResourceSource {
     this.version++;
     const value = Buffer.from(`${name}=${this.version}`.padEnd(size));
     const resources = new Map(this.types.get(typeUrl));
-    this.types.set(typeUrl, resources.set(name, encodeValue(typeUrl, value, name, `${this.version}`)));
+    this.types.set(typeUrl, resources.set(name, encodeValue(typeUrl, value, name, { version: `${this.version}` })));
   }
 
   remove(typeUrl: string, name: string): void {

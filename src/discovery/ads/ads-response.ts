@@ -71,8 +71,8 @@ const maxKeptBytes = 32 * 1024 * 1024;
  */
 export class SharedBodies {
   readonly #bodies = {
-    sotw: keepRecentlyUsed<Resources, Buffer>(maxKeptBytes / 2, bytesOf),
-    delta: keepRecentlyUsed<Resources, Buffer>(maxKeptBytes / 2, bytesOf),
+    sotw: keepRecentlyUsed<Resources, Body>(maxKeptBytes / 2, bytesOf),
+    delta: keepRecentlyUsed<Resources, Body>(maxKeptBytes / 2, bytesOf),
   };
 
   /** The frames of some resources, or of a whole set, in as few pieces as is good. */
@@ -81,19 +81,52 @@ export class SharedBodies {
     const bodies = this.#bodies[delta ? 'delta' : 'sotw'];
     let body = bodies.get(resources);
     if (body === undefined) {
-      body = keptConcat(framesOf(resources, delta));
+      body = joined(framesOf(resources, delta));
       bodies.set(resources, body);
     }
-    return [body];
+    return body.pieces;
   }
+}
+
+interface Body {
+  readonly pieces: readonly Uint8Array[];
+  /** Bytes that are in no frame. */
+  readonly copied: number;
+}
+
+/** Pieces that are written as they are: several bodies may share them, and a copy costs more than a write. */
+const minPieceBytes = 4 * 1024;
+
+/** Small ones are joined with those beside them. */
+function joined(frames: readonly Uint8Array[]): Body {
+  const pieces: Uint8Array[] = [];
+  let copied = 0;
+  let small: Uint8Array[] = [];
+  const join = (): void => {
+    if (small.length === 0) return;
+    const piece = keptConcat(small);
+    copied += piece.length;
+    pieces.push(piece);
+    small = [];
+  };
+  for (const frame of frames) {
+    if (frame.length < minPieceBytes) {
+      small.push(frame);
+      continue;
+    }
+    join();
+    pieces.push(frame);
+  }
+  join();
+  return { pieces, copied };
 }
 
 /** What an entry takes beside its bytes, and each resource that it was joined from: there may be many small ones. */
 const entryBytes = 1_000;
 const resourceBytes = 1_000;
 
-function bytesOf({ length }: Buffer, resources: Resources): number {
-  return length + entryBytes + countOf(resources) * resourceBytes;
+function bytesOf({ copied }: Body, resources: Resources): number {
+  return copied + entryBytes + countOf(resources) * resourceBytes;
 }
 
 export function countOf(resources: Resources): number {
@@ -102,6 +135,11 @@ export function countOf(resources: Resources): number {
 
 function framesOf(resources: Resources, delta: boolean): Uint8Array[] {
   const frames: Uint8Array[] = [];
-  for (const resource of resources.values()) frames.push(delta ? resource.deltaFrame : resource.sotwFrame);
+  for (const resource of resources.values()) frames.push(...frameOf(resource, delta));
   return frames;
+}
+
+/** A resource as a response has it. */
+export function frameOf({ deltaFrame, sotwFrame, rest }: EncodedResource, delta: boolean): readonly Uint8Array[] {
+  return [delta ? deltaFrame : sotwFrame, ...rest];
 }

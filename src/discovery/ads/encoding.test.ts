@@ -6,7 +6,7 @@ import {
   DeltaDiscoveryResponseSchema,
   DiscoveryResponseSchema,
 } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { encodeHead } from './ads-response.ts';
+import { encodeHead, frameOf } from './ads-response.ts';
 import { encodeResource, encodeValue } from './encoding.ts';
 
 const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
@@ -54,6 +54,21 @@ describe('an encoded resource', () => {
         const resource = encodeValue(typeUrl, Buffer.alloc(length, 7), name);
         const [read] = fromBinary(DeltaDiscoveryResponseSchema, resource.deltaFrame).resources;
         expect([read!.name, read!.version, read!.resource!.value.length]).toEqual([name, resource.version, length]);
+      }),
+    );
+  });
+
+  test('may go on in pieces that it shares with others, in both protocols', () => {
+    fc.assert(
+      fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (rest) => {
+        const [value, version] = [Buffer.from('begin'), 'v'];
+        const resource = encodeValue(typeUrl, value, 'a', { version, rest });
+        const whole = Buffer.concat([value, ...rest]);
+        const [read] = fromBinary(DeltaDiscoveryResponseSchema, Buffer.concat(frameOf(resource, true))).resources;
+        expect(read).toMatchObject({ name: 'a', version, resource: { typeUrl } });
+        const [any] = fromBinary(DiscoveryResponseSchema, Buffer.concat(frameOf(resource, false))).resources;
+        for (const one of [read!.resource!, any!]) expect(whole.equals(one.value)).toBe(true);
+        expect(resource.rest).toBe(rest);
       }),
     );
   });

@@ -6,7 +6,7 @@ import type { EncodedResource } from './resource-source.ts';
 import { encodedLength, keptBuffer, WireWriter } from './wire.ts';
 
 const typeUrlPrefix = 'type.googleapis.com/';
-/** 96 bits: two contents of a name never meet. */
+/** In characters: two contents of a name never meet. */
 const versionLength = 16;
 
 /**
@@ -25,26 +25,42 @@ export function encodeResource<Desc extends DescMessage>(
   return encodeValue(typeUrlPrefix + schema.typeName, value, name);
 }
 
-/**
- * Frames a resource that is encoded already.
- *
- * @param version what identifies the content; a hash of it when left out.
- */
-export function encodeValue(typeUrl: string, value: Uint8Array, name: string, version?: string): EncodedResource {
-  const contentVersion = version ?? hash('sha256', value, 'base64url').slice(0, versionLength);
-  const anyLength = encodedLength(1, typeUrl) + encodedLength(2, value);
+/** What identifies a content: 96 bits of its hash. */
+export function versionOf(content: string | Uint8Array): string {
+  return hash('sha256', content, 'base64url').slice(0, versionLength);
+}
+
+export interface ValueOptions {
+  /** What identifies the content; a hash of the value when left out. */
+  readonly version?: string;
+  /** The value goes on in these. */
+  readonly rest?: readonly Uint8Array[];
+}
+
+/** Frames a resource that is encoded already. */
+export function encodeValue(
+  typeUrl: string,
+  value: Uint8Array,
+  name: string,
+  { version = versionOf(value), rest = none }: ValueOptions = {},
+): EncodedResource {
+  const valueLength = rest.reduce((sum, { length }) => sum + length, value.length);
+  const anyLength = encodedLength(1, typeUrl) + encodedLength(2, valueLength);
   // DiscoveryResponse.resources and Resource.resource both have number 2, so the former is the tail of the latter:
   // one copy of the bytes serves both protocols.
   const sotwLength = encodedLength(2, anyLength);
-  const resourceLength = encodedLength(3, name) + encodedLength(1, contentVersion) + sotwLength;
-  const writer = new WireWriter(keptBuffer(encodedLength(2, resourceLength)));
+  const resourceLength = encodedLength(3, name) + encodedLength(1, version) + sotwLength;
+  const writer = new WireWriter(keptBuffer(encodedLength(2, resourceLength) - (valueLength - value.length)));
   writer.header(2, resourceLength);
   writer.text(3, name);
-  writer.text(1, contentVersion);
+  writer.text(1, version);
   const sotwStart = writer.position;
   writer.header(2, anyLength);
   writer.text(1, typeUrl);
-  writer.bytes(2, value);
+  writer.header(2, valueLength);
+  writer.raw(value);
   const deltaFrame = writer.finish();
-  return { name, version: contentVersion, sotwFrame: deltaFrame.subarray(sotwStart), deltaFrame };
+  return { name, version, sotwFrame: deltaFrame.subarray(sotwStart), deltaFrame, rest };
 }
+
+const none: readonly Uint8Array[] = [];

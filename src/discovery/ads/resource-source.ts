@@ -13,6 +13,8 @@ export interface EncodedResource {
   readonly sotwFrame: Uint8Array;
   /** Field 2 of a DeltaDiscoveryResponse, tag and length included: `0x12 len Resource{name, version, Any}`. */
   readonly deltaFrame: Uint8Array;
+  /** What comes after either frame: the length in it counts these as well. Resources that have much in common share them. */
+  readonly rest: readonly Uint8Array[];
 }
 
 /**

@@ -145,7 +145,7 @@ export class ConformanceCache implements ResourceSource {
   }
 
   #entry(typeUrl: string, name: string, value: Uint8Array): Entry {
-    return { value, encoded: encodeValue(typeUrl, value, name, `${++this.#revision}`) };
+    return { value, encoded: encodeValue(typeUrl, value, name, { version: `${++this.#revision}` }) };
   }
 
   #setType(node: string, state: NodeState, typeUrl: string, type: TypeState): void {

@@ -20,6 +20,7 @@ import {
   type Resource,
   routeType,
 } from '../../networking/index.ts';
+import { frameOf } from '../ads/ads-response.ts';
 import type { EncodedResource } from '../ads/resource-source.ts';
 import { affectedNames, changesReach, hostsOfRules, mayTouch } from './affected-names.ts';
 import { ContextHistory } from './context-history.ts';
@@ -150,7 +151,9 @@ export class EncodedCache {
     return Object.fromEntries(
       [...byType].map(([typeUrl, sets]) => {
         const all = new Set(sets.flatMap(({ list, base }) => [...(list ?? base ?? new Map()).values()]));
-        return [typeUrl, { entries: all.size, bytes: [...all].reduce((sum, one) => sum + one.deltaFrame.length, 0) }];
+        // Resources may have pieces in common.
+        const pieces = new Set([...all].flatMap((one) => frameOf(one, true)));
+        return [typeUrl, { entries: all.size, bytes: [...pieces].reduce((sum, { length }) => sum + length, 0) }];
       }),
     );
   }

@@ -5,6 +5,8 @@ import { growthOf } from '../../../test/harness/growth.ts';
 import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { type ConfigKey, parseConfigKey } from '../../model/config/config.ts';
 import { Resource } from '../../networking/index.ts';
+import { PartBlock } from '../../networking/messages/part-block.ts';
+import { ResourceOfParts } from '../../networking/messages/resource.ts';
 import { ResourceMemory } from './resource-memory.ts';
 
 const thing = (...keys: string[]): { dependsOn: ConfigKey[] } => ({ dependsOn: keys.map(parseConfigKey) });
@@ -73,6 +75,25 @@ describe('a memory of resources', () => {
     expect(memory.size).toBeLessThan(10);
     memory.clear();
     expect([memory.size, memory.bytes]).toEqual([0, 0]);
+  });
+
+  it('counts a block once, however many hold it, until the last of them is gone', () => {
+    const memory = new ResourceMemory({ maxEntries: 1_000 });
+    const secret = new Resource('x', SecretSchema, create(SecretSchema, { name: 'x'.repeat(100_000) }));
+    const block = new PartBlock(1, [secret]);
+    const keep = (key: string) =>
+      memory.recall('RDS', key, [], () => {
+        const whole = { name: key, schema: SecretSchema, message: create(SecretSchema), dependsOn: [] };
+        return { resource: new ResourceOfParts(whole, [block]), ...thing(`ServiceEntry/n/${key}`) };
+      });
+    for (const { resource } of ['a', 'b', 'c'].map(keep)) expect(resource.bytes.length).toBeGreaterThan(100_000);
+    memory.forget([]);
+    expect(memory.bytes).toBeGreaterThan(100_000);
+    expect(memory.bytes).toBeLessThan(110_000);
+    memory.forget(['ServiceEntry/n/a', 'ServiceEntry/n/b']);
+    expect(memory.bytes).toBeGreaterThan(100_000);
+    memory.forget(['ServiceEntry/n/c']);
+    expect(memory.bytes).toBe(0);
   });
 
   it('counts nothing twice that comes in the place of another, or is forgotten', () => {

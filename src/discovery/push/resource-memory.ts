@@ -3,7 +3,8 @@
 import { hashOf } from '../../model/collections/persistent-map.ts';
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { Memory, RememberedType } from '../../networking/index.ts';
-import { Encodable } from '../../networking/messages/resource.ts';
+import { PartBlock } from '../../networking/messages/part-block.ts';
+import { Encodable, ResourceOfParts } from '../../networking/messages/resource.ts';
 
 export interface ResourceMemoryOptions {
   /** PILOT_XDS_CACHE_SIZE: most things kept. 0: nothing is. */
@@ -46,8 +47,16 @@ interface Entry {
   readonly dependsOn: readonly string[];
   /** Asked for since eviction last passed by. */
   used: boolean;
-  /** About what it holds; 0 until it is measured. */
+  /** About what it holds, and nobody else does; 0 until it is measured. */
   bytes: number;
+  /** What it shares with others, from when it is measured. */
+  blocks: readonly PartBlock[];
+}
+
+/** What several entries hold counts once. */
+interface SharedBytes {
+  holders: number;
+  readonly bytes: number;
 }
 
 /**
@@ -69,6 +78,7 @@ export class ResourceMemory implements Memory {
   readonly #dependants = new Map<string, Set<string>>();
 
   #bytes = 0;
+  readonly #blocks = new Map<PartBlock, SharedBytes>();
   #unmeasured: Entry[] = [];
   /** Hashes of the keys of what was dropped, oldest first. */
   readonly #dropped = new Set<number>();
@@ -114,7 +124,14 @@ export class ResourceMemory implements Memory {
     if (known === undefined && this.#dropped.size > 0 && this.#dropped.delete(hashOf(id))) this.counts.remade++;
     const value = make(known?.value as T | undefined);
     if (known !== undefined) this.#remove(id, known);
-    this.#add(id, { inputs, value, dependsOn: value.dependsOn.map(configKeyText), used: false, bytes: 0 });
+    this.#add(id, {
+      inputs,
+      value,
+      dependsOn: value.dependsOn.map(configKeyText),
+      used: false,
+      bytes: 0,
+      blocks: none,
+    });
     return value;
   }
 
@@ -134,6 +151,7 @@ export class ResourceMemory implements Memory {
     this.#dropped.clear();
     this.#oldestDropped = this.#dropped.values();
     this.#unmeasured = [];
+    this.#blocks.clear();
     this.#bytes = 0;
   }
 
@@ -142,10 +160,30 @@ export class ResourceMemory implements Memory {
       // Gone meanwhile.
       if (entry.bytes < 0) continue;
       entry.bytes = entryBytes + 8 * entry.inputs.length + bytesIn(entry.value);
+      entry.blocks = blocksIn(entry.value);
       this.#bytes += entry.bytes;
+      for (const block of entry.blocks) this.#hold(block);
     }
     this.#unmeasured = [];
     while (this.#bytes > (this.#options.maxBytes ?? Number.POSITIVE_INFINITY)) this.#evict();
+  }
+
+  #hold(block: PartBlock): void {
+    const shared = this.#blocks.get(block);
+    if (shared !== undefined) {
+      shared.holders++;
+      return;
+    }
+    const bytes = block.bytesKept + 8 * block.parts.length;
+    this.#blocks.set(block, { holders: 1, bytes });
+    this.#bytes += bytes;
+  }
+
+  #release(block: PartBlock): void {
+    const shared = this.#blocks.get(block)!;
+    if (--shared.holders > 0) return;
+    this.#blocks.delete(block);
+    this.#bytes -= shared.bytes;
   }
 
   /** What is dropped because something changed, or is seldom wanted, is made again now and then; this is more. */
@@ -188,6 +226,8 @@ export class ResourceMemory implements Memory {
     this.#entries.delete(id);
     this.#bytes -= entry.bytes;
     entry.bytes = -1;
+    for (const block of entry.blocks) this.#release(block);
+    entry.blocks = none;
     for (const key of entry.dependsOn) {
       const ids = this.#dependants.get(key);
       ids?.delete(id);
@@ -196,23 +236,28 @@ export class ResourceMemory implements Memory {
   }
 }
 
-/** Of what is encoded the bytes; of lists what it takes to have them. */
+/** Of what is encoded the bytes, without blocks; of lists what it takes to have them. */
 function bytesIn(value: unknown): number {
-  if (value instanceof Encodable) return encodedBytes(value);
+  if (value instanceof Encodable) return value.bytesKept;
   let sum = 0;
   for (const held of Object.values(value as object)) {
-    if (held instanceof Encodable) sum += encodedBytes(held);
+    if (held instanceof Encodable) sum += held.bytesKept;
     else if (Array.isArray(held)) {
       sum += 8 * held.length;
-      for (const item of held) if (item instanceof Encodable) sum += encodedBytes(item);
+      for (const item of held) if (item instanceof Encodable) sum += item.bytesKept;
     }
   }
   return sum;
 }
 
-/** A message that nobody wants the bytes of is small, or will be measured with what it is a part of. */
-function encodedBytes(one: Encodable): number {
-  return one.isEncoded ? one.bytes.length : 0;
+const none: readonly PartBlock[] = [];
+
+function blocksIn(value: unknown): readonly PartBlock[] {
+  if (value instanceof ResourceOfParts) return value.blocks;
+  return Object.values(value as object).flatMap((held) => {
+    if (held instanceof ResourceOfParts) return held.blocks;
+    return Array.isArray(held) && held[0] instanceof PartBlock ? held : none;
+  });
 }
 
 function sameInputs(a: readonly unknown[], b: readonly unknown[]): boolean {

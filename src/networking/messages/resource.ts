@@ -1,6 +1,7 @@
 /** What a generator hands over: one named xDS resource and what it was made from. */
 import { type DescMessage, fromBinary, type Message } from '@bufbuild/protobuf';
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
+import type { PartBlock } from './part-block.ts';
 import { wireForm } from './wire-form.ts';
 
 /** A message within a larger one, and its bytes as they go into that, one after the other. */
@@ -25,7 +26,7 @@ export class Encodable implements Part {
 
   /** For those who look into it: made of the bytes again when they are all that is left. */
   get message(): Message {
-    return this.#message ?? fromBinary(this.schema, this.bytes);
+    return this.#message ?? fromBinary(this.schema, this.#bytes!);
   }
 
   /** Whether bytes are all that is left. */
@@ -34,9 +35,14 @@ export class Encodable implements Part {
   }
 
   get bytes(): Uint8Array {
-    this.#bytes ??= this.encode(this.#message!);
+    this.#bytes ??= wireForm(this.schema, this.#message!);
     this.#message = undefined;
     return this.#bytes;
+  }
+
+  /** How many bytes it holds by now. */
+  get bytesKept(): number {
+    return this.#bytes?.length ?? 0;
   }
 
   get chunks(): readonly Uint8Array[] {
@@ -47,10 +53,6 @@ export class Encodable implements Part {
   moveTo(bytes: Uint8Array): void {
     this.#bytes = bytes;
     this.#message = undefined;
-  }
-
-  protected encode(message: Message): Uint8Array {
-    return wireForm(this.schema, message);
   }
 }
 
@@ -84,60 +86,51 @@ export function namedResource(
 }
 
 /**
- * A resource whose items of one repeated field are encoded one by one, so that those that are the same in the next
- * resource are not encoded again.
+ * A resource whose items of one repeated field are encoded block by block, so that blocks that are the same in another
+ * resource are neither encoded nor kept again.
  */
 export class ResourceOfParts extends Resource {
-  /** The repeated field that the parts are in. */
-  readonly fieldNumber: number;
-  readonly parts: readonly Part[];
+  readonly blocks: readonly PartBlock[];
 
   /** @param message all but the parts. */
   constructor(
     whole: { name: string; schema: DescMessage; message: Message; dependsOn: DependsOn },
-    fieldNumber: number,
-    parts: readonly Part[],
+    blocks: readonly PartBlock[],
   ) {
     super(whole.name, whole.schema, whole.message, whole.dependsOn);
-    this.fieldNumber = fieldNumber;
-    this.parts = parts;
+    this.blocks = blocks;
   }
 
-  /** Before it is encoded the parts in it are the very ones that were made, so that it is known where they come from. */
+  get parts(): readonly Part[] {
+    return this.blocks.flatMap(({ parts }) => parts);
+  }
+
+  /** Of all but the parts. */
+  get rest(): Message {
+    return super.message;
+  }
+
+  /** The parts in it are the very ones that were made, as long as they are not encoded: so it is known where they come from. */
   override get message(): Message {
-    if (this.isEncoded) return super.message;
-    const { localName } = this.schema.fields.find(({ number }) => number === this.fieldNumber)!;
-    const whole = super.message;
-    const copy = Object.create(Object.getPrototypeOf(whole)) as Message;
-    return Object.assign(copy, whole, { [localName]: this.parts.map(({ message }) => message) });
+    const { rest } = this;
+    const copy = Object.assign(Object.create(Object.getPrototypeOf(rest)) as Message, rest);
+    for (const [fieldNumber, blocks] of Map.groupBy(this.blocks, (block) => block.fieldNumber)) {
+      const { localName } = this.schema.fields.find(({ number }) => number === fieldNumber)!;
+      const messages = blocks.flatMap(({ parts }) => parts.map(({ message }) => message));
+      Object.assign(copy, { [localName]: messages });
+    }
+    return copy;
   }
 
   /** Fields may come in any order; here the parts come last. */
-  protected override encode(message: Message): Uint8Array {
-    const chunks: Uint8Array[] = [wireForm(this.schema, message)];
-    for (const part of this.parts) {
-      const pieces = part.chunks;
-      chunks.push(lengthDelimited(this.fieldNumber, totalLength(pieces)), ...pieces);
-    }
-    return Buffer.concat(chunks);
+  override get chunks(): readonly Uint8Array[] {
+    return [super.bytes, ...this.blocks.map(({ bytes }) => bytes)];
   }
-}
 
-function totalLength(pieces: readonly Uint8Array[]): number {
-  return pieces.reduce((sum, { length }) => sum + length, 0);
-}
-
-/** Tag and length of a field that holds a message. */
-function lengthDelimited(fieldNumber: number, length: number): Uint8Array {
-  const bytes: number[] = [];
-  for (let value of [(fieldNumber << 3) | 2, length]) {
-    while (value > 127) {
-      bytes.push((value & 127) | 128);
-      value >>>= 7;
-    }
-    bytes.push(value);
+  /** In one piece, made for who asks: they are kept in blocks. */
+  override get bytes(): Uint8Array {
+    return Buffer.concat(this.chunks);
   }
-  return Uint8Array.from(bytes);
 }
 
 function withoutRepetitions(keys: readonly ConfigKey[]): readonly ConfigKey[] {

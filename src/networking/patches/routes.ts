@@ -7,7 +7,9 @@ import { configKeyOf } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { mergeGateways } from '../gateway/merge.ts';
+import { PartBlock } from '../messages/part-block.ts';
 import { Encodable, type Part, Resource, ResourceOfParts } from '../messages/resource.ts';
+import { virtualHostsField } from '../routes/route-plan.ts';
 import { listsOf } from './in-turn.ts';
 import { kept } from './kept.ts';
 import { KeyedPatches, keyOfFirst } from './keyed-patches.ts';
@@ -92,7 +94,7 @@ function patchedResource(resource: Resource, met: readonly HeldPatch[], patches:
   );
   const rest: RouteConfiguration = shallowCopy(changed);
   rest.virtualHosts = [];
-  return new ResourceOfParts({ name, schema, message: rest, dependsOn }, resource.fieldNumber, parts);
+  return new ResourceOfParts({ name, schema, message: rest, dependsOn }, [new PartBlock(virtualHostsField, parts)]);
 }
 
 /** Routes that lie in a listener of a sidecar. */

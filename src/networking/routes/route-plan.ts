@@ -4,6 +4,7 @@
  */
 
 import { listDiff } from '../../model/collections/list-diff.ts';
+import { onceForPair } from '../../model/collections/once-for.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { type ConfigKey, compareText } from '../../model/config/config.ts';
 import { isHostWithin, isWildcard } from '../../model/fields/hostname.ts';
@@ -12,6 +13,7 @@ import type { RuleRevision } from '../../model/push-context/rule-revision.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';
 import { isAlias, serviceBehind } from '../../model/services/service-alias.ts';
+import { inBlocks, type PartBlock, sharedBlock, sharedList } from '../messages/part-block.ts';
 import { aliasesOf, namedBy, virtualServiceOver } from '../traffic/alias.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { type ServiceGroup, serviceGroups } from './service-groups.ts';
@@ -27,8 +29,8 @@ import type { VirtualHostPart } from './virtual-host-part.ts';
 import { type ByHost, oldestByHost, virtualServicesOver } from './virtual-services-by-host.ts';
 
 export interface RoutePlan {
-  /** Sorted by name. The very same list as before while nothing in it is another. */
-  readonly parts: readonly VirtualHostPart[];
+  /** Of virtual hosts sorted by name. The very same list for the same virtual hosts. */
+  readonly blocks: readonly PartBlock<VirtualHostPart>[];
   /** What all parts are made from. */
   readonly routesDependOn: () => readonly ConfigKey[];
   /** One of them takes whatever no other does. */
@@ -46,20 +48,29 @@ interface Made {
   readonly ofGroups: readonly (MadeVirtualHost | readonly MadeVirtualHost[])[];
   /** Of names that no service has. */
   readonly ofUnknown: ReadonlyMap<string, MadeVirtualHost>;
+  /** All of them, in the order in which they claim domains: the first to want one has it. */
+  readonly hosts: readonly MadeVirtualHost[];
+  /** Whether any service has names of its own beside its host. */
+  readonly hasNames: boolean;
+  readonly over: readonly (ResolvedVirtualService | undefined)[];
   readonly services: readonly Service[];
   readonly rules: RuleRevision;
+  /** Places in {@link hosts} of those that are others than in the plan before; undefined: any may be. */
+  readonly changed: readonly number[] | undefined;
 }
 
 /** Which virtual host has which domains. */
 interface Claimed {
-  /** All virtual hosts, in the order in which they claim domains: the first to want one has it. */
-  readonly hosts: readonly MadeVirtualHost[];
   /** With the domains that were left; absent for those that got none. */
   readonly parts: readonly (VirtualHostPart | undefined)[];
-  /** Places of the parts in {@link parts}, sorted by name. */
-  readonly order: Uint32Array;
+  /** For each of the parts its place when they are sorted by name. */
+  readonly sorted: Int32Array;
+  readonly blocks: readonly PartBlock<VirtualHostPart>[];
   readonly takesAll: boolean;
 }
+
+/** Number of `virtual_hosts` in a RouteConfiguration. */
+export const virtualHostsField = 2;
 
 /** Host names that no registry knows are served on this port alone. */
 const portOfUnknownHosts = 80;
@@ -77,22 +88,23 @@ export function routePlan(key: string, around: Surroundings): RoutePlan {
 
 function nextPlan(before: RoutePlan | undefined, around: Surroundings): RoutePlan {
   const made = makeAll(before?.made, around);
-  const hosts = inOrder(made);
-  if (before !== undefined && sameItems(before.claimed.hosts, hosts)) return { ...before, made };
-  const sorts = around.selection.host === undefined;
+  const { hosts } = made;
+  if (before !== undefined && before.made.hosts === hosts) return { ...before, made };
   const claimed =
-    before !== undefined && wantTheSame(before.claimed.hosts, hosts)
-      ? claimedAgain(before.claimed, hosts)
-      : claim(hosts, sorts);
-  const parts = Array.from(claimed.order, (place) => claimed.parts[place]!);
+    (before && claimedAgain(before.claimed, before.made.hosts, made)) ??
+    claim(hosts, around.selection.host === undefined);
   const routesDependOn = (): readonly ConfigKey[] => hosts.flatMap(({ routes }) => routes.dependsOn);
-  return { parts, routesDependOn, takesAll: claimed.takesAll, dependsOn: [], made, claimed };
+  return { blocks: claimed.blocks, routesDependOn, takesAll: claimed.takesAll, dependsOn: [], made, claimed };
 }
 
-/** Hosts whose services or rules are not what they were; undefined: any. */
-type Touched = { readonly names: ReadonlySet<string>; readonly wildcards: readonly string[] } | undefined;
+/** Hosts whose services or rules are not what they were. */
+interface Touched {
+  readonly names: ReadonlySet<string>;
+  readonly wildcards: readonly string[];
+}
 
-function touchedSince(before: Made, services: readonly Service[], rules: RuleRevision): Touched {
+/** Undefined: any may be. */
+function touchedSince(before: Made, services: readonly Service[], rules: RuleRevision): Touched | undefined {
   const hosts = rules.changedSince(before.rules);
   if (hosts === undefined) return undefined;
   const { removed, added } = listDiff(before.services, services);
@@ -100,7 +112,7 @@ function touchedSince(before: Made, services: readonly Service[], rules: RuleRev
   return { names, wildcards: [...hosts].filter(isWildcard) };
 }
 
-function touches({ names, wildcards }: NonNullable<Touched>, { routes: { leadsTo } }: MadeVirtualHost): boolean {
+function touches({ names, wildcards }: Touched, { routes: { leadsTo } }: MadeVirtualHost): boolean {
   if (names.size === 0) return false;
   return leadsTo.some((host) => names.has(host) || wildcards.some((one) => isHostWithin(host, one)));
 }
@@ -114,29 +126,88 @@ function makeAll(before: Made | undefined, around: Surroundings): Made {
   const byHost = oldestByHost(egress.virtualServices);
   const over = virtualServicesOver(groups, byHost);
   const aliases = aliasesOf(egress, reach);
+  const unknown = unknownHosts(selection, groups, byHost, scope);
   const touched = before && touchedSince(before, services, rules);
+  const inputs: Inputs = { groups, over, unknown, services, rules, hasNames: aliases.size > 0 };
   const old = touched === undefined ? undefined : before;
+  const again = old && madeAgain(old, touched!, inputs, around);
+  if (again !== undefined) return again;
   const oldPlaces =
     old === undefined || old.groups === groups ? undefined : new Map(old.groups.map((group, place) => [group, place]));
-  const isKept = (one: MadeVirtualHost, now: ResolvedVirtualService | undefined): boolean =>
-    one.over === now && !touches(touched!, one);
   const ofGroups = groups.map((group, place) => {
     // Which names stand for a service is for rules and services to say: those few are asked each time.
     const names = aliases.get(group.service.hostname);
     if (names !== undefined) return ofGroupWithNames(group, over[place], names, byHost, around);
     const was = old?.ofGroups[oldPlaces === undefined ? place : (oldPlaces.get(group) ?? -1)];
-    if (was !== undefined && !isList(was) && isKept(was, over[place])) return was;
+    if (was !== undefined && !isList(was) && isKept(was, over[place], touched!)) return was;
     return makeVirtualHost(wantedOf(group, selection, over[place], []), around);
   });
+  const ofUnknown = new Map(unknown.map((one) => [one.hostname, ofUnknownHost(one, old, touched, inputs, around)]));
+  const hosts = inOrder({ ofGroups, ofUnknown });
+  const isSame = before !== undefined && sameItems(before.hosts, hosts);
+  return { ...inputs, ofGroups, ofUnknown, hosts: isSame ? before.hosts : hosts, changed: undefined };
+}
+
+interface Inputs extends Pick<Made, 'groups' | 'over' | 'services' | 'rules' | 'hasNames'> {
+  readonly unknown: readonly UnknownHost[];
+}
+
+/** Places in which the lists have others, found once for all who come from the one to the other. */
+const differingPlaces = onceForPair((before: readonly unknown[], now: readonly unknown[]): readonly number[] =>
+  now.flatMap((one, place) => (one === before[place] ? [] : [place])),
+);
+
+/** With the same services in the same order: a change costs what it touches. Undefined: it has to be made as a whole. */
+function madeAgain(before: Made, touched: Touched, inputs: Inputs, around: Surroundings): Made | undefined {
+  const { groups, over, unknown, hasNames } = inputs;
+  if (before.groups !== groups || before.hasNames || hasNames) return undefined;
+  if (unknown.length !== before.ofUnknown.size) return undefined;
   const ofUnknown = new Map<string, MadeVirtualHost>();
-  for (const { hostname, port, over } of unknownHosts(selection, groups, byHost, scope)) {
-    const was = old?.ofUnknown.get(hostname);
-    // Which port it is served on is for services to say.
-    const isSame = was !== undefined && old?.services === services && old.groups === groups && isKept(was, over);
-    const wanted: Wanted = { hostname, port, listenerPort: port, aliasServices: [], over };
-    ofUnknown.set(hostname, isSame ? was : makeVirtualHost(wanted, around));
+  const changed: number[] = [];
+  let ofGroups: (MadeVirtualHost | readonly MadeVirtualHost[])[] | undefined;
+  let hosts: MadeVirtualHost[] | undefined;
+  const places =
+    touched.names.size === 0
+      ? differingPlaces(before.over, over)
+      : [...groups.keys()].filter((place) => !isKept(before.hosts[place]!, over[place], touched));
+  const change = (place: number, made: MadeVirtualHost): void => {
+    if (made === before.hosts[place]) return;
+    hosts ??= before.hosts.slice();
+    hosts[place] = made;
+    changed.push(place);
+  };
+  for (const place of places) {
+    const made = makeVirtualHost(wantedOf(groups[place]!, around.selection, over[place], []), around);
+    change(place, made);
+    ofGroups ??= before.ofGroups.slice();
+    ofGroups[place] = made;
   }
-  return { groups, ofGroups, ofUnknown, services, rules };
+  const oldNames = before.ofUnknown.keys();
+  for (const [index, one] of unknown.entries()) {
+    if (oldNames.next().value !== one.hostname) return undefined;
+    const made = ofUnknownHost(one, before, touched, inputs, around);
+    ofUnknown.set(one.hostname, made);
+    change(groups.length + index, made);
+  }
+  return { ...inputs, ofGroups: ofGroups ?? before.ofGroups, ofUnknown, hosts: hosts ?? before.hosts, changed };
+}
+
+function isKept(one: MadeVirtualHost, now: ResolvedVirtualService | undefined, touched: Touched): boolean {
+  return one.over === now && !touches(touched, one);
+}
+
+function ofUnknownHost(
+  { hostname, port, over }: UnknownHost,
+  before: Made | undefined,
+  touched: Touched | undefined,
+  { groups, services }: Inputs,
+  around: Surroundings,
+): MadeVirtualHost {
+  const was = before?.ofUnknown.get(hostname);
+  // Which port it is served on is for services to say.
+  const isSame = before?.services === services && before.groups === groups;
+  if (was !== undefined && isSame && isKept(was, over, touched!)) return was;
+  return makeVirtualHost({ hostname, port, listenerPort: port, aliasServices: [], over }, around);
 }
 
 function wantedOf(
@@ -188,7 +259,7 @@ function isList(made: MadeVirtualHost | readonly MadeVirtualHost[]): made is rea
   return Array.isArray(made);
 }
 
-function inOrder({ ofGroups, ofUnknown }: Made): readonly MadeVirtualHost[] {
+function inOrder({ ofGroups, ofUnknown }: Pick<Made, 'ofGroups' | 'ofUnknown'>): readonly MadeVirtualHost[] {
   const hosts: MadeVirtualHost[] = [];
   for (const made of ofGroups) {
     if (isList(made)) hosts.push(...made);
@@ -198,27 +269,53 @@ function inOrder({ ofGroups, ofUnknown }: Made): readonly MadeVirtualHost[] {
   return hosts;
 }
 
-/** Whether what the ones claim, the others claim as well, so that each gets the same. */
-function wantTheSame(before: readonly MadeVirtualHost[], now: readonly MadeVirtualHost[]): boolean {
-  return (
-    before.length === now.length &&
-    now.every((host, place) => {
-      const was = before[place]!;
-      if (was === host) return true;
-      const isThere = (was.part === undefined) === (host.part === undefined);
-      return isThere && was.name === host.name && was.domains.text === host.domains.text;
-    })
-  );
+/** When all claim what those before them did, each has the same; undefined: they do not. */
+function claimedAgain(before: Claimed, was: readonly MadeVirtualHost[], { hosts, changed }: Made): Claimed | undefined {
+  if (was.length !== hosts.length) return undefined;
+  const places = changed ?? differingPlaces(was, hosts);
+  if (!places.every((place) => wantTheSame(was[place]!, hosts[place]!))) return undefined;
+  const parts = before.parts.slice();
+  const byBlock = new ChangedBlocks(before.blocks);
+  for (const place of places) {
+    const old = parts[place];
+    if (old === undefined) continue;
+    const host = hosts[place]!;
+    const part = old === was[place]!.part ? host.part! : withDomains(host, old.domains);
+    parts[place] = part;
+    byBlock.set(before.sorted[place]!, part);
+  }
+  return { ...before, parts, blocks: byBlock.blocks() };
 }
 
-function claimedAgain(before: Claimed, hosts: readonly MadeVirtualHost[]): Claimed {
-  const parts = hosts.map((host, place) => {
-    const was = before.hosts[place]!;
-    const part = before.parts[place];
-    if (was === host || part === undefined) return part;
-    return part === was.part ? host.part : withDomains(host, part.domains);
-  });
-  return { ...before, hosts, parts };
+function wantTheSame(was: MadeVirtualHost, host: MadeVirtualHost): boolean {
+  const isThere = (was.part === undefined) === (host.part === undefined);
+  return isThere && was.name === host.name && was.domains.text === host.domains.text;
+}
+
+/** Blocks of which some parts come to be others of the same names: those blocks alone are put together again. */
+class ChangedBlocks {
+  readonly #before: readonly PartBlock<VirtualHostPart>[];
+  readonly #changed = new Map<number, VirtualHostPart[]>();
+
+  constructor(before: readonly PartBlock<VirtualHostPart>[]) {
+    this.#before = before;
+  }
+
+  /** @param place among the parts of all blocks */
+  set(place: number, part: VirtualHostPart): void {
+    let index = 0;
+    let offset = place;
+    while (offset >= this.#before[index]!.parts.length) offset -= this.#before[index++]!.parts.length;
+    const parts = this.#changed.get(index) ?? [...this.#before[index]!.parts];
+    parts[offset] = part;
+    this.#changed.set(index, parts);
+  }
+
+  blocks(): readonly PartBlock<VirtualHostPart>[] {
+    const blocks = [...this.#before];
+    for (const [index, parts] of this.#changed) blocks[index] = sharedBlock(virtualHostsField, parts);
+    return sharedList(blocks);
+  }
 }
 
 function claim(hosts: readonly MadeVirtualHost[], sorts: boolean): Claimed {
@@ -237,7 +334,15 @@ function claim(hosts: readonly MadeVirtualHost[], sorts: boolean): Claimed {
   });
   const places = [...parts.keys()].filter((place) => parts[place] !== undefined);
   if (sorts) places.sort((a, b) => compareText(parts[a]!.name, parts[b]!.name));
-  return { hosts, parts, order: Uint32Array.from(places), takesAll };
+  const sorted = new Int32Array(parts.length);
+  for (const [at, place] of places.entries()) sorted[place] = at;
+  const blocks = sharedList(
+    inBlocks(
+      virtualHostsField,
+      places.map((place) => parts[place]!),
+    ),
+  );
+  return { parts, sorted, blocks, takesAll };
 }
 
 interface UnknownHost {

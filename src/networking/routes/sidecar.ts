@@ -1,9 +1,7 @@
 /** Route configurations of a sidecar's outbound listeners (spec/discovery.md §8.5). */
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { onceFor } from '../../model/collections/once-for.ts';
-import { sameItems } from '../../model/collections/same-items.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
-import { WeakValues } from '../../model/collections/weak-values.ts';
 import { type ConfigKey, configKeyOf } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { addressingKey } from '../../model/proxy/service-addresses.ts';
@@ -12,42 +10,42 @@ import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { sidecarOrigin } from '../inputs/message-origin.ts';
 import { isUnixSocket, unixSocketPath } from '../messages/address.ts';
+import { type PartBlock, sharedBlock, sharedList } from '../messages/part-block.ts';
 import { type Resource, ResourceOfParts } from '../messages/resource.ts';
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
 import { type Reach, reachOf } from '../traffic/reach.ts';
 import { httpProxyRoute } from '../traffic/resource-names.ts';
 import { routeConfiguration } from './configuration.ts';
 import { fallbackHost } from './fallback.ts';
-import { type RoutePlan, routePlan } from './route-plan.ts';
+import { type RoutePlan, routePlan, virtualHostsField } from './route-plan.ts';
 import type { RouteSelection } from './sidecar-virtual-hosts.ts';
 import { routesPart, VirtualHostPart } from './virtual-host-part.ts';
 import { labelsThatCount } from './virtual-service-inputs.ts';
 
-/** Number of `virtual_hosts` in a RouteConfiguration. */
-const virtualHostsField = 2;
+type Block = PartBlock<VirtualHostPart>;
 
 /** The configuration of a name; one without virtual hosts for a name that no listener of the proxy uses. */
 export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource {
   const scope = push.sidecarScopeFor(shape);
   const selection = selectionOf(name, scope);
   // A name under which there is no host is not remembered: there is no end of such names.
-  if (selection === undefined) return configurationOf(name, noParts, [], scope, false);
+  if (selection === undefined) return configurationOf(name, noBlocks, [], scope, false);
   const key = clientText(name, selection, shape, scope, push);
   const reach = reachOf(shape, push);
   const plan = routePlan(key, { selection, shape, push, scope, memory, reach });
-  const parts = selection.host === undefined ? withFallback(plan, scope, reach, memory) : plan.parts;
+  const blocks = selection.host === undefined ? withFallback(plan, scope, reach, memory) : plan.blocks;
   const allPorts = selection.port === undefined;
-  const make = (): Resource => configurationOf(name, parts, [plan], scope, allPorts);
-  if (plan.parts.length === 0) return make();
-  const inputs = [scope.sidecar, parts];
+  const make = (): Resource => configurationOf(name, blocks, [plan], scope, allPorts);
+  if (plan.blocks.length === 0) return make();
+  const inputs = [scope.sidecar, blocks];
   return memory.recall('RDS', key, inputs, () => ({
-    resource: sharedConfiguration(`${name} ${allPorts}`, parts, make),
+    resource: sharedConfiguration(`${name} ${allPorts}`, blocks, make),
     dependsOn: none,
   })).resource;
 }
 
 const none: readonly ConfigKey[] = [];
-const noParts: readonly VirtualHostPart[] = [];
+const noBlocks: readonly Block[] = [];
 
 /** What of a client tells its configuration from that of others who ask for the same name. */
 function clientText(
@@ -66,7 +64,7 @@ function clientText(
 
 function configurationOf(
   name: string,
-  parts: readonly VirtualHostPart[],
+  blocks: readonly Block[],
   plans: readonly RoutePlan[],
   { sidecar }: SidecarScope,
   allPorts: boolean,
@@ -77,26 +75,27 @@ function configurationOf(
   ];
   const message = routeConfiguration(name, [], allPorts);
   const whole = { name, schema: RouteConfigurationSchema, message, dependsOn };
-  return new ResourceOfParts(whole, virtualHostsField, parts);
+  return new ResourceOfParts(whole, blocks);
 }
 
-const withFallbacks = onceFor((_: RoutePlan['parts']) => new Map<VirtualHostPart, readonly VirtualHostPart[]>());
+const withFallbacks = onceFor((_: RoutePlan['blocks']) => new Map<Block, readonly Block[]>());
 
 /** With one that takes what no other does, unless one does. */
-function withFallback(plan: RoutePlan, scope: SidecarScope, reach: Reach, memory: Memory): readonly VirtualHostPart[] {
-  const { parts, takesAll } = plan;
-  if (takesAll) return parts;
+function withFallback(plan: RoutePlan, scope: SidecarScope, reach: Reach, memory: Memory): readonly Block[] {
+  const { blocks, takesAll } = plan;
+  if (takesAll) return blocks;
   const { mode } = scope.outboundTrafficPolicy;
   const cluster = requestFallbackCluster(scope.outboundTrafficPolicy, reach);
-  const { part: fallback } = memory.recall('RDS', `fallback ${mode} ${cluster}`, [], () => {
+  const { block: fallback } = memory.recall('RDS', `fallback ${mode} ${cluster}`, [], () => {
     const { name, domains, routes } = fallbackHost(scope, reach);
     const rest = routesPart(routes, sidecarOrigin(scope, 'outboundTrafficPolicy'));
-    return { part: new VirtualHostPart(name, domains, rest), dependsOn: none };
+    const part = new VirtualHostPart(name, domains, rest);
+    return { block: sharedBlock(virtualHostsField, [part]), dependsOn: none };
   });
-  const known = withFallbacks(parts);
+  const known = withFallbacks(blocks);
   let whole = known.get(fallback);
   if (whole === undefined) {
-    whole = sameParts([...parts, fallback]);
+    whole = sharedList([...blocks, fallback]);
     setBounded(known, fallback, whole, maxFallbacks);
   }
   return whole;
@@ -105,22 +104,11 @@ function withFallback(plan: RoutePlan, scope: SidecarScope, reach: Reach, memory
 /** Ways to treat what is not described: a few, and hosts of egress proxies. */
 const maxFallbacks = 16;
 
-const lists = new WeakValues<readonly VirtualHostPart[]>();
-
-/** Of equal lists there is one as long as somebody holds it, whichever namespaces they are for. */
-function sameParts(parts: readonly VirtualHostPart[]): readonly VirtualHostPart[] {
-  const key = `${parts.length} ${parts.reduce((hash, { number }) => (Math.imul(hash, 31) + number) | 0, 0)}`;
-  const known = lists.get(key);
-  if (known !== undefined && sameItems(known, parts)) return known;
-  lists.set(key, parts);
-  return parts;
-}
-
-const configurations = onceFor((_: readonly VirtualHostPart[]) => new Map<string, Resource>());
+const configurations = onceFor((_: readonly Block[]) => new Map<string, Resource>());
 
 /** The same virtual hosts make the same configuration, whoever it is for. */
-function sharedConfiguration(key: string, parts: readonly VirtualHostPart[], make: () => Resource): Resource {
-  const known = configurations(parts);
+function sharedConfiguration(key: string, blocks: readonly Block[], make: () => Resource): Resource {
+  const known = configurations(blocks);
   let resource = known.get(key);
   if (resource === undefined) {
     resource = make();

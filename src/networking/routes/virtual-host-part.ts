@@ -7,7 +7,8 @@ import {
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { Origin } from '../../model/config/config.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
-import { Encodable, type Part } from '../messages/resource.ts';
+import type { NamedPart } from '../messages/part-block.ts';
+import { Encodable } from '../messages/resource.ts';
 import { wireForm } from '../messages/wire-form.ts';
 import { virtualHost } from './configuration.ts';
 
@@ -19,7 +20,7 @@ export function routesPart(routes: Route[], origins: readonly Origin[]): Encodab
 let lastNumber = 0;
 
 /** Name and domains are the fields 1 and 2: their bytes, and then those of the rest, are the bytes of the whole. */
-export class VirtualHostPart implements Part {
+export class VirtualHostPart implements NamedPart {
   /** Of no other part in the program. */
   readonly number = ++lastNumber;
   readonly name: string;

@@ -1,0 +1,71 @@
+import { create, fromBinary } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import { inBlocks, type NamedPart, type PartBlock, sharedList } from './part-block.ts';
+import { Encodable, ResourceOfParts } from './resource.ts';
+
+const field = 2;
+let lastNumber = 0;
+
+function part(index: number): NamedPart {
+  const name = `svc-${index}.shop.svc.cluster.local:80`;
+  const whole = new Encodable(VirtualHostSchema, create(VirtualHostSchema, { name }));
+  return Object.assign(whole, { name, number: ++lastNumber });
+}
+
+const parts = Array.from({ length: 400 }, (_, index) => part(index));
+const notIn = (blocks: readonly PartBlock[], others: readonly PartBlock[]) =>
+  blocks.filter((block) => !others.includes(block));
+
+describe('blocks', () => {
+  it('are of a size that is worth a write of its own, and not worth sharing a part of', () => {
+    const sizes = inBlocks(field, parts).map((block) => block.parts.length);
+    expect(sizes.reduce((a, b) => a + b)).toBe(parts.length);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(64);
+    expect(sizes.length).toBeGreaterThan(10);
+    expect(sizes.length).toBeLessThan(50);
+  });
+
+  it('have a bound even where no name ends one', () => {
+    const same = Array.from({ length: 1_000 }, () => parts[0]!);
+    expect(inBlocks(field, same).every((block) => block.parts.length <= 64)).toBe(true);
+  });
+
+  it('of a list are those of another but for a few around what differs', () => {
+    const before = inBlocks(field, parts);
+    fc.assert(
+      fc.property(fc.nat({ max: parts.length - 1 }), fc.constantFrom('other', 'gone', 'new'), (place, what) => {
+        const changed = [...parts];
+        if (what === 'other') changed[place] = Object.assign(part(place), { name: parts[place]!.name });
+        else if (what === 'gone') changed.splice(place, 1);
+        else changed.splice(place, 0, part(1_000));
+        const after = inBlocks(field, changed);
+        expect(after.flatMap((block) => block.parts)).toEqual(changed);
+        expect(notIn(after, before).length).toBeLessThanOrEqual(4);
+      }),
+    );
+  });
+
+  it('are one for equal ones, and so are lists of them', () => {
+    const [one, other] = [inBlocks(field, parts), inBlocks(field, [...parts])];
+    expect(notIn(one, other)).toEqual([]);
+    expect(sharedList([...other])).toBe(sharedList(one));
+    expect(sharedList(other.slice(1))).not.toBe(sharedList(one));
+  });
+
+  it('are the bytes of a whole, of which it says what was in it before and after they are encoded', () => {
+    const message = create(RouteConfigurationSchema, { name: '80' });
+    const whole = { name: '80', schema: RouteConfigurationSchema, message, dependsOn: [] };
+    const resource = new ResourceOfParts(whole, inBlocks(field, parts));
+    const names = parts.map(({ name }) => name);
+    const namesIn = ({ virtualHosts }: { virtualHosts: readonly { readonly name: string }[] }) =>
+      virtualHosts.map(({ name }) => name);
+    expect(namesIn(resource.message as never)).toEqual(names);
+    const decoded = fromBinary(RouteConfigurationSchema, resource.bytes);
+    expect([decoded.name, namesIn(decoded)]).toEqual(['80', names]);
+    expect(namesIn(resource.message as never)).toEqual(names);
+    expect(Buffer.concat(resource.chunks).equals(resource.bytes)).toBe(true);
+  });
+});

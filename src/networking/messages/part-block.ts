@@ -1,0 +1,115 @@
+/** Runs of parts that many resources have in common: a resource that differs from another in one part shares the rest of its bytes. */
+import { hashOf } from '../../model/collections/persistent-map.ts';
+import { sameItems } from '../../model/collections/same-items.ts';
+import { WeakValues } from '../../model/collections/weak-values.ts';
+import type { Part } from './resource.ts';
+
+/** A part that is told from all others in the program, and has a name. */
+export interface NamedPart extends Part {
+  readonly name: string;
+  readonly number: number;
+}
+
+let lastNumber = 0;
+
+/** Items of one repeated field, one after the other: encoded once, whatever resources they are in. */
+export class PartBlock<P extends Part = Part> {
+  /** Of no other block in the program. */
+  readonly number = ++lastNumber;
+  readonly fieldNumber: number;
+  readonly parts: readonly P[];
+  #bytes: Uint8Array | undefined;
+
+  constructor(fieldNumber: number, parts: readonly P[]) {
+    this.fieldNumber = fieldNumber;
+    this.parts = parts;
+  }
+
+  get bytes(): Uint8Array {
+    this.#bytes ??= encoded(this.fieldNumber, this.parts);
+    return this.#bytes;
+  }
+
+  /** How many bytes it holds by now. */
+  get bytesKept(): number {
+    return this.#bytes?.length ?? 0;
+  }
+}
+
+/** With fewer parts a block is not worth a write of its own; with more, one that changes is too much to make again. */
+const fewestParts = 4;
+const mostParts = 64;
+/** After the fewest, every one so many ends a block. */
+const partsToEnd = 16;
+
+/** Which part ends a block is for its name to say: lists that differ in a part have other blocks around that part alone. */
+export function inBlocks<P extends NamedPart>(fieldNumber: number, parts: readonly P[]): readonly PartBlock<P>[] {
+  const blocks: PartBlock<P>[] = [];
+  let start = 0;
+  parts.forEach(({ name }, index) => {
+    const size = index + 1 - start;
+    const ends = size >= mostParts || (size >= fewestParts && hashOf(name) % partsToEnd === 0);
+    if (!ends && index + 1 < parts.length) return;
+    blocks.push(sharedBlock(fieldNumber, parts.slice(start, index + 1)));
+    start = index + 1;
+  });
+  return blocks;
+}
+
+const blocksOfParts = new WeakValues<PartBlock<never>>();
+const lists = new WeakValues<readonly PartBlock<never>[]>();
+
+/** Of equal blocks there is one, as long as somebody holds it. */
+export function sharedBlock<P extends NamedPart>(fieldNumber: number, parts: readonly P[]): PartBlock<P> {
+  const key = `${fieldNumber} ${numbersText(parts)}`;
+  const known = blocksOfParts.get(key) as PartBlock<P> | undefined;
+  if (known?.fieldNumber === fieldNumber && sameItems(known.parts, parts)) return known;
+  const block = new PartBlock(fieldNumber, parts);
+  blocksOfParts.set(key, block as unknown as PartBlock<never>);
+  return block;
+}
+
+/** Of equal lists of blocks there is one, as long as somebody holds it. */
+export function sharedList<P extends Part>(blocks: readonly PartBlock<P>[]): readonly PartBlock<P>[] {
+  const key = numbersText(blocks);
+  const known = lists.get(key) as readonly PartBlock<P>[] | undefined;
+  if (known !== undefined && sameItems(known, blocks)) return known;
+  lists.set(key, blocks as unknown as readonly PartBlock<never>[]);
+  return blocks;
+}
+
+function numbersText(items: readonly { readonly number: number }[]): string {
+  let hash = 0;
+  for (const { number } of items) hash = (Math.imul(hash, 31) + number) | 0;
+  return `${items.length} ${hash}`;
+}
+
+/** Into memory of its own: small buffers of the usual kind are cut from larger ones, and keep these. */
+function encoded(fieldNumber: number, parts: readonly Part[]): Uint8Array {
+  const pieces: Uint8Array[] = [];
+  for (const { chunks } of parts) pieces.push(lengthDelimited(fieldNumber, totalLength(chunks)), ...chunks);
+  const bytes = Buffer.allocUnsafeSlow(totalLength(pieces));
+  let position = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, position);
+    position += piece.length;
+  }
+  return bytes;
+}
+
+function totalLength(pieces: readonly Uint8Array[]): number {
+  return pieces.reduce((sum, { length }) => sum + length, 0);
+}
+
+/** Tag and length of a field that holds a message. */
+function lengthDelimited(fieldNumber: number, length: number): Uint8Array {
+  const bytes: number[] = [];
+  for (let value of [(fieldNumber << 3) | 2, length]) {
+    while (value > 127) {
+      bytes.push((value & 127) | 128);
+      value >>>= 7;
+    }
+    bytes.push(value);
+  }
+  return Uint8Array.from(bytes);
+}

@@ -1,0 +1,52 @@
+/** A changed virtual service costs a sidecar's namespace as much in a large mesh as in a small one: counted, not timed. */
+import { expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { countedWork, sumOf } from '../../../test/harness/counted-work.ts';
+import type { Config } from '../../model/config/config.ts';
+import { routeType } from '../index.ts';
+
+const namespaces = 20;
+const space = (index: number): string => `ns-${index % namespaces}`;
+const host = (index: number): string => `svc-${index}.${space(index)}.svc.cluster.local`;
+
+function service(index: number): Config {
+  return givenObject('ServiceEntry', space(index), `s${index}`, {
+    hosts: [host(index)],
+    addresses: [`10.250.${index >> 8}.${index & 255}`],
+    ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    endpoints: [{ address: `10.1.${index >> 8}.${index & 255}` }],
+  });
+}
+
+function route(index: number, timeoutMs: number): Config {
+  const http = [{ timeoutMs, route: [{ destination: { host: host(index) } }] }];
+  return givenObject('VirtualService', space(index), `v${index}`, { hosts: [host(index)], http });
+}
+
+/** Calls of what makes and puts together routes, for one changed virtual service and a sidecar in each namespace. */
+function callsFor(services: number): number {
+  const all = Array.from({ length: services }, (_, index) => index);
+  const world = new GivenWorld(all.flatMap((index) => [service(index), route(index, 1)]));
+  const nodes = Array.from({ length: namespaces }, (_, index) =>
+    world.connect(`10.9.0.${index}`, { namespace: `ns-${index}` }),
+  );
+  const take = () => nodes.map((node) => node.get(routeType, ['8080'])!.resources.get('8080')!.version);
+  const before = take();
+  const change = world.put(route(7, 2));
+  const counted = countedWork(() => {
+    for (const node of nodes) node.typesToPush(change, [routeType]);
+    const after = take();
+    expect(after.filter((version, index) => version === before[index])).toEqual([]);
+  });
+  const ofRoutes = [...counted].filter(([what]) => /src\/networking\/(routes|messages)\//.test(what));
+  return sumOf(new Map(ofRoutes));
+}
+
+it('a virtual service is put in its place in each namespace: the other virtual hosts are not looked at', () => {
+  const [few, many] = [callsFor(100), callsFor(800)];
+  // Once for all namespaces which virtual service is over which host, and how many blocks there are: less than a call for each.
+  expect(many - few).toBeLessThan(namespaces * 700);
+  expect(many / namespaces).toBeLessThan(1_200);
+});
