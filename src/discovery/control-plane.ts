@@ -196,8 +196,8 @@ export class ControlPlane {
       actors: {
         listRegistries: listRegistries(this.#state, this.#program.registries),
         registry: registryMachine.provide({ actors: { runRegistry: runRegistry(this.#state.registries) } }),
-        computeServices: fromPromise<ServicesReading, ServicesOrder>(async ({ input }) =>
-          this.#state.computeServices(input.changes, input.registries ?? undefined),
+        computeServices: fromPromise<ServicesReading, ServicesOrder>(({ input, signal }) =>
+          this.#state.computeServicesInTurns(input.changes, input.registries ?? undefined, signal),
         ),
       },
     });
@@ -217,7 +217,7 @@ export class ControlPlane {
     });
     const push = pushMachine.provide({
       actors: {
-        buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(async ({ input }) =>
+        buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(({ input }) =>
           this.#buildContext(input),
         ),
       },
@@ -275,9 +275,9 @@ export class ControlPlane {
     }
   }
 
-  #buildContext({ forced, configs }: { forced: boolean; configs: string[] }): PublishedContext {
+  async #buildContext({ forced, configs }: { forced: boolean; configs: string[] }): Promise<PublishedContext> {
     const start = performance.now();
-    const { version } = this.#state.publishContext({ forced, changed: configs });
+    const { version } = await this.#state.publishContextInTurns({ forced, changed: configs });
     this.metrics.contextPublished(performance.now() - start);
     return { version, publishedAt: Date.now() };
   }

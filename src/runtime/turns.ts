@@ -36,6 +36,18 @@ export class Turns {
   }
 }
 
+/** Long works that must not meet half way: each begins when the one before it has ended, however that ended. */
+export class OneByOne {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Has its turn after all that were asked for earlier. */
+  do<Result>(work: () => Promise<Result>): Promise<Result> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => {});
+    return done;
+  }
+}
+
 /** Does all steps without a rest. */
 export function atOnce<Result>(steps: Steps<Result>): Result {
   for (;;) {

@@ -5,8 +5,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { measuredTurns } from '../../../test/harness/longest-turn.ts';
 import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { MeshConfigs } from './mesh-configs.ts';
 
@@ -30,36 +30,6 @@ spec:
   hosts: [${name}.example.com]
   http: [{timeout: ${timeout}, route: [{destination: {host: ${name}.example.com}}]}]
 `;
-
-const cpuMs = (): number => {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1_000;
-};
-
-interface Measured<Result> {
-  readonly result: Result;
-  /** The longest turn. */
-  readonly longestMs: number;
-  readonly sumMs: number;
-}
-
-async function measured<Result>(work: () => Promise<Result>): Promise<Measured<Result>> {
-  const turns: number[] = [];
-  const over = { isIt: false };
-  const watch = (async () => {
-    for (let last = cpuMs(); !over.isIt; ) {
-      await nextTurn();
-      const now = cpuMs();
-      turns.push(now - last);
-      last = now;
-    }
-  })();
-  const result = await work();
-  over.isIt = true;
-  await watch;
-  turns.sort((a, b) => b - a);
-  return { result, longestMs: turns[0] ?? 0, sumMs: turns.reduce((sum, ms) => sum + ms, 0) };
-}
 
 const source = (): string => `fs://${root}`;
 
@@ -86,7 +56,7 @@ it('gives others their turn while a file with very many objects is read, put tog
     wander: '4s',
   })) {
     write(timeout);
-    const { result, ...figures } = await measured(() => readAndJoin());
+    const { result, ...figures } = await measuredTurns(() => readAndJoin());
     stages[stage] = figures;
     expect(result.count).toBe(objects);
     expect(result.problems).toBe(stage === 'break' ? objects : 0);
@@ -103,14 +73,81 @@ it('an edit of one file costs as much beside many files that are broken as besid
   writeFileSync(join(root, 'one.yaml'), route('one', '1s'));
   await readAndJoin();
   writeFileSync(join(root, 'many.yaml'), broken.replaceAll('timeout: 1s', 'timeout: soon'));
-  const all = await measured(() => readAndJoin());
+  const all = await measuredTurns(() => readAndJoin());
   const edits: number[] = [];
   for (let i = 2; i < 12; i++) {
     writeFileSync(join(root, 'one.yaml'), route('one', `${i}s`));
-    const { result, sumMs } = await measured(() => readAndJoin(join(root, 'one.yaml')));
+    const { result, sumMs } = await measuredTurns(() => readAndJoin(join(root, 'one.yaml')));
     expect(result.reading).toMatchObject({ changes: [{ key: 'VirtualService/shop/one' }], problemCount: objects });
     edits.push(sumMs);
   }
   // A hundredth, and a floor for what a clock and a collection of memory add.
   expect(edits.sort((a, b) => a - b)[4]).toBeLessThan(Math.max(5, all.sumMs / 50));
 }, 120_000);
+
+const kinds: Readonly<Record<string, (index: number, timeout: string) => string>> = {
+  Ingress: (index, timeout) => `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: i${index}, namespace: shop, annotations: {kubernetes.io/ingress.class: istio, said: ${timeout}}}
+spec:
+  rules: [{host: h${index}.example.com, http: {paths: [{path: /${timeout}, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]
+`,
+  HTTPRoute: (index, timeout) => `apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: r${index}, namespace: shop}
+spec:
+  parentRefs: [{name: edge}]
+  hostnames: [h${index}.example.com]
+  rules: [{matches: [{path: {type: PathPrefix, value: /${timeout}}}], backendRefs: [{name: web, port: 80}]}]
+`,
+};
+
+const gateway = `apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: istio}
+spec: {controllerName: istio.io/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: shop}
+spec:
+  gatewayClassName: istio
+  listeners: [{name: http, port: 80, protocol: HTTP}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {ports: [{name: http, port: 80}]}
+`;
+
+it.each(Object.keys(kinds))(
+  'gives others their turn while what is made of very many objects of kind %s comes into force, all in one of them',
+  async (kind) => {
+    const file = join(root, 'a.yaml');
+    writeFileSync(join(root, 'gateway.yaml'), gateway);
+    const write = (timeout: string): void =>
+      writeFileSync(file, Array.from({ length: 3_000 }, (_, i) => kinds[kind]!(i, timeout)).join('---\n'));
+    const made: Record<string, number> = {};
+    for (const timeout of ['1s', '2s']) {
+      write(timeout);
+      expect(await configs.readSource(source(), [])).toMatchObject({ problems: 0 });
+      // Counted in each turn: the virtual services of one timeout, never of both, never some of them.
+      const seen = new Set<string>();
+      const { longestMs, sumMs } = await measuredTurns(
+        () => configs.join([source()]),
+        () => {
+          const { VirtualService } = configs.snapshot.set;
+          const [first, last] = [VirtualService[0], VirtualService.at(-1)].map((one) => JSON.stringify(one?.spec));
+          const isNew = (text: string | undefined): boolean => text?.includes(timeout) ?? false;
+          seen.add(`${VirtualService.length} ${isNew(first)} ${isNew(last)}`);
+        },
+      );
+      const before = timeout === '1s' ? '0 false false' : '3000 false false';
+      expect([...seen]).toEqual([before, '3000 true true']);
+      expect(longestMs, `${timeout}: ${longestMs} of ${sumMs} ms`).toBeLessThan(sumMs / 4);
+      made[timeout] = configs.snapshot.set.VirtualService.length;
+    }
+    expect(made).toEqual({ '1s': 3_000, '2s': 3_000 });
+  },
+  120_000,
+);

@@ -12,12 +12,17 @@ import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import {
   type GatewayApiTranslation,
   noTranslation,
-  translateGatewayApi,
+  translatingGatewayApi,
   translationMayDiffer,
 } from '../../model/translation/gateway-api/translate.ts';
-import { type IngressSettings, ingressesMayDiffer, translateIngresses } from '../../model/translation/ingress.ts';
+import {
+  type IngressSettings,
+  ingressesMayDiffer,
+  translateIngresses,
+  translatingIngresses,
+} from '../../model/translation/ingress.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { Turns } from '../../runtime/turns.ts';
+import { OneByOne, Turns } from '../../runtime/turns.ts';
 import { ConfigDirectory } from './config-directory.ts';
 import type { ConfigLimits } from './config-limits.ts';
 import { problemLine, toConfigProblem } from './config-problem.ts';
@@ -70,8 +75,7 @@ export class MeshConfigs {
   #settings: IngressSettings | undefined;
   /** What was in force when changes were last told. */
   #reported = ConfigSnapshot.empty;
-  /** The last putting together; one at a time. */
-  #joining: Promise<void> = Promise.resolve();
+  readonly #joining = new OneByOne();
   /** What single readings touched since the last time that all were put together. */
   readonly #touched = new Set<string>();
 
@@ -160,12 +164,7 @@ export class MeshConfigs {
    * @param signal nobody hears the answer any more: what it would have told is told with the next
    */
   join(addresses: readonly string[], known = addresses, signal?: AbortSignal): Promise<ConfigReading> {
-    const joined = this.#joining.then(() => this.#join(addresses, known, signal));
-    this.#joining = joined.then(
-      () => {},
-      () => {},
-    );
-    return joined;
+    return this.#joining.do(() => this.#join(addresses, known, signal));
   }
 
   async #join(addresses: readonly string[], known: readonly string[], signal?: AbortSignal): Promise<ConfigReading> {
@@ -269,17 +268,40 @@ export class MeshConfigs {
   async #merge(touched: Set<string>, turns: Turns): Promise<void> {
     // Of one moment, whatever is read meanwhile.
     const snapshots = this.#sources.map(([, source]) => this.#snapshotOf(source));
+    const before = {
+      written: this.#written,
+      made: this.#made,
+      settings: this.#settings,
+      gatewayApi: this.#gatewayApi,
+      snapshot: this.#snapshot,
+    };
     const now = snapshots.length === 1 ? snapshots[0]! : await this.#joined(snapshots, touched, turns);
-    const written = this.#written;
     const isOther = touched.size > 0;
+    let { made, settings, gatewayApi } = before;
+    if (isOther && ingressesMayDiffer(before.written.set, now.set)) {
+      settings = this.#mesh();
+      made = await turns.through(translatingIngresses(now.set, settings, { domain: this.#domain }, before.made));
+      for (const key of [...before.made.keys(), ...made.keys()]) touched.add(key);
+    }
+    if (isOther && translationMayDiffer(gatewayApi, touched)) {
+      gatewayApi = await turns.through(translatingGatewayApi(now.set, this.#domain, before.gatewayApi));
+      for (const key of [...before.gatewayApi.objects.keys(), ...gatewayApi.objects.keys()]) touched.add(key);
+    }
+    let snapshot = now;
+    if (made.size + gatewayApi.objects.size > 0) {
+      const edits = new Map<string, Config | undefined>();
+      for (const key of touched) {
+        edits.set(key, now.byKey.get(key) ?? made.get(key) ?? gatewayApi.objects.get(key));
+        await turns.rest();
+      }
+      snapshot = await turns.through(before.snapshot.editing(edits));
+    }
+    // All of it comes into force in one turn. Whoever translated meanwhile, for other settings, does so again for these objects.
     this.#written = now;
-    const made = [
-      ...(isOther && ingressesMayDiffer(written.set, now.set) ? this.#translateIngresses() : []),
-      ...(isOther && translationMayDiffer(this.#gatewayApi, touched) ? this.#translateGatewayApi() : []),
-    ];
-    for (const key of made) touched.add(key);
-    if (this.#made.size + this.#gatewayApi.objects.size === 0) this.#snapshot = this.#written;
-    else this.#edit(touched);
+    this.#made = made;
+    this.#settings = settings;
+    this.#gatewayApi = gatewayApi;
+    this.#snapshot = snapshot;
   }
 
   async #joined(
@@ -310,13 +332,6 @@ export class MeshConfigs {
     const before = this.#made;
     this.#made = translateIngresses(this.#written.set, this.#settings, { domain: this.#domain }, before);
     return [...before.keys(), ...this.#made.keys()];
-  }
-
-  /** The same of the Gateway API's objects. */
-  #translateGatewayApi(): Iterable<string> {
-    const before = this.#gatewayApi;
-    this.#gatewayApi = translateGatewayApi(this.#written.set, this.#domain, before);
-    return [...before.objects.keys(), ...this.#gatewayApi.objects.keys()];
   }
 }
 

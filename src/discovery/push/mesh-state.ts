@@ -7,13 +7,14 @@ import { configKeyText, parseConfigKey } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import { defaultFeatures, type Features } from '../../model/mesh/features.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
-import { buildPushContext } from '../../model/push-context/build-push-context.ts';
+import { buildingPushContext } from '../../model/push-context/build-push-context.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import {
   defaultRegistryOptions,
   type RegistryOptions,
   type ServiceRegistry,
 } from '../../model/services/service-registry.ts';
+import { atOnce, OneByOne, type Steps, Turns } from '../../runtime/turns.ts';
 import { ConfigSnapshot } from '../config/config-snapshot.ts';
 import type { SettingsFiles } from '../config/settings-files.ts';
 import type { ChangedObject } from '../registry/mesh-registries.ts';
@@ -50,6 +51,12 @@ export interface PublishedContext {
   readonly changed: ReadonlySet<string>;
 }
 
+export interface ContextOrder {
+  readonly forced: boolean;
+  /** Keys of everything that may differ from the last context; they do not matter when `forced`. */
+  readonly changed: readonly string[];
+}
+
 export class MeshState {
   readonly settings: SettingsFiles;
   /** Whatever services come from. */
@@ -57,6 +64,8 @@ export class MeshState {
   readonly #options: MeshStateOptions;
   readonly #listeners: ((published: PublishedContext) => void)[] = [];
   readonly #gatewayListeners = new Set<() => void>();
+  /** Services and contexts are made of one another: while one is made in steps, nothing that it is made of changes. */
+  readonly #making = new OneByOne();
   /** The registries were told of all objects once. */
   #hasApplied = false;
   #context: PushContext | undefined;
@@ -116,19 +125,41 @@ export class MeshState {
    * @param registries `Provider/cluster` of those that there are; absent: none is taken away
    */
   computeServices(changes?: readonly ChangedObject[], registries?: readonly string[]): ServicesReading {
+    return atOnce(this.#computingServices(changes, registries));
+  }
+
+  /**
+   * The same with rests, after whatever is being made already.
+   *
+   * @param signal nobody hears the answer any more: what it would have said is said by the next
+   */
+  computeServicesInTurns(
+    changes?: readonly ChangedObject[],
+    registries?: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<ServicesReading> {
+    return this.#making.do(() => new Turns().through(this.#computingServices(changes, registries, signal)));
+  }
+
+  *#computingServices(
+    changes?: readonly ChangedObject[],
+    registries?: readonly string[],
+    signal?: AbortSignal,
+  ): Steps<ServicesReading> {
     const { byKey } = this.configs;
     try {
-      if (registries !== undefined) this.registries.keepOnly(registries);
-      this.registries.configure(this.#registrySettings());
-      if (this.#hasApplied && changes !== undefined) this.registries.apply(changes, byKey);
-      else this.registries.load(byKey);
+      if (registries !== undefined) yield* this.registries.keepingOnly(registries);
+      yield* this.registries.configuring(this.#registrySettings());
+      if (this.#hasApplied && changes !== undefined) yield* this.registries.applying(changes, byKey);
+      else yield* this.registries.loading(byKey);
       this.#hasApplied = true;
     } catch (error) {
       // Half of a change may be in them.
-      this.registries.remake();
       this.#hasApplied = false;
+      yield* this.registries.remaking();
       throw error;
     }
+    signal?.throwIfAborted();
     const { forced, services, endpoints, proxies, reasons } = this.registries.take();
     return {
       services: this.registry.services.length,
@@ -142,20 +173,27 @@ export class MeshState {
   }
 
   /**
-   * Builds the context of this moment and publishes it.
-   *
-   * @param changed keys of everything that may differ from the last context; it does not matter when `forced`
+   * Builds the context of the moment at which it begins, and publishes it.
    */
-  publishContext({ forced, changed }: { forced: boolean; changed: readonly string[] }): PushContext {
+  publishContext(order: ContextOrder): PushContext {
+    return atOnce(this.#publishingContext(order));
+  }
+
+  /** The same with rests, after whatever is being made already. */
+  publishContextInTurns(order: ContextOrder): Promise<PushContext> {
+    return this.#making.do(() => new Turns().through(this.#publishingContext(order)));
+  }
+
+  *#publishingContext({ forced, changed }: ContextOrder): Steps<PushContext> {
     const previous = this.#context;
     const { mesh } = this.settings;
     // Services depend on mesh settings: on the trust domain, on who sees them.
-    if (forced || previous?.mesh !== mesh) this.registries.configure(this.#registrySettings());
+    if (forced || previous?.mesh !== mesh) yield* this.registries.configuring(this.#registrySettings());
     const { services, endpoints, workloads, gateways } = this.registry;
     const { registries, features } = this.#options;
     // What is known of one proxy's workload is in no resource that it shares with others.
     const shared = changed.filter((key) => !key.startsWith('Proxy/'));
-    const context = buildPushContext(
+    const context = yield* buildingPushContext(
       {
         version: `${new Date().toISOString()}/${++this.#counter}`,
         mesh,

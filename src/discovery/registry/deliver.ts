@@ -1,18 +1,34 @@
 /** How a registry hands over what changed (spec/discovery.md §5.4 "service update event", §5.5, §5.8). */
+
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { ShardKey } from '../../model/services/endpoint-shards.ts';
 import { endpointEffect, type RegistryDelta, type ServiceDelta } from '../../model/services/registry-delta.ts';
 import { dnsNameKey, endpointsKey, type Service, serviceKey } from '../../model/services/service.ts';
+import { atOnce, type Steps } from '../../runtime/turns.ts';
 import type { ServiceEvent, XdsUpdater } from './registry.ts';
 import type { RegistryHandlers } from './registry-handlers.ts';
 
 /** Endpoints are handed over before their service is told of, so that whoever is told finds them. */
 export function deliver(delta: RegistryDelta, shard: ShardKey, updater: XdsUpdater, handlers: RegistryHandlers): void {
+  atOnce(delivering(delta, shard, updater, handlers));
+}
+
+/** The same in steps. */
+export function* delivering(
+  delta: RegistryDelta,
+  shard: ShardKey,
+  updater: XdsUpdater,
+  handlers: RegistryHandlers,
+): Steps<void> {
   for (const service of delta.services) {
     if (service.previous === service.current) deliverEndpoints(service, shard, updater);
     else deliverService(service, shard, updater, handlers);
+    yield;
   }
-  for (const workload of delta.workloads) handlers.tellWorkload(workload);
+  for (const workload of delta.workloads) {
+    handlers.tellWorkload(workload);
+    yield;
+  }
 }
 
 function deliverService(delta: ServiceDelta, shard: ShardKey, updater: XdsUpdater, handlers: RegistryHandlers): void {

@@ -15,6 +15,7 @@ import {
   serviceKinds,
 } from '../../model/services/service-registry.ts';
 import type { WorkloadEvent } from '../../model/services/workload.ts';
+import { atOnce, type Steps } from '../../runtime/turns.ts';
 import { AggregateRegistry } from './aggregate-registry.ts';
 import { GatewayNames, type ResolveName, resolveByDns } from './gateway-names.ts';
 import { Handover } from './handover.ts';
@@ -76,6 +77,10 @@ export class MeshRegistries {
   readonly #services = new ServicesByAge();
   /** Registries beside the objects' own and the named ones, by `Provider/cluster`. */
   #offers: ReadonlyMap<string, RegistryOffer> = new Map();
+  /** Works in steps that are not done: until then what the registries say together is of no moment. */
+  #underWay = 0;
+  /** Names of gateways have had other addresses meanwhile. */
+  #namesMoved = false;
   /** Whose actors were told that there is something to take. */
   readonly #notified = new Set<string>();
   /** `Provider/cluster` of the objects' own registries and the named ones. */
@@ -176,9 +181,14 @@ export class MeshRegistries {
 
   /** Takes away whatever is left of registries that are none of these (`Provider/cluster`): their endpoints too. */
   keepOnly(names: readonly string[]): void {
+    atOnce(this.keepingOnly(names));
+  }
+
+  /** The same in steps. */
+  *keepingOnly(names: readonly string[]): Steps<void> {
     const gone = this.registries.filter((registry) => !names.includes(nameOf(registry)));
     for (const { provider, clusterId } of gone) this.#aggregate.removeRegistry(provider, clusterId);
-    if (gone.length > 0) this.refresh();
+    if (gone.length > 0) yield* this.#refreshing();
   }
 
   get endpointCount(): number {
@@ -196,32 +206,71 @@ export class MeshRegistries {
 
   /** Brings the registries to these objects, whatever they were told before. */
   load(objects: Objects): void {
-    const wanted = [...objects].filter(([, { kind }]) => ofServices.has(kind));
-    const now = new Map(wanted);
+    atOnce(this.loading(objects));
+  }
+
+  /**
+   * The same in steps, as are all of the following. The snapshot is what it was until they are done; what changes objects
+   * must not be begun before the last of it is done.
+   */
+  *loading(objects: Objects): Steps<void> {
+    const now = new Map<string, Config>();
+    for (const [key, config] of objects) {
+      if (ofServices.has(config.kind)) now.set(key, config);
+      yield;
+    }
     const gone = [...this.#objects.keys()].filter((key) => !now.has(key));
-    const changed = wanted.filter(([key, config]) => this.#objects.get(key) !== config);
-    this.#tell([
-      ...gone.map((key) => ({ key, current: undefined })),
-      ...changed.map(([key, current]) => ({ key, current })),
-    ]);
+    const changed = [...now].filter(([key, config]) => this.#objects.get(key) !== config);
+    yield* this.#whole(
+      this.#telling([
+        ...gone.map((key) => ({ key, current: undefined })),
+        ...changed.map(([key, current]) => ({ key, current })),
+      ]),
+    );
   }
 
   /** Tells the registries of these objects alone. */
   apply(changes: readonly ChangedObject[], objects: Objects): void {
+    atOnce(this.applying(changes, objects));
+  }
+
+  *applying(changes: readonly ChangedObject[], objects: Objects): Steps<void> {
     const keys = [...new Set(changes.map(({ key }) => key))];
     const changed = keys.filter((key) => ofServices.has(key.slice(0, key.indexOf('/'))));
-    this.#tell(changed.map((key) => ({ key, current: objects.get(key) })));
+    yield* this.#whole(this.#telling(changed.map((key) => ({ key, current: objects.get(key) }))));
   }
 
   /** Other settings make other services: then the objects' registries are made anew, and everything must be pushed. */
   configure(settings: RegistryOptions): void {
+    atOnce(this.configuring(settings));
+  }
+
+  *configuring(settings: RegistryOptions): Steps<void> {
     if (isDeepStrictEqual(settings, this.#settings)) return;
     this.#settings = settings;
-    this.remake();
+    yield* this.remaking();
   }
 
   /** Makes the objects' registries anew, of the objects that they were told of. */
   remake(): void {
+    atOnce(this.remaking());
+  }
+
+  *remaking(): Steps<void> {
+    yield* this.#whole(this.#remaking());
+  }
+
+  /** What is done in steps, and not to be seen half done. */
+  *#whole(work: Steps<void>): Steps<void> {
+    this.#underWay++;
+    try {
+      yield* work;
+    } finally {
+      this.#underWay--;
+    }
+  }
+
+  *#remaking(): Steps<void> {
     for (const { provider, clusterId } of [this.#kubernetes, this.#entries]) {
       this.#aggregate.removeRegistry(provider, clusterId);
     }
@@ -229,7 +278,7 @@ export class MeshRegistries {
     this.#objects = new Map();
     this.#workloads = [];
     [this.#kubernetes, this.#entries] = this.#objectRegistries();
-    this.load(objects);
+    yield* this.loading(objects);
   }
 
   /** What a push must name since this was last asked. */
@@ -245,27 +294,37 @@ export class MeshRegistries {
 
   /** Takes over what registries handed over by themselves. */
   refresh(): void {
-    this.#passOnWorkloads();
+    atOnce(this.#refreshing());
+  }
+
+  *#refreshing(): Steps<void> {
+    yield* this.#passingOnWorkloads();
+    let servicesChanged = false;
+    do servicesChanged = (yield* this.#takingServices()) || servicesChanged;
+    while (this.updates.haveServicesChanged);
+    // From here on nobody has a turn: what registries hand over by themselves is in the snapshot, or not taken yet.
     const { services, gateways } = this.#snapshot;
-    const servicesChanged = this.#takeServices();
     const now = servicesChanged ? this.#services.items : services;
+    const gatewaysMoved = servicesChanged || this.#namesMoved;
+    this.#namesMoved = false;
     this.#snapshot = {
       services: now,
       endpoints: this.#shards.index,
       workloads: this.#aggregate.lookup,
-      gateways: servicesChanged ? this.#gateways(now, gateways) : gateways,
+      gateways: gatewaysMoved ? this.#gateways(now, gateways) : gateways,
     };
   }
 
   /** @returns whether any changed */
-  #takeServices(): boolean {
+  *#takingServices(): Steps<boolean> {
     const changed = this.updates.takeServicesChanged();
     if (changed === 'all' || changed.length > mostSingleServices || this.#snapshot === emptyRegistry) {
-      this.#services.set(this.#aggregate.services());
+      yield* this.#services.setting(this.#aggregate.services());
       return true;
     }
     for (const name of changed) {
       this.#services.setNamed(name, this.#aggregate.servicesOf(name.hostname, name.namespace));
+      yield;
     }
     return changed.length > 0;
   }
@@ -280,7 +339,7 @@ export class MeshRegistries {
     return [kubernetes, entries];
   }
 
-  #tell(changes: readonly { readonly key: string; readonly current: Config | undefined }[]): void {
+  *#telling(changes: readonly { readonly key: string; readonly current: Config | undefined }[]): Steps<void> {
     const kubernetes: ObjectChange<Config>[] = [];
     const entries: ObjectChange<Config>[] = [];
     for (const { key: text, current } of changes) {
@@ -292,11 +351,12 @@ export class MeshRegistries {
       (kubernetesServiceKinds.has(key.kind) ? kubernetes : entries).push({ key, current });
       const event = current === undefined ? 'delete' : before === undefined ? 'add' : 'update';
       this.#options.observer?.registryEvent?.(key.kind, event);
+      yield;
     }
-    if (entries.length > 0) this.#entries.objectsChanged(this.#discovered(entries, kubernetes));
-    else if (kubernetes.some(isNamespace)) this.#entries.objectsChanged(this.#discovered([], kubernetes));
-    if (kubernetes.length > 0) this.#kubernetes.objectsChanged(kubernetes);
-    this.refresh();
+    if (entries.length > 0) yield* this.#entries.changingObjects(this.#discovered(entries, kubernetes));
+    else if (kubernetes.some(isNamespace)) yield* this.#entries.changingObjects(this.#discovered([], kubernetes));
+    if (kubernetes.length > 0) yield* this.#kubernetes.changingObjects(kubernetes);
+    yield* this.#refreshing();
   }
 
   /** Objects of namespaces that do not take part count as if they were not there. */
@@ -316,12 +376,12 @@ export class MeshRegistries {
     });
   }
 
-  #passOnWorkloads(): void {
+  *#passingOnWorkloads(): Steps<void> {
     if (this.#workloads.length === 0) return;
     const workloads = Map.groupBy(this.#workloads, ({ to }) => to);
     this.#workloads = [];
-    this.#entries.workloadsChanged((workloads.get('entries') ?? []).map(({ event }) => event));
-    this.#kubernetes.workloadsChanged((workloads.get('kubernetes') ?? []).map(({ event }) => event));
+    yield* this.#entries.changingWorkloads((workloads.get('entries') ?? []).map(({ event }) => event));
+    yield* this.#kubernetes.changingWorkloads((workloads.get('kubernetes') ?? []).map(({ event }) => event));
   }
 
   #gateways(services: ServiceRegistry['services'], before: NetworkGateways): NetworkGateways {
@@ -335,6 +395,11 @@ export class MeshRegistries {
   }
 
   #namesChanged(): void {
+    if (this.#underWay > 0) {
+      this.#namesMoved = true;
+      this.#options.gatewaysResolved?.();
+      return;
+    }
     const gateways = this.#gateways(this.#snapshot.services, this.#snapshot.gateways);
     if (gateways === this.#snapshot.gateways) return;
     this.#snapshot = { ...this.#snapshot, gateways };

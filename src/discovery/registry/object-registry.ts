@@ -4,6 +4,7 @@ import type { ProxyLookup } from '../../model/services/proxy-lookup.ts';
 import type { ObjectChange, RegistryDelta } from '../../model/services/registry-delta.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { WorkloadEvent } from '../../model/services/workload.ts';
+import { atOnce, type Steps } from '../../runtime/turns.ts';
 import type { RegistryEvents, XdsUpdater } from './registry.ts';
 import { ShardRegistry } from './shard-registry.ts';
 
@@ -12,7 +13,7 @@ export interface ObjectServices {
   services(): Iterable<Service>;
   servicesOf(hostname: string, namespace: string): readonly Service[];
   readonly lookup: ProxyLookup;
-  apply(changes: readonly ObjectChange<Config>[], workloads: readonly WorkloadEvent[]): RegistryDelta;
+  applying(changes: readonly ObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<RegistryDelta>;
 }
 
 /**
@@ -43,14 +44,24 @@ export abstract class ObjectRegistry extends ShardRegistry {
 
   /** Objects that came, changed or went; of the same object in order. */
   objectsChanged(changes: readonly ObjectChange<Config>[]): void {
-    if (this.handlers.isRunning) this.#adopt(changes, []);
-    else this.#waiting.push(...changes);
+    atOnce(this.changingObjects(changes));
+  }
+
+  /** The same in steps. Nothing else may be told of objects or workloads until these are done. */
+  *changingObjects(changes: readonly ObjectChange<Config>[]): Steps<void> {
+    if (this.handlers.isRunning) yield* this.#adopting(changes, []);
+    else for (const change of changes) this.#waiting.push(change);
   }
 
   /** Workloads of other registries, which this one's services may select (§5.5). */
   workloadsChanged(events: readonly WorkloadEvent[]): void {
-    if (this.handlers.isRunning) this.#adopt([], events);
-    else this.#waitingWorkloads.push(...events);
+    atOnce(this.changingWorkloads(events));
+  }
+
+  /** The same in steps, as {@link changingObjects}. */
+  *changingWorkloads(events: readonly WorkloadEvent[]): Steps<void> {
+    if (this.handlers.isRunning) yield* this.#adopting([], events);
+    else for (const event of events) this.#waitingWorkloads.push(event);
   }
 
   override run(events?: RegistryEvents): void {
@@ -58,12 +69,12 @@ export abstract class ObjectRegistry extends ShardRegistry {
     const [changes, workloads] = [this.#waiting, this.#waitingWorkloads];
     this.#waiting = [];
     this.#waitingWorkloads = [];
-    this.#adopt(changes, workloads);
+    atOnce(this.#adopting(changes, workloads));
   }
 
-  #adopt(changes: readonly ObjectChange<Config>[], workloads: readonly WorkloadEvent[]): void {
-    const delta = this.#model.apply(changes, workloads);
-    this.deliver(delta);
+  *#adopting(changes: readonly ObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<void> {
+    const delta = yield* this.#model.applying(changes, workloads);
+    yield* this.delivering(delta);
     this.adopted(delta);
   }
 

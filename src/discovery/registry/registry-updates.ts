@@ -76,6 +76,10 @@ export class RegistryUpdates implements XdsUpdater {
     this.#shards.pruneShard(shard, keep);
   }
 
+  get haveServicesChanged(): boolean {
+    return this.#allServicesChanged || this.#servicesChanged.size > 0;
+  }
+
   /** The names whose services came, went or are others since this was last asked; `all` where nobody counted. */
   takeServicesChanged(): readonly ServiceName[] | 'all' {
     const changed = this.#allServicesChanged ? 'all' : [...this.#servicesChanged.values()];

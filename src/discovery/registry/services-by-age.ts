@@ -2,6 +2,7 @@ import { SortedList } from '../../model/collections/sorted-list.ts';
 import type { ServiceName } from '../../model/services/endpoint-shards.ts';
 import type { Service } from '../../model/services/service.ts';
 import { byServiceAge } from '../../model/services/service-registry.ts';
+import { atOnce, type Steps } from '../../runtime/turns.ts';
 
 /** Services of all registries, oldest first: a change costs what changed, as it was the sorting of all of them. */
 export class ServicesByAge {
@@ -12,7 +13,7 @@ export class ServicesByAge {
   readonly #places = new WeakMap<Service, number>();
 
   constructor() {
-    this.#list = this.#sorted([]);
+    this.#list = SortedList.of([], this.#byAge);
   }
 
   /** All of them, the same array until one changes. */
@@ -22,9 +23,17 @@ export class ServicesByAge {
 
   /** There are these and no others. */
   set(services: readonly Service[]): void {
+    atOnce(this.setting(services));
+  }
+
+  /** The same in steps: {@link items} are what they were until these are done. */
+  *setting(services: readonly Service[]): Steps<void> {
     this.#named.clear();
-    for (const [name, named] of Map.groupBy(services, nameOf)) this.#setNamed(name, named);
-    this.#list = this.#sorted(services);
+    for (const [name, named] of Map.groupBy(services, nameOf)) {
+      this.#setNamed(name, named);
+      yield;
+    }
+    this.#list = yield* SortedList.making(services, this.#byAge);
   }
 
   /** Of this name there are these and no others, in the order in which all of them would be given. */
@@ -42,12 +51,8 @@ export class ServicesByAge {
     for (const [place, service] of services.entries()) this.#places.set(service, place);
   }
 
-  #sorted(services: readonly Service[]): SortedList<Service> {
-    return SortedList.of(
-      services,
-      (a, b) => byServiceAge(a, b) || (this.#places.get(a) ?? 0) - (this.#places.get(b) ?? 0),
-    );
-  }
+  readonly #byAge = (a: Service, b: Service): number =>
+    byServiceAge(a, b) || (this.#places.get(a) ?? 0) - (this.#places.get(b) ?? 0);
 }
 
 function nameOf({ namespace, hostname }: ServiceName): string {

@@ -1,8 +1,9 @@
 import type { ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
 import type { RegistryDelta } from '../../model/services/registry-delta.ts';
+import type { Steps } from '../../runtime/turns.ts';
 import { AnyRegistry } from './any-registry.ts';
-import { deliver } from './deliver.ts';
+import { deliver, delivering } from './deliver.ts';
 import type { XdsUpdater } from './registry.ts';
 
 /** A registry that has services of its own, and hands their endpoints over as its shard. */
@@ -26,5 +27,10 @@ export abstract class ShardRegistry extends AnyRegistry {
 
   protected deliver(delta: RegistryDelta): void {
     deliver(delta, this.#shard, this.updater, this.handlers);
+  }
+
+  /** The same in steps. */
+  protected delivering(delta: RegistryDelta): Steps<void> {
+    return delivering(delta, this.#shard, this.updater, this.handlers);
   }
 }

@@ -4,6 +4,8 @@
  *
  * It iterates in the order of hashes: the same for the same keys on every machine, but not the order of insertion.
  */
+import { atOnce, type Steps } from '../../runtime/turns.ts';
+
 type Leaf<V> = { readonly hash: number; readonly entries: readonly (readonly [string, V])[] };
 /** `editor`: who made the branch and may change it until it hands it out. */
 type Branch<V> = { readonly children: (Node<V> | undefined)[]; readonly editor?: object | undefined };
@@ -48,12 +50,18 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
 
   /** This map with many entries added or replaced, at less than the cost of one after the other. */
   withAll(entries: Iterable<readonly [string, V]>): PersistentMap<V> {
+    return atOnce(this.addingAll(entries));
+  }
+
+  /** The same in steps. */
+  *addingAll(entries: Iterable<readonly [string, V]>): Steps<PersistentMap<V>> {
     const editor = {};
     let root = this.#root;
     let { size } = this;
     for (const entry of entries) {
       if (entryOf(root, entry[0]) === undefined) size++;
       root = put(root, hashOf(entry[0]), 0, entry, editor);
+      yield;
     }
     return new PersistentMap(root, size);
   }

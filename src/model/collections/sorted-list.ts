@@ -2,6 +2,9 @@
  * An immutable list in order whose next version costs what changed, not all items: it is cut into blocks, and the blocks
  * that an edit does not touch are shared. As one array it is made when somebody asks for that, once.
  */
+import type { Steps } from '../../runtime/turns.ts';
+import { sorting } from './sorting.ts';
+
 export class SortedList<T> {
   readonly length: number;
   readonly #blocks: readonly (readonly T[])[];
@@ -16,7 +19,15 @@ export class SortedList<T> {
 
   /** @param compare 0 for an item alone: no two of a list are of the same place */
   static of<T>(items: readonly T[], compare: (a: T, b: T) => number): SortedList<T> {
-    const sorted = items.toSorted(compare);
+    return SortedList.#ofSorted(items.toSorted(compare), compare);
+  }
+
+  /** The same in steps. */
+  static *making<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<SortedList<T>> {
+    return SortedList.#ofSorted(yield* sorting(items, compare), compare);
+  }
+
+  static #ofSorted<T>(sorted: readonly T[], compare: (a: T, b: T) => number): SortedList<T> {
     const blocks: T[][] = [];
     for (let start = 0; start < sorted.length; start += mostItems / 2) {
       blocks.push(sorted.slice(start, start + mostItems / 2));

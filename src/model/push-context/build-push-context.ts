@@ -1,6 +1,7 @@
 /** Builds the index of one moment from the last one: only what changed is indexed again (spec/discovery.md §6.3). */
 
 import { isDeepStrictEqual } from 'node:util';
+import { atOnce, type Steps } from '../../runtime/turns.ts';
 import { type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
 import type { ConfigSet } from '../config/config-set.ts';
 import { HostNames } from '../fields/hostname.ts';
@@ -61,7 +62,13 @@ export interface PreviousContext {
 
 /** @param previous leave it out to index everything (a forced push). */
 export function buildPushContext(input: PushContextInput, previous?: PreviousContext): PushContext {
-  return new IndexedPushContext(input, previous);
+  return atOnce(buildingPushContext(input, previous));
+}
+
+/** The same in steps: an index is one. */
+export function* buildingPushContext(input: PushContextInput, previous?: PreviousContext): Steps<PushContext> {
+  const indexes = yield* indexing(input, reusable(input, previous));
+  return new IndexedPushContext(input, previous, indexes);
 }
 
 const policyKinds = [
@@ -72,6 +79,62 @@ const policyKinds = [
 /** What the context before has, if no object of these kinds is another. */
 type Kept = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T) => T | undefined;
 
+interface Reusable {
+  readonly context: IndexedPushContext;
+  readonly changedKinds: ReadonlySet<string>;
+}
+
+const keptOf =
+  (before: Reusable | undefined): Kept =>
+  (kinds, index) =>
+    before !== undefined && !kinds.some((kind) => before.changedKinds.has(kind)) ? index(before.context) : undefined;
+
+/** What is looked up by all proxies, and takes as long to make as there are objects. */
+interface Indexes {
+  readonly serviceIndex: ServiceIndex;
+  readonly hostNames: HostNames;
+  readonly virtualServices: VirtualServiceIndex;
+  readonly destinationRules: DestinationRuleIndex;
+  readonly gateways: GatewayIndex;
+  readonly credentials: CredentialIndex;
+  readonly sidecars: SidecarIndex;
+}
+
+function* indexing(input: PushContextInput, before: Reusable | undefined): Steps<Indexes> {
+  const { mesh, domain, configs, features = defaultFeatures, kubernetes = true } = input;
+  const kept = keptOf(before);
+  const serviceIndex =
+    kept(['ServiceEntry'], (old) => old.serviceIndex) ?? new ServiceIndex(input.services, before?.context.serviceIndex);
+  yield;
+  const hostNames = new HostNames(domain, kubernetes ? undefined : knownIn(serviceIndex));
+  const current = <T extends { isCurrent(names: HostNames): boolean }>(index: T): T | undefined =>
+    index.isCurrent(hostNames) ? index : undefined;
+  const virtualServices =
+    kept(['VirtualService'], (old) => current(old.virtualServices)) ??
+    new VirtualServiceIndex(
+      configs.VirtualService,
+      hostNames,
+      mesh.defaultVirtualServiceExportTo,
+      before?.context.virtualServices,
+    );
+  yield;
+  const destinationRules =
+    kept(['DestinationRule'], (old) => current(old.destinationRules)) ??
+    new DestinationRuleIndex(
+      configs.DestinationRule,
+      { hostNames, rootNamespace: mesh.rootNamespace, defaultExportTo: mesh.defaultDestinationRuleExportTo },
+      before?.context.destinationRules,
+    );
+  yield;
+  const gateways =
+    kept(['Gateway'], (old) => old.gateways) ??
+    new GatewayIndex(configs.Gateway, { ownNamespaceOnly: features.gatewaysOfOwnNamespace });
+  const credentials = kept(['Secret', 'ConfigMap'], (old) => old.credentials) ?? new CredentialIndex(configs);
+  yield;
+  const sidecars = kept(['Sidecar'], (old) => old.sidecars) ?? new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
+  return { serviceIndex, hostNames, virtualServices, destinationRules, gateways, credentials, sidecars };
+}
+
 class IndexedPushContext implements PushContext {
   readonly version: string;
   readonly mesh: MeshConfig;
@@ -80,12 +143,12 @@ class IndexedPushContext implements PushContext {
   readonly hostNames: HostNames;
   readonly renamed: readonly ConfigKey[];
   private readonly endpoints: EndpointIndex;
-  private readonly serviceIndex: ServiceIndex;
-  private readonly virtualServices: VirtualServiceIndex;
-  private readonly destinationRules: DestinationRuleIndex;
-  private readonly gateways: GatewayIndex;
+  readonly serviceIndex: ServiceIndex;
+  readonly virtualServices: VirtualServiceIndex;
+  readonly destinationRules: DestinationRuleIndex;
+  readonly gateways: GatewayIndex;
   readonly credentials: CredentialIndex;
-  private readonly sidecars: SidecarIndex;
+  readonly sidecars: SidecarIndex;
   private readonly policies: WorkloadPolicyIndex;
   readonly disablesMutualTls: boolean;
   private readonly scopes: SidecarScopes;
@@ -93,47 +156,23 @@ class IndexedPushContext implements PushContext {
   readonly networkGateways: NetworkGateways;
   private readonly clusterLocal: ClusterLocalHosts;
 
-  constructor(input: PushContextInput, previous: PreviousContext | undefined) {
-    const { mesh, domain, configs, kubernetes = true } = input;
+  /** @param indexes of the very same input */
+  constructor(input: PushContextInput, previous: PreviousContext | undefined, indexes: Indexes) {
+    const { mesh, domain, configs } = input;
     this.version = input.version;
     this.mesh = mesh;
     this.features = input.features ?? defaultFeatures;
     this.domain = domain;
     this.endpoints = input.endpoints;
     const before = reusable(input, previous);
-    const kept: Kept = (kinds, index) =>
-      before !== undefined && !kinds.some((kind) => before.changedKinds.has(kind)) ? index(before.context) : undefined;
-
-    this.serviceIndex =
-      kept(['ServiceEntry'], (old) => old.serviceIndex) ??
-      new ServiceIndex(input.services, before?.context.serviceIndex);
-    this.hostNames = new HostNames(domain, kubernetes ? undefined : knownIn(this.serviceIndex));
-    const current = <T extends { isCurrent(names: HostNames): boolean }>(index: T): T | undefined =>
-      index.isCurrent(this.hostNames) ? index : undefined;
-    this.virtualServices =
-      kept(['VirtualService'], (old) => current(old.virtualServices)) ??
-      new VirtualServiceIndex(
-        configs.VirtualService,
-        this.hostNames,
-        mesh.defaultVirtualServiceExportTo,
-        before?.context.virtualServices,
-      );
-    this.destinationRules =
-      kept(['DestinationRule'], (old) => current(old.destinationRules)) ??
-      new DestinationRuleIndex(
-        configs.DestinationRule,
-        {
-          hostNames: this.hostNames,
-          rootNamespace: mesh.rootNamespace,
-          defaultExportTo: mesh.defaultDestinationRuleExportTo,
-        },
-        before?.context.destinationRules,
-      );
-    this.gateways =
-      kept(['Gateway'], (old) => old.gateways) ??
-      new GatewayIndex(configs.Gateway, { ownNamespaceOnly: this.features.gatewaysOfOwnNamespace });
-    this.credentials = kept(['Secret', 'ConfigMap'], (old) => old.credentials) ?? new CredentialIndex(configs);
-    this.sidecars = kept(['Sidecar'], (old) => old.sidecars) ?? new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
+    const kept = keptOf(before);
+    this.serviceIndex = indexes.serviceIndex;
+    this.hostNames = indexes.hostNames;
+    this.virtualServices = indexes.virtualServices;
+    this.destinationRules = indexes.destinationRules;
+    this.gateways = indexes.gateways;
+    this.credentials = indexes.credentials;
+    this.sidecars = indexes.sidecars;
     this.scopes =
       kept(['ServiceEntry', 'VirtualService', 'Sidecar'], (old) => old.scopes) ??
       this.newScopes(before?.context.scopes);
@@ -297,10 +336,7 @@ function selectingIn(gateways: GatewayIndex): (workload: WorkloadSubject) => rea
 }
 
 /** Nothing is taken over when the mesh configuration or the domain is another: everything depends on them. */
-function reusable(
-  input: PushContextInput,
-  previous: PreviousContext | undefined,
-): { context: IndexedPushContext; changedKinds: ReadonlySet<string> } | undefined {
+function reusable(input: PushContextInput, previous: PreviousContext | undefined): Reusable | undefined {
   if (previous === undefined || !(previous.context instanceof IndexedPushContext)) return undefined;
   const { context, changed } = previous;
   if (context.mesh !== input.mesh || context.domain !== input.domain) return undefined;

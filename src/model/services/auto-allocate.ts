@@ -3,6 +3,8 @@
  * same ones, by a hash of the name: proxies keep their addresses when they change over from one control plane to another.
  */
 
+import { atOnce, type Steps } from '../../runtime/turns.ts';
+
 export interface AllocatedAddresses {
   /** Of 240.240.0.0/16. */
   readonly ipv4: string;
@@ -26,6 +28,11 @@ const maxTries = 1_000;
  * @param names the one to keep its address first (oldest first)
  */
 export function allocateAddresses(names: readonly string[]): ReadonlyMap<string, AllocatedAddresses> {
+  return atOnce(allocatingAddresses(names));
+}
+
+/** The same in steps. */
+export function* allocatingAddresses(names: readonly string[]): Steps<ReadonlyMap<string, AllocatedAddresses>> {
   const taken = new Set<number>();
   const lowest = new Map<string, number>();
   const search = { next: 0 };
@@ -34,8 +41,14 @@ export function allocateAddresses(names: readonly string[]): ReadonlyMap<string,
     if (slot === undefined) break;
     taken.add(slot);
     lowest.set(name, Math.min(slot, lowest.get(name) ?? slot));
+    yield;
   }
-  return new Map([...lowest].map(([name, slot]) => [name, addressesOf(slot)]));
+  const addresses = new Map<string, AllocatedAddresses>();
+  for (const [name, slot] of lowest) {
+    addresses.set(name, addressesOf(slot));
+    yield;
+  }
+  return addresses;
 }
 
 function freeSlot(name: string, taken: ReadonlySet<number>, search: { next: number }): number | undefined {

@@ -1,5 +1,6 @@
 /** What registries know of a proxy's own workload, at one moment (spec/discovery.md §5.1, §5.4 "proxy → services"). */
 
+import { atOnce, type Steps } from '../../runtime/turns.ts';
 import { PersistentMap } from '../collections/persistent-map.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { compareText } from '../config/config.ts';
@@ -72,16 +73,23 @@ export class AddressBook {
     before: readonly Endpoint[],
     after: readonly Endpoint[],
   ): AddressBook {
-    return this.withAll([{ ...service, before, after }]);
+    return atOnce(this.changing([{ ...service, before, after }]));
   }
 
-  /** The endpoints of services are others. */
-  withAll(changes: readonly EndpointsChange[]): AddressBook {
+  /** The endpoints of services are others. In steps. */
+  *changing(changes: readonly EndpointsChange[]): Steps<AddressBook> {
     const moved = new Map<string, readonly TargetRef[]>();
-    for (const change of changes) this.move(change, moved);
+    for (const change of changes) {
+      this.move(change, moved);
+      yield;
+    }
     const come = [...moved].filter(([, refs]) => refs.length > 0);
-    let book = this.byAddress.withAll(come);
-    for (const [address, refs] of moved) if (refs.length === 0) book = book.without(address);
+    let book = yield* this.byAddress.addingAll(come);
+    for (const [address, refs] of moved) {
+      if (refs.length > 0) continue;
+      book = book.without(address);
+      yield;
+    }
     return moved.size === 0 ? this : new AddressBook(book);
   }
 

@@ -4,10 +4,12 @@
  */
 
 import { isLoopback } from '../../runtime/loopback.ts';
+import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { sorting } from '../collections/sorting.ts';
 import { byAge, type Config } from '../config/config.ts';
 import type { ServiceEntry } from '../kinds/service-entry.ts';
 import type { WorkloadEntry } from '../kinds/workload-entry.ts';
-import { type AllocatedAddresses, allocateAddresses } from './auto-allocate.ts';
+import { type AllocatedAddresses, allocatingAddresses } from './auto-allocate.ts';
 import type { ServiceName } from './endpoint-shards.ts';
 import { LabelIndex, type Selecting, SelectorIndex } from './label-match.ts';
 import { AddressBook, type LookedUp, type ProxyLookup, type TargetRef } from './proxy-lookup.ts';
@@ -74,6 +76,11 @@ export class ServiceEntryServices {
    * @param pods workloads of clusters that came, went or are others
    */
   apply(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): RegistryDelta {
+    return atOnce(this.applying(changes, pods));
+  }
+
+  /** The same in steps. Until they are done it answers for some hosts what they were, and for others what they are. */
+  *applying(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): Steps<RegistryDelta> {
     const dirty = new Map<string, Config<ServiceEntry> | undefined>();
     let allocates = false;
     const selectors: ServiceName[] = [];
@@ -87,16 +94,26 @@ export class ServiceEntryServices {
       if (this.#select(id, old, entry)) {
         selectors.push(...entry!.spec.hosts.map((hostname) => ({ hostname, namespace: key.namespace })));
       }
+      yield;
     }
-    const own = this.#ownWorkloads(changes);
+    const own = yield* this.#takingWorkloads(changes);
     for (const event of [...own, ...(this.#options.selectPods ? pods : [])]) {
       for (const { id, item } of this.#moved(event)) if (!dirty.has(id)) dirty.set(id, item);
+      yield;
     }
-    if (allocates) this.#allocate(dirty);
+    if (allocates) yield* this.#allocating(dirty);
     const touched = new Map<string, { readonly hostname: string; readonly namespace: string }>();
-    for (const [id, entry] of dirty) this.#remake(id, entry, touched);
-    const services = [...touched.values()].map((name) => this.#joined(name)).filter(isChange);
-    this.#addresses = this.#addresses.withAll(
+    for (const [id, entry] of dirty) {
+      this.#remake(id, entry, touched);
+      yield;
+    }
+    const services: ServiceDelta[] = [];
+    for (const name of touched.values()) {
+      const delta = this.#joined(name);
+      if (isChange(delta)) services.push(delta);
+      yield;
+    }
+    this.#addresses = yield* this.#addresses.changing(
       services.map(({ previousEndpoints, endpoints, ...name }) => ({
         ...name,
         before: previousEndpoints,
@@ -115,9 +132,10 @@ export class ServiceEntryServices {
     return old !== undefined && now !== undefined && !sameLabels(before ?? {}, selector ?? {});
   }
 
-  #ownWorkloads(changes: readonly Change[]): WorkloadEvent[] {
+  *#takingWorkloads(changes: readonly Change[]): Steps<WorkloadEvent[]> {
     const events: WorkloadEvent[] = [];
     for (const { key, current } of changes) {
+      yield;
       if (key.kind !== 'WorkloadEntry') continue;
       const id = `${key.namespace}/${key.name}`;
       const workload = current && workloadOfEntry(current as Config<WorkloadEntry>, this.#options);
@@ -146,16 +164,23 @@ export class ServiceEntryServices {
   }
 
   /** Allocates anew; whoever got another address is made again. */
-  #allocate(dirty: Map<string, Config<ServiceEntry> | undefined>): void {
+  *#allocating(dirty: Map<string, Config<ServiceEntry> | undefined>): Steps<void> {
     const entries = new Map([...this.#made].map(([id, { entry }]) => [id, entry]));
     for (const [id, entry] of dirty) {
       if (entry === undefined) entries.delete(id);
       else entries.set(id, entry);
     }
-    const named = [...entries].map(([id, entry]) => ({ id, entry, names: allocationNames(entry) }));
-    const eligible = named.filter(({ names }) => names.length > 0).sort((a, b) => byAge(a.entry, b.entry));
-    const allocated = allocateAddresses(eligible.flatMap(({ names }) => names));
+    const named: { readonly id: string; readonly entry: Config<ServiceEntry>; readonly names: readonly string[] }[] =
+      [];
+    for (const [id, entry] of entries) {
+      const names = allocationNames(entry);
+      if (names.length > 0) named.push({ id, entry, names });
+      yield;
+    }
+    const eligible = yield* sorting(named, (a, b) => byAge(a.entry, b.entry));
+    const allocated = yield* allocatingAddresses(eligible.flatMap(({ names }) => names));
     for (const { id, entry, names } of eligible) {
+      yield;
       const moved = names.some((name) => allocated.get(name)?.ipv4 !== this.#allocated.get(name)?.ipv4);
       if (moved) dirty.set(id, entry);
     }

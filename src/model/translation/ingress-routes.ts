@@ -1,4 +1,5 @@
 /** The routes that Ingresses ask for, by host (spec/discovery.md §4.4). */
+import type { Steps } from '../../runtime/turns.ts';
 import type { Config } from '../config/config.ts';
 import type { Ingress, IngressBackend, IngressPath } from '../kinds/kubernetes/ingress.ts';
 import type { KubernetesService } from '../kinds/kubernetes/service.ts';
@@ -21,11 +22,11 @@ interface PathRoute {
  * Routes of all rules, those of several Ingresses for one host together: longest path first, exact before prefix. A path
  * whose port is not known is left out, and so is a default backend.
  */
-export function routesByHost(
+export function* findingRoutes(
   ingresses: readonly Config<Ingress>[],
   services: readonly Config<KubernetesService>[],
   domain: string,
-): ReadonlyMap<string, HostRoutes> {
+): Steps<ReadonlyMap<string, HostRoutes>> {
   const backends = new Backends(services, domain);
   const hosts = new Map<string, { ingresses: Set<Config<Ingress>>; routes: PathRoute[] }>();
   for (const ingress of ingresses) {
@@ -40,13 +41,14 @@ export function routesByHost(
       known.ingresses.add(ingress);
       known.routes.push(...routes);
     }
+    yield;
   }
-  return new Map(
-    [...hosts].map(([host, found]) => [
-      host,
-      { ingresses: [...found.ingresses], http: found.routes.sort(byPrecedence).map(({ route }) => route) },
-    ]),
-  );
+  const found = new Map<string, HostRoutes>();
+  for (const [host, { ingresses, routes }] of hosts) {
+    found.set(host, { ingresses: [...ingresses], http: routes.sort(byPrecedence).map(({ route }) => route) });
+    yield;
+  }
+  return found;
 }
 
 function byPrecedence(a: PathRoute, b: PathRoute): number {

@@ -1,13 +1,14 @@
 /** Kubernetes' Ingresses as Gateways and VirtualServices (spec/discovery.md §4.4). Pure. */
 import { hash } from 'node:crypto';
+import { atOnce, type Steps } from '../../runtime/turns.ts';
 import type { Config } from '../config/config.ts';
 import type { ConfigSet } from '../config/config-set.ts';
 import type { Gateway, Server } from '../kinds/gateway.ts';
 import type { Ingress } from '../kinds/kubernetes/ingress.ts';
 import type { VirtualService } from '../kinds/virtual-service.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
-import { type HostRoutes, routesByHost } from './ingress-routes.ts';
-import { byKey } from './translated-objects.ts';
+import { findingRoutes, type HostRoutes } from './ingress-routes.ts';
+import { keying } from './translated-objects.ts';
 
 /** What of the mesh's settings matters. */
 export type IngressSettings = Pick<MeshConfig, 'ingressClass' | 'ingressControllerMode' | 'ingressSelector'>;
@@ -42,16 +43,32 @@ export function ingressesMayDiffer(before: Sources, after: Sources): boolean {
 export function translateIngresses(
   sources: Sources,
   settings: IngressSettings,
+  options: IngressOptions,
+  before?: ReadonlyMap<string, Config>,
+): ReadonlyMap<string, Config> {
+  return atOnce(translatingIngresses(sources, settings, options, before));
+}
+
+/** The same in steps. */
+export function* translatingIngresses(
+  sources: Sources,
+  settings: IngressSettings,
   { domain, gatewayNamespace = 'istio-system' }: IngressOptions,
   before: ReadonlyMap<string, Config> = new Map(),
-): ReadonlyMap<string, Config> {
+): Steps<ReadonlyMap<string, Config>> {
   const classes = new Map(sources.IngressClass.map(({ name, spec }) => [name, spec.spec.controller]));
   const ours = sources.Ingress.filter((ingress) => isOurs(ingress, settings, classes));
-  const gateways = ours.map((ingress) => gatewayOf(ingress, settings, gatewayNamespace));
+  const objects: Config[] = [];
+  for (const ingress of ours) {
+    objects.push(gatewayOf(ingress, settings, gatewayNamespace));
+    yield;
+  }
   const gatewayName = (ingress: Config<Ingress>): string => `${gatewayNamespace}/${gatewayNameOf(ingress)}`;
-  const routes = routesByHost(ours, sources.Service, domain);
-  const virtualServices = [...routes].map(([host, found]) => virtualServiceOf(host, found, gatewayName));
-  return byKey([...gateways, ...virtualServices], before);
+  for (const [host, found] of yield* findingRoutes(ours, sources.Service, domain)) {
+    objects.push(virtualServiceOf(host, found, gatewayName));
+    yield;
+  }
+  return yield* keying(objects, before);
 }
 
 /** The annotation says it, else the IngressClass, else the mode: only DEFAULT takes those without a class. */

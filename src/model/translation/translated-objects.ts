@@ -1,13 +1,18 @@
 /** What a translation made of other objects, from one time to the next. */
+import type { Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyOf, configKeyText } from '../config/config.ts';
 
 /** By key; those that are what they were keep their identity. */
-export function byKey(objects: Iterable<Config>, before: ReadonlyMap<string, Config>): ReadonlyMap<string, Config> {
+export function* keying(
+  objects: Iterable<Config>,
+  before: ReadonlyMap<string, Config>,
+): Steps<ReadonlyMap<string, Config>> {
   const all = new Map<string, Config>();
   for (const object of objects) {
     const key = configKeyText(configKeyOf(object));
     const known = before.get(key);
     all.set(key, known !== undefined && isSame(known, object) ? known : object);
+    yield;
   }
   return all;
 }

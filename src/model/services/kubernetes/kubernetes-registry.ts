@@ -2,6 +2,7 @@
  * Services and endpoints of one Kubernetes cluster, kept up to date change by change (spec/discovery.md §5.4). No I/O:
  * the objects are handed to it, by a directory of files or by a live cluster.
  */
+import { atOnce, type Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { EndpointSlice } from '../../kinds/kubernetes/endpoint-slice.ts';
 import type { Endpoints } from '../../kinds/kubernetes/endpoints.ts';
@@ -122,18 +123,45 @@ export class KubernetesServices {
    * @param workloads WorkloadEntries that came, went or are others
    */
   apply(changes: readonly ObjectChange<Config>[], workloads: readonly WorkloadEvent[] = []): KubernetesDelta {
+    return atOnce(this.applying(changes, workloads));
+  }
+
+  /** The same in steps. Until they are done it answers for some services what they were, and for others what they are. */
+  *applying(
+    changes: readonly ObjectChange<Config>[],
+    workloads: readonly WorkloadEvent[] = [],
+  ): Steps<KubernetesDelta> {
     const dirty = new Set<string>();
     const pods = new Set<string>();
     const everything = this.#applyNamespaces(changes);
-    for (const change of changes) this.#file(change, dirty, pods);
+    for (const change of changes) {
+      this.#file(change, dirty, pods);
+      yield;
+    }
     if (everything) {
       for (const id of this.#pods.names()) pods.add(id);
       for (const id of this.#services.keys()) dirty.add(id);
     }
-    const events = [...pods].flatMap((id) => this.#pods.renew(id, this.#networks, this.#isVisible) ?? []);
-    for (const event of events) this.#markUsers(event, dirty);
-    if (this.#options.selectWorkloadEntries) for (const event of workloads) this.#markSelecting(event, dirty);
-    const services = [...dirty].map((id) => this.#remake(id)).filter((delta) => delta !== undefined);
+    const events: WorkloadEvent[] = [];
+    for (const id of pods) {
+      const event = this.#pods.renew(id, this.#networks, this.#isVisible);
+      if (event !== undefined) events.push(event);
+      yield;
+    }
+    for (const event of events) {
+      this.#markUsers(event, dirty);
+      yield;
+    }
+    for (const event of this.#options.selectWorkloadEntries ? workloads : []) {
+      this.#markSelecting(event, dirty);
+      yield;
+    }
+    const services: ServiceDelta[] = [];
+    for (const id of dirty) {
+      const delta = this.#remake(id);
+      if (delta !== undefined) services.push(delta);
+      yield;
+    }
     return { services, workloads: events, proxies: events.flatMap(proxiesOf) };
   }
 

@@ -1,4 +1,5 @@
 /** Which HTTPRoutes are at which listeners and Services, and for which hosts (the Gateway API's ParentReference). */
+import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
 import type { HttpRouteObject, ParentReference } from '../../kinds/gateway-api/http-route.ts';
@@ -29,14 +30,15 @@ export interface Attachments {
 }
 
 /** @param gateways by `namespace/name` */
-export function attachmentsOf(
+export function* attaching(
   routes: readonly Config<HttpRouteObject>[],
   gateways: ReadonlyMap<string, KnownGateway>,
   around: Surroundings,
-): Attachments {
+): Steps<Attachments> {
   const toListeners: ListenerAttachment[] = [];
   const toServices: ServiceAttachment[] = [];
   for (const route of routes) {
+    yield;
     const { parentRefs } = route.spec;
     if (parentRefs.length === 0) around.warn(route, 'parentRefs', 'there are none: the route is not in force');
     const known = new Set<HttpListener>();

@@ -1,4 +1,5 @@
 /** VirtualServices of listeners: all routes for a host as one, in the order that the Gateway API has for their matches. */
+import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
 import type { HttpRouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { VirtualService } from '../../kinds/virtual-service.ts';
@@ -6,22 +7,27 @@ import type { ListenerAttachment } from './attachments.ts';
 import { atHost, dependsOnHost } from './default-port.ts';
 import { type PlacedRoute, routesOf } from './http-route-rules.ts';
 import { type HttpListener, isWithinWider } from './listeners.ts';
-import { made } from './made.ts';
+import { made as madeObject } from './made.ts';
 import { byPrecedence, takesEverything } from './precedence.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** @param listeners of one Gateway */
-export function gatewayVirtualServices(
+export function* gatewayVirtualServices(
   listeners: readonly HttpListener[],
   attachments: readonly ListenerAttachment[],
   around: Surroundings,
-): Config<VirtualService>[] {
+): Steps<Config<VirtualService>[]> {
   const byListener = Map.groupBy(attachments, ({ listener }) => listener);
-  return listeners.flatMap((listener) => {
+  const made: Config<VirtualService>[] = [];
+  for (const listener of listeners) {
     const routes = byListener.get(listener) ?? [];
     // Routes are looked at also where they are not served: what is wrong with them is told.
-    const placed = new Map(routes.map(({ route }) => [route, routesOf(route, entranceOf(listener), around)]));
-    if (listener.server === undefined) return [];
+    const placed = new Map<Config<HttpRouteObject>, readonly PlacedRoute[]>();
+    for (const { route } of routes) {
+      placed.set(route, routesOf(route, entranceOf(listener), around));
+      yield;
+    }
+    if (listener.server === undefined) continue;
     const byHost = new Map<string, Config<HttpRouteObject>[]>();
     for (const { route, hosts } of routes) {
       for (const host of hosts) {
@@ -31,19 +37,18 @@ export function gatewayVirtualServices(
       }
     }
     const isOwn = (route: Config<HttpRouteObject>): boolean => placed.get(route)!.some(dependsOnHost);
-    const services = groups(byHost, isOwn).map(([hosts, ofHosts]) => {
+    for (const [hosts, ofHosts] of groups(byHost, isOwn)) {
       const matches = ofHosts.flatMap((route) => placed.get(route)!).sort(byPrecedence);
       tellUnreached(matches, ofHosts, around);
-      return virtualService(
-        listener,
-        hosts,
-        ofHosts,
-        matches.flatMap((match) => atHost(match, hosts[0]!)),
-      );
-    });
+      const atFirst = matches.flatMap((match) => atHost(match, hosts[0]!));
+      made.push(virtualService(listener, hosts, ofHosts, atFirst));
+      yield;
+    }
     const isOpen = byHost.has(listener.hostname) || !isWithinWider(listener, listeners);
-    return isOpen ? services : [...services, closed(listener)];
-  });
+    if (!isOpen) made.push(closed(listener));
+    yield;
+  }
+  return made;
 }
 
 function entranceOf({ listener: { port, protocol } }: HttpListener) {
@@ -98,7 +103,7 @@ function virtualService(
   matches: readonly PlacedRoute[],
 ): Config<VirtualService> {
   const [first] = routes;
-  return made<VirtualService>({
+  return madeObject<VirtualService>({
     kind: 'VirtualService',
     name: `${gatewayName}-${hosts[0]}`,
     namespace: gateway.namespace,
@@ -114,7 +119,7 @@ function virtualService(
 function closed({ gateway, gatewayName, hostname, index }: HttpListener): Config<VirtualService> {
   const { kind, namespace, name, creationTimestamp } = gateway;
   const origin: Origin = { key: { kind, namespace, name }, path: ['spec', 'listeners', index] };
-  return made<VirtualService>({
+  return madeObject<VirtualService>({
     kind: 'VirtualService',
     name: `${gatewayName}-${hostname}`,
     namespace,

@@ -2,6 +2,7 @@
  * VirtualServices of HTTPRoutes over Services: for clients in the mesh (the Gateway API's GAMMA). A route in the Service's
  * own namespace is for everybody; one in another namespace is for the clients there, and takes the place of the first.
  */
+import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import type { HttpRoute, VirtualService } from '../../kinds/virtual-service.ts';
@@ -12,21 +13,24 @@ import { made, madeNameMark } from './made.ts';
 import { byPrecedence } from './precedence.ts';
 import type { Surroundings } from './surroundings.ts';
 
-export function serviceVirtualServices(
+export function* serviceVirtualServices(
   attachments: readonly ServiceAttachment[],
   around: Surroundings,
-): Config<VirtualService>[] {
-  return [...Map.groupBy(attachments, ({ service }) => service)].flatMap(([service, ofService]) => {
+): Steps<Config<VirtualService>[]> {
+  const all: Config<VirtualService>[] = [];
+  for (const [service, ofService] of Map.groupBy(attachments, ({ service }) => service)) {
     const byNamespace = Map.groupBy(ofService, ({ route }) => route.namespace);
     const own = byNamespace.get(service.namespace) ?? [];
     const ownAge = Math.min(...own.map(({ route }) => route.creationTimestamp));
-    return [...byNamespace].map(([namespace, ofNamespace]) => {
+    for (const [namespace, ofNamespace] of byNamespace) {
       const age = Math.min(...ofNamespace.map(({ route }) => route.creationTimestamp));
       const isOwn = namespace === service.namespace;
       // Of several for one host the oldest counts.
-      return virtualService(service, namespace, isOwn ? age : Math.min(age, ownAge - 1), ofNamespace, around);
-    });
-  });
+      all.push(virtualService(service, namespace, isOwn ? age : Math.min(age, ownAge - 1), ofNamespace, around));
+      yield;
+    }
+  }
+  return all;
 }
 
 function virtualService(

@@ -1,10 +1,11 @@
 /** Kubernetes' Gateway API as Istio's Gateways and VirtualServices (spec/discovery.md §4.2, §8.12). Pure. */
+import { atOnce, type Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
-import { byKey } from '../translated-objects.ts';
-import { attachmentsOf } from './attachments.ts';
+import { keying } from '../translated-objects.ts';
+import { attaching } from './attachments.ts';
 import { gatewayVirtualServices } from './gateway-routes.ts';
-import { gatewayOf, knownGateway } from './listeners.ts';
+import { gatewayOf, type KnownGateway, knownGateway } from './listeners.ts';
 import { serviceVirtualServices } from './service-routes.ts';
 import { type Sources, Surroundings } from './surroundings.ts';
 
@@ -37,22 +38,37 @@ export function translationMayDiffer(before: GatewayApiTranslation, touched: Ite
 export function translateGatewayApi(
   sources: Sources,
   domain: string,
-  before: GatewayApiTranslation = noTranslation,
+  before?: GatewayApiTranslation,
 ): GatewayApiTranslation {
+  return atOnce(translatingGatewayApi(sources, domain, before));
+}
+
+/** The same in steps. */
+export function* translatingGatewayApi(
+  sources: Sources,
+  domain: string,
+  before: GatewayApiTranslation = noTranslation,
+): Steps<GatewayApiTranslation> {
   if (sources.KubernetesGateway.length + sources.HTTPRoute.length === 0) return noTranslation;
   const around = new Surroundings(sources, domain);
-  const gateways = new Map(
-    sources.KubernetesGateway.map((gateway) => [`${gateway.namespace}/${gateway.name}`, knownGateway(gateway, around)]),
-  );
-  const { toListeners, toServices } = attachmentsOf(sources.HTTPRoute, gateways, around);
+  const gateways = new Map<string, KnownGateway>();
+  for (const gateway of sources.KubernetesGateway) {
+    gateways.set(`${gateway.namespace}/${gateway.name}`, knownGateway(gateway, around));
+    yield;
+  }
+  const { toListeners, toServices } = yield* attaching(sources.HTTPRoute, gateways, around);
   const ofGateway = Map.groupBy(toListeners, ({ listener }) => listener.gateway);
   const objects: Config[] = [];
   for (const { listeners } of gateways.values()) {
     const gateway = listeners[0]?.gateway;
     if (gateway === undefined) continue;
     for (const listener of listeners) if (listener.server !== undefined) objects.push(gatewayOf(listener, around));
-    objects.push(...gatewayVirtualServices(listeners, ofGateway.get(gateway) ?? [], around));
+    for (const one of yield* gatewayVirtualServices(listeners, ofGateway.get(gateway) ?? [], around)) objects.push(one);
   }
-  objects.push(...serviceVirtualServices(toServices, around));
-  return { objects: byKey(objects, before.objects), problems: around.problems, lookedUp: around.lookedUp };
+  for (const one of yield* serviceVirtualServices(toServices, around)) objects.push(one);
+  return {
+    objects: yield* keying(objects, before.objects),
+    problems: around.problems,
+    lookedUp: around.lookedUp,
+  };
 }

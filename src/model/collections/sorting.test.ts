@@ -1,0 +1,35 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { atOnce } from '../../runtime/turns.ts';
+import { sorting } from './sorting.ts';
+
+const items = fc.array(fc.integer({ min: 0, max: 99 }), { maxLength: 3_000, size: 'max' }).map((keys) =>
+  // Their places tell items apart that compare as equal.
+  keys.map((key, place) => ({ key, place })),
+);
+const byKey = (a: { key: number }, b: { key: number }): number => a.key - b.key;
+
+it('sorts as an array does, of equal items the first first, and leaves the array as it was', () => {
+  fc.assert(
+    fc.property(items, (given) => {
+      const copy = [...given];
+      expect(atOnce(sorting(given, byKey))).toEqual(copy.toSorted(byKey));
+      expect(given).toEqual(copy);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+it('rests every few hundred items, in sorting and in putting together', () => {
+  const given = Array.from({ length: 10_000 }, (_, place) => ({ key: (place * 7_919) % 10_000, place }));
+  let comparisons = 0;
+  const counted = (a: { key: number }, b: { key: number }): number => {
+    comparisons++;
+    return byKey(a, b);
+  };
+  const steps = sorting(given, counted);
+  let most = 0;
+  for (let last = 0; !steps.next().done; last = comparisons) most = Math.max(most, comparisons - last);
+  expect(most).toBeGreaterThan(100);
+  expect(most).toBeLessThan(6_000);
+});

@@ -1,0 +1,39 @@
+/**
+ * How long the turns of the event loop last while something is done, in time of this thread on a processor: a busy machine
+ * does not lengthen that.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+export interface MeasuredTurns<Result> {
+  readonly result: Result;
+  readonly longestMs: number;
+  readonly sumMs: number;
+}
+
+const cpuMs = (): number => {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
+};
+
+/** @param between called in each turn, for whoever looks at what can be seen meanwhile */
+export async function measuredTurns<Result>(
+  work: () => Promise<Result>,
+  between: () => void = () => {},
+): Promise<MeasuredTurns<Result>> {
+  const turns: number[] = [];
+  const over = { isIt: false };
+  const watch = (async () => {
+    for (let last = cpuMs(); !over.isIt; ) {
+      await nextTurn();
+      const now = cpuMs();
+      turns.push(now - last);
+      between();
+      last = cpuMs();
+    }
+  })();
+  const result = await work();
+  over.isIt = true;
+  await watch;
+  turns.sort((a, b) => b - a);
+  return { result, longestMs: turns[0] ?? 0, sumMs: turns.reduce((sum, ms) => sum + ms, 0) };
+}
