@@ -1,32 +1,21 @@
-import { assign, enqueueActions, not, sendTo, setup } from 'xstate';
+import { assign, enqueueActions, sendTo, setup } from 'xstate';
 import { callbackEffect } from '../effect.ts';
 import {
   type AdsConnectionContext,
   type AdsConnectionInput,
-  afterOutcome,
   type End,
-  exceedsNames,
   missingNode,
   missingType,
   notReading,
   otherType,
   shuttingDown,
   silent,
-  tooManyNames,
   unauthenticated,
   unreadable,
 } from './ads-connection-context.ts';
-import type {
-  AdsRequest,
-  DrainOrder,
-  PushToClient,
-  ResponseSent,
-  ResponseSkipped,
-  StreamOrder,
-  StreamReport,
-} from './ads-protocol.ts';
-import { healthType, isAskedOnce, isWatchable } from './ads-types.ts';
-import { isBehind, isSettled, judge, nextOrders, withChange, withoutAckTimeout } from './ads-watch.ts';
+import type { AdsRequest, DrainOrder, PushToClient, StreamOrder, StreamReport } from './ads-protocol.ts';
+import { healthType, isAskedOnce } from './ads-types.ts';
+import type { Watch } from './ads-watch.ts';
 import { noNames } from './name-lists.ts';
 
 type AdsConnectionEvent = StreamReport | PushToClient | DrainOrder;
@@ -38,8 +27,9 @@ const authenticationLimitMs = 10_000;
 const introductionLimitMs = 10_000;
 
 /**
- * One xDS stream, from its first message to its end. What the client watches is one plain record a type, changed by the
- * pure functions of ads-watch.ts; this chart says in which part of its life the stream is.
+ * One xDS stream, from its first message to its end: in which part of its life it is, and how long it waits in it. What the
+ * client watches, has been sent and has acknowledged is a plain record that the stream keeps, changed by the pure rules of
+ * ads-exchange.ts; of it the chart hears when changes are held back, and when the client has had its say on everything.
  */
 export const adsConnectionMachine = setup({
   types: {
@@ -66,30 +56,17 @@ export const adsConnectionMachine = setup({
     namesNoType: ({ event }) => event.type === 'request.received' && event.request.typeUrl === '',
     namesOtherType: ({ context, event }) =>
       event.type === 'request.received' && context.onlyType !== null && event.request.typeUrl !== context.onlyType,
-    isOfNoType: ({ event }) => event.type === 'request.received' && !isWatchable(event.request.typeUrl),
-    namesTooMuch: ({ context, event }) => event.type === 'request.received' && exceedsNames(context, event.request),
-    somethingWaits: ({ context }) => Object.values(context.watches).some(isBehind),
-    isQuiet: ({ context }) => Object.values(context.watches).every(isSettled),
   },
   actions: {
     rememberPeer: assign({ identities: (_, params: { identities: readonly string[] }) => params.identities }),
     rememberNode: assign({ node: (_, params: { node: string }) => params.node }),
     rememberEnd: assign({ end: (_, params: End) => params }),
     rememberDrainTime: assign({ drainMs: (_, params: { withinMs: number }) => params.withinMs }),
-    takeRequest: enqueueActions(({ context, enqueue }, params: { request: AdsRequest }) => {
-      const { request } = params;
-      const { watch, verdict } = judge(context.watches[request.typeUrl], request, context);
-      const judged = watch === undefined ? context.watches : { ...context.watches, [request.typeUrl]: watch };
-      const { watches, orders } = nextOrders(judged);
-      enqueue.assign({ watches });
-      if (verdict === 'rejection' || verdict === 'stale' || verdict === 'misuse') {
-        const { typeUrl, rejection } = request;
-        enqueue.sendTo('stream', { type: 'request.judged', typeUrl, verdict, reason: rejection ?? '' });
-      }
-      if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
-    }),
-    tellOfUnservedType: sendTo('stream', (_, { request: { typeUrl } }: { request: AdsRequest }): StreamOrder => {
-      return { type: 'request.judged', typeUrl, verdict: 'unserved', reason: '' };
+    noteWatch: assign({
+      watches: ({ context }, { typeUrl, watch }: { typeUrl: string; watch: Watch }) => ({
+        ...context.watches,
+        [typeUrl]: watch,
+      }),
     }),
     askOnce: enqueueActions(({ enqueue }, params: { request: AdsRequest }) => {
       const { request } = params;
@@ -100,28 +77,8 @@ export const adsConnectionMachine = setup({
       const orders = [{ typeUrl, names, all: true, asked: noNames, changed: false }];
       enqueue.sendTo('stream', { type: 'responses.send', orders });
     }),
-    takePush: enqueueActions(({ context, enqueue }, params: { types: string[] }) => {
-      const concerned = params.types.flatMap((type) => {
-        const watch = isWatchable(type) ? context.watches[type] : undefined;
-        return watch === undefined ? [] : [[type, withChange(watch)] as const];
-      });
-      const { watches, orders } = nextOrders({ ...context.watches, ...Object.fromEntries(concerned) });
-      enqueue.assign({ watches });
-      if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
-    }),
-    noteOutcome: enqueueActions(({ context, enqueue }, params: { outcome: ResponseSent | ResponseSkipped }) => {
-      const { watches, orders } = nextOrders(afterOutcome(context, params.outcome));
-      enqueue.assign({ watches });
-      if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
-    }),
-    waitNoLonger: enqueueActions(({ context, enqueue }) => {
-      const waiting = Object.entries(context.watches);
-      const { watches, orders } = nextOrders(
-        Object.fromEntries(waiting.map(([type, watch]) => [type, withoutAckTimeout(watch)])),
-      );
-      enqueue.assign({ watches });
-      if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
-    }),
+    releaseChanges: sendTo('stream', { type: 'changes.release' } satisfies StreamOrder),
+    drainStream: sendTo('stream', { type: 'stream.drain' } satisfies StreamOrder),
     endStream: sendTo('stream', ({ context }): StreamOrder => ({ type: 'stream.end', ...context.end })),
   },
 }).createMachine({
@@ -150,6 +107,19 @@ export const adsConnectionMachine = setup({
     // A stream that is not yet served or is ended already has a limit of its own.
     'stream.congested': {},
     'stream.relieved': {},
+    'changes.held': {},
+    'changes.released': {},
+    'client.settled': {},
+    'names.exceeded': {},
+    'request.judged': { description: 'Told to people: the stream has taken or ignored it.' },
+    // What is told at the trace level full, and decides nothing here.
+    'responses.ordered': {},
+    'response.sent': {},
+    'response.skipped': {},
+    'push.order': {},
+    'watch.changed': {
+      actions: { type: 'noteWatch', params: ({ event }) => ({ typeUrl: event.typeUrl, watch: event.watch }) },
+    },
   },
   initial: 'authenticating',
   states: {
@@ -171,12 +141,9 @@ export const adsConnectionMachine = setup({
           target: 'closing',
           actions: { type: 'rememberEnd', params: shuttingDown },
         },
-        'push.order': { description: 'Nothing is watched yet.' },
         'request.received': {},
         'request.unreadable': {},
         'peer.finished': {},
-        'response.sent': {},
-        'response.skipped': {},
       },
     },
     'awaiting node': {
@@ -218,9 +185,6 @@ export const adsConnectionMachine = setup({
           target: 'closing',
           actions: { type: 'rememberEnd', params: shuttingDown },
         },
-        'push.order': { description: 'Nothing is watched yet.' },
-        'response.sent': {},
-        'response.skipped': {},
       },
     },
     streaming: {
@@ -230,15 +194,15 @@ export const adsConnectionMachine = setup({
         'caught up': {
           description: 'The client has been sent all that concerns it.',
           meta: { waitsFor: 'a change or a request: this is the work' },
-          always: { guard: 'somethingWaits', target: 'waiting for the client' },
+          on: { 'changes.held': 'waiting for the client' },
         },
         'waiting for the client': {
           description: 'There are changes, and the client has not acknowledged or rejected what it was sent before.',
-          always: { guard: not('somethingWaits'), target: 'caught up' },
+          on: { 'changes.released': 'caught up' },
           after: {
             ackTimeout: {
               target: 'caught up',
-              actions: 'waitNoLonger',
+              actions: 'releaseChanges',
               description: 'A client that keeps silent, or answers for another type, gets the changes nevertheless.',
             },
           },
@@ -246,7 +210,12 @@ export const adsConnectionMachine = setup({
         congested: {
           description:
             'A response waits until those before it have left, and nothing is read from the client: what it asks for costs no memory that it does not read.',
-          on: { 'stream.relieved': 'caught up' },
+          on: {
+            'stream.relieved': {
+              target: 'caught up',
+              description: 'If changes are held back, that is told anew.',
+            },
+          },
           after: {
             congestionTime: {
               target: '#ads-connection.closing',
@@ -276,26 +245,20 @@ export const adsConnectionMachine = setup({
             },
           },
           { guard: 'isAskedOnce', actions: { type: 'askOnce', params: ({ event }) => ({ request: event.request }) } },
-          {
-            guard: 'isOfNoType',
-            actions: { type: 'tellOfUnservedType', params: ({ event }) => ({ request: event.request }) },
-            description: 'Nobody makes such resources: not answered (§7.6 row 12), and nothing of it is kept.',
-          },
-          {
-            guard: 'namesTooMuch',
-            target: 'closing',
-            actions: { type: 'rememberEnd', params: ({ context }) => tooManyNames(context) },
-          },
-          { actions: { type: 'takeRequest', params: ({ event }) => ({ request: event.request }) } },
+          { description: 'What is watched the rules in the stream have taken: told at the trace level full.' },
         ],
+        'names.exceeded': {
+          target: 'closing',
+          actions: {
+            type: 'rememberEnd',
+            params: ({ event }) => ({ code: 'RESOURCE_EXHAUSTED', reason: event.reason }),
+          },
+        },
         'request.refused': {
           target: 'closing',
           actions: { type: 'rememberEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
         },
         'stream.congested': '.congested',
-        'push.order': { actions: { type: 'takePush', params: ({ event }) => ({ types: event.types }) } },
-        'response.sent': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
-        'response.skipped': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
         'request.unreadable': {
           target: 'closing',
           actions: { type: 'rememberEnd', params: ({ event }) => unreadable(event.reason) },
@@ -310,7 +273,7 @@ export const adsConnectionMachine = setup({
     draining: {
       description:
         'The server stops: what is under way is brought to its end, and the client then finds itself another server.',
-      always: { guard: 'isQuiet', target: 'closing' },
+      entry: 'drainStream',
       after: { drainTime: 'closing' },
       on: {
         'request.received': [
@@ -318,13 +281,10 @@ export const adsConnectionMachine = setup({
           { guard: 'namesNoType', target: 'closing' },
           { guard: 'namesOtherType', target: 'closing' },
           { guard: 'isAskedOnce', description: 'Who asks once may ask the next server.' },
-          { guard: 'isOfNoType', description: 'Nobody makes such resources.' },
-          { guard: 'namesTooMuch', target: 'closing' },
-          { actions: { type: 'takeRequest', params: ({ event }) => ({ request: event.request }) } },
+          { description: 'What is watched the rules in the stream have taken.' },
         ],
-        'response.sent': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
-        'response.skipped': { actions: { type: 'noteOutcome', params: ({ event }) => ({ outcome: event }) } },
-        'push.order': { description: 'The next server has it.' },
+        'names.exceeded': 'closing',
+        'client.settled': 'closing',
         'request.unreadable': {
           target: 'closing',
           actions: { type: 'rememberEnd', params: ({ event }) => unreadable(event.reason) },
@@ -341,9 +301,6 @@ export const adsConnectionMachine = setup({
         'request.received': {},
         'request.unreadable': {},
         'peer.finished': {},
-        'response.sent': {},
-        'response.skipped': {},
-        'push.order': {},
         'drain.order': {},
       },
     },

@@ -2,9 +2,10 @@
  * Every event that passes between two actors around an xDS stream, declared once: who sends it, who receives it. The
  * order in which they may pass is in sequences/ads.mmd.
  *
- * Resources never travel in them: they go from the source's cache to the stream. A connection knows types, names, nonces
- * and versions.
+ * Resources never travel in them: they go from the source's cache to the stream. What is known of each type that is watched
+ * (names, nonces, versions) is the stream's record, changed by the rules of ads-exchange.ts.
  */
+import type { Watch } from './watch-record.ts';
 
 /** A request of a state-of-the-world stream. */
 export type SotwRequest = {
@@ -83,6 +84,33 @@ export type StreamRelieved = { type: 'stream.relieved' };
 /** The stream is gone. */
 export type StreamClosed = { type: 'stream.closed'; reason: string };
 
+// ---- ads-connection/stream → ads-connection: what the rules make of it
+
+/**
+ * A request was not in the ordinary run of things: the client rejects a response, answers one that is no longer the last
+ * (it is ignored), asks for nothing new without answering anything (ignored too), or speaks of a type that nobody serves
+ * (ignored as well).
+ */
+export type RequestJudged = {
+  type: 'request.judged';
+  typeUrl: string;
+  verdict: 'rejection' | 'stale' | 'misuse' | 'unserved';
+  /** Why the client rejects; empty when it does not. */
+  reason: string;
+};
+/** The client would be subscribed to more than a stream may be; `reason` is for the client. */
+export type NamesExceeded = { type: 'names.exceeded'; reason: string };
+/** There are changes, and the client has not acknowledged or rejected what it was sent before. */
+export type ChangesHeld = { type: 'changes.held' };
+/** No change is held back any more. */
+export type ChangesReleased = { type: 'changes.released' };
+/** A stream that drains: nothing is on its way any more, and the client has had its say on all that it was sent. */
+export type ClientSettled = { type: 'client.settled' };
+/** The rules have it make and send these, in this order, each when the client has taken what was sent before. */
+export type ResponsesOrdered = { type: 'responses.ordered'; orders: readonly ResponseOrder[] };
+/** What is known of a type that the client watches, when that has changed. */
+export type WatchChanged = { type: 'watch.changed'; typeUrl: string; watch: Watch };
+
 // ---- ads-connection/stream → ads-connection: what became of an order
 
 /** A response is on its way. `sentAt` is Unix time in milliseconds. */
@@ -100,20 +128,12 @@ export type ResponseSkipped = { type: 'response.skipped'; typeUrl: string; why: 
 
 // ---- ads-connection → ads-connection/stream
 
-/** Make and send these responses, in this order, each when the client has taken what was sent before. */
+/** Answer what was asked for once. What is watched is answered by the rules, in the stream (ads-exchange.ts). */
 export type ResponsesSend = { type: 'responses.send'; orders: readonly ResponseOrder[] };
-/**
- * A request was not in the ordinary run of things: the client rejects a response, answers one that is no longer the last
- * (it is ignored), asks for nothing new without answering anything (ignored too), or speaks of a type that nobody serves
- * (ignored as well).
- */
-export type RequestJudged = {
-  type: 'request.judged';
-  typeUrl: string;
-  verdict: 'rejection' | 'stale' | 'misuse' | 'unserved';
-  /** Why the client rejects; empty when it does not. */
-  reason: string;
-};
+/** Send the changes that are held back: the client has kept silent for too long. */
+export type ChangesRelease = { type: 'changes.release' };
+/** Take no more changes, and tell when the client has had its say on all that it was sent. */
+export type StreamDrain = { type: 'stream.drain' };
 /** End the stream after what was sent. */
 export type StreamEnd = { type: 'stream.end'; code: EndCode; reason: string };
 
@@ -135,15 +155,22 @@ export type StreamReport =
   | RequestReceived
   | RequestRefused
   | RequestUnreadable
+  | RequestJudged
+  | NamesExceeded
   | PeerFinished
   | StreamCongested
   | StreamRelieved
   | StreamClosed
+  | ChangesHeld
+  | ChangesReleased
+  | ClientSettled
+  | ResponsesOrdered
   | ResponseSent
-  | ResponseSkipped;
+  | ResponseSkipped
+  | WatchChanged;
 
 /** What a connection orders its stream to do. */
-export type StreamOrder = ResponsesSend | RequestJudged | StreamEnd;
+export type StreamOrder = ResponsesSend | ChangesRelease | StreamDrain | StreamEnd;
 
 /** Rows of the catalogue of events, as in event-catalogue.ts; `N` is the connection's number. */
 export const adsCatalogue = [
@@ -165,14 +192,16 @@ export const adsCatalogue = [
   },
   { type: 'request.refused', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'request.unreadable', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'request.judged', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'names.exceeded', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   {
-    type: 'responses.send',
-    from: 'ads-connection-N',
-    to: 'ads-connection-N/stream',
+    type: 'responses.ordered',
+    from: 'ads-connection-N/stream',
+    to: 'ads-connection-N',
     diagram: 'ads',
     seeds: ['6.8 #3', '6.8 #16', '6.8 #19', '6.8 #23'],
   },
-  { type: 'request.judged', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
+  { type: 'responses.send', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
   { type: 'response.sent', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'response.skipped', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   {
@@ -182,8 +211,14 @@ export const adsCatalogue = [
     diagram: 'ads',
     seeds: ['6.8 #20', '6.8 #21', '6.8 #22'],
   },
+  { type: 'watch.changed', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'changes.held', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'changes.released', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'changes.release', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
   { type: 'timer ackTimeout', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'drain.order', from: 'discovery/ads-server', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'stream.drain', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
+  { type: 'client.settled', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'timer drainTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'peer.finished', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'stream.congested', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
@@ -195,13 +230,15 @@ export const adsCatalogue = [
 ] as const;
 
 /**
- * The ordinary run of an xDS stream: each passes once for every proxy and type of every push. A trace leaves them out unless
- * all is asked for; what is out of the ordinary (`request.judged`, an end, a change of state) is in every trace.
+ * The ordinary run of an xDS stream: each passes once for every proxy and type of every push. They are told when all is asked
+ * for (the trace level `full`), and else do not pass at all, but for requests that are not about what is watched; what is out
+ * of the ordinary (`request.judged`, changes that are held back, an end, a change of state) is in every trace.
  */
 export const routineMessages = [
   'push.order',
   'request.received',
+  'responses.ordered',
   'response.sent',
   'response.skipped',
-  'responses.send',
+  'watch.changed',
 ] as const satisfies readonly (StreamReport | StreamOrder | PushToClient)['type'][];

@@ -8,43 +8,9 @@
 import type { AdsRequest, DeltaRequest, ResponseOrder, SotwRequest } from './ads-protocol.ts';
 import { inPushOrder, isByName } from './ads-types.ts';
 import { isSameNames, noNames, readNames, union, within, without } from './name-lists.ts';
+import type { Due, Watch, Watches } from './watch-record.ts';
 
-/** What should still be sent. */
-export type Due = {
-  /** All that is subscribed to: a new subscription. */
-  all: boolean;
-  /** These: names that were added to a subscription. */
-  asked: readonly string[];
-  /** What changed: a push. */
-  changed: boolean;
-};
-
-export type Watch = {
-  /** All there is of the type, not only `names`. */
-  wildcard: boolean;
-  /** Neither wildcard nor a name: the client has unsubscribed; the record remembers the last nonce. */
-  names: readonly string[];
-  due: Due;
-  /**
-   * What the stream was ordered to send and has not yet told about: names that were asked for, or whatever is not as
-   * the client has it (which includes what changes until the order's turn comes).
-   */
-  ordered: 'nothing' | 'names' | 'changes';
-  nonceSent: string;
-  nonceAcked: string;
-  nonceRejected: string;
-  /** Of a response on which the client has kept silent for too long: changes wait for its word no more. */
-  nonceOverdue: string;
-  versionSent: string;
-  versionAcked: string;
-  /** Why the client rejected the last response that it rejected; empty once it has accepted a later one. */
-  lastError: string;
-  /** Unix time in milliseconds; 0 before the first response. */
-  sentAt: number;
-};
-
-/** By type URL. */
-export type Watches = Record<string, Watch>;
+export type { Due, Watch, Watches } from './watch-record.ts';
 
 /** What a request turned out to be. */
 export type Verdict =

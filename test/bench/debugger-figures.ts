@@ -12,8 +12,6 @@ export interface DebuggerRun {
   readonly pushRecords: number;
   /** Of one record, as measured with the records of that push. */
   readonly recordCostUs: number;
-  /** What looking at the messages costs that are not recorded, in milliseconds for the same push. */
-  readonly omittedCostMs: number;
 }
 
 /** Shares of one core, and of a push. */
@@ -37,13 +35,12 @@ export function problemsOf(run: DebuggerRun): string[] {
 
 /** The closing line. */
 export function formatDebuggerRun(run: DebuggerRun): string {
-  const { stormRestarts, connections, pushCpuMs, pushRecords, recordCostUs, omittedCostMs } = run;
+  const { stormRestarts, connections, pushCpuMs, pushRecords, recordCostUs } = run;
   return [
     `tracing costs an agent ${percent(run.steadyShare)} of a core in steady state (goal ${percent(goals.steady)})`,
     `${percent(run.stormShare)} in a storm of ${stormRestarts[0]} restarts (goal ${percent(goals.storm)})`,
     `a push to ${connections} connections: ${pushRecords} records × ${recordCostUs.toFixed(1)} µs = ` +
       `${percent(pushShare(run))} of ${pushCpuMs.toFixed(0)} ms CPU (goal ${percent(goals.push)})`,
-    `the look at its messages that are left out: ${omittedCostMs.toFixed(1)} ms, ${percent(omittedCostMs / pushCpuMs)}`,
   ].join('; ');
 }
 

@@ -10,7 +10,7 @@ import { AdsStreams } from './ads-streams.ts';
 import { exitWith, print, runBench, wholeNumber } from './bench-run.ts';
 import { cpuTimeMs } from './cpu-time.ts';
 import { type DebuggerRun, formatDebuggerRun, problemsOf } from './debugger-figures.ts';
-import { omittedCostMs, recordCostUs } from './record-cost.ts';
+import { recordCostUs } from './record-cost.ts';
 import { medianOf } from './statistics.ts';
 
 const usage = `Usage: npm run bench:debugger -- [--seconds S] [--connections N] [--services N]
@@ -146,7 +146,6 @@ async function measurePush(mesh: Mesh, discovery: DiscoveryProgram, settings: Se
     pushCpuMs: median,
     pushRecords: lines.length,
     recordCostUs: recordCostUs(lines),
-    omittedCostMs: omittedCostMs(connections),
   };
 }
 

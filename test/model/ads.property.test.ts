@@ -150,7 +150,7 @@ class ModelClient {
   /** A plain acknowledgement is answered only when a push has waited for it. */
   #acknowledge(seen: Seen): void {
     const watch = this.world.watch(seen.typeUrl)!;
-    const waitsForIt = Object.values(this.world.actor.getSnapshot().context.watches).some(({ due }) => due.changed);
+    const waitsForIt = Object.values(this.world.watches).some(({ due }) => due.changed);
     const before = this.world.waiting;
     const isCurrent = watch.nonceSent === seen.nonce;
     const sameNames = this.#isHeard(seen.typeUrl);

@@ -5,9 +5,10 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { type AnyActorRef, assign, enqueueActions } from 'xstate';
 import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
+import { stepOf, stepTo } from '../../machines/discovery/ads-exchange.ts';
 import type { ResponseOrder } from '../../machines/discovery/ads-protocol.ts';
 import { clusterType } from '../../machines/discovery/ads-types.ts';
-import { isSettled, judge, nextOrders, type Watches, withChange } from '../../machines/discovery/ads-watch.ts';
+import { isSettled, judge, type Watches, withChange } from '../../machines/discovery/ads-watch.ts';
 import { pushMachine } from '../../machines/discovery/push.machine.ts';
 import { emptyLine, withServed, withTurns } from '../../machines/discovery/push-line.ts';
 import { pushQueueMachine } from '../../machines/discovery/push-queue.machine.ts';
@@ -167,13 +168,15 @@ function ordersAtOnce(watches: Watches, types: readonly string[]): ResponseOrder
   });
 }
 
-const sendsAtOnce = connection({
-  actions: {
-    takePush: enqueueActions(({ context, enqueue }, { types }) =>
-      enqueue.sendTo('stream', { type: 'responses.send', orders: ordersAtOnce(context.watches, types) }),
-    ),
-  },
+/** The rules, but for what a push leads to. */
+const pushing = (orders: (watches: Watches, types: readonly string[]) => ResponseOrder[]): Partial<PushMachines> => ({
+  exchange: (exchange, event, rules) =>
+    event.type === 'push.order'
+      ? { exchange, orders: orders(exchange.watches, event.types), reports: [] }
+      : stepOf(exchange, event, rules),
 });
+
+const sendsAtOnce = pushing(ordersAtOnce);
 
 const forgetful = queue({
   actions: {
@@ -318,29 +321,19 @@ const broken: Record<string, Broken> = {
   'a connection that takes any answer for an acknowledgement': {
     finds: acknowledgedWasSent,
     within: bounds(0, 1),
-    machines: connection({
-      actions: {
-        takeRequest: enqueueActions(({ context, enqueue }, { request }) => {
-          const { typeUrl, nonce } = request;
-          const watch = judge(context.watches[typeUrl], request, context).watch!;
-          const { watches, orders } = nextOrders({ ...context.watches, [typeUrl]: { ...watch, nonceAcked: nonce } });
-          enqueue.assign({ watches });
-          if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
-        }),
+    machines: {
+      exchange(exchange, event, rules) {
+        if (event.type !== 'request.received') return stepOf(exchange, event, rules);
+        const { typeUrl, nonce } = event.request;
+        const watch = judge(exchange.watches[typeUrl], event.request, rules).watch!;
+        return stepTo(exchange, { ...exchange.watches, [typeUrl]: { ...watch, nonceAcked: nonce } });
       },
-    }),
+    },
   },
   'a connection that sends endpoints before their clusters': {
     finds: clustersFirst,
     within: bounds(1, 0),
-    machines: connection({
-      actions: {
-        takePush: enqueueActions(({ context, enqueue }, { types }) => {
-          const orders = ordersAtOnce(context.watches, types.toReversed());
-          enqueue.sendTo('stream', { type: 'responses.send', orders });
-        }),
-      },
-    }),
+    machines: pushing((watches, types) => ordersAtOnce(watches, types.toReversed())),
   },
   'a stream that makes a response of what the source has when its turn comes, not when it was ordered': {
     finds: clustersFirst,
@@ -350,17 +343,14 @@ const broken: Record<string, Broken> = {
   'a connection that forgets a change that comes while it waits for the word of its client': {
     finds: everyoneConverges,
     within: bounds(2, 0),
-    machines: connection({
-      actions: {
-        takePush: enqueueActions(({ context, enqueue }, { types }) => {
-          const free = types.filter((type) => isSettled(context.watches[type]!));
-          const changed = Object.fromEntries(free.map((type) => [type, withChange(context.watches[type]!)]));
-          const { watches, orders } = nextOrders({ ...context.watches, ...changed });
-          enqueue.assign({ watches });
-          if (orders.length > 0) enqueue.sendTo('stream', { type: 'responses.send', orders });
-        }),
+    machines: {
+      exchange(exchange, event, rules) {
+        if (event.type !== 'push.order') return stepOf(exchange, event, rules);
+        const free = event.types.filter((type) => isSettled(exchange.watches[type]!));
+        const changed = Object.fromEntries(free.map((type) => [type, withChange(exchange.watches[type]!)]));
+        return stepTo(exchange, { ...exchange.watches, ...changed });
       },
-    }),
+    },
     options: { clients: ['sotw'] },
   },
   'a source that takes the word of an order for what has changed since a node was served': {
@@ -431,13 +421,12 @@ describe('caught by a shortest run:', () => {
 
   test('a connection that answers every acknowledgement: for ever, with nothing to disturb it', () => {
     const answer = (typeUrl: string): ResponseOrder => ({ typeUrl, names: '*', all: true, asked: [], changed: false });
-    const restless = connection({
-      actions: {
-        takeRequest: enqueueActions(({ enqueue }, { request }) =>
-          enqueue.sendTo('stream', { type: 'responses.send', orders: [answer(request.typeUrl)] }),
-        ),
-      },
-    });
+    const restless: Partial<PushMachines> = {
+      exchange: (exchange, event, rules) =>
+        event.type === 'request.received'
+          ? { exchange, orders: [answer(event.request.typeUrl)], reports: [] }
+          : stepOf(exchange, event, rules),
+    };
     const world = explorePush(bounds(0, 0), {
       machines: restless,
       invariants: [],

@@ -6,9 +6,9 @@ import { EventEmitter } from 'node:events';
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { type Actor, type AnyActorRef, createActor, fromCallback } from 'xstate';
 import { adsConnectionMachine } from '../../machines/discovery/ads-connection.machine.ts';
-import type { StreamOrder } from '../../machines/discovery/ads-protocol.ts';
-import { isSubscribed, type Watch } from '../../machines/discovery/ads-watch.ts';
-import { type AdsLimits, streamLimits } from '../../src/discovery/ads/ads-limits.ts';
+import { routineMessages, type StreamOrder } from '../../machines/discovery/ads-protocol.ts';
+import type { Watch, Watches } from '../../machines/discovery/ads-watch.ts';
+import { type AdsLimits, nameLimits, streamLimits } from '../../src/discovery/ads/ads-limits.ts';
 import { SharedBodies } from '../../src/discovery/ads/ads-response.ts';
 import { AdsStream } from '../../src/discovery/ads/ads-stream.ts';
 import type { AdsCall } from '../../src/discovery/ads/ads-transport.ts';
@@ -108,6 +108,8 @@ export interface AdsWorldOptions {
   hearsLateNames?: boolean;
   node?: string;
   limits?: AdsLimits;
+  /** As at the trace level full; true unless said. */
+  tellsRoutine?: boolean;
   logger?: Logger;
 }
 
@@ -120,6 +122,8 @@ export class AdsWorld {
   readonly call = new ScriptedCall();
   readonly actor: Actor<typeof adsConnectionMachine>;
   readonly judged: string[] = [];
+  /** What XState has told of the chart: its events, its steps, its actions. */
+  inspections = 0;
   failed: unknown;
   readonly #stream: AdsStream;
   readonly #delta: boolean;
@@ -129,7 +133,7 @@ export class AdsWorld {
   constructor(options: AdsWorldOptions = {}) {
     AdsWorld.made.push(this);
     const { delta = false, onlyType = null, resendsEndpoints = true, hearsLateNames = true } = options;
-    const { node = 'sidecar~10.0.0.1~a.b~b.svc' } = options;
+    const { node = 'sidecar~10.0.0.1~a.b~b.svc', tellsRoutine = true } = options;
     this.#delta = delta;
     this.#node = node;
     const call = this.call as unknown as AdsCall;
@@ -147,12 +151,14 @@ export class AdsWorld {
         lists: new NameLists(),
         turns: atOnce,
         departures: atOnce,
-        resendsEndpoints,
+        rules: { resendsEndpoints, hearsLateNames, ...nameLimits(options.limits ?? {}) },
+        tellsRoutine,
         secretsOnPlaintext: false,
         now: this.clock.now,
       },
     );
-    const recorder = createRecorder({ program: 'test', now: this.clock.now });
+    const omits = tellsRoutine ? [] : routineMessages;
+    const recorder = createRecorder({ program: 'test', now: this.clock.now, omits });
     recorder.observe((record) => this.records.push(record));
     const server = createActor(
       fromCallback(() => {}),
@@ -160,14 +166,16 @@ export class AdsWorld {
     ) as AnyActorRef;
     this.actor = startRoot(adsConnectionMachine.provide({ actors: { stream: this.#logic() } }), {
       id: 'ads-connection-1',
-      input: { connection: 1, onlyType, resendsEndpoints, hearsLateNames, ...streamLimits(options.limits ?? {}) },
+      input: { connection: 1, onlyType, ...streamLimits(options.limits ?? {}) },
       recorder: {
         ...recorder,
         // As the ADS server does: what comes from no actor comes from it.
-        inspect: (event) =>
+        inspect: (event) => {
+          this.inspections++;
           recorder.inspect(
             event.type === '@xstate.event' && event.sourceRef === undefined ? { ...event, sourceRef: server } : event,
-          ),
+          );
+        },
       },
       clock: this.clock as never,
       onError: (error) => {
@@ -181,7 +189,11 @@ export class AdsWorld {
   }
 
   watch(typeUrl: string): Watch | undefined {
-    return this.actor.getSnapshot().context.watches[typeUrl];
+    return this.watches[typeUrl];
+  }
+
+  get watches(): Watches {
+    return this.#stream.watches;
   }
 
   sotw(request: MessageInitShape<typeof DiscoveryRequestSchema>): void {
@@ -202,10 +214,7 @@ export class AdsWorld {
 
   /** What the ADS server does with a change. */
   push(...typeUrls: string[]): void {
-    const { watches } = this.actor.getSnapshot().context;
-    const watched = Object.keys(watches).filter((typeUrl) => isSubscribed(watches[typeUrl]!));
-    const types = this.#stream.typesToPush(this.source.change(...typeUrls), watched);
-    if (types.length > 0) this.actor.send({ type: 'push.order', version: `${this.source.version}`, types });
+    this.#stream.push(this.source.change(...typeUrls));
   }
 
   drain(withinMs: number): void {
@@ -241,7 +250,11 @@ export class AdsWorld {
   #logic() {
     return fromCallback<StreamOrder, { connection: number }>(({ receive, sendBack }) => {
       receive((order) => this.#stream.execute(order));
-      this.#stream.open(sendBack);
+      this.#stream.open({
+        report: sendBack,
+        pushed: (order) => this.actor.send(order),
+        acknowledged: () => {},
+      });
       return () => this.#stream.dispose();
     });
   }

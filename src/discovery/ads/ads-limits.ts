@@ -37,6 +37,12 @@ export function streamLimits(limits: AdsLimits) {
   return {
     ackTimeoutMs: limits.ackTimeoutMs ?? 10_000,
     congestionMs: limits.congestionMs ?? 120_000,
+  };
+}
+
+/** What each stream may be subscribed to, in the words of its rules. */
+export function nameLimits(limits: AdsLimits) {
+  return {
     maxNames: limits.maxNames ?? defaultMaxNames,
     maxNameChars: limits.maxNameChars ?? 16 * 1024 * 1024,
   };

@@ -167,7 +167,8 @@ export class AdsResponder {
       this.#skip(typeUrl, 'unchanged');
       return;
     }
-    if (typeUrl === clusterType && this.#around.resendsEndpoints) this.#sentOf(endpointType).forget(selection.changed);
+    if (typeUrl === clusterType && this.#around.rules.resendsEndpoints)
+      this.#sentOf(endpointType).forget(selection.changed);
     this.#respond(order, set.version, selection.resources, selection.removed);
   }
 

@@ -6,8 +6,7 @@ import type { Socket } from 'node:net';
 import { type ServerCredentials, status } from '@grpc/grpc-js';
 import { type Actor, type AnyActorRef, fromCallback } from 'xstate';
 import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
-import type { DrainOrder, PushToClient, StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
-import { isSubscribed } from '../../../machines/discovery/ads-watch.ts';
+import { type DrainOrder, routineMessages, type StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
 import { startRoot } from '../../runtime/actors/actor-system.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
@@ -15,7 +14,7 @@ import { AddressPace, addressPaceLimits } from './admission/address-pace.ts';
 import { type Admission, createAdmission, groupOfPeer } from './admission/ads-admission.ts';
 import { KnownNodes } from './admission/known-nodes.ts';
 import type { Refusal } from './admission/strangers.ts';
-import { streamLimits } from './ads-limits.ts';
+import { nameLimits, streamLimits } from './ads-limits.ts';
 import type { ConnectionView } from './ads-observer.ts';
 import { AdsPorts } from './ads-ports.ts';
 import { nodeIdIn } from './ads-request.ts';
@@ -109,12 +108,14 @@ class GrpcAdsServer implements AdsServer {
 
   constructor(options: AdsServerOptions) {
     this.#options = options;
-    const { source, logger, observer = {}, resendsEndpoints = true, secretsOnPlaintext = false } = options;
+    const { source, logger, observer = {}, secretsOnPlaintext = false } = options;
+    const { resendsEndpoints = true, hearsLateNames = true, limits = {}, recorder } = options;
     this.#around = {
       source,
       logger,
       observer,
-      resendsEndpoints,
+      rules: { resendsEndpoints, hearsLateNames, ...nameLimits(limits) },
+      tellsRoutine: recorder !== undefined && routineMessages.some((type) => !recorder.omits(type)),
       secretsOnPlaintext,
       bodies: new SharedBodies(),
       lists: new NameLists(),
@@ -123,8 +124,8 @@ class GrpcAdsServer implements AdsServer {
       now: Date.now,
       ...(options.oneShot !== undefined && { oneShot: options.oneShot }),
     };
-    this.#admission = createAdmission(options.limits?.streamsPerSecond ?? 0, () => performance.now(), this.#known);
-    this.#recorder = attributed(options.recorder, options.sender);
+    this.#admission = createAdmission(limits.streamsPerSecond ?? 0, () => performance.now(), this.#known);
+    this.#recorder = attributed(recorder, options.sender);
     // Once for all connections: every provide() makes another machine.
     this.#machine = adsConnectionMachine.provide({ actors: { stream: this.#streamLogic() } });
     this.#rounds = new PushRounds({
@@ -134,13 +135,13 @@ class GrpcAdsServer implements AdsServer {
     });
     const { authenticators = [], checksIdentity = true } = options;
     const secure = { isSecure: true, authenticators, checksIdentity };
-    const pace = new AddressPace({ ...addressPaceLimits, ...options.limits?.addressPace }, () => performance.now());
+    const pace = new AddressPace({ ...addressPaceLimits, ...limits.addressPace }, () => performance.now());
     const listener = {
       refused: (why: Refusal) => observer.connectionRefused?.(why),
       heldOff: this.#noteHeldOff.bind(this),
     };
     this.#lines = new RepeatedLines(logger, () => performance.now());
-    this.#ports = new AdsPorts(options.limits ?? {}, secure, (...stream) => this.#accept(...stream), {
+    this.#ports = new AdsPorts(limits, secure, (...stream) => this.#accept(...stream), {
       pace,
       known: this.#known,
       listener,
@@ -159,7 +160,7 @@ class GrpcAdsServer implements AdsServer {
     let concerned = 0;
     for (const number of connections) {
       const connection = this.#connections.get(number);
-      if (connection !== undefined && this.#deliver(connection, change)) concerned++;
+      if (connection?.stream.push(change) === true) concerned++;
     }
     return concerned;
   }
@@ -267,8 +268,6 @@ class GrpcAdsServer implements AdsServer {
       input: {
         connection: number,
         onlyType: kind.onlyType,
-        resendsEndpoints: this.#around.resendsEndpoints,
-        hearsLateNames: this.#options.hearsLateNames ?? true,
         ...streamLimits(this.#options.limits ?? {}),
       },
       ...(this.#recorder !== undefined && { recorder: this.#recorder }),
@@ -291,10 +290,13 @@ class GrpcAdsServer implements AdsServer {
     return fromCallback<StreamOrder, { connection: number }>(({ input, receive, sendBack }) => {
       const stream = this.#opening.get(input.connection)!;
       receive((order) => stream.execute(order));
-      stream.open((report) => {
-        sendBack(report);
-        if (report.type === 'node.accepted') this.#noteJoined(stream, report.node);
-        else if (report.type === 'request.received') this.#noteAcknowledged(input.connection);
+      stream.open({
+        report: (report) => {
+          sendBack(report);
+          if (report.type === 'node.accepted') this.#noteJoined(stream, report.node);
+        },
+        pushed: (order) => this.#connections.get(input.connection)?.actor.send(order),
+        acknowledged: () => this.#noteAcknowledged(input.connection),
       });
       return () => stream.dispose();
     });
@@ -313,11 +315,8 @@ class GrpcAdsServer implements AdsServer {
 
   /** That nodes live at an address is known when one of them has taken what it was sent. */
   #noteAcknowledged(number: number): void {
-    if (!this.#unproven.has(number)) return;
     const connection = this.#connections.get(number);
-    const watches = connection?.actor.getSnapshot().context.watches ?? {};
-    if (connection === undefined || !Object.values(watches).some(({ nonceAcked }) => nonceAcked !== '')) return;
-    this.#unproven.delete(number);
+    if (connection === undefined || !this.#unproven.delete(number)) return;
     const { peer, identity } = connection.stream;
     if (identity !== undefined) this.#known.acknowledged(groupOfPeer(peer), identity.id);
   }
@@ -348,15 +347,6 @@ class GrpcAdsServer implements AdsServer {
   }
 
   // ---- to many streams
-
-  #deliver({ stream, actor }: Connection, change: ResourceChange): boolean {
-    const { watches } = actor.getSnapshot().context;
-    const watched = Object.keys(watches).filter((typeUrl) => isSubscribed(watches[typeUrl]!));
-    const types = stream.typesToPush(change, watched);
-    if (types.length === 0) return false;
-    actor.send({ type: 'push.order', version: change.version, types } satisfies PushToClient);
-    return true;
-  }
 
   #spreadDrainOrders(budgetMs: number): NodeJS.Timeout[] {
     const connections = [...this.#connections.values()];

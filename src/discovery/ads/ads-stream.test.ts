@@ -54,13 +54,14 @@ function opened() {
       lists: new NameLists(),
       turns: atOnce,
       departures: atOnce,
-      resendsEndpoints: true,
+      rules: { resendsEndpoints: true, hearsLateNames: true, maxNames: 10, maxNameChars: 100 },
+      tellsRoutine: false,
       secretsOnPlaintext: false,
       now: () => 0,
     },
   );
   const told: string[] = [];
-  stream.open((report) => void told.push(report.type));
+  stream.open({ report: ({ type }) => void told.push(type), pushed() {}, acknowledged() {} });
   const request = create(DiscoveryRequestSchema, { node: { id: 'sidecar~10.0.0.1~a.b~b.svc' }, typeUrl: clusterType });
   const introduce = (): void => take(Buffer.from(toBinary(DiscoveryRequestSchema, request)));
   return { stream, call, told, asked, closed, introduce };

@@ -1,9 +1,12 @@
 /** The effect of an ads-connection: one gRPC stream and what the source has for its node. */
 
-import type { StreamOrder, StreamReport } from '../../../machines/discovery/ads-protocol.ts';
+import { isOfExchange } from '../../../machines/discovery/ads-exchange.ts';
+import type { AdsRequest, PushToClient, StreamOrder, StreamReport } from '../../../machines/discovery/ads-protocol.ts';
 import { healthType } from '../../../machines/discovery/ads-types.ts';
+import { isSubscribed, type Watches } from '../../../machines/discovery/ads-watch.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { type FaultOwner, onBehalfOf } from '../../runtime/fault-owner.ts';
+import { AdsExchange } from './ads-exchange.ts';
 import { maxNodeBytes, maxNodeIdLength } from './ads-limits.ts';
 import { type ReadRequest, RequestReader, readNode } from './ads-request.ts';
 import { AdsResponder } from './ads-responder.ts';
@@ -42,6 +45,18 @@ export interface IncomingStream {
   readonly intake: RequestIntake;
   readonly kind: StreamKind;
 }
+
+/** Whom a stream tells what. */
+export interface StreamListener {
+  /** For its chart. */
+  report(report: StreamReport): void;
+  /** For its chart as well, in the server's name: what it is told of a push where people want to see all. */
+  pushed(order: PushToClient): void;
+  /** The client has answered, and has acknowledged something by now. */
+  acknowledged(): void;
+}
+
+const nobody: StreamListener = { report() {}, pushed() {}, acknowledged() {} };
 
 /** A client whose node is known, and what there is for it. */
 interface Served {
@@ -87,7 +102,8 @@ export class AdsStream {
   readonly #lines: RepeatedLines;
   readonly #security: StreamSecurity;
   #life: Life = { is: 'arriving' };
-  #report: (report: StreamReport) => void = () => {};
+  #listener = nobody;
+  readonly #exchange: AdsExchange;
   /** What is done for this stream is done in its name: an error that escapes costs this stream. */
   readonly #owner: FaultOwner;
 
@@ -116,12 +132,27 @@ export class AdsStream {
       peer: this.peer,
       transport: this.#transport,
       around,
-      tell: (report) => this.#tell(report),
+      tell: (report) => this.#outcome(report),
       contained: (deed) => this.#contained(deed),
       congested: (isCongested) => this.#congested(isCongested),
       broken: (error) => this.#close(`a response was not sent: ${messageOf(error)}`),
     });
+    this.#exchange = new AdsExchange({
+      rules: around.rules,
+      tell: (report) => this.#tellOfExchange(report),
+      send: (orders) => {
+        if (!this.#isOver) this.responder.send(orders);
+      },
+      routine: around.tellsRoutine
+        ? { told: (report) => this.#tell(report), pushed: (order) => this.#listener.pushed(order) }
+        : undefined,
+    });
     around.observer.streamOpened?.(kind.path);
+  }
+
+  /** What the client watches. */
+  get watches(): Watches {
+    return this.#exchange.watches;
   }
 
   /** Undefined until the client has told who it is. */
@@ -130,8 +161,8 @@ export class AdsStream {
   }
 
   /** Finds out who is there, then reads, and reports. */
-  open(report: (report: StreamReport) => void): void {
-    this.#report = report;
+  open(listener: StreamListener): void {
+    this.#listener = listener;
     const call = this.#call;
     if (call.cancelled) {
       this.#close('cancelled before it began');
@@ -151,11 +182,13 @@ export class AdsStream {
         case 'responses.send':
           if (!this.#isOver) this.responder.send(order.orders);
           break;
-        case 'request.judged':
-          this.#judged(order.typeUrl, order.verdict, order.reason);
+        case 'changes.release':
+        case 'stream.drain':
+          this.#exchange.take(order);
           break;
         case 'stream.end':
           this.#end(order.code);
+          this.#exchange.stop();
           this.responder.stop();
           this.#transport.end(order.code, order.reason);
           break;
@@ -163,17 +196,15 @@ export class AdsStream {
     });
   }
 
-  /** Which of the watched types a change concerns. */
-  typesToPush(change: ResourceChange, watched: readonly string[]): string[] {
+  /** Brings the client up to date. @returns whether the change concerns what it watches */
+  push(change: ResourceChange): boolean {
     // A node that watches nothing goes on to the present context as well: what it asks for next is answered from it.
     const client = clientOf(this.#life);
-    if (client === undefined) return [];
-    try {
-      return [...client.resources.typesToPush(change, watched)];
-    } catch (error) {
-      this.#sourceFailed(error);
-      return [];
-    }
+    if (client === undefined) return false;
+    const types = this.#typesToPush(client, change);
+    if (types.length === 0) return false;
+    this.#contained(() => this.#exchange.take({ type: 'push.order', version: change.version, types }));
+    return true;
   }
 
   /** The connection is over, however it came. */
@@ -184,6 +215,7 @@ export class AdsStream {
     const client = clientOf(life);
     this.#around.observer.streamClosed?.(this.kind.path, code ?? (this.#call.cancelled ? 'CANCELLED' : 'OK'));
     this.#life = { is: 'disposed', node: client?.node };
+    this.#exchange.stop();
     this.responder.stop();
     // A client that does not read keeps its buffers until its TCP connection ends, unless the stream is cut.
     if (!this.#call.writableFinished) {
@@ -301,8 +333,28 @@ export class AdsStream {
     if (request.typeUrl === '' && this.kind.onlyType !== null) request.typeUrl = this.kind.onlyType;
     const isIntroduction = life.is === 'admitted' && request.typeUrl !== healthType;
     if (isIntroduction && !this.#introduce(read.node, life.identities)) return;
-    this.#tell({ type: 'request.received', request });
+    this.#hear(request);
     this.#around.observer.requestTaken?.(request.typeUrl, performance.now() - started);
+  }
+
+  #hear(request: AdsRequest): void {
+    if (!isOfExchange(request, this.kind.onlyType)) {
+      this.#tell({ type: 'request.received', request });
+      return;
+    }
+    this.#exchange.take({ type: 'request.received', request });
+    if ((this.watches[request.typeUrl]?.nonceAcked ?? '') !== '') this.#listener.acknowledged();
+  }
+
+  /** What became of an order. */
+  #outcome(report: StreamReport): void {
+    if (report.type === 'response.sent' || report.type === 'response.skipped') this.#exchange.take(report);
+    else this.#tell(report);
+  }
+
+  #tellOfExchange(report: StreamReport): void {
+    if (report.type === 'request.judged') this.#judged(report.typeUrl, report.verdict, report.reason);
+    this.#tell(report);
   }
 
   #judged(typeUrl: string, verdict: string, reason: string): void {
@@ -325,6 +377,18 @@ export class AdsStream {
     }
   }
 
+  /** Which of the watched types a change concerns. */
+  #typesToPush({ resources }: Served, change: ResourceChange): string[] {
+    const { watches } = this;
+    const watched = Object.keys(watches).filter((typeUrl) => isSubscribed(watches[typeUrl]!));
+    try {
+      return [...resources.typesToPush(change, watched)];
+    } catch (error) {
+      this.#sourceFailed(error);
+      return [];
+    }
+  }
+
   #sourceFailed(error: unknown): void {
     const node = this.identity?.id ?? '';
     this.#around.observer.sourceFailed?.('', node, error);
@@ -334,7 +398,7 @@ export class AdsStream {
   /** What the client asks for while responses wait would have to be remembered: it may ask when it has read. */
   #congested(isCongested: boolean): void {
     if (isCongested) this.#intake.hold();
-    this.#tell({ type: isCongested ? 'stream.congested' : 'stream.relieved' });
+    this.#exchange.take({ type: isCongested ? 'stream.congested' : 'stream.relieved' });
     if (!isCongested) this.#intake.release();
   }
 
@@ -361,11 +425,11 @@ export class AdsStream {
   #close(reason: string): void {
     if (this.#isOver) return;
     this.#life = { is: 'over', client: clientOf(this.#life), code: codeOf(this.#life) };
-    this.#report({ type: 'stream.closed', reason });
+    this.#listener.report({ type: 'stream.closed', reason });
   }
 
   #tell(report: StreamReport): void {
-    if (!this.#isOver) this.#report(report);
+    if (!this.#isOver) this.#listener.report(report);
   }
 
   /** A bug on one stream costs that stream. */

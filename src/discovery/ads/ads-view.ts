@@ -12,7 +12,6 @@ export function viewConnection(
   actor: Actor<typeof adsConnectionMachine>,
 ): ConnectionView | undefined {
   if (stream.identity === undefined) return undefined;
-  const { value, context } = actor.getSnapshot();
   return {
     id: `${stream.identity.id}-${stream.number}`,
     node: stream.identity.id,
@@ -20,9 +19,9 @@ export function viewConnection(
     connectedAt: new Date(stream.connectedAt).toISOString(),
     peer: stream.peer,
     protocol: stream.kind.delta ? 'delta' : 'sotw',
-    state: stateName(value),
+    state: stateName(actor.getSnapshot().value),
     unflushedBytes: stream.responder.unflushedBytes,
-    watches: Object.entries(context.watches).flatMap(([typeUrl, watch]) =>
+    watches: Object.entries(stream.watches).flatMap(([typeUrl, watch]) =>
       isSubscribed(watch) ? [watchView(typeUrl, watch, stream.responder.resourcesSent(typeUrl))] : [],
     ),
   };

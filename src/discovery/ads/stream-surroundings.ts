@@ -1,3 +1,4 @@
+import type { ExchangeRules } from '../../../machines/discovery/ads-exchange.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AdsObserver } from './ads-observer.ts';
 import type { SharedBodies } from './ads-response.ts';
@@ -19,8 +20,9 @@ export interface StreamSurroundings {
   readonly departures: Turns;
   /** Answers what is asked for once. */
   readonly oneShot?: OneShot;
-  /** See AdsConnectionInput. */
-  readonly resendsEndpoints: boolean;
+  readonly rules: ExchangeRules;
+  /** The charts hear of the ordinary run as well: people want to see it. */
+  readonly tellsRoutine: boolean;
   /** Clients of a port without TLS may have secrets. */
   readonly secretsOnPlaintext: boolean;
   /** Unix time in milliseconds. */

@@ -20,6 +20,8 @@ export interface Recorder {
   inspect: (event: InspectionEvent) => void;
   /** For what no inspection event tells: a process table's sweep, a dropped connection. */
   record: (body: TraceBody) => void;
+  /** Whether messages of this type are left out: nobody needs to send them for people to see. */
+  omits: (type: string) => boolean;
   /** Calls back with every record; returns how to stop that. Observers must not throw. */
   observe: (observer: (record: TraceRecord) => void) => () => void;
   close: () => void;
@@ -42,9 +44,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
     for (const observer of observers) observer(line);
     return line.seq;
   };
+  const omitted = new Set(options.omits);
   return {
-    inspect: inspectorOf({ actors: new KnownActors(), omitted: new Set(options.omits), record }),
+    inspect: inspectorOf({ actors: new KnownActors(), omitted, record }),
     record,
+    omits: (type) => omitted.has(type),
     observe(observer) {
       observers.add(observer);
       return () => observers.delete(observer);

@@ -1,6 +1,7 @@
 /** The statecharts of the push path with every effect scripted. Made once per set of machines: `provide` forgets what XState memorized. */
 import { type AnyActorRef, sendTo, setup } from 'xstate';
 import { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
+import { type ExchangeStepper, stepOf } from '../../../machines/discovery/ads-exchange.ts';
 import type { StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
 import type {
   ContextBuilt,
@@ -51,6 +52,8 @@ export interface PushMachines {
   push: typeof pushMachine;
   queue: typeof pushQueueMachine;
   connection: typeof adsConnectionMachine;
+  /** The rules that a stream applies beside its connection's chart. */
+  exchange: ExchangeStepper;
   registry: typeof serviceRegistryMachine;
   /** Of one registry. */
   member: typeof registryMachine;
@@ -60,6 +63,7 @@ export const pushMachines: PushMachines = {
   push: pushMachine,
   queue: pushQueueMachine,
   connection: adsConnectionMachine,
+  exchange: stepOf,
   registry: serviceRegistryMachine,
   member: registryMachine,
 };
@@ -70,9 +74,9 @@ export const firstLists = { firstListsMs: 30_000 };
 
 /**
  * `push`, `push-queue`, `service-registry` and the server beside each other, as under `discovery`, whose start is that there
- * are services before the first context; and a connection's chart.
+ * are services before the first context; and a connection's chart, with the rules that its stream applies.
  */
-export function scriptedCharts({ push, queue, connection, registry, member }: PushMachines) {
+export function scriptedCharts({ push, queue, connection, exchange, registry, member }: PushMachines) {
   const scriptedPush = push.provide({
     actors: { buildContext: scriptedPromise<PublishedContext, BuildInput>((call) => world(call).building(call)) },
   });
@@ -132,7 +136,7 @@ export function scriptedCharts({ push, queue, connection, registry, member }: Pu
       }),
     },
   });
-  return { discovery, connection: scriptedConnection };
+  return { discovery, connection: scriptedConnection, exchange };
 }
 
 export type ScriptedCharts = ReturnType<typeof scriptedCharts>;

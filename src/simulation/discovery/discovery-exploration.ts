@@ -1,6 +1,6 @@
 /**
  * The real charts of the push path (`push`, `push-queue` and an `ads-connection` for every stream) with a simulated mesh,
- * simulated streams and scripted clients, and all that is not determined as a choice: what changes (`change:cluster`), when
+ * simulated streams that apply the real rules (`ads-exchange.ts`) and scripted clients, and all that is not determined as a choice: what changes (`change:cluster`), when
  * a context is built (`built`), when the next proxy has its turn (`turn`), what clients do in their own time (`read:0`,
  * `accept:0`), what goes wrong (`reject:0`, `reset:1`, `unbuilt`: a context cannot be built), and which deadline is next
  * (`tick:push.quietTime`). A registry may change by itself (`move:cluster`); its services are then made (`computed`), or
@@ -9,9 +9,16 @@
  * watch nothing until it asks (`ask:0`); it may stop reading (`stall:0`), and read again (`resume:0`) or never.
  */
 
-import type { AnyActorRef, InspectionEvent, SnapshotFrom } from 'xstate';
-import type { adsConnectionMachine } from '../../../machines/discovery/ads-connection.machine.ts';
-import type { AdsRequest, StreamEnd, StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
+import type { AnyActorRef, InspectionEvent } from 'xstate';
+import { type ExchangeEvent, routineAfter, routineBefore } from '../../../machines/discovery/ads-exchange.ts';
+import type {
+  AdsRequest,
+  PushToClient,
+  ResponseOrder,
+  StreamEnd,
+  StreamOrder,
+  StreamReport,
+} from '../../../machines/discovery/ads-protocol.ts';
 import { endpointType, isByName } from '../../../machines/discovery/ads-types.ts';
 import { isSubscribed } from '../../../machines/discovery/ads-watch.ts';
 import type { ProxiesServe, ProxyReport } from '../../../machines/discovery/protocol.ts';
@@ -20,6 +27,7 @@ import { type Running, report, settle } from '../../debugger/explore/scripted-ef
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
 import { relay } from '../../runtime/actors/relay.ts';
+import { OneAtATime } from '../../runtime/one-at-a-time.ts';
 import { type BuildInput, type PushEffectWorld, pushWorldOf, type ScriptedCharts } from './discovery-charts.ts';
 import {
   accepted,
@@ -99,10 +107,15 @@ export interface PushWorldOptions {
   readonly inspect?: (event: InspectionEvent) => void;
 }
 
-type ConnectionSnapshot = SnapshotFrom<typeof adsConnectionMachine>;
+/** What happens on a stream. */
+interface StreamHappening {
+  readonly connection: number;
+  readonly event: ExchangeEvent;
+}
 
 const ackTimeoutMs = 10_000;
-const limits = { ackTimeoutMs, congestionMs: 120_000, maxNames: 1_000, maxNameChars: 10_000 };
+const limits = { ackTimeoutMs, congestionMs: 120_000 };
+const rules = { resendsEndpoints: true, hearsLateNames: true, maxNames: 1_000, maxNameChars: 10_000 };
 /** A client that reads takes each response in this time: all that can wait at once, in less than the server waits. */
 const readingMs = 30_000;
 const everything = '*';
@@ -113,6 +126,8 @@ export class PushWorld implements World, PushEffectWorld {
   readonly #charts: ScriptedCharts;
   readonly #options: PushWorldOptions;
   readonly #discovery: AnyActorRef;
+  /** Empty between choices. */
+  readonly #happenings = new OneAtATime<StreamHappening>((happening) => this.#step(happening));
   #state: PushWorldState;
   #choices: readonly Choice[] | undefined;
 
@@ -279,16 +294,16 @@ export class PushWorld implements World, PushEffectWorld {
   }
 
   execute(connection: number, order: StreamOrder): void {
-    if (order.type === 'request.judged') return;
-    if (order.type === 'stream.end') {
-      this.#endStream(connection, order);
-      return;
+    switch (order.type) {
+      case 'stream.end':
+        this.#endStream(connection, order);
+        break;
+      case 'responses.send':
+        this.#order(connection, order.orders);
+        break;
+      default:
+        this.#happenings.add({ connection, event: order });
     }
-    this.#change(connection, (stream) => ({
-      ...stream,
-      orders: [...stream.orders, ...order.orders.map((one) => ({ order: one, context: stream.context }))],
-    }));
-    this.#sendDue(connection);
   }
 
   // ---- what may happen
@@ -529,14 +544,15 @@ export class PushWorld implements World, PushEffectWorld {
     const settled = order.forced ? [...order.configs, everything] : order.configs;
     const left = (owed.get(connection) ?? []).filter((key) => !settled.includes(key));
     this.#set({ owed: new Map(owed).set(connection, left) });
-    const { watches } = this.#connection(connection).context;
+    const { watches } = streams.get(connection)!.exchange;
     const watched = Object.keys(watches).filter((type) => isSubscribed(watches[type]!));
     if (watched.length === 0 && this.#options.passesOverIdle === true) return;
     const types = this.#concerned(contexts.slice(streams.get(connection)!.context), order);
     this.#change(connection, (stream) => ({ ...stream, context: contexts.length }));
     const concerned = watched.filter((type) => types === everything || types.has(type));
     if (concerned.length === 0) return;
-    this.#tell(connection, { type: 'push.order', version: order.version, types: concerned });
+    const push: PushToClient = { type: 'push.order', version: order.version, types: concerned };
+    this.#happenings.add({ connection, event: push });
   }
 
   /** Of the contexts that a node passes over. */
@@ -551,6 +567,29 @@ export class PushWorld implements World, PushEffectWorld {
 
   // ---- streams
 
+  /** As src/discovery/ads/ads-exchange.ts does. */
+  #step({ connection, event }: StreamHappening): void {
+    const stream = this.#state.streams.get(connection);
+    if (stream === undefined || stream.end !== undefined) return;
+    const isRecorded = this.#options.inspect !== undefined;
+    const message = isRecorded ? routineBefore(event) : undefined;
+    if (message !== undefined) this.#tell(connection, message);
+    const step = this.#charts.exchange(stream.exchange, event, rules);
+    this.#change(connection, (before) => ({ ...before, exchange: step.exchange }));
+    for (const report of step.reports) this.#tell(connection, report);
+    if (isRecorded) for (const report of routineAfter(stream.exchange, step)) this.#tell(connection, report);
+    if (this.#state.streams.get(connection)?.end === undefined) this.#order(connection, step.orders);
+  }
+
+  #order(connection: number, orders: readonly ResponseOrder[]): void {
+    if (orders.length === 0) return;
+    this.#change(connection, (stream) => ({
+      ...stream,
+      orders: [...stream.orders, ...orders.map((order) => ({ order, context: stream.context }))],
+    }));
+    this.#sendDue(connection);
+  }
+
   #connect(index: number): void {
     const connection = this.#state.streamCount + 1;
     const client = this.#state.clients[index]!;
@@ -563,7 +602,7 @@ export class PushWorld implements World, PushEffectWorld {
     });
     const actor = this.#system.start(this.#charts.connection, {
       id: `ads-connection-${connection}`,
-      input: { connection, onlyType: null, resendsEndpoints: true, hearsLateNames: true, ...limits },
+      input: { connection, onlyType: null, ...limits },
       inspect: this.#options.inspect,
       created: (root) => pushWorldOf.set(root.system, this),
     });
@@ -643,7 +682,7 @@ export class PushWorld implements World, PushEffectWorld {
     const congested = orders.length > 0;
     if (congested === before || end !== undefined) return;
     this.#change(connection, (stream) => ({ ...stream, congested }));
-    report(this.#state.effects.get(connection)!, { type: congested ? 'stream.congested' : 'stream.relieved' });
+    this.#happenings.add({ connection, event: { type: congested ? 'stream.congested' : 'stream.relieved' } });
     if (!congested) this.#readOn(connection);
   }
 
@@ -662,16 +701,16 @@ export class PushWorld implements World, PushEffectWorld {
     const { contents } = this.#state.contexts[context - 1]!;
     const { stream, response } = answer(before, { ...waiting, context }, contents);
     this.#change(connection, () => stream);
-    const effect = this.#state.effects.get(connection)!;
     const { typeUrl } = waiting.order;
     if (response === undefined) {
-      report(effect, { type: 'response.skipped', typeUrl, why: 'unchanged' });
+      this.#happenings.add({ connection, event: { type: 'response.skipped', typeUrl, why: 'unchanged' } });
       return;
     }
     this.#write(connection, response, contents);
     const { nonce, version, removed } = response;
     const resources = Object.keys(response.resources).length;
-    report(effect, { type: 'response.sent', typeUrl, nonce, version, resources, removed: removed.length, sentAt: 0 });
+    const sent = { typeUrl, nonce, version, resources, removed: removed.length, sentAt: 0 };
+    this.#happenings.add({ connection, event: { type: 'response.sent', ...sent } });
   }
 
   #write(connection: number, response: WireResponse, contents: Contents): void {
@@ -771,7 +810,7 @@ export class PushWorld implements World, PushEffectWorld {
         ...(isLast && rejection === null && { accepted: { nonce, version: answered.version } }),
       };
     });
-    report(this.#state.effects.get(connection)!, { type: 'request.received', request });
+    this.#happenings.add({ connection, event: { type: 'request.received', request } });
   }
 
   // ---- deadlines
@@ -838,7 +877,7 @@ export class PushWorld implements World, PushEffectWorld {
       throttle: this.#options.throttle,
       window: this.#options.window,
       acknowledged: (connection, type) => {
-        const watch = this.#connection(connection).context.watches[type];
+        const watch = streams.get(connection)!.exchange.watches[type];
         return { nonce: watch?.nonceAcked ?? '', version: watch?.versionAcked ?? '' };
       },
       failures: this.#system.failures,
@@ -849,16 +888,13 @@ export class PushWorld implements World, PushEffectWorld {
     return this.#discovery.system.get(name) as AnyActorRef;
   }
 
-  #connection(connection: number): ConnectionSnapshot {
-    return this.#state.connections.get(connection)!.getSnapshot() as ConnectionSnapshot;
-  }
-
   #tellQueue(event: ProxyReport): void {
     relay(this.#state.server, this.#actor('push-queue'), event);
   }
 
-  #tell(connection: number, event: { type: string; version: string; types: string[] }): void {
-    relay(this.#state.server, this.#state.connections.get(connection)!, event);
+  #tell(connection: number, event: StreamReport | PushToClient): void {
+    if (event.type !== 'push.order') report(this.#state.effects.get(connection)!, event);
+    else relay(this.#state.server, this.#state.connections.get(connection)!, event);
   }
 
   #spendFault(): void {

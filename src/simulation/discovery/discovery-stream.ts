@@ -3,6 +3,7 @@
  * records. A response is not made while `window` of earlier ones have not left for a client that does not read; and while one
  * waits, nothing is read from the client.
  */
+import { type Exchange, newExchange } from '../../../machines/discovery/ads-exchange.ts';
 import type { AdsRequest, ResponseOrder, StreamEnd } from '../../../machines/discovery/ads-protocol.ts';
 import { clusterType, endpointType, isByName } from '../../../machines/discovery/ads-types.ts';
 import type { Contents, MeshType, Resources } from './discovery-mesh.ts';
@@ -26,6 +27,7 @@ export interface StreamState {
   /** Whose stream it is. */
   readonly client: number;
   readonly delta: boolean;
+  readonly exchange: Exchange;
   /** Orders whose turn has not come, with the context that they were given in. */
   readonly orders: readonly WaitingOrder[];
   /** Made and not yet read by the client. */
@@ -50,6 +52,7 @@ export function newStream(connection: number, client: number, delta: boolean, co
     connection,
     client,
     delta,
+    exchange: newExchange,
     orders: [],
     network: [],
     congested: false,

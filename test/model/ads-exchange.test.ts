@@ -1,0 +1,272 @@
+/** What a stream tells its chart of the exchange with its client, and what a push costs in events (machines/discovery/ads-exchange.ts). */
+import fc from 'fast-check';
+import { afterEach, describe, expect, test } from 'vitest';
+import {
+  type Exchange,
+  type ExchangeEvent,
+  type ExchangeReport,
+  isOfExchange,
+  newExchange,
+  stepOf,
+} from '../../machines/discovery/ads-exchange.ts';
+import { clusterType, endpointType, healthType, routeType } from '../../machines/discovery/ads-types.ts';
+import { isBehind, isSettled } from '../../machines/discovery/ads-watch.ts';
+import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+const rules = { resendsEndpoints: true, hearsLateNames: true, maxNames: 10, maxNameChars: 100 };
+const request = (typeUrl: string, nonce = '', names: string[] = []): ExchangeEvent => ({
+  type: 'request.received',
+  request: { protocol: 'sotw', typeUrl, nonce, names, rejection: null },
+});
+const sent = (typeUrl: string, nonce: string): ExchangeEvent => ({
+  type: 'response.sent',
+  typeUrl,
+  nonce,
+  version: nonce,
+  resources: 1,
+  removed: 0,
+  sentAt: 1,
+});
+const push = (...types: string[]): ExchangeEvent => ({ type: 'push.order', version: 'v', types });
+
+/** What the chart is told, one list a step. */
+function toldOf(...events: ExchangeEvent[]): string[][] {
+  let exchange = newExchange;
+  return events.map((event) => {
+    const step = stepOf(exchange, event, rules);
+    exchange = step.exchange;
+    return step.reports.map(({ type }) => type);
+  });
+}
+
+describe('the chart is told', () => {
+  test('nothing of a request, a response, a push that is acknowledged', () => {
+    const run = [request(clusterType), sent(clusterType, '1'), request(clusterType, '1')];
+    const pushed = [push(clusterType), sent(clusterType, '2'), request(clusterType, '2')];
+    expect(toldOf(...run, ...pushed).flat()).toEqual([]);
+  });
+
+  test('that changes are held back, once however many they are, and when none is any more', () => {
+    const held = [request(clusterType), sent(clusterType, '1'), push(clusterType), push(clusterType)];
+    expect(toldOf(...held, request(clusterType, '1'))).toEqual([[], [], ['changes.held'], [], ['changes.released']]);
+  });
+
+  test('anew that changes are held back, when it is told that the client reads again', () => {
+    const held = [request(clusterType), sent(clusterType, '1'), push(clusterType)];
+    const told = toldOf(...held, { type: 'stream.congested' }, { type: 'stream.relieved' });
+    expect(told.slice(2)).toEqual([['changes.held'], ['stream.congested'], ['stream.relieved', 'changes.held']]);
+  });
+
+  test('nothing of changes that it orders to be released, unless some are held back still', () => {
+    const held = [request(clusterType), sent(clusterType, '1'), push(clusterType)];
+    expect(toldOf(...held, { type: 'changes.release' }).at(-1)).toEqual([]);
+    // The order that would send them stands already.
+    const ordered = [request(clusterType), push(clusterType)];
+    expect(toldOf(...ordered, { type: 'changes.release' })).toEqual([[], ['changes.held'], ['changes.held']]);
+  });
+
+  test('that a client has had its say: at once, or when it has; and a stream that drains takes no changes', () => {
+    expect(
+      toldOf(request(clusterType), sent(clusterType, '1'), request(clusterType, '1'), { type: 'stream.drain' }),
+    ).toEqual([[], [], [], ['client.settled']]);
+    const draining: ExchangeEvent[] = [request(clusterType), sent(clusterType, '1'), { type: 'stream.drain' }];
+    expect(toldOf(...draining, push(clusterType), request(clusterType, '1'), push(clusterType)).slice(2)).toEqual([
+      [],
+      [],
+      ['client.settled'],
+      [],
+    ]);
+  });
+
+  test('of what is out of the ordinary: a rejection, a late answer, a type that nobody serves, too many names', () => {
+    const names = Array.from({ length: 11 }, (_, i) => `${i}`);
+    const told = toldOf(
+      request(clusterType),
+      request(clusterType, 'old'),
+      request('no/Type'),
+      request(routeType, '', names),
+    );
+    expect(told).toEqual([[], ['request.judged'], ['request.judged'], ['names.exceeded']]);
+  });
+
+  test('of each request that is not about what is watched', () => {
+    const isOf = (typeUrl: string, onlyType: string | null = null): boolean =>
+      isOfExchange({ protocol: 'sotw', typeUrl, nonce: '', names: [], rejection: null }, onlyType);
+    expect([clusterType, 'no/Type'].map((typeUrl) => isOf(typeUrl))).toEqual([true, true]);
+    expect(['', healthType, 'istio.io/debug/syncz'].map((typeUrl) => isOf(typeUrl))).toEqual([false, false, false]);
+    expect([clusterType, endpointType].map((typeUrl) => isOf(typeUrl, clusterType))).toEqual([true, false]);
+  });
+});
+
+// ---- any run
+
+const typeArbitrary = fc.constantFrom(clusterType, endpointType, routeType);
+const happening = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('ask' as const), type: typeArbitrary, reject: fc.boolean() }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('answer' as const), type: typeArbitrary, reject: fc.boolean() }),
+  },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('send' as const), type: typeArbitrary, reject: fc.boolean() }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('push' as const), type: typeArbitrary, reject: fc.boolean() }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('silence' as const), type: typeArbitrary, reject: fc.boolean() }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('relief' as const), type: typeArbitrary, reject: fc.boolean() }),
+  },
+);
+
+/** What the chart believes after what it was told, as its states have it. */
+function believed(before: string, { type }: ExchangeReport | { type: 'timer' }): string {
+  if (type === 'changes.held') return 'waiting';
+  return type === 'changes.released' || type === 'stream.relieved' || type === 'timer' ? 'caught up' : before;
+}
+
+test('in any run the chart knows whether changes are held back, and a drained stream settles when all is answered', () => {
+  fc.assert(
+    fc.property(fc.array(happening, { minLength: 5, maxLength: 60 }), (steps) => {
+      let exchange: Exchange = newExchange;
+      let chart = 'caught up';
+      let count = 0;
+      const take = (event: ExchangeEvent): void => {
+        const step = stepOf(exchange, event, rules);
+        exchange = step.exchange;
+        for (const report of step.reports) chart = believed(chart, report);
+        const isHeld = Object.values(exchange.watches).some(isBehind);
+        expect(chart).toBe(isHeld ? 'waiting' : 'caught up');
+      };
+      const answered = (type: string): ExchangeEvent => request(type, exchange.watches[type]?.nonceSent ?? '', ['a']);
+      for (const { do: what, type, reject } of steps) {
+        if (what === 'ask') take(request(type, '', [reject ? 'a' : 'b']));
+        else if (what === 'answer') take(answered(type));
+        else if (what === 'push') take(push(type));
+        else if (what === 'relief') take({ type: 'stream.relieved' });
+        else if (what === 'silence' && chart === 'waiting') {
+          chart = believed(chart, { type: 'timer' });
+          take({ type: 'changes.release' });
+        } else if (
+          what === 'send' &&
+          exchange.watches[type] !== undefined &&
+          exchange.watches[type].ordered !== 'nothing'
+        ) {
+          take(reject ? { type: 'response.skipped', typeUrl: type, why: 'unchanged' } : sent(type, `${++count}`));
+        }
+      }
+      const draining = stepOf(exchange, { type: 'stream.drain' }, rules);
+      const isQuiet = Object.values(draining.exchange.watches).every(isSettled);
+      expect(draining.reports.map(({ type }) => type)).toEqual(isQuiet ? ['client.settled'] : []);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+// ---- what it costs
+
+/** A client of clusters, endpoints and a route, that has everything. */
+function givenClient(delta: boolean, tellsRoutine: boolean): AdsWorld {
+  const world = new AdsWorld({ delta, tellsRoutine });
+  for (const type of [clusterType, endpointType, routeType])
+    for (const name of ['a', 'b']) world.source.set(type, name);
+  const say = delta ? world.delta.bind(world) : world.sotw.bind(world);
+  say({ typeUrl: clusterType });
+  const names = delta ? { resourceNamesSubscribe: ['a', 'b'] } : { resourceNames: ['a', 'b'] };
+  for (const typeUrl of [endpointType, routeType]) say({ typeUrl, ...names });
+  acknowledgeAll(world, delta);
+  return world;
+}
+
+function acknowledgeAll(world: AdsWorld, delta: boolean): Seen[] {
+  const all: Seen[] = [];
+  for (let seen = world.read(); seen !== undefined; seen = world.read()) {
+    all.push(seen);
+    const { typeUrl, nonce: responseNonce } = seen;
+    if (delta) world.delta({ typeUrl, responseNonce });
+    else world.sotw({ typeUrl, responseNonce, resourceNames: typeUrl === clusterType ? [] : ['a', 'b'] });
+  }
+  return all;
+}
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+] as const)('%s', (_, delta) => {
+  test('a push that is acknowledged costs no event of the chart, however often', () => {
+    const world = givenClient(delta, false);
+    const before = world.inspections;
+    for (let i = 0; i < 20; i++) {
+      world.source.set(endpointType, 'a');
+      world.source.set(routeType, 'b');
+      world.push();
+      expect(acknowledgeAll(world, delta).map(({ typeUrl }) => typeUrl)).toEqual([endpointType, routeType]);
+    }
+    expect(world.inspections - before).toBe(0);
+  });
+
+  test('one that has to wait for the client costs two, however many wait with it', () => {
+    const world = givenClient(delta, false);
+    const records = world.records.length;
+    world.source.set(endpointType, 'a');
+    world.push();
+    for (let i = 0; i < 10; i++) {
+      world.source.set(endpointType, 'b');
+      world.push();
+    }
+    acknowledgeAll(world, delta);
+    const events = world.records.slice(records).filter((record) => record.kind === 'event');
+    expect(events.map(({ event }) => event.type)).toEqual(['changes.held', 'changes.released']);
+  });
+
+  test('people who want to see all see each message, and what was known after it', () => {
+    const world = givenClient(delta, true);
+    const records = world.records.length;
+    world.source.set(endpointType, 'a');
+    world.push(endpointType);
+    acknowledgeAll(world, delta);
+    const events = world.records.slice(records).filter((record) => record.kind === 'event');
+    expect(events.map(({ event, to }) => [event.type, to])).toEqual(
+      [
+        'push.order',
+        'watch.changed',
+        'responses.ordered',
+        'response.sent',
+        'watch.changed',
+        'request.received',
+        'watch.changed',
+      ].map((type) => [type, 'ads-connection-1']),
+    );
+    expect(world.actor.getSnapshot().context.watches).toEqual(world.watches);
+  });
+
+  test('people who want to see all change nothing by that', () => {
+    const worlds = [givenClient(delta, true), givenClient(delta, false)] as const;
+    const states = worlds.map((world) => {
+      const seen: string[] = [];
+      const note = (): void => void seen.push(`${world.state()} ${world.waiting} ${JSON.stringify(world.watches)}`);
+      for (const type of [endpointType, clusterType, endpointType]) {
+        world.source.set(type, 'a');
+        world.push();
+        note();
+      }
+      world.clock.advance(10_000);
+      note();
+      acknowledgeAll(world, delta);
+      note();
+      world.source.set(routeType, 'a');
+      world.push();
+      world.drain(1_000);
+      note();
+      acknowledgeAll(world, delta);
+      note();
+      return seen;
+    });
+    expect(states[1]).toEqual(states[0]);
+    expect(states[0]!.at(-1)).toMatch(/^closed/);
+  });
+});
