@@ -8,6 +8,8 @@ import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import { type Driver, formatSuiteReport, runSuite } from '../generated/driver.ts';
 import { epochDriver } from '../generated/epoch-session.ts';
 import { realHost, standInHost } from '../generated/process-host.ts';
+import { restartDriver } from '../generated/restart-session.ts';
+import { shutdownDriver } from '../generated/shutdown-session.ts';
 import { suiteOf } from '../generated/suites.ts';
 import { supervisorDriver } from '../generated/supervisor-session.ts';
 
@@ -19,7 +21,11 @@ beforeAll(() => {
 /** Each test has base ids, ports and a folder of its own, and mostly waits for its processes. */
 const sideBySide = 6;
 
-async function show(machine: 'epoch' | 'supervisor', driver: Driver, atLeast: number): Promise<void> {
+async function show(
+  machine: 'epoch' | 'supervisor' | 'restart' | 'shutdown',
+  driver: Driver,
+  atLeast: number,
+): Promise<void> {
   const report = await runSuite(await suiteOf(machine), driver, sideBySide);
   console.log(formatSuiteReport(report));
   expect(report.departures).toEqual([]);
@@ -46,6 +52,10 @@ describe('with a stand-in process', () => {
 
   test('the supervisor does what its generated tests expect', () =>
     show('supervisor', supervisorDriver(standInHost, withoutProcess), 17));
+
+  test('a restart does what its generated tests expect', () => show('restart', restartDriver(standInHost), 15));
+
+  test('the end does what its generated tests expect', () => show('shutdown', shutdownDriver(standInHost), 7));
 });
 
 describe('with the real Envoy', () => {
@@ -53,4 +63,8 @@ describe('with the real Envoy', () => {
 
   test('the supervisor does what its generated tests expect', () =>
     show('supervisor', supervisorDriver(realHost, withoutProcess), 16));
+
+  test('a restart does what its generated tests expect', () => show('restart', restartDriver(realHost), 15));
+
+  test('the end does what its generated tests expect', () => show('shutdown', shutdownDriver(realHost), 7));
 });

@@ -11,6 +11,8 @@ export interface Session {
    * @throws NotShown when the company lets something else happen first, or has no way to it
    */
   take(step: Step): Promise<string>;
+  /** What of the company is not as it has to be once all steps are taken, in words; undefined when it is. */
+  aftermath?(): Promise<string | undefined>;
   /** Ends all that was started. */
   end(): Promise<void>;
 }
@@ -71,7 +73,8 @@ async function runTest(suite: Suite, test: GeneratedTest, driver: Driver): Promi
         return `${departs}step ${index + 1}, ${stepLabel(step)}: the state is ${state}, expected ${expect.state}`;
       }
     }
-    return undefined;
+    const wrong = await session.aftermath?.();
+    return wrong === undefined ? undefined : `${departs}after its last step ${wrong}`;
   } catch (error) {
     if (error instanceof NotShown) return error.message;
     throw new Error(`${driver.name}, ${test.name}`, { cause: error });

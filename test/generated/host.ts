@@ -13,8 +13,11 @@ export type EpochEffects = EffectsOf<typeof epochMachine>;
 export type SupervisorEffects = EffectsOf<typeof supervisorMachine>;
 export type ShutdownEffects = EffectsOf<typeof shutdownMachine>;
 
-/** It goes the way it was sent, or by itself: with code 0, or by a signal of its own; that one also after it took over unseen. */
-export type End = 'as told' | 'with code 0' | 'by a signal' | 'after it took over';
+/**
+ * It goes the way it was sent, by SIGTERM or SIGKILL, or by itself: with code 0, or by a signal of its own; that one also after it took
+ * over unseen.
+ */
+export type End = 'as told' | 'killed' | 'with code 0' | 'by a signal' | 'after it took over';
 
 /** What a test says beforehand about its Envoys. */
 export interface HostPlan {
@@ -29,6 +32,8 @@ export interface HostPlan {
   readonly live: boolean;
   /** A probe that waits is to tell so. */
   readonly complains: boolean;
+  /** It takes requests, which nobody ever answers. */
+  readonly takesRequests?: boolean;
 }
 
 export interface Host {
@@ -44,6 +49,10 @@ export interface Host {
   /** Epochs are known by their actors' names. */
   live(name: string): void | Promise<void>;
   waits(name: string): void | Promise<void>;
+  /** Whoever starts from now on is not live until it is told. */
+  holdBack(): void;
+  /** Whose processes are there. */
+  running(): readonly string[];
   end(name: string, how: End): void | Promise<void>;
   /** A child comes up beside it: for a parent that leaves as parents do. */
   attachChild(name: string): void | Promise<void>;

@@ -17,6 +17,8 @@ export class Occurrences {
   readonly #list: Occurrence[] = [];
   readonly #actor: string;
   #initial = '';
+  /** Actors of that name that there were: the first one is followed. */
+  #lives = 0;
   /** Index of the one that the machine is at. */
   #at = 0;
   #waiting: (() => void)[] = [];
@@ -50,6 +52,8 @@ export class Occurrences {
   }
 
   #note(record: TraceRecord): void {
+    if (record.kind === 'spawn' && record.actor === this.#actor) this.#lives++;
+    if (this.#lives > 1) return;
     if (record.kind === 'event' && record.to === this.#actor) this.#add(record.event.type, record.event);
     else if (record.kind === 'timer' && record.actor === this.#actor) this.#add(`after ${record.timer}`, undefined);
     else if (record.kind === 'transition' && record.actor === this.#actor) this.#move(record.on, record.to);

@@ -1,6 +1,7 @@
 /** Envoys that are processes: the agent's own effects, and a stand-in or the real Envoy. */
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { type ClientRequest, request as httpRequest } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -62,6 +63,11 @@ class ProcessHost implements Host {
   readonly #stopped = new Set<number>();
   readonly #children: { kill(signal: NodeJS.Signals): boolean; pid?: number | undefined }[] = [];
   readonly #release: () => Promise<void>;
+  readonly #port: number;
+  readonly #requests: ClientRequest[] = [];
+  /** Connections that came to the silent server. */
+  #arrived = 0;
+  #heldBack = false;
   #prepared = (): void => {};
 
   static async open(kind: Kind, plan: HostPlan): Promise<ProcessHost> {
@@ -69,7 +75,7 @@ class ProcessHost implements Host {
     const claim = await claimBaseIds({ runDir: join(folder, 'run'), withSpare: true });
     await mkdir(join(folder, 'etc'));
     const control = kind.obeys ? await Control.listen(join(folder, 'etc')) : undefined;
-    const [port, sparePort] = (await freePorts(2)) as [number, number];
+    const [adminPort, sparePort, port] = (await freePorts(3)) as [number, number, number];
     const silentServer = createServer();
     await new Promise<void>((resolve) => silentServer.listen(0, '127.0.0.1', resolve));
     const release = async (): Promise<void> => {
@@ -77,7 +83,7 @@ class ProcessHost implements Host {
       // What was being prepared when the test ended may still be writing.
       await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     };
-    return new ProcessHost(kind, plan, { folder, claim, control, port, sparePort, silentServer, release });
+    return new ProcessHost(kind, plan, { folder, claim, control, adminPort, sparePort, port, silentServer, release });
   }
 
   private constructor(
@@ -87,8 +93,9 @@ class ProcessHost implements Host {
       folder: string;
       claim: { baseIds: readonly number[] };
       control: Control | undefined;
-      port: number;
+      adminPort: number;
       sparePort: number;
+      port: number;
       silentServer: Server;
       release: () => Promise<void>;
     },
@@ -97,7 +104,8 @@ class ProcessHost implements Host {
     this.#plan = plan;
     this.#control = has.control;
     this.#folder = has.folder;
-    this.#silentServer = has.silentServer;
+    this.#port = has.port;
+    this.#silentServer = has.silentServer.on('connection', () => this.#arrived++);
     this.#release = has.release;
     this.baseIds = has.claim.baseIds;
     // Of other files than those that lie there: of none.
@@ -113,7 +121,7 @@ class ProcessHost implements Host {
         return plan.bootstrap === 'good' ? {} : { exit: { code: 1, lastWords: 'no such field: bogus' } };
       };
     }
-    const admins = adminInterfaces(has.port, has.sparePort);
+    const admins = adminInterfaces(has.adminPort, has.sparePort);
     admins.spareIs(this.baseIds[1]);
     const binary = kind.binary();
     const common = { guard: [], flags: this.#flags, scratch: temporaryScratch() };
@@ -163,8 +171,17 @@ class ProcessHost implements Host {
 
   waits(): void {}
 
+  holdBack(): void {
+    this.#heldBack = true;
+  }
+
+  running(): readonly string[] {
+    return this.#table.list().map((running) => epochName(running, this.baseIds));
+  }
+
   async end(name: string, how: End): Promise<void> {
     if (how === 'after it took over') throw new NotShown('an Envoy that is nobody’s child takes over from nobody');
+    if (how === 'killed') return;
     if (this.#kind.obeys) return this.#orderEnd(name, how);
     if (how === 'as told' && !this.#isRunning(name)) return;
     const pid = await this.#pid(name);
@@ -194,11 +211,26 @@ class ProcessHost implements Host {
       const behaviour = ({ 'an answer': 'answers', 'a refusal': 'fails', nobody: 'holds' } as const)[meets];
       await (await this.#standIn(name)).order({ order: 'admin', behaviour });
     } else if (meets !== 'an answer') {
-      // It answers nobody; who asks gives up after a while.
-      const pid = await this.#pid(name);
-      process.kill(pid, 'SIGSTOP');
-      this.#stopped.add(pid);
+      await this.#stop(name);
     }
+  }
+
+  /** It answers nobody; who asks gives up after a while. */
+  async #stop(name: string): Promise<void> {
+    const pid = await this.#pid(name);
+    process.kill(pid, 'SIGSTOP');
+    this.#stopped.add(pid);
+  }
+
+  /** Envoy has as many as have come to the server behind it, which answers none. */
+  async #openRequests(count: number): Promise<void> {
+    while (this.#requests.length < count) {
+      const request = httpRequest({ host: '127.0.0.1', port: this.#port, agent: false });
+      request.on('error', () => {}).end();
+      this.#requests.push(request);
+    }
+    const arrived = (): true | undefined => (this.#arrived >= count ? true : undefined);
+    await awaited('way of a request through Envoy', arrived, timeoutMs.real);
   }
 
   /** Sets the mark of an initializing epoch (spec/envoy-hot-restart.md fact 2), where a repair finds it; or makes it unfindable. */
@@ -214,11 +246,7 @@ class ProcessHost implements Host {
   }
 
   async requests(name: string, inFlight: number | undefined): Promise<void> {
-    if (!this.#kind.obeys) {
-      // Without listeners it has none, and says so.
-      if (inFlight !== 0) throw new NotShown('Envoy has requests in flight only where there is a client');
-      return;
-    }
+    if (!this.#kind.obeys) return inFlight === undefined ? this.#stop(name) : this.#openRequests(inFlight);
     const standIn = await this.#standIn(name);
     if (inFlight === undefined) await standIn.order({ order: 'admin', behaviour: 'fails' });
     else {
@@ -229,7 +257,9 @@ class ProcessHost implements Host {
 
   async close(): Promise<void> {
     this.#prepared();
-    for (const pid of this.#stopped) process.kill(pid, 'SIGCONT');
+    // Whoever is gone needs nothing.
+    for (const { pid } of this.#table.list()) if (this.#stopped.has(pid)) process.kill(pid, 'SIGCONT');
+    for (const request of this.#requests) request.destroy();
     await this.#table.endAll();
     for (const child of this.#children) child.kill('SIGKILL');
     await this.#control?.close();
@@ -241,10 +271,12 @@ class ProcessHost implements Host {
   #bootstrap(adminPort: number): object {
     const admin = { address: { socket_address: { address: '127.0.0.1', port_value: adminPort } } };
     const node = { id: 'test', cluster: 'test' };
-    if (this.#plan.bootstrap === 'refused') return { admin, node, bogus: true };
-    if (this.#plan.live || this.#kind.obeys) return { admin, node };
+    const { bootstrap, live, takesRequests } = this.#plan;
+    if (bootstrap === 'refused') return { admin, node, bogus: true };
+    if (this.#kind.obeys) return { admin, node };
     const { port } = this.#silentServer.address() as { port: number };
-    return { admin, node, ...waitingFor(port) };
+    if (!live || this.#heldBack) return { admin, node, ...waitingFor(port) };
+    return takesRequests ? { admin, node, ...leadingTo(port, this.#port) } : { admin, node };
   }
 
   async #standIn(name: string): Promise<StandInProcess> {
@@ -267,6 +299,31 @@ class ProcessHost implements Host {
   async #pid(name: string): Promise<number> {
     return (await this.#running(name)).pid;
   }
+}
+
+/** What comes to one port goes on to the other one, as requests. */
+function leadingTo(port: number, from: number): object {
+  const at = (port: number): object => ({ socket_address: { address: '127.0.0.1', port_value: port } });
+  const cluster = {
+    name: 'silent',
+    type: 'STATIC',
+    load_assignment: { cluster_name: 'silent', endpoints: [{ lb_endpoints: [{ endpoint: { address: at(port) } }] }] },
+  };
+  const route = { match: { prefix: '/' }, route: { cluster: cluster.name, timeout: '0s' } };
+  const manager = {
+    '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
+    stat_prefix: 'requests',
+    route_config: { virtual_hosts: [{ name: 'all', domains: ['*'], routes: [route] }] },
+    http_filters: [
+      {
+        name: 'router',
+        typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router' },
+      },
+    ],
+  };
+  const filters = [{ name: 'http', typed_config: manager }];
+  const listener = { name: 'requests', address: at(from), filter_chains: [{ filters }] };
+  return { static_resources: { clusters: [cluster], listeners: [listener] } };
 }
 
 /** Listeners come from a control plane at that port, and are waited for without end. */

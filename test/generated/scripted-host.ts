@@ -20,6 +20,7 @@ export const scriptedHost: HostKind = { name: 'scripted effects', timeoutMs, ope
 function open(plan: HostPlan): Host {
   const processes = new Map<string, AnyActorRef>();
   const probes = new Map<string, AnyActorRef>();
+  const running = new Set<string>();
   let prepared = (): void => {};
   const mayPrepare = new Promise<void>((resolve) => {
     prepared = resolve;
@@ -38,12 +39,14 @@ function open(plan: HostPlan): Host {
   ): void => {
     const process = processes.get(name);
     if (process === undefined) throw new NotShown('there is no process of that epoch');
+    running.delete(name);
     report(process, { type: 'process.exited', ...how, lastWords: '', refusedByParent, outOfMemory: false });
   };
   const process = scriptedCallback<ProcessSignal, EpochRun & { configFile: string }>({
     start: ({ input, self }: Running<EpochRun>) => {
       const name = epochName(input, baseIds);
       processes.set(name, self);
+      running.add(name);
       // As the operating system does: not in the same turn.
       queueMicrotask(() =>
         setImmediate(() => {
@@ -59,7 +62,8 @@ function open(plan: HostPlan): Host {
   });
   const probing = scriptedCallback<ProbeLook, EpochRun>({
     start: ({ input, self }: Running<EpochRun>) => void probes.set(epochName(input, baseIds), self),
-    receive: ({ self }) => report(self, { type: 'probe.failed', reason: '503 INITIALIZING' }),
+    // As an admin interface does: not in the same turn.
+    receive: ({ self }) => void setImmediate(() => report(self, { type: 'probe.failed', reason: '503 INITIALIZING' })),
   });
   return {
     baseIds,
@@ -94,8 +98,11 @@ function open(plan: HostPlan): Host {
     prepare: () => prepared(),
     live: async (name) => report(await probe(name), { type: 'probe.passed', timeToLiveMs: 300 }),
     waits: async (name) => report(await probe(name), { type: 'probe.waiting', reason: '503 INITIALIZING' }),
+    holdBack: () => {},
+    running: () => [...running],
     end: (name, how) => {
       if (how === 'as told' || how === 'with code 0') return end(name, { code: 0, signal: null });
+      if (how === 'killed') return end(name, { code: null, signal: 'SIGKILL' });
       const takeOver = how === 'after it took over' ? { tookOverWithinMs: 300 } : {};
       end(name, { code: null, signal: 'SIGSEGV', ...takeOver });
     },

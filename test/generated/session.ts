@@ -6,7 +6,7 @@ import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import { eventTypeOf } from '../../src/debugger/generate/walk.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
-import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import { createRecorder, type Recorder } from '../../src/runtime/trace/recorder.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
 import { NotShown, type Session } from './driver.ts';
 import { type Occurrence, Occurrences } from './occurrences.ts';
@@ -19,6 +19,8 @@ export interface Ways {
   bring(step: Step, rest: readonly Step[]): void | Promise<void>;
   /** What may come before a step, since that step or its company brings it along. */
   ignores(occurrence: Occurrence, step: Step): boolean;
+  /** {@link Session.aftermath}, from the state that the last step led to. */
+  aftermath?(state: string): Promise<string | undefined>;
   /** Ends the company. */
   end(): Promise<void>;
 }
@@ -27,13 +29,16 @@ export interface Ways {
 export class Company {
   readonly clock = new VirtualClock();
   readonly machine: AnyActorRef;
-  readonly occurrences: Occurrences;
+  /** Of the actor that the test is of. */
+  occurrences: Occurrences;
   failure: unknown;
   readonly #root: AnyActorRef;
+  readonly #recorder: Recorder;
 
   /** @param name of the machine's actor; the trace knows it by that */
   constructor(machine: AnyStateMachine, name: string, input: unknown, peers: readonly string[] = []) {
     const recorder = createRecorder({ program: 'generated', now: () => this.clock.now() });
+    this.#recorder = recorder;
     this.occurrences = new Occurrences(recorder, name);
     const peer = setup({}).createMachine({ on: { '*': {} } });
     const parent = setup({ actors: { machine, peer } }).createMachine({
@@ -53,6 +58,11 @@ export class Company {
       },
     }) as AnyActorRef;
     this.machine = this.#root.getSnapshot().children[name];
+  }
+
+  /** From here on the test is of another chart of the company, which is about to be invoked: it is followed to its end. */
+  follow(name: string): void {
+    this.occurrences = new Occurrences(this.#recorder, name);
   }
 
   /** Time passes until a timer of the machine falls due, but no longer than that. */
@@ -75,7 +85,8 @@ export class Company {
 /** A session of a machine in company. */
 export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Session {
   const { occurrences } = company;
-  let cursor = 0;
+  // What came before is how the company got here.
+  let cursor = occurrences.count;
   let taken = 0;
   const take = async (step: Step): Promise<string> => {
     const rest = test.steps.slice(++taken).map((each) => each.do);
@@ -104,6 +115,7 @@ export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Se
   };
   return {
     take,
+    aftermath: async () => ways.aftermath?.(occurrences.stateAfter(cursor - 1)),
     async end() {
       company.stop();
       await ways.end();
@@ -118,13 +130,21 @@ function isStep(step: Step, { type, event }: Occurrence): boolean {
   return step.kind !== 'event' || step.event.name === undefined || step.event.name === event?.name;
 }
 
-/** What decides what the supervisor does about a failure. */
+/** It may have come about in another way than the test has it. */
 function tellsTheSame(step: Step, { event }: Occurrence): boolean {
   if (step.kind === 'done') return step.output === undefined || answersTheSame(step.effect, step.output, event?.output);
   if (step.kind !== 'event') return true;
-  if (step.event.type === 'child.abort') return step.event.why === event?.why;
-  return step.event.type !== 'epoch.failed' || step.event.refusedByParent === event?.refusedByParent;
+  const { event: wanted } = step;
+  return (decisive[wanted.type] ?? []).every((field) => wanted[field] === event?.[field]);
 }
+
+/** Of an event of this type, what the machine that takes it decides by. */
+const decisive: Readonly<Record<string, readonly string[]>> = {
+  'child.abort': ['why'],
+  'epoch.failed': ['refusedByParent'],
+  'wanted.changed': ['isOutdated'],
+  'epochs.changed': ['nothingToDrain', 'baseId'],
+};
 
 /** Where a bootstrap lies is another place each time; that there is one, or what there is instead, is the answer. */
 function answersTheSame(effect: string, wanted: unknown, given: unknown): boolean {

@@ -1,10 +1,13 @@
 /** Generated tests of the agent's machines with scripted effects: in company, and not alone as in their vitest files. */
 import { beforeAll, expect, test, vi } from 'vitest';
-import { createMachine } from 'xstate';
+import { createMachine, fromPromise } from 'xstate';
 import { epochMachine } from '../../machines/agent/epoch.machine.ts';
 import { formatSuiteReport, runSuite } from './driver.ts';
 import { epochDriver } from './epoch-session.ts';
+import type { Host, HostPlan } from './host.ts';
+import { restartDriver } from './restart-session.ts';
 import { scriptedHost } from './scripted-host.ts';
+import { shutdownDriver } from './shutdown-session.ts';
 import { suiteOf } from './suites.ts';
 import { supervisorDriver } from './supervisor-session.ts';
 import { watcherWithRealFiles, watcherWithScriptedFiles } from './watcher-session.ts';
@@ -42,6 +45,42 @@ test('the supervisor does in company what its generated tests expect', async () 
   expect(report.departures).toEqual([]);
   expect(report.shown.length).toBeGreaterThanOrEqual(30);
 }, 120_000);
+
+test('the restart does in company what its generated tests expect', async () => {
+  const report = await runSuite(await suiteOf('restart'), restartDriver(scriptedHost));
+  console.log(formatSuiteReport(report));
+  expect(report.departures).toEqual([]);
+  expect(report.shown.length).toBeGreaterThanOrEqual(15);
+}, 60_000);
+
+test.each([
+  ['a restart', 'restart', restartDriver],
+  ['an end', 'shutdown', shutdownDriver],
+] as const)('%s whose SIGKILL ends nobody departs from its generated tests', async (_, name, driver) => {
+  const open = async (plan: HostPlan): Promise<Host> => {
+    const host = await scriptedHost.open(plan);
+    return { ...host, end: (epoch, how) => (how === 'killed' ? undefined : host.end(epoch, how)) };
+  };
+  const { departures } = await runSuite(await suiteOf(name), driver({ ...scriptedHost, open }));
+  expect(departures).toContainEqual(expect.stringMatching(/after its last step epoch-\d is there$/));
+});
+
+test('an end whose requests are not counted as they are is not shown', async () => {
+  const open = async (plan: HostPlan): Promise<Host> => ({
+    ...(await scriptedHost.open(plan)),
+    shutdownEffects: { countRequests: fromPromise<number, { baseId: number }>(async () => 0) },
+  });
+  const { notShown } = await runSuite(await suiteOf('shutdown'), shutdownDriver({ ...scriptedHost, open }));
+  expect(notShown.get('count is done comes for another reason')).toHaveLength(1);
+  expect(notShown.get('xstate.done.actor.count comes before count fails')).toHaveLength(1);
+});
+
+test('the end does in company what its generated tests expect', async () => {
+  const report = await runSuite(await suiteOf('shutdown'), shutdownDriver(scriptedHost));
+  console.log(formatSuiteReport(report));
+  expect(report.departures).toEqual([]);
+  expect(report.shown.length).toBeGreaterThanOrEqual(7);
+}, 60_000);
 
 test.each([
   [watcherWithScriptedFiles, 6],

@@ -3,7 +3,7 @@ import { generate } from '../../src/debugger/generate/generate.ts';
 import { ownMachines } from '../../src/debugger/generate/own-machines.ts';
 import type { Suite } from '../../src/debugger/generate/suite.ts';
 
-type Name = 'supervisor' | 'epoch' | 'cert-watcher';
+type Name = 'supervisor' | 'restart' | 'shutdown' | 'epoch' | 'cert-watcher';
 
 /** Of the supervisor's machine most of what there is, in seconds. */
 const limit = 800;

@@ -1,13 +1,11 @@
 /** The supervisor's machine in company: its epochs are real machines, their effects a host's; the others' messages are sent. */
-import { epochMachine } from '../../machines/agent/epoch.machine.ts';
-import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
 import type { SupervisorContext, SupervisorInput } from '../../machines/agent/supervisor.machine.ts';
-import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
 import type { Host, HostKind } from './host.ts';
 import { Company, sessionOf, type Ways } from './session.ts';
+import { supervisorWith } from './supervised.ts';
 
 /** A parent that is to leave on time: its time is over. */
 const parentDueMs = 59_000;
@@ -20,18 +18,8 @@ export function supervisorDriver(kind: HostKind, cannot: (test: GeneratedTest) =
     async begin(test, input) {
       const host = await kind.open({ bootstrap: 'good', spawns: true, live: true, complains: false });
       await host.prepare();
-      const machine = supervisorMachine.provide({
-        actors: {
-          ...host.supervisorEffects,
-          shutdown: shutdownMachine.provide({ actors: host.shutdownEffects }),
-          epoch: epochMachine.provide({ actors: host.epochEffects }),
-        },
-      });
-      const supervisorInput = {
-        ...(input as SupervisorInput),
-        baseIds: [...host.baseIds] as SupervisorInput['baseIds'],
-      };
-      const company = new Company(machine, 'supervisor', supervisorInput, ['status']);
+      const supervisorInput = { ...(input as SupervisorInput), baseIds: [...host.baseIds] };
+      const company = new Company(supervisorWith(host), 'supervisor', supervisorInput, ['status']);
       return sessionOf(company, test, {
         ...waysOf(company, host),
         timeoutMs: kind.timeoutMs,

@@ -1,0 +1,132 @@
+/** The chart of one restart in company: its supervisor and that one's epochs are real machines, their effects a host's. */
+import type { RestartInput } from '../../machines/agent/restart.machine.ts';
+import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
+import { stepLabel } from '../../src/debugger/generate/suite.ts';
+import type { Driver } from './driver.ts';
+import type { HostKind } from './host.ts';
+import { sessionOf, type Ways } from './session.ts';
+import { Supervised } from './supervised.ts';
+
+/** Longer than a parent may stay. */
+const parentOverdueMs = 120_000;
+
+export function restartDriver(kind: HostKind): Driver {
+  return {
+    name: kind.name,
+    cannot: impossible,
+    async begin(test, input) {
+      const supervised = await Supervised.open(kind);
+      await beginRestart(supervised, test, input as RestartInput);
+      const { company, host } = supervised;
+      return sessionOf(company, test, {
+        ...waysOf(supervised),
+        timeoutMs: kind.timeoutMs,
+        end: () => host.close(),
+      });
+    },
+  };
+}
+
+/** What no supervisor tells, as far as the steps alone tell. */
+function impossible({ steps }: GeneratedTest): string | undefined {
+  const labels = steps.map((each) => stepLabel(each.do));
+  if (labels[0] === 'child.not-live') return 'nobody answers who was not asked';
+  if (labels.includes('parent.lost') && labels.includes('serving.lost'))
+    return 'who needs its parent has no other Envoy';
+  return undefined;
+}
+
+/** A newcomer is on its way, and is not live before a test says so. */
+async function beginRestart(
+  supervised: Supervised,
+  { steps }: GeneratedTest,
+  { beside, needsNobody, isOutdated }: RestartInput,
+): Promise<void> {
+  const { company, host } = supervised;
+  const labels = steps.map((each) => stepLabel(each.do));
+  const news = steps.map((each) => each.do).find((step) => stepLabel(step) === 'wanted.changed');
+  const becomesOutdated = news?.kind === 'event' && news.event.isOutdated === true;
+  if (beside && (becomesOutdated || (needsNobody && labels.includes('serving.lost'))))
+    await startReplacement(supervised);
+  else if (beside) await startChild(supervised);
+  else if (
+    labels.some((label) => label.startsWith('parent.')) ||
+    (news !== undefined && !becomesOutdated && !isOutdated)
+  ) {
+    await startSecondChild(supervised);
+  } else {
+    host.holdBack();
+    company.follow('restart');
+    supervised.begin();
+  }
+  await supervised.initializes(supervised.newest!.name);
+  // Nobody is started for what is not wanted any more: it becomes so.
+  if (isOutdated) supervised.changeConfiguration();
+}
+
+/** Beside an epoch that serves. */
+async function startChild(supervised: Supervised): Promise<void> {
+  await supervised.serve();
+  supervised.host.holdBack();
+  supervised.company.follow('restart');
+  supervised.changeConfiguration();
+}
+
+/** Beside an epoch that serves but not for long: its parent died too early. */
+async function startReplacement(supervised: Supervised): Promise<void> {
+  await supervised.handOver();
+  supervised.host.holdBack();
+  supervised.company.follow('restart');
+  await supervised.dies('epoch-0');
+}
+
+/** Of a parent that drains, and whose first child is dead. */
+async function startSecondChild(supervised: Supervised): Promise<void> {
+  await supervised.handOver();
+  supervised.host.holdBack();
+  supervised.company.follow('restart');
+  await supervised.dies('epoch-1');
+}
+
+function waysOf(supervised: Supervised): Pick<Ways, 'bring' | 'ignores' | 'aftermath'> {
+  const { company, host } = supervised;
+  const endOf = (name: string | undefined): Promise<void> | void =>
+    name === undefined ? undefined : host.end(name, 'by a signal');
+  return {
+    bring(step: Step) {
+      if (step.kind === 'delay') return company.pass(step.ms);
+      if (step.kind !== 'event') return;
+      switch (step.event.type) {
+        case 'wanted.changed': {
+          const { newest } = supervised;
+          // A child is never outdated: its parent cannot do without one.
+          const isWhatItHas = step.event.isOutdated === false && newest?.epoch === 0;
+          return supervised.changeConfiguration(isWhatItHas ? newest.digest : undefined);
+        }
+        case 'serving.lost':
+          return endOf(supervised.serving?.name);
+        case 'parent.lost':
+          return endOf(supervised.epochs.find(({ phase }) => phase === 'leaving')?.name);
+        case 'parent.overdue':
+          return company.pass(parentOverdueMs);
+        case 'child.gone': {
+          const { newest } = supervised;
+          return newest === undefined ? undefined : host.end(newest.name, 'killed');
+        }
+      }
+    },
+    ignores: () => false,
+    async aftermath(state) {
+      const { newest, serving } = supervised;
+      if (
+        /^(aborting|calling off)$/.test(state) &&
+        newest !== undefined &&
+        !(await supervised.areGone([newest.name], 'killed'))
+      ) {
+        return `${newest.name} is there`;
+      }
+      if (serving !== undefined && !host.running().includes(serving.name)) return `${serving.name} is gone`;
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,96 @@
+/** The chart of the end in company: its supervisor and that one's epochs are real machines, their effects a host's. */
+import type { ShutdownInput } from '../../machines/agent/shutdown.machine.ts';
+import { type GeneratedTest, type Step, stepLabel } from '../../src/debugger/generate/suite.ts';
+import type { Driver } from './driver.ts';
+import type { HostKind } from './host.ts';
+import { sessionOf, type Ways } from './session.ts';
+import { Supervised } from './supervised.ts';
+
+/** The first base id and the other one, as samples have them. */
+const sampledBaseIds = [7, 8];
+
+export function shutdownDriver(kind: HostKind): Driver {
+  return {
+    name: kind.name,
+    cannot: impossible,
+    async begin(test, input) {
+      const wanted = input as ShutdownInput;
+      const { waitsForRequests, terminationDrainMs, minimumDrainMs, stopLimitMs } = wanted;
+      const limits = { terminationDrainMs, minimumDrainMs, stopLimitMs };
+      const supervised = await Supervised.open(kind, { ...limits, exitOnZeroActiveConnections: waitsForRequests });
+      const { company, host } = supervised;
+      await beginEnd(supervised, test, wanted);
+      const session = sessionOf(company, test, {
+        ...waysOf(supervised),
+        timeoutMs: kind.timeoutMs,
+        end: () => host.close(),
+      });
+      return { ...session, take: (step) => session.take(withBaseIds(step, host.baseIds)) };
+    },
+  };
+}
+
+/** What no supervisor waits for, as far as the steps alone tell. */
+function impossible({ steps }: GeneratedTest): string | undefined {
+  const first = steps[0];
+  if (first === undefined || stepLabel(first.do) !== 'after stopLimit') return undefined;
+  return 'with nobody to drain all are killed at once, and gone or given up before that';
+}
+
+function withBaseIds(step: Step, baseIds: readonly number[]): Step {
+  if (step.kind !== 'event' || typeof step.event.baseId !== 'number') return step;
+  return { ...step, event: { ...step.event, baseId: baseIds[sampledBaseIds.indexOf(step.event.baseId)] } };
+}
+
+const isCount = (step: Step): boolean => 'effect' in step && step.effect === 'count';
+
+/** What Envoy is to say of its requests. */
+const requestsIn = (count: Step): number | undefined => (count.kind === 'done' ? (count.output as number) : undefined);
+
+async function beginEnd(
+  supervised: Supervised,
+  { steps }: GeneratedTest,
+  { now, nothingToDrain }: ShutdownInput,
+): Promise<void> {
+  const { company, host } = supervised;
+  const changes = steps.map((each) => each.do).filter((step) => step.kind === 'event' && 'baseId' in step.event);
+  if (nothingToDrain) {
+    host.holdBack();
+    supervised.begin();
+    await supervised.initializes('epoch-0');
+  } else if (changes.some((step) => step.kind === 'event' && step.event.nothingToDrain === false)) {
+    // Who changes may leave an Envoy of the other base id behind.
+    await supervised.handOver();
+    await supervised.dies('epoch-0');
+    await supervised.becomesLive('epoch-0b');
+  } else {
+    await supervised.serve();
+  }
+  // Once it drains, Envoy takes no new ones.
+  const count = steps.map((each) => each.do).find(isCount);
+  if (count?.kind === 'done') await host.requests('epoch-0', requestsIn(count));
+  company.follow('shutdown');
+  company.machine.send({ type: now ? 'supervisor.stop-now' : 'supervisor.stop', reason: 'SIGTERM' });
+}
+
+function waysOf(supervised: Supervised): Pick<Ways, 'bring' | 'ignores' | 'aftermath'> {
+  const { company, host } = supervised;
+  return {
+    async bring(step, [next]) {
+      if (next !== undefined && isCount(next)) await host.requests('epoch-0', requestsIn(next));
+      if (step.kind === 'delay') return company.pass(step.ms);
+      if (step.kind !== 'event') return;
+      if (step.event.type === 'stop.now') company.machine.send({ type: 'supervisor.stop-now', reason: 'SIGTERM' });
+      // Who was replaced is gone first.
+      if (step.event.type === 'epochs.changed') await host.end(supervised.epochs[0]!.name, 'by a signal');
+    },
+    ignores: () => false,
+    async aftermath(state) {
+      if (!/^(ending|killing)$/.test(state)) return undefined;
+      const names = supervised.epochs.map(({ name }) => name);
+      return (await supervised.areGone(names, state === 'ending' ? 'as told' : 'killed'))
+        ? undefined
+        : `${host.running().join(', ')} is there`;
+    },
+  };
+}

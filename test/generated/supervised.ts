@@ -1,0 +1,112 @@
+/** A supervisor with real epoch machines below it, brought to where a chart that it invokes begins. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ActorRefFrom } from 'xstate';
+import { epochMachine } from '../../machines/agent/epoch.machine.ts';
+import { type EpochRecord, newestOf, servingOf } from '../../machines/agent/epoch-record.ts';
+import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
+import { shutdownMachine } from '../../machines/agent/shutdown.machine.ts';
+import type { SupervisorContext, SupervisorInput } from '../../machines/agent/supervisor.machine.ts';
+import { supervisorMachine } from '../../machines/agent/supervisor.machine.ts';
+import { eventually } from '../harness/eventually.ts';
+import type { End, Host, HostKind } from './host.ts';
+import { Company } from './session.ts';
+
+/** A supervisor's machine, whose epochs and whose end have the effects of a host. */
+export function supervisorWith(host: Host) {
+  return supervisorMachine.provide({
+    actors: {
+      ...host.supervisorEffects,
+      shutdown: shutdownMachine.provide({ actors: host.shutdownEffects }),
+      epoch: epochMachine.provide({ actors: host.epochEffects }),
+    },
+  });
+}
+
+export class Supervised {
+  readonly company: Company;
+  readonly host: Host;
+  readonly #timeoutMs: number;
+  #digests = 0;
+
+  private constructor(company: Company, host: Host, timeoutMs: number) {
+    this.company = company;
+    this.host = host;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  static async open(kind: HostKind, settings: Partial<AgentSettings> = {}): Promise<Supervised> {
+    const plan = { bootstrap: 'good', spawns: true, live: true, complains: false, takesRequests: true } as const;
+    const host = await kind.open(plan);
+    await host.prepare();
+    const input: SupervisorInput = { baseIds: [...host.baseIds], settings: { ...defaultSettings, ...settings } };
+    const company = new Company(supervisorWith(host), 'supervisor', input, ['status']);
+    return new Supervised(company, host, kind.timeoutMs);
+  }
+
+  get epochs(): readonly EpochRecord[] {
+    return (this.company.machine.getSnapshot().context as SupervisorContext).epochs;
+  }
+
+  get newest(): EpochRecord | undefined {
+    return newestOf(this.epochs);
+  }
+
+  get serving(): EpochRecord | undefined {
+    return servingOf(this.epochs);
+  }
+
+  /** The first Envoy is started. */
+  begin(): void {
+    this.company.machine.send({ type: 'supervisor.start' });
+    this.changeConfiguration();
+  }
+
+  /** To that one, or to one that was never there. */
+  changeConfiguration(digest = `digest-${++this.#digests}`): void {
+    this.company.machine.send({ type: 'config.changed', digest, files: 1 });
+  }
+
+  /** Epoch 0 serves. */
+  async serve(): Promise<void> {
+    this.begin();
+    await this.becomesLive('epoch-0');
+  }
+
+  /** Epoch 1 has taken over from epoch 0, which drains. */
+  async handOver(): Promise<void> {
+    await this.serve();
+    this.changeConfiguration();
+    await this.becomesLive('epoch-1');
+  }
+
+  async becomesLive(name: string): Promise<void> {
+    await this.initializes(name);
+    await this.host.live(name);
+    const live = () => this.epochs.find((epoch) => epoch.name === name && epoch.phase === 'live');
+    await eventually(`${name} is live`, live, { everyMs: 2 });
+  }
+
+  /** It has a process, which is asked whether it is live. */
+  async initializes(name: string): Promise<void> {
+    const { children } = this.company.machine.getSnapshot();
+    const epoch = children[name] as ActorRefFrom<typeof epochMachine> | undefined;
+    const isAsked = () => epoch?.getSnapshot().matches({ running: 'initializing' });
+    await eventually(`${name} initializes`, isAsked, { everyMs: 2 });
+  }
+
+  /** It dies of itself, and the supervisor knows. */
+  async dies(name: string): Promise<void> {
+    const [record] = this.epochs.filter((epoch) => epoch.name === name);
+    await this.host.end(name, 'by a signal');
+    await eventually(`the end of ${name}`, () => record === undefined || !this.epochs.includes(record), { everyMs: 2 });
+  }
+
+  /** Whether these processes go, in their own time: that of the charts stands still. */
+  async areGone(names: readonly string[], how: End): Promise<boolean> {
+    for (const name of names) if (this.host.running().includes(name)) await this.host.end(name, how);
+    for (const deadline = performance.now() + this.#timeoutMs; performance.now() < deadline; await sleep(2)) {
+      if (!names.some((name) => this.host.running().includes(name))) return true;
+    }
+    return false;
+  }
+}
