@@ -11,6 +11,9 @@ import { eventually } from '../harness/eventually.ts';
 import type { End, Host, HostKind } from './host.ts';
 import { Company } from './session.ts';
 
+/** All that these tests wait for comes at last, on a busy machine too. */
+export const busyMs = 5_000;
+
 /** A supervisor's machine, whose epochs and whose end have the effects of a host. */
 export function supervisorWith(host: Host) {
   return supervisorMachine.provide({
