@@ -1,4 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
 import { rememberAll } from '../../../test/fixtures/given-memory.ts';
 import { givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { type JsonObject, nodes, PatchedMesh } from '../../../test/fixtures/given-patches.ts';
@@ -6,7 +8,10 @@ import type { VirtualHost } from '../../gen/envoy/config/route/v3/route_componen
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { buildRoutes } from '../index.ts';
 import { originsOf } from '../inputs/message-origin.ts';
-import type { Encodable, ResourceOfParts } from '../messages/resource.ts';
+import { type Encodable, Resource, type ResourceOfParts } from '../messages/resource.ts';
+import { buildRoutes as unpatchedRoutes } from '../routes/build.ts';
+import { VirtualHostPart } from '../routes/virtual-host-part.ts';
+import { patched } from './index.ts';
 
 const route = (match: string, patch: string): string =>
   `{applyTo: HTTP_ROUTE, match: {routeConfiguration: ${match}}, patch: ${patch}}`;
@@ -14,6 +19,17 @@ const host = (match: string, patch: string): string =>
   `{applyTo: VIRTUAL_HOST, match: {routeConfiguration: ${match}}, patch: ${patch}}`;
 const header = '{operation: MERGE, value: {request_headers_to_add: [{header: {key: x, value: y}}]}}';
 const extra = (name: string): string => `{name: ${name}, match: {prefix: /}, direct_response: {status: 418}}`;
+
+const serviceNamed = (host: string): string => `
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: ${host}, namespace: shop }
+spec:
+  hosts: [${host}]
+  resolution: STATIC
+  ports: [{ number: 80, name: http, protocol: HTTP }]
+  endpoints: [{ address: 10.1.0.9 }]`;
 
 const headed = (configuration: JsonObject): readonly string[] =>
   configuration.virtualHosts.flatMap((one: JsonObject) => [
@@ -153,5 +169,81 @@ spec:
     expect([...shut.keys()]).toEqual(['web.test:80', 'block_all']);
     expect(shut.get('web.test:80')).toBe(open.get('web.test:80'));
     expect((open.get('web.test:80') as Encodable).isEncoded).toBe(true);
+  });
+
+  it('that no patch is for are not looked into, however many there are', () => {
+    const more = Array.from({ length: 100 }, (_, index) => serviceNamed(`s${index}.test`)).join('');
+    const looksOf = (...patches: string[]): number => {
+      const { mesh } = new PatchedMesh({ patches }, more);
+      const memory = rememberAll();
+      const looks = vi.spyOn(VirtualHostPart.prototype, 'message', 'get');
+      try {
+        for (const [namespace, labels] of [['shop', {}] as const, ['home', { app: 'a' }] as const]) {
+          const shape = givenShape({ namespace, labels }, mesh.context);
+          const [resource] = buildRoutes(shape, mesh.context, ['80'], memory);
+          expect((resource as ResourceOfParts).parts.length).toBeGreaterThan(100);
+          expect(resource!.chunks.length).toBeGreaterThan(0);
+        }
+        return looks.mock.calls.length;
+      } finally {
+        looks.mockRestore();
+      }
+    };
+    const whole = `{applyTo: ROUTE_CONFIGURATION, patch: {operation: MERGE, value: {most_specific_header_mutations_wins: true}}}`;
+    const other = `{name: other, domains: [other.test], routes: [${extra('new')}]}`;
+    expect(looksOf(whole)).toBe(0);
+    expect(looksOf(host('{}', `{operation: ADD, value: ${other}}`))).toBe(0);
+    expect(looksOf(host('{vhost: {name: "s3.test:80"}}', header))).toBe(1);
+    expect(looksOf(route('{vhost: {domainName: s4.test}}', header), whole)).toBe(1);
+    expect(looksOf(host('{vhost: {name: "s3.test:80"}}', '{operation: MERGE, value: {name: mine}}'))).toBe(1);
+    // Once for all namespaces: those that are called the same in both.
+    expect(looksOf(route('{}', header))).toBeLessThanOrEqual(103);
+  });
+
+  const mine = (name: string, domain: string): string =>
+    `{name: "${name}", domains: [${domain}], routes: [${extra('n')}]}`;
+  const anyPatch = fc.oneof(
+    fc.constantFrom(
+      '{applyTo: ROUTE_CONFIGURATION, patch: {operation: MERGE, value: {name: x, most_specific_header_mutations_wins: true}}}',
+      '{applyTo: ROUTE_CONFIGURATION, match: {routeConfiguration: {vhost: {name: "s1.test:80"}}}, patch: {operation: MERGE, value: {internal_only_headers: [q]}}}',
+      '{applyTo: ROUTE_CONFIGURATION, match: {routeConfiguration: {vhost: {name: "none"}}}, patch: {operation: MERGE, value: {internal_only_headers: [r]}}}',
+      `{applyTo: ROUTE_CONFIGURATION, patch: {operation: MERGE, value: {virtual_hosts: [${mine('w', 'w.test')}]}}}`,
+      `{applyTo: ROUTE_CONFIGURATION, patch: {operation: MERGE_AND_REPLACE_LIST, value: {virtual_hosts: [${mine('v', 'v.test')}]}}}`,
+    ),
+    fc
+      .record({
+        of: fc.constantFrom('s1.test', 's2.test', 's3.test', ''),
+        what: fc.constantFrom(
+          header,
+          '{operation: REMOVE}',
+          `{operation: ADD, value: ${mine('s2.test:80', 'z.test')}}`,
+          `{operation: ADD, value: ${mine('z', 's1.test')}}`,
+          `{operation: REPLACE, value: ${mine('s1.test:80', 's2.test')}}`,
+          '{operation: MERGE, value: {name: "s3.test:80"}}',
+          '{operation: MERGE, value: {domains: [s1.test]}}',
+        ),
+      })
+      .map(({ of, what }) => host(of === '' ? '{}' : `{vhost: {name: "${of}:80"}}`, what)),
+    fc
+      .constantFrom('{operation: REMOVE}', `{operation: INSERT_FIRST, value: ${extra('new')}}`, header)
+      .map((what) => route('{vhost: {domainName: s2.test}}', what)),
+  );
+
+  it('are patched as those of a configuration in one piece', () => {
+    const more = [1, 2, 3].map((index) => serviceNamed(`s${index}.test`)).join('');
+    fc.assert(
+      fc.property(fc.array(anyPatch, { minLength: 1, maxLength: 4 }), (given) => {
+        const { mesh } = new PatchedMesh({ patches: given }, more);
+        const shape = givenShape({ namespace: 'shop' }, mesh.context);
+        const [unpatched] = unpatchedRoutes(shape, mesh.context, ['80']);
+        const { name, schema, message } = unpatched!;
+        const [inOne] = patched('RDS', [new Resource(name, schema, message)], shape, mesh.context);
+        const [ofParts] = buildRoutes(shape, mesh.context, ['80']);
+        const whole = fromBinary(schema, inOne!.bytes);
+        expect(fromBinary(schema, ofParts!.bytes)).toEqual(whole);
+        expect(fromBinary(schema, toBinary(schema, ofParts!.message))).toEqual(whole);
+      }),
+      { numRuns: 150 },
+    );
   });
 });

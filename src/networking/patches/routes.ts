@@ -8,15 +8,25 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { mergeGateways } from '../gateway/merge.ts';
 import { PartBlock } from '../messages/part-block.ts';
-import { Encodable, type Part, Resource, ResourceOfParts } from '../messages/resource.ts';
+import { Encodable, Resource, ResourceOfParts } from '../messages/resource.ts';
 import { virtualHostsField } from '../routes/route-plan.ts';
+import type { VirtualHostPart } from '../routes/virtual-host-part.ts';
 import { listsOf } from './in-turn.ts';
 import { kept } from './kept.ts';
 import { KeyedPatches, keyOfFirst } from './keyed-patches.ts';
 import { merged, shallowCopy } from './merge.ts';
 import { type HeldPatch, isForPlace, type PatchSet, type PlaceContext, routePatches, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
-import { addedHosts, hostKeys, isHostMet, patchedHost, UniqueHosts, wantedHost } from './virtual-hosts.ts';
+import {
+  addedHosts,
+  hostKeys,
+  isCalledAs,
+  isHostMet,
+  type NamedHost,
+  patchedHost,
+  UniqueHosts,
+  wantedHost,
+} from './virtual-hosts.ts';
 
 export function patchedRoutes(
   configurations: Resource[],
@@ -67,34 +77,130 @@ function* keysOf({ name, portNames = none, gateways = none, hosts }: RouteFacts)
 function patchedResource(resource: Resource, met: readonly HeldPatch[], patches: PatchSet): Resource {
   const dependsOn = () => [...resource.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
   const { name, schema } = resource;
-  const isOfParts = resource instanceof ResourceOfParts;
-  const message = resource.message as RouteConfiguration;
-  if (!isOfParts) {
-    const changed = patchedConfiguration(message, met, (host, held) => patchedHost(host, held));
-    return changed === message ? resource : new Resource(name, schema, changed, dependsOn);
+  if (resource instanceof ResourceOfParts) {
+    const before = resource.rest as RouteConfiguration;
+    const patched = patchedOfParts(before, resource.blocks as readonly Block[], met, patches);
+    if (patched?.rest === before && sameItems(patched.blocks, resource.blocks)) return resource;
+    if (patched !== undefined) {
+      return new ResourceOfParts({ name, schema, message: patched.rest, dependsOn }, patched.blocks);
+    }
   }
-  // Parts that nothing touches stay what they are, and those that are patched are patched once for all who have them.
-  const partOf = new Map(resource.parts.map((part, index) => [message.virtualHosts[index]!, part]));
-  const ofPatched = new Map<VirtualHost, Part>();
-  const changed = patchedConfiguration(message, met, (host, held) => {
-    const part = partOf.get(host);
-    if (part === undefined) return patchedHost(host, held);
-    const key = held.map(({ index }) => index).join();
-    const made = kept(part, patches, key, () => {
-      const after = patchedHost(host, held);
-      return after && after !== host ? { after, part: new Encodable(VirtualHostSchema, after) } : { after, part };
-    });
-    if (made.after === undefined || made.part === part) return made.after && host;
-    ofPatched.set(made.after, made.part);
-    return made.after;
+  const message = resource.message as RouteConfiguration;
+  const changed = patchedConfiguration(message, met);
+  return changed === message ? resource : new Resource(name, schema, changed, dependsOn);
+}
+
+type Block = PartBlock<VirtualHostPart>;
+
+/**
+ * Looks into those virtual hosts alone that a patch is for: the others stay as they are encoded, and what is patched is patched
+ * once for all configurations that have it. Undefined when a patch of the whole brings virtual hosts: all are looked into then.
+ */
+function patchedOfParts(
+  configuration: RouteConfiguration,
+  before: readonly Block[],
+  met: readonly HeldPatch[],
+  patches: PatchSet,
+): { readonly rest: RouteConfiguration; readonly blocks: readonly PartBlock[] } | undefined {
+  const all = (): readonly VirtualHostPart[] => before.flatMap(({ parts }) => parts);
+  const { ofWhole, changing, adding } = byTarget(met, all);
+  const rest = ofWhole.reduce(withMerged, configuration);
+  if (rest.virtualHosts.length > 0) return undefined;
+  const byHost = new KeyedPatches(changing, wantedHost);
+  const key = `block ${changing.map(({ index }) => index).join()}`;
+  const patched = before.map((block) => kept(block, patches, key, () => patchedBlock(block, byHost, patches)));
+  const areCalledAsBefore = patched.every(({ isCalledAsBefore }) => isCalledAsBefore);
+  const fitting = areCalledAsBefore ? patched.map(({ after }) => after) : fittingBlocks(patched, all());
+  const blocks: PartBlock[] = fitting.filter(({ parts }) => parts.length > 0);
+  const added =
+    adding.length === 0
+      ? []
+      : addedHosts(
+          adding,
+          fitting.flatMap(({ parts }) => parts),
+        );
+  if (added.length > 0) {
+    blocks.push(
+      new PartBlock(
+        virtualHostsField,
+        added.map((host) => new Encodable(VirtualHostSchema, host)),
+      ),
+    );
+  }
+  return { rest, blocks };
+}
+
+/** A virtual host that was patched: what it is called is known when it is encoded as well. */
+class PatchedHost extends Encodable {
+  readonly name: string;
+  /** The very list of the host before, if it has the same. */
+  readonly domains: readonly string[];
+
+  constructor(part: VirtualHostPart, before: VirtualHost, after: VirtualHost) {
+    super(VirtualHostSchema, after);
+    this.name = after.name;
+    this.domains = after.domains === before.domains ? part.domains : after.domains;
+  }
+}
+
+type HostPart = VirtualHostPart | PatchedHost;
+
+interface PatchedBlock {
+  readonly before: Block;
+  readonly after: PartBlock<HostPart>;
+  readonly changes: ReadonlyMap<
+    VirtualHostPart,
+    { readonly held: readonly HeldPatch[]; readonly after: HostPart | undefined }
+  >;
+  /** No patch gives a host another name or other domains, which may be in the way of hosts in other blocks. */
+  readonly isCalledAsBefore: boolean;
+}
+
+function patchedBlock(before: Block, byHost: KeyedPatches, patches: PatchSet): PatchedBlock {
+  const changes: [VirtualHostPart, { held: readonly HeldPatch[]; after: HostPart | undefined }][] = [];
+  for (const part of before.parts) {
+    const held = byHost.for(hostKeys(part)).filter((one) => isHostMet(one, part));
+    if (held.length === 0) continue;
+    const after = patchedPart(part, held, patches);
+    if (after !== part) changes.push([part, { held, after }]);
+  }
+  const byPart = new Map(changes);
+  return {
+    before,
+    after: blockAfter(before, (part) => (byPart.has(part) ? byPart.get(part)!.after : part)),
+    changes: byPart,
+    isCalledAsBefore: changes.every(([part, { after }]) => after === undefined || isCalledAs(part, after)),
+  };
+}
+
+/** Once for all configurations that have the host; undefined: it is removed. */
+function patchedPart(part: VirtualHostPart, held: readonly HeldPatch[], patches: PatchSet): HostPart | undefined {
+  const key = held.map(({ index }) => index).join();
+  return kept(part, patches, key, () => {
+    const { message } = part;
+    const after = patchedHost(message, held);
+    return after && (after === message ? part : new PatchedHost(part, message, after));
   });
-  if (changed === message) return resource;
-  const parts = changed.virtualHosts.map(
-    (host) => partOf.get(host) ?? ofPatched.get(host) ?? new Encodable(VirtualHostSchema, host),
+}
+
+/** Without the changes that would give two hosts one name or one domain. */
+function fittingBlocks(
+  patched: readonly PatchedBlock[],
+  all: readonly VirtualHostPart[],
+): readonly PartBlock<HostPart>[] {
+  const unique = new UniqueHosts<HostPart>(all);
+  return patched.map(({ before, changes }) =>
+    blockAfter(before, (part) => {
+      const change = changes.get(part);
+      return change === undefined ? part : unique.changed(part, change.after, change.held);
+    }),
   );
-  const rest: RouteConfiguration = shallowCopy(changed);
-  rest.virtualHosts = [];
-  return new ResourceOfParts({ name, schema, message: rest, dependsOn }, [new PartBlock(virtualHostsField, parts)]);
+}
+
+/** The very same block when nothing in it is another. */
+function blockAfter(before: Block, change: (part: VirtualHostPart) => HostPart | undefined): PartBlock<HostPart> {
+  const parts = before.parts.flatMap((part) => change(part) ?? []);
+  return sameItems<HostPart>(parts, before.parts) ? before : new PartBlock(virtualHostsField, parts);
 }
 
 /** Routes that lie in a listener of a sidecar. */
@@ -102,32 +208,35 @@ export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonl
   const [, port] = /^inbound\|(\d+)\|/.exec(routes.name) ?? [];
   const facts: RouteFacts = { name: routes.name, ports: new Set(port === undefined ? [] : [Number(port)]) };
   const met = patches.filter((held) => isConfigurationMet(held, facts));
-  return met.length === 0 ? routes : patchedConfiguration(routes, met, patchedHost);
+  return met.length === 0 ? routes : patchedConfiguration(routes, met);
 }
 
-/** @param patchHost gives the very same host when nothing in it is another, none for one that is removed */
-function patchedConfiguration(
-  routes: RouteConfiguration,
-  met: readonly HeldPatch[],
-  patchHost: (host: VirtualHost, held: readonly HeldPatch[]) => VirtualHost | undefined,
-): RouteConfiguration {
-  const byTarget = Map.groupBy(met, ({ patch }) => patch.applyTo);
-  const ofWhole = (byTarget.get('ROUTE_CONFIGURATION') ?? []).filter(
-    (held) =>
-      held.patch.match.routeConfiguration?.vhost === undefined ||
-      routes.virtualHosts.some((host) => isHostMet(held, host)),
-  );
-  const whole = ofWhole.reduce(withMerged, routes);
+/** Patches of a route configuration by what they change. @param hosts those that it has */
+function byTarget(met: readonly HeldPatch[], hosts: () => readonly NamedHost[]) {
+  const isAddition = ({ patch }: HeldPatch): boolean => patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
   const ofHosts = met.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
-  const changing = ofHosts.filter(({ patch }) => patch.applyTo !== 'VIRTUAL_HOST' || patch.operation !== 'ADD');
+  return {
+    ofWhole: met.filter(
+      (held) =>
+        held.patch.applyTo === 'ROUTE_CONFIGURATION' &&
+        (held.patch.match.routeConfiguration?.vhost === undefined || hosts().some((host) => isHostMet(held, host))),
+    ),
+    changing: ofHosts.filter((held) => !isAddition(held)),
+    adding: ofHosts.filter(isAddition),
+  };
+}
+
+function patchedConfiguration(routes: RouteConfiguration, met: readonly HeldPatch[]): RouteConfiguration {
+  const { ofWhole, changing, adding } = byTarget(met, () => routes.virtualHosts);
+  const whole = ofWhole.reduce(withMerged, routes);
   const unique = new UniqueHosts(whole.virtualHosts);
   const byHost = new KeyedPatches(changing, wantedHost);
   const hosts = whole.virtualHosts.flatMap((host) => {
     const held = byHost.for(hostKeys(host)).filter((one) => isHostMet(one, host));
     if (held.length === 0) return [host];
-    return unique.changed(host, patchHost(host, held), held) ?? [];
+    return unique.changed(host, patchedHost(host, held), held) ?? [];
   });
-  hosts.push(...addedHosts(ofHosts, hosts));
+  hosts.push(...addedHosts(adding, hosts));
   if (sameItems(hosts, whole.virtualHosts)) return whole;
   const result: RouteConfiguration = shallowCopy(whole);
   result.virtualHosts = hosts;

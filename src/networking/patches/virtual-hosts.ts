@@ -62,7 +62,13 @@ function withNewRoute(routes: readonly Route[], held: HeldPatch): readonly Route
   });
 }
 
-export function isHostMet({ patch }: HeldPatch, host: VirtualHost): boolean {
+/** What is to be known of a virtual host to tell whether a patch is for it: so it need not be decoded. */
+export interface NamedHost {
+  readonly name: string;
+  readonly domains: readonly string[];
+}
+
+export function isHostMet({ patch }: HeldPatch, host: NamedHost): boolean {
   const { name, domainName } = patch.match.routeConfiguration?.vhost ?? {};
   if (name !== undefined && name !== '' && name !== host.name) return false;
   return domainName === undefined || domainName === '' || host.domains.includes(domainName);
@@ -74,7 +80,7 @@ export function wantedHost({ patch }: HeldPatch): string | undefined {
   return keyOfFirst({ vhost: name, domain: domainName });
 }
 
-export function* hostKeys({ name, domains }: VirtualHost): Iterable<string> {
+export function* hostKeys({ name, domains }: NamedHost): Iterable<string> {
   yield `vhost ${name}`;
   for (const domain of domains) yield `domain ${domain}`;
 }
@@ -88,8 +94,7 @@ function isRouteMet({ patch }: HeldPatch, route: Route): boolean {
 }
 
 /** New hosts for a configuration. Envoy refuses two of one name or with one domain: the first stays. */
-export function addedHosts(held: readonly HeldPatch[], present: readonly VirtualHost[]): readonly VirtualHost[] {
-  const additions = held.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD');
+export function addedHosts(additions: readonly HeldPatch[], present: readonly NamedHost[]): readonly VirtualHost[] {
   if (additions.length === 0) return [];
   const names = new TakenNames(present);
   const added: VirtualHost[] = [];
@@ -106,25 +111,25 @@ export function addedHosts(held: readonly HeldPatch[], present: readonly Virtual
 
 /** Which virtual host has which name and which domain. */
 class TakenNames {
-  readonly #byName = new Map<string, VirtualHost>();
-  readonly #byDomain = new Map<string, VirtualHost>();
+  readonly #byName = new Map<string, NamedHost>();
+  readonly #byDomain = new Map<string, NamedHost>();
 
-  constructor(hosts: readonly VirtualHost[]) {
+  constructor(hosts: readonly NamedHost[]) {
     for (const host of hosts) this.add(host);
   }
 
-  add(host: VirtualHost): void {
+  add(host: NamedHost): void {
     if (!this.#byName.has(host.name)) this.#byName.set(host.name, host);
     for (const domain of host.domains) if (!this.#byDomain.has(domain)) this.#byDomain.set(domain, host);
   }
 
-  delete(host: VirtualHost): void {
+  delete(host: NamedHost): void {
     if (this.#byName.get(host.name) === host) this.#byName.delete(host.name);
     for (const domain of host.domains) if (this.#byDomain.get(domain) === host) this.#byDomain.delete(domain);
   }
 
   /** @throws PatchFailure when another one has the host's name, or a domain of it. */
-  refuseTaken(host: VirtualHost): void {
+  refuseTaken(host: NamedHost): void {
     if (this.#byName.has(host.name)) throw new PatchFailure(`there is a virtual host ${host.name} already`);
     for (const domain of host.domains) {
       const other = this.#byDomain.get(domain);
@@ -135,20 +140,25 @@ class TakenNames {
   }
 }
 
+/** Whether it has the same name, and the very same domains. */
+export function isCalledAs(before: NamedHost, after: NamedHost): boolean {
+  return after.domains === before.domains && after.name === before.name;
+}
+
 /** Watches that no two hosts of a configuration come to have one name or one domain by being patched. */
-export class UniqueHosts {
-  readonly #hosts: readonly VirtualHost[];
+export class UniqueHosts<Host extends NamedHost> {
+  readonly #hosts: readonly Host[];
   /** What has become of those that were patched. */
-  readonly #patched = new Map<VirtualHost, VirtualHost | undefined>();
+  readonly #patched = new Map<Host, Host | undefined>();
   /** Made when a host is called otherwise: hardly a patch does that. */
   #names: TakenNames | undefined;
 
-  constructor(hosts: readonly VirtualHost[]) {
+  constructor(hosts: readonly Host[]) {
     this.#hosts = hosts;
   }
 
   /** @returns the host as it is after the patches, or as it was before when it would be in the way of another. */
-  changed(before: VirtualHost, after: VirtualHost | undefined, held: readonly HeldPatch[]): VirtualHost | undefined {
+  changed(before: Host, after: Host | undefined, held: readonly HeldPatch[]): Host | undefined {
     const result = after === undefined ? undefined : this.#fitting(before, after, held);
     this.#patched.set(before, result);
     this.#names?.delete(before);
@@ -156,10 +166,9 @@ export class UniqueHosts {
     return result;
   }
 
-  #fitting(before: VirtualHost, after: VirtualHost, held: readonly HeldPatch[]): VirtualHost {
+  #fitting(before: Host, after: Host, held: readonly HeldPatch[]): Host {
     const last = held.findLast(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
-    const isCalledAsBefore = after.domains === before.domains && after.name === before.name;
-    if (last === undefined || isCalledAsBefore) return after;
+    if (last === undefined || isCalledAs(before, after)) return after;
     this.#names ??= new TakenNames(
       this.#hosts.flatMap((host) => (this.#patched.has(host) ? (this.#patched.get(host) ?? []) : [host])),
     );

@@ -25,23 +25,24 @@ export class VirtualHostPart implements NamedPart {
   readonly number = ++lastNumber;
   readonly name: string;
   readonly domains: readonly string[];
-  readonly #routes: Encodable;
+  /** All but its name and domains. */
+  readonly rest: Encodable;
   #head: Uint8Array | undefined;
 
-  constructor(name: string, domains: readonly string[], routes: Encodable) {
+  constructor(name: string, domains: readonly string[], rest: Encodable) {
     this.name = name;
     this.domains = domains;
-    this.#routes = routes;
+    this.rest = rest;
   }
 
   get message(): VirtualHost {
-    const whole = this.#routes.message as VirtualHost;
-    return withOrigins(virtualHost(this.name, this.domains, whole.routes), originsOf(whole));
+    const rest = this.rest.message as VirtualHost;
+    return withOrigins({ ...rest, name: this.name, domains: [...this.domains] }, originsOf(rest));
   }
 
   get chunks(): readonly Uint8Array[] {
     const { name, domains } = this;
     this.#head ??= wireForm(VirtualHostSchema, create(VirtualHostSchema, { name, domains: [...domains] }));
-    return [this.#head, this.#routes.bytes];
+    return [this.#head, this.rest.bytes];
   }
 }
