@@ -1,8 +1,9 @@
 /** A trace as a person sees it over time: a lane for each epoch or flow of the control plane, with bars, marks and counts. */
 import type { Departure } from '../../src/debugger/check/check.ts';
+import { StateTags } from '../../src/debugger/trace/state-tags.ts';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { firstAfter } from './sorted.ts';
-import { StateTags } from './state-tags.ts';
+
 import { departureInOneLine, happeningInWords } from './words.ts';
 
 export type Phase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending' | 'building';

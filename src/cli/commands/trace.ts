@@ -10,10 +10,11 @@ import { wholeNumber } from './whole-number.ts';
 /** Records go to standard output, no faster than its reader takes them; errors to `output`. */
 export function traceCommand(output: CommandOutput): Command {
   return new Command('trace')
-    .summary('print a trace for reading, or why something happened')
+    .summary('print a trace for reading, why something happened, or what it comes to')
     .description(
       'Prints a trace, one record a line: its number, milliseconds since the program started, what happened, and the number ' +
-        'of the record that caused it. With --why, the chain of causes of one record.\n\n' +
+        'of the record that caused it. With --why, the chain of causes of one record; with --summary, what all of it comes to, ' +
+        'a sentence each.\n\n' +
         'Exit code: 0 printed, 2 the file could not be read or a flag is wrong.',
     )
     .argument('<trace>', 'trace file; - is standard input')
@@ -22,6 +23,7 @@ export function traceCommand(output: CommandOutput): Command {
     .option('--from <seq>', 'begin with this record', wholeNumber)
     .option('--to <seq>', 'end with this record', wholeNumber)
     .option('--why <seq>', 'print why this record happened, back to where it began', wholeNumber)
+    .option('--summary', 'print what the trace comes to: restarts, losses, refusals, the end; and where the time went')
     .option('--clock', 'times of the clock (UTC) instead of milliseconds since the start')
     .addOption(
       new Option('--format <format>', 'json: one record a line, as in the file')
@@ -30,7 +32,7 @@ export function traceCommand(output: CommandOutput): Command {
     )
     .addHelpText(
       'after',
-      '\nExample:\n  chartpilot trace agent.trace --clock --actor supervisor --kind transition\n  chartpilot trace agent.trace --why 57',
+      '\nExample:\n  chartpilot trace agent.trace --clock --actor supervisor --kind transition\n  chartpilot trace agent.trace --why 57\n  chartpilot trace agent.trace --summary',
     )
     .action((path: string, options: TraceCommandOptions) =>
       printTrace(path, options, { out: printOut, error: output.error }),

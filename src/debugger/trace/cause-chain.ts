@@ -45,14 +45,19 @@ export interface CauseChain {
 /** An agent that tried for a day, 20 links each try. */
 const maxLinks = 5_000;
 
-/** The chain of causes of the record at a place. Costs one look at each earlier record at the most. */
-export function causeChain(list: RecordList, index: number): CauseChain {
+/**
+ * The chain of causes of the record at a place. Costs one look at each earlier record at the most.
+ *
+ * @param isLast ends the chain with the first link for which it says so; it is as if nothing more were in the trace
+ */
+export function causeChain(list: RecordList, index: number, isLast?: (link: CauseLink) => boolean): CauseChain {
   const links: CauseLink[] = [];
   let at = index;
   while (links.length < maxLinks) {
     const next = causeOf(list, at);
     if (typeof next === 'string') return { links, origin: next };
     links.push(next);
+    if (isLast?.(next) === true) return { links, origin: 'lost' };
     at = next.index;
   }
   return { links, origin: 'long' };

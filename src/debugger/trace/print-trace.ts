@@ -15,25 +15,25 @@ const longestValue = 60;
 /** A record in one line: its number, when it happened, what happened, and the number of the record that is its cause. */
 export function formatRecord(record: TraceRecord, options: PrintOptions = {}): string {
   const cause = 'cause' in record && record.cause !== undefined ? `  ← ${record.cause}` : '';
-  return `${place(record, options)}  ${inOneLine(happening(record))}${cause}`;
+  return `${placeOf(record, options)}  ${inOneLine(happening(record))}${cause}`;
 }
 
 /** A record and why it happened, nearest cause first, a line each; what comes several times alike is there once. */
 export function formatCauses(record: TraceRecord, { links, origin }: CauseChain, options: PrintOptions = {}): string[] {
-  const margin = ' '.repeat(place(record, options).length);
+  const margin = ' '.repeat(placeOf(record, options).length);
   let before = record;
   const steps = foldChain(links).flatMap((part) => {
     const lines = part.links.map((link) => {
       const step = stepBack(link, before);
       before = link.record;
-      return `${place(link.record, options)}  ← ${inOneLine(`${step}${happening(link.record)}`)}`;
+      return `${placeOf(link.record, options)}  ← ${inOneLine(`${step}${happening(link.record)}`)}`;
     });
     const last = part.others.at(-1);
     if (last === undefined) return lines;
     before = last.record;
     return [...lines, `${margin}  … and ${part.times - 1} × the same before it, back to ${last.record.seq}`];
   });
-  return [`${place(record, options)}  ${inOneLine(happening(record))}`, ...steps, `${margin}  ${origins[origin]}`];
+  return [`${placeOf(record, options)}  ${inOneLine(happening(record))}`, ...steps, `${margin}  ${origins[origin]}`];
 }
 
 type OwnWay = 'told' | 'spawned' | 'owner-state';
@@ -63,7 +63,8 @@ function stepBack({ how }: CauseLink, of: TraceRecord): string {
   return `${effect} did it on its own${ownWays[how]}: `;
 }
 
-function place({ seq, t }: TraceRecord, { startedAt }: PrintOptions): string {
+/** Its number and its time. */
+export function placeOf({ seq, t }: TraceRecord, { startedAt }: PrintOptions): string {
   const time = startedAt === undefined ? t.toFixed(3).padStart(13) : clock(startedAt, t);
   return `${String(seq).padStart(7)} ${time}`;
 }

@@ -1,5 +1,5 @@
-/** What is the case in a state, by the tags that its chart gives it: whatever it is called, and wherever it lies. */
-import type { Statechart } from '../../src/runtime/trace/statechart.ts';
+/** What is the case in a state, by the tags that its chart gives it: whatever it is called, and wherever it lies. Runs in a browser. */
+import type { Statechart } from '../../runtime/trace/statechart.ts';
 
 const none: ReadonlySet<string> = new Set();
 

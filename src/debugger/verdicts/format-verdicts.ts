@@ -1,0 +1,37 @@
+/** Verdicts for a terminal. */
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import type { TimePart } from './time-spent.ts';
+import type { BrokenRule, Verdict, Weight } from './verdict.ts';
+import { span } from './words.ts';
+
+const signs: Readonly<Record<Weight, string>> = { bad: '✕', note: '•', fine: '✓' };
+/** Of the stretches of time, the longest. */
+const mostParts = 4;
+
+/** A line each, with its number and time; below it where the time went, and the record to ask `--why` for. */
+export function formatVerdicts(
+  verdicts: readonly Verdict[],
+  broken: readonly BrokenRule[],
+  records: readonly TraceRecord[],
+  place: (record: TraceRecord) => string,
+): string[] {
+  const lines = verdicts.flatMap((verdict) => {
+    const record = records[verdict.index]!;
+    const margin = ' '.repeat(place(record).length + 2);
+    const spent = spentText(verdict.spent ?? []);
+    return [
+      `${place(record)}  ${signs[verdict.weight]} ${verdict.sentence}`,
+      ...(spent === '' ? [] : [`${margin}  ${spent}`]),
+    ];
+  });
+  const failed = broken.map(({ rule, reason }) => `the rule "${rule}" failed and said nothing more: ${reason}`);
+  return [...(lines.length === 0 ? ['nothing to tell'] : lines), ...failed];
+}
+
+/** `1.2 s: 538 ms epoch-1/probe, 500 ms timer watchDelay of cert-watcher`. */
+export function spentText(spent: readonly TimePart[]): string {
+  if (spent.length === 0) return '';
+  const all = spent.reduce((sum, { ms }) => sum + ms, 0);
+  const parts = spent.slice(0, mostParts).map(({ what, ms }) => `${span(ms)} ${what}`);
+  return `${span(all)}: ${parts.join(', ')}${spent.length > mostParts ? ', …' : ''}`;
+}

@@ -1,0 +1,58 @@
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { Serving } from './serving.ts';
+import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
+import { span, spoken, text } from './words.ts';
+
+/** The Envoy that served, or one that drained, came to an end that nobody ordered. */
+export const lostServingRule: VerdictRule = { name: 'lost serving', begin: () => new LostServingRun() };
+
+class LostServingRun implements RuleRun {
+  readonly #serving = new Serving();
+  /** Ordered to end, or at its end: the last Envoy goes as well. */
+  #leaves = false;
+
+  take(record: TraceRecord, index: number): Verdict[] | undefined {
+    const serving = this.#serving.name;
+    this.#serving.take(record, index);
+    this.#leaves ||= isStop(record) || (record.kind === 'stop' && record.actor === 'supervisor');
+    if (record.kind !== 'event' || record.event.type !== 'epoch.failed' || record.to !== 'supervisor') return undefined;
+    const { name, during, reason } = record.event;
+    if (during !== 'serving' && during !== 'draining') return undefined;
+    const who = spoken(text(name));
+    const what = during === 'serving' ? `${who}, which served, ended` : `${who} ended before its requests were done`;
+    const rest =
+      during === 'draining' && serving !== undefined ? `; ${spoken(serving)} serves on, for as long as it can` : '';
+    return [
+      {
+        rule: 'lost serving',
+        weight: 'bad',
+        sentence: `${what}: ${text(reason)}${rest}`,
+        index,
+        range: [index, index],
+        root: index,
+      },
+    ];
+  }
+
+  end({ records }: Run): Verdict[] | undefined {
+    const { lostAt, lostIndex } = this.#serving;
+    const last = records.at(-1);
+    if (this.#leaves || lostAt === undefined || last === undefined) return undefined;
+    return [
+      {
+        rule: 'lost serving',
+        weight: 'bad',
+        sentence: `nobody serves since ${span(last.t - lostAt)} before the end of the trace`,
+        index: lostIndex,
+        range: [lostIndex, records.length - 1],
+        root: lostIndex,
+      },
+    ];
+  }
+}
+
+function isStop(record: TraceRecord): boolean {
+  return (
+    record.kind === 'event' && (record.event.type === 'supervisor.stop' || record.event.type === 'supervisor.stop-now')
+  );
+}

@@ -1,0 +1,49 @@
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
+import { timeSpent } from './time-spent.ts';
+import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
+import { count, span, text } from './words.ts';
+
+/** Pushes of the control plane that took long from the change to the last client. */
+export const pushRule: VerdictRule = { name: 'push', begin: () => new PushRun() };
+
+/** Istio's own warning is at 1 s; below it nobody asks. */
+const slowMs = 1_000;
+
+class PushRun implements RuleRun {
+  #pushed: number | undefined;
+
+  take(record: TraceRecord, index: number, run: Run): Verdict[] | undefined {
+    if (record.kind !== 'event') return undefined;
+    if (record.event.type === 'clients.push') {
+      this.#pushed = index;
+      return undefined;
+    }
+    if (record.event.type !== 'clients.served' || this.#pushed === undefined) return undefined;
+    const pushed = this.#pushed;
+    this.#pushed = undefined;
+    const order = run.records[pushed] as TraceRecord & { kind: 'event' };
+    const { links } = causeChain(run, pushed, isChange);
+    const root = links.at(-1);
+    const from = root?.record.t ?? order.t;
+    const took = record.t - from;
+    if (took < slowMs) return undefined;
+    const configs = Array.isArray(order.event.configs) ? order.event.configs.length : 0;
+    const what = order.event.forced === true ? 'all configuration' : count(configs, 'changed object');
+    return [
+      {
+        rule: 'push',
+        weight: 'note',
+        sentence: `slow push: ${what}, version ${text(order.event.version)}, was with the clients ${span(took)} after the change`,
+        index,
+        range: [root?.index ?? pushed, index],
+        ...(root !== undefined && { root: root.index }),
+        spent: timeSpent(record, [{ index: pushed, record: order, how: 'told' }, ...links]),
+      },
+    ];
+  }
+}
+
+function isChange({ record }: CauseLink): boolean {
+  return record.kind === 'event' && (record.event.type === 'files.changed' || record.from === 'outside');
+}

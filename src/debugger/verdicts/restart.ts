@@ -1,0 +1,85 @@
+import type { RestartReason } from '../../../machines/agent/protocol.ts';
+import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
+import { Serving } from './serving.ts';
+import { timeSpent } from './time-spent.ts';
+import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
+import { fileName, span, spoken, text } from './words.ts';
+
+/** An Envoy has come to serve: the first one, or one in another's place, and why. */
+export const restartRule: VerdictRule = { name: 'restart', begin: () => new RestartRun() };
+
+class RestartRun implements RuleRun {
+  readonly #serving = new Serving();
+  #stopping = false;
+  /** Why the start that was decided last was decided; tries that fail keep the reason of the first one. */
+  #reason = '';
+
+  take(record: Run['records'][number], index: number, run: Run): Verdict[] | undefined {
+    const before = this.#serving.name;
+    const { lostAt, hasServed } = this.#serving;
+    this.#serving.take(record, index);
+    if (record.kind !== 'event') return undefined;
+    const { event } = record;
+    if (event.type === 'restart.decided') this.#reason = String(event.reason);
+    if (event.type === 'supervisor.stop' || event.type === 'supervisor.stop-now') this.#stopping = true;
+    if (event.type !== 'serving.began' || typeof event.name !== 'string' || this.#stopping) return undefined;
+    const lost = afterLoss.has(this.#reason);
+    const { links } = causeChain(run, index, lost ? isLoss : isOrder);
+    const root = links.at(-1);
+    const gap = lostAt === undefined ? 0 : record.t - lostAt;
+    const why = root === undefined ? 'for a reason that is not in the trace' : reasonOf(root);
+    const name = spoken(event.name);
+    const sentence = hasServed
+      ? `${name} ${before === undefined ? 'serves again' : `replaced ${spoken(before)}`}: ${why}; ${span(gap)} without a serving Envoy`
+      : `${name} serves, ${span(record.t - (run.records[0]?.t ?? 0))} after the start`;
+    return [
+      {
+        rule: 'restart',
+        weight: hasServed && gap > 0 ? 'bad' : hasServed ? 'note' : 'fine',
+        sentence,
+        index,
+        range: [root?.index ?? index, index],
+        ...(root !== undefined && { root: root.index }),
+        spent: timeSpent(record, links),
+      },
+    ];
+  }
+}
+
+/** Reasons of starts that nobody ordered. */
+const afterLoss: ReadonlySet<string> = new Set([
+  'Envoy ended',
+  'Envoy crashed',
+  'out of memory',
+  'parent died early',
+] satisfies RestartReason[]);
+
+/**
+ * What a restart that somebody wanted goes back to; beyond it, the trace tells how the agent came to wait for it. Tries that
+ * failed on the way are passed by.
+ */
+function isOrder({ record }: CauseLink): boolean {
+  if (record.kind !== 'event') return false;
+  return record.event.type === 'files.changed' || record.event.type === 'signal.received' || record.from === 'outside';
+}
+
+/** What a restart that nobody wanted goes back to: the end of an Envoy that served, or drained. */
+function isLoss({ record }: CauseLink): boolean {
+  if (record.kind !== 'event' || record.event.type !== 'epoch.failed') return false;
+  return record.event.during === 'serving' || record.event.during === 'draining';
+}
+
+function reasonOf({ record }: CauseLink): string {
+  if (record.kind !== 'event') return 'the start of the agent';
+  const { event } = record;
+  switch (event.type) {
+    case 'files.changed':
+      return `${typeof event.path === 'string' ? fileName(event.path) : 'a watched file'} changed`;
+    case 'signal.received':
+      return `ordered by ${text(event.signal)}`;
+    case 'epoch.failed':
+      return `${spoken(text(event.name))} ended (${text(event.reason)})`;
+    default:
+      return event.type;
+  }
+}

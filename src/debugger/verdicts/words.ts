@@ -1,0 +1,34 @@
+/** Words that several rules use. Runs in a browser. */
+
+/** `epoch-0b` → `epoch 0b`. */
+export function spoken(actor: string): string {
+  return actor.replace(/-(\d)/, ' $1');
+}
+
+/** A span of time: `0 s`, `85 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
+export function span(ms: number): string {
+  if (ms < 0.5) return '0 s';
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  const two = (n: number): string => String(n).padStart(2, '0');
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+  const minutes = Math.floor(seconds / 60);
+  return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+}
+
+/** The last name of a path. */
+export function fileName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1) || path;
+}
+
+export function count(n: number, one: string, many = `${one}s`): string {
+  return `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
+}
+
+/** What a trace says is for people already, but may be of any kind and length. */
+export function text(value: unknown, longest = 200): string {
+  const said = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'no reason is told');
+  const line = said.replaceAll(/\s+/g, ' ').trim() || 'no reason is told';
+  return line.length > longest ? `${line.slice(0, longest - 1)}…` : line;
+}

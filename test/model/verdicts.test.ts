@@ -1,0 +1,219 @@
+/** What is said of an agent's life, in the words of the rules: each case is a run of the real machines in virtual time. */
+import fc from 'fast-check';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import type { VerdictRule } from '../../src/debugger/verdicts/verdict.ts';
+import { rules, Verdicts } from '../../src/debugger/verdicts/verdicts.ts';
+import type { TraceHeader, TraceLine, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { headerWith } from '../fixtures/trace-header.ts';
+import { randomAgent } from '../simulation/random-effects.ts';
+import { run } from '../simulation/random-run.ts';
+import type { Happening, Step } from '../simulation/random-schedule.ts';
+
+beforeEach(() => {
+  vi.spyOn(console, 'warn').mockImplementation(() => {});
+});
+
+const begins = 'fine: epoch 0 serves, 666 ms after the start';
+const ends = 'fine: ended 5.1 s after SIGTERM, as ordered';
+
+const at = (ms: number, what: Happening): Step => ({ gap: { ms }, happens: what });
+/** Long enough for all that follows. */
+const later = at(500_000, { what: 'ready?' });
+
+describe('the sentences of', () => {
+  test.each<{ readonly of: string; readonly steps: Step[]; readonly says: string[] }>([
+    {
+      of: 'a certificate that changes',
+      steps: [at(20_000, { what: 'certificate' }), later],
+      says: [begins, 'note: epoch 1 replaced epoch 0: tls.crt changed; 0 s without a serving Envoy', ends],
+    },
+    {
+      of: 'an order',
+      steps: [at(20_000, { what: 'SIGHUP' }), later],
+      says: [begins, 'note: epoch 1 replaced epoch 0: ordered by SIGHUP; 0 s without a serving Envoy', ends],
+    },
+    {
+      of: 'an Envoy that is killed while it serves',
+      steps: [at(20_000, { what: 'crash', whom: 'serving' }), later],
+      says: [
+        begins,
+        'bad: epoch 0, which served, ended: signal SIGSEGV',
+        'bad: epoch 0 serves again: epoch 0 ended (signal SIGSEGV); 854 ms without a serving Envoy',
+        ends,
+      ],
+    },
+    {
+      of: 'a parent that dies while it drains',
+      steps: [at(20_000, { what: 'certificate' }), at(1_500, { what: 'crash', whom: 'oldest' }), later],
+      says: [
+        begins,
+        'note: epoch 1 replaced epoch 0: tls.crt changed; 0 s without a serving Envoy',
+        'bad: epoch 0 ended before its requests were done: signal SIGSEGV; epoch 1 serves on, for as long as it can',
+        'note: epoch 0b replaced epoch 1: epoch 0 ended (signal SIGSEGV); 0 s without a serving Envoy',
+        ends,
+      ],
+    },
+    {
+      of: 'a child that dies while it starts: the certificate is still the reason',
+      steps: [at(20_000, { what: 'certificate' }), at(900, { what: 'crash', whom: 'starting' }), later],
+      says: [
+        begins,
+        'note: epoch 1 is live after 2 failed tries, the last while initializing: exit code 1: previous envoy process is still initializing',
+        'note: epoch 1 replaced epoch 0: tls.crt changed; 0 s without a serving Envoy',
+        ends,
+      ],
+    },
+    {
+      of: 'tries that are used up while another Envoy serves',
+      steps: [at(20_000, { what: 'no processes', forMs: 600_000 }), at(20_000, { what: 'SIGHUP' }), later],
+      says: [
+        begins,
+        'bad: gave up on the configuration after 18 tries, the last failed while starting: spawn EAGAIN; epoch 0 serves on',
+        ends,
+      ],
+    },
+    {
+      of: 'tries that are used up while nobody serves',
+      steps: [at(20_000, { what: 'no processes', forMs: 6e6 }), at(2_000, { what: 'crash', whom: 'serving' }), later],
+      says: [
+        begins,
+        'bad: epoch 0, which served, ended: signal SIGSEGV',
+        'bad: gave up after 10 tries, the last failed while starting: spawn EAGAIN',
+      ],
+    },
+    {
+      of: 'a certificate that is half written',
+      steps: [at(20_000, { what: 'certificate half written' }), later],
+      says: [begins, 'bad: what is configured would not do, and what was good stays: tls.crt: not a certificate', ends],
+    },
+  ])('$of', ({ steps, says }) => {
+    expect(said(recorded(steps))).toEqual(says);
+  });
+
+  test('a trace that breaks off', () => {
+    const { header, records } = recorded([later]);
+    expect(said({ header, records: records.slice(0, 80) })).toEqual([
+      begins,
+      'note: the trace breaks off while the program is at work: it runs on, or it was killed',
+    ]);
+  });
+});
+
+test('where the time went is told: all of it, the longest first', () => {
+  const { header, records } = recorded([at(20_000, { what: 'certificate' }), later]);
+  const { verdicts } = judged({ header, records });
+  const { spent, range } = verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
+  expect(spent!.map(({ what }) => what).slice(0, 3)).toEqual([
+    'epoch-1/probe',
+    'timer watchDelay of cert-watcher',
+    'epoch-1/prepare',
+  ]);
+  const all = spent!.reduce((sum, { ms }) => sum + ms, 0);
+  expect(all).toBeCloseTo(records[range[1]]!.t - records[range[0]]!.t, 0);
+});
+
+test('its root is where a person would look: the change of the file', () => {
+  const { header, records } = recorded([at(20_000, { what: 'certificate' }), later]);
+  const { root } = judged({ header, records }).verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
+  expect(records[root!]).toMatchObject({ event: { type: 'files.changed' } });
+});
+
+test('a trace that grows is said the same of as one that is whole', () => {
+  const { header, records } = recorded([at(20_000, { what: 'certificate' }), later]);
+  const growing: TraceRecord[] = [];
+  const verdicts = new Verdicts(runOf({ header, records: growing }));
+  for (const record of records) {
+    growing.push(record);
+    verdicts.grow();
+  }
+  expect(verdicts.found).toEqual(judged({ header, records }).verdicts);
+});
+
+test('a rule that throws is told once, and costs the others nothing', () => {
+  const { header, records } = recorded([at(20_000, { what: 'certificate' }), later]);
+  let asked = 0;
+  const broken: VerdictRule = {
+    name: 'broken',
+    begin: () => ({
+      take: () => {
+        asked++;
+        throw new Error('no such field');
+      },
+    }),
+  };
+  const verdicts = new Verdicts(runOf({ header, records }), [broken, ...rules]);
+  verdicts.grow();
+  expect(verdicts.broken).toEqual([{ rule: 'broken', reason: 'no such field' }]);
+  expect(asked).toBe(1);
+  expect(verdicts.found).toEqual(judged({ header, records }).verdicts);
+});
+
+test('no trace, whatever is in its events, breaks a rule', () => {
+  const types = ['serving.began', 'serving.ended', 'epoch.failed', 'epoch.live', 'config.rejected', 'request.judged'];
+  const more = ['restart.decided', 'clients.push', 'clients.served', 'signal.received', 'supervisor.stop'];
+  const actor = fc.constantFrom('supervisor', 'agent', 'epoch-0', 'epoch-0/process', '', '/', 'discovery');
+  const event = fc
+    .record({
+      type: fc.constantFrom(...types, ...more),
+      fields: fc.dictionary(
+        fc.constantFrom('name', 'reason', 'during', 'problems', 'path', 'typeUrl', 'verdict', 'signal', 'configs'),
+        fc.jsonValue(),
+      ),
+    })
+    .map(({ type, fields }) => ({ ...fields, type }));
+  const body = fc.oneof(
+    fc.record({ kind: fc.constant('event'), from: actor, to: actor, event, cause: fc.integer({ min: 0, max: 40 }) }),
+    fc.record({ kind: fc.constant('transition'), actor, from: fc.string(), to: fc.string(), on: fc.string() }),
+    fc.record({
+      kind: fc.constant('stop'),
+      actor,
+      status: fc.constantFrom('done', 'stopped', 'error'),
+      output: fc.jsonValue(),
+    }),
+    fc.record({ kind: fc.constant('unexpected'), actor, on: fc.string(), state: fc.string() }),
+  );
+  fc.assert(
+    fc.property(fc.array(body, { maxLength: 40 }), (bodies) => {
+      const records = bodies.map((one, i) => ({ ...one, seq: i + 1, t: i }) as TraceRecord);
+      const { broken, verdicts } = judged({ header: headerWith(), records });
+      expect(broken).toEqual([]);
+      for (const { sentence } of verdicts) expect(sentence).toMatch(/^[^\n\r]{1,2000}$/);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+interface Trace {
+  readonly header: TraceHeader;
+  readonly records: readonly TraceRecord[];
+}
+
+function recorded(steps: readonly Step[]): Trace {
+  const lines: TraceLine[] = [];
+  run(
+    { settings: 'short times', beginning: 'in order', nature: 0, steps: [...steps], ending: 'in trouble' },
+    {
+      agent: randomAgent({}),
+      invariants: [],
+      sink: { write: (line) => void lines.push(structuredClone(line)), flush: () => {}, close: () => {} },
+    },
+  );
+  const [header, ...records] = lines;
+  return { header: header as TraceHeader, records: records as TraceRecord[] };
+}
+
+function runOf({ header, records }: Trace) {
+  // Numbers are in order, and none is missing.
+  return { header, records, indexOf: (seq: number) => (records[seq - 1]?.seq === seq ? seq - 1 : undefined) };
+}
+
+function judged(trace: Trace) {
+  const verdicts = new Verdicts(runOf(trace));
+  verdicts.grow();
+  return { verdicts: verdicts.found, broken: verdicts.broken, atEnd: verdicts.atEnd() };
+}
+
+function said(trace: Trace): string[] {
+  const { verdicts, atEnd } = judged(trace);
+  return [...verdicts, ...atEnd].map(({ weight, sentence }) => `${weight}: ${sentence}`);
+}
