@@ -3,6 +3,7 @@ import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { formatTraceLine, type TraceBody, type TraceHeader, type TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../fixtures/trace-header.ts';
+import type { RecordedLife } from '../simulation/recorded-life.ts';
 
 /** Records are numbered from 1, a second between them unless they say otherwise. */
 export function writtenTrace(
@@ -10,5 +11,10 @@ export function writtenTrace(
   header: Partial<TraceHeader> = {},
 ): PageSource {
   const records = bodies.map((body, i): TraceRecord => ({ seq: i + 1, t: i * 1_000, ...body }));
-  return memorySource('written.trace', [headerWith(header), ...records].map(formatTraceLine).join(''));
+  return traceOf({ header: headerWith(header), records });
+}
+
+/** A trace that is there already. */
+export function traceOf({ header, records }: RecordedLife): PageSource {
+  return memorySource('written.trace', [header, ...records].map(formatTraceLine).join(''));
 }

@@ -9,8 +9,10 @@ import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
 import { opened, seqShown } from '../browser/page-state.ts';
-import { writtenTrace } from '../browser/written-trace.ts';
+import { takePicture } from '../browser/pictures.ts';
+import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { eventBody } from '../fixtures/event-body.ts';
+import { recordedLife } from '../simulation/recorded-life.ts';
 
 let browser: Browser;
 
@@ -167,6 +169,31 @@ test('a live program that has told nothing for long shows how long, and its time
   const open = await openPage(browser, [live]);
   await shown(() => open.page.locator('.timeline .pane-head').innerText()).toMatch(/42 min/);
   await shown(() => open.page.locator('[data-actor="a"]').first().innerText()).toMatch(/4[12] min/);
+  await open.close();
+});
+
+test('one sentence on top says what the place comes to; it leads to its root cause and to its time', async () => {
+  const life = recordedLife([
+    { gap: { ms: 20_000 }, happens: { what: 'certificate' } },
+    { gap: { ms: 60_000 }, happens: { what: 'crash', whom: 'serving' } },
+    { gap: { ms: 60_000 }, happens: { what: 'ready?' } },
+  ]);
+  const open = await openPage(browser, [traceOf(life)]);
+  const { page } = open;
+  await opened(page);
+  const bar = page.locator('.verdict-bar');
+  await bar.getByRole('button', { name: 'Verdict before' }).click();
+  await bar.getByText('2 bad').click();
+  await bar
+    .getByRole('listitem')
+    .getByRole('button', { name: /epoch 1 replaced epoch 0/ })
+    .click();
+  await shown(() => bar.locator('.verdict').innerText()).toMatch(/tls\.crt changed; 0 s without a serving Envoy/);
+  expect(await bar.locator('.spent').innerText()).toMatch(/^1\.2 s: 538 ms epoch-1\/probe/);
+  expect(await page.locator('.range-text').innerText()).toMatch(/records \d+–\d+, 1\.2 s/);
+  await takePicture('debugger-verdict', page);
+  await bar.getByRole('button', { name: 'Root cause' }).click();
+  await shown(() => page.locator('.details').innerText()).toContain('files.changed');
   await open.close();
 });
 

@@ -3,11 +3,10 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { VerdictRule } from '../../src/debugger/verdicts/verdict.ts';
 import { rules, Verdicts } from '../../src/debugger/verdicts/verdicts.ts';
-import type { TraceHeader, TraceLine, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../fixtures/trace-header.ts';
-import { randomAgent } from '../simulation/random-effects.ts';
-import { run } from '../simulation/random-run.ts';
 import type { Happening, Step } from '../simulation/random-schedule.ts';
+import { type RecordedLife, recordedLife } from '../simulation/recorded-life.ts';
 
 beforeEach(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
@@ -87,11 +86,11 @@ describe('the sentences of', () => {
       says: [begins, 'bad: what is configured would not do, and what was good stays: tls.crt: not a certificate', ends],
     },
   ])('$of', ({ steps, says }) => {
-    expect(said(recorded(steps))).toEqual(says);
+    expect(said(recordedLife(steps))).toEqual(says);
   });
 
   test('a trace that breaks off', () => {
-    const { header, records } = recorded([later]);
+    const { header, records } = recordedLife([later]);
     expect(said({ header, records: records.slice(0, 80) })).toEqual([
       begins,
       'note: the trace breaks off while the program is at work: it runs on, or it was killed',
@@ -100,7 +99,7 @@ describe('the sentences of', () => {
 });
 
 test('where the time went is told: all of it, the longest first', () => {
-  const { header, records } = recorded([at(20_000, { what: 'certificate' }), later]);
+  const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   const { verdicts } = judged({ header, records });
   const { spent, range } = verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
   expect(spent!.map(({ what }) => what).slice(0, 3)).toEqual([
@@ -113,13 +112,13 @@ test('where the time went is told: all of it, the longest first', () => {
 });
 
 test('its root is where a person would look: the change of the file', () => {
-  const { header, records } = recorded([at(20_000, { what: 'certificate' }), later]);
+  const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   const { root } = judged({ header, records }).verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
   expect(records[root!]).toMatchObject({ event: { type: 'files.changed' } });
 });
 
 test('a trace that grows is said the same of as one that is whole', () => {
-  const { header, records } = recorded([at(20_000, { what: 'certificate' }), later]);
+  const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   const growing: TraceRecord[] = [];
   const verdicts = new Verdicts(runOf({ header, records: growing }));
   for (const record of records) {
@@ -130,7 +129,7 @@ test('a trace that grows is said the same of as one that is whole', () => {
 });
 
 test('a rule that throws is told once, and costs the others nothing', () => {
-  const { header, records } = recorded([at(20_000, { what: 'certificate' }), later]);
+  const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   let asked = 0;
   const broken: VerdictRule = {
     name: 'broken',
@@ -183,37 +182,18 @@ test('no trace, whatever is in its events, breaks a rule', () => {
   );
 });
 
-interface Trace {
-  readonly header: TraceHeader;
-  readonly records: readonly TraceRecord[];
-}
-
-function recorded(steps: readonly Step[]): Trace {
-  const lines: TraceLine[] = [];
-  run(
-    { settings: 'short times', beginning: 'in order', nature: 0, steps: [...steps], ending: 'in trouble' },
-    {
-      agent: randomAgent({}),
-      invariants: [],
-      sink: { write: (line) => void lines.push(structuredClone(line)), flush: () => {}, close: () => {} },
-    },
-  );
-  const [header, ...records] = lines;
-  return { header: header as TraceHeader, records: records as TraceRecord[] };
-}
-
-function runOf({ header, records }: Trace) {
+function runOf({ header, records }: RecordedLife) {
   // Numbers are in order, and none is missing.
   return { header, records, indexOf: (seq: number) => (records[seq - 1]?.seq === seq ? seq - 1 : undefined) };
 }
 
-function judged(trace: Trace) {
+function judged(trace: RecordedLife) {
   const verdicts = new Verdicts(runOf(trace));
   verdicts.grow();
   return { verdicts: verdicts.found, broken: verdicts.broken, atEnd: verdicts.atEnd() };
 }
 
-function said(trace: Trace): string[] {
+function said(trace: RecordedLife): string[] {
   const { verdicts, atEnd } = judged(trace);
   return [...verdicts, ...atEnd].map(({ weight, sentence }) => `${weight}: ${sentence}`);
 }

@@ -10,6 +10,7 @@ import type { Recording } from '../model/recording.ts';
 import { SequenceView } from '../sequence/sequence-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
 import { placeInWords, Transport } from '../timeline/transport.tsx';
+import { VerdictBar } from '../verdicts/verdict-bar.tsx';
 import { Banners, Opening } from './banner.tsx';
 import { Boundary } from './boundary.tsx';
 import { Help } from './help.tsx';
@@ -21,6 +22,9 @@ export function Shell(): JSX.Element {
     <div class="shell">
       <Topbar />
       <Banners />
+      <Boundary name="verdict">
+        <VerdictBar />
+      </Boundary>
       {recording.value === undefined ? <Opening /> : isWithoutRun(recording.value) ? <ChartsAlone /> : <Views />}
       <Announcement />
       <Help />

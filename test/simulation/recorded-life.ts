@@ -1,0 +1,25 @@
+/** The trace of a simulated agent's life, in virtual time: what happens to it is written as in the random schedules. */
+import type { TraceHeader, TraceLine, TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { randomAgent } from './random-effects.ts';
+import { run } from './random-run.ts';
+import type { Step } from './random-schedule.ts';
+
+export interface RecordedLife {
+  readonly header: TraceHeader;
+  readonly records: readonly TraceRecord[];
+}
+
+/** From its first start to its ordered end, unless it ends before. */
+export function recordedLife(steps: readonly Step[]): RecordedLife {
+  const lines: TraceLine[] = [];
+  run(
+    { settings: 'short times', beginning: 'in order', nature: 0, steps: [...steps], ending: 'in trouble' },
+    {
+      agent: randomAgent({}),
+      invariants: [],
+      sink: { write: (line) => void lines.push(structuredClone(line)), flush: () => {}, close: () => {} },
+    },
+  );
+  const [header, ...records] = lines;
+  return { header: header as TraceHeader, records: records as TraceRecord[] };
+}

@@ -1,0 +1,146 @@
+import { signal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { spentText } from '../../src/debugger/verdicts/format-verdicts.ts';
+import type { Verdict, Weight } from '../../src/debugger/verdicts/verdict.ts';
+import { jumpTo, range, recording } from '../model/place.ts';
+import { clockText, wallClockText } from '../model/words.ts';
+import { Icon } from '../parts/icon.tsx';
+import { zoomTo } from '../timeline/timeline-view.ts';
+import { currentVerdict, verdicts } from './verdict-current.ts';
+
+/** Whether all of them are listed. */
+const isOpen = signal(false);
+/** Of a program that ran for months; the first and the last are there all the same. */
+const mostListed = 500;
+
+const weights: Readonly<Record<Weight, string>> = { bad: 'Bad', note: 'Note', fine: 'Fine' };
+
+/** One sentence on top: what the trace comes to at the place that is looked at; and all of them, when asked for. */
+export function VerdictBar(): JSX.Element | null {
+  const all = verdicts.value;
+  if (all.length === 0) return null;
+  const at = currentVerdict.value;
+  const verdict = all[at];
+  return (
+    <section class="verdict-bar" aria-label="Verdict">
+      <span class="buttons">
+        <Step by={-1} at={at} />
+        <Step by={1} at={at} />
+      </span>
+      {verdict === undefined ? (
+        <p class="verdict muted">Nothing has come to anything yet.</p>
+      ) : (
+        <p class="verdict" data-weight={verdict.weight} data-rule={verdict.rule}>
+          <Sign weight={verdict.weight} />
+          <Time verdict={verdict} />
+          <button type="button" class="link" title="Show what it is about" onClick={() => show(verdict)}>
+            {verdict.sentence}
+          </button>
+          <Spent verdict={verdict} />
+        </p>
+      )}
+      {verdict?.root !== undefined && verdict.root !== verdict.index && (
+        <button type="button" onClick={() => jumpTo(verdict.root!)}>
+          Root cause
+        </button>
+      )}
+      <All all={all} at={at} />
+    </section>
+  );
+}
+
+function Step({ by, at }: { readonly by: 1 | -1; readonly at: number }): JSX.Element {
+  const next = verdicts.value[at + by];
+  const label = by === 1 ? 'Next verdict' : 'Verdict before';
+  return (
+    <button
+      type="button"
+      class="quiet"
+      aria-label={label}
+      title={label}
+      disabled={next === undefined}
+      onClick={() => next !== undefined && show(next)}
+    >
+      <Icon name={by === 1 ? 'forward' : 'back'} />
+    </button>
+  );
+}
+
+function Sign({ weight }: { readonly weight: Weight }): JSX.Element {
+  return (
+    <span class="verdict-sign" data-weight={weight} role="img" aria-label={weights[weight]}>
+      {{ bad: '✕', note: '•', fine: '✓' }[weight]}
+    </span>
+  );
+}
+
+function Time({ verdict: { index } }: { readonly verdict: Verdict }): JSX.Element {
+  const open = recording.value!;
+  const t = open.timeAt(index);
+  return (
+    <time class="muted" title={clockText(t)}>
+      {wallClockText(open.header.startedAt, t).replace(/\.\d+$/, '')}
+    </time>
+  );
+}
+
+function Spent({ verdict: { spent = [] } }: { readonly verdict: Verdict }): JSX.Element | null {
+  return spent.length === 0 ? null : (
+    <span class="spent muted" title="Where the time went">
+      {spentText(spent)}
+    </span>
+  );
+}
+
+function All({ all, at }: { readonly all: readonly Verdict[]; readonly at: number }): JSX.Element {
+  const bad = all.filter(({ weight }) => weight === 'bad').length;
+  const first = Math.max(0, Math.min(at - mostListed / 2, all.length - mostListed));
+  return (
+    <details
+      class="verdicts"
+      open={isOpen.value}
+      onToggle={({ currentTarget }) => {
+        isOpen.value = currentTarget.open;
+      }}
+    >
+      <summary>
+        {all.length} {all.length === 1 ? 'verdict' : 'verdicts'}
+        {bad > 0 && <span class="bad-count">, {bad} bad</span>}
+      </summary>
+      {isOpen.value && (
+        <ol class="popup">
+          {all.slice(first, first + mostListed).map((verdict, i) => (
+            <li key={`${verdict.rule} ${verdict.index}`}>
+              <button
+                type="button"
+                class="record-link"
+                aria-current={first + i === at}
+                data-record={recording.value!.records[verdict.index]?.seq}
+                onClick={() => {
+                  isOpen.value = false;
+                  show(verdict);
+                }}
+              >
+                <Sign weight={verdict.weight} />
+                <Time verdict={verdict} />
+                <span class="words">{verdict.sentence}</span>
+              </button>
+            </li>
+          ))}
+        </ol>
+      )}
+    </details>
+  );
+}
+
+/** Goes there, and shows the time that it is about. */
+function show({ index, range: [first, last] }: Verdict): void {
+  const open = recording.value;
+  if (open === undefined) return;
+  range.value = first < last ? [first, last] : undefined;
+  jumpTo(index);
+  const from = open.timeAt(first);
+  const to = open.timeAt(last);
+  const air = Math.max((to - from) * 0.15, 50);
+  if (to > from) zoomTo(from - air, to + air);
+}
