@@ -365,9 +365,7 @@ export class ControlPlane {
   }
 
   *#connectedVersions(): Iterable<string> {
-    for (const { identity } of this.#ads?.connections() ?? []) {
-      yield String(identity.metadata.ISTIO_VERSION ?? 'unknown');
-    }
+    for (const { proxy } of this.#resources.nodes) yield String(proxy.metadata.ISTIO_VERSION ?? 'unknown');
   }
 }
 

@@ -1,6 +1,7 @@
 /**
- * What metrics say of the whole mesh: found in slices of the event loop after it has changed, so that a scrape reads what is
- * there, and looks at nothing. At most a tenth of the time goes into it, however often the mesh changes.
+ * What metrics say of the whole mesh: found in slices of the event loop some time after it has changed, or when somebody asks,
+ * so that a scrape reads what is there. At most a tenth of the time goes into it, however often the mesh changes; and while
+ * nobody asks, one look in a while does for all changes, so that pushes have the time to themselves.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hasNoProvider } from '../../networking/index.ts';
@@ -37,10 +38,15 @@ export interface DiagnosticsSources {
 /** How much longer than a look takes there is none after it. */
 const restFactor = 9;
 const longestRestMs = 5_000;
+/** A change waits so long for others, or for somebody who asks: scrapes come every 15 s or more. */
+const unaskedMs = 5_000;
 /** How long a scrape waits for a look that is due or going on; then it says what was found before. */
 const longestWaitMs = 3_000;
 
-type Phase = { readonly at: 'rest' } | { readonly at: 'due' } | { readonly at: 'looking'; readonly again: boolean };
+type Phase =
+  | { readonly at: 'rest' }
+  | { readonly at: 'due'; readonly timer: NodeJS.Timeout }
+  | { readonly at: 'looking'; readonly again: boolean };
 
 export class MeshDiagnostics {
   readonly #sources: DiagnosticsSources;
@@ -66,7 +72,7 @@ export class MeshDiagnostics {
   stale(): void {
     if (this.#phase.at === 'due') return;
     if (this.#phase.at === 'looking') this.#phase = { at: 'looking', again: true };
-    else this.#makeDue();
+    else this.#makeDue(unaskedMs);
   }
 
   /**
@@ -82,6 +88,7 @@ export class MeshDiagnostics {
       const wanted = this.#phase.at === 'looking' && !this.#phase.again ? this.#begun : this.#begun + 1;
       const until = performance.now() + longestWaitMs;
       while (!this.#isEnded(wanted) && performance.now() < until) {
+        if (this.#phase.at === 'due') this.#hasten(this.#phase.timer);
         await Promise.race([this.#ended.promise, sleep(until - performance.now(), undefined, { ref: false })]);
       }
     }
@@ -92,9 +99,15 @@ export class MeshDiagnostics {
     return this.#begun > look || (this.#begun === look && this.#phase.at !== 'looking');
   }
 
-  #makeDue(): void {
-    this.#phase = { at: 'due' };
-    setTimeout(() => this.#begin(), Math.max(0, this.#mayBeginAt - performance.now())).unref();
+  #makeDue(inMs: number): void {
+    const timer = setTimeout(() => this.#begin(), Math.max(inMs, this.#mayBeginAt - performance.now())).unref();
+    this.#phase = { at: 'due', timer };
+  }
+
+  /** Somebody waits for the look that is due. */
+  #hasten(timer: NodeJS.Timeout): void {
+    clearTimeout(timer);
+    this.#makeDue(0);
   }
 
   #begin(): void {
@@ -131,7 +144,7 @@ export class MeshDiagnostics {
     this.#phase = { at: 'rest' };
     this.#ended.resolve();
     this.#ended = Promise.withResolvers<void>();
-    if (again) this.#makeDue();
+    if (again) this.#makeDue(unaskedMs);
   }
 }
 

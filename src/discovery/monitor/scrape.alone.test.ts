@@ -1,5 +1,5 @@
 /** A scrape costs the same in a mesh of any size: counted, not timed. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWhile, countedWork, growthOfWork, sumOf } from '../../../test/harness/counted-work.ts';
 import type { Config } from '../../model/config/config.ts';
@@ -115,6 +115,54 @@ describe('a scrape', () => {
     metrics.contextPublished(1);
     for (let i = 0; i < 3; i++) expect((await metrics.text()).body).toContain('pilot_destrule_subsets 1');
     expect(looks).toBe(2);
+  });
+});
+
+describe('a mesh that changes', () => {
+  it('is looked at once for all that has changed in five seconds, and at once when somebody asks', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { state, cache } = worldOf(few);
+    let looks = 0;
+    const connectedVersions = (): string[] => {
+      looks++;
+      return [];
+    };
+    const metrics = new DiscoveryMetrics({ version: 'x', state, cache, connectedVersions });
+    for (let i = 0; i < 49; i++) {
+      metrics.contextPublished(1);
+      metrics.responseSent(listenerType, { bytes: 1 });
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(looks).toBe(0);
+    await vi.advanceTimersByTimeAsync(100);
+    await expect.poll(() => looks).toBe(1);
+    await metrics.text();
+    // A look is followed by a rest, nine times as long.
+    metrics.contextPublished(1);
+    const asked = metrics.text();
+    await vi.advanceTimersByTimeAsync(4_999);
+    await asked;
+    expect(looks).toBe(2);
+  });
+});
+
+describe('who asks while a look goes on of a mesh that has changed since', () => {
+  it('is told what the next one finds, which does not wait for anything else', async () => {
+    const { state, cache } = worldOf(few);
+    let looks = 0;
+    let asked: Promise<unknown> | undefined;
+    const connectedVersions = (): string[] => {
+      looks++;
+      if (looks === 1) {
+        metrics.contextPublished(1);
+        asked = metrics.text().then(() => looks);
+      }
+      return [];
+    };
+    const metrics: DiscoveryMetrics = new DiscoveryMetrics({ version: 'x', state, cache, connectedVersions });
+    await metrics.text();
+    expect(await asked).toBe(2);
   });
 });
 

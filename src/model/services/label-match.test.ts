@@ -37,6 +37,21 @@ describe('a label index', () => {
 });
 
 describe('a selector index', () => {
+  it('looks once for what selects the labels of a workload, and again when selectors have come', () => {
+    let looks = 0;
+    const ownKeys = (of: Record<string, string>): (string | symbol)[] => {
+      looks++;
+      return Reflect.ownKeys(of);
+    };
+    const given = new Proxy<Record<string, string>>({ a: '1' }, { ownKeys });
+    const one = new SelectorIndex<string>().with('n', { id: 'x', selector: { a: '1' }, item: 'x' });
+    const found = (index: SelectorIndex<string>): string[] => index.selecting('n', given).map(({ item }) => item);
+    expect([found(one), found(one), found(one)]).toEqual([['x'], ['x'], ['x']]);
+    expect(looks).toBe(1);
+    expect(one.selecting('m', given)).toEqual([]);
+    expect(found(one.with('n', { id: 'y', selector: {}, item: 'y' }))).toEqual(['y', 'x']);
+  });
+
   it('finds the selectors that trying each would find, in their namespace alone', () => {
     const namespace = fc.constantFrom('n', 'm');
     fc.assert(

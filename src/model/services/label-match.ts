@@ -1,4 +1,5 @@
 /** Finding what labels select without trying everything. */
+import { onceFor } from '../collections/once-for.ts';
 import { PersistentMap } from '../collections/persistent-map.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -50,6 +51,8 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
 export class SelectorIndex<T> {
   /** By namespace and one label of the selector: whatever the selector selects has that one. */
   private readonly buckets: PersistentMap<readonly Selecting<T>[]>;
+  /** By namespace: a proxy comes with the same labels in each context, and its namespace is one. */
+  private readonly found = onceFor((_: Labels) => new Map<string, readonly Selecting<T>[]>());
 
   constructor(buckets: PersistentMap<readonly Selecting<T>[]> = PersistentMap.empty()) {
     this.buckets = buckets;
@@ -67,8 +70,18 @@ export class SelectorIndex<T> {
     return new SelectorIndex(left.length === 0 ? this.buckets.without(bucket) : this.buckets.with(bucket, left));
   }
 
-  /** Those of a namespace that select these labels, in no particular order. */
+  /** Those of a namespace that select these labels, in no particular order: found once for a workload's labels, and kept. */
   selecting(namespace: string, labels: Labels): readonly Selecting<T>[] {
+    const known = this.found(labels);
+    let selecting = known.get(namespace);
+    if (selecting === undefined) {
+      selecting = this.find(namespace, labels);
+      known.set(namespace, selecting);
+    }
+    return selecting;
+  }
+
+  private find(namespace: string, labels: Labels): readonly Selecting<T>[] {
     const buckets = [bucketOf(namespace, {}), ...labelTexts(labels).map((text) => `${namespace}|${text}`)];
     return buckets
       .flatMap((bucket) => this.buckets.get(bucket) ?? [])
