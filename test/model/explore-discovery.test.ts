@@ -17,8 +17,8 @@ import { serviceRegistryMachine } from '../../machines/discovery/service-registr
 import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
 import type { World } from '../../src/debugger/explore/world.ts';
+import type { PushBounds, PushWorldOptions } from '../../src/simulation/discovery/discovery-bounds.ts';
 import type { PushMachines } from '../../src/simulation/discovery/discovery-charts.ts';
-import type { PushBounds, PushWorldOptions } from '../../src/simulation/discovery/discovery-exploration.ts';
 import {
   acknowledgedWasSent,
   clustersFirst,

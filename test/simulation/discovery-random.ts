@@ -5,8 +5,9 @@
 import fc from 'fast-check';
 import { whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import type { Violation } from '../../src/debugger/explore/world.ts';
+import type { PushWorldOptions } from '../../src/simulation/discovery/discovery-bounds.ts';
 import { type PushMachines, pushMachines, scriptedCharts } from '../../src/simulation/discovery/discovery-charts.ts';
-import { PushWorld, type PushWorldOptions } from '../../src/simulation/discovery/discovery-exploration.ts';
+import { PushWorld } from '../../src/simulation/discovery/discovery-exploration.ts';
 import { type MeshEvent, meshTypes } from '../../src/simulation/discovery/discovery-mesh.ts';
 
 export interface RandomPushes {

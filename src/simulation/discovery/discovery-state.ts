@@ -2,10 +2,11 @@
 import type { AnyActorRef } from 'xstate';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
 import type { Violation } from '../../debugger/explore/world.ts';
+import type { PushWorldOptions } from './discovery-bounds.ts';
 import type { BuildInput } from './discovery-charts.ts';
-import type { ClientState } from './discovery-client.ts';
+import { type ClientState, newClient } from './discovery-client.ts';
 import type { Wire } from './discovery-invariants.ts';
-import type { Contents, MeshContext, MeshEvent } from './discovery-mesh.ts';
+import { type Contents, firstContents, type MeshContext, type MeshEvent, unlistedContents } from './discovery-mesh.ts';
 import type { StreamState } from './discovery-stream.ts';
 
 /** Immutable: every change makes a new one. */
@@ -47,4 +48,35 @@ export interface PushWorldState {
   readonly wires: ReadonlyMap<number, Wire>;
   readonly owed: ReadonlyMap<number, readonly string[]>;
   readonly violations: readonly Violation[];
+}
+
+/** Nothing has begun, and nothing may change yet. */
+export function firstState({ clients, types, listsLate = false }: PushWorldOptions): PushWorldState {
+  return {
+    changes: 0,
+    faults: 0,
+    changed: 0,
+    contents: firstContents,
+    made: listsLate ? unlistedContents : firstContents,
+    moved: [],
+    isListed: !listsLate,
+    isInStep: false,
+    isLate: false,
+    computing: undefined,
+    registries: undefined,
+    feed: undefined,
+    contexts: [],
+    build: undefined,
+    server: undefined,
+    orders: [],
+    streams: new Map(),
+    effects: new Map(),
+    connections: new Map(),
+    clients: clients.map((protocol) => newClient(protocol === 'delta', types)),
+    streamCount: 0,
+    responses: 0,
+    wires: new Map(),
+    owed: new Map(),
+    violations: [],
+  };
 }

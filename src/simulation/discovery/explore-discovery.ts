@@ -9,8 +9,9 @@ import { packageRoot } from '../../runtime/package-root.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
 import type { TraceSink } from '../../runtime/trace/trace.ts';
 import { type ConformanceOptions, ConformingWorld } from '../exploration-conformance.ts';
+import type { PushBounds, PushWorldOptions } from './discovery-bounds.ts';
 import { type PushMachines, pushMachines, scriptedCharts } from './discovery-charts.ts';
-import { type PushBounds, PushWorld, type PushWorldOptions } from './discovery-exploration.ts';
+import { PushWorld } from './discovery-exploration.ts';
 import { meshTypes } from './discovery-mesh.ts';
 
 /** Beside this file, also in the bundle. */

@@ -1,0 +1,66 @@
+/** What may happen next on the simulated push path. */
+import { endpointType } from '../../../machines/discovery/ads-types.ts';
+import type { Choice } from '../../debugger/explore/world.ts';
+import type { ClientState } from './discovery-client.ts';
+import type { PushMoment } from './discovery-moment.ts';
+
+export function* possibleChoices(moment: PushMoment): Generator<Choice> {
+  const { options } = moment;
+  const { build, orders, changes, faults, computing, isListed, isInStep, feed } = moment.state;
+  if (build !== undefined) yield { name: 'built', free: true };
+  if (computing !== undefined) yield { name: 'computed', free: true };
+  // The first list may never come; one that was there is there again.
+  if (!isInStep && feed !== undefined) yield { name: 'listed', free: true, ...(!isListed && { fair: false }) };
+  if (orders.length > 0) yield { name: 'turn', free: true };
+  for (const [index, client] of moment.state.clients.entries()) yield* choicesOf(moment, index, client);
+  for (const timer of moment.system.zone.firable()) yield { name: `tick:${timer}`, free: true };
+  if (changes > 0) for (const event of options.events) yield { name: `change:${event}`, free: false };
+  if (changes > 0) for (const event of options.moves ?? []) yield { name: `move:${event}`, free: false };
+  if (faults === 0 || options.buildsFail === false) return;
+  // Before there is a first context either ends the program, with its word.
+  if (moment.state.contexts.length === 0) return;
+  if (build !== undefined) yield { name: 'unbuilt', free: false };
+  if (computing !== undefined) yield { name: 'uncomputed', free: false };
+  if (options.registryFails === true && isInStep) yield { name: 'lost', free: false };
+}
+
+function* choicesOf(
+  moment: PushMoment,
+  index: number,
+  { connection, hands, nonces, stalled }: ClientState,
+): Generator<Choice> {
+  const isFaulty = moment.state.faults > 0;
+  if (connection === undefined) {
+    if (moment.state.contexts.length > 0) yield { name: `connect:${index}`, free: true };
+    return;
+  }
+  if (isToAsk(moment, index)) {
+    yield { name: `ask:${index}`, free: true };
+    return;
+  }
+  if (hands.length > 0) yield { name: `accept:${index}`, free: true };
+  if (stalled) yield { name: `resume:${index}`, free: true, fair: false };
+  else if (moment.state.streams.get(connection)!.network.length > 0) yield { name: `read:${index}`, free: true };
+  if (!isFaulty) return;
+  if (!stalled) yield { name: `stall:${index}`, free: false };
+  if (mayReject(moment, index)) yield { name: `reject:${index}`, free: false };
+  if (Object.keys(nonces).length > 0) yield { name: `stale:${index}`, free: false };
+  yield { name: `reset:${index}`, free: false };
+}
+
+/**
+ * The names in a rejection do not count (§7.3 S1). A state-of-the-world client that had to say new ones while a response
+ * was on its way to it says them only with its answer to that: if it rejects, nobody hears of them until the next one.
+ */
+function mayReject(moment: PushMoment, index: number): boolean {
+  const { delta, hands, connection, asked } = moment.state.clients[index]!;
+  const [response] = hands;
+  if (response === undefined || delta || response.typeUrl !== endpointType) return response !== undefined;
+  return moment.state.wires.get(connection!)![endpointType]!.heard === asked.toSorted().join();
+}
+
+/** It has joined, and has not asked for anything yet. */
+function isToAsk(moment: PushMoment, index: number): boolean {
+  const { connection } = moment.state.clients[index]!;
+  return moment.options.asksLate === true && Object.keys(moment.state.wires.get(connection!) ?? {}).length === 0;
+}

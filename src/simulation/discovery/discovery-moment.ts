@@ -1,0 +1,98 @@
+/** A moment of the simulated push path, with the actors that live in it: what its parts change, tell and are judged by. */
+import type { AnyActorRef } from 'xstate';
+import type { PushToClient, StreamReport } from '../../../machines/discovery/ads-protocol.ts';
+import type { ProxyReport } from '../../../machines/discovery/protocol.ts';
+import { report } from '../../debugger/explore/scripted-effect.ts';
+import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
+import { relay } from '../../runtime/actors/relay.ts';
+import type { PushWorldOptions } from './discovery-bounds.ts';
+import type { ClientState } from './discovery-client.ts';
+import {
+  noWire,
+  type PushInvariant,
+  type PushObserved,
+  pushInvariants,
+  type WireRecord,
+} from './discovery-invariants.ts';
+import { firstContents } from './discovery-mesh.ts';
+import type { PushWorldState } from './discovery-state.ts';
+import type { StreamState } from './discovery-stream.ts';
+
+export class PushMoment {
+  readonly system = new SymbolicSystem();
+  readonly options: PushWorldOptions;
+  state: PushWorldState;
+  /** Of push, its queue and the registries. */
+  discovery: AnyActorRef | undefined;
+
+  constructor(options: PushWorldOptions, state: PushWorldState) {
+    this.options = options;
+    this.state = state;
+  }
+
+  observed(): PushObserved {
+    const { clients, streams, wires, contexts, owed, orders, isListed, isLate } = this.state;
+    const ordered = orders.flatMap(({ order }) => order.connections);
+    return {
+      clients,
+      streams,
+      wires,
+      published: contexts.at(-1)?.contents ?? firstContents,
+      mayServe: isListed || isLate,
+      owed,
+      beingServed: ordered.filter((connection) => streams.has(connection)),
+      throttle: this.options.throttle,
+      window: this.options.window,
+      acknowledged: (connection, type) => {
+        const watch = streams.get(connection)!.exchange.watches[type];
+        return { nonce: watch?.nonceAcked ?? '', version: watch?.versionAcked ?? '' };
+      },
+      failures: this.system.failures,
+    };
+  }
+
+  judge(ask: (invariant: PushInvariant, observed: PushObserved) => string | undefined): void {
+    const observed = this.observed();
+    for (const invariant of this.options.invariants ?? pushInvariants) {
+      const detail = ask(invariant, observed);
+      if (detail === undefined) continue;
+      this.set({ violations: [...this.state.violations, { invariant: invariant.name, detail }] });
+    }
+  }
+
+  actor(name: string): AnyActorRef {
+    return this.discovery!.system.get(name) as AnyActorRef;
+  }
+
+  tellQueue(event: ProxyReport): void {
+    relay(this.state.server, this.actor('push-queue'), event);
+  }
+
+  tell(connection: number, event: StreamReport | PushToClient): void {
+    if (event.type !== 'push.order') report(this.state.effects.get(connection)!, event);
+    else relay(this.state.server, this.state.connections.get(connection)!, event);
+  }
+
+  spendFault(): void {
+    this.set({ faults: this.state.faults - 1 });
+  }
+
+  change(connection: number, next: (stream: StreamState) => StreamState): void {
+    const { streams } = this.state;
+    this.set({ streams: new Map(streams).set(connection, next(streams.get(connection)!)) });
+  }
+
+  setClient(index: number, client: ClientState): void {
+    this.set({ clients: this.state.clients.with(index, client) });
+  }
+
+  note(connection: number, type: string, next: (record: WireRecord) => WireRecord): void {
+    const { wires } = this.state;
+    const wire = wires.get(connection)!;
+    this.set({ wires: new Map(wires).set(connection, { ...wire, [type]: next(wire[type] ?? noWire) }) });
+  }
+
+  set(change: Partial<PushWorldState>): void {
+    this.state = { ...this.state, ...change };
+  }
+}

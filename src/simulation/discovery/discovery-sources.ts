@@ -1,0 +1,141 @@
+/** What the simulated push path is fed with: a configuration and a registry that change, services and contexts that are made. */
+import type { AnyActorRef } from 'xstate';
+import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/service-registry.machine.ts';
+import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
+import type { BuildInput } from './discovery-charts.ts';
+import { changedContents, keysOf, type MeshEvent } from './discovery-mesh.ts';
+import type { PushMoment } from './discovery-moment.ts';
+import type { PushWorldState } from './discovery-state.ts';
+import { everything, union } from './discovery-wire.ts';
+
+const slow = { registry: 'Slow/one', revision: '' };
+
+export class PushSources {
+  readonly #moment: PushMoment;
+
+  constructor(moment: PushMoment) {
+    this.#moment = moment;
+  }
+
+  building({ self, input }: Running<BuildInput>): void {
+    this.#moment.set({ build: { call: self, input, contents: this.#state.made } });
+  }
+
+  computing({ self }: Running<ServicesOrder>): void {
+    this.#moment.set({ computing: self });
+  }
+
+  computingStopped(call: AnyActorRef): void {
+    if (this.#state.computing === call) this.#moment.set({ computing: undefined });
+  }
+
+  registriesListed(registries: AnyActorRef): void {
+    this.#moment.set({ registries });
+  }
+
+  registryRuns(feed: AnyActorRef): void {
+    this.#moment.set({ feed, isInStep: false });
+  }
+
+  /** There is one registry. */
+  tellRegistries(): void {
+    report(this.#state.registries!, { type: 'registries.listed', registries: [slow] });
+  }
+
+  change(event: MeshEvent): void {
+    const { changes, changed, contents, made } = this.#state;
+    this.#moment.set({
+      changes: changes - 1,
+      changed: changed + 1,
+      contents: changedContents(contents, event, changed + 1),
+      made: changedContents(made, event, changed + 1),
+    });
+    this.#moment.actor('push').send({
+      type: 'push.request',
+      configs: keysOf[event],
+      forced: event === 'forced',
+      reasons: { config: 1 },
+    });
+  }
+
+  /** Nobody asked for it, and nobody is told but by the registry. */
+  move(event: MeshEvent): void {
+    const { changes, changed, contents, moved } = this.#state;
+    this.#moment.set({
+      changes: changes - 1,
+      changed: changed + 1,
+      contents: changedContents(contents, event, changed + 1),
+      moved: [...moved.filter((one) => one !== event), event],
+    });
+    if (this.#state.isInStep) this.#tellOfRegistry('registry.changed');
+  }
+
+  list(): void {
+    this.#moment.set({ isListed: true, isInStep: true });
+    this.#tellOfRegistry('registry.synced');
+  }
+
+  /** What it handed over stays; what becomes of it from now on nobody is told. */
+  lose(): void {
+    const { feed } = this.#state;
+    this.#moment.set({ feed: undefined, isInStep: false });
+    report(feed!, { type: 'registry.failed', registry: slow.registry, reason: 'connection lost' });
+  }
+
+  #tellOfRegistry(type: 'registry.synced' | 'registry.changed'): void {
+    report(this.#state.feed!, { type, registry: slow.registry });
+  }
+
+  computed(): void {
+    const { moved, isInStep, contents } = this.#state;
+    const handedOver = isInStep ? moved : [];
+    const keys = handedOver.flatMap((event) => keysOf[event]);
+    const reading: ServicesReading = {
+      services: 1,
+      endpoints: 1,
+      changedServices: keys.filter((key) => !key.startsWith('Endpoints/')),
+      changedEndpoints: keys.filter((key) => key.startsWith('Endpoints/')),
+    };
+    if (isInStep) this.#moment.set({ moved: [], made: contents });
+    settle(this.#takeComputing(), { value: reading });
+  }
+
+  #takeComputing(): AnyActorRef {
+    const { computing } = this.#state;
+    if (computing === undefined) throw new Error('no services are being made');
+    this.#moment.set({ computing: undefined });
+    return computing;
+  }
+
+  built(): void {
+    const { call, input, contents } = this.#takeBuild();
+    const { contexts, owed } = this.#state;
+    const number = contexts.length + 1;
+    const changed = new Set(input.configs);
+    this.#moment.set({ contexts: [...contexts, { number, contents, changed, forced: input.forced }] });
+    if (number > 1) {
+      const keys = input.forced ? [...changed, everything] : [...changed];
+      this.#moment.set({ owed: new Map([...owed].map(([connection, has]) => [connection, union(has, keys)])) });
+    }
+    settle(call, { value: { version: `${number}`, publishedAt: 0 } });
+  }
+
+  #takeBuild(): NonNullable<PushWorldState['build']> {
+    const { build } = this.#state;
+    if (build === undefined) throw new Error('no context is being built');
+    this.#moment.set({ build: undefined });
+    return build;
+  }
+
+  unbuilt(): void {
+    settle(this.#takeBuild().call, { error: new Error('a bug of a generator') });
+  }
+
+  uncomputed(): void {
+    settle(this.#takeComputing(), { error: new Error('a bug of a registry') });
+  }
+
+  get #state(): PushWorldState {
+    return this.#moment.state;
+  }
+}

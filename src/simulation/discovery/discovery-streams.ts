@@ -1,0 +1,316 @@
+/** The streams of the simulated push path: their connections' charts, what goes over them in either direction, and who reads it. */
+import type { AnyActorRef } from 'xstate';
+import { type ExchangeEvent, routineAfter, routineBefore } from '../../../machines/discovery/ads-exchange.ts';
+import type { AdsRequest, ResponseOrder, StreamEnd, StreamOrder } from '../../../machines/discovery/ads-protocol.ts';
+import { type Running, report } from '../../debugger/explore/scripted-effect.ts';
+import { OneAtATime } from '../../runtime/one-at-a-time.ts';
+import type { PushWorldOptions } from './discovery-bounds.ts';
+import { type PushEffectWorld, pushWorldOf, type ScriptedCharts } from './discovery-charts.ts';
+import { type ClientState, connected, disconnected, type Turn } from './discovery-client.ts';
+import { stalledWindow } from './discovery-invariants.ts';
+import type { Contents } from './discovery-mesh.ts';
+import type { PushMoment } from './discovery-moment.ts';
+import type { PushWorldState } from './discovery-state.ts';
+import { answer, newStream, type StreamState, type WaitingOrder, type WireResponse } from './discovery-stream.ts';
+import { afterRequest, afterResponse } from './discovery-wire.ts';
+
+/** What happens on a stream. */
+interface StreamHappening {
+  readonly connection: number;
+  readonly event: ExchangeEvent;
+}
+
+const limits = { ackTimeoutMs: 10_000, congestionMs: 120_000 };
+const rules = { resendsEndpoints: true, hearsLateNames: true, maxNames: 1_000, maxNameChars: 10_000 };
+/** A client that reads takes each response in this time: all that can wait at once, in less than the server waits. */
+const readingMs = 30_000;
+
+export class PushStreams {
+  readonly #moment: PushMoment;
+  readonly #charts: ScriptedCharts;
+  readonly #effects: PushEffectWorld;
+  /** Empty between choices. */
+  readonly #happenings = new OneAtATime<StreamHappening>((happening) => this.#step(happening));
+
+  /** @param effects whom the effects of a connection ask */
+  constructor(moment: PushMoment, charts: ScriptedCharts, effects: PushEffectWorld) {
+    this.#moment = moment;
+    this.#charts = charts;
+    this.#effects = effects;
+  }
+
+  /** What a connection orders of its stream. */
+  execute(connection: number, order: StreamOrder): void {
+    switch (order.type) {
+      case 'stream.end':
+        this.#endStream(connection, order);
+        break;
+      case 'responses.send':
+        this.#order(connection, order.orders);
+        break;
+      default:
+        this.happens(connection, order);
+    }
+  }
+
+  opened({ self, input }: Running<{ connection: number }>): void {
+    this.#moment.set({ effects: new Map(this.#state.effects).set(input.connection, self) });
+  }
+
+  /** One after the other: what follows of something comes when it is over. */
+  happens(connection: number, event: ExchangeEvent): void {
+    this.#happenings.add({ connection, event });
+  }
+
+  /** As src/discovery/ads/ads-exchange.ts does. */
+  #step({ connection, event }: StreamHappening): void {
+    const stream = this.#state.streams.get(connection);
+    if (stream === undefined || stream.end !== undefined) return;
+    const isRecorded = this.#options.inspect !== undefined;
+    const message = isRecorded ? routineBefore(event) : undefined;
+    if (message !== undefined) this.#moment.tell(connection, message);
+    const step = this.#charts.exchange(stream.exchange, event, rules);
+    this.#moment.change(connection, (before) => ({ ...before, exchange: step.exchange }));
+    for (const report of step.reports) this.#moment.tell(connection, report);
+    if (isRecorded) for (const report of routineAfter(stream.exchange, step)) this.#moment.tell(connection, report);
+    if (this.#state.streams.get(connection)?.end === undefined) this.#order(connection, step.orders);
+  }
+
+  #order(connection: number, orders: readonly ResponseOrder[]): void {
+    if (orders.length === 0) return;
+    this.#moment.change(connection, (stream) => ({
+      ...stream,
+      orders: [...stream.orders, ...orders.map((order) => ({ order, context: stream.context }))],
+    }));
+    this.#sendDue(connection);
+  }
+
+  connect(index: number): void {
+    const connection = this.#state.streamCount + 1;
+    const client = this.#client(index);
+    const { streams, contexts, connections } = this.#state;
+    this.#moment.set({
+      streamCount: connection,
+      streams: new Map(streams).set(connection, newStream(connection, index, client.delta, contexts.length)),
+      wires: new Map(this.#state.wires).set(connection, {}),
+      owed: new Map(this.#state.owed).set(connection, []),
+    });
+    const actor = this.#moment.system.start(this.#charts.connection, {
+      id: `ads-connection-${connection}`,
+      input: { connection, onlyType: null, ...limits },
+      inspect: this.#options.inspect,
+      created: (root) => pushWorldOf.set(root.system, this.#effects),
+    });
+    this.#moment.set({ connections: new Map(connections).set(connection, actor) });
+    const stream = this.#effect(connection);
+    report(stream, { type: 'peer.authenticated', identities: [] });
+    report(stream, { type: 'node.accepted', node: `node-${index}` });
+    this.#moment.tellQueue({ type: 'proxy.joined', connection });
+    if (this.#options.asksLate === true) this.#moment.setClient(index, { ...client, connection });
+    else this.say(index, connected(client, connection));
+  }
+
+  reset(index: number): void {
+    const client = this.#client(index);
+    const connection = client.connection!;
+    this.#moment.setClient(index, disconnected(client));
+    report(this.#effect(connection), { type: 'stream.closed', reason: 'reset' });
+    this.#forget(connection);
+  }
+
+  /** Streams whose connection is over are cut: a client that has one of them comes back. */
+  letGo(): void {
+    for (const [connection, actor] of this.#state.connections) {
+      if (actor.getSnapshot().status !== 'done') continue;
+      const { client: index } = this.#stream(connection);
+      this.#moment.setClient(index, disconnected(this.#client(index)));
+      this.#forget(connection);
+    }
+  }
+
+  #forget(connection: number): void {
+    this.#moment.system.disarm(readingOf(connection));
+    this.#moment.system.forget(this.#state.connections.get(connection)!);
+    this.#moment.set({
+      streams: less(this.#state.streams, connection),
+      effects: less(this.#state.effects, connection),
+      connections: less(this.#state.connections, connection),
+      wires: less(this.#state.wires, connection),
+      owed: less(this.#state.owed, connection),
+    });
+    this.#moment.tellQueue({ type: 'proxy.left', connection });
+  }
+
+  /** The status comes after what was sent: who reads nothing does not hear of it. */
+  #endStream(connection: number, end: StreamEnd): void {
+    const stream = this.#stream(connection);
+    this.#moment.judge((invariant) => invariant.ending?.(this.#client(stream.client), end, stream));
+    this.#moment.change(connection, (before) => ({ ...before, orders: [], held: [], end }));
+    this.#closeWhenRead(connection);
+  }
+
+  #closeWhenRead(connection: number): void {
+    const { end, network, client } = this.#stream(connection);
+    if (end === undefined || network.length > 0 || this.#client(client).stalled) return;
+    report(this.#effect(connection), { type: 'stream.closed', reason: 'ended by the server' });
+  }
+
+  #sendDue(connection: number): void {
+    for (let stream = this.#stream(connection); ; stream = this.#stream(connection)) {
+      const [order, ...orders] = stream.orders;
+      if (order === undefined || stream.network.length >= this.#windowOf(stream)) break;
+      this.#moment.change(connection, (before) => ({ ...before, orders }));
+      this.#answer(connection, order);
+    }
+    this.#noteCongestion(connection);
+  }
+
+  #windowOf({ client }: StreamState): number {
+    const { window } = this.#options;
+    if (window > 0) return window;
+    return this.#client(client).stalled ? stalledWindow : Number.POSITIVE_INFINITY;
+  }
+
+  /** While an order waits nothing is read from the client; then what it has sent meanwhile. */
+  #noteCongestion(connection: number): void {
+    const { orders, congested: before, end } = this.#stream(connection);
+    const congested = orders.length > 0;
+    if (congested === before || end !== undefined) return;
+    this.#moment.change(connection, (stream) => ({ ...stream, congested }));
+    this.happens(connection, { type: congested ? 'stream.congested' : 'stream.relieved' });
+    if (!congested) this.#readOn(connection);
+  }
+
+  #readOn(connection: number): void {
+    for (let stream = this.#stream(connection); ; stream = this.#stream(connection)) {
+      const [request, ...held] = stream.held;
+      if (request === undefined || stream.congested) return;
+      this.#moment.change(connection, (before) => ({ ...before, held }));
+      this.#deliver(connection, request);
+    }
+  }
+
+  #answer(connection: number, waiting: WaitingOrder): void {
+    const before = this.#stream(connection);
+    const context = this.#options.makesLate === true ? before.context : waiting.context;
+    const { contents } = this.#state.contexts[context - 1]!;
+    const { stream, response } = answer(before, { ...waiting, context }, contents);
+    this.#moment.change(connection, () => stream);
+    const { typeUrl } = waiting.order;
+    if (response === undefined) {
+      this.happens(connection, { type: 'response.skipped', typeUrl, why: 'unchanged' });
+      return;
+    }
+    this.#write(connection, response, contents);
+    const { nonce, version, removed } = response;
+    const resources = Object.keys(response.resources).length;
+    const sent = { typeUrl, nonce, version, resources, removed: removed.length, sentAt: 0 };
+    this.happens(connection, { type: 'response.sent', ...sent });
+  }
+
+  #write(connection: number, response: WireResponse, contents: Contents): void {
+    const wire = this.#state.wires.get(connection)!;
+    this.#moment.judge((invariant, observed) => invariant.sending?.(response, wire, contents, observed));
+    this.#moment.note(connection, response.typeUrl, (record) => afterResponse(record, response, contents));
+    this.#moment.set({ responses: this.#state.responses + 1 });
+    this.#moment.change(connection, (stream) => ({ ...stream, network: [...stream.network, response] }));
+    if (this.#options.window === 0 && !this.#isStalled(connection)) this.read(connection);
+    else this.#awaitReading(connection);
+  }
+
+  #isStalled(connection: number): boolean {
+    return this.#state.clients[this.#stream(connection).client]!.stalled;
+  }
+
+  /** The client reads: there is room for the next response. */
+  read(connection: number): void {
+    const { network, client: index } = this.#stream(connection);
+    const [response, ...rest] = network as [WireResponse, ...WireResponse[]];
+    this.#moment.change(connection, (stream) => ({ ...stream, network: rest }));
+    const client = this.#client(index);
+    this.#moment.setClient(index, { ...client, hands: [...client.hands, response] });
+    this.#moment.system.disarm(readingOf(connection));
+    this.#awaitReading(connection);
+    if (this.#stream(connection).orders.length > 0) this.#sendDue(connection);
+    this.#closeWhenRead(connection);
+  }
+
+  /** What lies in the network is read in time, by one who reads. */
+  #awaitReading(connection: number): void {
+    const { network } = this.#stream(connection);
+    const reading = readingOf(connection);
+    if (network.length === 0 || this.#isStalled(connection) || this.#moment.system.zone.has(reading)) return;
+    this.#moment.system.arm(reading, readingMs, 'within');
+  }
+
+  /** The client reads nothing any more; what it has read it may still answer. */
+  stall(index: number): void {
+    const client = this.#client(index);
+    this.#moment.setClient(index, { ...client, stalled: true });
+    this.#moment.system.disarm(readingOf(client.connection!));
+  }
+
+  resume(index: number): void {
+    const client = this.#client(index);
+    const connection = client.connection!;
+    this.#moment.setClient(index, { ...client, stalled: false });
+    // All that has piled up, however slow it is else: time has passed already.
+    while (this.#hasUnread(connection)) this.read(connection);
+    this.#closeWhenRead(connection);
+  }
+
+  #hasUnread(connection: number): boolean {
+    return (this.#state.streams.get(connection)?.network.length ?? 0) > 0;
+  }
+
+  /** A client does something with what it has read. */
+  take(index: number, deed: (client: ClientState) => Turn): void {
+    this.say(index, deed(this.#client(index)));
+  }
+
+  say(index: number, { client, requests }: Turn): void {
+    this.#moment.setClient(index, client);
+    for (const request of requests) this.#send(client.connection!, request);
+  }
+
+  /** A request waits in the network while the server does not read; one that has ended the stream reads nothing any more. */
+  #send(connection: number, request: AdsRequest): void {
+    const { congested, end } = this.#stream(connection);
+    if (end !== undefined) return;
+    if (congested) this.#moment.change(connection, (stream) => ({ ...stream, held: [...stream.held, request] }));
+    else this.#deliver(connection, request);
+  }
+
+  #deliver(connection: number, request: AdsRequest): void {
+    this.#moment.note(connection, request.typeUrl, (record) => afterRequest(record, request));
+    this.happens(connection, { type: 'request.received', request });
+  }
+
+  get #state(): PushWorldState {
+    return this.#moment.state;
+  }
+
+  get #options(): PushWorldOptions {
+    return this.#moment.options;
+  }
+
+  #stream(connection: number): StreamState {
+    return this.#state.streams.get(connection)!;
+  }
+
+  #effect(connection: number): AnyActorRef {
+    return this.#state.effects.get(connection)!;
+  }
+
+  #client(index: number): ClientState {
+    return this.#state.clients[index]!;
+  }
+}
+
+const readingOf = (connection: number): string => `reading ${connection}`;
+
+function less<Value>(map: ReadonlyMap<number, Value>, key: number): ReadonlyMap<number, Value> {
+  const rest = new Map(map);
+  rest.delete(key);
+  return rest;
+}

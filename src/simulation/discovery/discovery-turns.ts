@@ -1,0 +1,78 @@
+/** The server of the simulated push path: it brings one proxy after the other up to date, as the push queue orders. */
+import type { AnyActorRef } from 'xstate';
+import type { PushToClient } from '../../../machines/discovery/ads-protocol.ts';
+import { isSubscribed } from '../../../machines/discovery/ads-watch.ts';
+import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
+import type { PushWorldOptions } from './discovery-bounds.ts';
+import { type MeshContext, typesToPush } from './discovery-mesh.ts';
+import type { PushMoment } from './discovery-moment.ts';
+import type { PushWorldState } from './discovery-state.ts';
+import type { PushStreams } from './discovery-streams.ts';
+import { everything } from './discovery-wire.ts';
+
+export class PushTurns {
+  readonly #moment: PushMoment;
+  readonly #streams: PushStreams;
+
+  constructor(moment: PushMoment, streams: PushStreams) {
+    this.#moment = moment;
+    this.#streams = streams;
+  }
+
+  serverStarted(server: AnyActorRef): void {
+    this.#moment.set({ server });
+  }
+
+  serve(order: ProxiesServe): void {
+    this.#moment.set({ orders: [...this.#state.orders, { order, served: 0 }] });
+  }
+
+  /** The server brings the next proxy up to date. */
+  turn(): void {
+    const [{ order, served }, ...others] = this.#state.orders as [PushWorldState['orders'][0]];
+    const connection = order.connections[served]!;
+    const isLast = served + 1 === order.connections.length;
+    this.#moment.set({ orders: isLast ? others : [{ order, served: served + 1 }, ...others] });
+    if (this.#state.streams.has(connection)) this.#bringUpToDate(connection, order);
+    if (isLast && !this.#keepsTurn(connection))
+      this.#moment.tellQueue({ type: 'proxies.served', connections: order.connections });
+  }
+
+  #keepsTurn(connection: number): boolean {
+    return this.#options.waitsForReaders === true && this.#state.streams.get(connection)?.congested === true;
+  }
+
+  #bringUpToDate(connection: number, order: ProxiesServe): void {
+    const { owed, contexts, streams } = this.#state;
+    const settled = order.forced ? [...order.configs, everything] : order.configs;
+    const left = (owed.get(connection) ?? []).filter((key) => !settled.includes(key));
+    this.#moment.set({ owed: new Map(owed).set(connection, left) });
+    const { watches } = streams.get(connection)!.exchange;
+    const watched = Object.keys(watches).filter((type) => isSubscribed(watches[type]!));
+    if (watched.length === 0 && this.#options.passesOverIdle === true) return;
+    const types = this.#concerned(contexts.slice(streams.get(connection)!.context), order);
+    this.#moment.change(connection, (stream) => ({ ...stream, context: contexts.length }));
+    const concerned = watched.filter((type) => types === everything || types.has(type));
+    if (concerned.length === 0) return;
+    const push: PushToClient = { type: 'push.order', version: order.version, types: concerned };
+    this.#streams.happens(connection, push);
+  }
+
+  /** Of the contexts that a node passes over. */
+  #concerned(passed: readonly MeshContext[], order: ProxiesServe): ReadonlySet<string> | typeof everything {
+    if (this.#options.trustsOrders === true) {
+      if (passed.length === 0 && !order.forced) return new Set();
+      return order.forced ? everything : typesToPush(order.configs);
+    }
+    if (order.forced || passed.some(({ forced }) => forced)) return everything;
+    return typesToPush(passed.flatMap(({ changed }) => [...changed]));
+  }
+
+  get #state(): PushWorldState {
+    return this.#moment.state;
+  }
+
+  get #options(): PushWorldOptions {
+    return this.#moment.options;
+  }
+}

@@ -1,0 +1,71 @@
+/** What a response and a request change in the record of a stream, as somebody would note it who reads the wire. */
+import type { AdsRequest } from '../../../machines/discovery/ads-protocol.ts';
+import { isByName } from '../../../machines/discovery/ads-types.ts';
+import type { WireRecord } from './discovery-invariants.ts';
+import type { Contents } from './discovery-mesh.ts';
+import type { WireResponse } from './discovery-stream.ts';
+
+/** All there is of a type, or of the mesh. */
+export const everything = '*';
+
+export function afterResponse(record: WireRecord, response: WireResponse, contents: Contents): WireRecord {
+  return {
+    ...record,
+    unanswered: [...record.unanswered, response],
+    asks: record.asks.filter((name) => isOwed(name, response, contents)),
+    overdue: false,
+    lastNonce: response.nonce,
+    sent: withoutNames({ ...record.sent, ...response.resources }, response.removed),
+  };
+}
+
+export function afterRequest(record: WireRecord, request: AdsRequest): WireRecord {
+  const { nonce, rejection } = request;
+  const { unanswered } = record;
+  const answered = unanswered.find((response) => response.nonce === nonce);
+  const isCurrent = nonce === '' || nonce === record.lastNonce;
+  // What a state-of-the-world client wants counts when it answers the last response (§7.3 S4), and does not reject it (S1).
+  const counts = request.protocol === 'delta' || (isCurrent && rejection === null);
+  const isLast = answered !== undefined && answered === unanswered.at(-1);
+  return {
+    ...record,
+    unanswered: unanswered.filter((response) => response !== answered),
+    asks: union(record.asks, counts ? asksOf(request, record.heard) : []),
+    ...(counts && { heard: namesAfter(record.heard, request) }),
+    ...(isLast && rejection === null && { accepted: { nonce, version: answered.version } }),
+  };
+}
+
+/** What a request asks for that was not asked for before; `*`: all there is. */
+function asksOf(request: AdsRequest, heard: string): readonly string[] {
+  const names = request.protocol === 'delta' ? request.subscribe : request.names;
+  if (names.length === 0) return request.nonce === '' && !isByName(request.typeUrl) ? [everything] : [];
+  if (request.protocol === 'delta' || request.nonce === '') return names;
+  const before = heard.split(',');
+  return names.filter((name) => !before.includes(name));
+}
+
+/** What a client has asked for is still to be sent after this response. */
+function isOwed(name: string, { typeUrl, resources }: WireResponse, contents: Contents): boolean {
+  return name !== everything && !(name in resources) && contents[typeUrl][name] !== undefined;
+}
+
+/** What the client wants after a request that counts. */
+function namesAfter(heard: string, request: AdsRequest): string {
+  if (request.protocol === 'sotw') return request.names.toSorted().join();
+  const before = heard === '' ? [] : heard.split(',');
+  return union(before, request.subscribe)
+    .filter((name) => !request.unsubscribe.includes(name))
+    .join();
+}
+
+/** Without doubles, in order. */
+export function union(one: readonly string[], other: readonly string[]): string[] {
+  return [...new Set([...one, ...other])].sort();
+}
+
+function withoutNames(resources: Readonly<Record<string, number>>, names: readonly string[]): Record<string, number> {
+  const rest = { ...resources };
+  for (const name of names) delete rest[name];
+  return rest;
+}
