@@ -12,13 +12,15 @@ import type { ConfigKey } from '../model/config/config.ts';
 import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../model/push-context/push-context.ts';
 import { hasNoProvider } from './authorization/custom.ts';
+import { clustersAhead } from './clusters/ahead.ts';
 import { buildEndpoints, hostOfAssignment } from './endpoints/build.ts';
 import { type Memory, noMemory, type RememberedType } from './inputs/generator-memory.ts';
-import { Resource } from './messages/resource.ts';
+import { type Encodable, Resource } from './messages/resource.ts';
 import { buildNameTable } from './name-table/build.ts';
 import { buildClusters, buildExtensions, buildListeners, buildRoutes } from './patches/generators.ts';
 import { patchStatus } from './patches/status.ts';
 import { endpointProjection, type Projection, routeProjection, secretProjection } from './projection.ts';
+import { buildRoutesAhead } from './routes/build.ts';
 import { buildSecrets } from './secrets/build.ts';
 import { subjectOfCredential } from './secrets/credential-name.ts';
 import { type IsUntouched, untouchedClusters, untouchedEndpoints, untouchedListeners } from './untouched.ts';
@@ -59,6 +61,18 @@ interface Untouched {
   readonly projection?: Projection;
   /** Whether a change that the tables let through leaves the type as it is after all. */
   readonly isUntouched?: IsUntouched;
+  /**
+   * Makes what lists of many proxies share, a little at a time, into the memory: a list that is made then takes little.
+   * Absent: it takes little anyway.
+   *
+   * @returns what there is to encode, if anything, of each little
+   */
+  readonly ahead?: (
+    shape: ProxyShape,
+    push: PushContext,
+    memory: Memory,
+    names: readonly string[],
+  ) => Iterator<Encodable | undefined>;
 }
 
 /** `all`: a proxy has every resource of the type. `named`: it has those that it asks for. */
@@ -88,7 +102,7 @@ const byCredential: Narrowing = {
 };
 
 export const generators: ReadonlyMap<string, Generator> = new Map<string, Generator>([
-  [clusterType, { scope: 'all', build: buildClusters, isUntouched: untouchedClusters }],
+  [clusterType, { scope: 'all', build: buildClusters, isUntouched: untouchedClusters, ahead: clustersAhead }],
   [
     endpointType,
     {
@@ -100,7 +114,7 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
     },
   ],
   [listenerType, { scope: 'all', build: buildListeners, isUntouched: untouchedListeners }],
-  [routeType, { scope: 'named', build: buildRoutes, projection: routeProjection }],
+  [routeType, { scope: 'named', build: buildRoutes, projection: routeProjection, ahead: buildRoutesAhead }],
   [nameTableType, { scope: 'all', build: buildNameTable }],
   [extensionType, { scope: 'named', build: buildExtensions }],
   [secretType, { scope: 'named', build: buildSecrets, narrowing: byCredential, projection: secretProjection }],

@@ -113,11 +113,8 @@ export class AdsResponder {
   #begun(order: ResponseOrder): WaitingOrder {
     const { typeUrl, names, all, asked } = order;
     if (isAskedOnce(typeUrl) || typeUrl === secretType) return { order, set: undefined };
-    // What the client has brought about may take long; a push is cut into turns by those who push.
-    const isAsked = all || asked.length > 0;
-    const preparation = this.#tried(typeUrl, () =>
-      isAsked ? this.#client?.resources.prepare?.(typeUrl, names) : undefined,
-    );
+    const isPush = !all && asked.length === 0;
+    const preparation = this.#tried(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, names, isPush));
     if (preparation === 'failed') return { order, set: 'failed' };
     if (preparation !== undefined) return this.#prepared(order, preparation);
     return { order, set: this.#got(typeUrl, () => this.#client?.resources.get(typeUrl, names)) };

@@ -17,7 +17,7 @@ import {
   type Generator,
   generators,
   type RememberedType,
-  type Resource,
+  Resource,
   routeType,
 } from '../../networking/index.ts';
 import { frameOf } from '../ads/ads-response.ts';
@@ -27,6 +27,7 @@ import { ContextHistory } from './context-history.ts';
 import { encodeMade } from './encode-made.ts';
 import type { ResourceMap } from './list-making.ts';
 import { ListMaking } from './list-making.ts';
+import { MakingAhead } from './making-ahead.ts';
 import type { PublishedContext } from './mesh-state.ts';
 import { type NameList, NameLists } from './name-list.ts';
 import { type MemoryCounts, ResourceMemory, type ThrashingFigures } from './resource-memory.ts';
@@ -69,9 +70,16 @@ interface ResourceSets {
   sweepAt: number;
   /** By type and shape, the list that was made last: a client that asks for a name more has the others. */
   readonly lists: WeakValues<ResourceMap>;
+  /** Nothing of the context before was taken over. */
+  readonly isFresh: boolean;
+  /** What is made ahead of the first lists, by type and kind of proxy. */
+  readonly ahead: Map<string, MakingAhead>;
   /** Lists that are being made, as long as somebody waits for them. */
   readonly makings: WeakValues<ListMaking>;
 }
+
+/** Types, kinds of proxies, names of route configurations. */
+const mostAhead = 64;
 
 /** Sets that are too few to be worth a look at which of them are of no use. */
 const fewSets = 1_000;
@@ -175,8 +183,50 @@ export class EncodedCache {
     return names === '*' ? nothing : this.#named(context, typeUrl, shape, names, generator);
   }
 
-  /** Makes what `get` would take long for, piece by piece; undefined when it takes little. */
+  /**
+   * Makes what `get` would take long for, piece by piece; undefined when it takes little.
+   *
+   * @param isPush each proxy has a turn of its own: all that takes long is what a fresh context makes for all of them
+   */
   prepare(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    names: readonly string[] | '*',
+    isPush = false,
+  ): (() => boolean) | undefined {
+    const ahead = this.#ahead(context, typeUrl, shape, names);
+    const rest = isPush ? undefined : this.#prepareList(context, typeUrl, shape, names);
+    if (ahead === undefined) return rest;
+    return () => ahead.piece() || rest?.() === true;
+  }
+
+  #ahead(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    names: readonly string[] | '*',
+  ): MakingAhead | undefined {
+    const { isFresh, ahead } = this.#setsOf(context);
+    const generator = isFresh ? this.#generators.get(typeUrl) : undefined;
+    if (generator?.ahead === undefined || !this.#keeps(typeUrl)) return undefined;
+    if (generator.scope === 'named' && names === '*') return undefined;
+    const key = `${shape.type} ${typeUrl} ${names === '*' ? '' : names.join()}`;
+    let making = ahead.get(key);
+    if (making === undefined) {
+      // Names of clients are without end, what they share is not.
+      if (ahead.size >= mostAhead) return undefined;
+      const parts = generator.ahead(shape, context, this.#memory, names === '*' ? [] : names);
+      making = new MakingAhead(parts, (part) => {
+        if (part instanceof Resource) this.#encode(part, undefined);
+        else void part.bytes;
+      });
+      ahead.set(key, making);
+    }
+    return making.isDone ? undefined : making;
+  }
+
+  #prepareList(
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
@@ -197,7 +247,7 @@ export class EncodedCache {
     if (forced) this.#memory.clear();
     else this.#memory.forget(changed);
     this.#history.add({ ...published, changed: new Set([...changed, ...hostsOfRules(published)]) });
-    const sets = this.#setsOf(context);
+    const sets = this.#setsOf(context, forced || previous === undefined);
     const old = previous === undefined ? undefined : this.#sets.get(previous);
     if (old === undefined || previous === undefined || forced) return;
     const number = this.#history.numberOf(previous)!;
@@ -344,10 +394,13 @@ export class EncodedCache {
     return set;
   }
 
-  #setsOf(context: PushContext): ResourceSets {
+  #setsOf(context: PushContext, isFresh = true): ResourceSets {
     let sets = this.#sets.get(context);
     if (sets === undefined) {
-      sets = { byKey: new Map(), sweepAt: fewSets, lists: new WeakValues(), makings: new WeakValues() };
+      sets = {
+        ...{ byKey: new Map(), sweepAt: fewSets, lists: new WeakValues(), makings: new WeakValues() },
+        ...{ isFresh, ahead: new Map() },
+      };
       this.#sets.set(context, sets);
       this.#latest = new WeakRef(sets);
     }

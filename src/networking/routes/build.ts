@@ -3,10 +3,10 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { mergeGateways } from '../gateway/merge.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
-import type { Resource } from '../messages/resource.ts';
+import type { Encodable, Resource } from '../messages/resource.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { gatewayRoutes } from './gateway.ts';
-import { sidecarRoutes } from './sidecar.ts';
+import { sidecarRoutes, sidecarRoutesAhead } from './sidecar.ts';
 
 /** One configuration for each name; for a name that means nothing to the proxy, one without virtual hosts. */
 export function buildRoutes(
@@ -19,4 +19,14 @@ export function buildRoutes(
   const merged = mergeGateways(shape, push);
   const reach = reachOf(shape, push);
   return names.map((name) => gatewayRoutes(name, merged, shape, push, reach));
+}
+
+/** What {@link buildRoutes} shares with other proxies, host by host; of a gateway nothing. */
+export function* buildRoutesAhead(
+  shape: ProxyShape,
+  push: PushContext,
+  memory: Memory,
+  names: readonly string[],
+): Generator<Encodable | undefined> {
+  if (shape.type === 'sidecar') yield* sidecarRoutesAhead(shape, push, memory, names);
 }

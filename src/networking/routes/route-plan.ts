@@ -14,6 +14,7 @@ import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';
 import { isAlias, serviceBehind } from '../../model/services/service-alias.ts';
 import { inBlocks, type PartBlock, sharedBlock, sharedList } from '../messages/part-block.ts';
+import type { Encodable } from '../messages/resource.ts';
 import { aliasesOf, namedBy, virtualServiceOver } from '../traffic/alias.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { type ServiceGroup, serviceGroups } from './service-groups.ts';
@@ -146,6 +147,19 @@ function makeAll(before: Made | undefined, around: Surroundings): Made {
   const hosts = inOrder({ ofGroups, ofUnknown });
   const isSame = before !== undefined && sameItems(before.hosts, hosts);
   return { ...inputs, ofGroups, ofUnknown, hosts: isSame ? before.hosts : hosts, changed: undefined };
+}
+
+/** The routes of a plan that others share, host by host: making all of them at once takes long. */
+export function* routesAhead({ selection, ...around }: Surroundings): Generator<Encodable | undefined> {
+  const { shape, push, reach } = around;
+  const { egress } = selection;
+  const groups = serviceGroups(egress.services, selection, shape, push);
+  const over = virtualServicesOver(groups, oldestByHost(egress.virtualServices));
+  const aliases = aliasesOf(egress, reach);
+  for (const [place, group] of groups.entries()) {
+    if (aliases.has(group.service.hostname)) continue;
+    yield makeVirtualHost(wantedOf(group, selection, over[place], []), { selection, ...around }).routes.part;
+  }
 }
 
 interface Inputs extends Pick<Made, 'groups' | 'over' | 'services' | 'rules' | 'hasNames'> {

@@ -11,13 +11,13 @@ import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { sidecarOrigin } from '../inputs/message-origin.ts';
 import { isUnixSocket, unixSocketPath } from '../messages/address.ts';
 import { type PartBlock, sharedBlock, sharedList } from '../messages/part-block.ts';
-import { type Resource, ResourceOfParts } from '../messages/resource.ts';
+import { type Encodable, type Resource, ResourceOfParts } from '../messages/resource.ts';
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
 import { type Reach, reachOf } from '../traffic/reach.ts';
 import { httpProxyRoute } from '../traffic/resource-names.ts';
 import { routeConfiguration } from './configuration.ts';
 import { fallbackHost } from './fallback.ts';
-import { type RoutePlan, routePlan, virtualHostsField } from './route-plan.ts';
+import { type RoutePlan, routePlan, routesAhead, virtualHostsField } from './route-plan.ts';
 import type { RouteSelection } from './sidecar-virtual-hosts.ts';
 import { routesPart, VirtualHostPart } from './virtual-host-part.ts';
 import { labelsThatCount } from './virtual-service-inputs.ts';
@@ -42,6 +42,22 @@ export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext
     resource: sharedConfiguration(`${name} ${allPorts}`, blocks, make),
     dependsOn: none,
   })).resource;
+}
+
+/** The routes of the configurations that others share, host by host. */
+export function* sidecarRoutesAhead(
+  shape: ProxyShape,
+  push: PushContext,
+  memory: Memory,
+  names: readonly string[],
+): Generator<Encodable | undefined> {
+  const scope = push.sidecarScopeFor(shape);
+  const reach = reachOf(shape, push);
+  for (const name of names) {
+    const selection = selectionOf(name, scope);
+    if (selection === undefined || selection.host !== undefined) continue;
+    yield* routesAhead({ selection, shape, push, scope, memory, reach });
+  }
 }
 
 const none: readonly ConfigKey[] = [];

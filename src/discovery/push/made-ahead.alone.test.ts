@@ -1,0 +1,124 @@
+/**
+ * In a fresh context everything is made for the first time: what lists of many proxies share is made a little at a time, so
+ * that the first proxy keeps nobody waiting.
+ */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { clusterType, endpointType, routeType } from '../../networking/index.ts';
+import type { MeshNode } from './mesh-resources.ts';
+
+const services = 3_000;
+const hostOf = (index: number): string => `svc-${index}.ns-${index % 30}.svc.cluster.local`;
+
+const objects: readonly Config[] = Array.from({ length: services }, (_, index) => {
+  const namespace = `ns-${index % 30}`;
+  const entry = givenObject('ServiceEntry', namespace, `se-${index}`, {
+    hosts: [hostOf(index)],
+    addresses: [`10.250.${index >> 8}.${index & 255}`],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    endpoints: [{ address: `10.1.${index >> 8}.${index & 255}` }],
+  });
+  const route = givenObject('VirtualService', namespace, `vs-${index}`, {
+    hosts: [hostOf(index)],
+    http: [{ timeoutMs: 1_000, route: [{ destination: { host: hostOf(index) } }] }],
+  });
+  const rule = givenObject('DestinationRule', namespace, `dr-${index}`, {
+    host: hostOf(index),
+    trafficPolicy: { connectionPool: { http: { http2MaxRequests: 10 } } },
+  });
+  return [entry, route, rule];
+}).flat();
+
+let world: GivenWorld;
+
+function nodeAt(address: string, namespace: string): MeshNode {
+  world.connect(address, { namespace });
+  return [...world.resources.nodes].find(({ proxy }) => proxy.ipAddresses.includes(address))!;
+}
+
+const cpuMs = (): number => {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
+};
+
+/** Does all pieces, then takes what was prepared: what each of these cost, and how much was encoded in each. */
+function prepared(node: MeshNode, typeUrl: string, names: readonly string[] | '*') {
+  const preparation = node.prepare(typeUrl, names);
+  const stretches: { ms: number; encoded: number }[] = [];
+  const measured = <T>(work: () => T): T => {
+    const [began, encodings] = [cpuMs(), world.encodings];
+    const result = work();
+    stretches.push({ ms: cpuMs() - began, encoded: world.encodings - encodings });
+    return result;
+  };
+  while (preparation !== undefined && measured(() => preparation.piece()));
+  const set = measured(() => preparation?.result() ?? node.get(typeUrl, names));
+  return {
+    list: [...set!.resources].map(([name, { version }]) => [name, version]),
+    longestMs: Math.max(...stretches.map(({ ms }) => ms)),
+    sumMs: stretches.reduce((sum, { ms }) => sum + ms, 0),
+    mostEncoded: Math.max(...stretches.map(({ encoded }) => encoded)),
+    stretches: stretches.length,
+  };
+}
+
+beforeEach(() => {
+  world = new GivenWorld(objects);
+});
+
+describe('in a fresh context', () => {
+  it('clusters are made a few at a time, and are those that are made at once', () => {
+    const made = prepared(nodeAt('10.9.0.1', 'ns-1'), clusterType, '*');
+    expect(made.mostEncoded).toBeLessThan(20);
+    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 3);
+    world = new GivenWorld(objects);
+    const atOnce = nodeAt('10.9.0.1', 'ns-1').get(clusterType, '*')!;
+    expect(made.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+    expect(made.list.length).toBeGreaterThan(services);
+  });
+
+  it('so are routes', () => {
+    const made = prepared(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
+    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 2);
+    expect(made.stretches).toBeGreaterThan(services / 10);
+    world = new GivenWorld(objects);
+    const atOnce = nodeAt('10.9.0.1', 'ns-1').get(routeType, ['80'])!;
+    expect(made.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+  });
+
+  it('another proxy that comes meanwhile does not make them at once, but goes on with them', () => {
+    const [one, other] = [nodeAt('10.9.0.1', 'ns-1'), nodeAt('10.9.0.2', 'ns-2')];
+    const first = one.prepare(clusterType, '*')!;
+    first.piece();
+    const second = other.prepare(clusterType, '*')!;
+    while (second.piece());
+    expect(first.piece()).toBe(false);
+    const before = world.encodings;
+    expect([first, second].map((each) => each.result()!.resources.size)).toEqual([services + 3, services + 3]);
+    expect(world.encodings - before).toBeLessThan(20);
+    expect(nodeAt('10.9.0.3', 'ns-3').prepare(clusterType, '*')).toBeUndefined();
+  });
+});
+
+describe('what is pushed', () => {
+  const changed = (timeoutMs: number): Config =>
+    givenObject('VirtualService', 'ns-7', 'vs-7', {
+      hosts: [hostOf(7)],
+      http: [{ timeoutMs, route: [{ destination: { host: hostOf(7) } }] }],
+    });
+
+  it('is made ahead as well where everything is made anew, and not where a change is', () => {
+    const node = nodeAt('10.9.0.1', 'ns-1');
+    for (const type of [clusterType, routeType]) prepared(node, type, type === clusterType ? '*' : ['80']);
+    const change = world.change({ [configKeyText(configKeyOf(changed(1)))]: changed(2_000) });
+    expect(node.typesToPush(change, [clusterType, routeType])).toContain(routeType);
+    expect(node.prepare(routeType, ['80'], true)).toBeUndefined();
+    const { version } = world.state.publishContext({ forced: true, changed: [] });
+    node.typesToPush({ version, forced: true, configs: new Set() }, [clusterType]);
+    expect(node.prepare(clusterType, '*', true)).toBeDefined();
+    expect(node.prepare(endpointType, [`outbound|80||${hostOf(1)}`], true)).toBeUndefined();
+  });
+});

@@ -1,0 +1,19 @@
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { isAlias } from '../../model/services/service-alias.ts';
+import { referencedServices } from '../gateway/referenced-services.ts';
+import type { Memory } from '../inputs/generator-memory.ts';
+import type { Resource } from '../messages/resource.ts';
+import { reachOf } from '../traffic/reach.ts';
+import { sharedOutboundClusters } from './shared-outbound.ts';
+
+/** The clusters of a proxy that are shared, service by service: making all of them at once takes long. */
+export function* clustersAhead(shape: ProxyShape, push: PushContext, memory: Memory): Generator<Resource | undefined> {
+  const reach = reachOf(shape, push);
+  const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
+  for (const service of services) {
+    if (isAlias(service)) continue;
+    yield* sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, memory);
+    yield undefined;
+  }
+}
