@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import { printTrace, type TraceCommandOptions } from '../../debugger/trace/trace-command.ts';
 import { recordKinds } from '../../debugger/trace/trace-line.ts';
+import { printSummary } from '../../debugger/verdicts/summary-command.ts';
 import { standardOutput } from '../../runtime/standard-streams.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { wholeNumber } from './whole-number.ts';
@@ -34,8 +35,8 @@ export function traceCommand(output: CommandOutput): Command {
       'after',
       '\nExample:\n  chartpilot trace agent.trace --clock --actor supervisor --kind transition\n  chartpilot trace agent.trace --why 57\n  chartpilot trace agent.trace --summary',
     )
-    .action((path: string, options: TraceCommandOptions) =>
-      printTrace(path, options, { out: printOut, error: output.error }),
+    .action((path: string, { summary, ...options }: TraceCommandOptions & { readonly summary?: true }) =>
+      (summary === true ? printSummary : printTrace)(path, options, { out: printOut, error: output.error }),
     );
 }
 

@@ -3,6 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
+import type { RecordList } from './cause-chain.ts';
 import { TracePart } from './trace-part.ts';
 
 /** A trace that is being read, oldest record first. */
@@ -122,4 +123,18 @@ async function isSameFile(a: FileHandle, b: FileHandle): Promise<boolean> {
 function unreadable(path: string, cause: unknown): ChartpilotError {
   const why = isSystemError(cause, 'ENOENT') ? 'it does not exist' : messageOf(cause);
   return new ChartpilotError('FILE_UNREADABLE', `${path}: ${why}`, { cause });
+}
+
+/** The records up to a number, and the one behind it when there is none with that number; all of them unless it is said. */
+export async function readRecords(
+  records: AsyncIterable<TraceRecord>,
+  until = Number.POSITIVE_INFINITY,
+): Promise<RecordList> {
+  const list: TraceRecord[] = [];
+  const places = new Map<number, number>();
+  for await (const record of records) {
+    places.set(record.seq, list.push(record) - 1);
+    if (record.seq >= until) break;
+  }
+  return { records: list, indexOf: (number) => places.get(number) };
 }

@@ -1,11 +1,9 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runtime/trace/trace.ts';
 import { matchName, type NamePattern, namePattern } from '../diagram/name-pattern.ts';
-import { formatVerdicts } from '../verdicts/format-verdicts.ts';
-import { Verdicts } from '../verdicts/verdicts.ts';
-import { causeChain, type RecordList } from './cause-chain.ts';
-import { formatCauses, formatRecord, type PrintOptions, placeOf } from './print-trace.ts';
-import { openTrace } from './read-trace.ts';
+import { causeChain } from './cause-chain.ts';
+import { formatCauses, formatRecord, type PrintOptions } from './print-trace.ts';
+import { openTrace, readRecords } from './read-trace.ts';
 
 export interface TraceCommandOptions {
   /** Only records of these actors, and of the effects below them; `epoch-N` is any epoch. */
@@ -16,8 +14,6 @@ export interface TraceCommandOptions {
   readonly to?: number;
   /** The record whose causes are printed, instead of all records. */
   readonly why?: number;
-  /** What the trace comes to, in sentences, instead of its records. */
-  readonly summary?: boolean;
   /** Times of the clock instead of milliseconds since the start. */
   readonly clock?: boolean;
   readonly format: 'text' | 'json';
@@ -30,7 +26,7 @@ export interface TraceOutput {
 }
 
 /**
- * `chartpilot trace`: prints records, why one of them happened, or what all of them come to.
+ * `chartpilot trace`: prints records, or why one of them happened.
  *
  * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID, or FLAG_INVALID (no actor has such a name; no such record).
  */
@@ -43,11 +39,6 @@ export async function printTrace(
   const reading = await openTrace(path);
   if (options.why !== undefined) {
     await out(await whyText(path, options.why, reading, options));
-    return;
-  }
-  if (options.summary === true) {
-    await out(await summaryText(reading, options));
-    for (const place of reading.cutOff()) error(`${place}: the line is half written and was left out\n`);
     return;
   }
   const print = printOptions(reading.header, options);
@@ -63,38 +54,13 @@ export async function printTrace(
   for (const place of reading.cutOff()) error(`${place}: the line is half written and was left out\n`);
 }
 
-interface Reading {
-  readonly header: TraceHeader;
-  readonly records: AsyncIterable<TraceRecord>;
-}
-
-async function summaryText({ header, records }: Reading, options: TraceCommandOptions): Promise<string> {
-  const list = await recordsUntil(records, Number.POSITIVE_INFINITY);
-  const verdicts = new Verdicts({ header, ...list });
-  verdicts.grow();
-  const all = [...verdicts.found, ...verdicts.atEnd()].sort((a, b) => a.index - b.index);
-  if (options.format === 'text') {
-    const print = printOptions(header, options);
-    const lines = formatVerdicts(all, verdicts.broken, list.records, (record) => placeOf(record, print));
-    return `${lines.join('\n')}\n`;
-  }
-  const seqOf = (index: number): number => list.records[index]!.seq;
-  const told = all.map(({ index, range, root, ...verdict }) => ({
-    ...verdict,
-    record: seqOf(index),
-    range: range.map(seqOf),
-    ...(root !== undefined && { root: seqOf(root) }),
-  }));
-  return `${JSON.stringify({ verdicts: told, broken: verdicts.broken }, undefined, 2)}\n`;
-}
-
 async function whyText(
   path: string,
   seq: number,
-  { header, records }: Reading,
+  { header, records }: { header: TraceHeader; records: AsyncIterable<TraceRecord> },
   options: TraceCommandOptions,
 ): Promise<string> {
-  const list = await recordsUntil(records, seq);
+  const list = await readRecords(records, seq);
   const index = list.indexOf(seq);
   if (index === undefined) {
     const [first, last] = [list.records[0], list.records.at(-1)];
@@ -109,17 +75,6 @@ async function whyText(
   }
   const links = chain.links.map(({ how, record: cause }) => ({ how, record: cause }));
   return `${JSON.stringify({ record, causes: links, origin: chain.origin }, undefined, 2)}\n`;
-}
-
-/** The records up to a number, and the one behind it when there is none with that number. */
-async function recordsUntil(records: AsyncIterable<TraceRecord>, seq: number): Promise<RecordList> {
-  const list: TraceRecord[] = [];
-  const places = new Map<number, number>();
-  for await (const record of records) {
-    places.set(record.seq, list.push(record) - 1);
-    if (record.seq >= seq) break;
-  }
-  return { records: list, indexOf: (number) => places.get(number) };
 }
 
 function printOptions({ startedAt }: TraceHeader, { clock = false }: TraceCommandOptions): PrintOptions {

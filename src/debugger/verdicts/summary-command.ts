@@ -1,0 +1,37 @@
+import { placeOf } from '../trace/print-trace.ts';
+import { openTrace, readRecords } from '../trace/read-trace.ts';
+import type { TraceCommandOptions, TraceOutput } from '../trace/trace-command.ts';
+import { formatVerdicts } from './format-verdicts.ts';
+import { Verdicts } from './verdicts.ts';
+
+/**
+ * `chartpilot trace --summary`: prints what a trace comes to, a sentence each.
+ *
+ * @throws ChartpilotError FILE_UNREADABLE or TRACE_INVALID.
+ */
+export async function printSummary(
+  path: string,
+  { format, clock = false }: Pick<TraceCommandOptions, 'format' | 'clock'>,
+  { out, error }: TraceOutput,
+): Promise<void> {
+  const reading = await openTrace(path);
+  const { header } = reading;
+  const list = await readRecords(reading.records);
+  const verdicts = new Verdicts({ header, ...list });
+  verdicts.grow();
+  const all = [...verdicts.found, ...verdicts.atEnd()].sort((a, b) => a.index - b.index);
+  if (format === 'text') {
+    const print = clock ? { startedAt: header.startedAt } : {};
+    await out(`${formatVerdicts(all, verdicts.broken, list.records, (record) => placeOf(record, print)).join('\n')}\n`);
+  } else {
+    const seqOf = (index: number): number => list.records[index]!.seq;
+    const told = all.map(({ index, range, root, ...verdict }) => ({
+      ...verdict,
+      record: seqOf(index),
+      range: range.map(seqOf),
+      ...(root !== undefined && { root: seqOf(root) }),
+    }));
+    await out(`${JSON.stringify({ verdicts: told, broken: verdicts.broken }, undefined, 2)}\n`);
+  }
+  for (const place of reading.cutOff()) error(`${place}: the line is half written and was left out\n`);
+}
