@@ -23,7 +23,14 @@ async function printed(format: 'text' | 'json', clock = false): Promise<{ out: s
   await printSummary(
     path,
     { format, clock },
-    { out: (text) => void (run.out += text), error: (text) => void (run.error += text) },
+    {
+      out: (text) => {
+        run.out += text;
+      },
+      error: (text) => {
+        run.error += text;
+      },
+    },
   );
   return run;
 }

@@ -2,7 +2,7 @@
 import { hashOf } from '../../model/collections/persistent-map.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
-import type { Part } from './resource.ts';
+import type { Part } from './part.ts';
 
 /** A part that is told from all others in the program, and has a name. */
 export interface NamedPart extends Part {

@@ -1,14 +1,9 @@
 /** What a generator hands over: one named xDS resource and what it was made from. */
 import { type DescMessage, fromBinary, type Message } from '@bufbuild/protobuf';
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
+import type { Part } from './part.ts';
 import type { PartBlock } from './part-block.ts';
 import { wireForm } from './wire-form.ts';
-
-/** A message within a larger one, and its bytes as they go into that, one after the other. */
-export interface Part {
-  readonly message: Message;
-  readonly chunks: readonly Uint8Array[];
-}
 
 /**
  * A message until its bytes are asked for, its bytes from then on: what is sent to thousands is kept in the form in
