@@ -72,14 +72,14 @@ interface ResourceSets {
   readonly lists: WeakValues<ResourceMap>;
   /** Nothing of the context before was taken over. */
   readonly isFresh: boolean;
-  /** What is made ahead of the first lists, by type and kind of proxy. */
+  /** What is made ahead of the first lists, by type and what of a proxy it depends on. */
   readonly ahead: Map<string, MakingAhead>;
   /** Lists that are being made, as long as somebody waits for them. */
   readonly makings: WeakValues<ListMaking>;
 }
 
-/** Types, kinds of proxies, names of route configurations. */
-const mostAhead = 64;
+/** Types, namespaces of proxies, names of route configurations. */
+const mostAhead = 1_024;
 
 /** Sets that are too few to be worth a look at which of them are of no use. */
 const fewSets = 1_000;
@@ -211,7 +211,8 @@ export class EncodedCache {
     const generator = isFresh ? this.#generators.get(typeUrl) : undefined;
     if (generator?.ahead === undefined || !this.#keeps(typeUrl)) return undefined;
     if (generator.scope === 'named' && names === '*') return undefined;
-    const key = `${shape.type} ${typeUrl} ${names === '*' ? '' : names.join()}`;
+    const projection = generator.projection?.(shape, context) ?? '';
+    const key = `${shape.type} ${typeUrl} ${projection} ${names === '*' ? '' : names.join()}`;
     let making = ahead.get(key);
     if (making === undefined) {
       // Names of clients are without end, what they share is not.

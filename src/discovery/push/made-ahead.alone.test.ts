@@ -80,10 +80,14 @@ describe('in a fresh context', () => {
     expect(made.list.length).toBeGreaterThan(services);
   });
 
-  it('so are routes', () => {
+  it('so are routes, those of another namespace as well', () => {
     const made = prepared(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
     expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 2);
     expect(made.stretches).toBeGreaterThan(services / 10);
+    const next = prepared(nodeAt('10.9.0.2', 'ns-2'), routeType, ['80']);
+    expect(next.longestMs, JSON.stringify([next.longestMs, next.sumMs])).toBeLessThan(next.sumMs / 2);
+    expect(next.stretches).toBeGreaterThan(services / 10);
+    expect(nodeAt('10.9.0.4', 'ns-2').prepare(routeType, ['80'])).toBeUndefined();
     world = new GivenWorld(objects);
     const atOnce = nodeAt('10.9.0.1', 'ns-1').get(routeType, ['80'])!;
     expect(made.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));

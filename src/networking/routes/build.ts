@@ -21,7 +21,7 @@ export function buildRoutes(
   return names.map((name) => gatewayRoutes(name, merged, shape, push, reach));
 }
 
-/** What {@link buildRoutes} shares with other proxies, host by host; of a gateway nothing. */
+/** What takes long of {@link buildRoutes}, a virtual host at a time; of a gateway nothing. */
 export function* buildRoutesAhead(
   shape: ProxyShape,
   push: PushContext,

@@ -78,22 +78,43 @@ const portOfUnknownHosts = 80;
 
 /** @param key what of the client the plan is for, and for which configuration */
 export function routePlan(key: string, around: Surroundings): RoutePlan {
-  const { selection, scope, push, memory } = around;
-  const { services, virtualServices } = selection.egress;
-  const rules = push.destinationRuleRevision;
-  const inputs = [services, scope.services, virtualServices, rules, push.mesh];
   const make = (before: RoutePlan | undefined): RoutePlan => nextPlan(before, around);
   // There is no end of names that somebody may ask for.
-  return selection.host === undefined ? memory.recall('RDS', `plan ${key}`, inputs, make) : make(undefined);
+  return around.selection.host === undefined ? recalled(key, around, make) : make(undefined);
+}
+
+/**
+ * Makes a plan that {@link routePlan} then has, a virtual host at a time: for many hosts it takes long.
+ *
+ * @returns what there is to encode of each
+ */
+export function* routePlanAhead(key: string, around: Surroundings): Generator<Encodable | undefined> {
+  const made = yield* makingAll(undefined, around);
+  recalled(key, around, (before) => (before === undefined ? planOf(made, around) : nextPlan(before, around)));
+}
+
+function recalled(
+  key: string,
+  { selection, scope, push, memory }: Surroundings,
+  make: (before: RoutePlan | undefined) => RoutePlan,
+): RoutePlan {
+  const { services, virtualServices } = selection.egress;
+  const inputs = [services, scope.services, virtualServices, push.destinationRuleRevision, push.mesh];
+  return memory.recall('RDS', `plan ${key}`, inputs, make);
 }
 
 function nextPlan(before: RoutePlan | undefined, around: Surroundings): RoutePlan {
   const made = makeAll(before?.made, around);
+  if (before !== undefined && before.made.hosts === made.hosts) return { ...before, made };
+  return planOf(made, around, before && claimedAgain(before.claimed, before.made.hosts, made));
+}
+
+function planOf(
+  made: Made,
+  { selection }: Surroundings,
+  claimed = claim(made.hosts, selection.host === undefined),
+): RoutePlan {
   const { hosts } = made;
-  if (before !== undefined && before.made.hosts === hosts) return { ...before, made };
-  const claimed =
-    (before && claimedAgain(before.claimed, before.made.hosts, made)) ??
-    claim(hosts, around.selection.host === undefined);
   const routesDependOn = (): readonly ConfigKey[] => hosts.flatMap(({ routes }) => routes.dependsOn);
   return { blocks: claimed.blocks, routesDependOn, takesAll: claimed.takesAll, dependsOn: [], made, claimed };
 }
@@ -119,6 +140,15 @@ function touches({ names, wildcards }: Touched, { routes: { leadsTo } }: MadeVir
 }
 
 function makeAll(before: Made | undefined, around: Surroundings): Made {
+  const making = makingAll(before, around);
+  for (;;) {
+    const { done, value } = making.next();
+    if (done) return value;
+  }
+}
+
+/** A virtual host at a time. */
+function* makingAll(before: Made | undefined, around: Surroundings): Generator<Encodable | undefined, Made> {
   const { selection, scope, shape, push, reach } = around;
   const { egress } = selection;
   const { services } = scope;
@@ -135,31 +165,23 @@ function makeAll(before: Made | undefined, around: Surroundings): Made {
   if (again !== undefined) return again;
   const oldPlaces =
     old === undefined || old.groups === groups ? undefined : new Map(old.groups.map((group, place) => [group, place]));
-  const ofGroups = groups.map((group, place) => {
+  const ofGroups: (MadeVirtualHost | readonly MadeVirtualHost[])[] = [];
+  for (const [place, group] of groups.entries()) {
     // Which names stand for a service is for rules and services to say: those few are asked each time.
     const names = aliases.get(group.service.hostname);
-    if (names !== undefined) return ofGroupWithNames(group, over[place], names, byHost, around);
     const was = old?.ofGroups[oldPlaces === undefined ? place : (oldPlaces.get(group) ?? -1)];
-    if (was !== undefined && !isList(was) && isKept(was, over[place], touched!)) return was;
-    return makeVirtualHost(wantedOf(group, selection, over[place], []), around);
-  });
+    if (names !== undefined) ofGroups.push(ofGroupWithNames(group, over[place], names, byHost, around));
+    else if (was !== undefined && !isList(was) && isKept(was, over[place], touched!)) ofGroups.push(was);
+    else {
+      const made = makeVirtualHost(wantedOf(group, selection, over[place], []), around);
+      ofGroups.push(made);
+      yield made.routes.part;
+    }
+  }
   const ofUnknown = new Map(unknown.map((one) => [one.hostname, ofUnknownHost(one, old, touched, inputs, around)]));
   const hosts = inOrder({ ofGroups, ofUnknown });
   const isSame = before !== undefined && sameItems(before.hosts, hosts);
   return { ...inputs, ofGroups, ofUnknown, hosts: isSame ? before.hosts : hosts, changed: undefined };
-}
-
-/** The routes of a plan that others share, host by host: making all of them at once takes long. */
-export function* routesAhead({ selection, ...around }: Surroundings): Generator<Encodable | undefined> {
-  const { shape, push, reach } = around;
-  const { egress } = selection;
-  const groups = serviceGroups(egress.services, selection, shape, push);
-  const over = virtualServicesOver(groups, oldestByHost(egress.virtualServices));
-  const aliases = aliasesOf(egress, reach);
-  for (const [place, group] of groups.entries()) {
-    if (aliases.has(group.service.hostname)) continue;
-    yield makeVirtualHost(wantedOf(group, selection, over[place], []), { selection, ...around }).routes.part;
-  }
 }
 
 interface Inputs extends Pick<Made, 'groups' | 'over' | 'services' | 'rules' | 'hasNames'> {

@@ -17,7 +17,7 @@ import { type Reach, reachOf } from '../traffic/reach.ts';
 import { httpProxyRoute } from '../traffic/resource-names.ts';
 import { routeConfiguration } from './configuration.ts';
 import { fallbackHost } from './fallback.ts';
-import { type RoutePlan, routePlan, routesAhead, virtualHostsField } from './route-plan.ts';
+import { type RoutePlan, routePlan, routePlanAhead, virtualHostsField } from './route-plan.ts';
 import type { RouteSelection } from './sidecar-virtual-hosts.ts';
 import { routesPart, VirtualHostPart } from './virtual-host-part.ts';
 import { labelsThatCount } from './virtual-service-inputs.ts';
@@ -44,7 +44,7 @@ export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext
   })).resource;
 }
 
-/** The routes of the configurations that others share, host by host. */
+/** What takes long of the configurations of these names, a virtual host at a time. */
 export function* sidecarRoutesAhead(
   shape: ProxyShape,
   push: PushContext,
@@ -56,7 +56,8 @@ export function* sidecarRoutesAhead(
   for (const name of names) {
     const selection = selectionOf(name, scope);
     if (selection === undefined || selection.host !== undefined) continue;
-    yield* routesAhead({ selection, shape, push, scope, memory, reach });
+    const key = clientText(name, selection, shape, scope, push);
+    yield* routePlanAhead(key, { selection, shape, push, scope, memory, reach });
   }
 }
 
